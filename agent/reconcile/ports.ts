@@ -89,8 +89,10 @@ export interface Services {
   taker(id: ServiceId): Taker
   /** Who depends on whom, and who waits for whom. */
   dependents: Dependents
-  /** How often new rows came. When it moved, nobody knows any more that no other service wants what is to be deleted. */
+  /** How often new rows came. */
   revisionsSeen(): number
+  /** As `revisionsSeen`, without removal orders. When it moved, nobody knows any more that no other service wants what is to be deleted. */
+  takersSeen(): number
   /** `model` has read its rows. */
   revisionRead(model: ServiceModel): void
   /** True: another service has rows that it did not read yet. `model` is woken when all are read. */

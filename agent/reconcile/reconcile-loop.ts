@@ -280,6 +280,7 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
   const registry = new ServiceRegistry({
     recall: (id) => recallService(id, state),
     inventory: (id) => state.inventory(id),
+    isLeaving: (id) => replica.isLeaving(id),
     wake,
     release: (key) => watches.release(key),
   })
@@ -391,6 +392,7 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     taker: (id) => registry.taker(id),
     dependents: new Dependents(),
     revisionsSeen: () => registry.revisionsSeen(),
+    takersSeen: () => registry.takersSeen(),
     revisionRead: (model) => registry.revisionRead(model),
     waitsForOthers: (model) => registry.waitsForOthers(model),
     wakeWhenRead: (model) => registry.wakeWhenRead(model),

@@ -16,7 +16,7 @@ import { buildNewFile, removeFile } from './new-file.ts'
 import { isSigned, type Page, readPage } from './page-reader.ts'
 import type { ApplyPageResult, Replica, ServiceRead } from './replica.ts'
 import { openReplicaFile, type ReplicaFile, type ReplicaFileOptions } from './replica-file.ts'
-import { readService, servicesOf } from './revision-read.ts'
+import { isRemovalOrder, readService, servicesOf } from './revision-read.ts'
 
 export interface CrdtReplicaOptions {
   path: string
@@ -289,6 +289,11 @@ class CrdtReplica implements CheckedReplica {
     const file = this.#file
     const unreadable: ServiceRead = { kind: 'incomplete', why: 'the replica waits to be fetched again' }
     return file === null || !this.verified() ? unreadable : this.#unlessDamaged(() => readService(file, service), unreadable)
+  }
+
+  isLeaving(service: ServiceId): boolean {
+    const file = this.#file
+    return file !== null && this.verified() && this.#unlessDamaged(() => isRemovalOrder(file, service), false)
   }
 
   healthRules(): Array<readonly [id: string, doc: string]> | null {

@@ -36,6 +36,8 @@ export interface Replica {
   applyPage(frames: Uint8Array): ApplyPageResult
   services(): ServiceId[]
   read(service: ServiceId): ServiceRead
+  /** Its row is a removal order, whatever else is held of it. */
+  isLeaving(service: ServiceId): boolean
   /** Rows of health rules, sorted by id. Null while nothing may be read. */
   healthRules(): Array<readonly [id: string, doc: string]> | null
   /** Live rows, as the last page's checkpoint counted them. */

@@ -17,6 +17,12 @@ export function readService(file: Pick<ReplicaFile, 'doc' | 'rows'>, service: Se
   return why === null ? { kind: 'complete', revision: { ...service, row, objects: new Map(objects) } } : { kind: 'incomplete', why }
 }
 
+export function isRemovalOrder(file: Pick<ReplicaFile, 'doc'>, service: ServiceId): boolean {
+  const doc = file.doc(serviceRowId(service))
+  const row = doc === null ? '' : parseServiceRow(doc)
+  return typeof row !== 'string' && row.removal !== undefined
+}
+
 /** Null when the objects are exactly those that the row names. */
 function incompleteness(row: ServiceRow, objects: ReadonlyArray<readonly [id: string, doc: string]>): string | null {
   if (row.removal !== undefined) return objects.length === 0 ? null : `a removal order with ${objects.length} objects`

@@ -33,6 +33,10 @@ export class MemoryReplica implements Replica {
   applyPage = () => ({ kind: 'discarded' }) as const
   services = () => [...this.reads.keys()].map(parseServiceKey)
   read = (id: ServiceId): ServiceRead => this.reads.get(serviceKey(id)) ?? { kind: 'absent' }
+  isLeaving = (id: ServiceId) => {
+    const read = this.read(id)
+    return read.kind === 'complete' && read.revision.row.removal !== undefined
+  }
   rules = new Map<string, string>()
   healthRules = () => [...this.rules].sort(([a], [b]) => (a < b ? -1 : 1))
   rowCount = () => this.reads.size

@@ -26,6 +26,7 @@ afterAll(() => state.close())
 
 let looks = 0
 let woken: string[] = []
+const leaving = new Set<string>()
 let registry: ServiceRegistry
 let models: ServiceModel[]
 beforeEach(() => {
@@ -34,6 +35,7 @@ beforeEach(() => {
     recall: (service) => watched(recallService(service, state)),
     inventory: (service) => state.inventory(service),
     wake: (key) => void woken.push(key),
+    isLeaving: ({ service }) => leaving.has(service),
     release: () => {},
   })
   models = Array.from({ length: SERVICES }, (_, i) => registry.model(id(i)))
@@ -98,6 +100,19 @@ test('RC31, RC3 whether rows of others are unread is known without a look at the
   registry.drop(nth(3))
   expect(registry.waitsForOthers(nth(4))).toBe(false)
   expect(looks).toBeLessThan(5)
+})
+
+test('RC34 removal orders that are not read yet hold no prune back', () => {
+  for (const model of models) registry.revisionRead(model)
+  leaving.add('s3')
+  const seen = [registry.revisionsSeen(), registry.takersSeen()]
+  registry.revisionsChanged([id(3)])
+  expect([registry.revisionsSeen(), registry.takersSeen()]).toEqual([(seen[0] ?? 0) + 1, seen[1] ?? 0])
+  expect([nth(3).revisionPending, registry.waitsForOthers(nth(4))]).toEqual([true, false])
+  // It was made again.
+  leaving.delete('s3')
+  registry.revisionsChanged([id(3)])
+  expect([registry.takersSeen() - (seen[1] ?? 0), registry.waitsForOthers(nth(4))]).toEqual([1, true])
 })
 
 test('RC31, PR10 a UID is in force while some service wants the object that has it', () => {

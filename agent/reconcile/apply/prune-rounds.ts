@@ -50,11 +50,11 @@ export async function pruneRounds(model: ServiceModel, deps: Site & Requests & S
     const leaving = model.leaving()
     if (leaving.length === 0) break
     // RC3: it may have moved to a service that has not had its turn.
-    if (deps.waitsForOthers(model)) {
+    if (deps.waitsForOthers(model) || waitsForDependents(model, deps)) {
       model.pruning.waits('to be pruned when what has just come for other services is read')
       break
     }
-    const seen = deps.revisionsSeen()
+    const seen = deps.takersSeen()
     // DE3: what waits is not in force yet.
     const waits = revisionGate(model, deps)
     const isOthers = (key: string) => options.wantedElsewhere(key) || handovers.has(key)
@@ -86,7 +86,7 @@ export async function pruneRounds(model: ServiceModel, deps: Site & Requests & S
     }
     // HO1: a hold that comes meanwhile. What needs no delete goes on under one.
     const isHeld = () => held === null && deps.times.shut(model.id, deps.clock.nowMs()) !== null
-    await carryOut(model, deps, steps, () => isInterrupted(model, deps) || deps.revisionsSeen() !== seen || isHeld())
+    await carryOut(model, deps, steps, () => isInterrupted(model, deps) || deps.takersSeen() !== seen || isHeld())
     // A Namespace that was empty may have objects by the time of the next attempt.
     for (const [key, { kind }] of contents) if (kind === 'own') contents.delete(key)
   }
@@ -94,6 +94,13 @@ export async function pruneRounds(model: ServiceModel, deps: Site & Requests & S
     model.pruning.waits(model.hooks.farewellWhy)
     ask(model, deps, row, null, [])
   }
+}
+
+/** DE4, RC34: an order for one that depends on it is not read yet. */
+function waitsForDependents(model: ServiceModel, deps: Services): boolean {
+  if (!deps.dependents.dependentsOf(model.key).some((key) => deps.modelOf(key)?.revisionPending === true)) return false
+  deps.wakeWhenRead(model)
+  return true
 }
 
 function requestOf(

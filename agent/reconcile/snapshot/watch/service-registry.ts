@@ -16,6 +16,8 @@ export interface ServiceRegistryDeps {
   /** What the file says. */
   inventory(id: ServiceId): readonly InventoryEntry[]
   wake(serviceKey: string): void
+  /** Its row, read or not, is a removal order. */
+  isLeaving(id: ServiceId): boolean
   /** An object left its inventory. */
   release(key: string): void
 }
@@ -25,11 +27,12 @@ export class ServiceRegistry {
   readonly #deps: ServiceRegistryDeps
   readonly #models = new Map<string, ServiceModel>()
   readonly #index = new ObjectIndex()
-  /** Services with rows that are not read yet. */
+  /** Services with rows that are not read yet, which may take what others lose. */
   readonly #unread = new Set<ServiceModel>()
   /** Services whose prune waits for rows of others to be read. */
   readonly #waiting = new Set<string>()
   #revisionsSeen = 0
+  #takersSeen = 0
 
   constructor(deps: ServiceRegistryDeps) {
     this.#deps = deps
@@ -76,7 +79,11 @@ export class ServiceRegistry {
     for (const id of services) {
       const model = this.model(id)
       model.rowsCame()
-      this.#unread.add(model)
+      // RC34: who leaves takes nothing.
+      if (!this.#deps.isLeaving(id)) {
+        this.#unread.add(model)
+        this.#takersSeen += 1
+      }
       this.#deps.wake(model.key)
     }
   }
@@ -102,6 +109,11 @@ export class ServiceRegistry {
 
   revisionsSeen(): number {
     return this.#revisionsSeen
+  }
+
+  /** As `revisionsSeen`, of services that may take what others lose. */
+  takersSeen(): number {
+    return this.#takersSeen
   }
 
   waitsForOthers(model: ServiceModel): boolean {
