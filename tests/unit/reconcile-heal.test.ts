@@ -1,9 +1,10 @@
 // What the loop does about drift and about objects that leave their manifests, on the fake API server.
 import { afterEach, describe, expect, test } from 'bun:test'
+import type { ApiFailure } from '../../agent/cluster/cluster.ts'
 import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { crd, denied, namespace, requests, setup, stopAll, thing, track, writes } from '../support/reconcile-fixtures.ts'
-import { configMap, configMapKey, configMapRef, configMaps, createReconcileKit } from '../support/reconcile-kit.ts'
+import { configMap, configMapKey, configMapRef, configMaps, createReconcileKit, SHOP } from '../support/reconcile-kit.ts'
 
 afterEach(stopAll)
 
@@ -399,6 +400,42 @@ describe('pruning', () => {
     await clock.advance(1_000)
     expect(writes(cluster)).toEqual(['delete ConfigMap m0009'])
     expect(second.service()).toMatchObject({ sync: 'Synced' })
+  })
+
+  test('IV3, PR13 an object that was pruned and that a person restores with its marks stays until its name was confirmed', async () => {
+    const { cluster, kit, run, clock } = setup()
+    kit.desire(configMaps(3))
+    await run()
+    const { metadata, ...rest } = cluster.object(configMapRef('m0002')) as K8sObject
+    const { name = '', namespace = '', labels = {}, annotations = {} } = metadata
+    kit.desire(configMaps(2))
+    await clock.advance(1_000)
+    expect(writes(cluster)).toContain('delete ConfigMap m0002')
+    await clock.advance(86_400_000)
+    cluster.applyAs('velero', { ...rest, metadata: { name, namespace, labels, annotations } })
+    await clock.advance(60_000)
+    expect(writes(cluster)).toEqual([])
+    expect(kit.service()?.refusal).toMatchObject({ names: ['ConfigMap default/m0002'], only: true })
+    expect(kit.confirm()).toMatchObject({ kind: 'done' })
+    await clock.advance(1_000)
+    expect(writes(cluster)).toEqual(['delete ConfigMap m0002'])
+  })
+  test('PR13 an object whose apply had no answer is pruned unasked', async () => {
+    const { cluster, kit, run, clock } = setup()
+    kit.desire(configMaps(2))
+    await run()
+    const lost: ApiFailure = { kind: 'unreachable', status: 0, reason: 'Timeout', message: 'no answer' }
+    cluster.fail(({ verb, ref }) => (verb === 'apply' && ref?.name === 'm0002' ? lost : null))
+    kit.desire(configMaps(3))
+    await clock.advance(10)
+    expect(kit.state.inventory(SHOP).find(({ ref }) => ref.name === 'm0002')).toMatchObject({ uid: null, appliedDoc: null })
+    const first = cluster.object(configMapRef('m0001')) as K8sObject
+    const { labels = {}, annotations = {} } = first.metadata
+    const marks = Object.fromEntries(Object.entries(annotations).map(([mark, text]) => [mark, text.replace('m0001', 'm0002')]))
+    cluster.applyAs('skerry', { ...configMap('m0002'), metadata: { name: 'm0002', namespace: 'default', labels, annotations: marks } })
+    kit.desire(configMaps(2))
+    await clock.advance(60_000)
+    expect(cluster.object(configMapRef('m0002'))).toBeNull()
   })
 
   test('RC8 a delete that failed and is held by the guard meanwhile does not spin', async () => {

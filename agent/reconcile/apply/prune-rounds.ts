@@ -126,7 +126,7 @@ function requestOf(
         ref,
         live,
         contents.get(key) ?? null,
-        live.wasThere !== true || model.inventory.get(key)?.appliedDoc != null,
+        model.inventory.get(key)?.appliedDoc != null || (live.wasThere !== true && !model.foundByLabel.has(key)),
       ),
     })),
     doomed: plan.doomed,

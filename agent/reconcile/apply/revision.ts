@@ -92,14 +92,17 @@ export function widenInventory(model: ServiceModel, deps: Site & Storage & Servi
   }
   if (missing.length > 0) {
     // It may have been looked at while it was nobody's, in a turn that another service's prune crossed.
-    for (const key of takeIn(model, deps, missing)) model.agenda.mark(key)
+    for (const key of takeIn(model, deps, missing)) {
+      model.foundByLabel.delete(key)
+      model.agenda.mark(key)
+    }
   }
   adoptMarked(model, deps)
   deps.followKinds(model)
 }
 
 /** IV3: live objects that carry our mark for this service and are in no inventory: the inventory was lost with the disk, or a crash came between
- *  an apply and its record. Those that the revision does not name are then pruned past the guard and PR13. */
+ *  an apply and its record, or somebody restored them. Those that the revision does not name are then pruned past the guard and PR13. */
 function adoptMarked(model: ServiceModel, deps: Site & Storage & Services): void {
   if (model.reading.kind !== 'complete') return
   const view = { id: model.id, clusterId: deps.clusterId, former: deps.former }
@@ -109,7 +112,10 @@ function adoptMarked(model: ServiceModel, deps: Site & Storage & Services): void
     if (deps.othersWanting(model, key).length > 0) continue
     const ref = parseRefKey(key)
     if (ref === null) continue
-    for (const taken of takeIn(model, deps, [{ ref, apiVersion, uid: live.uid }])) model.agenda.mark(taken)
+    for (const taken of takeIn(model, deps, [{ ref, apiVersion, uid: live.uid }])) {
+      model.foundByLabel.add(taken)
+      model.agenda.mark(taken)
+    }
   }
 }
 

@@ -68,6 +68,8 @@ export class ServiceModel {
   readonly objects = new ObjectStates()
   readonly wanted = this.objects.facet('wanted')
   readonly unread = this.objects.facet('unread')
+  /** PR13: keys that entered the inventory since the start of this process because of a label alone. */
+  readonly foundByLabel = new Set<string>()
   readonly inventory = this.objects.facet('entry')
   readonly problems = this.objects.facet('problem')
   readonly contacts = this.objects.facet('contact')

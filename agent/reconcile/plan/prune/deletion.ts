@@ -36,13 +36,13 @@ export type Holding =
   | { kind: 'unseen' }
 const NOTHING: Holding = { kind: 'nothing' }
 
-/** PR13: a disk that came back older, of an agent and of its server alike, knows no revision that ever named the object. */
+/** PR13: a disk that came back older, of an agent and of its server alike, knows no revision that ever named the object; or somebody restored it from a backup, with its label. */
 const UNRECORDED: Holding = {
   kind: 'unrecorded',
-  what: 'this agent found it by its label when it started, and has no record of applying it',
+  what: 'this agent found it by its label, and has no record of applying it',
 }
 
-/** `contents`: of a Namespace or CRD, once it was looked at. `isRecorded`: this agent applied it, or it came while this agent watched. */
+/** `contents`: of a Namespace or CRD, once it was looked at. `isRecorded`: this agent applied it, or tried to. */
 export function holdingOf(
   cause: 'prune' | 'removal',
   ref: ObjectRef,
