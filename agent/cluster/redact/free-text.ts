@@ -169,6 +169,8 @@ class Walk {
       end = start + Math.max(end - start, ADDRESS.exec(this.#text.slice(start))?.[0].length ?? 0)
     if (end === start) return void this.#take(start + 1)
     const word = this.#text.slice(start, end)
+    const login = word.includes(':') ? LOGIN.exec(this.#text.slice(start, start + LOGIN_CHARS_MAX))?.[0] : undefined
+    if (login !== undefined) return void this.#drop(start + login.length - 1)
     const next = this.#text[end]
     this.#at = end
     if (next === '{' || (next === '[' && /(?:^|[^\w.])map$/.test(word))) return void this.#structure(start)
@@ -185,7 +187,8 @@ class Walk {
   #index(): void {
     const end = endOfBrackets(this.#text, this.#at)
     const inner = this.#text.slice(this.#at + 1, end - 1)
-    if (inner.length <= STRUCTURE_CHARS_MAX && isListOfNames(inner, this.#reader)) this.#take(end)
+    // `password=[x]`.
+    if (!this.#isValueNext() && inner.length <= STRUCTURE_CHARS_MAX && isListOfNames(inner, this.#reader)) this.#take(end)
     else this.#drop(end)
   }
 
@@ -223,6 +226,9 @@ class Walk {
 
 /** A password in an address may hold what else ends a word, and IPv6 has brackets. */
 const ADDRESS = /^[^\s":]*:(?:[^\s":/]*:)*\/\/(?:[^\s"]{0,1000}@)?(?:\[[0-9a-f:.]+\])?[^\s"`“”‘«»{}[\]<>()]*/iu
+/** User and password in front of a host: `app:pass@tcp(db:3306)/shop`, `app:pass@db`. A digest, `nginx:1.2@sha256:…`, is none. */
+const LOGIN = /^[^\s"'`:@/()]{1,100}:(?!\/\/)[^\s"'`]{0,200}@(?!sha\d{3}:)(?=[\w[(.-])/
+const LOGIN_CHARS_MAX = 320
 const BEFORE_SCHEME = /auth(?:orization)?["'`]?\s*[:=]\s*$/i
 const SCHEMES: ReadonlySet<string> = new Set(['bearer', 'basic', 'digest', 'negotiate'])
 
