@@ -58,7 +58,7 @@ interface Listed {
   objects: ReadonlyMap<string, readonly MarkedObject[]>
 }
 const NONE: readonly MarkedObject[] = []
-const keyOf = ({ group, kind }: ApiResource): string => `${group}/${kind}`
+const keyOf = ({ group, plural }: ApiResource): string => `${plural}.${group}`
 
 export class MarkedSearch {
   readonly #deps: MarkedSearchDeps

@@ -33,22 +33,22 @@ export class ServedKinds {
 
   find(group: string, version: string, kind: string): KindLookup {
     const served = this.#byKind.get(`${group}/${kind}`) ?? []
-    const resource = served.find((candidate) => candidate.version === version)
+    const resource = applicable(served.filter((candidate) => candidate.version === version))
     if (resource !== undefined) return { kind: 'served', resource }
     if (!this.#known || this.#staleGroups.has(group)) return { kind: 'stale' }
-    return { kind: 'unserved', versions: served.map((candidate) => candidate.version) }
+    return { kind: 'unserved', versions: [...new Set(served.map((candidate) => candidate.version))] }
   }
 
   /** In `version` if that is served, else in the version that the server prefers: an object keeps its identity across versions. */
   findAny(group: string, version: string, kind: string): KindLookup {
     const exact = this.find(group, version, kind)
-    const [preferred] = this.#byKind.get(`${group}/${kind}`) ?? []
+    const preferred = applicable(this.#byKind.get(`${group}/${kind}`) ?? [])
     return exact.kind === 'unserved' && preferred !== undefined ? { kind: 'served', resource: preferred } : exact
   }
 
-  /** Each kind in the version that the server prefers. */
+  /** Each kind in the version that the server prefers; of a kind with several plurals each of them. */
   all(): ApiResource[] {
-    return [...this.#byKind.values()].flatMap(([preferred]) => preferred ?? [])
+    return [...this.#byKind.values()].flatMap((served) => [...byPlural(served).values()])
   }
 
   /** Groups that have never answered since this process began: what they serve is not known. */
@@ -109,7 +109,7 @@ export class ServedKinds {
       const key = `${resource.group}/${resource.kind}`
       const list = byKind.get(key)
       if (list === undefined || stale.has(resource.group))
-        byKind.set(key, [...(list ?? []).filter((r) => r.version !== resource.version), resource])
+        byKind.set(key, [...(list ?? []).filter((r) => r.version !== resource.version || r.plural !== resource.plural), resource])
       else list.push(resource)
     }
     this.#byKind = byKind
@@ -118,6 +118,15 @@ export class ServedKinds {
     this.#known = true
   }
 }
+
+const APPLIED_WITH = ['list', 'watch', 'patch']
+/** KA10: the first one that an object can be applied and watched with, else the first: a kind may have a second plural that only takes requests. */
+const applicable = (served: readonly ApiResource[]): ApiResource | undefined =>
+  served.find(({ verbs }) => APPLIED_WITH.every((verb) => verbs.includes(verb))) ?? served[0]
+
+/** The last one of a plural in a Map would win, and the first version is the one that the server prefers. */
+const byPlural = (served: readonly ApiResource[]): ReadonlyMap<string, ApiResource> =>
+  new Map([...served].reverse().map((resource) => [resource.plural, resource]))
 
 /** Between a CRD's Established and its kind in discovery there are some moments. */
 const SERVED_BACKOFF = { baseMs: 100, capMs: 5_000 }
