@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { isNewer } from '../../agent/cluster/resource-version.ts'
-import { describeDrift, driftText } from '../../agent/reconcile/snapshot/fields/drift.ts'
+import { describeDrift, driftText, shownPaths } from '../../agent/reconcile/snapshot/fields/drift.ts'
 import { isFilledByOthers, ownedHash } from '../../agent/reconcile/snapshot/fields/owned-fields.ts'
 import { liveObjectOf, ownerOf } from '../../agent/reconcile/snapshot/watch/live-object.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
@@ -223,6 +223,17 @@ describe('DR2 a drift names paths and rival', () => {
     ['nothing of ours is left', live({ own: null }), ['.metadata', '.spec'], ''],
     ['all is ours still', live({}), [], ''],
   ] as const)('DR2 %s', (_, object, paths, manager) => expect(describeDrift(applied, object)).toMatchObject({ paths: [...paths], manager }))
+
+  test.each([
+    ['.spec.users[{"password":"hunter"}].role', '.spec.users[{"password":"<redacted>"}].role'],
+    ['.spec.users[{"name":"a b","port":80}]', '.spec.users[{"name":"<redacted>","port":80}]'],
+    ['.spec.containers[{"name":"web"}].ports[{"containerPort":80,"protocol":"TCP"}].name', null],
+    ['.data["[{x}]"]', '.data["[<redacted>]"]'],
+    ['.metadata.finalizers[*]', null],
+  ])('KA31 of a list key only names are shown: %s', (path, shown) => {
+    expect(shownPaths([path, path])).toEqual([shown ?? path])
+    expect(driftText({ paths: [path], manager: 'eve' })).toBe(`${shown ?? path} changed by eve`)
+  })
 
   test('DR3 no value of a Secret is in it', () => {
     const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, data: { password: 'aHVudGVyMg==' } } as K8sObject

@@ -12,6 +12,9 @@ const IDENTITIES: ReadonlySet<string> = new Set(
 const IDENTITY = /^(?:-?\d{1,10}|"[-A-Za-z0-9._:/]{0,253}")$/
 const NAME_CHARS_MAX = 317
 
+/** Whether the key of an item in a list, such as `name` or `containerPort`, may be shown with its value. */
+export const isShownIdentity = (key: string, value: unknown): boolean => IDENTITIES.has(key) && IDENTITY.test(JSON.stringify(value) ?? '')
+
 interface Segment {
   /** The part of the path that may be shown. */
   text: string

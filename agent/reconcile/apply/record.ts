@@ -14,7 +14,7 @@ import { refusedRecreate } from '../plan/recreate.ts'
 import type { Step, StepOf, StepResult } from '../plan/step.ts'
 import { liveIn } from '../plan/turn-view.ts'
 import type { Reports, Services, Site, Storage, Turns } from '../ports.ts'
-import { driftText, NO_NOTE } from '../snapshot/fields/drift.ts'
+import { driftText, NO_NOTE, shownPaths } from '../snapshot/fields/drift.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
 import { CHANGED_BEFORE_DELETE, namespaceKey, type Problem } from '../snapshot/situation.ts'
 import { dropNulls, nullsDocumentId, withoutRefusedNulls } from '../snapshot/wanted.ts'
@@ -313,7 +313,7 @@ export class Recorder {
     const last = state.lastReported('drift', statusKey)
     const count = last !== null && typeof last === 'object' && 'count' in last && typeof last.count === 'number' ? last.count : 0
     const doc: DriftStatus = {
-      paths: note?.paths ?? [],
+      paths: shownPaths(note?.paths ?? []),
       manager: note?.manager ?? '',
       ...(deleted ? { deleted: true } : {}),
       action,

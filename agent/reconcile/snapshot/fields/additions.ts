@@ -1,7 +1,7 @@
 // What others put inside an object of ours beside what we apply. It is no drift and stays; `sync.driftAdditions: report` lists the paths.
 import type { K8sObject } from '../../../../shared/kube/object.ts'
 import { compareText } from '../../../../shared/kube/order.ts'
-import { fieldText, itemText } from './drift.ts'
+import { fieldText, itemText, shownPaths } from './drift.ts'
 import { type OtherFields, treesOf } from './other-fields.ts'
 import { childOf, type FieldsNode } from './owned-fields.ts'
 
@@ -22,7 +22,7 @@ export function additionsText(applied: string, others: readonly OtherFields[] | 
   const found = new Set<string>()
   for (const { manager, subresource, fields } of treesOf(others)) {
     if (subresource !== '' || SYSTEM.has(manager)) continue
-    collect(object, fields, '', (path) => found.add(`${path} (${manager})`))
+    collect(object, fields, '', (path) => found.add(`${shownPaths([path])[0]} (${manager})`))
   }
   const all = [...found].sort(compareText)
   if (all.length === 0) return ''

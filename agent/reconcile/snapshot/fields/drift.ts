@@ -1,7 +1,10 @@
 // What somebody else did to an object of ours: which of the paths that we applied are no longer ours, and who holds them now. Paths and names
 // only: a value (it may be a Secret's) never leaves this file.
+
 import type { K8sObject, ManagedFieldsEntry } from '../../../../shared/kube/object.ts'
 import { compareText } from '../../../../shared/kube/order.ts'
+import { isShownIdentity } from '../../../cluster/redact/field-path.ts'
+import { MARK } from '../../../cluster/redact/marks.ts'
 import { BEFORE_FIRST_APPLY } from './common-fields.ts'
 import { childNode, childOf, type FieldsNode, hasKeyFields, isOwnEntry, ownEntry, ownsPath, under } from './owned-fields.ts'
 
@@ -20,10 +23,27 @@ export const NO_NOTE: DriftNote = { paths: [], manager: '' }
 /** Says what happened to an object, for events and statuses: `.spec.replicas changed by kubectl (scale)`. `deleted`: the object itself is gone. */
 export function driftText({ paths, manager, removed }: DriftNote, deleted = false): string {
   if (deleted) return 'deleted outside Git'
-  const names = paths.slice(0, PATHS_TOLD_MAX).join(', ')
+  const names = shownPaths(paths.slice(0, PATHS_TOLD_MAX)).join(', ')
   const more = paths.length > PATHS_TOLD_MAX ? ` and ${paths.length - PATHS_TOLD_MAX} more` : ''
   // The API server records who holds a field, and forgets who removed one.
   return `${names}${more} ${removed ? 'removed' : 'changed'} by ${manager || 'an unknown manager'}`.trim()
+}
+
+const KEYED_ITEM = /\[(\{(?:"(?:[^"\\]|\\.)*"|[^"{}])*\})\]/g
+
+/** KA31: the paths of a drift without the values of list keys that may be no names. */
+export const shownPaths = (paths: readonly string[]): string[] => [
+  ...new Set(paths.map((path) => path.replace(KEYED_ITEM, (_, item: string) => `[${shownItem(item)}]`))),
+]
+
+function shownItem(item: string): string {
+  try {
+    const fields = Object.entries(JSON.parse(item) as Record<string, unknown>)
+    return JSON.stringify(Object.fromEntries(fields.map(([key, value]) => [key, isShownIdentity(key, value) ? value : MARK])))
+  } catch {
+    // Part of the name of a field.
+    return MARK
+  }
 }
 
 const PATHS_MAX = 50
@@ -141,7 +161,7 @@ export const fieldText = (name: string): string => (/^[A-Za-z_][A-Za-z0-9_-]*$/.
 export const pathText = (keys: readonly string[]): string =>
   keys.map((key) => (key.startsWith('f:') ? fieldText(key.slice(2)) : `[${itemText(undefined, key)}]`)).join('')
 
-/** Key fields and members of sets (finalizers) are names, not contents. */
+/** With the values of its key fields, which `shownPaths` leaves out where they may be contents. */
 export function itemText(item: unknown, key: string | undefined): string {
   if (key?.startsWith('k:')) return key.slice(2)
   const name = item !== null && typeof item === 'object' && 'name' in item ? item.name : undefined
