@@ -17,13 +17,11 @@ import { isHealthOverdue } from '../snapshot/overdue.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
 import { isRefusedStill, isStillToCome } from '../snapshot/situation.ts'
 import { type LiveObject, type LiveView, type Owner, ownerText } from '../snapshot/watch/live-object.ts'
-import { serviceCluster } from './acting.ts'
-import { execute } from './execute.ts'
 import { readJobEnd } from './gone-jobs.ts'
-import { Recorder } from './record.ts'
+import type { Recorder } from './record.ts'
 import { dropDeleted, letGo, remember, takeIn } from './remember.ts'
 import { RETRY_BACKOFF } from './revision.ts'
-import { isInterrupted } from './rounds.ts'
+import { carryOut, isInterrupted } from './rounds.ts'
 
 /** What a turn does about hooks is done for one revision, or for one removal order. */
 export interface HookWork {
@@ -101,11 +99,11 @@ export async function runHooks(work: HookWork, specs: readonly HookSpec[], phase
   if (begin.length === 0 || isInterrupted(model, deps)) return changed
   // Where a watch has nothing of ours, somebody else may have something.
   const first = begin.filter(({ step }) => step.kind === 'begin')
-  await carryOut(
+  await carryOutHooks(
     work,
     first.flatMap((at) => inspection(work, view, at)),
   )
-  await carryOut(work, [...begin.flatMap((at) => clearing(view, at)), ...first.flatMap((at) => application(work, view, at))])
+  await carryOutHooks(work, [...begin.flatMap((at) => clearing(view, at)), ...first.flatMap((at) => application(work, view, at))])
   return true
 }
 
@@ -217,20 +215,9 @@ function owned({ model, deps }: HookWork, { ref }: Look, owner: string, more: { 
   return []
 }
 
-async function carryOut(work: HookWork, steps: readonly Step[], isLast = false): Promise<void> {
-  const { model, deps } = work
+async function carryOutHooks(work: HookWork, steps: readonly Step[], isLast = false): Promise<void> {
   if (steps.length === 0) return
-  const recorder = new Recorder(model, deps)
-  await execute(steps, {
-    cluster: serviceCluster(model, deps),
-    own: { id: model.id, clusterId: deps.clusterId, former: deps.former },
-    scheduler: deps.scheduler,
-    firstContacts: deps.firstContacts,
-    signal: deps.signal,
-    isPreempted: () => isInterrupted(model, deps),
-    onResult: (result) => take(work, recorder, result, isLast),
-  })
-  recorder.flush()
+  await carryOut(work.model, work.deps, steps, undefined, (recorder, result) => take(work, recorder, result, isLast))
   save(work)
 }
 
@@ -335,7 +322,7 @@ export async function tidyHooks(work: HookWork, isOver: (phase: Phase) => boolea
     if (permit !== null) steps.push({ kind: 'delete', key: objectKey, ref: run.ref, resource, uid: live.live.uid, permit })
   }
   save(work)
-  if (!isTimeShut(work)) await carryOut(work, steps, true)
+  if (!isTimeShut(work)) await carryOutHooks(work, steps, true)
 }
 
 /** The API server said that it is gone. */

@@ -5,7 +5,7 @@ import { backoffMs } from '../../../shared/runtime/backoff.ts'
 import { changeGate } from '../plan/gates/revision-gate.ts'
 import { isHealing, planApply } from '../plan/plan.ts'
 import { noteRecreates } from '../plan/recreate.ts'
-import type { Step } from '../plan/step.ts'
+import type { Step, StepResult } from '../plan/step.ts'
 import { liveIn, planView } from '../plan/turn-view.ts'
 import type { Reports, Requests, Services, Site, Storage, Turns } from '../ports.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
@@ -50,12 +50,13 @@ export async function healRound(model: ServiceModel, deps: Site & Requests & Sto
 export const isInterrupted = (model: ServiceModel, deps: Turns): boolean =>
   model.revisionPending || deps.isHalted() || deps.mustYield(model.key)
 
-/** Steps that were not begun stay to be planned again. */
+/** `take` is told of each result as it comes. Steps that were not begun stay to be planned again. */
 export async function carryOut(
   model: ServiceModel,
   deps: Site & Requests & Storage & Services & Turns & Reports,
   steps: readonly Step[],
   isPreempted = () => isInterrupted(model, deps),
+  take = (recorder: Recorder, result: StepResult) => recorder.take(result),
 ): Promise<void> {
   if (steps.length === 0) return
   const recorder = new Recorder(model, deps)
@@ -70,7 +71,7 @@ export async function carryOut(
     isPreempted,
     onResult: (result) => {
       open.delete(result.step)
-      recorder.take(result)
+      take(recorder, result)
     },
   })
   recorder.flush()
