@@ -25,9 +25,9 @@ export const PRUNE_MUTATIONS = {
     to: ": isKept(live, applied, ref, removal) && ref.name === 'never'\n",
   },
   'an older disk is believed': {
-    file: 'agent/reconcile/apply/prune-rounds.ts',
-    from: 'return deps.isCurrent() || ',
-    to: 'return model !== null || ',
+    file: 'agent/reconcile/plan/prune/deletion-hold.ts',
+    from: '  isCurrent() || isConfirmedHere(model) ? null : MAYBE_OLDER',
+    to: "  isCurrent() || model.key !== 'never' ? null : MAYBE_OLDER",
   },
   'health is not waited for': {
     file: 'agent/reconcile/plan/prune/prune-wait.ts',

@@ -50,7 +50,7 @@ export async function pruneRounds(model: ServiceModel, deps: Site & Requests & S
     const leaving = model.leaving()
     if (leaving.length === 0) break
     // RC3: it may have moved to a service that has not had its turn.
-    if (deps.waitsForOthers(model) || waitsForDependents(model, deps)) {
+    if (deps.waitsForOthers(model) || waitsForOrders(model, deps, leaving)) {
       model.pruning.waits('to be pruned when what has just come for other services is read')
       break
     }
@@ -96,11 +96,14 @@ export async function pruneRounds(model: ServiceModel, deps: Site & Requests & S
   }
 }
 
-/** DE4, RC34: an order for one that depends on it is not read yet. */
-function waitsForDependents(model: ServiceModel, deps: Services): boolean {
-  if (!deps.dependents.dependentsOf(model.key).some((key) => deps.modelOf(key)?.revisionPending === true)) return false
-  deps.wakeWhenRead(model)
-  return true
+/** RC34: what is not read yet of one that depends on it (DE4), or of one that wanted an object of it, decides. */
+function waitsForOrders(model: ServiceModel, deps: Services, leaving: readonly string[]): boolean {
+  const isUnread = (other: ServiceModel | null) => other?.revisionPending === true
+  const waits =
+    deps.dependents.dependentsOf(model.key).some((key) => isUnread(deps.modelOf(key))) ||
+    leaving.some((key) => deps.othersWanting(model, key).some(isUnread))
+  if (waits) deps.wakeWhenRead(model)
+  return waits
 }
 
 function requestOf(
