@@ -166,6 +166,7 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'agent/reconcile/reconcile-loop.ts': 'the loop: order of calls, nothing else',
   'agent/reconcile/apply/execute.ts': 'acts on the cluster through its port',
   'agent/reconcile/snapshot/watch/kind-watch.ts': 'holds the live objects of a kind by watching through the port',
+  'agent/reconcile/snapshot/watch/doubts.ts': 'waits for the reads of single objects',
   'agent/reconcile/snapshot/watch/follow-ups.ts': 'watches and reads single objects through the port',
   'agent/reconcile/snapshot/watch/checked-answers.ts': 'looks at answers of the port as they come',
   'agent/reconcile/snapshot/watch/resync.ts': 'lists through the port, one kind at a time',

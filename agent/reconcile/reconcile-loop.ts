@@ -194,12 +194,14 @@ async function reconcileService(model: ServiceModel, deps: Ports): Promise<numbe
   model.forgetContacts()
   touchOverdue(model, beganMs)
   do {
+    model.placeBy(deps.kinds.scopes())
     if (model.revisionPending) await readRevision(model, deps) // RV1: a complete revision, or what was applied stays in force
     const shut = deps.times.shut(model.id, deps.clock.nowMs())
     model.noteShut(shut !== null)
     model.markGated(shut ?? revisionGate(model, deps))
     model.planHeldAgain()
     await retryWhatIsDue(model, deps)
+    model.placeBy(deps.kinds.scopes())
     if (!(await recallInventory(model, deps))) break // IV6
     widenInventory(model, deps) // IV1: owned on paper before it exists
     if (model.reading.kind === 'absent') break // only a removal order removes anything

@@ -80,6 +80,7 @@ async function dropped() {
     met: () => {},
     turned: () => {},
     unserved: () => {},
+    doubted: () => {},
     changed: (key: string, live: unknown) => void (live ?? told.push(key)),
   }
   const ref = configMapRef('a')

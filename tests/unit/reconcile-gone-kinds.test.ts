@@ -1,11 +1,13 @@
 // Kinds and namespaces that go away while objects of ours are in them.
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
-import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
+import { type K8sObject, type ObjectRef, refKey } from '../../shared/kube/object.ts'
 import { setup, stopAll } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMaps, SHOP } from '../support/reconcile-kit.ts'
 
 afterEach(stopAll)
+
+const OTHER = { project: 'web', service: 'other' }
 
 const CRD: ObjectRef = { group: 'apiextensions.k8s.io', kind: 'CustomResourceDefinition', namespace: '', name: 'boats.sea.example' }
 const definition = {
@@ -57,6 +59,35 @@ test('RC16 a service whose CRD is gone can be removed', async () => {
   kit.remove('prune')
   await clock.advance(60_000)
   expect(names(kit.state)).toEqual([])
+})
+
+test.each([
+  ['Cluster', 'Namespaced'],
+  ['Namespaced', 'Cluster'],
+])('RC4 a CRD that comes back with another scope takes the objects of all services along: %s to %s', async (from, to) => {
+  const { cluster, kit, run, clock } = setup()
+  const scoped = (scope: string) => ({ ...definition, spec: { ...(definition['spec'] as object), scope } }) as K8sObject
+  const keyIn = (scope: string, name: string) => `sea.example/Boat/${scope === 'Cluster' ? '' : 'default'}/${name}`
+  const boatOf = (name: string): K8sObject => ({ apiVersion: 'sea.example/v1', kind: 'Boat', metadata: { name } })
+  cluster.applyAs('somebody', scoped(from))
+  await clock.advance(1_000)
+  kit.desire([configMap('a'), boatOf('skiff')], { namespace: 'default' })
+  kit.desire([configMap('b'), boatOf('raft')], { namespace: 'default' }, OTHER)
+  await run()
+  expect(kit.object(keyIn(from, 'skiff'))).toMatchObject({ sync: 'Synced' })
+  cluster.deleteAs('kubectl', CRD)
+  await clock.advance(60_000)
+  cluster.applyAs('somebody', scoped(to))
+  await clock.advance(600_000)
+  for (const [id, name] of [
+    [SHOP, 'skiff'],
+    [OTHER, 'raft'],
+  ] as const) {
+    expect(kit.object(keyIn(to, name), id)).toMatchObject({ sync: 'Synced', health: 'Healthy' })
+    expect(kit.object(keyIn(from, name), id)).toBeNull()
+    expect(kit.state.inventory(id).some(({ ref }) => refKey(ref) === keyIn(from, name))).toBe(false)
+    expect(kit.service(id)).toMatchObject({ sync: 'Synced' })
+  }
 })
 
 describe('a kind that no API serves', () => {

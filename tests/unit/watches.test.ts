@@ -1,6 +1,6 @@
 // What the watches keep of the cluster, when something in them goes wrong.
 import { afterEach, expect, test } from 'bun:test'
-import type { ApiFailure } from '../../agent/cluster/cluster.ts'
+import type { ApiFailure, ApiResource, GetResult, WatchEvent, WatchScope } from '../../agent/cluster/cluster.ts'
 import { Watches } from '../../agent/reconcile/snapshot/watch/watches.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
@@ -10,6 +10,8 @@ import { configMap, configMapKey, configMapRef } from '../support/reconcile-kit.
 import { createVirtualClock } from '../support/virtual-clock.ts'
 
 afterEach(stopAll)
+
+const HOUR_MS = 3_600_000
 
 test('RC9 the GET that confirms a DELETED event waits at the gate: none is sent before the time of a Retry-After', async () => {
   const { cluster, clock, kit, run } = setup()
@@ -29,6 +31,79 @@ test('RC9 the GET that confirms a DELETED event waits at the gate: none is sent 
   expect(cluster.object(configMapRef('a'))).not.toBeNull()
 })
 
+test('RC5 one object that cannot be read is unknown by itself, with its cause, and holds nothing else of its kind', async () => {
+  const { cluster, clock, kit, run } = setup()
+  kit.desire(['a', 'b'].map((name) => configMap(name)))
+  await run()
+  await kit.stop()
+  for (const name of ['a', 'b']) cluster.deleteAs('kubectl', configMapRef(name))
+  const lost: ApiFailure = {
+    kind: 'not_found',
+    status: 404,
+    reason: 'NotFound',
+    message: 'the server could not find the requested resource',
+  }
+  cluster.fail(({ verb, ref }) => (verb === 'get' && ref?.name === 'a' ? lost : null))
+  await run()
+  await clock.advance(600_000)
+  expect(cluster.object(configMapRef('b'))).not.toBeNull()
+  expect(kit.object(configMapKey('b'))?.sync).toBe('Synced')
+  expect(kit.object(configMapKey('a'))).toMatchObject({ sync: 'Unknown', health: 'Unknown' })
+  expect(kit.object(configMapKey('a'))?.message).toContain(lost.message)
+  kit.desire(['a', 'b', 'c'].map((name) => configMap(name)))
+  await clock.advance(1_000)
+  expect(kit.object(configMapKey('c'))?.sync).toBe('Synced')
+  cluster.fail(() => null)
+  await clock.advance(60_000)
+  expect(kit.object(configMapKey('a'))?.sync).toBe('Synced')
+})
+
+test('RC5 a kind that is served at another path is watched there, and unknown until it is listed', async () => {
+  const clock = createVirtualClock()
+  const opened: string[] = []
+  const stop = new AbortController()
+  async function* watch({ plural }: ApiResource, { signal }: WatchScope): AsyncGenerator<WatchEvent> {
+    opened.push(plural)
+    yield { kind: 'reset' }
+    await clock.sleep(1_000, signal)
+    yield { kind: 'synced' }
+    await clock.sleep(HOUR_MS, signal)
+  }
+  const get = async (): Promise<GetResult> => ({ kind: 'absent' })
+  const owned = { expected: () => [], expects: () => false, misses: () => false, minds: () => false }
+  const sink = { changed: () => {}, met: () => {}, turned: () => {}, unserved: () => {}, doubted: () => {} }
+  const watches = new Watches({
+    cluster: { get, watch },
+    clock,
+    random: seededRandom(1),
+    log: silentLogger,
+    owned,
+    sink,
+    signal: stop.signal,
+  })
+  const boats = (plural: string): ApiResource => ({
+    group: 'sea.example',
+    version: 'v1',
+    kind: 'Boat',
+    plural,
+    namespaced: true,
+    verbs: [],
+  })
+  const follow = (plural: string) => watches.follow(new Map([['sea.example/v1/Boat', boats(plural)]]))
+  const known = () => watches.view(boats('any'), 'sea.example/Boat/default/skiff').kind
+  follow('boats')
+  await clock.advance(2_000)
+  expect(known()).toBe('absent')
+  follow('boats')
+  await clock.advance(2_000)
+  expect(opened).toEqual(['boats'])
+  follow('boatses')
+  expect(known()).toBe('unknown')
+  await clock.advance(2_000)
+  expect([opened, known()]).toEqual([['boats', 'boatses'], 'absent'])
+  stop.abort()
+})
+
 test('LS5 a kind whose watch broke on a bug is unknown for half a minute, and then known again', async () => {
   const clock = createVirtualClock()
   const cluster = createFakeCluster({ clock })
@@ -46,6 +121,7 @@ test('LS5 a kind whose watch broke on a bug is unknown for half a minute, and th
     met: () => {},
     turned: () => {},
     unserved: () => {},
+    doubted: () => {},
   }
   const watches = new Watches({ cluster, clock, random: seededRandom(1), log: silentLogger, owned, sink, signal: stop.signal })
   watches.follow(new Map([['/v1/ConfigMap', resource]]))

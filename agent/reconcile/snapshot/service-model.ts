@@ -21,6 +21,7 @@ import { Agenda, Gating, PruneState, Removal, Told } from './service-state.ts'
 import { type Closed, isOrderReason, namespaceKey, type Problem } from './situation.ts'
 import {
   heldWanted,
+  isMisplaced,
   namespaceContext,
   readWanted,
   type Unread,
@@ -101,6 +102,7 @@ export class ServiceModel {
   #specs = new Map<string, HookSpec>()
   #skipped = new Set<string>()
   #readWith = ''
+  #scopes = 0
 
   constructor(id: ServiceId, recalled: Recalled) {
     this.id = id
@@ -146,6 +148,12 @@ export class ServiceModel {
 
   rowsCame(): void {
     this.#revisionPending = true
+  }
+
+  /** RC4: `scopes`: which kinds have a namespace, as discovery says it now. Rows that were placed by another answer are read again. */
+  placeBy(scopes: number): void {
+    if (this.#scopes !== scopes && this.#row !== null) this.rowsCame()
+    this.#scopes = scopes
   }
 
   rowsRead(): void {
@@ -270,7 +278,7 @@ export class ServiceModel {
       const hash = Bun.hash(doc)
       const before = known.get(rowId)
       const kept = before?.hash === hash ? wantedBefore.get(before.key) : undefined
-      if (kept !== undefined && before !== undefined) {
+      if (kept !== undefined && before !== undefined && !isMisplaced(kept, full)) {
         named.wanted.set(kept.key, kept)
         hashes.set(rowId, before)
         continue

@@ -130,6 +130,12 @@ function readParsed(ref: ObjectRef, parsed: K8sObject, order: Order, context: Wa
   return { kind: 'wanted', wanted: order.wave === 0 ? wanted : { ...wanted, wave: order.wave } }
 }
 
+/** RC4: its kind has a namespace now and had none, or the other way round. */
+export function isMisplaced({ ref, apiVersion }: Wanted, { find }: Pick<WantedContext, 'find'>): boolean {
+  const lookup = find(groupOf(apiVersion), versionOf(apiVersion), ref.kind)
+  return lookup.kind === 'served' && lookup.resource.namespaced !== (ref.namespace !== '')
+}
+
 /** NS3: null: it is where it may be. Objects without a namespace are in none that could be wrong. */
 function whyElsewhere(named: string | undefined, { namespace, enforceNamespace }: WantedContext): string | null {
   if (enforceNamespace !== true) return null

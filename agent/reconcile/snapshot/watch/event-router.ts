@@ -117,6 +117,13 @@ export class EventRouter implements WatchSink {
     }
   }
 
+  doubted(key: string): void {
+    const model = this.#deps.registry.ownerOf(key)
+    if (model === null) return
+    model.agenda.mark(key)
+    this.#deps.wake(model.key)
+  }
+
   #noteEnd(model: ServiceModel, key: string, uid: string, run: LiveRun, end: HookEnd): void {
     if (run.id !== '') {
       model.hooks.note(uid, run.id, end)

@@ -8,11 +8,12 @@ import type { Clock } from '../../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../../shared/runtime/logger.ts'
 import { describeError } from '../../../../shared/runtime/loop.ts'
 import type { Random } from '../../../../shared/runtime/random.ts'
-import type { ApiFailure, ApiResource, Cluster, WatchEvent } from '../../../cluster/cluster.ts'
+import type { ApiFailure, ApiResource, Cluster, GetResult, WatchEvent } from '../../../cluster/cluster.ts'
 import { listOnce } from '../../../cluster/list-once.ts'
 import { isNewer } from '../../../cluster/resource-version.ts'
 import { watchLoop } from '../../../cluster/watch-loop.ts'
 import { sameOthers } from '../fields/other-fields.ts'
+import { Doubts } from './doubts.ts'
 import type { FollowUps } from './follow-ups.ts'
 import { isRelevantChange, type LiveObject, type LiveView } from './live-object.ts'
 import type { Version } from './resync.ts'
@@ -37,6 +38,8 @@ export interface WatchSink {
   met(key: string, live: LiveObject, object: K8sObject): void
   /** A relevant change; `live` is null when the object is gone, confirmed by a GET. `object` is lent for the call and not kept; null where only its health is judged otherwise. */
   changed(key: string, live: LiveObject | null, object: K8sObject | null): void
+  /** What is known of the object alone became uncertain, or certain again. */
+  doubted(key: string): void
   /** The list of this resource became complete, or the watch failed. */
   turned(resource: ApiResource): void
   /** The API server says that it serves no such resource: what is known of its kinds is old. */
@@ -94,8 +97,7 @@ export class KindWatch {
   #list: { shown: Set<string>; answered: Set<string> } | null = null
   /** Of objects that went, as far back as an answer may come late: the version at which they did. */
   readonly #gone = new Map<string, string>()
-  /** Expected objects that a list did not show and no GET answered yet, also when the watch broke meanwhile. */
-  readonly #unconfirmed = new Set<string>()
+  readonly #doubts = new Doubts()
   /** Deletes of the agent that are not answered yet, or whose object is not dropped yet. */
   readonly #deletes = new Map<string, { uid: string; wasRemoved: boolean }>()
   /** The last answer that was older than what this watch had shown. */
@@ -116,6 +118,17 @@ export class KindWatch {
       sink.turned(this.resource)
     }
     void watchLoop(this.#deps, this.resource, { labelSelector: SERVICE_LABEL, signal }, { take: (event) => this.#take(event), broke })
+  }
+
+  /** The same kind as discovery describes it now. True: its objects have other paths, so that everything is listed again and nothing is known meanwhile. */
+  serve(resource: ApiResource): boolean {
+    const { plural, namespaced } = this.resource
+    this.resource = resource
+    if (resource.plural === plural && resource.namespaced === namespaced) return false
+    this.#synced = false
+    this.relist()
+    this.#deps.sink.turned(resource)
+    return true
   }
 
   /** Everything is listed again; until then what is known stays in use. */
@@ -157,8 +170,7 @@ export class KindWatch {
     if (!this.#synced) return this.#failure === null ? UNKNOWN : { kind: 'unknown', failure: this.#failure }
     if (this.#deps.followUps.get(this.resource, key)?.isCertain === false) return UNKNOWN
     const live = this.#objects.get(key)
-    if (live !== undefined) return { kind: 'present', live }
-    return this.#unconfirmed.has(key) ? UNKNOWN : ABSENT
+    return this.#doubts.view(key) ?? (live === undefined ? ABSENT : { kind: 'present', live })
   }
 
   objects(): Iterable<[string, LiveObject]> {
@@ -196,21 +208,12 @@ export class KindWatch {
     return versions
   }
 
-  /** LS6: objects of inventories that are not there, which no service reports as missing. */
-  unreported(): ObjectRef[] {
-    if (!this.isComplete()) return []
+  /** LS6: reads objects of inventories that are not there, although no service reports them as missing, and tells their services. */
+  recheckMissing(countMax: number): void {
     const { owned } = this.#deps
-    return owned.expected(this.resource).filter((ref) => {
-      const key = refKey(ref)
-      return !this.#objects.has(key) && !this.#unconfirmed.has(key) && !owned.misses(key)
-    })
-  }
-
-  /** LS6: tells the service of an object that it is gone, if a read confirms that. */
-  async reportGone(ref: ObjectRef): Promise<void> {
-    const key = refKey(ref)
-    const isGone = (await this.read(ref)) === null && !this.#objects.has(key)
-    if (isGone && this.#synced && this.#deps.owned.expects(key)) this.#deps.sink.changed(key, null, null)
+    const isUnreported = (key: string) => !this.#objects.has(key) && !this.#doubts.has(key) && !owned.misses(key)
+    const refs = this.isComplete() ? owned.expected(this.resource).filter((ref) => isUnreported(refKey(ref))) : []
+    for (const ref of refs.slice(0, countMax)) void this.#confirmMissing(refKey(ref), ref)
   }
 
   /** LS6: the keys of those that were not as they were known. */
@@ -232,6 +235,7 @@ export class KindWatch {
     const goneAt = this.#gone.get(key)
     const isGone = known === undefined && goneAt !== undefined && !isNewer(live.resourceVersion, goneAt)
     if (isGone || (known !== undefined && !isNewer(live.resourceVersion, known.resourceVersion))) return live
+    this.#doubts.settle(key)
     this.#keep(key, live)
     this.#list?.answered.add(key)
     return live
@@ -353,7 +357,7 @@ export class KindWatch {
         this.#takeRemoved(event.object)
         return
       case 'synced':
-        void this.#finishList()
+        this.#finishList()
         return
       case 'failed':
         this.#fail(event.failure)
@@ -403,20 +407,20 @@ export class KindWatch {
     if (!isListed && known !== undefined && !isNewer(object.metadata.resourceVersion ?? '', known.resourceVersion)) return
     const { judge, owned, sink } = this.#deps
     const live = judge(this.resource, object)
+    const wasDoubted = this.#doubts.settle(key)
     this.#keep(key, live)
     if (!this.#synced) {
       sink.met(key, live, object)
       return
     }
     const isOthers = () => !sameOthers(known?.others, live.others) && owned.minds(key, live)
-    if (isRelevantChange(known, live) || isOthers()) sink.changed(key, live, object)
+    if (wasDoubted || isRelevantChange(known, live) || isOthers()) sink.changed(key, live, object)
   }
 
-  /** An expected object that the list did not show is read before it counts as gone. */
-  async #finishList(): Promise<void> {
-    const { owned, sink, signal } = this.#deps
+  /** RC5: an expected object that the list did not show is unknown by itself until a read tells whether it is gone. */
+  #finishList(): void {
+    const { owned, sink } = this.#deps
     const list = this.#list
-    const stream = this.#stream
     this.#list = null
     this.#failure = null
     // Without a list before it, `synced` ends an outage in which nothing was missed.
@@ -424,30 +428,34 @@ export class KindWatch {
       const missing = new Map(owned.expected(this.resource).map((ref) => [refKey(ref), ref]))
       for (const key of [...list.shown, ...list.answered]) missing.delete(key)
       for (const key of [...this.#objects.keys()]) if (!list.shown.has(key) && !list.answered.has(key) && !missing.has(key)) this.drop(key)
-      await Promise.all([...missing].map(([key, ref]) => this.#confirmMissing(key, ref)))
+      for (const [key, ref] of missing) void this.#confirmMissing(key, ref)
     }
-    // It failed again meanwhile.
-    if (this.#stop.signal.aborted || signal.aborted || stream.signal.aborted || this.#failure !== null) return
     this.#synced = true
     this.#listed = true
     sink.turned(this.resource)
   }
 
   async #confirmMissing(key: string, ref: ObjectRef): Promise<void> {
-    this.#unconfirmed.add(key)
-    await this.confirm(ref)
-    this.#unconfirmed.delete(key)
-    // The watch broke and went on while this was asked: until now nothing could be said of the object.
-    if (this.#synced && !this.#objects.has(key)) this.#deps.sink.changed(key, null, null)
+    const { sink } = this.#deps
+    const isSettled = await this.#doubts.ask(
+      key,
+      (onFailure) => this.confirm(ref, onFailure),
+      () => this.#synced && sink.doubted(key),
+    )
+    if (!isSettled || !this.#synced) return
+    // Until now nothing could be said of the object.
+    if (this.#objects.has(key)) sink.doubted(key)
+    else sink.changed(key, null, null)
   }
 
   /** RC5: DELETED may only mean that the label was removed. Asked until the API server answers. */
-  async confirm(ref: ObjectRef): Promise<void> {
+  async confirm(ref: ObjectRef, onFailure: (failure: ApiFailure) => void = () => {}): Promise<void> {
     const { clock, random } = this.#deps
     const { signal } = this.#stop
     for (let attempt = 0; !signal.aborted && !this.#deps.signal.aborted; attempt += 1) {
       const failure = await this.read(ref)
       if (failure === null) return
+      onFailure(failure)
       await clock.sleep(backoffMs(attempt, GET_BACKOFF, random, failure.retryAfterMs), signal)
     }
   }
@@ -456,7 +464,9 @@ export class KindWatch {
   async read(ref: ObjectRef): Promise<ApiFailure | null> {
     const key = refKey(ref)
     const before = this.#objects.get(key)
-    const answer = await this.#deps.cluster.get(this.resource, ref)
+    // RC4: an object of the kind cannot be there; its path would be that of another resource, or of none.
+    const isElsewhere = this.resource.namespaced !== (ref.namespace !== '')
+    const answer: GetResult = isElsewhere ? { kind: 'absent' } : await this.#deps.cluster.get(this.resource, ref)
     if (answer.kind === 'failed') return answer.failure
     // Something newer came meanwhile: that is the answer. What the agent noted itself has the same version.
     if (this.#stop.signal.aborted || this.#objects.get(key)?.resourceVersion !== before?.resourceVersion) return null

@@ -68,7 +68,10 @@ export class Resync {
     const { log, signal } = this.#deps
     const { kind, group } = watch.resource
     let suspects = await this.#suspects(watch, { fromCache: true })
-    if (suspects !== null) this.count.compared += 1
+    if (suspects !== null) {
+      this.count.compared += 1
+      watch.recheckMissing(READS_MAX)
+    }
     // The watch cache of an API server may lag behind the one that the watch is of. A list that does not come from there is dear, and seldom needed.
     if (suspects !== null && suspects.length > READS_MAX) suspects = await this.#suspects(watch, { fromCache: false })
     if (suspects === null || suspects.length === 0 || signal.aborted) return

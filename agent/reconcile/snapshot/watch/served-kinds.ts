@@ -22,6 +22,9 @@ export class ServedKinds {
   #versions: ReadonlySet<string> = new Set()
   #known = false
   #generation = 0
+  /** By group and kind, also of kinds that are not served at the moment. */
+  readonly #namespaced = new Map<string, boolean>()
+  #scopes = 0
   #running: Promise<void> | null = null
   #askedMs: number | null = null
 
@@ -73,6 +76,11 @@ export class ServedKinds {
     return this.#generation
   }
 
+  /** Another one: a kind that had a namespace has none now, or the other way round. */
+  scopes(): number {
+    return this.#scopes
+  }
+
   known(): boolean {
     return this.#known
   }
@@ -113,6 +121,13 @@ export class ServedKinds {
       else list.push(resource)
     }
     this.#byKind = byKind
+    let isMoved = false
+    for (const { group, kind, namespaced } of resources) {
+      const key = `${group}/${kind}`
+      isMoved ||= this.#namespaced.get(key) === !namespaced
+      this.#namespaced.set(key, namespaced)
+    }
+    if (isMoved) this.#scopes += 1
     this.#generation += 1
     this.#staleGroups = stale
     this.#known = true

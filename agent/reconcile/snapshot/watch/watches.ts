@@ -54,7 +54,7 @@ export class Watches {
     for (const [key, resource] of resources) {
       const watch = this.#watches.get(key)
       if (watch === undefined) this.#watches.set(key, new KindWatch(this.#kindDeps(), resource))
-      else watch.resource = resource
+      else if (watch.serve(resource)) this.#followUps.endAll(resource)
     }
   }
 
