@@ -222,8 +222,10 @@ export class Recorder {
     const { key, ref } = step
     const { watches } = this.#deps
     if (step.kind !== 'forget') {
-      if (step.kind === 'delete') dropDeleted(this.#model, this.#deps, step)
-      else watches.drop(step.resource, key)
+      if (step.kind === 'delete') {
+        dropDeleted(this.#model, this.#deps, step)
+        this.#model.deleted(step.uid)
+      } else watches.drop(step.resource, key)
       const reason = step.kind === 'delete' ? 'Pruned' : 'LetGo'
       this.#emit('Normal', reason, `${refText(ref)} ${step.kind === 'delete' ? 'was deleted' : 'was let go and stays'}`, key)
     }

@@ -63,6 +63,9 @@ export interface Recalled {
   degraded: boolean
 }
 
+/** UIDs of deleted objects that are remembered of a service. */
+const DELETED_UIDS_MAX = 1_000
+
 export class ServiceModel {
   readonly id: ServiceId
   readonly key: string
@@ -71,6 +74,8 @@ export class ServiceModel {
   readonly unread = this.objects.facet('unread')
   /** PR13: keys that entered the inventory since the start of this process because of a label alone. */
   readonly foundByLabel = new Set<string>()
+  /** PR13: UIDs that this process deleted, the last ones. An object that has one of them came back with a snapshot of etcd. */
+  readonly #deletedUids = new Set<string>()
   readonly inventory = this.objects.facet('entry')
   readonly problems = this.objects.facet('problem')
   readonly contacts = this.objects.facet('contact')
@@ -133,6 +138,16 @@ export class ServiceModel {
   }
 
   /** The replica may hold something newer than what was read. */
+  hasDeleted(uid: string): boolean {
+    return this.#deletedUids.has(uid)
+  }
+
+  deleted(uid: string): void {
+    this.#deletedUids.add(uid)
+    const [oldest] = this.#deletedUids
+    if (this.#deletedUids.size > DELETED_UIDS_MAX && oldest !== undefined) this.#deletedUids.delete(oldest)
+  }
+
   get revisionPending(): boolean {
     return this.#revisionPending
   }
