@@ -44,12 +44,12 @@ export class FactsKeeper {
     const { state, clock, log } = this.#deps
     if (this.#version === '') {
       // Not put off: a cluster may be asked what is served more often than that.
-      this.#lookAgainAt(Math.min(this.#againAtMs ?? Number.POSITIVE_INFINITY, clock.nowMs() + (this.#kept === null ? 0 : SOON_MS)))
+      this.#lookAgainAt(Math.min(this.#againAtMs ?? Number.POSITIVE_INFINITY, clock.monotonicMs() + (this.#kept === null ? 0 : SOON_MS)))
       this.#kept = discovery
       return
     }
     this.#kept = null
-    const { changed, againAtMs } = this.#book.look(discovery, this.#version, clock.nowMs())
+    const { changed, againAtMs } = this.#book.look(discovery, this.#version, clock.monotonicMs())
     this.#lookAgainAt(againAtMs)
     if (changed === null) return
     try {
@@ -59,7 +59,7 @@ export class FactsKeeper {
       // Said again with the next look; whoever asked what is served has the answer.
       log.warn('facts cannot be noted', { error: describeError(error) })
       this.#book = this.#lastSaid()
-      this.#lookAgainAt(clock.nowMs() + SOON_MS)
+      this.#lookAgainAt(clock.monotonicMs() + SOON_MS)
     }
   }
 
@@ -75,17 +75,17 @@ export class FactsKeeper {
 
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, log } = this.#deps
-    let lookAtMs = clock.nowMs() + LOOK_MS * (0.5 + random())
+    let lookAtMs = clock.monotonicMs() + LOOK_MS * (0.5 + random())
     while (!signal.aborted) {
       this.#bell = new AbortController()
       const dueMs = Math.min(lookAtMs, this.#againAtMs ?? Number.POSITIVE_INFINITY)
-      await clock.sleep(Math.max(0, dueMs - clock.nowMs()), AbortSignal.any([signal, this.#bell.signal]))
-      if (signal.aborted || clock.nowMs() < dueMs) continue
-      if (clock.nowMs() >= lookAtMs) lookAtMs = clock.nowMs() + LOOK_MS * (0.5 + random())
+      await clock.sleep(Math.max(0, dueMs - clock.monotonicMs()), AbortSignal.any([signal, this.#bell.signal]))
+      if (signal.aborted || clock.monotonicMs() < dueMs) continue
+      if (clock.monotonicMs() >= lookAtMs) lookAtMs = clock.monotonicMs() + LOOK_MS * (0.5 + random())
       this.#againAtMs = null
       await this.#look().catch((error: unknown) => {
         log.debug('facts cannot be read', { error: describeError(error) })
-        this.#againAtMs = clock.nowMs() + (this.#kept === null ? GONE_AFTER_MS : SOON_MS)
+        this.#againAtMs = clock.monotonicMs() + (this.#kept === null ? GONE_AFTER_MS : SOON_MS)
       })
     }
   }

@@ -167,7 +167,7 @@ class Connections {
 
   async get(ageMaxMs: number): Promise<Connection> {
     const current = this.#current
-    if (current !== null && this.#clock.nowMs() - current.readAtMs < ageMaxMs) return current
+    if (current !== null && this.#clock.monotonicMs() - current.readAtMs < ageMaxMs) return current
     return this.#read(false)
   }
 
@@ -196,7 +196,7 @@ class Connections {
 
   async #readOnce(refused: boolean): Promise<Connection> {
     const old = this.#current
-    const readAtMs = this.#clock.nowMs()
+    const readAtMs = this.#clock.monotonicMs()
     let access: KubeAccess
     try {
       access = await this.#credentials.read({ refused })

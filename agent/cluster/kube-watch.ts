@@ -221,7 +221,7 @@ class Watch {
     const isList = this.#options.isList === true
     const path = this.#path(query)
     const answer = await http.stream({ method: 'GET', path, plural: this.#resource.plural, signal: abort.signal, isList, ...accept })
-    const openedMs = clock.nowMs()
+    const openedMs = clock.monotonicMs()
     try {
       if (answer.kind === 'failed') {
         if (this.#doubted) return { kind: 'doubted' }
@@ -236,7 +236,7 @@ class Watch {
         const chunk = await this.#chunk(reader, this.#position === null ? INITIAL_SILENCE_MAX_MS : SILENCE_MAX_MS)
         if (this.#doubted) return { kind: 'doubted' }
         if (chunk === 'silent') return { kind: 'silent' }
-        if (chunk === 'end') return { kind: 'cut', progressed: progressed || clock.nowMs() - openedMs >= WORKING_STREAM_MS }
+        if (chunk === 'end') return { kind: 'cut', progressed: progressed || clock.monotonicMs() - openedMs >= WORKING_STREAM_MS }
         for (const line of splitter.push(chunk)) {
           const parsed = parseWatchLine(line, this.#resource)
           if (parsed.kind === 'expired') return parsed

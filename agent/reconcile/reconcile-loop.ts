@@ -220,9 +220,9 @@ async function reconcileService(model: ServiceModel, deps: Ports): Promise<numbe
   publish(model, deps)
   // CM2, RC30: what was not begun is begun when the claim comes back, or in the service's next turn.
   if (isStopped()) {
-    const untilMs = deps.scheduler.pausedUntilMs()
-    if (untilMs === null) deps.wake(model.key)
-    else deps.wakeAt(model.key, untilMs)
+    const pauseMs = deps.scheduler.pausedForMs()
+    if (pauseMs === null) deps.wake(model.key)
+    else deps.wakeAt(model.key, deps.clock.nowMs() + pauseMs)
   }
   return objects
 }
@@ -404,9 +404,9 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
   }
   /** RC30: the API server asked for a pause that ends after the turn's time. What the turn knows by now is said before that. */
   const isOutlasted = (key: string): boolean => {
-    const untilMs = scheduler.pausedUntilMs()
-    const beganMs = queue.beganMs(key)
-    return untilMs !== null && beganMs !== null && untilMs - beganMs >= TURN_BUDGET_MS.other
+    const pauseMs = scheduler.pausedForMs()
+    const lastedMs = queue.lastedMs(key)
+    return pauseMs !== null && lastedMs !== null && lastedMs + pauseMs >= TURN_BUDGET_MS.other
   }
   const turns: Turns = {
     isHalted: () => signal.aborted || !queue.isOpen(),

@@ -24,6 +24,7 @@ export interface WorkQueueOptions {
 
 interface Turn {
   urgency: Urgency
+  /** On the monotonic clock. */
   beganMs: number
   /** It has given up its place: it begins nothing more, and ends when what it waits for is answered. */
   yields: boolean
@@ -40,7 +41,7 @@ export class WorkQueue {
   readonly #pace: Pace
   #open = false
   #begun = 0
-  /** When budgets are looked at next. */
+  /** When budgets are looked at next, on the monotonic clock. */
   #lookAtMs = Number.POSITIVE_INFINITY
   #endLook = new AbortController()
 
@@ -87,10 +88,10 @@ export class WorkQueue {
     return this.#running.get(key)?.yields === true
   }
 
-  /** RC30: null: the service has no turn now. */
-  beganMs(key: string): number | null {
+  /** RC30: how long the turn of this service has lasted, in milliseconds; null: it has none now. */
+  lastedMs(key: string): number | null {
     const turn = this.#running.get(key)
-    return turn === undefined ? null : began(turn, this.#options.clock.nowMs())
+    return turn === undefined ? null : this.#options.clock.monotonicMs() - turn.beganMs
   }
 
   /** Resolves when no turn is running any more. */
@@ -136,12 +137,12 @@ export class WorkQueue {
         if (isCutShort && urgency === 'heal' && this.#ready.other.has(key)) this.wake(key, 'heal')
         else this.#start()
       })
-    this.#running.set(key, { urgency, beganMs: clock.nowMs(), yields: false, done })
+    this.#running.set(key, { urgency, beganMs: clock.monotonicMs(), yields: false, done })
   }
 
   /** RC30: for each service that waits, the turn that has lasted longest gives up its place; for one that is to heal and has its turn, this very turn. */
   #lookAtBudgets(): void {
-    const nowMs = this.#options.clock.nowMs()
+    const nowMs = this.#options.clock.monotonicMs()
     let nextMs = Number.POSITIVE_INFINITY
     for (const urgency of ['heal', 'other'] as const) {
       for (const key of this.#ready[urgency]) {
@@ -152,7 +153,7 @@ export class WorkQueue {
         const [who, oldest] = turn
         if (oldest.yields) continue
         // Its own turn may heal it before long; and changes that the turn itself makes look like that for a moment.
-        const dueMs = began(oldest, nowMs) + TURN_BUDGET_MS[own === undefined ? urgency : 'other']
+        const dueMs = oldest.beganMs + TURN_BUDGET_MS[own === undefined ? urgency : 'other']
         if (dueMs > nowMs) {
           nextMs = Math.min(nextMs, dueMs)
           if (own === undefined) break
@@ -197,10 +198,4 @@ export class WorkQueue {
     this.#deadlines.clear()
     for (const keys of Object.values(this.#ready)) keys.clear()
   }
-}
-
-/** A clock that was set back makes no turn last longer: it counts from the first look after that. */
-function began(turn: Turn, nowMs: number): number {
-  turn.beganMs = Math.min(turn.beganMs, nowMs)
-  return turn.beganMs
 }

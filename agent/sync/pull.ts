@@ -101,24 +101,23 @@ class ServerPull implements Pull {
     const waitSeconds = patient ? this.waitSeconds() : 0
     const query = { cursor, wait: String(waitSeconds), ...this.#sliceQuery() }
     const call = { doing: 'pull', ...PAGE, method: 'GET', path: ROUTES.desired, query, signal } as const
-    const startMs = clock.nowMs()
+    const startMs = clock.monotonicMs()
     try {
       const result = await this.#page({ replica, task, cursor, signal, mayBeSilence: patient }, () =>
         session.call({ ...call, timeoutMs: waitSeconds * 1000 + CALL_TIMEOUT_MS }),
       )
       if (!patient) return result
-      const tookMs = clock.nowMs() - startMs
+      const tookMs = clock.monotonicMs() - startMs
       this.#wait = afterClean(
         { ...this.#wait, seconds: waitSeconds },
         tookMs >= waitSeconds * 1000 - 1_000,
         this.#deps.waitLimit().limitSeconds,
       )
       if (result.kind !== 'nothing_new') return result
-      // A clock that was set back makes this poll seem to have ended before it began.
-      const pauseMs = Math.max(0, Math.min(EMPTY_POLL_MS_MIN, waitSeconds * 1000) - Math.max(0, tookMs))
+      const pauseMs = Math.max(0, Math.min(EMPTY_POLL_MS_MIN, waitSeconds * 1000) - tookMs)
       return { kind: 'nothing_new', pauseMs, heard: true }
     } catch (error) {
-      const tookMs = clock.nowMs() - startMs
+      const tookMs = clock.monotonicMs() - startMs
       if (!patient || signal.aborted || !isSilence(error, call.doing)) throw error
       if (isTimeout(error)) this.#wait = afterSilence({ ...this.#wait, seconds: waitSeconds })
       if (isTimeout(error) || tookMs < CUT_AFTER_MS) throw error

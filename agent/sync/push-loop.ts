@@ -7,7 +7,7 @@ import type { Random } from '../../shared/runtime/random.ts'
 import type { AgentState } from '../state/agent-state.ts'
 import { bytesAfterCut, bytesAfterPush, PUSH_BYTES_MAX, PUSH_ROWS_MAX } from './outbox-batch.ts'
 import { compareRevs, type PushLimits, pushBatch, pushInventory } from './push.ts'
-import { paidUntilMs, pushAtMs, withinRun } from './push-pace.ts'
+import { paidUntilMs, pushAtMs } from './push-pace.ts'
 import { cutOf } from './server-client.ts'
 import type { SessionKeeper } from './session-keeper.ts'
 
@@ -41,8 +41,9 @@ export class PushLoop {
   /** The greatest rev that the server can know of from this file; null once they were compared (PU7). */
   #given: number | null
   readonly #limits: PushLimits
+  /** Both on the monotonic clock: a date that is set holds nothing back. */
   #lastMs: number | null = null
-  #paidMs = 0
+  #paidMs = Number.NEGATIVE_INFINITY
   #underWay: Promise<unknown> = Promise.resolve()
   /** Until the next doubt may be acted on at once. */
   #calm: Promise<unknown> = Promise.resolve()
@@ -94,7 +95,7 @@ export class PushLoop {
     const { session, state, clock, random, log } = this.#options
     await this.#due(signal)
     if (signal.aborted) return
-    this.#lastMs = clock.nowMs()
+    this.#lastMs = clock.monotonicMs()
     this.#paidMs = paidUntilMs(this.#paidMs, this.#lastMs)
     const pushed = await this.#alone(async () => {
       if (this.#given !== null) {
@@ -139,15 +140,13 @@ export class PushLoop {
         await this.#woken(null, signal)
         continue
       }
-      // Never later than now: a clock that was set back must not hold anything for years.
-      sinceMs = Math.min(sinceMs ?? clock.nowMs(), clock.nowMs())
-      if (this.#lastMs !== null) this.#lastMs = Math.min(this.#lastMs, clock.nowMs())
-      this.#paidMs = withinRun(this.#paidMs, clock.nowMs())
+      const nowMs = clock.monotonicMs()
+      sinceMs ??= nowMs
       const urgent = metered && state.outboxUrgent()
       const full = depth >= PUSH_ROWS_MAX
       const atMs = pushAtMs({ metered, spent: spent(), urgent, sinceMs, lastMs: this.#lastMs, paidMs: this.#paidMs, full })
-      if (atMs <= clock.nowMs()) return
-      await this.#woken(atMs - clock.nowMs(), signal)
+      if (atMs <= nowMs) return
+      await this.#woken(atMs - nowMs, signal)
     }
   }
 

@@ -13,6 +13,7 @@ export const PUSH_URGENT_MS = 15_000
 /** With the day's budget spent. */
 export const PUSH_SPENT_MS = 3_600_000
 
+/** All times are of one clock, which is never set. */
 export interface Pace {
   metered: boolean
   spent: boolean
@@ -27,11 +28,9 @@ export interface Pace {
   full?: boolean
 }
 
-/** After a push, from what `paidMs` was. */
-export const paidUntilMs = (paidMs: number, nowMs: number): number => Math.max(withinRun(paidMs, nowMs), nowMs) + PUSH_INTERVAL_MS
-
-/** A clock that was set back makes no run longer. */
-export const withinRun = (paidMs: number, nowMs: number): number => Math.min(paidMs, nowMs + PUSHES_AT_ONCE * PUSH_INTERVAL_MS)
+/** After a push, from what `paidMs` was. Pushes that waited for nothing make no run longer. */
+export const paidUntilMs = (paidMs: number, nowMs: number): number =>
+  Math.min(Math.max(paidMs, nowMs) + PUSH_INTERVAL_MS, nowMs + PUSHES_AT_ONCE * PUSH_INTERVAL_MS)
 
 /** When the next push may go. */
 export function pushAtMs({ metered, spent, urgent, sinceMs, lastMs, paidMs = Number.NEGATIVE_INFINITY, full = false }: Pace): number {

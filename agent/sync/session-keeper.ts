@@ -69,7 +69,7 @@ export function createSessionKeeper({ client, keys, state, clock, onRemoved = ()
       state.setRemoval(null)
       onRemoved(false)
     }
-    held = { token: answer.token, renewAtMs: clock.nowMs() + answer.expiresInMs * renewAfter }
+    held = { token: answer.token, renewAtMs: clock.monotonicMs() + answer.expiresInMs * renewAfter }
     return answer.token
   }
   /** CM9: a bare refusal is anybody's word. */
@@ -95,7 +95,7 @@ export function createSessionKeeper({ client, keys, state, clock, onRemoved = ()
     return opening
   }
   const token = (signal: AbortSignal, nonce: string | null = null): Promise<string> =>
-    held !== null && clock.nowMs() < held.renewAtMs ? Promise.resolve(held.token) : openOnce(signal, nonce)
+    held !== null && clock.monotonicMs() < held.renewAtMs ? Promise.resolve(held.token) : openOnce(signal, nonce)
 
   return {
     async takeNextIncarnation(signal) {

@@ -92,6 +92,7 @@ function createGlidingClock(startMs: number): GlidingClock {
   const sleepers = new Map<() => void, number>()
   return {
     nowMs: () => nowMs,
+    monotonicMs: () => nowMs,
     sleep: (ms, signal) =>
       new Promise((resolve) => {
         if (signal?.aborted) return resolve()

@@ -1,7 +1,9 @@
 /** Time as a dependency. Nothing outside `systemClock` reads the real clock, so the simulation can move it by years. */
 export interface Clock {
-  /** Milliseconds since the Unix epoch. For display and local deadlines only: no wall clock orders anything between machines (CU3). */
+  /** Milliseconds since the Unix epoch. For display, and for times that people or other machines set: no wall clock orders anything between machines (CU3). */
   nowMs(): number
+  /** Whole milliseconds since an arbitrary moment. For durations and deadlines within this process: it goes on evenly when somebody sets the date. */
+  monotonicMs(): number
   /** Resolves after `ms`, or at once when the signal aborts; it never rejects, callers look at the signal. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
@@ -11,6 +13,7 @@ const TIMER_MS_MAX = 2 ** 31 - 1
 
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
+  monotonicMs: () => Math.floor(performance.now()),
   sleep: (ms, signal) =>
     new Promise((resolve) => {
       if (signal?.aborted) return resolve()

@@ -161,7 +161,7 @@ test('CL12 a stream on which nothing comes any more, not even that nothing happe
       return new Response(stream, { headers: { 'content-type': 'text/event-stream' } })
     },
   })
-  const clock = { nowMs: () => 1, sleep: (_: number, signal?: AbortSignal) => systemClock.sleep(100, signal) }
+  const clock = { ...systemClock, sleep: (_: number, signal?: AbortSignal) => systemClock.sleep(100, signal) }
   const client = createClient({ fetch, clock }, { server: silent.url.href, token: 't' })
   const body = await client.stream('/changes', {}, null, new AbortController().signal)
   let bytes = 0

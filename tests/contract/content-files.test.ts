@@ -12,7 +12,7 @@ const FOLDERS: Record<string, () => ContentFiles> = {
       () => nowMs,
       async () => {},
     ),
-  disk: () => contentFilesIn(tempDir(), { nowMs: () => nowMs, sleep: async () => {} }),
+  disk: () => contentFilesIn(tempDir(), { nowMs: () => nowMs, monotonicMs: () => nowMs, sleep: async () => {} }),
 }
 
 describe.each(Object.entries(FOLDERS))('ST12 a folder (%s)', (_, create) => {

@@ -20,7 +20,7 @@ import { fillDataFolder, openDataFolderServer, WEB } from '../support/data-folde
 import { objectRows, serviceDoc } from '../support/sync-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
-const NOW: Clock = { nowMs: () => systemClock.nowMs(), sleep: async () => {} }
+const NOW: Clock = { ...systemClock, sleep: async () => {} }
 let template: { dir: string; clusters: ClusterId[] } | undefined
 let dir = ''
 let clusters: ClusterId[] = []

@@ -65,7 +65,7 @@ test('EX3 another argument, file, interpreter or folder is another version; the 
   for (const name of ['data.txt', 'lib/a.txt']) writeFileSync(at(name), 'one')
   writeFileSync(at('tool'), `#!${at('shell')}\ncat\n`, { mode: 0o755 })
   let nowMs = 0
-  const clock = { nowMs: () => nowMs, sleep: systemClock.sleep }
+  const clock = { ...systemClock, nowMs: () => nowMs }
   const entry = { command: at('tool'), args: ['one'], readOnly: [at('data.txt'), at('lib')], memory: undefined, timeout: undefined }
   const open = (args = entry.args) => realSandbox({ renderers: new Map([['tool', { ...entry, args }]]), clock })
   const running = open()

@@ -20,7 +20,7 @@ function sessionsKit() {
     ...{ incarnation: 1, epoch: 1, revoked: false, joinedMs: 0 },
   }
   const kit = { agent, opened: [] as number[], nowMs: 1_000 }
-  const clock = { nowMs: () => kit.nowMs, sleep: async () => {} }
+  const clock = { nowMs: () => kit.nowMs, monotonicMs: () => kit.nowMs, sleep: async () => {} }
   const sign = () => {
     kit.nowMs += 1
     return ''

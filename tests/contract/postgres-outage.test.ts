@@ -22,7 +22,7 @@ import { tempDir } from '../support/temp-dir.ts'
 
 setDefaultTimeout(60_000)
 /** A second is fifty milliseconds. */
-const hurried: Clock = { nowMs: () => Date.now(), sleep: (ms, signal) => systemClock.sleep(ms / 20, signal) }
+const hurried: Clock = { ...systemClock, sleep: (ms, signal) => systemClock.sleep(ms / 20, signal) }
 let postgres: LocalPostgres
 const undo: Array<() => unknown> = []
 beforeAll(async () => {

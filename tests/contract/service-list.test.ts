@@ -17,7 +17,7 @@ setDefaultTimeout(120_000) // PostgreSQL is started in one of them
 const CLUSTERS = 230
 const SERVICES = ['well', 'away', 'mixed', 'new', 'nowhere', 'one-bad']
 const NOW = 10_000_000
-const clock: Clock = { nowMs: () => NOW, sleep: async () => {} }
+const clock: Clock = { nowMs: () => NOW, monotonicMs: () => NOW, sleep: async () => {} }
 const row = serviceRowSchema.parse({ commit: 'c', digest: 'one', count: 1, sync: syncOptionsSchema.parse({}) })
 const point = { commit: 'c', digest: 'one', atMs: 1 }
 

@@ -86,7 +86,7 @@ test('RC9 after a 429 with Retry-After nothing is sent before that time, and the
 
 test('KA6 requests that hang give their places back after 65 s, and the others go on', async () => {
   // Fifty times faster.
-  const hurried: Clock = { nowMs: systemClock.nowMs, sleep: (ms, signal) => systemClock.sleep(ms / 50, signal) }
+  const hurried: Clock = { ...systemClock, sleep: (ms, signal) => systemClock.sleep(ms / 50, signal) }
   const credentials = serve((request) => (request.url.includes('hang') ? new Promise<Response>(() => {}) : Response.json({ ok: true })))
   const http = createKubeHttp(credentials, deps(hurried))
   stops.push(() => http.close())

@@ -80,7 +80,7 @@ export class SimAgent {
     const life = new Life()
     const clock = time.process(this.#offsetMs)
     const dir = this.#dir
-    const lived = { nowMs: clock.nowMs, sleep: (ms: number, signal?: AbortSignal) => life.call(() => clock.sleep(ms, signal)) }
+    const lived = { ...clock, sleep: (ms: number, signal?: AbortSignal) => life.call(() => clock.sleep(ms, signal)) }
     this.starts++
     try {
       const agent = createAgent(

@@ -40,7 +40,7 @@ export interface TestAdmin {
 export async function createTestAdmin(overrides: Partial<AppDeps> = {}): Promise<TestAdmin> {
   const store = await openSqliteStore(':memory:', { clock: systemClock, random: seededRandom(7) })
   const time = { nowMs: 1_000_000 }
-  const clock: Clock = { nowMs: () => time.nowMs, sleep: async () => {} }
+  const clock: Clock = { nowMs: () => time.nowMs, monotonicMs: () => time.nowMs, sleep: async () => {} }
   const tokens = createApiTokens({ store, clock })
   const token = (await tokens.createFirst(async () => {})) ?? ''
   const asked: string[] = []

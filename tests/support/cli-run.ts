@@ -53,7 +53,7 @@ export async function runTestCli(admin: TestAdmin, argv: readonly string[], setu
       stderr: { write: (text) => print('err', text) },
       fetch: setup.fetch ?? ((url, init) => admin.app.fetch(new Request(url, init))),
       isTty: setup.isTty ?? false,
-      clock: { nowMs: () => admin.clock.nowMs, sleep: setup.sleep ?? sleepShort },
+      clock: { nowMs: () => admin.clock.nowMs, monotonicMs: () => admin.clock.nowMs, sleep: setup.sleep ?? sleepShort },
       ...(setup.signal === undefined ? {} : { signal: setup.signal }),
     },
   })

@@ -13,7 +13,7 @@ import { type JournalLine, roundOf, type SyncAgentOptions, syncAgentFiles } from
 
 const options = JSON.parse(process.argv[2] ?? '') as SyncAgentOptions
 const files = syncAgentFiles(options.dataDir)
-const scaled = (clock: Clock, scale: number): Clock => ({ nowMs: clock.nowMs, sleep: (ms, signal) => clock.sleep(ms / scale, signal) })
+const scaled = (clock: Clock, scale: number): Clock => ({ ...clock, sleep: (ms, signal) => clock.sleep(ms / scale, signal) })
 const clock = scaled(systemClock, options.timeScale ?? 1)
 const log = createPinoLogger('info')
 const now = () => performance.timeOrigin + performance.now()

@@ -78,6 +78,7 @@ export function createVirtualClock(startMs = VIRTUAL_START_MS, onWake: (sleeper:
   return {
     asked,
     nowMs: () => Math.floor(nowMs),
+    monotonicMs: () => Math.floor(nowMs - startMs),
     jump: (ms) => {
       nowMs += ms
     },
@@ -88,6 +89,7 @@ export function createVirtualClock(startMs = VIRTUAL_START_MS, onWake: (sleeper:
       let ended = false
       return {
         nowMs: () => Math.floor(nowMs + offset),
+        monotonicMs: () => Math.floor(nowMs - startMs),
         sleep: (ms, signal) => (ended ? new Promise(() => {}) : sleep(ms, signal, process)),
         setBy: (ms) => {
           offset += ms

@@ -7,7 +7,7 @@ function start() {
   const clock = createVirtualClock()
   let wallMs = 0
   // The wall clock of this test can be set; sleeping goes on by itself.
-  const deadlines = new Deadlines({ nowMs: () => clock.nowMs() + wallMs, sleep: clock.sleep.bind(clock) })
+  const deadlines = new Deadlines({ ...clock, nowMs: () => clock.nowMs() + wallMs })
   const fired: string[] = []
   const add = (name: string, afterMs: number) => {
     const deadline = new (class extends Deadline {

@@ -12,6 +12,7 @@ const job = { group: 'batch', version: 'v1', kind: 'Job', plural: 'jobs', namesp
 
 function setup(version = 'v1.36.3') {
   const clock = createVirtualClock()
+  const own = clock.process(0)
   const world = {
     version: 'v1.36.3',
     discovery: { resources: [pod, job], staleGroups: [] } as Discovery,
@@ -23,7 +24,7 @@ function setup(version = 'v1.36.3') {
   const asked: number[] = []
   const said: FactsStatus[] = []
   const keeper: FactsKeeper = new FactsKeeper({
-    clock,
+    clock: own,
     random: seededRandom(3),
     log: silentLogger,
     version,
@@ -51,7 +52,7 @@ function setup(version = 'v1.36.3') {
     stop.abort()
     await running
   }
-  return { clock, world, looks, asked, said, keeper, end }
+  return { clock, own, world, looks, asked, said, keeper, end }
 }
 
 test('FA4 an idle cluster is looked at about once an hour, and nothing is written', async () => {
@@ -130,5 +131,19 @@ test('FA1 without a version nothing is said; what a full disk kept is said later
   world.diskFull = false
   await clock.advance(MINUTE)
   expect(said).toHaveLength(1)
+  await end()
+})
+
+test('FA1 RC17 a date that is set makes no missing API gone, and puts no look off', async () => {
+  const { clock, own, world, looks, said, keeper, end } = setup()
+  keeper.noteDiscovery(world.discovery)
+  world.discovery = { resources: [pod], staleGroups: [] }
+  keeper.noteDiscovery(world.discovery)
+  own.setBy(3_600_000)
+  keeper.noteDiscovery(world.discovery)
+  expect(said).toHaveLength(1)
+  own.setBy(-366 * 24 * 3_600_000)
+  await clock.advance(11 * MINUTE)
+  expect([said.length, looks.length]).toEqual([2, 1])
   await end()
 })

@@ -26,6 +26,7 @@ describe('submodules', () => {
   let nowMs = 0
   const clock: Clock = {
     nowMs: () => nowMs,
+    monotonicMs: () => nowMs,
     sleep: async (ms) => {
       nowMs += ms
     },
@@ -186,8 +187,12 @@ test('SO39 who waits for a large turn gives up after its time, and blocks nobody
 describe('SO39 large answers', () => {
   const MIB = 1024 * 1024
   /** Only the wait for a turn comes to its end. */
-  const clock: Clock = { nowMs: () => 0, sleep: (ms) => (ms === 10 * 60_000 ? settled().then(() => {}) : new Promise(() => {})) }
-  const still: Clock = { nowMs: () => 0, sleep: () => new Promise(() => {}) }
+  const clock: Clock = {
+    nowMs: () => 0,
+    monotonicMs: () => 0,
+    sleep: (ms) => (ms === 10 * 60_000 ? settled().then(() => {}) : new Promise(() => {})),
+  }
+  const still: Clock = { nowMs: () => 0, monotonicMs: () => 0, sleep: () => new Promise(() => {}) }
   const parts = (turn: LargeTurn, body: ReadableStream<Uint8Array>, dir: string, waits = still) => {
     const patience = new Patience(still, new AbortController().signal)
     return partsOf(new Response(body), { host: 'x', patience, turn, clock: waits, bytesMax: 32 * MIB, beside: join(dir, 'clone') })

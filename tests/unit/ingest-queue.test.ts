@@ -105,6 +105,7 @@ describe('agenda', () => {
       at: 0,
       slept: [] as number[],
       nowMs: () => self.at,
+      monotonicMs: () => self.at,
       sleep: (ms: number, signal?: AbortSignal) => {
         self.slept.push(ms)
         return new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve(), { once: true }))

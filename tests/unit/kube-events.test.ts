@@ -83,21 +83,21 @@ describe('what is written', () => {
   })
 })
 
-test('KE1 the budget is a burst, then one for each interval, and a clock that is set back gives none', () => {
+test('KE1 the budget is a burst, then one for each interval', () => {
   const bucket = new TokenBucket({ burst: 2, everyMs: 1_000, nowMs: 0 })
   expect([bucket.take(0), bucket.take(0), bucket.take(0), bucket.take(999)]).toEqual([true, true, false, false])
   expect([bucket.take(1_000), bucket.take(1_500), bucket.take(2_000)]).toEqual([true, false, true])
-  expect([bucket.take(-9_000), bucket.take(-9_000), bucket.take(-8_000)]).toEqual([false, false, true])
   expect([bucket.take(1e9), bucket.take(1e9), bucket.take(1e9)]).toEqual([true, true, false])
 })
 
 describe('writing', () => {
   const writer = (mode: 'problems' | 'all' = 'problems', isStrained = () => false) => {
     const clock = createVirtualClock()
+    const own = clock.process(0)
     const cluster = createFakeCluster({ clock })
     const make = () =>
-      new KubeEventWriter({ mode, cluster, clock, log: silentLogger, signal: new AbortController().signal, agent: 'a-1', isStrained })
-    return { clock, cluster, make, events: () => cluster.objects().filter(({ kind }) => kind === 'Event') }
+      new KubeEventWriter({ mode, cluster, clock: own, log: silentLogger, signal: new AbortController().signal, agent: 'a-1', isStrained })
+    return { clock, own, cluster, make, events: () => cluster.objects().filter(({ kind }) => kind === 'Event') }
   }
 
   test('KE3 the same again is the same Event, whose count grows, also for an agent that was started again', async () => {
@@ -118,8 +118,8 @@ describe('writing', () => {
     expect(events()[0]?.['lastTimestamp']).not.toBe(events()[0]?.['firstTimestamp'])
   })
 
-  test('KE1 a flood is 25 Events and then one in 5 s; the rest is counted', async () => {
-    const { make, events, clock } = writer()
+  test('KE1 a flood is 25 Events and then one in 5 s, whatever the date says; the rest is counted', async () => {
+    const { make, events, clock, own } = writer()
     const one = make()
     const flood = () => {
       for (let n = 0; n < 100; n += 1) one.write({ ...FAILED, message: `${clock.nowMs()} ${n}` }, subject('a'), FOR)
@@ -127,6 +127,7 @@ describe('writing', () => {
     flood()
     await one.idle()
     expect([events().length, one.dropped()]).toEqual([25, 75])
+    own.setBy(86_400_000)
     await clock.advance(15_000)
     flood()
     await one.idle()

@@ -29,7 +29,7 @@ function steppedClock() {
   }
   setImmediate(turn)
   return {
-    clock: { nowMs: () => nowMs++, sleep: async () => {} },
+    clock: { nowMs: () => nowMs++, monotonicMs: () => nowMs, sleep: async () => {} },
     end: () => {
       done = true
       return { longestMs: Math.max(longestMs, nowMs - turnMs), steps: nowMs }

@@ -126,12 +126,12 @@ describe('RC9 the API server', () => {
     const { clock, own, requests, sent, send } = setup()
     await send({ answer: { ...busy, retryAfterMs: 5_000 } })
     own.setBy(-3_600_000)
-    expect(requests.pausedUntilMs()).toBe(own.nowMs() + 5_000)
+    expect(requests.pausedForMs()).toBe(5_000)
     const later = send()
     await clock.advance(5_000)
     await later
     expect(sent.at(-1)?.atMs).toBe(5_000)
-    expect(requests.pausedUntilMs()).toBeNull()
+    expect(requests.pausedForMs()).toBeNull()
   })
 
   test('a stop ends the wait, and what a turn had not begun is not begun', async () => {
@@ -267,6 +267,24 @@ describe('RC27 slow requests', () => {
     void sendAll('b', 8, { kind: 'apps/Deployment', namespace: 'b', takesMs: 5 })
     await clock.advance(2 * SLOW_MS)
     expect(sentBy('b')).toHaveLength(8)
+  })
+
+  test.each([
+    ['quick, when the date is set ahead meanwhile', 10, 3_600_000, 16],
+    ['slow, when it is set back', 5_000, -3_600_000, SLOW_MAX],
+  ])('RC17 are told by the time that passes: %s', async (_, takesMs, setByMs, atOnce) => {
+    const { clock, own, sendAll, most } = setup()
+    const first = sendAll('a', 1, { takesMs })
+    await clock.advance(takesMs / 2)
+    own.setBy(setByMs)
+    await clock.advance(takesMs)
+    await first
+    most.running = 0
+    const all = sendAll('a', 100, { takesMs: 100 })
+    await clock.advance(50)
+    expect(most.running).toBe(atOnce)
+    await clock.advance(10_000)
+    await all
   })
 
   test('a service of which nothing is known begins with two to each target', async () => {

@@ -93,9 +93,9 @@ export class MarkedSearch {
       await kinds.refresh().catch((error: unknown) => log.debug('discovery failed', { error: describeError(error) }))
       return silent(unheard)
     }
-    const nowMs = clock.nowMs()
-    for (const [key, { atMs }] of this.#listed) if (Math.abs(nowMs - atMs) >= LISTED_MS) this.#listed.delete(key)
-    if (Math.abs(nowMs - this.#discoveredMs) >= DISCOVERED_MS) {
+    const nowMs = clock.monotonicMs()
+    for (const [key, { atMs }] of this.#listed) if (nowMs - atMs >= LISTED_MS) this.#listed.delete(key)
+    if (nowMs - this.#discoveredMs >= DISCOVERED_MS) {
       const unasked = (await this.#discover()) ?? (await this.#gap())
       if (unasked !== null) return unasked
       this.#discoveredMs = nowMs
@@ -150,7 +150,7 @@ export class MarkedSearch {
   async #list(resource: ApiResource): Promise<ApiFailure | null> {
     const { cluster, clock, log, signal } = this.#deps
     const objects = new Map<string, MarkedObject[]>()
-    const atMs = clock.nowMs()
+    const atMs = clock.monotonicMs()
     const take = (object: K8sObject) => {
       const owner = ownerOf(object)
       if (owner.kind !== 'service') return

@@ -111,7 +111,8 @@ export class Explainer {
     const againAfterMs = isRun ? Math.max(AGAIN_AFTER_MS, durationMs(model.sync().healthDeadline)) : AGAIN_AFTER_MS
     if (known !== undefined && !isAskedBeforeDeadline(model, key, known, nowMs)) {
       if (!isRun && known.resourceVersion === view.live.resourceVersion) return
-      if (nowMs < known.atMs + againAfterMs) {
+      // A date that was set back holds nothing up.
+      if (nowMs >= known.atMs && nowMs < known.atMs + againAfterMs) {
         this.#later(model, deps, key, known.atMs + againAfterMs)
         return
       }

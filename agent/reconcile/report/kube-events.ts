@@ -38,7 +38,7 @@ export class KubeEventWriter {
 
   constructor(deps: KubeEventsDeps) {
     this.#deps = deps
-    this.#bucket = new TokenBucket({ burst: BURST, everyMs: EVERY_MS, nowMs: deps.clock.nowMs() })
+    this.#bucket = new TokenBucket({ burst: BURST, everyMs: EVERY_MS, nowMs: deps.clock.monotonicMs() })
     this.#off = deps.mode === 'none'
   }
 
@@ -60,7 +60,7 @@ export class KubeEventWriter {
     const { clock, isStrained, log } = this.#deps
     if (!this.wants(event, subject)) return
     const nowMs = clock.nowMs()
-    if (isStrained() || !this.#bucket.take(nowMs)) {
+    if (isStrained() || !this.#bucket.take(clock.monotonicMs())) {
       // One line for a flood: the next one is told when something could be written in between.
       if (this.#dropped === 0) log.info('kubernetes events are left out', { budget: `${BURST}, then one in ${EVERY_MS / 1000} s` })
       this.#dropped += 1
@@ -152,10 +152,9 @@ export class TokenBucket {
     this.#atMs = nowMs
   }
 
-  /** A clock that was set back gives nothing and takes nothing. */
+  /** `nowMs`: of the monotonic clock. */
   take(nowMs: number): boolean {
-    const grown = (nowMs - this.#atMs) / this.#everyMs
-    this.#tokens = Math.min(this.#burst, this.#tokens + Math.max(0, grown))
+    this.#tokens = Math.min(this.#burst, this.#tokens + (nowMs - this.#atMs) / this.#everyMs)
     this.#atMs = nowMs
     if (this.#tokens < 1) return false
     this.#tokens -= 1

@@ -81,7 +81,6 @@ export class RequestScheduler {
   /** Requests that were sent. */
   #begun = 0
   #pausedUntilMs = Number.NEGATIVE_INFINITY
-  #pauseMs = 0
   #isTimerSet = false
   readonly #heals = new FairQueue<Queued>()
   readonly #others = new FairQueue<Queued>()
@@ -102,10 +101,9 @@ export class RequestScheduler {
     return this.#limit.value()
   }
 
-  /** RC30: the API server asked to be left alone until then; null: it did not. */
-  pausedUntilMs(): number | null {
-    // No longer than was asked for, also when the clock was set back.
-    return this.#isPaused() ? Math.min(this.#pausedUntilMs, this.#clock.nowMs() + this.#pauseMs) : null
+  /** RC30: for how long the API server asked to be left alone, in milliseconds from now; null: it did not. */
+  pausedForMs(): number | null {
+    return this.#isPaused() ? Math.max(0, this.#pausedUntilMs - this.#clock.monotonicMs()) : null
   }
 
   async run<T>(ticket: Ticket, work: (place: Place) => Promise<T>): Promise<T> {
@@ -132,7 +130,7 @@ export class RequestScheduler {
 
   #enqueue(queued: Queued): void {
     const { ticket } = queued
-    const slow = this.#slowness.isSlow(ticket, laneKey(ticket), this.#clock.nowMs())
+    const slow = this.#slowness.isSlow(ticket, laneKey(ticket), this.#clock.monotonicMs())
     if (ticket.purpose === 'heal') (slow ? this.#slowHeals : this.#heals).push(queued)
     else (slow ? this.#slowOthers : this.#others).push(queued)
   }
@@ -211,7 +209,7 @@ export class RequestScheduler {
 
   async #carry({ ticket, work, batch }: Queued, aside: boolean): Promise<void> {
     const cause = this.#slowness.causeOf(laneKey(ticket))
-    const running: Running = { ticket, target: ticket, sinceMs: this.#clock.nowMs(), hangs: false, aside, cause }
+    const running: Running = { ticket, target: ticket, sinceMs: this.#clock.monotonicMs(), hangs: false, aside, cause }
     const counted = cause === null ? undefined : this.#causes.get(cause)
     this.#last[aside ? 'aside' : 'ordinary'] = ticket.purpose
     this.#running.add(running)
@@ -232,12 +230,12 @@ export class RequestScheduler {
 
   async #send<T>(running: Running, target: Target, ask: () => Promise<T>, failureOf: (answer: T) => ApiFailure | null): Promise<T> {
     this.#answered(running)
-    const sentAtMs = this.#clock.nowMs()
+    const sentAtMs = this.#clock.monotonicMs()
     Object.assign(running, { target, sinceMs: sentAtMs })
     this.#begun += 1
     const request = this.#begun
     const answer = await ask()
-    this.#learn(running, request, this.#clock.nowMs() - sentAtMs, failureOf(answer))
+    this.#learn(running, request, this.#clock.monotonicMs() - sentAtMs, failureOf(answer))
     this.#answered(running)
     return answer
   }
@@ -266,7 +264,7 @@ export class RequestScheduler {
         break
     }
     if (cause !== null) this.#cut(cause, request)
-    if (this.#slowness.learn({ ...target, service: ticket.service }, tookMs >= SLOW_MS, cause, this.#clock.nowMs())) this.#sort()
+    if (this.#slowness.learn({ ...target, service: ticket.service }, tookMs >= SLOW_MS, cause, this.#clock.monotonicMs())) this.#sort()
   }
 
   /** RC29 */
@@ -284,12 +282,10 @@ export class RequestScheduler {
 
   /** A request that is on its way for too long leaves its place to others, if a place for slow requests is free. */
   #noteHanging(): void {
-    const nowMs = this.#clock.nowMs()
+    const nowMs = this.#clock.monotonicMs()
     let room = slowPlaces(this.limit()) - this.#count().aside
     let turned = false
     for (const running of this.#running) {
-      // A clock that was set back makes nothing hang later than that.
-      running.sinceMs = Math.min(running.sinceMs, nowMs)
       if (!running.hangs && nowMs - running.sinceMs >= SLOW_MS) {
         running.hangs = true
         turned = true
@@ -306,12 +302,12 @@ export class RequestScheduler {
   #answered(running: Running): void {
     if (!running.hangs) return
     running.hangs = false
-    this.#slowness.suspect(running.target, this.#clock.nowMs())
+    this.#slowness.suspect(running.target, this.#clock.monotonicMs())
   }
 
   /** Moves waiting requests to the queue where they belong now. */
   #sort(): void {
-    const nowMs = this.#clock.nowMs()
+    const nowMs = this.#clock.monotonicMs()
     const isSlow = (ticket: Ticket, lane: string) => this.#slowness.isSlow(ticket, lane, nowMs)
     const moved = [this.#heals, this.#others].flatMap((queue) => queue.takeLanes(isSlow))
     for (const queue of [this.#slowHeals, this.#slowOthers]) moved.push(...queue.takeLanes((ticket, lane) => !isSlow(ticket, lane)))
@@ -325,8 +321,7 @@ export class RequestScheduler {
     for (const running of this.#running) if (!running.hangs) sinceMs = Math.min(sinceMs, running.sinceMs)
     if (sinceMs === Number.POSITIVE_INFINITY) return
     this.#isTimerSet = true
-    // No longer than that, also when the clock was set back.
-    const dueMs = Math.min(SLOW_MS, Math.max(0, sinceMs + SLOW_MS - this.#clock.nowMs()))
+    const dueMs = Math.max(0, sinceMs + SLOW_MS - this.#clock.monotonicMs())
     void this.#clock.sleep(dueMs, this.#signal).then(() => {
       this.#isTimerSet = false
       this.#admit()
@@ -334,14 +329,12 @@ export class RequestScheduler {
   }
 
   #pause(forMs: number): void {
-    const untilMs = this.#clock.nowMs() + forMs
-    const knownMs = this.pausedUntilMs()
-    if (knownMs !== null && untilMs <= knownMs) return
+    const untilMs = this.#clock.monotonicMs() + forMs
+    if (this.#isPaused() && untilMs <= this.#pausedUntilMs) return
     this.#pausedUntilMs = untilMs
-    this.#pauseMs = forMs
     for (const batch of [...this.#batches]) if (batch.isOver()) this.#withdraw(batch)
     void this.#clock.sleep(forMs, this.#signal).then(() => {
-      // The clock may have been set meanwhile: the time that was slept is what counts.
+      // A longer pause may have come meanwhile.
       if (this.#pausedUntilMs === untilMs) this.#pausedUntilMs = Number.NEGATIVE_INFINITY
       this.#admit()
     })

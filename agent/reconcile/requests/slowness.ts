@@ -19,6 +19,7 @@ interface Lane {
   cause: string | null
 }
 
+/** All times are those of the monotonic clock. */
 export class Slowness {
   readonly #lanes = new Map<string, Lane>()
   /** When a request hung last: by kind, in each namespace, and by namespace, of each kind. */
@@ -61,7 +62,7 @@ export class Slowness {
     if (known?.slow === true) return true
     // A correction is not kept waiting by a suspicion.
     if (ticket.purpose === 'heal') return false
-    if (known !== undefined && Math.abs(nowMs - known.atMs) < QUICK_FOR_MS) return false
+    if (known !== undefined && nowMs - known.atMs < QUICK_FOR_MS) return false
     const namespaces = this.#hungIn(ofKind(ticket), nowMs)
     // Requests of one kind that hang in one namespace say nothing of other namespaces; in two they do.
     return namespaces.includes(ticket.namespace) || namespaces.length > 1 || this.#hungIn(ofNamespace(ticket), nowMs).length > 1
@@ -75,7 +76,7 @@ export class Slowness {
   #hungIn(key: string, nowMs: number): string[] {
     const parts = this.#hung.get(key)
     if (parts === undefined) return []
-    for (const [part, atMs] of parts) if (Math.abs(nowMs - atMs) >= SUSPECT_FOR_MS) parts.delete(part)
+    for (const [part, atMs] of parts) if (nowMs - atMs >= SUSPECT_FOR_MS) parts.delete(part)
     if (parts.size === 0) this.#hung.delete(key)
     return [...parts.keys()]
   }

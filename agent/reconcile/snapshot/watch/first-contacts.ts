@@ -68,9 +68,9 @@ export class FirstContacts {
   #placeOf({ group, version, kind }: ApiResource, namespace: string): Place {
     const { clock } = this.#deps
     const key = `${group}/${version}/${kind}/${namespace}`
-    const nowMs = clock.nowMs()
+    const nowMs = clock.monotonicMs()
     const known = this.#places.get(key)
-    if (known !== undefined && Math.abs(nowMs - known.sinceMs) < FRESH_MS) return known
+    if (known !== undefined && nowMs - known.sinceMs < FRESH_MS) return known
     // A burst that goes on needs no twenty questions to be known for one.
     const place: Place = { sinceMs: nowMs, asked: known?.names ? GETS_MAX : 0, names: null }
     this.#places.set(key, place)

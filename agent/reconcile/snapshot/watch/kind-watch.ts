@@ -142,9 +142,9 @@ export class KindWatch {
   contradicted(key: string): void {
     const { clock, log, random, signal } = this.#deps
     if (!this.#synced) return
-    const nowMs = clock.nowMs()
+    const nowMs = clock.monotonicMs()
     const last = this.#contradiction
-    const attempt = last !== null && Math.abs(nowMs - last.atMs) < CALM_MS ? last.attempt + 1 : 0
+    const attempt = last !== null && nowMs - last.atMs < CALM_MS ? last.attempt + 1 : 0
     this.#contradiction = { atMs: nowMs, attempt }
     log.warn('an object was answered in an older version than its watch had shown: etcd was restored', { object: key, attempt })
     if (attempt === 0) {
