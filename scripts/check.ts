@@ -44,7 +44,7 @@ const STAGES: readonly Stage[] = [
   { kind: 'command', name: 'types', command: ['tsc', '--noEmit', '-p', '.'], fast: true },
   { kind: 'command', name: 'unused code', command: ['bun', '--bun', 'run', 'knip'], fast: true },
   { kind: 'tests', name: 'structure', folder: 'tests', eachAlone: false, timeoutMs: MINUTE_MS, fast: true },
-  { kind: 'tests', name: 'unit', folder: 'tests/unit', eachAlone: false, timeoutMs: 3 * MINUTE_MS, fast: true },
+  { kind: 'tests', name: 'unit', folder: 'tests/unit', eachAlone: false, timeoutMs: 6 * MINUTE_MS, fast: true },
   { kind: 'tests', name: 'contract', folder: 'tests/contract', eachAlone: false, lanes: 2, timeoutMs: 20 * MINUTE_MS, fast: false },
   {
     kind: 'tests',

@@ -224,7 +224,7 @@ export class Recorder {
     if (step.kind !== 'forget') {
       if (step.kind === 'delete') {
         dropDeleted(this.#model, this.#deps, step)
-        this.#model.deleted(step.uid)
+        this.#model.deletedUids.add(step.uid)
       } else watches.drop(step.resource, key)
       const reason = step.kind === 'delete' ? 'Pruned' : 'LetGo'
       this.#emit('Normal', reason, `${refText(ref)} ${step.kind === 'delete' ? 'was deleted' : 'was let go and stays'}`, key)

@@ -113,7 +113,7 @@ function adoptMarked(model: ServiceModel, deps: Site & Storage & Services): void
     const ref = parseRefKey(key)
     if (ref === null) continue
     for (const taken of takeIn(model, deps, [{ ref, apiVersion, uid: live.uid }])) {
-      if (!model.hasDeleted(live.uid)) model.foundByLabel.add(taken)
+      if (!model.deletedUids.has(live.uid)) model.foundByLabel.add(taken)
       model.agenda.mark(taken)
     }
   }

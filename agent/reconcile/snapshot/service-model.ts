@@ -17,7 +17,7 @@ import type { HookSpec } from './hook-spec.ts'
 import type { HookBook } from './hooks.ts'
 import { ObjectStates } from './objects.ts'
 import { Deadlines } from './overdue.ts'
-import { Agenda, Gating, PruneState, Removal, Told } from './service-state.ts'
+import { Agenda, DeletedUids, Gating, PruneState, Removal, Told } from './service-state.ts'
 import { type Closed, isOrderReason, namespaceKey, type Problem } from './situation.ts'
 import {
   heldWanted,
@@ -63,9 +63,6 @@ export interface Recalled {
   degraded: boolean
 }
 
-/** UIDs of deleted objects that are remembered of a service. */
-const DELETED_UIDS_MAX = 1_000
-
 export class ServiceModel {
   readonly id: ServiceId
   readonly key: string
@@ -74,8 +71,7 @@ export class ServiceModel {
   readonly unread = this.objects.facet('unread')
   /** PR13: keys that entered the inventory since the start of this process because of a label alone. */
   readonly foundByLabel = new Set<string>()
-  /** PR13: UIDs that this process deleted, the last ones. An object that has one of them came back with a snapshot of etcd. */
-  readonly #deletedUids = new Set<string>()
+  readonly deletedUids = new DeletedUids()
   readonly inventory = this.objects.facet('entry')
   readonly problems = this.objects.facet('problem')
   readonly contacts = this.objects.facet('contact')
@@ -138,16 +134,6 @@ export class ServiceModel {
   }
 
   /** The replica may hold something newer than what was read. */
-  hasDeleted(uid: string): boolean {
-    return this.#deletedUids.has(uid)
-  }
-
-  deleted(uid: string): void {
-    this.#deletedUids.add(uid)
-    const [oldest] = this.#deletedUids
-    if (this.#deletedUids.size > DELETED_UIDS_MAX && oldest !== undefined) this.#deletedUids.delete(oldest)
-  }
-
   get revisionPending(): boolean {
     return this.#revisionPending
   }

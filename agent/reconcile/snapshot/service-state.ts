@@ -67,6 +67,24 @@ export class Agenda {
   }
 }
 
+/** UIDs of deleted objects that are remembered of a service. */
+const DELETED_UIDS_MAX = 1_000
+
+/** PR13: UIDs that this process deleted, the last ones. An object that has one of them came back with a snapshot of etcd. */
+export class DeletedUids {
+  readonly #uids = new Set<string>()
+
+  has(uid: string): boolean {
+    return this.#uids.has(uid)
+  }
+
+  add(uid: string): void {
+    this.#uids.add(uid)
+    const [oldest] = this.#uids
+    if (this.#uids.size > DELETED_UIDS_MAX && oldest !== undefined) this.#uids.delete(oldest)
+  }
+}
+
 /** Of a removal order, each by its `atMs`; changed by the loop and by the search for what the service left behind. */
 export class Removal {
   #carriedOutMs: number | null = null
