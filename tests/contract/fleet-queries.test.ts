@@ -236,8 +236,7 @@ describe.each(STORES)('$name', (kind) => {
     await (kind.name === 'SQLite' ? fillSqlite(place.at, shape) : fillPostgres(place.at, shape))
     const store = await place.open()
     await failServices(seededRandom(5), store, new NaiveFleet(shape), { withHeld: false })
-    const admin = await createTestAdmin({ store })
-    admin.clock.nowMs = NOW_MS
+    const admin = await createTestAdmin({ store }, NOW_MS)
     const get = async (path: string) => (await admin.call('GET', `/api/v1/${path}`)).body as { items: Array<Record<string, unknown>> }
     const { items } = (await get('clusters?limit=500')) as unknown as {
       items: Array<{ metadata: { name: string; labels: Record<string, string> } }>

@@ -144,9 +144,10 @@ describe.each(STORES)('on $name', (kind) => {
     await publish({ a: '1', b: '1' })
     const [row] = objectRows(WEB, { b: '2' })
     const rogue = openSqlite(opened.pathOf(shards.shardOf(id)))
-    for (const { name } of rogue.query<{ name: string }, []>("SELECT name FROM sqlite_master WHERE type = 'trigger'").all())
-      rogue.run(`DROP TRIGGER "${name}"`)
+    const triggers = rogue.query<{ name: string; sql: string }, []>("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").all()
+    for (const { name } of triggers) rogue.run(`DROP TRIGGER "${name}"`)
     rogue.query('UPDATE desired SET doc = ? WHERE id = ?').run(row?.[1] ?? '', row?.[0] ?? '')
+    for (const { sql } of triggers) rogue.run(sql)
     rogue.close()
     // The row is what the revision wants already: written blindly, its hash would be counted though nothing was written.
     await publish({ a: '1', b: '2' })

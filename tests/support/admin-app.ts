@@ -37,9 +37,9 @@ export interface TestAdmin {
   ): Promise<{ status: number; headers: Headers; body: unknown }>
 }
 
-export async function createTestAdmin(overrides: Partial<AppDeps> = {}): Promise<TestAdmin> {
+export async function createTestAdmin(overrides: Partial<AppDeps> = {}, nowMs = 1_000_000): Promise<TestAdmin> {
   const store = await openSqliteStore(':memory:', { clock: systemClock, random: seededRandom(7) })
-  const time = { nowMs: 1_000_000 }
+  const time = { nowMs }
   const clock: Clock = { nowMs: () => time.nowMs, monotonicMs: () => time.nowMs, sleep: async () => {} }
   const tokens = createApiTokens({ store, clock })
   const token = (await tokens.createFirst(async () => {})) ?? ''
