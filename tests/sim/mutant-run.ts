@@ -2,13 +2,14 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { MUTATIONS, type MutationName } from './mutations.ts'
+import { MUTATIONS, type Mutation, type MutationName } from './mutations.ts'
 import { simulate } from './simulate.ts'
 
-const { histories, options } = MUTATIONS[process.argv[2] as MutationName]
+const mutation: Mutation = MUTATIONS[process.argv[2] as MutationName]
+const { histories, options, firstSeed = 1 } = mutation
 const most = Math.min(histories, Number(process.argv[3] ?? histories))
 let found: { seed: number; what: string } | null = null
-for (let seed = 1; seed <= most && found === null; seed++) {
+for (let seed = firstSeed; seed < firstSeed + most && found === null; seed++) {
   const dir = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'skerry-sim-'))
   const { broken } = await simulate({ ...options, seed, dir, restMinutes: 30 })
   rmSync(dir, { recursive: true, force: true })

@@ -9,6 +9,8 @@ export interface Mutation {
   to: string
   /** Within so many histories it must have been found. */
   histories: number
+  /** Of a rare one: near the first history that meets it. Absent: 1. */
+  firstSeed?: number
   options: Omit<SimOptions, 'seed' | 'dir'>
 }
 
@@ -75,6 +77,7 @@ export const MUTATIONS = {
     from: ' && written.place === place',
     to: '',
     histories: 40,
+    firstSeed: 140,
     options: { weights: { ...BUSY, 'two agents': 8, 'stop clone': 4 } },
   },
 } as const satisfies Record<string, Mutation>
