@@ -141,8 +141,16 @@ export async function createLocalFleet(
     await waitUntil('admin token', async () => existsSync(tokenFile) && readFileSync(tokenFile, 'utf8').endsWith('\n'), { child })
     const first = readFileSync(tokenFile, 'utf8').trim() // it expires
     const headers = { authorization: `Bearer ${first}` }
-    const answer = await fetch(`${serverUrl}/api/v1/token/exchange`, { method: 'POST', headers, keepalive: false })
-    token = ((await answer.json()) as { token: string }).token
+    // The file is written before the store has the token.
+    await waitUntil(
+      'exchange of the admin token',
+      async () => {
+        const answer = await fetch(`${serverUrl}/api/v1/token/exchange`, { method: 'POST', headers, keepalive: false })
+        if (answer.ok) token = ((await answer.json()) as { token: string }).token
+        return answer.ok
+      },
+      { child },
+    )
     writeFileSync(tokenFile, `${token}\n`)
   }
   const killServer = async () => {
