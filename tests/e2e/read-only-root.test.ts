@@ -76,6 +76,9 @@ test('BI1 server and agent take a commit to a cluster from a read-only root', as
     { child: server },
   )
   const token = readFileSync(join(data, 'admin.token'), 'utf8').trim()
+  // The file is written before the store has the token.
+  const headers = { authorization: `Bearer ${token}` }
+  await waitUntil('valid admin token', async () => (await fetch(`${url}/api/v1/services`, { headers })).ok, { child: server })
   const env = { SKERRY_SERVER: url, SKERRY_TOKEN: token }
   const skerry = (args: string[], stdin = '') => {
     const { exitCode, stdout, stderr } = Bun.spawnSync([join(ROOT, 'dist/skerry'), ...args], { env, stdin: Buffer.from(stdin) })

@@ -75,7 +75,7 @@ function next(before: Expects, lastWord: string, core: string, after: string): E
   return before.kind === 'about' && before.words > 0 ? { kind: 'about', words: before.words - 1 } : NOTHING
 }
 
-/** What is no part of a value at its ends. */
+/** Characters that surround a value and are not part of it. */
 const bracketsAtStart = (text: string): number => /^[([{<]*/.exec(text)?.[0].length ?? 0
 function stopsAtEnd(text: string): number {
   let stops = 0

@@ -117,7 +117,7 @@ function takeLong(text: string, values: ReadonlySet<string>, taken: Uint8Array):
     if (known === undefined) places.set(gram, [i])
     else known.push(i)
   }
-  // What a value repeats is compared once.
+  // A part that occurs several times in a value is compared once.
   const compared = new Set<string>()
   for (const value of values) {
     for (let offset = 0; offset + GRAM <= value.length; offset += STRIDE) {

@@ -37,7 +37,7 @@ export async function readJobEnd(
   if (lookup.kind !== 'served') return null
   const ends: HookEnd[] = []
   const options = { namespace, fieldSelector: `involvedObject.uid=${uid}`, signal }
-  // What is missing is put back only if it has not ended.
+  // A missing Job is put back only if it has not ended.
   await asking({ service, purpose: 'heal' }).list(lookup.resource, options, (event, isThere) => {
     const end = isThere ? jobEndIn(event) : null
     if (end !== null) ends.push(end)

@@ -91,7 +91,7 @@ export function dropDeleted(
   wake(other.key)
 }
 
-/** What was applied; without `entries` all that is not written down yet. */
+/** Writes down what was applied; without `entries`, all that is not written down yet. */
 export function writeApplied(
   model: ServiceModel,
   { state }: { state: Pick<AgentState, 'recordApplied'> },

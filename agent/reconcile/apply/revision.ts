@@ -119,7 +119,7 @@ function adoptMarked(model: ServiceModel, deps: Site & Storage & Services): void
   }
 }
 
-/** What waited for a time that has come is planned again; a kind that was not served is asked for again first. */
+/** Plans again each object whose retry is due. For kinds that were not served, discovery is asked first. */
 export async function retryWhatIsDue(model: ServiceModel, deps: Site & Services): Promise<void> {
   const { clock, random, kinds, clusterId } = deps
   const nowMs = clock.nowMs()

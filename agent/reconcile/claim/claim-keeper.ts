@@ -392,7 +392,7 @@ export class ClaimKeeper {
     )
   }
 
-  /** Of another claim an event says the rest. */
+  /** For another claim, an event gives the details. */
   async #ofClaim(
     claim: Claim,
     stopped: AbortSignal,

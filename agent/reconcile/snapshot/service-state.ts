@@ -161,7 +161,7 @@ export class Gating {
     return this.#begunBefore
   }
 
-  /** A person's word at the site that nothing is changed for now. */
+  /** A hold: a person at the site ordered that nothing is changed until it is lifted. */
   get hold(): ActiveHold | null {
     return this.#hold
   }
