@@ -1,5 +1,6 @@
 // The control plane, put together: stores, shards, ingest, the doors; started in an order in which nothing is served before it is true, and stopped in reverse.
 import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import type { NativeGuard } from '../shared/adapters/native-guard.ts'
@@ -21,6 +22,7 @@ import { createSeenMarks } from './access/seen-marks.ts'
 import { loadServerKeys } from './access/server-keys.ts'
 import { createSessions } from './access/sessions.ts'
 import { createApp } from './app.ts'
+import { KEYS, STORE } from './backup/manifest.ts'
 import { refuseUnfinishedRestore } from './backup/restore-mark.ts'
 import { keepCaughtUp } from './desired/catch-up.ts'
 import { raiseEpochs } from './desired/epochs.ts'
@@ -51,6 +53,7 @@ import { createSources } from './sources/sources.ts'
 import { maintainContent } from './store/content/content-collect.ts'
 import { contentFilesIn } from './store/content/content-files.ts'
 import { createFileContentStore } from './store/content/file-content-store.ts'
+import { refuseLostStore } from './store/engines/store-guard.ts'
 import { openPostgresStore, openSqliteStore } from './store/kysely-store.ts'
 import { migrationLog } from './store/schema/bring-forward.ts'
 import type { Store } from './store/store.ts'
@@ -115,13 +118,14 @@ const STORE_PATIENCE_MS = 15_000
 
 export async function startServer(options: ServerOptions, deps: ServerDeps): Promise<RunningServer> {
   refuseUnfinishedRestore(options.dataDir)
+  if (options.store == null) refuseLostStore(join(options.dataDir, STORE), existsSync(join(options.dataDir, KEYS[0])))
   const { promise: failed, resolve: onTaken } = Promise.withResolvers<AppError>()
   const { clock, random, log } = deps
   const storeOptions = { clock, random, tell: migrationLog(log, clock), recount: options.recount ?? false }
   const only = { patienceMs: STORE_PATIENCE_MS, onTaken }
   const store =
     options.store == null
-      ? await openSqliteStore(join(options.dataDir, 'fleet.sqlite'), storeOptions)
+      ? await openSqliteStore(join(options.dataDir, STORE), storeOptions)
       : await openPostgresStore({ ...options.store, only }, storeOptions)
   try {
     return { ...(await startOn(store, options, deps)), failed }

@@ -1,5 +1,18 @@
 // AgentState in one plain SQLite file. Every method is one transaction; nothing here is replicated.
-import { type Database, isDamage, isDiskFull, openSqlite, type SQLQueryBindings, writeTransaction } from '../../shared/adapters/sqlite.ts'
+import { existsSync, renameSync, rmSync } from 'node:fs'
+import { dirname } from 'node:path'
+import {
+  DamagedFile,
+  type Database,
+  INDEXED_BYTES_MAX,
+  isDamage,
+  isDiskFull,
+  openSqlite,
+  type SQLQueryBindings,
+  structureDamage,
+  writeTransaction,
+} from '../../shared/adapters/sqlite.ts'
+import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ObjectRef, parseRefKey, refKey } from '../../shared/kube/object.ts'
 import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
@@ -67,6 +80,14 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
   const listeners: Array<() => void> = []
   const repeats = createRepeats()
   const statements = prepare(db)
+  /** What was written as JSON. */
+  const stored = <T>(text: string): T => {
+    try {
+      return JSON.parse(text) as T
+    } catch (error) {
+      throw damaged(path, error)
+    }
+  }
 
   let eventsMax = OUTBOX_EVENTS_MAX
   /** RP4: the reserve goes first, and the older half of the events makes room in the file: whoever filled the disk may take what was given back, too. */
@@ -92,7 +113,7 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
 
   const identity = (): Identity | null => {
     const text = readMeta('identity')
-    return text === null ? null : (JSON.parse(text) as Identity)
+    return text === null ? null : stored<Identity>(text)
   }
   /** Continues after the greater of what this file gave out and what the server says it knows, within the incarnation (PU1). */
   const lastRev = (): number => {
@@ -110,7 +131,7 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
   }
   const outboxRow = (row: Waiting): OutboxRow => {
     assert(isStatusKind(row.kind), 'the outbox holds known kinds')
-    return { kind: row.kind, key: row.key, rev: row.rev, doc: row.doc === null ? null : (JSON.parse(row.doc) as unknown) }
+    return { kind: row.kind, key: row.key, rev: row.rev, doc: row.doc === null ? null : stored(row.doc) }
   }
 
   const recordApplied = (service: ServiceId, entries: readonly InventoryEntry[]) => {
@@ -146,15 +167,15 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
 
     removal: () => {
       const text = readMeta('removal')
-      return text === null || text === '' ? null : (JSON.parse(text) as Removal)
+      return text === null || text === '' ? null : stored<Removal>(text)
     },
     setRemoval: (removal) => {
       write(() => void writeMeta('removal', removal === null ? '' : JSON.stringify(removal)))
       emptyLog(db)
     },
-    usedTokens: () => JSON.parse(readMeta('join_tokens') ?? '[]') as string[],
+    usedTokens: () => stored<string[]>(readMeta('join_tokens') ?? '[]'),
     noteToken: (hash) => {
-      const known = JSON.parse(readMeta('join_tokens') ?? '[]') as string[]
+      const known = stored<string[]>(readMeta('join_tokens') ?? '[]')
       if (!known.includes(hash)) write(() => void writeMeta('join_tokens', JSON.stringify([...known, hash].slice(-TOKENS_MAX))))
     },
     forgetRegistration: () => {
@@ -168,15 +189,17 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
     writtenClaim: () => {
       const text = readMeta('claim')
       if (text === null) return null
-      const written = JSON.parse(text) as WrittenClaim
+      const written = stored<WrittenClaim>(text)
       // An agent older than rule CM11 wrote one claim, or null.
       return { ...written, over: [written.over ?? []].flat() }
     },
     setWrittenClaim: (written) => void write(() => writeMeta('claim', JSON.stringify(written))),
 
-    definitions: () => new Map(Object.entries(JSON.parse(readMeta('definitions') ?? '{}') as Record<string, string>)),
+    definitions: () => new Map(Object.entries(stored<Record<string, string>>(readMeta('definitions') ?? '{}'))),
     noteDefinition: (kind, crd) =>
-      void write(() => writeMeta('definitions', JSON.stringify({ ...JSON.parse(readMeta('definitions') ?? '{}'), [kind]: crd }))),
+      void write(() =>
+        writeMeta('definitions', JSON.stringify({ ...stored<Record<string, string>>(readMeta('definitions') ?? '{}'), [kind]: crd })),
+      ),
 
     services: () => statements.services.all().map((row) => parseServiceKey(row.key)),
     inventory: (service) => {
@@ -207,17 +230,13 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
     serviceState: (service) => {
       const row = statements.serviceState.get(serviceKey(service))
       return {
-        applied: row?.applied ? (JSON.parse(row.applied) as ServiceState['applied']) : null,
-        healthy: row?.healthy ? (JSON.parse(row.healthy) as ServiceState['healthy']) : null,
+        applied: row?.applied ? stored<ServiceState['applied']>(row.applied) : null,
+        healthy: row?.healthy ? stored<ServiceState['healthy']>(row.healthy) : null,
       }
     },
     setServiceState: (service, state) => write(() => void setServiceState(service, state)),
     facts: (service, prefix) =>
-      new Map(
-        statements.facts
-          .all(serviceKey(service))
-          .flatMap(({ key, doc }) => (key.startsWith(prefix) ? [[key, JSON.parse(doc) as unknown]] : [])),
-      ),
+      new Map(statements.facts.all(serviceKey(service)).flatMap(({ key, doc }) => (key.startsWith(prefix) ? [[key, stored(doc)]] : []))),
     setFacts: (service, facts) =>
       write(() => {
         const id = serviceKey(service)
@@ -301,7 +320,7 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
     },
     lastReported: (kind, key) => {
       const doc = statements.reported.get(kind, key)?.doc
-      return doc === null || doc === undefined ? null : (JSON.parse(doc) as unknown)
+      return doc === null || doc === undefined ? null : stored(doc)
     },
     onOutbox: (listener) => void listeners.push(listener),
     close: () => {
@@ -311,11 +330,19 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
   }
 }
 
+/** Tables of equal form whose pages took each other's place are whole in themselves. */
+const STRANGE_SERVICE =
+  "SELECT key FROM service WHERE key NOT GLOB '?*/?*' UNION ALL SELECT service FROM inventory WHERE service NOT GLOB '?*/?*' LIMIT 1"
+
 /** Opening writes, too: the index of the log. */
 function openWithSpace(path: string, reserve: DiskReserve | undefined): Database {
   const open = () => {
+    if (!existsSync(path)) createFile(path)
     const db = openSqlite(path, { synchronous: 'FULL', cacheKiB: CACHE_KIB })
+    const damage = structureDamage(db, INDEXED_BYTES_MAX)
+    if (damage !== null) throw new DamagedFile(damage)
     migrate(db)
+    if (db.query(STRANGE_SERVICE).get() !== null) throw new DamagedFile('a row of another table is among the services')
     return db
   }
   try {
@@ -326,6 +353,21 @@ function openWithSpace(path: string, reserve: DiskReserve | undefined): Database
     reserve.giveBack('open')
     return open()
   }
+}
+
+/** Under a temporary name: what a crash leaves of it is no state. */
+function createFile(path: string): void {
+  const staged = `${path}.new`
+  for (const suffix of ['', '-wal', '-shm']) rmSync(staged + suffix, { force: true })
+  const db = openSqlite(staged, { synchronous: 'FULL' })
+  try {
+    migrate(db)
+  } finally {
+    db.close()
+  }
+  syncPath(staged)
+  renameSync(staged, path)
+  syncPath(dirname(path))
 }
 
 const damaged = (path: string, cause: unknown): AppError =>

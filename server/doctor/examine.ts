@@ -9,6 +9,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { STORE } from '../backup/manifest.ts'
 import type { RenderPlace } from '../render-place.ts'
+import { findLogLoss } from '../store/engines/log-loss.ts'
 import { type ContentReference, SCHEMA_NEWEST } from '../store/engines/store-file.ts'
 import {
   findBrokenRules,
@@ -75,6 +76,9 @@ async function checkData(
   findings: Findings,
   deps: ExamineDeps,
 ): Promise<number | null> {
+  const loss = store === null && !running ? findLogLoss(join(dataDir, `${STORE}-wal`)) : null
+  if (loss !== null)
+    findings.tell('store_damaged', `${STORE}-wal at byte ${loss.at}: SQLite would drop the ${loss.commits} commits after it`)
   const look = await openLook(dataDir, store, findings)
   if (look === null) {
     await checkContent({ dataDir, references: null, findings, ...deps })

@@ -1,7 +1,7 @@
 // Tries cr-sqlite files in a child process: native code on a doubtful file can end the process that loads it.
 import { join } from 'node:path'
 import { describeError } from '../runtime/loop.ts'
-import { openCrdtDb } from './crdt-db.ts'
+import { type CrdtDb, openCrdtDb } from './crdt-db.ts'
 import { type Database, isDamage } from './sqlite.ts'
 
 /** First argument of a program that is to try files and nothing else. */
@@ -52,16 +52,19 @@ export function runTrial(libraryDir: string, paths: readonly string[], print: (l
 }
 
 function trial(path: string, libraryDir: string): string {
+  let crdt: CrdtDb
   try {
-    const crdt = openCrdtDb(path, { synchronous: 'OFF', libraryDir })
-    try {
-      useEverything(crdt.db, crdt.siteId)
-    } finally {
-      crdt.close()
-    }
+    crdt = openCrdtDb(path, { synchronous: 'OFF', libraryDir })
+  } catch {
+    return OK // an error is no danger: the program meets it itself
+  }
+  try {
+    useEverything(crdt.db, crdt.siteId)
     return OK
   } catch (error) {
-    return isDamage(error) ? describeError(error).replaceAll('\n', ' ') : OK // a full disk or a missing right is not the file's
+    return isDamage(error) ? describeError(error).replaceAll('\n', ' ') : OK // a full disk is not the file's
+  } finally {
+    crdt.close()
   }
 }
 

@@ -44,7 +44,7 @@ export function readTransaction<T>(db: Database, work: () => T extends Promise<u
 
 /** True when SQLite could not write because the disk is full or refuses writes. */
 export function isDiskFull(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const code = codeOf(error)
   return (
     code.startsWith('SQLITE_FULL') ||
     code === 'SQLITE_IOERR_SHMSIZE' || // the index of the log found no space: what an opening on a full disk says
@@ -58,15 +58,24 @@ export class DamagedFile extends Error {}
 
 /** True when the file is not what it should be: what was asked of it can never be answered from it. */
 export function isDamage(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  return error instanceof DamagedFile || DAMAGE.test(code)
+  return error instanceof DamagedFile || isCorrupt(error) || /^SQLITE_(ERROR|CONSTRAINT|MISMATCH|FORMAT)/.test(codeOf(error))
 }
 
-/** Of the I/O errors only those that tell of the content. */
-const DAMAGE = /^SQLITE_(CORRUPT|NOTADB|ERROR|CONSTRAINT|MISMATCH|FORMAT|IOERR_(SHORT_READ|CORRUPTFS|DATA))/
-
-/** Null means that the structure is intact. Reads every row, but does not compare indexes with rows. */
-export function structureDamage(db: Database): string | null {
-  const found = db.query('PRAGMA quick_check(1)').values()[0]?.[0]
-  return found === 'ok' ? null : `quick_check: ${found ?? 'no answer'}`
+/** True when the bytes of the file are damaged, whatever was asked of it. */
+export function isCorrupt(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined
+  return /^SQLITE_(CORRUPT|NOTADB|IOERR_(SHORT_READ|CORRUPTFS|DATA))/.test(codeOf(error)) || (cause !== undefined && isCorrupt(cause))
 }
+
+const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
+
+/** Null means that the structure is intact. Reads every row. Compares indexes with rows, too, which takes five times as long, if the file has `indexedBytesMax` at most. */
+export function structureDamage(db: Database, indexedBytesMax = 0): string | null {
+  const size = db.query<{ bytes: number }, []>('SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size').get()
+  const check = (size?.bytes ?? 0) <= indexedBytesMax ? 'integrity_check' : 'quick_check'
+  const found = db.query(`PRAGMA ${check}(1)`).values()[0]?.[0]
+  return found === 'ok' ? null : `${check}: ${found ?? 'no answer'}`
+}
+
+/** About a second. */
+export const INDEXED_BYTES_MAX = 64 * 1_048_576

@@ -327,6 +327,13 @@ export const ERRORS = define({
     cause: 'The data folder was written by a newer version.',
     remedy: 'Start that version or a newer one; downgrades are not possible.',
   },
+  store_damaged: {
+    status: 500,
+    retryable: false,
+    cause: 'The fleet store is damaged.',
+    remedy:
+      'Stop the server, keep a copy of the data folder, and restore the newest backup (`skerry backup restore`); `skerry doctor` tells what is damaged.',
+  },
   target_exists: {
     status: 409,
     retryable: false,

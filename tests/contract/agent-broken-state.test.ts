@@ -1,6 +1,6 @@
 // A part of the agent that cannot go on ends the whole of it: a process that looks alive and enforces nothing would be started again by nobody.
 import { expect, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Agent, agentFiles, createAgent } from '../../agent/agent.ts'
 import { CLAIM_NAME, CLAIM_NAMESPACE } from '../../agent/reconcile/claim/claim.ts'
@@ -95,6 +95,41 @@ test('SY11 a state that cannot be opened says which file is damaged and what to 
   const path = join(tempDir(), 'agent.sqlite')
   writeFileSync(path, Buffer.alloc(8_192, 'x'))
   expect(() => openAgentState(path)).toThrow(`${path} is damaged`)
+})
+
+test('SY11 a state with a damaged page is refused at each start, not when it is read', () => {
+  const path = join(tempDir(), 'agent.sqlite')
+  openAgentState(path).close()
+  const bytes = readFileSync(path)
+  writeFileSync(path, bytes.fill(0xff, 4_096, 8_192))
+  for (let start = 0; start < 2; start++) expect(() => openAgentState(path)).toThrow(`${path} is damaged`)
+})
+
+test('SY11 a state whose tables took each other’s place is refused', () => {
+  const path = join(tempDir(), 'agent.sqlite')
+  openAgentState(path).close()
+  const db = openSqlite(path)
+  db.run("INSERT INTO service (key) VALUES ('identity')")
+  db.close()
+  expect(() => openAgentState(path)).toThrow(`${path} is damaged`)
+})
+
+test('SY11 what can be read and is no document says which file is damaged', () => {
+  const path = join(tempDir(), 'agent.sqlite')
+  openAgentState(path).close()
+  const db = openSqlite(path)
+  db.run("INSERT INTO meta VALUES ('identity', '{')")
+  db.close()
+  const state = openAgentState(path)
+  expect(() => state.identity()).toThrow(`${path} is damaged`)
+  state.close()
+})
+
+test('SY11 a state that is cut off while it is created never has its name', () => {
+  const path = join(tempDir(), 'agent.sqlite')
+  mkdirSync(`${path}.new-wal`)
+  expect(() => openAgentState(path)).toThrow()
+  expect(existsSync(path)).toBe(false)
 })
 
 const AGENT_CLI = ['bun', join(import.meta.dir, '../../agent/main.ts')]

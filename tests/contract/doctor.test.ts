@@ -226,6 +226,19 @@ describe('a fleet store', () => {
   })
 })
 
+test('DO2 a log of the fleet store that is damaged before commits is told, with the place', async () => {
+  await start()
+  const path = join(dir, 'fleet.sqlite')
+  const writer = openSqlite(path)
+  for (let n = 0; n < 4; n++) writer.run('INSERT INTO meta VALUES (?, ?)', [`note-${n}`, 'x'])
+  const log = readFileSync(`${path}-wal`)
+  writer.close()
+  log[100] = (log[100] ?? 0) ^ 1
+  writeFileSync(`${path}-wal`, log)
+  const { findings } = await look()
+  expect(findings.find(({ code }) => code === 'store_damaged')?.where[0]).toMatch(/^fleet\.sqlite-wal at byte 32: /)
+})
+
 describe('shard files', () => {
   const codes = async (clock = NOW) => (await look(clock)).findings.map(({ code, where }) => `${code} ${where[0]}`)
 

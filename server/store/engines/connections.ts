@@ -1,5 +1,6 @@
 // From a file or a PostgreSQL database to connections with the newest schema, ready for the store.
 import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { Kysely, sql } from 'kysely'
 import { AppError } from '../../../shared/protocol/error.ts'
@@ -12,9 +13,11 @@ import { listenForChanges } from './postgres-listen.ts'
 import { createServerSession, SERVER_KEY, type ServerSession } from './postgres-session.ts'
 import type { PostgresTarget } from './postgres-url.ts'
 import { sqliteDialect } from './sqlite-dialect.ts'
+import { createStoreFile, refuseDamagedStore } from './store-guard.ts'
 
-/** Opens or creates the file and brings its schema forward. Throws `store_newer` for a file of a newer version. */
+/** Opens or creates the file and brings its schema forward. Throws `store_newer` for a file of a newer version, `store_damaged` for a damaged one. */
 export async function connectSqlite(path: string, tell?: TellProgress): Promise<Connections> {
+  if (path !== ':memory:') await prepareFile(path)
   const writer = new Kysely<Tables>({ dialect: sqliteDialect(path) })
   try {
     await bringForward(writer, 'sqlite', tell)
@@ -29,6 +32,18 @@ export async function connectSqlite(path: string, tell?: TellProgress): Promise<
     await writer.destroy()
     throw error
   }
+}
+
+async function prepareFile(path: string): Promise<void> {
+  if (existsSync(path)) return refuseDamagedStore(path)
+  await createStoreFile(path, async (staged) => {
+    const db = new Kysely<Tables>({ dialect: sqliteDialect(staged) })
+    try {
+      await bringForward(db, 'sqlite')
+    } finally {
+      await db.destroy()
+    }
+  })
 }
 
 export interface PostgresConnect {

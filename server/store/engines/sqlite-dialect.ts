@@ -1,8 +1,9 @@
 // Kysely's own SqliteDialect over bun:sqlite. Kysely serialises everything on the one connection, so a transaction sees only itself; inside one, use
 // `trx` and never the outer handle: that waits for the connection it holds itself.
 import { type SqliteDatabase, SqliteDialect, type SqliteStatement } from 'kysely'
-import { type Database, isDiskFull, openSqlite, type SQLQueryBindings, type Statement } from '../../../shared/adapters/sqlite.ts'
+import { type Database, isCorrupt, isDiskFull, openSqlite, type SQLQueryBindings, type Statement } from '../../../shared/adapters/sqlite.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
+import { describeError } from '../../../shared/runtime/loop.ts'
 
 /** Prepared statements that are kept. Batches of unusual sizes push the oldest out. */
 const STATEMENTS_MAX = 200
@@ -31,7 +32,7 @@ function shim(db: Database): SqliteDatabase {
       const sql = text === 'begin' ? 'begin immediate' : text
       let statement = prepared.get(sql)
       if (statement === undefined) {
-        statement = db.prepare(sql)
+        statement = named(() => db.prepare(sql))
         const oldest = prepared.size < STATEMENTS_MAX ? undefined : prepared.entries().next().value
         if (oldest !== undefined) {
           prepared.delete(oldest[0])
@@ -67,6 +68,9 @@ function named<T>(work: () => T): T {
   try {
     return work()
   } catch (error) {
-    throw isDiskFull(error) ? new AppError('disk_full', { doing: 'write the fleet store' }, { cause: error }) : error
+    if (isDiskFull(error)) throw new AppError('disk_full', { doing: 'write the fleet store' }, { cause: error })
+    throw isCorrupt(error)
+      ? new AppError('store_damaged', { doing: 'read the fleet store', detail: describeError(error) }, { cause: error })
+      : error
   }
 }
