@@ -7,8 +7,8 @@ import { addCounts, type Counts, countsLine, countsOf, NO_COUNTS } from './check
 import { ON_EACH_STORE, WITH_SERVER } from './end-to-end.ts'
 
 type Stage =
-  /** Passes by its exit code alone. */
-  | { kind: 'command'; name: string; command: string[]; fast: boolean }
+  /** Passes by its exit code alone. `long`: with --long only. */
+  | { kind: 'command'; name: string; command: string[]; fast: boolean; long?: true; timeoutMs?: number }
   /** Test files of one folder, in one process, or each in its own because they start clusters. `only`: these of them, by name.
    *  `beside`: these run beside the others, because they wait and hardly do anything. */
   | {
@@ -55,6 +55,14 @@ const STAGES: readonly Stage[] = [
     timeoutMs: 10 * MINUTE_MS,
     fast: false,
     first: ['sync', 'prune'],
+  },
+  {
+    kind: 'command',
+    name: 'damaged data folders',
+    command: ['scripts/damage', '--histories', '2000'],
+    fast: false,
+    long: true,
+    timeoutMs: 60 * MINUTE_MS,
   },
   { kind: 'command', name: 'build', command: ['scripts/build', '--check'], fast: false },
   {
@@ -182,7 +190,7 @@ async function runStage(stage: Stage): Promise<Counts> {
     return addCounts(waiting, others)
   }
   const started = performance.now()
-  const outcome = await run(stage.command, 15 * MINUTE_MS)
+  const outcome = await run(stage.command, stage.timeoutMs ?? 15 * MINUTE_MS)
   say(`check: ${stage.name}: ${outcome.exitCode === 0 ? 'ok' : 'FAILED'}, ${seconds(started)}\n`)
   if (outcome.exitCode === 0) return NO_COUNTS
   showFailure(outcome)
@@ -191,6 +199,7 @@ async function runStage(stage: Stage): Promise<Counts> {
 
 const started = performance.now()
 let total = NO_COUNTS
-for (const stage of STAGES.filter(({ fast }) => fast || !isFast)) total = addCounts(total, await runStage(stage))
+const isDue = (stage: Stage) => (stage.fast || !isFast) && (isLong || !(stage.kind === 'command' && stage.long === true))
+for (const stage of STAGES.filter(isDue)) total = addCounts(total, await runStage(stage))
 say(`check: all stages after ${seconds(started)}\n${countsLine(total)}\n`)
 process.exit(total.failed > 0 ? 1 : 0)
