@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'bun:test'
 import type { ApiResource, ApplyResult } from '../../agent/cluster/cluster.ts'
 import { takeOver } from '../../agent/reconcile/apply/take-over.ts'
-import { type Take, takenManagedFields, toTake, union } from '../../agent/reconcile/snapshot/fields/client-side.ts'
+import {
+  ownedMember,
+  type Take,
+  takenManagedFields,
+  toTake,
+  unchosenMember,
+  union,
+} from '../../agent/reconcile/snapshot/fields/client-side.ts'
 import { EACH } from '../../agent/reconcile/snapshot/fields/ignore.ts'
 import { otherFieldsOf } from '../../agent/reconcile/snapshot/fields/other-fields.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
@@ -143,4 +150,37 @@ test('TK2 a change between look and patch is looked at again, three times at mos
   const always = answers(9)
   expect(await takeOver(always.cluster, RESOURCE, REF, take('keep'))).toEqual(refused.failure)
   expect(always.bodies).toHaveLength(3)
+})
+
+describe('RC35 the defaults of a strategy that is not chosen any more', () => {
+  const ROLLING = { type: 'RollingUpdate' }
+  const RECREATE = { type: 'Recreate' }
+  test.each<[string, string, object, string | null]>([
+    ['Recreate', 'apps/v1/Deployment', { strategy: RECREATE }, 'spec.strategy.rollingUpdate'],
+    ['a null beside it', 'apps/v1/Deployment', { strategy: { ...RECREATE, rollingUpdate: null } }, 'spec.strategy.rollingUpdate'],
+    ['OnDelete', 'apps/v1/StatefulSet', { updateStrategy: { type: 'OnDelete' } }, 'spec.updateStrategy.rollingUpdate'],
+    ['both named: the manifest is wrong', 'apps/v1/Deployment', { strategy: { ...RECREATE, rollingUpdate: {} } }, null],
+    ['the type that has it', 'apps/v1/Deployment', { strategy: ROLLING }, null],
+    ['no type', 'apps/v1/Deployment', { strategy: {} }, null],
+    ['no strategy', 'apps/v1/Deployment', {}, null],
+    ['another kind', 'example.com/v1/Deployment', { strategy: RECREATE }, null],
+  ])('%s', (_, type, spec, expected) => {
+    const [group, version, kind] = type.split('/') as [string, string, string]
+    const path = unchosenMember({ apiVersion: `${group}/${version}`, kind, metadata: { name: 'n' }, spec })
+    expect(path?.join('.') ?? null).toBe(expected)
+  })
+
+  const PATH = ['spec', 'strategy', 'rollingUpdate']
+  const MEMBER = { 'f:spec': { 'f:strategy': { 'f:rollingUpdate': {} } } }
+  const theirs = entry('kubectl-edit', { 'f:spec': { 'f:paused': {}, 'f:strategy': { 'f:rollingUpdate': { 'f:maxSurge': {} } } } })
+
+  test('are ours then, also on an object that we do not own anything of', () => {
+    expect(ownedMember(object(own()), PATH, false)).toEqual([own({ 'f:data': {}, ...MEMBER })])
+    expect(ownedMember(object(), PATH, false)).toMatchObject([{ manager: 'skerry', operation: 'Apply', fieldsV1: MEMBER }])
+  })
+  test('stay with another manager, but for force', () => {
+    expect(ownedMember(object(own(), theirs), PATH, false)).toEqual([theirs, own({ 'f:data': {}, ...MEMBER })])
+    const left = entry('kubectl-edit', { 'f:spec': { 'f:paused': {} } })
+    expect(ownedMember(object(own(), theirs), PATH, true)).toMatchObject([left, { manager: 'skerry' }])
+  })
 })

@@ -9,7 +9,7 @@ import { contactExtent, contactOf } from '../snapshot/watch/first-contacts.ts'
 import { sendApply } from './send-apply.ts'
 
 interface Hands {
-  cluster: Pick<Cluster, 'apply' | 'get'>
+  cluster: Pick<Cluster, 'apply' | 'get' | 'mergePatch'>
   /** Takes our marks and fields off again. */
   letGo(step: StepOf<'orphan'>): Promise<StepResult>
 }

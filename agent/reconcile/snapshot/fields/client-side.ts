@@ -3,11 +3,11 @@
 // What client-go calls csaupgrade, for more tools.
 
 import { FIELD_MANAGER } from '../../../../shared/kube/marks.ts'
-import type { K8sObject, ManagedFieldsEntry } from '../../../../shared/kube/object.ts'
+import { groupOf, type K8sObject, type ManagedFieldsEntry } from '../../../../shared/kube/object.ts'
 import { BEFORE_FIRST_APPLY, isNode, type Split, splitCommon } from './common-fields.ts'
 import { EACH, type Leave } from './ignore.ts'
 import type { OtherFields } from './other-fields.ts'
-import { type FieldsNode, hasKeyFields, isOwnEntry } from './owned-fields.ts'
+import { childOf, type FieldsNode, hasKeyFields, isOwnEntry } from './owned-fields.ts'
 
 /** Each writes the whole manifest whenever it writes: what one of them holds was in some manifest. Also on an object that is ours already. */
 const WHOLE_MANIFEST: ReadonlySet<string> = new Set([
@@ -87,15 +87,38 @@ export function takenManagedFields(live: Managed, { moment, leave, wanted }: Tak
   return withTaken(live, (entry, own) => (isTaken(entry, moment, leave) ? splitTaken(entry, own, paths, object) : null))
 }
 
-/** The managedFields in which ours has what `splitOf` takes of the others. Null: nothing is taken. An entry of which it says null stays as it is. */
+/** Kinds of which the API server fills `rollingUpdate` with defaults that nobody owns, and refuses it beside another type. */
+const ROLLING_UPDATE: Readonly<Record<string, string>> = { 'apps/Deployment': 'strategy', 'apps/StatefulSet': 'updateStrategy' }
+
+/** RC35: the path of a member that the object's union does not choose. Null: there is none, or the object names it all the same. */
+export function unchosenMember(object: K8sObject): readonly string[] | null {
+  const name = ROLLING_UPDATE[`${groupOf(object.apiVersion)}/${object.kind}`]
+  if (name === undefined) return null
+  const strategy = childOf(object['spec'], `f:${name}`)
+  if (!isNode(strategy) || (strategy['type'] ?? 'RollingUpdate') === 'RollingUpdate' || isNode(strategy['rollingUpdate'])) return null
+  return ['spec', name, 'rollingUpdate']
+}
+
+/** RC35: the managedFields in which the member at this path is ours; with `force` it is nobody else's. */
+export function ownedMember(live: Managed, path: readonly string[], force: boolean): ManagedFieldsEntry[] | null {
+  const member = path.reduceRight<FieldsNode>((inner, name) => ({ [`f:${name}`]: inner }), {})
+  const takeMember = ({ fieldsV1 = {} }: ManagedFieldsEntry): Split => {
+    const { taken: left, left: taken } = splitRuled(fieldsV1, [path], undefined)
+    return { taken, left }
+  }
+  return withTaken(live, (entry) => (force ? takeMember(entry) : null), member)
+}
+
+/** The managedFields in which ours has `nobodys` and what `splitOf` takes of the others. Null: nothing is taken. An entry of which it says null stays as it is. */
 export function withTaken(
   live: Managed,
   splitOf: (entry: ManagedFieldsEntry, own: FieldsNode | undefined) => Split | null,
+  nobodys: FieldsNode = {},
 ): ManagedFieldsEntry[] | null {
   const entries = live.metadata.managedFields ?? []
   const own = entries.find(isOwnEntry)
-  let fields = own?.fieldsV1 ?? {}
-  let isChanged = false
+  let fields = union(own?.fieldsV1 ?? {}, nobodys)
+  let isChanged = Object.keys(nobodys).length > 0
   const stay: ManagedFieldsEntry[] = []
   for (const entry of entries) {
     if (entry === own) continue
