@@ -57,6 +57,8 @@ export interface AgentDeps {
   fetcher: Fetcher
   clock: Clock
   random: Random
+  /** For what nobody may guess. */
+  randomBytes(count: number): Uint8Array
   log: Logger
   /** Where this process runs, of its data folder; null: that cannot be told. */
   place: string | null
@@ -164,6 +166,7 @@ class RunningAgent implements Agent {
       },
       clock,
       random,
+      randomBytes: deps.randomBytes,
       log: log.with({ part: 'sync' }),
       ...(waitSeconds === null ? {} : { waitSeconds }),
       metered,
@@ -381,12 +384,13 @@ class RunningAgent implements Agent {
   }
 
   #link(): LinkReport {
-    const { state, sinceMs, lastContactMs, failure, traffic, parts, metered, today, waitSeconds } = this.#sync.status()
+    const { state, sinceMs, lastContactMs, headSignedMs, failure, traffic, parts, metered, today, waitSeconds } = this.#sync.status()
     return {
       server: this.#options.serverUrl,
       state,
       sinceMs,
       lastContactMs,
+      headSignedMs,
       error: failure === null ? null : { code: failure.code, message: failure.message, remedy: failure.remedy },
       parts,
       metered,

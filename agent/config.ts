@@ -24,6 +24,10 @@ export const RUN_OPTIONS = {
     placeholder: 'FILE',
     help: 'PEM of the authority that signed the server’s certificate, in place of the system’s; read again when it changes.',
   },
+  insecureHttp: {
+    type: 'flag',
+    help: 'Allow an http:// server on another host, on a network that protects the link by other means. Default: only https://, or loopback.',
+  },
   wait: {
     type: 'integer',
     placeholder: 'SECONDS',

@@ -12,6 +12,8 @@ export const linkReportSchema = z.object({
   state: z.string(),
   sinceMs: z.number(),
   lastContactMs: z.number().nullable(),
+  /** When the server last signed that this replica is at its head (PR7); null: not since the agent started. */
+  headSignedMs: z.number().nullable().catch(null),
   error: z.object({ code: z.string(), message: z.string(), remedy: z.string() }).nullable(),
   /** Of a page that comes in parts; null while none does. */
   parts: z.object({ have: z.number(), of: z.number(), bytes: z.number() }).nullable(),

@@ -8,7 +8,18 @@ import { type AgentId, clusterIdSchema } from '../shared/model/ids.ts'
 import { STATUS_SCHEMAS } from '../shared/model/status.ts'
 import { problemBodySchema } from '../shared/protocol/error.ts'
 import { checkpointBytes, checkpointSchema, headProofSchema, helloSchema, REFETCH_REASONS, rowLine } from '../shared/protocol/frames.ts'
-import { joinAnswerBytes, joinAnswerSchema, joinProofBytes, joinRequestSchema, joinTokenText } from '../shared/protocol/join.ts'
+import { HEAD_HEADER, HEAD_NONCE, HEAD_PARAM, headBytes } from '../shared/protocol/head.ts'
+import {
+  joinAnswerBytes,
+  joinAnswerSchema,
+  joinBytes,
+  joinProofBytes,
+  joinRequestSchema,
+  joinTokenHash,
+  joinTokenId,
+  joinTokenProof,
+  joinTokenText,
+} from '../shared/protocol/join.ts'
 import { keyLinkBytes, keyLinksSchema } from '../shared/protocol/key-links.ts'
 import { BUCKET_COUNTS, bucketCountFor, bucketOf, refetchHeadSchema, SUM_BYTES } from '../shared/protocol/refetch.ts'
 import { formerClustersBytes, removalBytes, removalSchema } from '../shared/protocol/removal.ts'
@@ -21,6 +32,7 @@ import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_HEADER, PROTOCOL_VERSION } fro
 /** One line a version, never changed afterwards. */
 const HASHES: Record<number, string> = {
   1: 'a2a6177ecd33eec7',
+  2: '4ee1c7ccb4fe1788',
 }
 
 const WHAT_TO_DO = `What travels between server and agents changed. Agents in the field may be two versions older than the server, and the other way round.
@@ -56,6 +68,9 @@ const WIRE = {
   // What is signed is as much a promise as what is parsed.
   signed: [
     text(joinProofBytes('token', 'key', 'recipient', 'cluster')),
+    text(joinBytes('id', { publicKey: 'key', recipient: 'recipient', cluster: 'cluster', clusterUid: 'uid' })),
+    [joinTokenHash('secret'), joinTokenId('ab'), joinTokenProof('ab', new Uint8Array(1))],
+    text(headBytes('cluster', 'nonce', position)),
     text(
       joinAnswerBytes(
         { clusterId: clusterIdSchema.parse('c-0123456789abcdef'), agentId: 'agent' as AgentId, incarnation: 2, serverKeys: ['one', 'two'] },
@@ -80,7 +95,14 @@ const WIRE = {
     [0, 1, 63, 64, 4_095, 4_096].map(bucketCountFor),
     BUCKET_COUNTS.map((n) => bucketOf(0xabn << 120n, n)),
   ],
-  words: { routes: ROUTES, header: PROTOCOL_HEADER, refetch: REFETCH_REASONS, reject: REJECT_CODES, revIncarnation: REV_INCARNATION },
+  words: {
+    head: [HEAD_PARAM, HEAD_HEADER, String(HEAD_NONCE)],
+    routes: ROUTES,
+    header: PROTOCOL_HEADER,
+    refetch: REFETCH_REASONS,
+    reject: REJECT_CODES,
+    revIncarnation: REV_INCARNATION,
+  },
 }
 
 /** What a field means, in words, does not travel. */

@@ -1,4 +1,5 @@
 // `skerry-agent run | status | version`. `status` works with no network and with no agent running.
+import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Command, CommanderError, Option } from 'commander'
@@ -110,7 +111,8 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
   const { kubeEvents, podLogs, resync } = read.options
   const log = createPinoLogger(logLevel as 'debug' | 'info' | 'warn' | 'error')
   const joinToken = read.options.joinToken ?? (read.options.joinTokenFile === undefined ? null : readTokenFile(read.options.joinTokenFile))
-  const fetcher = createServerLink({ serverUrl: server, caFile: serverCa === undefined ? null : resolve(serverCa), env: io.env, log })
+  const caFile = serverCa === undefined ? null : resolve(serverCa)
+  const fetcher = createServerLink({ serverUrl: server, caFile, insecureHttp: read.options.insecureHttp, env: io.env, log })
   const kubeconfigPath = kubeconfig === undefined ? undefined : resolve(kubeconfig) // the data folder becomes the working directory
   const folder = openDataFolder(data)
   const record = openRunRecord(folder.path, { clock: systemClock, log })
@@ -152,6 +154,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
           fetcher,
           clock: systemClock,
           random: systemRandom,
+          randomBytes,
           log,
           place: folder.place,
           guard,

@@ -19,10 +19,24 @@ function linkText({ state, error, parts, lastContactMs }: LinkReport, isJoined: 
       if (error?.code === 'disk_full') return 'not syncing, because the disk is full,'
       return error === null || error.code === 'server_unreachable' ? 'out of reach' : 'not syncing'
     case 'halted':
+      if (error?.code === 'link_insecure') return 'not asked'
       return isJoined ? 'refuses this agent' : 'not joined'
     default:
       return state
   }
+}
+
+/** Longer than the hour after which the server is asked again, and the longest poll. */
+const HEAD_LATE_MS = 2 * 3_600_000
+
+/** PR7: a link that answers and never lets the server's signature through. */
+function headLines({ state, sinceMs, headSignedMs }: LinkReport, nowMs: number): Array<[string, string]> {
+  if (state !== 'following' || nowMs - (headSignedMs ?? sinceMs) < (headSignedMs === null ? 60_000 : HEAD_LATE_MS)) return []
+  const since = headSignedMs === null ? 'since this agent started: nothing is deleted until it does' : `for ${age(nowMs - headSignedMs)}`
+  return [
+    ['', `the server has not signed its head ${since}`],
+    ['next step', 'Upgrade the server if it is older than this agent. Else find what answers in its place on the way.'],
+  ]
 }
 
 /** What today cost, and what follows from a spent budget. */
@@ -54,7 +68,7 @@ export function statusText(report: AgentReport, nowMs: number): string {
     ])
   else if (report.clusterId !== null) lines.push(['server', 'not asked: only a running agent is in contact'])
   if (link?.error) lines.push(['', `${link.error.message} (${link.error.code})`], ['next step', link.error.remedy])
-  if (link !== null) lines.push(...trafficLines(link, report.todayBytes))
+  if (link !== null) lines.push(...headLines(link, nowMs), ...trafficLines(link, report.todayBytes))
   else if (report.todayBytes > 0) lines.push(['traffic', `${bytesText(report.todayBytes)} today, until it stopped`])
   if (replica !== null) {
     const state = replica.verified ? 'verified' : 'damaged: nothing is enforced from it until it was fetched again'

@@ -1,12 +1,14 @@
 // The first contact: a join token for an identity. May be repeated at any point: the server answers the same token and key the same.
-import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import {
   type JoinAnswer,
   type JoinRequest,
   joinAnswerBytes,
   joinAnswerSchema,
-  joinProofBytes,
+  joinBytes,
+  joinTokenHash,
+  joinTokenId,
+  joinTokenProof,
   parseJoinToken,
 } from '../../shared/protocol/join.ts'
 import { followLinks, type KeyLink } from '../../shared/protocol/key-links.ts'
@@ -73,20 +75,25 @@ function vouchedFor(key: string, trusted: string, links: readonly KeyLink[]): bo
   return root !== undefined && followLinks([root], links).includes(key)
 }
 
+/** JN7: the token stays here. */
 export function joinRequest(keys: AgentKeys, input: JoinInput, secret: string): JoinRequest {
   const { publicKey, privateKey } = keys.signing
-  const recipient = keys.recipient.publicKey
+  const asked = { cluster: input.clusterName, publicKey, recipient: keys.recipient.publicKey, clusterUid: input.clusterUid }
+  const tokenHash = joinTokenHash(secret)
+  const tokenId = joinTokenId(tokenHash)
+  const bytes = joinBytes(tokenId, asked)
   return {
-    token: secret,
-    cluster: input.clusterName,
-    publicKey,
-    recipient,
-    clusterUid: input.clusterUid,
+    tokenId,
+    tokenProof: joinTokenProof(tokenHash, bytes),
+    ...asked,
     agentVersion: input.agentVersion,
     protocol: { min: MIN_SUPPORTED_PROTOCOL_VERSION, max: PROTOCOL_VERSION },
-    proof: signBytes(privateKey, joinProofBytes(sha256Hex(secret), publicKey, recipient, input.clusterName)),
+    proof: signBytes(privateKey, bytes),
   }
 }
+
+/** A server of version 1 takes the token itself only, which is sent to nobody. */
+const JOIN_VERSION_MIN = 2
 
 async function requestJoin(client: ServerClient, json: JoinRequest, signal: AbortSignal): Promise<JoinAnswer> {
   const answer = await client.call({
@@ -94,6 +101,7 @@ async function requestJoin(client: ServerClient, json: JoinRequest, signal: Abor
     method: 'POST',
     path: ROUTES.join,
     json,
+    lowestVersion: JOIN_VERSION_MIN,
     answerBytesMax: JOIN_BODY_BYTES_MAX,
     timeoutMs: CALL_TIMEOUT_MS,
     signal,

@@ -2,6 +2,7 @@
 import { cursorText } from '../../shared/crdt/position.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { REFETCH_REASONS, type RefetchReason } from '../../shared/protocol/frames.ts'
+import { HEAD_PARAM } from '../../shared/protocol/head.ts'
 import type { KeyLink } from '../../shared/protocol/key-links.ts'
 import type { RefetchHead } from '../../shared/protocol/refetch.ts'
 import { PAGE_BYTES_MAX, PART_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
@@ -10,6 +11,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { NOT_SIGNED } from '../replica/page-reader.ts'
 import type { ApplyPageResult, Replica } from '../replica/replica.ts'
+import type { HeadCheck } from './head-check.ts'
 import { anotherAnswered } from './link-failure.ts'
 import { type PartStage, partLength, transferLie } from './part-stage.ts'
 import { afterClean, afterCut, afterSilence, beginWait, type PollWait } from './poll-wait.ts'
@@ -51,6 +53,7 @@ export interface PullDeps {
   clock: Clock
   random: Random
   clusterId(): string
+  head: HeadCheck
   /** RP7: how its pinned keys follow from each other. */
   keyLinks?(): readonly KeyLink[]
   /** Longest wait of a poll; asked each time, because a spent budget raises it. */
@@ -99,13 +102,18 @@ class ServerPull implements Pull {
     if (position === null) throw new AppError('internal', { doing: 'pull', detail: 'there is no cursor' })
     const cursor = cursorText(position)
     const waitSeconds = patient ? this.waitSeconds() : 0
-    const query = { cursor, wait: String(waitSeconds), ...this.#sliceQuery() }
+    const nonce = this.#deps.head.nonce()
+    const query = { cursor, wait: String(waitSeconds), ...(nonce === null ? {} : { [HEAD_PARAM]: nonce }), ...this.#sliceQuery() }
     const call = { doing: 'pull', ...PAGE, method: 'GET', path: ROUTES.desired, query, signal } as const
     const startMs = clock.monotonicMs()
     try {
-      const result = await this.#page({ replica, task, cursor, signal, mayBeSilence: patient }, () =>
-        session.call({ ...call, timeoutMs: waitSeconds * 1000 + CALL_TIMEOUT_MS }),
-      )
+      let headSignature: string | null = null
+      const result = await this.#page({ replica, task, cursor, signal, mayBeSilence: patient }, async () => {
+        const answer = await session.call({ ...call, timeoutMs: waitSeconds * 1000 + CALL_TIMEOUT_MS })
+        headSignature = answer.headSignature
+        return answer
+      })
+      if (nonce !== null && result.kind === 'nothing_new') await this.#deps.head.take(nonce, position, headSignature, signal)
       if (!patient) return result
       const tookMs = clock.monotonicMs() - startMs
       this.#wait = afterClean(

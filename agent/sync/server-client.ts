@@ -1,5 +1,6 @@
 // HTTP to the server: few header bytes, zstd both ways, every answer bounded while it is read, every failure an AppError that says what was being done.
 import { AppError, errorFromProblem } from '../../shared/protocol/error.ts'
+import { HEAD_HEADER } from '../../shared/protocol/head.ts'
 import { COMPRESS_BYTES_MIN } from '../../shared/protocol/routes.ts'
 import { PROTOCOL_HEADER } from '../../shared/protocol/version.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -18,6 +19,8 @@ export interface ServerCall {
   path: string
   query?: Record<string, string>
   token?: string
+  /** Of the protocol; below it this call cannot be made. */
+  lowestVersion?: number
   json?: unknown
   /** In place of `json`; goes as it is. */
   bytes?: Uint8Array
@@ -37,6 +40,8 @@ export interface ServerAnswer {
   body: Uint8Array
   /** Value of `pieceHeader`, if the answer has it. */
   piece: string | null
+  /** Of the server's head, if the answer has it (PL14). */
+  headSignature: string | null
 }
 
 /** Bytes as they stand on the wire, request lines and headers included; without TLS and TCP. */
@@ -90,7 +95,7 @@ export function createServerClient(baseUrl: string, fetcher: Fetcher, clock: Clo
 
   const attempt = async (call: ServerCall): Promise<ServerAnswer> => {
     const path = prefix + call.path + (call.query === undefined ? '' : `?${new URLSearchParams(call.query)}`)
-    const { headers, body } = encode(call, version)
+    const { headers, body } = encode(call, Math.max(version, call.lowestVersion ?? 0))
     const sent = requestBytes(call.method, path, base.host, headers, body)
     const meter = { sent, received: 0 }
     const cut: Cut = { sent: true, begun: false, bodyBytes: 0 }
@@ -118,7 +123,8 @@ export function createServerClient(baseUrl: string, fetcher: Fetcher, clock: Clo
       })
       if (!response.ok) throw problem(response, inflated(raw, limit), call.doing, clock)
       const piece = call.pieceHeader === undefined ? null : response.headers.get(call.pieceHeader)
-      return { status: response.status, body: piece === null && call.raw !== true ? inflated(raw, limit) : raw, piece }
+      const bytes = piece === null && call.raw !== true ? inflated(raw, limit) : raw
+      return { status: response.status, body: bytes, piece, headSignature: response.headers.get(HEAD_HEADER) }
     } catch (error) {
       if (error instanceof AppError) throw error
       cut.sent = wasSent(error)
@@ -141,7 +147,7 @@ export function createServerClient(baseUrl: string, fetcher: Fetcher, clock: Clo
         return await attempt(call)
       } catch (error) {
         // PL11: the server names its range, and the highest version that both speak is spoken from now on.
-        const common = commonVersion(error, versions)
+        const common = commonVersion(error, { ...versions, min: Math.max(versions.min, call.lowestVersion ?? 0) })
         if (common === null || common === version) throw error
         version = common
         return attempt(call)
@@ -159,8 +165,8 @@ const THIN_HEADERS = { accept: '', 'user-agent': '', connection: '', 'accept-enc
 
 function encode({ json, bytes, token }: ServerCall, version: number): { headers: Record<string, string>; body: Uint8Array | null } {
   const headers: Record<string, string> = { ...THIN_HEADERS }
-  if (version !== 1) headers[PROTOCOL_HEADER] = String(version) // absent means 1
   if (token !== undefined) headers['authorization'] = `Bearer ${token}`
+  else if (version !== 1) headers[PROTOCOL_HEADER] = String(version) // absent means 1
   if (bytes !== undefined) return { headers, body: bytes }
   if (json === undefined) return { headers, body: null }
   const plain = Buffer.from(JSON.stringify(json))

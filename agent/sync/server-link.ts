@@ -9,12 +9,14 @@ export interface ServerLinkOptions {
   serverUrl: string
   /** PEM of the authorities that are trusted in place of the system's; read again when it changes. */
   caFile: string | null
+  /** SY12: speak plain HTTP to another host. */
+  insecureHttp?: boolean
   env: Readonly<Record<string, string | undefined>>
   log: Logger
 }
 
 /** Throws what a person must mend before anything can start. */
-export function createServerLink({ serverUrl, caFile, env, log }: ServerLinkOptions): Fetcher {
+export function createServerLink({ serverUrl, caFile, insecureHttp = false, env, log }: ServerLinkOptions): Fetcher {
   if (!URL.canParse(serverUrl) || !/^https?:$/.test(new URL(serverUrl).protocol))
     throw new AppError('bad_options', { doing: 'read --server', detail: `${JSON.stringify(serverUrl)} is no http:// or https:// URL` })
   const { username, password } = new URL(serverUrl)
@@ -26,6 +28,9 @@ export function createServerLink({ serverUrl, caFile, env, log }: ServerLinkOpti
       remedy: 'Give the URL without them; the join token is what this agent proves itself by.',
     })
   }
+  // Sync stops and enforcement goes on: an agent that joined before this was refused must still start.
+  if (!insecureHttp && isPlainElsewhere(new URL(serverUrl)))
+    return () => Promise.reject(new AppError('link_insecure', { detail: serverUrl }))
   const proxy = proxyFor(new URL(serverUrl), env)
   if (proxy !== null) log.info('the server is reached through a proxy', { proxy: proxyName(proxy) })
   const ca = caFile === null ? null : new AuthorityFile(caFile, log)
@@ -38,6 +43,10 @@ export function createServerLink({ serverUrl, caFile, env, log }: ServerLinkOpti
     }
     return session.fetch(url, init)
   }
+}
+
+function isPlainElsewhere({ protocol, hostname }: URL): boolean {
+  return protocol === 'http:' && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
 class AuthorityFile {

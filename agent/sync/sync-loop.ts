@@ -13,6 +13,7 @@ import type { Random } from '../../shared/runtime/random.ts'
 import type { CheckedReplica } from '../replica/crdt-replica.ts'
 import type { AgentState, Identity } from '../state/agent-state.ts'
 import type { AgentKeys } from './agent-keys.ts'
+import { HeadCheck } from './head-check.ts'
 import { type JoinInput, joinServer } from './join.ts'
 import { memoryStage, type PartStage } from './part-stage.ts'
 import { WAIT_SECONDS_LIMIT, WAIT_SECONDS_LIMIT_METERED } from './poll-wait.ts'
@@ -53,10 +54,12 @@ export interface SyncOptions {
   onChange(services: ServiceId[]): void
   /** CM9: the server removed this cluster, or knows it again. */
   onRemoved?(isRemoved: boolean): void
-  /** The server answered a pull: the replica is no older than the server is. */
+  /** PR7: the server signed that the replica is at its head. */
   onCurrent?(): void
   clock: Clock
   random: Random
+  /** For what nobody may guess. */
+  randomBytes(count: number): Uint8Array
   log: Logger
   /** Longest wait of a poll; without it, what the link bears. */
   waitSeconds?: number
@@ -74,6 +77,8 @@ export interface SyncStatus {
   epoch: number
   /** Last answer of the server, good or bad; null before the first. */
   lastContactMs: number | null
+  /** When the server last signed its head; null: not since this process started. */
+  headSignedMs: number | null
   failure: SyncFailure | null
   /** Of the page that comes in parts. */
   parts: { have: number; of: number; bytes: number } | null
@@ -88,6 +93,7 @@ export class SyncLoop {
   readonly #options: SyncOptions
   readonly #client: ServerClient
   readonly #session: SessionKeeper
+  readonly #head: HeadCheck
   readonly #pull: Pull
   readonly #push: PushLoop
   readonly #stage: PartStage
@@ -117,8 +123,16 @@ export class SyncLoop {
       onRemoved: (isRemoved) => options.onRemoved?.(isRemoved),
       renewAfter: metered ? 0.95 : 0.5,
     })
+    this.#head = new HeadCheck({
+      clock,
+      randomBytes: options.randomBytes,
+      clusterId: () => state.identity()?.clusterId ?? '',
+      serverKeys: () => state.identity()?.serverKeys ?? [],
+      renewKeys: (signal) => this.#session.renewKeys(signal),
+    })
     this.#pull = createPull({
       session: this.#session,
+      head: this.#head,
       stage: this.#stage,
       clock,
       random,
@@ -163,6 +177,7 @@ export class SyncLoop {
       position: this.#replica?.position() ?? null,
       epoch: this.#replica?.epoch() ?? 0,
       lastContactMs: this.#lastContactMs,
+      headSignedMs: this.#head.signedMs,
       failure,
       parts: staged === null ? null : { have: staged.have, of: staged.transfer.parts, bytes: staged.transfer.bytes },
       outboxDepth: this.#options.state.outboxDepth(),
@@ -191,6 +206,7 @@ export class SyncLoop {
     if (needsFile && !this.#replica?.verified()) await this.#step({ kind: 'replica_damaged' }, undefined, signal)
     let event: SyncEvent
     let cause: unknown
+    const { signedMs } = this.#head
     try {
       event = await this.#perform(signal)
     } catch (error) {
@@ -201,7 +217,7 @@ export class SyncLoop {
     await this.#step(event, cause, signal)
     if (event.kind !== 'page_applied' && !(event.kind === 'nothing_new' && event.heard)) return
     this.#wasHeard = true
-    this.#options.onCurrent?.()
+    if (this.#head.signedMs !== signedMs) this.#options.onCurrent?.()
   }
 
   async #perform(signal: AbortSignal): Promise<SyncEvent> {
@@ -215,7 +231,7 @@ export class SyncLoop {
       return this.#eventOf(await this.#pull.nextPart(replica, either))
     return this.#eventOf(
       turn.kind === 'follow'
-        ? await this.#pull.follow(replica, task, turn.patient && this.#wasHeard, either) // what waits for the server waits no longer than it must
+        ? await this.#pull.follow(replica, task, turn.patient && this.#wasHeard && this.#head.isAnswered, either) // what waits for the server waits no longer than it must
         : await this.#pull.refetch(replica, task, turn.sums, either),
     )
   }

@@ -90,6 +90,7 @@ export const HALTING_CODES: ReadonlySet<ErrorCode> = new Set([
   'join_proof_invalid',
   'join_name_taken',
   'server_key_mismatch',
+  'link_insecure',
 ])
 
 /** States in which the server answers: what waits in the outbox may go up. So it does to a site that only has no space for what came (RP4). */

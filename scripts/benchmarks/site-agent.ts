@@ -1,4 +1,5 @@
 // The agent's side of sync as it is, without a reconciler: identity, session, pages, replica and outbox are real, the clock and the way to the server are given.
+import { randomBytes } from 'node:crypto'
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type CheckedReplica, createCrdtReplica } from '../../agent/replica/crdt-replica.ts'
@@ -51,6 +52,7 @@ export function startSiteAgent(options: SiteAgentOptions): SiteAgent {
     onChange: () => {},
     clock,
     random,
+    randomBytes,
     log: silentLogger,
     metered,
     parts: createPartStage(dir),

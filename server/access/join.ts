@@ -1,24 +1,28 @@
-// A new agent shows a join token and proves that it holds the key it brings; from then on its identity is that key.
-import { sha256Hex } from '../../shared/kube/canonical.ts'
+// A new agent proves that it has a join token and that it holds the key it brings; from then on its identity is that key.
 import { agentIdSchema, clusterIdSchema } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
-import { type JoinAnswer, type JoinRequest, joinAnswerBytes, joinProofBytes } from '../../shared/protocol/join.ts'
+import {
+  type JoinAnswer,
+  type JoinRequest,
+  joinAnswerBytes,
+  joinBytes,
+  joinProofBytes,
+  joinTokenHash,
+  joinTokenProof,
+} from '../../shared/protocol/join.ts'
 import type { KeyLink } from '../../shared/protocol/key-links.ts'
 import { formerClustersBytes } from '../../shared/protocol/removal.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../../shared/protocol/version.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
-import { verifyBytes } from '../../shared/runtime/keys.ts'
+import { equalSecrets, verifyBytes } from '../../shared/runtime/keys.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { JoinResult } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 import type { AgentIndex } from './agent-index.ts'
 import type { ServerKeys } from './server-keys.ts'
 
-/** Tokens are stored by this only. */
-export const joinTokenHash = (secret: string): string => sha256Hex(secret)
-
 export interface JoinDeps {
-  store: Pick<Store, 'join' | 'formerClusters'>
+  store: Pick<Store, 'join' | 'joinTokenHash' | 'formerClusters'>
   agents: AgentIndex
   keys: Pick<ServerKeys, 'publicKeys' | 'links' | 'sign'>
   clock: Clock
@@ -33,9 +37,7 @@ export interface JoinDeps {
 export async function joinAgent(request: JoinRequest, deps: JoinDeps): Promise<JoinAnswer> {
   const versions = deps.versions ?? OWN_VERSIONS
   checkProtocol(request.protocol, versions)
-  const tokenHash = joinTokenHash(request.token)
-  const proof = joinProofBytes(tokenHash, request.publicKey, request.recipient, request.cluster)
-  if (!verifyBytes(request.publicKey, proof, request.proof)) throw new AppError('join_proof_invalid', { doing: 'join' })
+  const tokenHash = await provenToken(request, deps.store)
   const id = (prefix: string) => `${prefix}-${Buffer.from(deps.randomBytes(8)).toString('hex')}`
   const result = await deps.store.join({
     tokenHash,
@@ -64,6 +66,22 @@ export async function joinAgent(request: JoinRequest, deps: JoinDeps): Promise<J
     signature: deps.keys.sign(joinAnswerBytes(answer, request.publicKey)),
     protocol: versions,
   }
+}
+
+/** The hash of the token that the request proves. Throws `join_token_unknown` and `join_proof_invalid`. */
+async function provenToken(request: JoinRequest, store: Pick<Store, 'joinTokenHash'>): Promise<string> {
+  const { token, tokenId, tokenProof, publicKey, recipient, cluster, proof } = request
+  const isOld = token !== undefined
+  if (isOld ? tokenId !== undefined || tokenProof !== undefined : tokenId === undefined || tokenProof === undefined)
+    throw new AppError('bad_request', { doing: 'join', detail: 'it takes tokenId and tokenProof, or token alone' })
+  const tokenHash = isOld ? joinTokenHash(token) : await store.joinTokenHash(tokenId ?? '', publicKey)
+  if (tokenHash === null) throw new AppError('join_token_unknown', { doing: 'join' })
+  const signed = isOld ? joinProofBytes(tokenHash, publicKey, recipient, cluster) : joinBytes(tokenId ?? '', request)
+  // Whoever has a wrong token learns no more than whoever has one that nobody made.
+  if (!isOld && !equalSecrets(joinTokenProof(tokenHash, signed), tokenProof ?? ''))
+    throw new AppError('join_token_unknown', { doing: 'join' })
+  if (!verifyBytes(publicKey, signed, proof)) throw new AppError('join_proof_invalid', { doing: 'join' })
+  return tokenHash
 }
 
 /** RP7: the way from a key that the agent knows to the one that signs; each link carries its own signature. */

@@ -60,6 +60,7 @@ type Route = (request: Request, query: string, context: RequestContext) => Promi
 /** Null for a path that is not of this API. */
 export function createAgentRoutes(deps: AgentRoutesDeps): AgentRoutes {
   const { drain } = deps
+  const { sign } = deps.join.keys
   const limits = { ...STRANGERS, ...deps.strangers }
   const bodies = { join: createStrangerBodies(limits), session: createStrangerBodies(limits) }
   const pace = createFairPace(deps.clock)
@@ -76,8 +77,8 @@ export function createAgentRoutes(deps: AgentRoutesDeps): AgentRoutes {
       return route(...asked)
     }
   const routes = new Map<string, Route>([
-    [`GET ${ROUTES.desired}`, async (request, query, context) => getDesired(request, query, context, { ...deps, pulls }, drain)],
-    [`POST ${ROUTES.buckets}`, posted((request, query, context) => postBuckets(request, query, context, { ...deps, pulls }))],
+    [`GET ${ROUTES.desired}`, async (request, query, context) => getDesired(request, query, context, { ...deps, pulls, sign }, drain)],
+    [`POST ${ROUTES.buckets}`, posted((request, query, context) => postBuckets(request, query, context, { ...deps, pulls, sign }))],
     [`POST ${ROUTES.status}`, posted((request) => pushStatus(request, deps, pushes))],
     [
       `POST ${ROUTES.join}`,
@@ -192,7 +193,9 @@ async function takeStatus(
 }
 
 function checkProtocolHeader(request: Request, versions: ProtocolRange): void {
-  const text = request.headers.get(PROTOCOL_HEADER) ?? '1'
+  const given = request.headers.get(PROTOCOL_HEADER)
+  if (given === null && request.headers.has('authorization')) return // its session was opened in a version that is served
+  const text = given ?? '1'
   if (!/^\d{1,6}$/.test(text)) throw new AppError('bad_request', { detail: `${PROTOCOL_HEADER} is a number` })
   checkProtocol({ min: Number(text), max: Number(text) }, versions)
 }

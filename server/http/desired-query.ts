@@ -1,13 +1,15 @@
 // The query of GET desired: a poll, or a part of a page. Nothing in it needs percent-encoding, so nothing is decoded; a parameter that is not known is left out.
 import { cursorText, type Position, parseCursor } from '../../shared/crdt/position.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import { HEAD_NONCE, HEAD_PARAM } from '../../shared/protocol/head.ts'
 import { PART_BYTES_MAX, WAIT_SECONDS_DEFAULT, WAIT_SECONDS_MAX } from '../../shared/protocol/routes.ts'
 import { SLICE_BYTES_MIN, SLICE_PARAM } from '../../shared/protocol/transfer.ts'
 
 const QUERY_LENGTH_MAX = 1_024
 
 export type DesiredQuery =
-  | { kind: 'poll'; cursor: Position | null; waitSeconds: number; sliceBytes: number }
+  /** `head`: a nonce, if the server is to sign where it is (PL14). */
+  | { kind: 'poll'; cursor: Position | null; waitSeconds: number; sliceBytes: number; head: string | null }
   | { kind: 'part'; transfer: string; part: number }
 
 export function desiredQuery(query: string): DesiredQuery {
@@ -15,7 +17,10 @@ export function desiredQuery(query: string): DesiredQuery {
   const { transfer, part, cursor } = values
   if (transfer === undefined && part === undefined) {
     numberOf('outbox', values['outbox'], 0)
-    return { kind: 'poll', cursor: cursorOf(cursor), waitSeconds: waitSecondsOf(values['wait'] ?? null), sliceBytes: sliceBytesOf(values) }
+    const head = values[HEAD_PARAM] ?? null
+    if (head !== null && !HEAD_NONCE.test(head)) throw new AppError('bad_request', { detail: `${HEAD_PARAM} is no nonce` })
+    const waitSeconds = waitSecondsOf(values['wait'] ?? null)
+    return { kind: 'poll', cursor: cursorOf(cursor), waitSeconds, sliceBytes: sliceBytesOf(values), head }
   }
   if (transfer === undefined || part === undefined || cursor !== undefined)
     throw new AppError('bad_request', { detail: 'a part is asked for by transfer and part alone' })

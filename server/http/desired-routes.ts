@@ -2,10 +2,12 @@
 import type { Position } from '../../shared/crdt/position.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import { HEAD_HEADER, headBytes } from '../../shared/protocol/head.ts'
 import { BUCKET_COUNTS, type RefetchHead, refetchHeadSchema, SUM_BYTES } from '../../shared/protocol/refetch.ts'
 import { REFETCH_BODY_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { TRANSFER_HEADER, transferText } from '../../shared/protocol/transfer.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import type { ServerKeys } from '../access/server-keys.ts'
 import type { Sessions } from '../access/sessions.ts'
 import type { Accept, PullResult, Shards } from '../desired/shards.ts'
 import type { RestoreGate } from '../fleet/restore-gate.ts'
@@ -37,7 +39,7 @@ export interface DesiredRoutesDeps {
 }
 
 /** Of one API: what its agents have under way (AR1). */
-type Deps = DesiredRoutesDeps & { pulls: AgentTurns }
+type Deps = DesiredRoutesDeps & { pulls: AgentTurns; sign: ServerKeys['sign'] }
 
 export function getDesired(request: Request, query: string, context: RequestContext, deps: Deps, drain: Drain): Promise<Response> {
   const asked = desiredQuery(query)
@@ -57,8 +59,8 @@ async function poll(request: Request, asked: Extract<DesiredQuery, { kind: 'poll
 
 async function pullOrWait(
   request: Request,
-  { cursor, waitSeconds, sliceBytes }: Extract<DesiredQuery, { kind: 'poll' }>,
-  { sessions, shards, restoreGate, onSeen, clock }: DesiredRoutesDeps,
+  { cursor, waitSeconds, sliceBytes, head }: Extract<DesiredQuery, { kind: 'poll' }>,
+  { sessions, shards, restoreGate, onSeen, clock, sign }: Deps,
   drain: Drain,
   turn: AgentTurn,
 ): Promise<Response> {
@@ -77,7 +79,11 @@ async function pullOrWait(
     refuseWhileRestoring(restoreGate) // it may have been found out meanwhile
     if (pulled.kind !== 'nothing_new') return pageResponse(pulled)
     const leftMs = Math.min(untilMs - clock.nowMs(), waitMs) // a clock that was set back makes no poll longer
-    if (cursor === null || leftMs <= 0 || request.signal.aborted || !turn.current()) return new Response(null, { status: 204 })
+    if (cursor === null) return new Response(null, { status: 204 })
+    if (leftMs <= 0 || request.signal.aborted || !turn.current()) {
+      const headers = head === null ? {} : { [HEAD_HEADER]: sign(headBytes(clusterId, head, cursor)) }
+      return new Response(null, { status: 204, headers })
+    }
     await shards.waitForChange(clusterId, cursor, leftMs, request.signal)
   }
 }

@@ -5,6 +5,7 @@ import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { clusterSpecSchema, FLEET } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import { joinTokenId } from '../../shared/protocol/join.ts'
 import { INCARNATION_MAX } from '../../shared/protocol/status.ts'
 import { nextNumber } from './counters.ts'
 import { clusterJoined, clusterLeaves, labelsIn } from './counts/placement-counts.ts'
@@ -25,6 +26,7 @@ type AgentStore = Pick<
   | 'listJoinTokens'
   | 'deleteJoinToken'
   | 'join'
+  | 'joinTokenHash'
   | 'agent'
   | 'removedCluster'
   | 'formerClusters'
@@ -67,6 +69,12 @@ export function createAgentStore(db: StoreDb): AgentStore {
       })
     },
 
+    joinTokenHash: async (tokenId, publicKey) => {
+      const token = await db.read.selectFrom('join_tokens').select('token_hash').where('token_id', '=', tokenId).executeTakeFirst()
+      if (token !== undefined) return token.token_hash
+      const agent = await db.read.selectFrom('agents').select('join_token_hash').where('public_key', '=', publicKey).executeTakeFirst()
+      return agent !== undefined && joinTokenId(agent.join_token_hash) === tokenId ? agent.join_token_hash : null
+    },
     // JN6: a stranger can make up any number of tokens, so only a join that would be granted takes the lock for writing.
     join: async (input) => {
       const look = await lookAtJoin(db.read, input)
@@ -409,6 +417,7 @@ const toAgent = (row: AgentRow): AgentRecord => ({
 const fromJoinToken = (record: JoinTokenRecord): Tables['join_tokens'] => ({
   id: record.id,
   token_hash: record.tokenHash,
+  token_id: joinTokenId(record.tokenHash),
   uses_left: record.usesLeft,
   uses: record.uses,
   labels: canonicalJson(record.labels),

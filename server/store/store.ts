@@ -91,6 +91,8 @@ export interface Store {
   createJoinToken(record: JoinTokenRecord): Promise<void>
   listJoinTokens(): Promise<JoinTokenRecord[]>
   deleteJoinToken(id: string): Promise<boolean>
+  /** Of the token with that id (`joinTokenId`), or of the one with which the agent of that key joined, also after it is deleted; null: neither. */
+  joinTokenHash(tokenId: string, publicKey: string): Promise<string | null>
   /** Uses one use of the token, makes cluster and agent; the same token and key again answer the same and use nothing. Another token with a known key and
    *  name is a re-join: same cluster, next incarnation and epoch. A revoked key is answered but stays revoked. A known key under another name is
    *  `name_taken`. Name and key of a cluster that was deleted are free again. */

@@ -70,6 +70,8 @@ export interface Tables {
   join_tokens: {
     id: string
     token_hash: string
+    /** `joinTokenId` of that hash; null only while a migration is under way. */
+    token_id: string | null
     uses_left: number
     uses: number
     labels: string

@@ -105,6 +105,13 @@ export const ERRORS = define({
     cause: 'The server that answered does not hold the key whose fingerprint is in the join token, or what it said was changed on the way.',
     remedy: 'Check the server address; if it is right, something between agent and server is impersonating it.',
   },
+  link_insecure: {
+    status: 400,
+    retryable: false,
+    cause: 'The server’s address is http:// on another host: whoever is on the way reads sessions and manifests, and can answer in the server’s place.',
+    remedy:
+      'Use the https:// address of the server. On a network that protects the link by other means, start the agent with --insecure-http. Enforcement goes on meanwhile.',
+  },
   session_required: {
     status: 401,
     retryable: true,

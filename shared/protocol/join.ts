@@ -1,13 +1,24 @@
-// POST join: a new agent shows a join token and proves that it holds the key it brings. The same token and key again give the same answer and
-// use nothing up, so a lost answer is repeated safely and a captured request is worth nothing without the private key.
+// POST join: a new agent proves that it has a join token and that it holds the key it brings. The same token and key again give the same answer and
+// use nothing up, so a lost answer is repeated safely. A captured request is worth nothing: the token is not in it, and its proofs are for the key that it brings.
+import { createHmac } from 'node:crypto'
 import { z } from 'zod'
+import { sha256Hex } from '../kube/canonical.ts'
 import { agentIdSchema, clusterIdSchema, nameSchema } from '../model/ids.ts'
 import { keyLinksSchema } from './key-links.ts'
 import { publicKeySchema, signatureSchema } from './signatures.ts'
 
 export const joinRequestSchema = z.object({
-  /** The secret part of the join token (see `parseJoinToken`). */
-  token: z.string().min(20).max(200),
+  /** Version 1: the secret part of the join token (see `parseJoinToken`). An agent of version 2 never sends it. */
+  token: z.string().min(20).max(200).optional(),
+  /** Version 2: which token it has (`joinTokenId`), and the proof of it (`joinTokenProof`). */
+  tokenId: z
+    .string()
+    .regex(/^[0-9a-f]{32}$/)
+    .optional(),
+  tokenProof: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
   /** What the cluster shall be called. */
   cluster: nameSchema,
   /** Ed25519; from now on identity is this key. */
@@ -18,7 +29,7 @@ export const joinRequestSchema = z.object({
   clusterUid: z.string().max(64),
   agentVersion: z.string().max(64),
   protocol: z.object({ min: z.number().int().positive(), max: z.number().int().positive() }),
-  /** Ed25519 over `joinProofBytes`. */
+  /** Ed25519 by `publicKey`, over `joinProofBytes` in version 1, over `joinBytes` in version 2. */
   proof: signatureSchema,
 })
 export type JoinRequest = z.infer<typeof joinRequestSchema>
@@ -41,7 +52,23 @@ export const joinAnswerSchema = z.object({
 })
 export type JoinAnswer = z.infer<typeof joinAnswerSchema>
 
-/** What the join proof signs. */
+/** What a join token is kept by; also the key of the proof that an agent has it. */
+export const joinTokenHash = (secret: string): string => sha256Hex(secret)
+
+/** Names a token and gives nothing of it away. */
+export const joinTokenId = (tokenHash: string): string => sha256Hex(`skerry-join-token-id\n${tokenHash}`).slice(0, 32)
+
+/** JN7: HMAC-SHA-256 under the token's hash, in hex. */
+export const joinTokenProof = (tokenHash: string, bytes: Uint8Array): string =>
+  createHmac('sha256', Buffer.from(tokenHash, 'hex')).update(bytes).digest('hex')
+
+/** What the token proves and the key signs in version 2: everything of the request that is kept. */
+export const joinBytes = (
+  tokenId: string,
+  { cluster, publicKey, recipient, clusterUid }: Pick<JoinRequest, 'cluster' | 'publicKey' | 'recipient' | 'clusterUid'>,
+): Uint8Array => new TextEncoder().encode(['skerry-join-v2', tokenId, publicKey, recipient, cluster, clusterUid].join('\n'))
+
+/** What the join proof signs in version 1. */
 export const joinProofBytes = (tokenHash: string, publicKey: string, recipient: string, cluster: string): Uint8Array =>
   new TextEncoder().encode(['skerry-join-v1', tokenHash, publicKey, recipient, cluster].join('\n'))
 
@@ -51,7 +78,7 @@ export const joinAnswerBytes = (
   publicKey: string,
 ): Uint8Array => new TextEncoder().encode(['skerry-join-answer-v1', clusterId, agentId, incarnation, publicKey, ...serverKeys].join('\n'))
 
-/** Printed form: `skj.<secret>.<fingerprint of the server's key>`; only the secret goes to the server. */
+/** Printed form: `skj.<secret>.<fingerprint of the server's key>`. */
 export const joinTokenText = (secret: string, fingerprint: string): string => `skj.${secret}.${fingerprint}`
 export function parseJoinToken(text: string): { secret: string; fingerprint: string } | null {
   const match = /^skj\.([A-Za-z0-9_-]{20,200})\.([0-9a-f]{32})$/.exec(text.trim())

@@ -1,5 +1,6 @@
 // A part of the agent that cannot go on ends the whole of it: a process that looks alive and enforces nothing would be started again by nobody.
 import { expect, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Agent, agentFiles, createAgent } from '../../agent/agent.ts'
@@ -36,7 +37,16 @@ async function startSite() {
   }
   const start = () => {
     const options = { dataDir, serverUrl: 'http://skerry', clusterName: 'site', joinToken: server.joinToken, waitSeconds: 20, version: '1' }
-    const agent = createAgent(options, { cluster, fetcher, clock, random, log: silentLogger, place: null, freeMemory: () => {} })
+    const agent = createAgent(options, {
+      cluster,
+      fetcher,
+      clock,
+      random,
+      randomBytes,
+      log: silentLogger,
+      place: null,
+      freeMemory: () => {},
+    })
     const stopping = new AbortController()
     const ended: unknown[] = []
     const running = agent.run(stopping.signal).catch((error: unknown) => void ended.push(error))

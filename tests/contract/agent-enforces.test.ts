@@ -1,5 +1,7 @@
 // The whole agent between a server in memory and the fake API server: what the server answers, or that it does not, never stops enforcement.
+
 import { afterEach, expect, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
 import { type Agent, agentFiles, createAgent } from '../../agent/agent.ts'
 import { statusText } from '../../agent/cli/print-status.ts'
 import type { Fetcher } from '../../agent/sync/server-client.ts'
@@ -40,7 +42,7 @@ async function site(waitSeconds = 55, freeMemory: () => void = () => {}) {
   const start = (joinToken: string | null): { agent: Agent; stop: () => Promise<void> } => {
     const agent = createAgent(
       { dataDir, serverUrl: 'http://skerry', clusterName: 'site', joinToken, waitSeconds, version: '1' },
-      { cluster, fetcher, clock, random, log: silentLogger, place: null, freeMemory },
+      { cluster, fetcher, clock, random, randomBytes, log: silentLogger, place: null, freeMemory },
     )
     const stopping = new AbortController()
     const running = agent.run(stopping.signal)

@@ -1,15 +1,16 @@
 // The whole agent between a server in memory and the fake API server: an agent whose cluster was deleted stops when the server says so with its signature, and at nobody
 // else's word; a new join token brings the cluster back with everything that it had.
+
 import { afterEach, expect, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
 import { type Agent, createAgent } from '../../agent/agent.ts'
 import { statusText } from '../../agent/cli/print-status.ts'
 import { loadAgentKeys } from '../../agent/sync/agent-keys.ts'
 import type { Fetcher } from '../../agent/sync/server-client.ts'
-import { joinTokenHash } from '../../server/access/join.ts'
 import { TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
 import { clusterIdSchema } from '../../shared/model/ids.ts'
 import { AppError, problemBody } from '../../shared/protocol/error.ts'
-import { joinTokenText } from '../../shared/protocol/join.ts'
+import { joinTokenHash, joinTokenText } from '../../shared/protocol/join.ts'
 import { isRemovalOf, removalBytes } from '../../shared/protocol/removal.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'
 import { generateKey, signBytes } from '../../shared/runtime/keys.ts'
@@ -47,7 +48,7 @@ async function site() {
   const start = (joinToken: string | null) => {
     const agent: Agent = createAgent(
       { dataDir, serverUrl: 'http://user:secret@skerry', clusterName: 'site', joinToken, waitSeconds: 55, version: '1' },
-      { cluster, fetcher, clock, random, log: silentLogger, place: 'here', freeMemory: () => {} },
+      { cluster, fetcher, clock, random, randomBytes, log: silentLogger, place: 'here', freeMemory: () => {} },
     )
     const stopping = new AbortController()
     const running = agent.run(stopping.signal)

@@ -243,6 +243,7 @@ const READS: ReadonlyArray<keyof Store> = [
   'clustersOfProject',
   'referencedContent',
   'listJoinTokens',
+  'joinTokenHash',
   'agent',
   'listAgents',
   'removedCluster',

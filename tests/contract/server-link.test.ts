@@ -35,8 +35,14 @@ async function proxy(options: HttpProxyOptions = {}) {
   return started
 }
 const CALL = { doing: 'pull', method: 'GET', path: '/agent/v1/desired', answerBytesMax: 100_000, timeoutMs: 5_000 } as const
-function client(serverUrl: string, env: Record<string, string> = {}, caFile: string | null = null, log: Logger = silentLogger) {
-  const made = createServerClient(serverUrl, createServerLink({ serverUrl, caFile, env, log }), systemClock)
+function client(
+  serverUrl: string,
+  env: Record<string, string> = {},
+  caFile: string | null = null,
+  log: Logger = silentLogger,
+  insecureHttp = false,
+) {
+  const made = createServerClient(serverUrl, createServerLink({ serverUrl, caFile, insecureHttp, env, log }), systemClock)
   const call = (change: Partial<ServerCall> = {}) => made.call({ ...CALL, signal: new AbortController().signal, ...change })
   return { call, traffic: () => made.traffic() }
 }
@@ -59,6 +65,23 @@ test('SY7 plain http goes to the proxy in absolute form, with its credentials, a
   const { call } = client(plainServer(), { http_proxy: `http://me:secret@127.0.0.1:${through.port}` })
   expect((await call()).status).toBe(200)
   expect(through.heads[0]).toMatch(/^GET http:\/\/127\.0\.0\.1:\d+\/agent\/v1\/desired HTTP\/1\.1/)
+})
+
+test.each([
+  ['http://skerry.example', false, 'link_insecure', 0],
+  ['http://10.0.0.7:8080', false, 'link_insecure', 0],
+  ['http://127.0.0.1.example', false, 'link_insecure', 0],
+  ['http://skerry.example', true, 'server_unreachable', 1],
+  ['http://localhost:1', false, 'server_unreachable', 1],
+  ['http://[::1]:1', false, 'server_unreachable', 1],
+])('SY12 %s, allowed by --insecure-http: %p: %s', async (url, insecureHttp, expected, requests) => {
+  const through = await proxy({ credentials: 'who:else' }) // nobody is let through
+  const { call } = client(url, { http_proxy: `http://127.0.0.1:${through.port}` }, null, silentLogger, insecureHttp)
+  const outcome = await call().then(
+    () => 'answered',
+    (error: AppError) => error.code,
+  )
+  expect([outcome, through.heads.length]).toEqual([expected, requests])
 })
 
 test('SY7 https goes through a tunnel that is kept, and the server is verified inside it', async () => {

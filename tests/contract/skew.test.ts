@@ -24,7 +24,8 @@ async function meet(server: ProtocolRange, agent: ProtocolRange) {
     'http://localhost',
     async (url, init) => {
       const request = new Request(url, init as RequestInit)
-      spoken.push(request.headers.get(PROTOCOL_HEADER) ?? '1')
+      // A session speaks the version in which it was opened.
+      if (!request.headers.has('authorization')) spoken.push(request.headers.get(PROTOCOL_HEADER) ?? '1')
       const answer = await host.server.handle(request)
       if (answer === null) throw new Error('down')
       return answer

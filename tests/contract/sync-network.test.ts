@@ -1,8 +1,11 @@
 // What networks, restores and rotations do to the sync loop, in virtual time.
+
 import { afterEach, expect, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { createCrdtReplica } from '../../agent/replica/crdt-replica.ts'
 import type { Replica } from '../../agent/replica/replica.ts'
+import { HeadCheck } from '../../agent/sync/head-check.ts'
 import { memoryStage } from '../../agent/sync/part-stage.ts'
 import { createPull } from '../../agent/sync/pull.ts'
 import type { SessionKeeper } from '../../agent/sync/session-keeper.ts'
@@ -431,7 +434,8 @@ test('PL10 a thousand agents that lose a server in one moment come back spread',
   }
   const agents = Array.from({ length: 1_000 }, () => {
     const waitLimit = () => ({ startSeconds: 55, limitSeconds: 110, longest: false })
-    const pull = createPull({ session, stage: memoryStage(), clock, random, clusterId: () => 'c', waitLimit })
+    const head = new HeadCheck({ clock, randomBytes, clusterId: () => 'c', serverKeys: () => [], renewKeys: async () => false })
+    const pull = createPull({ session, stage: memoryStage(), clock, random, clusterId: () => 'c', head, waitLimit })
     let state = beginSync({ joined: true, verified: true, behind: false, staged: null }, 0)
     const turn = async () => {
       const next = turnOf(state)

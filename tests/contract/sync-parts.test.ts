@@ -81,6 +81,7 @@ async function startSite(rows: number) {
       onChange: () => {},
       clock: systemClock,
       random: hasty,
+      randomBytes,
       log: silentLogger,
       parts: createPartStage(agentDir),
     })

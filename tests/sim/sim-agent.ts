@@ -95,6 +95,7 @@ export class SimAgent {
           fetcher: (url, init) => life.call(() => this.network.fetch(life, url, init)),
           clock: lived,
           random: seededRandom(this.#world.below(2 ** 31)),
+          randomBytes: (count) => Buffer.from(this.#world.randomHex(count), 'hex'),
           log: tracedLog(this.#world.trace, this.name),
           place: this.#place,
           freeMemory: () => {},

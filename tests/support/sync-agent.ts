@@ -1,5 +1,6 @@
 // A process of its own for chaos tests: an agent without a cluster. Identity, session, pages, replica, outbox are the real ones; in place of the reconciler it
 // reports each service that arrived, and writes to its journal what must never happen. `bun sync-agent.ts '{…}'`, see SyncAgentOptions.
+import { randomBytes } from 'node:crypto'
 import { appendFileSync, existsSync, mkdirSync, rmSync } from 'node:fs'
 import { createCrdtReplica } from '../../agent/replica/crdt-replica.ts'
 import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
@@ -45,6 +46,7 @@ const loop = new SyncLoop({
   },
   clock,
   random: systemRandom,
+  randomBytes,
   log,
   waitSeconds: options.waitSeconds ?? 20,
 })

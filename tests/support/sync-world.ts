@@ -1,5 +1,6 @@
 // A server and its agents as they run in production, in one process: real fleet store, shard files, routes, replicas and agent states; only clock,
 // network and dice are the simulation's. A part that is killed comes back from its files.
+import { randomBytes } from 'node:crypto'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type CheckedReplica, createCrdtReplica } from '../../agent/replica/crdt-replica.ts'
@@ -9,7 +10,7 @@ import { type AgentKeys, loadAgentKeys } from '../../agent/sync/agent-keys.ts'
 import type { Fetcher } from '../../agent/sync/server-client.ts'
 import { SyncLoop, type SyncOptions } from '../../agent/sync/sync-loop.ts'
 import { type AgentIndex, createAgentIndex } from '../../server/access/agent-index.ts'
-import { joinTokenHash, OWN_VERSIONS, type ProtocolRange } from '../../server/access/join.ts'
+import { OWN_VERSIONS, type ProtocolRange } from '../../server/access/join.ts'
 import { createKnocks, type Knocks } from '../../server/access/knocks.ts'
 import { loadServerKeys, type ServerKeys } from '../../server/access/server-keys.ts'
 import { createSessions } from '../../server/access/sessions.ts'
@@ -30,7 +31,7 @@ import type { Store } from '../../server/store/store.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { serviceRowId, serviceRowSchema } from '../../shared/model/desired.ts'
 import { type ClusterId, clusterIdSchema, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
-import { joinTokenText } from '../../shared/protocol/join.ts'
+import { joinTokenHash, joinTokenText } from '../../shared/protocol/join.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { objectRows, serviceDoc } from './sync-kit.ts'
@@ -249,6 +250,7 @@ export class SyncAgent {
       onChange: (services) => this.#report(loop, state, services),
       clock,
       random,
+      randomBytes,
       log: silentLogger,
       ...this.sync,
     })

@@ -1,4 +1,5 @@
 // A whole agent with its reconciler on a fake cluster, on virtual time, beside a server that can be away or another one.
+import { randomBytes } from 'node:crypto'
 import { createAgent } from '../../agent/agent.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import type { Random } from '../../shared/runtime/random.ts'
@@ -41,6 +42,7 @@ export function startWholeSite({
       },
       clock,
       random,
+      randomBytes,
       log: silentLogger,
       place: null,
       freeMemory: () => {},

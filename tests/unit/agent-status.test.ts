@@ -10,6 +10,7 @@ const link = (change: Partial<LinkReport> = {}): LinkReport => ({
   state: 'following',
   sinceMs: NOW - 3_600_000,
   lastContactMs: NOW - 12_000,
+  headSignedMs: NOW - 600_000,
   error: null,
   parts: null,
   metered: false,
@@ -163,6 +164,18 @@ describe('what a person at the site reads', () => {
     for (const line of lines) expect(text).toContain(line)
     expect(text).not.toMatch(/undefined|null|NaN|following|halted/)
   })
+})
+
+test.each([
+  ['ten minutes ago', { headSignedMs: NOW - 600_000 }, null],
+  ['a little more than two hours ago', { headSignedMs: NOW - 7_300_000 }, 'the server has not signed its head for 2 h'],
+  ['never, for a minute', { headSignedMs: null, sinceMs: NOW - 60_000 }, 'since this agent started: nothing is deleted until it does'],
+  ['never, for a moment', { headSignedMs: null, sinceMs: NOW - 5_000 }, null],
+  ['never, while it is out of reach', { headSignedMs: null, state: 'offline' }, null],
+])('PR7 SY5 a head that the server signed %s', (_, change, said) => {
+  const text = statusText(report({ link: link(change) }), NOW)
+  if (said === null) expect(text).not.toContain('signed')
+  else expect(text).toContain(said)
 })
 
 test('EC1 a prune that waits for a person names the command that shows it', () => {

@@ -1,0 +1,58 @@
+// Whether the server itself says that this replica is at its head (PR7). Asked for until it said so once, then about once an hour: a server that is kept away by
+// answers of somebody else is found out by then.
+import type { Position } from '../../shared/crdt/position.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { headBytes } from '../../shared/protocol/head.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { verifyBytes } from '../../shared/runtime/keys.ts'
+
+export const HEAD_INTERVAL_MS = 3_600_000
+
+export interface HeadCheckDeps {
+  clock: Clock
+  randomBytes(count: number): Uint8Array
+  clusterId(): string
+  serverKeys(): readonly string[]
+  /** RP7: asks for the server's keys again. True: there were new ones. */
+  renewKeys(signal: AbortSignal): Promise<boolean>
+}
+
+export class HeadCheck {
+  readonly #deps: HeadCheckDeps
+  #signedMs: number | null = null
+  #isAnswered = false
+
+  constructor(deps: HeadCheckDeps) {
+    this.#deps = deps
+  }
+
+  /** When the server last signed its head; null: not since this process started. */
+  get signedMs(): number | null {
+    return this.#signedMs
+  }
+  /** A request with a nonce was answered "nothing new", signed or not. Until then polls do not wait. */
+  get isAnswered(): boolean {
+    return this.#isAnswered
+  }
+
+  /** For the next poll; null: none is due. */
+  nonce(): string | null {
+    const agoMs = this.#signedMs === null ? HEAD_INTERVAL_MS : this.#deps.clock.nowMs() - this.#signedMs
+    if (agoMs >= 0 && agoMs < HEAD_INTERVAL_MS) return null
+    return Buffer.from(this.#deps.randomBytes(16)).toString('base64url')
+  }
+
+  /** Of the answer "nothing new" to a poll with that nonce. No signature: nothing is confirmed. Throws `server_key_mismatch` for a wrong one. */
+  async take(nonce: string, cursor: Position, signature: string | null, signal: AbortSignal): Promise<void> {
+    this.#isAnswered = true
+    if (signature === null) return
+    const signed = headBytes(this.#deps.clusterId(), nonce, cursor)
+    const isSigned = () => this.#deps.serverKeys().some((key) => verifyBytes(key, signed, signature))
+    if (!isSigned() && !((await this.#deps.renewKeys(signal)) && isSigned()))
+      throw new AppError('server_key_mismatch', {
+        doing: 'check the head',
+        detail: 'it is not signed by a key of the server that it joined',
+      })
+    this.#signedMs = this.#deps.clock.nowMs()
+  }
+}
