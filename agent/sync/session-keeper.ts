@@ -2,7 +2,7 @@
 // also tells the keys that the server signs with by now (RP7).
 import type { z } from 'zod'
 import { AppError } from '../../shared/protocol/error.ts'
-import { followLinks, KEY_LINKS_MAX, type KeyLink } from '../../shared/protocol/key-links.ts'
+import { followLinks, KEY_LINKS_MAX, type KeyLink, withoutRevoked } from '../../shared/protocol/key-links.ts'
 import { isRemovalOf } from '../../shared/protocol/removal.ts'
 import { JOIN_BODY_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
 import {
@@ -151,7 +151,7 @@ export interface SessionAsk {
 export async function openSession(
   client: ServerClient,
   keys: AgentKeys,
-  { agentId, clusterId, serverKeys, incarnation }: Omit<Identity, 'incarnation'> & { incarnation: number | null },
+  { agentId, clusterId, serverKeys, keyLinks: known = [], incarnation }: Omit<Identity, 'incarnation'> & { incarnation: number | null },
   { nonce: given, pin, signal }: SessionAsk,
 ): Promise<SessionAnswer> {
   const call = {
@@ -176,7 +176,8 @@ export async function openSession(
     return attempt(nonce)
   })
   const answer = parseAnswer(body, sessionAnswerSchema, call.doing)
-  const trusted = keysAfter(serverKeys, answer.keyLinks ?? [])
+  const links = firstLinks([...known, ...(answer.keyLinks ?? [])])
+  const trusted = withoutRevoked(keysAfter(serverKeys, answer.keyLinks ?? []), links, answer.keyRevocation)
   const signed = sessionAnswerBytes(answer, nonce)
   if (!trusted.some((key) => verifyBytes(key, signed, answer.signature)))
     throw new AppError('server_key_mismatch', {
@@ -184,7 +185,7 @@ export async function openSession(
       detail: 'the answer is not signed by a key of the server that it joined',
     })
   if (answer.clusterId !== clusterId) throw new AppError('cluster_unknown', { detail: `the server takes it for ${answer.clusterId}` })
-  if (trusted.at(-1) !== serverKeys.at(-1)) pin({ serverKeys: trusted, keyLinks: answer.keyLinks ?? [] })
+  if (trusted.join() !== serverKeys.join()) pin({ serverKeys: trusted, keyLinks: links })
   return answer
 }
 
@@ -192,6 +193,10 @@ export async function openSession(
 export function keysAfter(pinned: readonly string[], links: readonly KeyLink[]): string[] {
   return followLinks(pinned, links).slice(-(KEY_LINKS_MAX + 1))
 }
+
+/** RP9: of each key the link that came first, as many as a server remembers: a later one may be of whoever stole that key. */
+const firstLinks = (links: readonly KeyLink[]): KeyLink[] =>
+  links.filter(({ by }, index) => links.findIndex((other) => other.by === by) === index).slice(-KEY_LINKS_MAX)
 
 function nonceIn(error: unknown): string | null {
   const nonce = error instanceof AppError && error.code === 'session_required' ? nonceSchema.safeParse(error.data.extra?.['nonce']) : null

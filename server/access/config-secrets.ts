@@ -3,7 +3,7 @@
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ConfigData, type ConfigSpec, configSpecSchema } from '../../shared/model/render.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
-import type { SecretBox } from './secret-box.ts'
+import { type SecretBox, sealingKeyId } from './secret-box.ts'
 
 export interface ConfigId {
   project: string
@@ -39,7 +39,7 @@ export function sealConfig(
       if (kept !== undefined && markOf(kept) === value) sealed[secret] = kept
       else problems.push({ path: `spec.secrets.${secret}`, message: kept === undefined ? NOTHING_TO_KEEP : ANOTHER_VALUE })
     } else if (kept !== undefined && unseal(box, kept) === value) sealed[secret] = kept
-    else sealed[secret] = `sealed:${macOf(box, id, secret, value)}:${Buffer.from(box.seal(Buffer.from(value))).toString('base64url')}`
+    else sealed[secret] = sealedText(box, id, secret, value)
   }
   return problems.length > 0 ? { kind: 'refused', problems } : { kind: 'sealed', spec: canonicalJson({ data, secrets: sealed }) }
 }
@@ -68,14 +68,37 @@ export function openConfig(box: SecretBox, { project, name }: ConfigId, spec: st
   return { data: keptSpec(spec).data, secrets }
 }
 
+/** The spec with each secret that is not under the key that seals now sealed anew; `unopened`: those whose key is not here stay as they are. Null: none of them. */
+export function resealConfig(box: SecretBox, id: ConfigId, spec: string): { spec: string; secrets: number; unopened: number } | null {
+  const { data } = keptSpec(spec)
+  const sealed = { ...sealedSecrets(spec) }
+  let [secrets, unopened] = [0, 0]
+  for (const [secret, text] of Object.entries(sealed)) {
+    if (box.isCurrent(sealedBytes(text))) continue
+    const value = unseal(box, text)
+    if (value === null) unopened++
+    else {
+      sealed[secret] = sealedText(box, id, secret, value)
+      secrets++
+    }
+  }
+  return secrets + unopened === 0 ? null : { spec: canonicalJson({ data, secrets: sealed }), secrets, unopened }
+}
+
+/** CG7: of the key under which each secret of a stored spec is sealed. */
+export const sealingKeysOf = (spec: string): string[] => Object.values(sealedSecrets(spec)).map((text) => sealingKeyId(sealedBytes(text)))
+
 const keptSpec = (spec: string): ConfigSpec => configSpecSchema.parse({ ...JSON.parse(spec), secrets: {} })
 const sealedSecrets = (spec: string): Readonly<Record<string, string>> => {
   const { secrets }: { secrets: Record<string, string> } = JSON.parse(spec)
   return secrets
 }
+const sealedText = (box: SecretBox, id: ConfigId, secret: string, value: string): string =>
+  `sealed:${macOf(box, id, secret, value)}:${Buffer.from(box.seal(Buffer.from(value))).toString('base64url')}`
+const sealedBytes = (sealed: string): Buffer => Buffer.from(SEALED.exec(sealed)?.[2] ?? '', 'base64url')
 const markOf = (sealed: string): string => `hmac:${SEALED.exec(sealed)?.[1] ?? ''}`
 
 function unseal(box: SecretBox, sealed: string): string | null {
-  const bytes = box.open(Buffer.from(SEALED.exec(sealed)?.[2] ?? '', 'base64url'))
+  const bytes = box.open(sealedBytes(sealed))
   return bytes === null ? null : new TextDecoder().decode(bytes)
 }

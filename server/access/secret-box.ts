@@ -4,7 +4,7 @@ import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { readOrMake } from './server-keys.ts'
+import { readOrMake, replaceSecret } from './secret-file.ts'
 
 export interface SecretBox {
   seal(bytes: Uint8Array): Uint8Array
@@ -12,6 +12,13 @@ export interface SecretBox {
   open(sealed: Uint8Array): Uint8Array | null
   /** 16 hex digits that are equal for equal texts and say nothing else of them. Whoever may choose texts puts their place in front, else one secret could be guessed with the help of another. */
   macOf(text: string): string
+  /** Whether it is sealed under the key that seals now. */
+  isCurrent(sealed: Uint8Array): boolean
+  /** CG7: a new key seals from now on, and marks are made with a new one; what is sealed still opens. Does nothing while an earlier rotation is not finished.
+   *  Durable when it returns. */
+  rotate(): void
+  /** Keys that seal no more are destroyed: what was sealed under them does not open any more. */
+  forgetEarlier(): void
 }
 
 const FORM = 1
@@ -31,23 +38,34 @@ const secretsFile = z.object({
     .max(100),
 })
 
-export function isSecretsFile(text: string): boolean {
+type SecretsFile = z.infer<typeof secretsFile>
+
+/** Ids of its keys, the one that seals first; null: it is no such file. */
+export function secretKeyIds(text: string): string[] | null {
   try {
-    return secretsFile.safeParse(JSON.parse(text)).success
+    return secretsFile.parse(JSON.parse(text)).keys.map(({ id }) => id)
   } catch {
-    return false
+    return null
   }
 }
 
+/** Of something that is sealed. */
+export const sealingKeyId = (sealed: Uint8Array): string => Buffer.from(sealed.subarray(1, HEAD_BYTES)).toString('hex')
+
 const newKey = (bytes = KEY_BYTES) => randomBytes(bytes).toString('base64url')
-const newFile = () => JSON.stringify({ mac: newKey(), keys: [{ id: randomBytes(ID_BYTES).toString('hex'), key: newKey() }] })
+const newSealingKey = () => ({ id: randomBytes(ID_BYTES).toString('hex'), key: newKey() })
+const newFile = () => JSON.stringify({ mac: newKey(), keys: [newSealingKey()] } satisfies SecretsFile)
 
 export function loadSecretBox(folder: string): SecretBox {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const file = secretsFile.parse(JSON.parse(readOrMake(join(folder, 'secrets.json'), newFile)))
-  const macKey = Buffer.from(file.mac, 'base64url')
-  const keys = new Map(file.keys.map((one) => [one.id, Buffer.from(one.key, 'base64url')]))
-  const [[sealingId, sealingKey] = ['', macKey]] = keys
+  const path = join(folder, 'secrets.json')
+  let file = secretsFile.parse(JSON.parse(readOrMake(path, newFile)))
+  let { macKey, keys, sealingId, sealingKey } = keysOf(file)
+  const replace = (next: SecretsFile) => {
+    replaceSecret(path, JSON.stringify(next))
+    file = next
+    ;({ macKey, keys, sealingId, sealingKey } = keysOf(next))
+  }
   return {
     seal(bytes) {
       const head = Buffer.concat([Buffer.from([FORM]), Buffer.from(sealingId, 'hex')])
@@ -57,7 +75,7 @@ export function loadSecretBox(folder: string): SecretBox {
     },
     open(sealed) {
       const text = Buffer.from(sealed)
-      const held = keys.get(text.subarray(1, HEAD_BYTES).toString('hex'))
+      const held = keys.get(sealingKeyId(text))
       if (text[0] !== FORM || held === undefined || text.length < HEAD_BYTES + NONCE_BYTES + TAG_BYTES) return null
       const nonce = text.subarray(HEAD_BYTES, HEAD_BYTES + NONCE_BYTES)
       const decipher = createDecipheriv('aes-256-gcm', held, nonce, { authTagLength: TAG_BYTES })
@@ -69,5 +87,17 @@ export function loadSecretBox(folder: string): SecretBox {
       }
     },
     macOf: (text) => createHmac('sha256', macKey).update(text).digest('hex').slice(0, 16),
+    isCurrent: (sealed) => sealingKeyId(sealed) === sealingId,
+    rotate() {
+      if (file.keys.length === 1) replace({ mac: newKey(), keys: [newSealingKey(), ...file.keys] })
+    },
+    forgetEarlier: () => replace({ ...file, keys: file.keys.slice(0, 1) }),
   }
+}
+
+function keysOf(file: SecretsFile) {
+  const macKey = Buffer.from(file.mac, 'base64url')
+  const keys = new Map(file.keys.map((one) => [one.id, Buffer.from(one.key, 'base64url')]))
+  const [[sealingId, sealingKey] = ['', macKey]] = keys
+  return { macKey, keys, sealingId, sealingKey }
 }

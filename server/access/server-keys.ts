@@ -1,22 +1,32 @@
-// The server's own secrets, made once: the Ed25519 key that signs checkpoints and answers (its fingerprint is in every join token) and the key of the MACs
-// over sessions and nonces. They leave this folder only as a backup. A rotation (RP7) replaces the signing key and keeps of the old one only its public
-// half, in the link that it signed last.
-import { createHmac, randomBytes } from 'node:crypto'
-import { closeSync, fstatSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync, writeSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+// The server's own secrets: the Ed25519 key that signs checkpoints and answers (its fingerprint is in every join token) and the keys of its MACs (`mac-keys.ts`). They
+// leave this folder only as a backup. A rotation (RP7) replaces the signing key and keeps of the old one only its public half, in the link that it signed
+// last. A revocation (RP9) is the word of the key that signs by then that the keys before one of them are trusted no more.
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { z } from 'zod'
-import { syncPath } from '../../shared/adapters/sync-path.ts'
-import { KEY_LINKS_MAX, type KeyLink, keyLinkBytes, keyLinkSchema } from '../../shared/protocol/key-links.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import {
+  KEY_LINKS_MAX,
+  type KeyLink,
+  type KeyRevocation,
+  keyLinkBytes,
+  keyLinkSchema,
+  keyRevocationBytes,
+  keyRevocationSchema,
+} from '../../shared/protocol/key-links.ts'
 import { publicKeySchema } from '../../shared/protocol/signatures.ts'
 import { fingerprint, forgetPrivateKey, generateKey, type SigningKey, signBytes } from '../../shared/runtime/keys.ts'
+import { loadMacKeys, type MacKeys } from './mac-keys.ts'
+import { readOrMake, replaceSecret, stagedPath } from './secret-file.ts'
 
 export interface KeyHistory {
   publicKey: string
   /** When it began to sign; null for the first one. */
   sinceMs: number | null
+  isRevoked: boolean
 }
 
-export interface ServerKeys {
+export interface ServerKeys extends Omit<MacKeys, 'rotate'> {
   /** The one that signs. */
   readonly publicKeys: readonly [string]
   /** Of the signing key, 32 hex digits. */
@@ -25,11 +35,18 @@ export interface ServerKeys {
   readonly links: readonly KeyLink[]
   /** All that are remembered, oldest first; the last one signs. */
   readonly history: readonly KeyHistory[]
+  /** Undefined: no key is revoked. */
+  readonly revocation: KeyRevocation | undefined
+  /** Another one after each change of these keys: sessions end with it. */
+  readonly generation: string
   sign(bytes: Uint8Array): string
-  /** 16 bytes; `purpose` keeps MACs of one kind from serving as another. */
-  mac(purpose: 'session' | 'nonce' | 'webhook' | 'render', bytes: Uint8Array): Buffer
   /** RP7: a new key signs from now on, vouched for by the one before, which is destroyed. Durable when it returns; a crash in between leaves one of the two. */
   rotate(nowMs: number): void
+  /** RP9: the keys before this one are trusted no more; null: before the one that signs. Throws `not_found` for a key that is not remembered, and `conflict`
+   *  where the keys before it are revoked already. Durable when it returns. */
+  revoke(before: string | null, nowMs: number): void
+  /** Ends every session. Secrets of webhooks are other ones from now on; those before count until the next time. */
+  rotateMac(): void
 }
 
 const signingFile = z.object({
@@ -40,9 +57,9 @@ const signingFile = z.object({
     .array(keyLinkSchema.extend({ atMs: z.number().int() }))
     .max(KEY_LINKS_MAX)
     .default([]),
+  revocation: keyRevocationSchema.extend({ atMs: z.number().int() }).optional(),
 })
 type SigningFile = z.infer<typeof signingFile>
-const MAC_BYTES = 16
 
 /** `newKey`: what the first start and each rotation sign with; a simulation draws it from its seed. */
 export function loadServerKeys(folder: string, newKey: () => SigningKey = () => generateKey('ed25519')): ServerKeys {
@@ -51,10 +68,14 @@ export function loadServerKeys(folder: string, newKey: () => SigningKey = () => 
   rmSync(stagedPath(path), { force: true }) // of a rotation that a crash cut off
   let signing = signingFile.parse(JSON.parse(readOrMake(path, () => JSON.stringify(newKey()))))
   let [links, print] = [linksOf(signing), fingerprint(signing.publicKey)]
-  const macKey = Buffer.from(
-    readOrMake(join(folder, 'mac.key'), () => randomBytes(32).toString('base64url')),
-    'base64url',
-  )
+  const macs = loadMacKeys(folder)
+  let macRotations = 0
+  const replace = (next: SigningFile) => {
+    replaceSecret(path, JSON.stringify(next))
+    signing = next
+    links = linksOf(next)
+    print = fingerprint(next.publicKey)
+  }
   return {
     get publicKeys() {
       return [signing.publicKey] as const
@@ -68,61 +89,57 @@ export function loadServerKeys(folder: string, newKey: () => SigningKey = () => 
     get history() {
       return historyOf(signing)
     },
+    get revocation() {
+      const { revocation } = signing
+      return revocation && { oldest: revocation.oldest, signature: revocation.signature }
+    },
+    get generation() {
+      return `${print}.${signing.revocation?.oldest ?? ''}.${macRotations}`
+    },
     sign: (bytes) => signBytes(signing.privateKey, bytes),
-    mac: (purpose, bytes) => createHmac('sha256', macKey).update(purpose).update('\0').update(bytes).digest().subarray(0, MAC_BYTES),
+    mac: macs.mac,
+    earlierMac: macs.earlierMac,
     rotate(nowMs) {
-      const next = nextSigning(signing, newKey(), nowMs)
-      replaceSecret(path, JSON.stringify(next))
-      forgetPrivateKey(signing.privateKey)
-      signing = next
-      links = linksOf(next)
-      print = fingerprint(next.publicKey)
+      const { privateKey } = signing
+      replace(nextSigning(signing, newKey(), nowMs))
+      forgetPrivateKey(privateKey)
+    },
+    revoke(before, nowMs) {
+      const oldest = oldestAfter(signing, before ?? print)
+      replace({ ...signing, revocation: { oldest, signature: signBytes(signing.privateKey, keyRevocationBytes(oldest)), atMs: nowMs } })
+    },
+    rotateMac() {
+      macs.rotate()
+      macRotations++
     },
   }
 }
 
-function nextSigning({ publicKey: by, privateKey, links }: SigningFile, made: SigningKey, nowMs: number): SigningFile {
+/** The key with that fingerprint, if keys before it are trusted still. */
+function oldestAfter(signing: SigningFile, print: string): string {
+  const history = historyOf(signing)
+  const index = history.findIndex(({ publicKey }) => fingerprint(publicKey) === print)
+  const found = history[index]
+  if (found === undefined)
+    throw new AppError('not_found', { detail: `no key ${print} is remembered`, remedy: '`skerry server-key list` lists them.' })
+  if (found.isRevoked || history.slice(0, index).every(({ isRevoked }) => isRevoked))
+    throw new AppError('conflict', {
+      detail: `no key before ${print} is trusted`,
+      remedy: 'Nothing to do. To revoke the key that signs, rotate it first: `skerry server-key rotate`.',
+    })
+  return found.publicKey
+}
+
+function nextSigning({ publicKey: by, privateKey, links, revocation }: SigningFile, made: SigningKey, nowMs: number): SigningFile {
   const link = { key: made.publicKey, by, signature: signBytes(privateKey, keyLinkBytes(made.publicKey, by)), atMs: nowMs }
-  return { ...made, links: [...links, link].slice(-KEY_LINKS_MAX) }
+  return { ...made, links: [...links, link].slice(-KEY_LINKS_MAX), ...(revocation === undefined ? {} : { revocation }) }
 }
 
 const linksOf = ({ links }: SigningFile): KeyLink[] => links.map(({ key, by, signature }) => ({ key, by, signature }))
 
-function historyOf({ publicKey, links }: SigningFile): KeyHistory[] {
+function historyOf({ publicKey, links, revocation }: SigningFile): KeyHistory[] {
   const first = { publicKey: links[0]?.by ?? publicKey, sinceMs: null }
-  return [first, ...links.map(({ key, atMs }) => ({ publicKey: key, sinceMs: atMs }))]
-}
-
-/** Durable and whole before it is used: a half-written key would lock out every agent. */
-export function readOrMake(path: string, make: () => string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
-  }
-  const text = make()
-  writeWhole(path, text)
-  return text
-}
-
-const stagedPath = (path: string) => `${path}.new`
-
-function writeWhole(path: string, text: string): void {
-  const staged = stagedPath(path)
-  writeFileSync(staged, text, { mode: 0o600 })
-  syncPath(staged)
-  renameSync(staged, path)
-  syncPath(dirname(path))
-}
-
-/** The new file takes the name in one step; then what the old one held is overwritten, so that its blocks give nothing away either. */
-function replaceSecret(path: string, text: string): void {
-  const old = openSync(path, 'r+')
-  try {
-    writeWhole(path, text)
-    writeSync(old, Buffer.alloc(fstatSync(old).size), 0, null, 0)
-    fsyncSync(old)
-  } finally {
-    closeSync(old)
-  }
+  const all = [first, ...links.map(({ key, atMs }) => ({ publicKey: key, sinceMs: atMs }))]
+  const oldest = all.findIndex((one) => one.publicKey === revocation?.oldest)
+  return all.map((one, index) => ({ ...one, isRevoked: index < oldest }))
 }

@@ -50,7 +50,7 @@ interface Claim {
 }
 
 export interface SessionDeps {
-  keys: Pick<ServerKeys, 'mac' | 'sign' | 'fingerprint' | 'links'>
+  keys: Pick<ServerKeys, 'mac' | 'sign' | 'fingerprint' | 'links' | 'revocation' | 'generation'>
   agents: AgentIndex
   store: Pick<Store, 'raiseIncarnation' | 'removedCluster'>
   clock: Clock
@@ -65,9 +65,10 @@ export function createSessions(deps: SessionDeps): Sessions {
   const { keys, agents, store, clock, randomBytes, onUnknown, usedMax = NONCES_USED_MAX } = deps
   const usedUntilMs = new Map<string, number>()
 
-  // A session is one with the key that signed its answer: after a rotation each agent opens a new one and is told of the new key (RP7).
+  // A session is one with the keys of its time: after a rotation or a revocation each agent opens a new one and is told of it (RP7, RP9).
+  const contextOf = () => Buffer.concat([Buffer.from(keys.fingerprint, 'hex'), Buffer.from(keys.revocation?.oldest ?? '')])
   const macOf = (purpose: 'session' | 'nonce', body: Buffer) =>
-    keys.mac(purpose, purpose === 'session' ? Buffer.concat([Buffer.from(keys.fingerprint, 'hex'), body]) : body)
+    keys.mac(purpose, purpose === 'session' ? Buffer.concat([contextOf(), body]) : body)
   const seal = (purpose: 'session' | 'nonce', body: Buffer) => Buffer.concat([body, macOf(purpose, body)]).toString('base64url')
   const unseal = (purpose: 'session' | 'nonce', text: string): Buffer | null => {
     const bytes = Buffer.from(text, 'base64url')
@@ -103,9 +104,9 @@ export function createSessions(deps: SessionDeps): Sessions {
   let claims = new Map<string, Claim>()
   let claimsUnder = ''
   const claimOf = (authorization: string): Claim | null => {
-    if (claimsUnder !== keys.fingerprint) {
+    if (claimsUnder !== keys.generation) {
       claims = new Map()
-      claimsUnder = keys.fingerprint
+      claimsUnder = keys.generation
     }
     const known = claims.get(authorization)
     if (known !== undefined) return known
@@ -158,6 +159,7 @@ export function createSessions(deps: SessionDeps): Sessions {
       return {
         ...answer,
         ...keyLinksMember(keys),
+        ...(keys.revocation === undefined ? {} : { keyRevocation: keys.revocation }),
         signature: keys.sign(sessionAnswerBytes(answer, given)),
         expiresInMs: SESSION_MS,
         serverTimeMs: clock.nowMs(),

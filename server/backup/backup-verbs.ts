@@ -8,7 +8,8 @@ import { createProgressLine } from '../progress-line.ts'
 import { readStorePlace } from '../store-place.ts'
 import { type Flags, runVerb, type VerbIo } from '../verb-io.ts'
 import { type BackupDeps, createBackup, sizeOf } from './create.ts'
-import type { Manifest } from './manifest.ts'
+import { holdingsText } from './holdings.ts'
+import { type Manifest, unopenedText } from './manifest.ts'
 import { restoreBackup } from './restore.ts'
 import { verifyBackup } from './verify.ts'
 
@@ -44,6 +45,8 @@ export const runBackupCreate = (flags: Flags, io: VerbIo): Promise<number> =>
     const startedMs = io.clock.nowMs()
     const manifest = await watched(io, (deps) => createBackup({ dataDir: resolve(data), to: folder, withoutKeys, postgres }, deps))
     io.out(`${folder}: ${contents(manifest)}, ${megabytes(manifest)}, in ${seconds(io.clock.nowMs() - startedMs)}\n`)
+    io.err(holdingsText(manifest))
+    if (manifest.unopened > 0) io.err(`warning: ${unopenedText(manifest.unopened)}\n`)
     if (manifest.missing.length > 0)
       io.err(
         `warning: ${manifest.missing.length} ${postgres ? 'files of content are damaged' : 'revisions of the past are lost in the content store'} and not in it; \`skerry doctor\` names them\n`,
@@ -60,6 +63,7 @@ export const runBackupVerify = (flags: Flags, io: VerbIo, folder: string): Promi
   runVerb('backup verify', BACKUP_VERIFY_OPTIONS, flags, io, async () => {
     const { manifest, problems, warnings } = await watched(io, (deps) => verifyBackup(resolve(folder), deps))
     for (const warning of warnings) io.err(`warning: ${warning}\n`)
+    io.err(holdingsText(manifest))
     for (const problem of problems) io.err(`error: ${problem}\n`)
     if (problems.length > 0) {
       io.err('It cannot be restored. Use another backup.\n')

@@ -1,11 +1,13 @@
-// BK1: a backup of a server that runs or does not: one state of the fleet store, then the content that this state refers to (ST12 keeps it for a day), then the
-// keys. Nothing has the backup's name before all of it is on the disk.
+// BK1: a backup of a server that runs or does not: one state of the fleet store, the keys, then the content that this state refers to (ST12 keeps it for a day).
+// Nothing has the backup's name before all of it is on the disk.
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { VERSION } from '../../shared/runtime/build-info.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { sealingKeysOf } from '../access/config-secrets.ts'
+import { secretKeyIds } from '../access/secret-box.ts'
 import { contentFilesIn } from '../store/content/content-files.ts'
 import { contentPath, isContentFolder, readContentName } from '../store/content/content-names.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
@@ -73,15 +75,14 @@ function makeFolder(partial: string): void {
 }
 
 async function fill(partial: string, options: CreateOptions, deps: BackupDeps): Promise<Manifest> {
-  const { dataDir, withoutKeys, postgres } = options
+  const { dataDir, postgres } = options
   const createdMs = deps.clock.nowMs()
-  const store = postgres ? null : await copyStore(dataDir, partial, deps)
+  const { store, keys, unopened } = await copyStoreAndKeys(partial, options, deps)
   const names = store?.references.map(({ sha256 }) => sha256) ?? (await allContent(dataDir, deps))
   const content = await copyContent(dataDir, partial, names, deps)
   const held = new Set(content.map(([sha256]) => sha256))
   const needed = store?.references.filter(({ sha256, desired }) => desired && !held.has(sha256)) ?? []
   if (needed.length > 0) throw contentLost(needed.map(({ of }) => of))
-  const keys = withoutKeys ? null : await copyKeys(dataDir, partial)
   const manifest: Manifest = {
     format: FORMAT,
     skerry: VERSION,
@@ -93,11 +94,31 @@ async function fill(partial: string, options: CreateOptions, deps: BackupDeps): 
     files: [...(store === null ? [] : [store.file]), ...(keys?.files ?? [])],
     content,
     missing: names.filter((sha256) => !held.has(sha256)).sort(),
+    unopened,
   }
   stopIfTold(deps)
   writeSynced(join(partial, MANIFEST), Buffer.from(manifestText(manifest)))
   for (const folder of [join(partial, CONTENT), join(partial, 'keys'), partial]) if (existsSync(folder)) syncPath(folder)
   return manifest
+}
+
+/** CG7: a rotation of the keys of secrets between the one and the other would leave a backup whose keys open nothing; then both are copied again. */
+async function copyStoreAndKeys(partial: string, { dataDir, withoutKeys, postgres }: CreateOptions, deps: BackupDeps) {
+  for (let tries = 1; ; tries++) {
+    const store = postgres ? null : await copyStore(dataDir, partial, deps)
+    const keys = withoutKeys ? null : await copyKeys(dataDir, partial)
+    const unopened = store === null || keys === null ? 0 : unopenedIn(partial, store.sealingKeys)
+    if (unopened === 0 || tries === TRIES) return { store, keys, unopened }
+    rmSync(join(partial, STORE))
+    rmSync(join(partial, 'keys'), { recursive: true })
+  }
+}
+
+/** Secrets whose key is not among those of the copied keys. */
+function unopenedIn(partial: string, sealingKeys: readonly string[]): number {
+  const path = join(partial, 'keys', 'secrets.json')
+  const held = new Set(existsSync(path) ? (secretKeyIds(readFileSync(path, 'utf8')) ?? []) : [])
+  return sealingKeys.filter((id) => !held.has(id)).length
 }
 
 async function copyStore(dataDir: string, partial: string, deps: BackupDeps) {
@@ -108,7 +129,12 @@ async function copyStore(dataDir: string, partial: string, deps: BackupDeps) {
   stopIfTold(deps)
   const file = openStoreFile(path, { whole: false })
   try {
-    const facts = { schema: file.schema, counts: file.counts(), references: file.references() }
+    const facts = {
+      schema: file.schema,
+      counts: file.counts(),
+      references: file.references(),
+      sealingKeys: file.configs().flatMap(sealingKeysOf),
+    }
     syncPath(path) // SQLite does not, for a copy
     return { ...facts, file: { path: STORE, ...(await sumFile(path, null)) } as const }
   } finally {

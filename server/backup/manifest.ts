@@ -41,8 +41,13 @@ const manifestSchema = z.object({
   content: z.array(z.tuple([sha256, size])),
   /** Content that was lost or damaged before this backup: only revisions of the past refer to it, or, if the database is not in the backup, it may be anything. */
   missing: z.array(sha256).default([]),
+  /** Secrets of Configs that the keys in it do not open: they were sealed under a key that the server did not have. */
+  unopened: size.default(0),
 })
 export type Manifest = z.infer<typeof manifestSchema>
+
+export const unopenedText = (count: number): string =>
+  `${count} secret${count === 1 ? '' : 's'} of Configs cannot be opened with the keys in it: the server did not have the key either`
 
 export const pathOfContent = (sha: string): string => `${CONTENT}/${sha.slice(0, 2)}/${sha.slice(2)}`
 

@@ -4,6 +4,10 @@ import { publicKeySchema } from '../../shared/protocol/signatures.ts'
 import { fingerprint, signBytes, verifyBytes } from '../../shared/runtime/keys.ts'
 
 const signingSchema = z.object({ publicKey: publicKeySchema, privateKey: z.string().min(1) })
+const linksSchema = z.object({
+  links: z.array(z.object({ by: publicKeySchema })).default([]),
+  revocation: z.object({ oldest: publicKeySchema }).optional(),
+})
 
 /** Null: it is no key, or its halves do not belong together. */
 export function signingFingerprint(text: string): string | null {
@@ -14,4 +18,12 @@ export function signingFingerprint(text: string): string | null {
   } catch {
     return null
   }
+}
+
+/** How many earlier keys agents trust still (RP9). */
+export function trustedEarlier(text: string): number {
+  const { links, revocation } = linksSchema.parse(JSON.parse(text))
+  if (revocation === undefined) return links.length
+  const from = links.findIndex(({ by }) => by === revocation.oldest)
+  return from < 0 ? 0 : links.length - from
 }

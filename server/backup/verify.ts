@@ -6,7 +6,7 @@ import { describeError } from '../../shared/runtime/loop.ts'
 import { openStoreFile } from '../store/engines/store-file.ts'
 import { type FileSum, sumFile } from './copy-file.ts'
 import { type BackupDeps, stopIfTold } from './create.ts'
-import { KEYS, MANIFEST, type Manifest, mayBeMissing, pathOfContent, readManifest, STORE } from './manifest.ts'
+import { KEYS, MANIFEST, type Manifest, mayBeMissing, pathOfContent, readManifest, STORE, unopenedText } from './manifest.ts'
 import { signingFingerprint } from './signing-file.ts'
 
 export interface Verified {
@@ -78,6 +78,7 @@ function checkMeaning(folder: string, { manifest, problems, warnings }: Verified
     problems.push(`${KEYS[0]} is not the key that the manifest names`)
   for (const path of keys)
     if ((lstatSync(join(folder, path)).mode & 0o077) !== 0) warnings.push(`others on this machine can read ${path}: chmod 600 it`)
+  if (manifest.unopened > 0) warnings.push(unopenedText(manifest.unopened))
   if (manifest.store === 'postgres') {
     warnings.push('the fleet store is a PostgreSQL database: its dump is a backup of its own')
     if (manifest.missing.length > 0) warnings.push(`${manifest.missing.length} files of content were damaged before this backup was made`)

@@ -1,5 +1,5 @@
 // The program `skerry`: commands, options, help, exit codes. Exit codes: 0 done, 1 it did not work, 2 what was typed makes no sense.
-import { Command, CommanderError, Option } from '@commander-js/extra-typings'
+import { Argument, Command, CommanderError, Option } from '@commander-js/extra-typings'
 import { addOptions } from '../../shared/adapters/option-flags.ts'
 import { RENDER_OUTPUTS } from '../../shared/adapters/render-text.ts'
 import { COUNT_BY, COUNT_OF } from '../../shared/model/counts.ts'
@@ -23,7 +23,7 @@ import { KINDS, kindHelp } from './kinds.ts'
 import { addLocalCommands, type LocalCommands } from './local-commands.ts'
 import { render } from './render.ts'
 import { confirmRestore, showRestore } from './restore.ts'
-import { listServerKeys, rotateServerKey } from './server-key.ts'
+import { listServerKeys, ROTATED_KEYS, revokeServerKeys, rotateServerKey } from './server-key.ts'
 import { sync } from './sync.ts'
 import { exchangeToken } from './token.ts'
 import { type OwnVersion, version } from './version.ts'
@@ -402,14 +402,26 @@ Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what wa
 
   const serverKey = program
     .command('server-key')
-    .description('the key that the server signs with, and every agent knows it by')
-    .addHelpText('before', examples('skerry server-key list', 'skerry server-key rotate'))
+    .description('the keys of the server: the one that it signs with and that agents trust, and those of sessions, webhooks and secrets')
+    .addHelpText('before', examples('skerry server-key list', 'skerry server-key rotate', 'skerry server-key revoke'))
   serverKey
     .command('rotate')
-    .description('sign with a new key from now on; agents follow by themselves, the old private key is destroyed')
+    .description('replace a key by a new one; agents follow by themselves, the old private key is destroyed')
+    .addArgument(
+      new Argument('[key]', 'signing, mac (sessions and webhooks) or secrets (of Configs)')
+        .choices(ROTATED_KEYS)
+        .default('signing' as const),
+    )
     .option('-y, --yes', 'do not ask')
-    .addHelpText('before', examples('skerry server-key rotate', 'skerry server-key rotate --yes'))
-    .action((options) => rotateServerKey(context, options))
+    .addHelpText('before', examples('skerry server-key rotate', 'skerry server-key rotate mac', 'skerry server-key rotate secrets --yes'))
+    .action((key, options) => rotateServerKey(context, key, options))
+  serverKey
+    .command('revoke')
+    .description('make agents refuse earlier signing keys, for when one of them, or a backup with it, was stolen')
+    .option('--before <fingerprint>', 'the oldest key that stays; default: the one that signs')
+    .option('-y, --yes', 'do not ask')
+    .addHelpText('before', examples('skerry server-key revoke', 'skerry server-key revoke --before 0123456789abcdef0123456789abcdef'))
+    .action((options) => revokeServerKeys(context, options))
   serverKey
     .command('list')
     .description('the key that signs, and those before it')

@@ -1,9 +1,11 @@
-// server-key: which key the server signs with, and a new one in its place.
-import { listOf, serverKeyViewSchema } from '../../shared/model/views.ts'
+// server-key: which keys the server has, new ones in their place, and earlier ones that are revoked.
+import { listOf, resealAnswerSchema, serverKeyViewSchema } from '../../shared/model/views.ts'
 import { KEY_LINKS_MAX } from '../../shared/protocol/key-links.ts'
+import { noContent } from './client.ts'
 import { countText } from './columns.ts'
 import { type Context, type Output, printItems } from './context.ts'
 import { consent } from './delete.ts'
+import { UsageError } from './io.ts'
 import { serverKeyColumns } from './tables.ts'
 
 export async function listServerKeys(context: Context, options: { output?: Output; headers?: boolean }): Promise<void> {
@@ -12,18 +14,78 @@ export async function listServerKeys(context: Context, options: { output?: Outpu
   printItems(context, keys, { columns: serverKeyColumns(context.io.clock.nowMs()), nameOf, single: false, none: 'no keys' }, options)
 }
 
-export async function rotateServerKey(context: Context, { yes }: { yes?: true | undefined }): Promise<void> {
+export const ROTATED_KEYS = ['signing', 'mac', 'secrets'] as const
+export type RotatedKey = (typeof ROTATED_KEYS)[number]
+
+export async function rotateServerKey(context: Context, which: RotatedKey, { yes }: { yes?: true | undefined }): Promise<void> {
+  const isSure = yes === true
+  if (which === 'mac') return rotateMac(context, isSure)
+  return which === 'secrets' ? rotateSecrets(context, isSure) : rotateSigning(context, isSure)
+}
+
+async function rotateSigning(context: Context, isSure: boolean): Promise<void> {
   const { io } = context
   const client = context.client()
   const before = await client.list('/server-keys', serverKeyViewSchema)
   io.stderr.write(`Server key ${before.at(-1)?.fingerprint ?? '-'} signs no more, and its private half is destroyed.
 Agents follow by themselves when they next make contact; join tokens that were printed before stay good.
 An agent that misses more than ${countText(KEY_LINKS_MAX, 'rotation')} has to join again.
+Agents trust the earlier key until it is revoked: skerry server-key revoke
 `)
-  await consent(context, 'Sign with a new key from now on?', yes === true)
+  await consent(context, 'Sign with a new key from now on?', isSure)
   const { items } = await client.send('POST', '/server-keys/rotate', listOf(serverKeyViewSchema))
   io.stdout.write(`server-key/${items.at(-1)?.fingerprint ?? '-'} signs from now on\n`)
   io.stderr.write(
     'Make a backup of the data folder now. Older ones still hold the old private key: keep them as safe as the server, or delete them.\n',
   )
+}
+
+async function rotateMac(context: Context, isSure: boolean): Promise<void> {
+  const { io } = context
+  io.stderr.write(`Every session of an agent ends, and agents open new ones by themselves. Every service is rendered again once.
+Every webhook gets a new secret. The secrets that forges have now are accepted until the next rotation of this key.
+`)
+  await consent(context, 'Rotate mac.key?', isSure)
+  await context.client().send('POST', '/server-keys/rotate-mac', noContent)
+  io.stdout.write('mac.key rotated\n')
+  io.stderr.write(
+    'Copy the new secrets into the forges (skerry describe repository NAME --show-secret), then rotate once more to drop the earlier key.\n',
+  )
+}
+
+async function rotateSecrets(context: Context, isSure: boolean): Promise<void> {
+  const { io } = context
+  io.stderr.write(`The secrets of all Configs are sealed under a new key, and the earlier key is destroyed. Marks (hmac:…) of secrets change.
+A backup of before without keys can then be opened only with the secrets.json of its time.
+`)
+  await consent(context, 'Rotate the key of secrets?', isSure)
+  const { configs, secrets, unopened } = await context.client().send('POST', '/server-keys/rotate-secrets', resealAnswerSchema)
+  io.stdout.write(`${countText(secrets, 'secret')} of ${countText(configs, 'Config')} sealed under a new key\n`)
+  if (unopened > 0)
+    io.stderr.write(
+      `warning: ${countText(unopened, 'secret')} were sealed under a key that this server does not have, and were left; write them again\n`,
+    )
+  io.stderr.write('Make a backup of the data folder now. Older ones still hold the earlier key.\n')
+}
+
+export async function revokeServerKeys(
+  context: Context,
+  { before, yes }: { before?: string | undefined; yes?: true | undefined },
+): Promise<void> {
+  const { io } = context
+  const client = context.client()
+  const keys = await client.list('/server-keys', serverKeyViewSchema)
+  const oldest = keys.findIndex(({ fingerprint }) => fingerprint === (before ?? keys.at(-1)?.fingerprint))
+  if (oldest < 0) throw new UsageError(`no server key ${before}; \`skerry server-key list\` lists them`)
+  const revoked = keys.slice(0, oldest).filter(({ state }) => state !== 'revoked')
+  if (revoked.length === 0)
+    throw new UsageError('no earlier key is trusted: there is nothing to revoke; `skerry server-key rotate` comes first')
+  io.stderr.write(`These keys are revoked: ${revoked.map(({ fingerprint }) => fingerprint).join(', ')}
+Agents refuse them from their next contact on. This cannot be undone.
+A server that is restored from a backup with one of these keys is refused by every agent: make a backup now, and delete older ones.
+Join tokens that were made before ${keys[oldest]?.fingerprint} began to sign are deleted.
+`)
+  await consent(context, 'Revoke these keys?', yes === true)
+  await client.send('POST', '/server-keys/revoke', listOf(serverKeyViewSchema), before === undefined ? undefined : { before })
+  io.stdout.write(revoked.map(({ fingerprint }) => `server-key/${fingerprint} revoked\n`).join(''))
 }

@@ -1,10 +1,12 @@
 // The data folder itself: who can read it, whether the server's keys are there and are keys, how much space is left.
 import { existsSync, lstatSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { isSecretsFile } from '../access/secret-box.ts'
+import { exhaustive } from '../../shared/runtime/assert.ts'
+import { macKeyCount } from '../access/mac-keys.ts'
+import { secretKeyIds } from '../access/secret-box.ts'
 import { KEYS, mayBeMissing, STORE } from '../backup/manifest.ts'
 import { RESTORE_MARK } from '../backup/restore-mark.ts'
-import { signingFingerprint } from '../backup/signing-file.ts'
+import { signingFingerprint, trustedEarlier } from '../backup/signing-file.ts'
 import type { Findings } from './findings.ts'
 
 const GROUP = 0o070
@@ -39,12 +41,29 @@ export function checkKeys(dataDir: string, findings: Findings): void {
   }
 }
 
-const MAC_KEY_BYTES = 32
-
 function whyNoKey(path: (typeof KEYS)[number], text: string, findings: Findings): string | null {
-  if (mayBeMissing(path)) return isSecretsFile(text) ? null : 'holds no keys of secrets: no secret of a Config can be opened'
-  if (path !== KEYS[0]) return Buffer.from(text, 'base64url').length === MAC_KEY_BYTES ? null : `holds no ${MAC_KEY_BYTES} bytes`
-  const print = signingFingerprint(text)
-  if (print !== null) findings.fact('fingerprint', print)
-  return print === null ? 'holds no key, or halves of two' : null
+  switch (path) {
+    case 'keys/secrets.json': {
+      const ids = secretKeyIds(text)
+      if (ids === null) return 'holds no keys of secrets: no secret of a Config can be opened'
+      if (ids.length > 1) findings.tell('rotation_open', `${path} holds ${ids.length} keys`)
+      return null
+    }
+    case 'keys/mac.key': {
+      const count = macKeyCount(text)
+      if (count === null) return 'holds no 32 bytes'
+      if (count > 1) findings.tell('mac_earlier', path)
+      return null
+    }
+    case 'keys/signing.json': {
+      const print = signingFingerprint(text)
+      if (print === null) return 'holds no key, or halves of two'
+      findings.fact('fingerprint', print)
+      const earlier = trustedEarlier(text)
+      if (earlier > 0) findings.tell('keys_trusted', `${earlier} before ${print}`)
+      return null
+    }
+    default:
+      return exhaustive(path)
+  }
 }

@@ -22,7 +22,8 @@ export const FINDINGS = define({
     severity: 'error',
     what: 'Others on this machine can read the data folder.',
     means: 'It holds private keys and everything that the clusters run.',
-    remedy: 'chmod 700 it; if strangers had access, rotate the key with `skerry server-key rotate`.',
+    remedy:
+      'chmod 700 it; if strangers had access, rotate all keys (`skerry server-key rotate`, `rotate mac`, `rotate secrets`), then `skerry server-key revoke`.',
   },
   restore_unfinished: {
     severity: 'error',
@@ -52,13 +53,33 @@ export const FINDINGS = define({
     severity: 'error',
     what: 'Others on this machine can read a key of the server.',
     means: 'Who has it can speak to every agent as the server.',
-    remedy: 'chmod 600 it; if strangers had access, rotate it with `skerry server-key rotate`.',
+    remedy:
+      'chmod 600 it; if strangers had access, rotate all keys (`skerry server-key rotate`, `rotate mac`, `rotate secrets`), then `skerry server-key revoke`.',
   },
   key_group: {
     severity: 'note',
     what: 'A group can read a key of the server.',
     means: 'Volumes of pods with an fsGroup are like that. Who is in that group can speak to every agent as the server.',
     remedy: 'Nothing, if the group is the server’s own; else chmod 600 it.',
+  },
+  keys_trusted: {
+    severity: 'note',
+    what: 'Agents trust earlier signing keys of the server, too.',
+    means: 'A server that is restored from a backup of before the rotation works with them, and so would whoever stole such a backup.',
+    remedy: 'When no backup with an earlier key is needed any more, or if one was stolen: `skerry server-key revoke`.',
+  },
+  mac_earlier: {
+    severity: 'note',
+    what: 'Webhooks that are signed with the secret from before the last rotation of mac.key are accepted, too.',
+    means: 'Whoever has that secret can make the server look at a repository.',
+    remedy:
+      'Copy the new secrets into the forges (`skerry describe repository NAME --show-secret`), then run `skerry server-key rotate mac` once more.',
+  },
+  rotation_open: {
+    severity: 'warning',
+    what: 'A rotation of the keys of secrets was not finished.',
+    means: 'Some secrets of Configs are sealed under an earlier key, which is still there.',
+    remedy: 'Finish it: `skerry server-key rotate secrets`.',
   },
   store_damaged: {
     severity: 'error',

@@ -138,7 +138,7 @@ export async function createRestoreGate(deps: RestoreGateDeps): Promise<RestoreG
   }
 }
 
-/** By any key that this server remembers, or that one of those vouched for in a time that is gone; for this cluster. */
+/** By any key that this server remembers and has not revoked, or that one of those vouched for in a time that is gone; for this cluster. */
 function isOwnWord(
   clusterId: ClusterId,
   { hello, checkpoint }: HeadProof,
@@ -147,7 +147,7 @@ function isOwnWord(
 ): boolean {
   const signed = checkpointBytes(clusterId, hello, checkpoint)
   const isBy = (key: string) => verifyBytes(key, signed, checkpoint.signature)
-  const known = history.map(({ publicKey }) => publicKey).reverse()
+  const known = history.flatMap(({ publicKey, isRevoked }) => (isRevoked ? [] : [publicKey])).reverse()
   return known.some(isBy) || (links.length > 0 && followLinks(known, links).slice(known.length).some(isBy))
 }
 

@@ -17,7 +17,7 @@ export interface AdminDeps {
   removals: RemovalPlans
   clock: Clock
   /** Its fingerprint is printed into join tokens. */
-  serverKeys: Pick<ServerKeys, 'fingerprint' | 'history' | 'rotate'>
+  serverKeys: Pick<ServerKeys, 'fingerprint' | 'history' | 'rotate' | 'revoke' | 'rotateMac'>
   tokens: Pick<ApiTokens, 'exchange'>
   /** Seals secrets of Configs. */
   secrets: SecretBox

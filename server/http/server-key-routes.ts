@@ -1,13 +1,17 @@
-// The key that the server signs with (RP7).
+// The keys of the server: the one that signs (RP7), those that agents trust no more (RP9), the one of MACs, and those that seal secrets (CG7).
 import { Elysia } from 'elysia'
-import { listOf, type ServerKeyView, serverKeyViewSchema } from '../../shared/model/views.ts'
+import { keyRevokeSchema, listOf, resealAnswerSchema, type ServerKeyView, serverKeyViewSchema } from '../../shared/model/views.ts'
 import { fingerprint } from '../../shared/runtime/keys.ts'
+import { rotateSecrets } from '../access/rotate-secrets.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { AdminDeps } from './deps.ts'
+import { invalidInput } from './problem.ts'
+import { jsonSchema } from './resource-routes.ts'
 
 export function serverKeyRoutes(deps: AdminDeps) {
-  const { store, serverKeys, clock } = deps
+  const { store, serverKeys, secrets, clock } = deps
   const views = () => ({ items: serverKeyViews(serverKeys.history), continue: null })
+  const tell = (reason: string, message: string) => store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', reason, message, {})])
   return new Elysia({ tags: ['access'] })
     .get('/server-keys', views, {
       response: listOf(serverKeyViewSchema),
@@ -20,7 +24,7 @@ export function serverKeyRoutes(deps: AdminDeps) {
         const before = serverKeys.fingerprint
         serverKeys.rotate(clock.nowMs())
         const message = `by ${by}: ${before} signs no more, ${serverKeys.fingerprint} does; agents follow when they next make contact`
-        await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'ServerKeyRotated', message, {})])
+        await tell('ServerKeyRotated', message)
         return views()
       },
       {
@@ -28,12 +32,70 @@ export function serverKeyRoutes(deps: AdminDeps) {
         detail: { summary: 'Sign with a new key from now on; agents follow the link that the old one signs last' },
       },
     )
+    .post(
+      '/server-keys/revoke',
+      async ({ body, request }) => {
+        const parsed = keyRevokeSchema.safeParse(body ?? {})
+        if (!parsed.success) throw invalidInput(keyRevokeSchema, body ?? {}, parsed.error, 'revoke keys')
+        const before = parsed.data.before ?? serverKeys.fingerprint
+        serverKeys.revoke(before, clock.nowMs())
+        const deleted = await deleteTokensBefore(deps, serverKeys.history.find(({ isRevoked }) => !isRevoked)?.sinceMs ?? 0)
+        const by = deps.principal(request).name
+        await tell('ServerKeysRevoked', `by ${by}: keys before ${before} are trusted no more; ${deleted} join tokens deleted`)
+        return views()
+      },
+      {
+        response: listOf(serverKeyViewSchema),
+        detail: {
+          summary: 'Revoke the keys before one of them (default: the one that signs); join tokens of their time are deleted',
+          requestBody: { content: { 'application/json': { schema: jsonSchema(keyRevokeSchema) } } },
+        },
+      },
+    )
+    .post(
+      '/server-keys/rotate-mac',
+      async ({ request, set }) => {
+        serverKeys.rotateMac()
+        const by = deps.principal(request).name
+        await tell(
+          'MacKeyRotated',
+          `by ${by}: sessions end, webhooks have new secrets; the secrets before are accepted until the next rotation`,
+        )
+        set.status = 204
+      },
+      {
+        detail: {
+          summary: 'Another key for sessions and secrets of webhooks; secrets from before are accepted until the next rotation',
+          responses: { '204': { description: 'Rotated' } },
+        },
+      },
+    )
+    .post(
+      '/server-keys/rotate-secrets',
+      async ({ request }) => {
+        const counts = await rotateSecrets(store, secrets)
+        const by = deps.principal(request).name
+        await tell('SecretKeyRotated', `by ${by}: ${counts.secrets} secrets of ${counts.configs} Configs are sealed under a new key`)
+        return counts
+      },
+      {
+        response: resealAnswerSchema,
+        detail: { summary: 'Seal the secrets of all Configs under a new key and destroy the earlier one' },
+      },
+    )
+}
+
+/** They vouch for a key that is trusted no more. */
+async function deleteTokensBefore({ store }: Pick<AdminDeps, 'store'>, beforeMs: number): Promise<number> {
+  const old = (await store.listJoinTokens()).filter(({ createdMs }) => createdMs < beforeMs)
+  for (const { id } of old) await store.deleteJoinToken(id)
+  return old.length
 }
 
 const serverKeyViews = (history: AdminDeps['serverKeys']['history']): ServerKeyView[] =>
-  history.map(({ publicKey, sinceMs }, index) => ({
+  history.map(({ publicKey, sinceMs, isRevoked }, index) => ({
     fingerprint: fingerprint(publicKey),
     publicKey,
-    state: index === history.length - 1 ? 'signing' : 'earlier',
+    state: isRevoked ? 'revoked' : index === history.length - 1 ? 'signing' : 'earlier',
     sinceMs,
   }))

@@ -20,7 +20,7 @@ const BODY_MS = 10_000
 
 export interface WebhookDeps {
   store: Pick<Store, 'getResource'>
-  keys: Pick<ServerKeys, 'mac'>
+  keys: Pick<ServerKeys, 'mac' | 'earlierMac'>
   repositoryChanged(project: string, name: string): void
   /** Of whoever sends it. Absent, or null: not known; such requests share the room of one. */
   addressOf?(request: Request): string | null
@@ -31,6 +31,12 @@ export interface WebhookDeps {
 /** What is copied into the forge. A repository that is deleted and made again has another one. */
 export const webhookSecret = (keys: Pick<ServerKeys, 'mac'>, repositoryUid: string): string =>
   keys.mac('webhook', new TextEncoder().encode(repositoryUid)).toString('base64url')
+
+/** That one, and the one before the last rotation of `mac.key`, which forges may still have. */
+function webhookSecrets(keys: WebhookDeps['keys'], repositoryUid: string): string[] {
+  const earlier = keys.earlierMac('webhook', new TextEncoder().encode(repositoryUid))
+  return [webhookSecret(keys, repositoryUid), ...(earlier === null ? [] : [earlier.toString('base64url')])]
+}
 
 /** Null for a path that is not a webhook's. Answers before the repository is read. */
 export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<Response | null> {
@@ -46,7 +52,7 @@ export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<
       const body = await readBody(request, WEBHOOK_BODY_BYTES_MAX, strangers(deps.addressOf?.(request) ?? null))
       const repository = await deps.store.getResource({ kind: 'Repository', project, name })
       // An unknown repository answers as a wrong signature does: who has no secret learns no names.
-      if (repository === null || !isSigned(request.headers, body, webhookSecret(deps.keys, repository.uid)))
+      if (repository === null || !webhookSecrets(deps.keys, repository.uid).some((secret) => isSigned(request.headers, body, secret)))
         throw new AppError('webhook_signature')
       if (isPing(request.headers)) return new Response('pong: the signature is right\n')
       deps.repositoryChanged(project, name)

@@ -16,6 +16,7 @@ import { forgetRevisions, noteRevision } from './upkeep/revision-log.ts'
 type ResourceStore = Pick<
   Store,
   | 'applyResource'
+  | 'resealConfig'
   | 'getResource'
   | 'listResources'
   | 'markDeleting'
@@ -88,6 +89,15 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
           await clusterRelabelled(tx, key.name, { before: readLabels(held.labels), after: change.labels })
         changes.add(resourceNote(row))
         return { kind: 'configured', resource: toResource(row) }
+      }),
+
+    resealConfig: (key, version, spec) =>
+      db.write(async ({ sql: trx, changes }) => {
+        const held = await find(trx, key)
+        if (held === undefined || held.version !== version) return false
+        await whereKey(trx.updateTable('resources').set({ spec, version: await nextNumber(trx, 'resource_version') }), key).execute()
+        changes.add(resourceNote(held))
+        return true
       }),
 
     getResource: async (key) => {

@@ -278,12 +278,24 @@ export const serverKeyViewSchema = z.object({
   /** What join tokens carry of it. */
   fingerprint: z.string(),
   publicKey: z.string(),
-  /** `signing`, or `earlier`: it signs no more, its private half is destroyed. */
+  /** `signing`; `earlier`: it signs no more, its private half is destroyed, and agents trust it still; `revoked`: agents that heard of it do not. */
   state: z.string(),
   /** Null: it is the server's first, or as good as. */
   sinceMs: ms.nullable(),
 })
 export type ServerKeyView = z.infer<typeof serverKeyViewSchema>
+export const resealAnswerSchema = z.object({
+  configs: z.number(),
+  secrets: z.number(),
+  /** Sealed under a key that this server does not have. */
+  unopened: z.number(),
+})
+export const keyRevokeSchema = z.strictObject({
+  before: z
+    .string()
+    .regex(/^[0-9a-f]{32}$/, 'expected a fingerprint of 32 hex digits')
+    .optional(),
+})
 
 /** `continue`: pass it on for the next page; null at the end. */
 export const listOf = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item), continue: z.string().nullable() })

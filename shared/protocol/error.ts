@@ -108,7 +108,8 @@ export const ERRORS = define({
   link_insecure: {
     status: 400,
     retryable: false,
-    cause: 'The server’s address is http:// on another host: whoever is on the way reads sessions and manifests, and can answer in the server’s place.',
+    cause:
+      'The server’s address is http:// on another host: whoever is on the way reads sessions and manifests, and can answer in the server’s place.',
     remedy:
       'Use the https:// address of the server. On a network that protects the link by other means, start the agent with --insecure-http. Enforcement goes on meanwhile.',
   },

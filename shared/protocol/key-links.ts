@@ -1,4 +1,5 @@
 // RP7: how a server changes its signing key. Each new key is signed by the one before it; an agent that pins any of them follows the links to the newest.
+// RP9: how it revokes the keys before one of them, so that whoever stole an old private key can speak to no agent that heard of it.
 import { z } from 'zod'
 import { verifyBytes } from '../runtime/keys.ts'
 import { publicKeySchema, signatureSchema } from './signatures.ts'
@@ -23,4 +24,26 @@ export function followLinks(pinned: readonly string[], links: readonly KeyLink[]
   for (const { key, by, signature } of links)
     if (!trusted.includes(key) && trusted.includes(by) && verifyBytes(by, keyLinkBytes(key, by), signature)) trusted.push(key)
   return trusted
+}
+
+export const keyRevocationSchema = z.object({
+  /** The oldest key that is trusted still. */
+  oldest: publicKeySchema,
+  /** Over `keyRevocationBytes`, by that key or by one that follows from it. */
+  signature: signatureSchema,
+})
+export type KeyRevocation = z.infer<typeof keyRevocationSchema>
+
+export const keyRevocationBytes = (oldest: string): Uint8Array => new TextEncoder().encode(['skerry-key-revocation-v1', oldest].join('\n'))
+
+/** The pinned keys, oldest first, without those that the revocation takes back; all of them if it is nobody's word. Only the first link of each key counts here: a second one could
+ *  be made with a stolen key, and would let the thief revoke the server's own keys. */
+export function withoutRevoked(pinned: readonly string[], links: readonly KeyLink[], revocation: KeyRevocation | undefined): string[] {
+  if (revocation === undefined) return [...pinned]
+  const { oldest, signature } = revocation
+  const first = links.filter(({ by }, index) => links.findIndex((other) => other.by === by) === index)
+  const kept = followLinks([oldest], first).filter((key) => pinned.includes(key))
+  const isKnown = followLinks(pinned.slice(0, 1), first).includes(oldest)
+  const isSigned = kept.some((key) => verifyBytes(key, keyRevocationBytes(oldest), signature))
+  return isKnown && isSigned ? kept : [...pinned]
 }

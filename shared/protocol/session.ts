@@ -2,7 +2,7 @@
 // works after any time offline and with any clock, because only the server's clock is asked.
 import { z } from 'zod'
 import { agentIdSchema, clusterIdSchema } from '../model/ids.ts'
-import { keyLinksSchema } from './key-links.ts'
+import { keyLinksSchema, keyRevocationSchema } from './key-links.ts'
 import { signatureSchema } from './signatures.ts'
 import { INCARNATION_MAX } from './status.ts'
 
@@ -42,6 +42,8 @@ export const sessionAnswerSchema = z.object({
   serverTimeMs: z.number().int(),
   /** Oldest first; absent while the server's first key is in use. The agent pins what follows from its keys before it checks `signature` (RP7). */
   keyLinks: keyLinksSchema.optional(),
+  /** Absent: no key is revoked. The agent drops what it takes back before it checks `signature` (RP9). */
+  keyRevocation: keyRevocationSchema.optional(),
   /** Ed25519 over `sessionAnswerBytes` by a key that the agent pinned: what it says of the incarnation is kept for good. */
   signature: signatureSchema,
 })

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BackupDeps, createBackup } from '../../server/backup/create.ts'
+import { holdingsOf } from '../../server/backup/holdings.ts'
 import { type Manifest, readManifest } from '../../server/backup/manifest.ts'
 import { restoreBackup } from '../../server/backup/restore.ts'
 import { RESTORE_MARK, refuseUnfinishedRestore } from '../../server/backup/restore-mark.ts'
@@ -181,6 +182,14 @@ describe('create', () => {
     expect(readFileSync(join(base, 'b', 'keys', 'mac.key'), 'utf8')).toBe(readFileSync(join(dataDir, 'keys', 'mac.key'), 'utf8'))
     await restore(to, join(base, 'c'), { newKeys: true })
     expect(existsSync(join(base, 'c', 'keys'))).toBe(false)
+  })
+
+  test('BK7 a backup says what it holds that somebody who takes it can use', async () => {
+    const { dataDir, to } = await filled()
+    const ofStore = ['config_secrets_sealed', 'join_tokens_usable', 'api_token_hashes'] as const
+    expect(holdingsOf(await create(dataDir, to))).toEqual(['manifests_clear', ...ofStore, 'private_keys'])
+    expect(holdingsOf(await create(dataDir, `${to}-2`, { withoutKeys: true }))).toEqual(['manifests_clear', ...ofStore])
+    expect(holdingsOf(await create(dataDir, `${to}-3`, { postgres: true }))).toEqual(['manifests_clear', 'private_keys'])
   })
 
   test('BK6 of a server on PostgreSQL it holds all content, set aside or not, and keys; the database is not in it', async () => {

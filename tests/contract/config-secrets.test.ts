@@ -1,9 +1,10 @@
 // A real server and its folder: where the value of a secret could be found afterwards, and what it is used for.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createGitServer } from '../../scripts/local-cluster/git-http-server.ts'
+import { loadSecretBox, secretKeyIds } from '../../server/access/secret-box.ts'
 import { createBackup } from '../../server/backup/create.ts'
 import { restoreBackup } from '../../server/backup/restore.ts'
 import { verifyBackup } from '../../server/backup/verify.ts'
@@ -173,3 +174,43 @@ test('CG6 a repository is read with the secrets of its Config; one that is wrong
     rmSync(base, { recursive: true, force: true })
   }
 }, 30_000)
+
+test('CG7 a rotation seals every secret anew without another generation, destroys the earlier key, and goes on after it was cut off', async () => {
+  await ask('POST', '/apply', { resources: [config(SECRET)] })
+  const path = join(dataDir, 'keys', 'secrets.json')
+  const keyIds = () => secretKeyIds(readFileSync(path, 'utf8')) ?? []
+  const shown = async () => JSON.parse(await ask('GET', '/projects/default/configs/apps-git'))
+  const [before, [first = '?']] = [await shown(), keyIds()]
+  const earlier = readFileSync(path, 'utf8')
+  expect(JSON.parse(await ask('POST', '/server-keys/rotate-secrets'))).toEqual({ configs: 1, secrets: 2, unopened: 0 })
+  const after = await shown()
+  expect(keyIds()).toHaveLength(1)
+  expect(keyIds()).not.toContain(first)
+  expect([after.metadata.generation, after.spec.data]).toEqual([before.metadata.generation, before.spec.data])
+  expect(after.spec.secrets.password).not.toBe(before.spec.secrets.password)
+  // What is read back as a mark is kept: it opens under the new key.
+  expect(await ask('PUT', '/projects/default/configs/apps-git', { ...config(SECRET), spec: after.spec })).toContain(
+    after.spec.secrets.password,
+  )
+  expect(JSON.parse(await ask('POST', '/apply', { resources: [config(SECRET)] })).results).toMatchObject([{ action: 'unchanged' }])
+
+  // As if the server had ended after the new key was written and before anything was sealed under it.
+  await server.stop()
+  const box = loadSecretBox(join(dataDir, 'keys'))
+  box.rotate()
+  box.rotate()
+  expect(keyIds()).toHaveLength(2)
+  await start(dataDir)
+  expect(JSON.parse(await ask('POST', '/server-keys/rotate-secrets'))).toEqual({ configs: 1, secrets: 2, unopened: 0 })
+  expect(keyIds()).toHaveLength(1)
+
+  // Under a key that is not here any more they stay as they are, and are told.
+  await server.stop()
+  writeFileSync(path, earlier)
+  await start(dataDir)
+  expect(JSON.parse(await ask('POST', '/server-keys/rotate-secrets'))).toEqual({ configs: 0, secrets: 0, unopened: 2 })
+  const to = join(tempDir(), 'backup')
+  const deps = { clock: systemClock, progress: () => {}, signal: new AbortController().signal }
+  expect((await createBackup({ dataDir, to, withoutKeys: false, postgres: false }, deps)).unopened).toBe(2)
+  expect((await verifyBackup(to, deps)).warnings).toHaveLength(1)
+})

@@ -28,7 +28,13 @@ function sessionsKit() {
   const mac = (_purpose: string, bytes: Uint8Array) => createHmac('sha256', 'key').update(bytes).digest().subarray(0, 16)
   const agents = { agent: () => kit.agent } as unknown as Parameters<typeof createSessions>[0]['agents']
   const store = { raiseIncarnation: () => Promise.reject(new Error('nobody asked for one')), removedCluster: async () => null }
-  const sessions = createSessions({ keys: { fingerprint: '00', links: [], sign, mac }, agents, store, clock, randomBytes })
+  const sessions = createSessions({
+    keys: { fingerprint: '00', generation: '', revocation: undefined, links: [], sign, mac },
+    agents,
+    store,
+    clock,
+    randomBytes,
+  })
   const pace = createFairPace(clock, SLICE_MS)
   const proof = (nonce = sessions.nonce()) => ({
     ...{ agentId, incarnation: 1, nonce, signature: signBytes(key.privateKey, sessionProofBytes(agentId, 1, nonce)) },

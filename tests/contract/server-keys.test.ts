@@ -2,11 +2,12 @@ import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadServerKeys } from '../../server/access/server-keys.ts'
+import { checkpointBytes } from '../../shared/protocol/frames.ts'
 import { joinAnswerBytes, joinAnswerSchema } from '../../shared/protocol/join.ts'
-import { followLinks, KEY_LINKS_MAX } from '../../shared/protocol/key-links.ts'
+import { followLinks, KEY_LINKS_MAX, keyLinkBytes, keyRevocationBytes, withoutRevoked } from '../../shared/protocol/key-links.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'
 import { sessionAnswerBytes, sessionAnswerSchema } from '../../shared/protocol/session.ts'
-import { fingerprint, verifyBytes } from '../../shared/runtime/keys.ts'
+import { fingerprint, generateKey, signBytes, verifyBytes } from '../../shared/runtime/keys.ts'
 import { createTestAdmin } from '../support/admin-app.ts'
 import { askNonce, joinBody, joinTestAgent, newAgentKeys, openTestSession, sessionBody, startTestServer } from '../support/agent-api-kit.ts'
 import { runTestCli } from '../support/cli-run.ts'
@@ -196,4 +197,132 @@ test('RP7 an agent that missed more rotations than are remembered says that the 
   expect(agent('ship-1').loop?.status()).toMatchObject({ state: 'halted', failure: { code: 'server_key_mismatch' } })
   expect((await fleet.rows('ship-1')).held.get('shop/web')).toContain('one')
   await fleet.stop()
+})
+
+test('RP9 a revocation names the oldest key that is trusted still, survives a restart and a rotation, and is refused when there is nothing to revoke', () => {
+  const folder = tempDir()
+  const keys = loadServerKeys(folder)
+  expect(() => keys.revoke(null, 1)).toThrow('no key before')
+  keys.rotate(1)
+  keys.rotate(2)
+  const [first, second, third] = keys.history.map(({ publicKey }) => publicKey)
+  keys.revoke(fingerprint(second ?? ''), 3)
+  expect(keys.history.map(({ isRevoked }) => isRevoked)).toEqual([true, false, false])
+  for (const refused of [fingerprint(first ?? ''), fingerprint(second ?? ''), '0'.repeat(32)])
+    expect(() => keys.revoke(refused, 4)).toThrow()
+  keys.rotate(5)
+  const again = loadServerKeys(folder)
+  expect([again.revocation, again.history]).toEqual([keys.revocation, keys.history])
+  expect(withoutRevoked([first ?? '', second ?? '', third ?? ''], again.links, again.revocation)).toEqual([second ?? '', third ?? ''])
+})
+
+test('RP9 only the word of the oldest key that stays, or of one that follows from it, revokes; a link made with a stolen key revokes nothing', () => {
+  // The thief has the server's first private key, and links a key of his own to it.
+  const stolen = generateKey('ed25519')
+  const [own, next] = [generateKey('ed25519'), generateKey('ed25519')]
+  const link = {
+    key: next.publicKey,
+    by: stolen.publicKey,
+    signature: signBytes(stolen.privateKey, keyLinkBytes(next.publicKey, stolen.publicKey)),
+  }
+  const forged = {
+    key: own.publicKey,
+    by: stolen.publicKey,
+    signature: signBytes(stolen.privateKey, keyLinkBytes(own.publicKey, stolen.publicKey)),
+  }
+  const word = (oldest: string, by: { privateKey: string }) => ({ oldest, signature: signBytes(by.privateKey, keyRevocationBytes(oldest)) })
+  const pinned = [stolen.publicKey, next.publicKey]
+  expect(withoutRevoked(pinned, [link], word(next.publicKey, next))).toEqual([next.publicKey])
+  expect(withoutRevoked([...pinned, own.publicKey], [link, forged], word(next.publicKey, next))).toEqual([next.publicKey])
+  expect(withoutRevoked([...pinned, own.publicKey], [link, forged], word(own.publicKey, own))).toEqual([...pinned, own.publicKey])
+  expect(withoutRevoked(pinned, [link], word(next.publicKey, stolen))).toEqual(pinned)
+  expect(withoutRevoked(pinned, [link], word(own.publicKey, own))).toEqual(pinned)
+  expect(withoutRevoked(pinned, [link], undefined)).toEqual(pinned)
+})
+
+test('RP9 after a revocation an agent pins no earlier key, and refuses a server that is put back to one', async () => {
+  const fleet = await restorableFleet(['ship-1', 'ship-2'])
+  const { server, clock, agent } = fleet
+  const pinned = (name: string) => agent(name).state?.identity()?.serverKeys.length
+  await fleet.backUp()
+  server.keys.rotate(1)
+  await clock.advance(300_000)
+  expect(pinned('ship-1')).toBe(2)
+  fleet.online.delete('ship-2')
+  server.keys.revoke(null, 2)
+  await clock.advance(300_000)
+  expect([pinned('ship-1'), pinned('ship-2')]).toEqual([1, 2])
+  fleet.online.add('ship-2')
+  await clock.advance(300_000)
+  expect(pinned('ship-2')).toBe(1)
+  const failures = ['ship-1', 'ship-2'].map((name) => agent(name).loop?.status().failure)
+  expect(failures).toEqual([null, null])
+  await fleet.restore('store and shards')
+  await clock.advance(300_000)
+  for (const name of ['ship-1', 'ship-2'])
+    expect(agent(name).loop?.status()).toMatchObject({ state: 'halted', failure: { code: 'server_key_mismatch' } })
+  await fleet.stop()
+})
+
+test('RP9 a head proof by a revoked key says nothing about a restore', async () => {
+  const test = await startTestServer()
+  const agent = await joinTestAgent(test)
+  const page = await test.ask('GET', ROUTES.desired, { token: agent.session.token })
+  const [hello, checkpoint] = String(page.bytes)
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  const { keys } = test.server
+  const { t: _, ...covered } = { ...hello, epoch: 99 }
+  const signature = keys.sign(checkpointBytes(agent.clusterId, covered, checkpoint))
+  const proof = { hello: { ...hello, epoch: 99 }, checkpoint: { ...checkpoint, signature } }
+  keys.rotate(1)
+  keys.revoke(null, 2)
+  await test.server.restoreGate.offer(agent.clusterId, proof)
+  expect(test.server.restoreGate.pending()).toBe(false)
+})
+
+test('KM1 another mac.key ends sessions and changes secrets of webhooks; the ones before count until the next rotation', async () => {
+  const folder = tempDir()
+  const keys = loadServerKeys(folder)
+  const uid = Buffer.from('uid')
+  const [first, session] = [keys.mac('webhook', uid), keys.mac('session', uid)]
+  expect(keys.earlierMac('webhook', uid)).toBeNull()
+  const { generation } = keys
+  keys.rotateMac()
+  expect([keys.generation === generation, keys.mac('session', uid).equals(session), keys.mac('webhook', uid).equals(first)]).toEqual([
+    false,
+    false,
+    false,
+  ])
+  expect(loadServerKeys(folder).earlierMac('webhook', uid)).toEqual(first)
+  keys.rotateMac()
+  expect(keys.earlierMac('webhook', uid)?.equals(first)).toBe(false)
+  expect(statSync(join(folder, 'mac.key')).mode & 0o777).toBe(0o600)
+
+  const test = await startTestServer()
+  const agent = await joinTestAgent(test)
+  const pull = async () => (await test.ask('GET', ROUTES.desired, { token: agent.session.token })).body['code']
+  expect(await pull()).toBeUndefined()
+  test.server.keys.rotateMac()
+  expect(await pull()).toBe('session_required')
+})
+
+test('RP9 KM1 CG7 the command line shows what follows, asks, and revokes or rotates; join tokens of revoked keys go', async () => {
+  const admin = await createTestAdmin()
+  const cli = (...argv: string[]) => runTestCli(admin, ['server-key', ...argv])
+  expect((await cli('revoke', '--yes')).code).toBe(2)
+  await admin.call('POST', '/api/v1/join-tokens', {})
+  admin.clock.nowMs += 1
+  await cli('rotate', '--yes')
+  await admin.call('POST', '/api/v1/join-tokens', {})
+  expect((await cli('revoke')).code).toBe(2) // nobody can be asked
+  expect((await cli('revoke', '--yes')).out).toMatch(/^server-key\/[0-9a-f]{32} revoked\n$/)
+  expect((await cli('list', '--no-headers')).out.match(/revoked|earlier|signing/g)).toEqual(['revoked', 'signing'])
+  expect(await admin.store.listJoinTokens()).toHaveLength(1)
+  expect((await cli('rotate', 'mac', '--yes')).code).toBe(0)
+  expect((await cli('rotate', 'secrets', '--yes')).out).toBe('0 secrets of 0 Configs sealed under a new key\n')
+  expect((await cli('rotate', 'everything')).code).toBe(2)
+  const reasons = (await admin.store.listEvents({ limit: 10 })).map(({ reason }) => reason)
+  expect(reasons).toEqual(['ServerKeyRotated', 'ServerKeysRevoked', 'MacKeyRotated', 'SecretKeyRotated'])
 })

@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { createWebhook, WEBHOOK_BODY_BYTES_MAX, type WebhookDeps, webhookSecret } from '../../server/http/webhook.ts'
 import { storedRepository as repository } from '../support/stored-repository.ts'
 
-const keys = { mac: () => Buffer.from('k'.repeat(32)) }
+const keys = { mac: () => Buffer.from('k'.repeat(32)), earlierMac: () => null }
 let server: Bun.Server<undefined>
 const slow: Socket[] = []
 let bodyMs: number | undefined

@@ -2,6 +2,7 @@
 
 import { createApiTokens } from '../../server/access/api-tokens.ts'
 import { loadSecretBox } from '../../server/access/secret-box.ts'
+import { loadServerKeys } from '../../server/access/server-keys.ts'
 import type { App, AppDeps } from '../../server/app.ts'
 import { createApp } from '../../server/app.ts'
 import { removeSubject } from '../../server/fleet/plan-service.ts'
@@ -52,7 +53,7 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}, nowMs = 
     tokens,
     clock,
     logger: silentLogger,
-    serverKeys: testKeys(),
+    serverKeys: loadServerKeys(tempDir()),
     secrets: loadSecretBox(tempDir()),
     renders: { render: async () => null, variants: async () => null },
     restore: NO_RESTORE,
@@ -113,22 +114,6 @@ const NO_RESTORE: AppDeps['restore'] = {
   pendingSinceMs: async () => null,
   plan: async () => ({ pending: false, sinceMs: null, token: null, clusters: [], unknownAgents: [] }),
   confirm: async () => ({ clusters: 0, marked: 0 }),
-}
-
-/** Keys whose fingerprints are counted: ffff…, 0000…1, 0000…2. */
-function testKeys(): AppDeps['serverKeys'] {
-  const history = [{ publicKey: 'f'.repeat(43), sinceMs: null as number | null }]
-  let fingerprint = 'f'.repeat(32)
-  return {
-    get fingerprint() {
-      return fingerprint
-    },
-    history,
-    rotate(nowMs) {
-      fingerprint = String(history.length).padStart(32, '0')
-      history.push({ publicKey: String(history.length).padStart(43, 'A'), sinceMs: nowMs })
-    },
-  }
 }
 
 export const repositoryDoc = (name: string, extra: Record<string, unknown> = {}) => ({

@@ -29,6 +29,7 @@ describe('what was typed wrong', () => {
     'server-key',
     'server-key list',
     'server-key rotate',
+    'server-key revoke',
     'version',
     'server',
     'token',

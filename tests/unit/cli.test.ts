@@ -338,7 +338,7 @@ Delete service web? [y/N] `,
 describe('join tokens, events, version', () => {
   test('CL6 the token alone is on stdout', async () => {
     const { out, err } = await cli('join-token create --label env=prod --label site=7 --uses 3 --expires 2h')
-    expect(out).toMatch(/^skj\.[\w-]{43}\.f{32}\n$/)
+    expect(out).toMatch(/^skj\.[\w-]{43}\.[0-9a-f]{32}\n$/)
     expect(err).toContain('good for 3 clusters within 2h')
     expect((await admin.store.listJoinTokens())[0]?.labels).toEqual({ env: 'prod', site: '7' } as Record<string, string>)
     const list = await cli('join-token list')

@@ -3,9 +3,9 @@ import { createHmac } from 'node:crypto'
 import { createWebhook, isSigned, WEBHOOK_BODY_BYTES_MAX, webhookSecret } from '../../server/http/webhook.ts'
 import { storedRepository as repository } from '../support/stored-repository.ts'
 
-const keys = {
-  mac: (purpose: string, bytes: Uint8Array) => createHmac('sha256', 'server key').update(purpose).update(bytes).digest().subarray(0, 16),
-}
+const macBy = (key: string) => (purpose: string, bytes: Uint8Array) =>
+  createHmac('sha256', key).update(purpose).update(bytes).digest().subarray(0, 16)
+const keys = { mac: macBy('server key'), earlierMac: macBy('earlier key') }
 const told: string[] = []
 const webhook = createWebhook({
   store: { getResource: async ({ project, name }) => (project === 'default' && name === 'apps' ? repository : null) },
@@ -28,6 +28,11 @@ describe('webhook', () => {
     ['Gitea and Forgejo', { 'x-gitea-signature': sign(body) }],
     ['GitLab', { 'x-gitlab-token': secret }],
     ['generic', { 'x-skerry-signature': sign(body) }],
+    [
+      'a forge that has the secret of before the last rotation',
+      { 'x-skerry-signature': sign(body, webhookSecret({ mac: macBy('earlier key') }, 'uid-1')) },
+    ],
+    ['GitLab, with that one', { 'x-gitlab-token': webhookSecret({ mac: macBy('earlier key') }, 'uid-1') }],
     ['generic with prefix, upper case', { 'x-skerry-signature': `sha256=${sign(body).toUpperCase()}` }],
   ] as Array<[string, Record<string, string>]>)('IN11 signed as %s does: 202 and one look', async (_, headers) => {
     expect(await post(headers)).toEqual([202, 'default/apps'])

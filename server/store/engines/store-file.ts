@@ -46,6 +46,8 @@ export interface StoreFile {
   counts(): Record<string, number>
   /** Each name once. */
   references(): ContentReference[]
+  /** Specs of Configs, as they are stored. */
+  configs(): string[]
   close(): void
 }
 
@@ -80,6 +82,7 @@ export function openStoreFile(path: string, { whole }: { whole: boolean }): Stor
       schema,
       counts: () => Object.fromEntries(Object.entries(COUNTED).map(([word, sql]) => [word, rows<{ n: number }>(sql)[0]?.n ?? 0])),
       references: () => readReferences(rows, schema),
+      configs: () => rows<{ spec: string }>("SELECT spec FROM resources WHERE kind = 'Config'").map(({ spec }) => spec),
       close: () => found.close(),
     }
   } catch (error) {

@@ -1,0 +1,49 @@
+// The key of the MACs over sessions, nonces, webhook secrets and marks of renders: `mac.key`, one key a line, the newest first. The key before it is kept for webhooks
+// alone, because forges hold secrets that were made with it; the next rotation drops it.
+import { createHmac, randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { readOrMake, replaceSecret } from './secret-file.ts'
+
+export type MacPurpose = 'session' | 'nonce' | 'webhook' | 'render'
+
+export interface MacKeys {
+  /** 16 bytes; `purpose` keeps MACs of one kind from serving as another. */
+  mac(purpose: MacPurpose, bytes: Uint8Array): Buffer
+  /** By the key before; null: there is none. */
+  earlierMac(purpose: 'webhook', bytes: Uint8Array): Buffer | null
+  /** Durable when it returns. */
+  rotate(): void
+}
+
+const MAC_BYTES = 16
+const KEY_BYTES = 32
+const newKey = () => randomBytes(KEY_BYTES).toString('base64url')
+
+/** How many keys the text holds; null: it is no file of them. */
+export function macKeyCount(text: string): number | null {
+  const keys = keysIn(text)
+  return keys.length >= 1 && keys.length <= 2 && keys.every((key) => key.length === KEY_BYTES) ? keys.length : null
+}
+
+const keysIn = (text: string): Buffer[] =>
+  text
+    .trim()
+    .split('\n')
+    .map((line) => Buffer.from(line, 'base64url'))
+
+export function loadMacKeys(folder: string): MacKeys {
+  const path = join(folder, 'mac.key')
+  let [current = Buffer.alloc(0), earlier] = keysIn(readOrMake(path, newKey))
+  const macBy = (key: Buffer, purpose: MacPurpose, bytes: Uint8Array) =>
+    createHmac('sha256', key).update(purpose).update('\0').update(bytes).digest().subarray(0, MAC_BYTES)
+  return {
+    mac: (purpose, bytes) => macBy(current, purpose, bytes),
+    earlierMac: (purpose, bytes) => (earlier === undefined ? null : macBy(earlier, purpose, bytes)),
+    rotate() {
+      const made = newKey()
+      replaceSecret(path, `${made}\n${current.toString('base64url')}\n`)
+      earlier = current
+      current = Buffer.from(made, 'base64url')
+    },
+  }
+}

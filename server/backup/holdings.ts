@@ -1,0 +1,27 @@
+// BK7: what a backup holds that somebody who takes it can use, in words that people read when they make it and when they verify it.
+import type { Manifest } from './manifest.ts'
+import { KEYS, STORE } from './manifest.ts'
+
+export const HOLDINGS = {
+  manifests_clear: 'what clusters run, as rendered: Secrets of manifests in the clear',
+  config_secrets_sealed: 'the secrets of Configs, sealed',
+  join_tokens_usable: 'hashes of join tokens, with which a token can be used until it expires',
+  api_token_hashes: 'hashes of API tokens, with which nobody can sign in',
+  private_keys: 'the private keys of the server: they open the secrets of Configs, and speak to every agent',
+} as const
+export type Holding = keyof typeof HOLDINGS
+
+export function holdingsOf({ files }: Pick<Manifest, 'files'>): Holding[] {
+  const paths = new Set<string>(files.map(({ path }) => path))
+  const ofStore: Holding[] = ['config_secrets_sealed', 'join_tokens_usable', 'api_token_hashes']
+  return [
+    'manifests_clear',
+    ...(paths.has(STORE) ? ofStore : []),
+    ...(KEYS.some((path) => paths.has(path)) ? (['private_keys'] as const) : []),
+  ]
+}
+
+export const holdingsText = (manifest: Pick<Manifest, 'files'>): string =>
+  `It holds:\n${holdingsOf(manifest)
+    .map((holding) => `  - ${HOLDINGS[holding]}\n`)
+    .join('')}Keep it as safe as the server.\n`
