@@ -19,7 +19,7 @@ export interface HeadCheckDeps {
 
 export class HeadCheck {
   readonly #deps: HeadCheckDeps
-  #signedMs: number | null = null
+  #signed: { readonly atMs: number; readonly monotonicMs: number } | null = null
   #isAnswered = false
 
   constructor(deps: HeadCheckDeps) {
@@ -27,8 +27,8 @@ export class HeadCheck {
   }
 
   /** When the server last signed its head; null: not since this process started. */
-  get signedMs(): number | null {
-    return this.#signedMs
+  get signed(): { readonly atMs: number } | null {
+    return this.#signed
   }
   /** A request with a nonce was answered "nothing new", signed or not. Until then polls do not wait. */
   get isAnswered(): boolean {
@@ -37,8 +37,7 @@ export class HeadCheck {
 
   /** For the next poll; null: none is due. */
   nonce(): string | null {
-    const agoMs = this.#signedMs === null ? HEAD_INTERVAL_MS : this.#deps.clock.nowMs() - this.#signedMs
-    if (agoMs >= 0 && agoMs < HEAD_INTERVAL_MS) return null
+    if (this.#signed !== null && this.#deps.clock.monotonicMs() - this.#signed.monotonicMs < HEAD_INTERVAL_MS) return null
     return Buffer.from(this.#deps.randomBytes(16)).toString('base64url')
   }
 
@@ -53,6 +52,7 @@ export class HeadCheck {
         doing: 'check the head',
         detail: 'it is not signed by a key of the server that it joined',
       })
-    this.#signedMs = this.#deps.clock.nowMs()
+    const { clock } = this.#deps
+    this.#signed = { atMs: clock.nowMs(), monotonicMs: clock.monotonicMs() }
   }
 }

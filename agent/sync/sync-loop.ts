@@ -177,7 +177,7 @@ export class SyncLoop {
       position: this.#replica?.position() ?? null,
       epoch: this.#replica?.epoch() ?? 0,
       lastContactMs: this.#lastContactMs,
-      headSignedMs: this.#head.signedMs,
+      headSignedMs: this.#head.signed?.atMs ?? null,
       failure,
       parts: staged === null ? null : { have: staged.have, of: staged.transfer.parts, bytes: staged.transfer.bytes },
       outboxDepth: this.#options.state.outboxDepth(),
@@ -206,7 +206,7 @@ export class SyncLoop {
     if (needsFile && !this.#replica?.verified()) await this.#step({ kind: 'replica_damaged' }, undefined, signal)
     let event: SyncEvent
     let cause: unknown
-    const { signedMs } = this.#head
+    const { signed } = this.#head
     try {
       event = await this.#perform(signal)
     } catch (error) {
@@ -217,7 +217,7 @@ export class SyncLoop {
     await this.#step(event, cause, signal)
     if (event.kind !== 'page_applied' && !(event.kind === 'nothing_new' && event.heard)) return
     this.#wasHeard = true
-    if (this.#head.signedMs !== signedMs) this.#options.onCurrent?.()
+    if (this.#head.signed !== signed) this.#options.onCurrent?.()
   }
 
   async #perform(signal: AbortSignal): Promise<SyncEvent> {

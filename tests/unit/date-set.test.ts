@@ -1,8 +1,10 @@
 // Somebody sets the date while a request is on its way, or while something is kept for a time: only the time that passes counts.
+import { randomBytes } from 'node:crypto'
 import { afterEach, expect, test } from 'bun:test'
 import { createKubeHttp } from '../../agent/cluster/kube-http.ts'
 import type { Replica } from '../../agent/replica/replica.ts'
 import { memoryStage } from '../../agent/sync/part-stage.ts'
+import { HeadCheck } from '../../agent/sync/head-check.ts'
 import { createPull } from '../../agent/sync/pull.ts'
 import type { SessionKeeper } from '../../agent/sync/session-keeper.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -31,7 +33,8 @@ test.each([
     renewKeys: async () => false,
   }
   const waitLimit = () => ({ startSeconds: 55, limitSeconds: 110, longest: false })
-  const pull = createPull({ session, stage: memoryStage(), clock, random: () => 0.5, clusterId: () => 'c', waitLimit })
+  const head = new HeadCheck({ clock, randomBytes, clusterId: () => 'c', serverKeys: () => [], renewKeys: async () => false })
+  const pull = createPull({ session, stage: memoryStage(), clock, random: () => 0.5, clusterId: () => 'c', head, waitLimit })
   const replica = { position: () => position } as unknown as Replica
   const polled = pull.follow(replica, { kind: 'follow', proven: true, restarted: false }, true, new AbortController().signal)
   await time.advance(1_000)
