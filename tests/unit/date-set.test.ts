@@ -1,10 +1,11 @@
 // Somebody sets the date while a request is on its way, or while something is kept for a time: only the time that passes counts.
-import { randomBytes } from 'node:crypto'
+
 import { afterEach, expect, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
 import { createKubeHttp } from '../../agent/cluster/kube-http.ts'
 import type { Replica } from '../../agent/replica/replica.ts'
-import { memoryStage } from '../../agent/sync/part-stage.ts'
 import { HeadCheck } from '../../agent/sync/head-check.ts'
+import { memoryStage } from '../../agent/sync/part-stage.ts'
 import { createPull } from '../../agent/sync/pull.ts'
 import type { SessionKeeper } from '../../agent/sync/session-keeper.ts'
 import { AppError } from '../../shared/protocol/error.ts'
