@@ -15,7 +15,8 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     3: 'a764f539a2c9c084',
     4: 'e62de461a654feaf',
     5: '17a421ba1df01032',
-    6: 'f6098bf94d8d8567',
+    6: '2a65ff8bfc6462a2',
+    7: 'e835e5c46890b219',
   },
   PostgreSQL: {
     1: 'b031b6640bfd07f7',
@@ -23,7 +24,8 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     3: '0c23259c36fa9fab',
     4: '959b7eeb40bab872',
     5: '785c72f6a3c878cd',
-    6: '04569fb1c149de1e',
+    6: 'bce910729f3f1343',
+    7: '82ec18a228a2ad71',
   },
 }
 

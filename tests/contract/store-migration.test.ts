@@ -7,6 +7,7 @@ import { countDifferences, wordDifferences } from '../../server/store/counts/rol
 import { connectSqlite } from '../../server/store/engines/connections.ts'
 import { MIGRATIONS, migrate } from '../../server/store/schema/migrations.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
+import { joinTokenHash, joinTokenId } from '../../shared/protocol/join.ts'
 import { FIXTURES, makeOldStore, openTables, readAnswers } from '../support/old-store.ts'
 import { readPort } from '../support/read-port.ts'
 import { canMountSmallDisk, mountSmallDisk } from '../support/small-disk.ts'
@@ -48,6 +49,19 @@ describe.each(STORES)('migrations on $name', (kind) => {
     const store = await place.open()
     expect(await store.apiTokenByHash('h')).toEqual({ id: 't', name: 'admin', expiresMs: null, replaces: null })
     expect(await store.countApiTokens(Number.MAX_SAFE_INTEGER)).toBe(1)
+    await store.close()
+  })
+
+  test('ST2 JN7 a join token of schema 6 is found by its id', async () => {
+    const place = await makeOldStore(kind, 6, { rows: false })
+    const hash = joinTokenHash('a-secret-of-twenty-letters')
+    await select(
+      kind,
+      place,
+      `insert into join_tokens (id, token_hash, uses_left, uses, labels, created_ms, expires_ms, created_by) values ('t', '${hash}', 1, 1, '{}', 1, 2, 'a')`,
+    )
+    const store = await place.open()
+    expect(await store.joinTokenHash(joinTokenId(hash), 'a new key')).toBe(hash)
     await store.close()
   })
 
