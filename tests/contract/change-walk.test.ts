@@ -39,9 +39,10 @@ type Call = (store: Store) => Promise<unknown>
 type Steps = ReadonlyArray<readonly [what: string, expected: 'changes' | 'idle' | 'prepare', call: Call]>
 
 const service = (name: string): ResourceKey => ({ kind: 'Service', project: 'p', name })
+const config: ResourceKey = { kind: 'Config', project: 'p', name: 'web' }
 const repository: ResourceKey = { kind: 'Repository', project: 'p', name: 'apps' }
 const write = (store: Store, key: ResourceKey, spec = '{}') => store.applyResource(key, { labels: {}, spec, nowMs: 1 })
-const versionOf = async (store: Store) => (await store.getResource(service('web')))?.version ?? 0
+const versionOf = async (store: Store, key = service('web')) => (await store.getResource(key))?.version ?? 0
 const error = { code: 'git_failed', message: 'm', problems: [], sinceMs: 1 }
 const render = { commit: 'c', generation: 1, digest: 'd', objectCount: 1, renderedMs: 1, error: null }
 const id = { project: 'p', service: 'web' }
@@ -82,6 +83,12 @@ const WRITES: Partial<Record<keyof Store, Steps>> = {
     ['unchanged', 'idle', (store) => store.applyResource(service('web'), { labels: { a: 'b' }, spec: '{"a":1}', nowMs: 3 })],
     ['conflict', 'idle', (store) => store.applyResource(service('web'), { labels: {}, spec: '{}', ifVersion: 999, nowMs: 3 })],
     ['a circle', 'idle', (store) => write(store, service('web'), '{"dependsOn":[{"name":"web"}]}')],
+  ],
+  resealConfig: [
+    ['written', 'prepare', (store) => write(store, config, '{"a":1}')],
+    ['sealed anew', 'changes', async (store) => store.resealConfig(config, await versionOf(store, config), '{"a":2}')],
+    ['at another version', 'idle', (store) => store.resealConfig(config, 999, '{"a":3}')],
+    ['unknown', 'idle', (store) => store.resealConfig({ ...config, name: 'none' }, 1, '{"a":3}')],
   ],
   markDeleting: [
     written,

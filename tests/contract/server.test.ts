@@ -144,7 +144,7 @@ test('RP2 a server that was put back to a backup waits for a person, stays ready
     const response = await fetch(server.url + ROUTES.buckets, { method: 'POST', headers: { authorization: `Bearer ${session}` }, body })
     return { status: response.status, text: await response.text() }
   }
-  expect((await refetch()).status).toBe(503)
+  expect(await refetch()).toMatchObject({ status: 503 })
   expect((await ask('GET', '/readyz')).status).toBe(200)
   const { json } = await ask('GET', '/api/v1/clusters/site')
   expect((json['status'] as { reason: string }).reason).toBe('RestorePending')
