@@ -104,7 +104,8 @@ export async function openSite(serverDir: string, isNew: boolean): Promise<Site>
   }
   const start: Site['start'] = (dataDir, guard, log = silentLogger) => {
     const options = { dataDir, serverUrl: 'http://skerry', clusterName: 'site', joinToken: server.joinToken, waitSeconds: 20, version: '1' }
-    const deps = { cluster, fetcher, clock, random, log, place: null, freeMemory: () => {} }
+    const randomBytes = (count: number) => Uint8Array.from({ length: count }, () => Math.floor(random() * 256))
+    const deps = { cluster, fetcher, clock, random, randomBytes, log, place: null, freeMemory: () => {} }
     const agent = createAgent(options, guard === undefined ? deps : { ...deps, guard })
     const stopping = new AbortController()
     const ended: unknown[] = []
