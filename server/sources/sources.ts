@@ -8,6 +8,7 @@ import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { AddressGuard } from './address/guard.ts'
 import { findGitPrograms, type GitDeps, openGitSource } from './git/open.ts'
+import { privateMark } from './git/private.ts'
 import { createGitTokens } from './git/tokens.ts'
 import { createHelmSource, createIndexCache, type IndexCache } from './helm/source.ts'
 import { openRegistry, pullAnonymously } from './oci/pull.ts'
@@ -37,6 +38,8 @@ export interface Sources {
 export interface SourceDeps {
   /** A folder for each source is made below it. */
   root: string
+  /** Of several processes that share the root: its name. Absent: there is no other one. */
+  owner?: string
   /** Every request of every source goes through it (SO1). */
   addresses: AddressGuard
   /** The secrets of a Config by their names, read anew for each request that needs one; throws `credential_missing` when there is no such Config. */
@@ -55,7 +58,7 @@ export function createSources(deps: SourceDeps): Sources {
   const opened = new Map<string, { uid: string; source: Source }>()
   /** Folder of a repository beside which there is no other one. */
   const alone = new Map<string, string>()
-  removeLeftSecrets(root)
+  removeLeftSecrets(root, deps.owner)
   const folderOf = ({ uid, place }: SourceKey) => `${uid}-${sha256Hex(folderText(place)).slice(0, 12)}`
   const remove = async (isOld: (folder: string) => boolean) => {
     const names = await readdir(root).catch(() => [])
@@ -97,12 +100,12 @@ export function createSources(deps: SourceDeps): Sources {
 const FOLDER = /^.+-[0-9a-f]{12}(\..*)?$/
 const uidOf = (folder: string): string => folder.slice(0, -13)
 
-/** A process that was killed while git ran left its keys there, and whose commit is pinned may never speak again. */
-function removeLeftSecrets(root: string): void {
+/** A process that was killed while git ran left its keys there, and whose commit is pinned may never speak again. `owner`: of that one only. */
+export function removeLeftSecrets(root: string, owner = ''): void {
   const names = (folder: string) => (existsSync(folder) ? readdirSync(folder) : [])
   const folders = [root, ...names(root).flatMap((name) => (name.endsWith('.modules') ? [join(root, name)] : []))]
   for (const folder of folders)
-    for (const name of names(folder)) if (name.includes('.private-')) rmSync(join(folder, name), { recursive: true, force: true })
+    for (const name of names(folder)) if (name.includes(privateMark(owner))) rmSync(join(folder, name), { recursive: true, force: true })
 }
 
 /** What is wrong with a place is told to whoever wants something of it. */
@@ -153,7 +156,8 @@ const credentialOf = (deps: SourceDeps, project: string, auth: { secretRef: stri
   read: async () => (auth === undefined ? {} : deps.credentials(project, auth.secretRef)),
 })
 
-const gitDeps = ({ addresses, clock, stopping }: SourceDeps): GitDeps => ({
+const gitDeps = ({ addresses, clock, stopping, owner = '' }: SourceDeps): GitDeps => ({
+  owner,
   fetcher: addresses.fetcher,
   allowedAddress: (host) => addresses.allowedAddress(host),
   proxyOf: (url) => addresses.proxyOf(url),

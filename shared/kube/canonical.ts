@@ -19,7 +19,16 @@ export const sha256Hex = (data: string | Uint8Array): string => hash('sha256', d
 
 /** RV1: names the whole set of a service's object rows. 128 bits in hex of SHA-256 over `id NUL sha256(doc) LF` in id order. */
 export function setDigest(rows: Iterable<readonly [id: string, doc: string]>): string {
+  const sum = createSetDigest()
+  for (const [id, doc] of [...rows].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))) sum.add(id, doc)
+  return sum.digest()
+}
+
+/** The same, of rows that come one after the other in id order. */
+export function createSetDigest(): { add(id: string, doc: string): void; digest(): string } {
   const digest = createHash('sha256')
-  for (const [id, doc] of [...rows].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))) digest.update(`${id}\0${sha256Hex(doc)}\n`)
-  return digest.digest('hex').slice(0, 32)
+  return {
+    add: (id, doc) => void digest.update(`${id}\0${sha256Hex(doc)}\n`),
+    digest: () => digest.digest('hex').slice(0, 32),
+  }
 }

@@ -279,6 +279,12 @@ export const ERRORS = define({
     cause: 'The manifests have errors.',
     remedy: 'Mend the manifests at the places named and push again.',
   },
+  worker_stopped: {
+    status: 422,
+    retryable: true,
+    cause: 'The worker process that read this content was stopped.',
+    remedy: 'Make what is named smaller or simpler and push again. It is tried again in a worker of its own, less and less often; other services are not affected.',
+  },
   webhook_signature: {
     status: 401,
     retryable: false,

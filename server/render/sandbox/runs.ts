@@ -31,6 +31,8 @@ export interface SandboxOptions {
   folder: string
   /** How many programs run at once. */
   slots: number
+  /** Who asks now: those that wait have one turn each (absent: all are one). */
+  whose?(): string
 }
 
 export interface RunningSandbox extends Sandbox {
@@ -111,7 +113,7 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
   }
   const sandbox: RunningSandbox = {
     mode,
-    run: (run, signal) => slots.run(() => attempt(run, signal), signal),
+    run: (run, signal) => slots.run(() => attempt(run, signal), signal, options.whose?.()),
     async version(program) {
       let placed: PlacedProgram
       try {

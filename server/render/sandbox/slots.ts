@@ -47,9 +47,12 @@ export function createSlots(count: number): Slots {
 }
 
 /** Sets and maps keep the order in which things came: the first of the first is next, and what is left of its line goes behind all others. */
-function createLines<One>() {
+export function createLines<One>() {
   const lines = new Map<string, Set<One>>()
   return {
+    get size(): number {
+      return lines.size
+    },
     add(whose: string, one: One): void {
       const line = lines.get(whose) ?? new Set()
       lines.set(whose, line.add(one))

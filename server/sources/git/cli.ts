@@ -57,6 +57,8 @@ export interface GitCliOptions {
   proxyOf(url: string): string | null
   clock: Clock
   stopping: AbortSignal | null
+  /** SourceDeps.owner; '': there is no other one. */
+  owner: string
   /** Paths. */
   programs: { git: string | null; ssh: string | null }
   fetchMs?: number | undefined
@@ -276,11 +278,11 @@ class GitCli implements GitBackend {
     watch?: GitRun['watch'],
   ): Promise<GitDone> {
     try {
-      if (!this.swept) await removePrivateFolders(this.options.dir)
+      if (!this.swept) await removePrivateFolders(this.options.dir, this.options.owner)
       this.swept = true
       const bounds = { timeoutMs, ...(stdin === undefined ? {} : { stdin }), ...(watch === undefined ? {} : { watch }) }
       const run = (logLevel: 'ERROR' | 'DEBUG1') =>
-        withPrivateFolder(this.options.dir, async (folder) => {
+        withPrivateFolder(this.options.dir, this.options.owner, async (folder) => {
           const { env, config } = await this.entry(folder, logLevel)
           return this.run({ args: [...flags(config), ...args], env: { HOME: folder, ...env }, ...bounds })
         })

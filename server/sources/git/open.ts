@@ -22,6 +22,8 @@ export interface GitDeps {
   proxyOf(url: string): string | null
   clock: Clock
   stopping: AbortSignal | null
+  /** SourceDeps.owner; absent: there is no other one. */
+  owner?: string
   tokens: GitTokens
   /** Paths; null: it is not on this server. */
   programs: { git: string | null; ssh: string | null }
@@ -106,7 +108,7 @@ function programOf(
   web: GitWeb | null,
   { depth, place }: { depth: number; place: string },
 ): GitBackend {
-  const { allowedAddress, proxyOf, clock, stopping, programs } = deps
+  const { allowedAddress, proxyOf, clock, stopping, owner = '', programs } = deps
   const kept = {
     url,
     place,
@@ -117,7 +119,7 @@ function programOf(
     fetchMs,
     diskBytesMax,
   }
-  return createGitCli({ ...kept, allowedAddress, proxyOf, clock, stopping, programs })
+  return createGitCli({ ...kept, allowedAddress, proxyOf, clock, stopping, owner, programs })
 }
 
 /** Over ssh nobody gets in without a key. */

@@ -11,10 +11,13 @@ import type { SshPlace } from './url.ts'
 // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the shell's
 const WRAPPER = '#!/bin/sh\nexec "$SKERRY_SSH" -F "${0%/*}/config" "$@"\n'
 
+/** In the names of such folders; `owner` is the process that made them, where several share the sources. */
+export const privateMark = (owner: string): string => (owner === '' ? '.private-' : `.private-${owner}-`)
+
 /** A folder of this user alone beside that path, for as long as `act` takes; it goes whatever comes of that. */
-export async function withPrivateFolder<T>(beside: string, act: (folder: string) => Promise<T>): Promise<T> {
+export async function withPrivateFolder<T>(beside: string, owner: string, act: (folder: string) => Promise<T>): Promise<T> {
   await mkdir(dirname(beside), { recursive: true })
-  const folder = await mkdtemp(`${beside}.private-`)
+  const folder = await mkdtemp(`${beside}${privateMark(owner)}`)
   try {
     return await act(folder)
   } finally {
@@ -23,9 +26,9 @@ export async function withPrivateFolder<T>(beside: string, act: (folder: string)
 }
 
 /** What a process left behind that was killed. */
-export async function removePrivateFolders(beside: string): Promise<void> {
+export async function removePrivateFolders(beside: string, owner: string): Promise<void> {
   const names = await readdir(dirname(beside)).catch(() => [])
-  const left = names.filter((name) => name.startsWith(`${basename(beside)}.private-`))
+  const left = names.filter((name) => name.startsWith(`${basename(beside)}${privateMark(owner)}`))
   await Promise.all(left.map((name) => rm(join(dirname(beside), name), { recursive: true, force: true })))
 }
 

@@ -1,0 +1,225 @@
+// The workers of this server. A project's content is worked on by one of them, so that the folder of a source has one writer. A worker that ends is replaced; what it was at is done once
+// more, alone in a worker of its own, and what ends that one too was the cause: it fails, with the reason, and stays apart for an hour.
+import { AppError } from '../../../shared/protocol/error.ts'
+import type { Clock } from '../../../shared/runtime/clock.ts'
+import type { Logger } from '../../../shared/runtime/logger.ts'
+import { describeError } from '../../../shared/runtime/loop.ts'
+import { ChannelEnded, type Handlers, type Reply } from '../../worker/channel/channel.ts'
+import { ANSWERS, type Method, type Orders } from '../../worker/channel/messages.ts'
+import type { z } from 'zod'
+import { FairSlots } from './fair-slots.ts'
+import { Suspects } from './suspects.ts'
+import type { WorkerEnd, WorkerHandle } from './worker-process.ts'
+
+/** `read`: of what is there; the others may wait for somebody else's machine, or for a program. */
+export type JobKind = 'read' | 'fetch' | 'render'
+
+export interface WorkerJob<Name extends Method> {
+  method: Name
+  order: Orders[Name]
+  kind: JobKind
+  project: string
+  /** The repository or service that it is about, for people. */
+  subject: string
+  /** Answers what the worker asks as part of it. */
+  serve?: Handlers
+  signal?: AbortSignal
+}
+
+export type JobAnswer<Name extends Method> = { value: z.infer<(typeof ANSWERS)[Name]>; data: Uint8Array }
+
+export interface WorkerPool {
+  /** Throws what the job threw; `worker_stopped` when it was the cause that its worker ended, or took too long; `unavailable` when no worker can be started. */
+  run<Name extends Method>(job: WorkerJob<Name>): Promise<JobAnswer<Name>>
+  close(): Promise<void>
+}
+
+export interface WorkerPoolDeps {
+  /** `name`: `0`, `1`, …, and `alone`. */
+  start(name: string): Promise<WorkerHandle>
+  /** Workers that share the projects; one more is there for what must be alone. */
+  count: number
+  /** A worker that is idle and holds more is replaced. */
+  idleBytesMax: number
+  clock: Clock
+  log: Logger
+}
+
+/** At once in one worker, and how long each may take. */
+const KINDS: Readonly<Record<JobKind, { atOnce: number; deadlineMs: number }>> = {
+  read: { atOnce: 16, deadlineMs: 2 * 60_000 },
+  fetch: { atOnce: 8, deadlineMs: 30 * 60_000 },
+  render: { atOnce: 4, deadlineMs: 5 * 60_000 },
+}
+const ALONE = 'alone'
+/** What stopped its worker is not tried again before. */
+const AGAIN_AFTER_MS = 5 * 60_000
+
+export function createWorkerPool(deps: WorkerPoolDeps): WorkerPool {
+  return new Pool(deps)
+}
+
+type AnyJob = WorkerJob<Method>
+
+class Pool implements WorkerPool {
+  private readonly deps: WorkerPoolDeps
+  private readonly lanes: readonly Lane[]
+  private readonly alone: Lane
+  private readonly suspects: Suspects
+  private closed = false
+
+  constructor(deps: WorkerPoolDeps) {
+    this.deps = deps
+    const slots = (atOnce: (kind: JobKind) => number) =>
+      Object.fromEntries((Object.keys(KINDS) as JobKind[]).map((kind) => [kind, new FairSlots(atOnce(kind), deps.clock)])) as Slots
+    this.lanes = Array.from({ length: deps.count }, (_, index) => new Lane(String(index), slots((kind) => KINDS[kind].atOnce), deps))
+    const one = new FairSlots(1, deps.clock)
+    this.alone = new Lane(ALONE, { read: one, fetch: one, render: one }, deps)
+    this.suspects = new Suspects(deps.clock)
+  }
+
+  async run<Name extends Method>(job: WorkerJob<Name>): Promise<JobAnswer<Name>> {
+    const { value, data } = await this.runSomewhere(job as unknown as AnyJob)
+    const read = ANSWERS[job.method].safeParse(value)
+    if (!read.success) throw new Error(`a worker answered ${job.method} in a form that it does not have`)
+    return { value: read.data as JobAnswer<Name>['value'], data }
+  }
+
+  async close(): Promise<void> {
+    this.closed = true
+    await Promise.all([...this.lanes, this.alone].map((lane) => lane.close()))
+  }
+
+  private async runSomewhere(job: AnyJob): Promise<Reply> {
+    if (!this.suspects.has(job)) {
+      try {
+        return await this.laneOf(job.project).run(job)
+      } catch (error) {
+        if (!(error instanceof WorkerDied)) throw error
+        this.unlessClosed()
+      }
+    }
+    try {
+      return await this.alone.run(job)
+    } catch (error) {
+      if (!(error instanceof WorkerDied)) throw error
+      this.unlessClosed()
+      this.suspects.add(job)
+      this.deps.log.warn('job stopped its worker', { job: job.method, project: job.project, subject: job.subject, why: error.end.why, detail: error.end.detail })
+      throw new AppError('worker_stopped', { detail: `${job.subject}: ${textOf(error.end)}`, retryAfterMs: AGAIN_AFTER_MS })
+    }
+  }
+
+  private unlessClosed(): void {
+    if (this.closed) throw new AppError('unavailable', { detail: 'the server stops' })
+  }
+
+  private laneOf(project: string): Lane {
+    const lane = this.lanes[Number(BigInt(Bun.hash(project)) % BigInt(this.lanes.length))]
+    if (lane === undefined) throw new Error('there are no workers')
+    return lane
+  }
+}
+
+const textOf = ({ why, detail }: WorkerEnd): string =>
+  why === 'silent' ? `reading it ${detail}` : why === 'memory' ? `reading it ${detail}` : `the worker that read it stopped: ${detail}`
+
+class WorkerDied extends Error {
+  readonly end: WorkerEnd
+  constructor(end: WorkerEnd) {
+    super(end.detail)
+    this.end = end
+  }
+}
+
+type Slots = Readonly<Record<JobKind, FairSlots>>
+
+/** One worker after the other. */
+class Lane {
+  private readonly name: string
+  private readonly slots: Slots
+  private readonly deps: WorkerPoolDeps
+  private worker: Promise<WorkerHandle> | null = null
+  private jobs = 0
+  private closing = new AbortController()
+
+  constructor(name: string, slots: Slots, deps: WorkerPoolDeps) {
+    this.name = name
+    this.slots = slots
+    this.deps = deps
+  }
+
+  run(job: AnyJob): Promise<Reply> {
+    const signal = job.signal === undefined ? this.closing.signal : AbortSignal.any([job.signal, this.closing.signal])
+    return this.slots[job.kind].run(job, () => this.runNow(job, signal), signal)
+  }
+
+  async close(): Promise<void> {
+    this.closing.abort(new AppError('unavailable', { detail: 'the server stops' }))
+    const worker = await this.worker?.catch(() => null)
+    await worker?.close()
+  }
+
+  private async runNow(job: AnyJob, signal: AbortSignal): Promise<Reply> {
+    this.jobs += 1
+    try {
+      const worker = await this.started()
+      signal.throwIfAborted()
+      return await this.ask(worker, job, signal)
+    } finally {
+      this.jobs -= 1
+      if (this.jobs === 0) await this.renewIfLarge()
+    }
+  }
+
+  private async ask(worker: WorkerHandle, { method, order, kind, subject, serve }: AnyJob, signal: AbortSignal): Promise<Reply> {
+    const { deadlineMs } = KINDS[kind]
+    const late = new AbortController()
+    const done = new AbortController()
+    void this.deps.clock.sleep(deadlineMs, done.signal).then(() => {
+      if (!done.signal.aborted)
+        late.abort(new AppError('worker_stopped', { detail: `${subject}: did not end within ${deadlineMs / 1_000} s`, retryAfterMs: AGAIN_AFTER_MS }))
+    })
+    try {
+      return await worker.call(method, order, { signal: AbortSignal.any([signal, late.signal]), ...(serve === undefined ? {} : { serve }) })
+    } catch (error) {
+      if (error instanceof ChannelEnded) throw new WorkerDied(await worker.ended)
+      throw error
+    } finally {
+      done.abort()
+    }
+  }
+
+  private started(): Promise<WorkerHandle> {
+    if (this.worker !== null) return this.worker
+    const starting: Promise<WorkerHandle> = this.start(() => starting)
+    this.worker = starting
+    return starting
+  }
+
+  private async start(own: () => Promise<WorkerHandle>): Promise<WorkerHandle> {
+    const { start, log } = this.deps
+    const forget = () => {
+      if (this.worker === own()) this.worker = null
+    }
+    try {
+      const worker = await start(this.name)
+      void worker.ended.then((end) => {
+        forget()
+        if (end.why !== 'closed') log.warn('worker ended', { worker: this.name, jobs: this.jobs, why: end.why, detail: end.detail })
+      })
+      return worker
+    } catch (error) {
+      forget()
+      log.error('worker cannot be started', { worker: this.name, error: describeError(error) })
+      throw new AppError('unavailable', { detail: `no worker can be started: ${describeError(error)}` }, { cause: error })
+    }
+  }
+
+  private async renewIfLarge(): Promise<void> {
+    const worker = await this.worker?.catch(() => null)
+    if (worker == null || this.jobs > 0 || worker.memoryBytes() <= this.deps.idleBytesMax) return
+    this.worker = null
+    worker.kill({ why: 'closed', detail: 'it holds much that nobody needs' })
+  }
+}

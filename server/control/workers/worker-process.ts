@@ -1,0 +1,200 @@
+// One process of a worker: started, greeted, watched while it has jobs, and ended with all that it started. It knows no queue: which job goes to which worker is the pool's matter.
+import { existsSync, readFileSync } from 'node:fs'
+import type { Clock } from '../../../shared/runtime/clock.ts'
+import type { Logger } from '../../../shared/runtime/logger.ts'
+import { childrenOf, offerToKernel } from '../../render/sandbox/tree-size.ts'
+import { type CallOptions, Channel, type Reply } from '../../worker/channel/channel.ts'
+import { ASKED_AT_ONCE_MAX, FROM_WORKER, type Greeting, greetedSchema } from '../../worker/channel/messages.ts'
+
+export interface WorkerLimits {
+  /** Of its own memory; what it starts has limits of its own. */
+  memoryBytes: number
+  /** Without a sign of life while it has jobs. */
+  silentMs: number
+  /** Until it has answered the greeting. */
+  startMs: number
+}
+
+export const WORKER_LIMITS: Omit<WorkerLimits, 'memoryBytes'> = { silentMs: 15_000, startMs: 30_000 }
+
+/** Why a worker is no more. */
+export type WorkerEnd =
+  | { why: 'memory'; detail: string }
+  | { why: 'silent'; detail: string }
+  | { why: 'deadline'; detail: string }
+  | { why: 'ended'; detail: string }
+  /** Nobody's fault: it is to be another one. */
+  | { why: 'closed'; detail: string }
+
+export interface WorkerHandle {
+  call(method: string, value: unknown, options: CallOptions): Promise<Reply>
+  /** Of its own. 0: not known. */
+  memoryBytes(): number
+  kill(end: WorkerEnd): void
+  /** It gets a moment to end what it started. */
+  close(): Promise<void>
+  readonly ended: Promise<WorkerEnd>
+}
+
+export interface WorkerLaunch {
+  command: readonly string[]
+  env: Readonly<Record<string, string>>
+  cwd: string
+}
+
+export interface WorkerProcessDeps {
+  clock: Clock
+  log: Logger
+  limits: WorkerLimits
+}
+
+/** Between two looks at what it takes. */
+const LOOK_EVERY_MS = 100
+const PAGE_BYTES = 4_096
+/** What it has to end by itself: programs that run, folders with keys. */
+const CLOSE_MS = 3_000
+
+/** Resolves when it has answered the greeting. Rejects with why it cannot be used. */
+export async function startWorkerProcess(launch: WorkerLaunch, greeting: Greeting, deps: WorkerProcessDeps): Promise<WorkerHandle> {
+  const worker = new WorkerProcess(launch, deps)
+  const patience = AbortSignal.timeout(deps.limits.startMs)
+  try {
+    greetedSchema.parse((await worker.call('greet', greeting, { signal: patience })).value)
+    return worker
+  } catch (error) {
+    worker.kill({ why: 'closed', detail: 'it was not greeted' })
+    await worker.ended
+    throw patience.aborted ? new Error(`it did not answer within ${deps.limits.startMs / 1_000} s`) : error
+  }
+}
+
+class WorkerProcess implements WorkerHandle {
+  readonly ended: Promise<WorkerEnd>
+  private readonly child: Bun.Subprocess<'pipe', 'pipe', 'inherit'>
+  private readonly channel: Channel
+  private readonly deps: WorkerProcessDeps
+  private calls = 0
+  private watching = false
+  private silentMs = 0
+  private end: WorkerEnd | null = null
+
+  constructor({ command, env, cwd }: WorkerLaunch, deps: WorkerProcessDeps) {
+    this.deps = deps
+    // A group of its own: a signal to the server's group ends it in its order, not at once.
+    this.child = Bun.spawn([...command], { env: { ...env }, cwd, stdin: 'pipe', stdout: 'pipe', stderr: 'inherit', detached: true })
+    offerToKernel(this.child.pid)
+    const { stdin, stdout } = this.child
+    this.channel = new Channel({
+      stream: {
+        incoming: stdout,
+        async write(bytes) {
+          stdin.write(bytes)
+          await stdin.flush()
+        },
+        end: () => void stdin.end(),
+      },
+      handlers: {},
+      limits: FROM_WORKER,
+      callsMax: ASKED_AT_ONCE_MAX,
+      onHeard: () => {
+        this.silentMs = 0
+      },
+    })
+    this.ended = this.run()
+  }
+
+  async call(method: string, value: unknown, options: CallOptions): Promise<Reply> {
+    this.calls += 1
+    this.silentMs = 0
+    if (!this.watching) void this.watch()
+    try {
+      return await this.channel.call(method, value, options)
+    } finally {
+      this.calls -= 1
+    }
+  }
+
+  memoryBytes(): number {
+    try {
+      return Number(readFileSync(`/proc/${this.child.pid}/statm`, 'utf8').split(' ')[1]) * PAGE_BYTES
+    } catch {
+      return 0
+    }
+  }
+
+  kill(end: WorkerEnd): void {
+    if (this.end !== null) return
+    this.end = end
+    this.endAll()
+    this.channel.end(end.detail)
+  }
+
+  private endAll(): void {
+    if (this.child.exitCode !== null || this.child.signalCode !== null) return
+    const started = descendantsOf(this.child.pid)
+    this.child.kill('SIGKILL')
+    for (const pid of started) endProcess(pid)
+  }
+
+  async close(): Promise<void> {
+    this.end ??= { why: 'closed', detail: 'the server stops' }
+    this.channel.end(this.end.detail) // which closes its pipe
+    const done = new AbortController()
+    await Promise.race([this.ended.finally(() => done.abort()), this.deps.clock.sleep(CLOSE_MS, done.signal)])
+    this.endAll()
+    await this.ended
+  }
+
+  private async run(): Promise<WorkerEnd> {
+    await this.channel.run()
+    // What it says is no message, or it is ending: either way nothing more is asked of it.
+    this.kill({ why: 'ended', detail: 'what it said was no message' })
+    await this.child.exited
+    const { exitCode, signalCode } = this.child
+    if (this.end?.why !== 'ended') return this.end ?? { why: 'ended', detail: '' }
+    return { why: 'ended', detail: signalCode === null ? `it ended with ${exitCode}` : `it was ended by ${signalCode}` }
+  }
+
+  /** While it has jobs. A machine that stood still counts as one look. */
+  private async watch(): Promise<void> {
+    const { clock, limits } = this.deps
+    this.watching = true
+    let lastMs = clock.nowMs()
+    while (this.calls > 0 && this.end === null) {
+      await clock.sleep(LOOK_EVERY_MS)
+      const nowMs = clock.nowMs()
+      this.silentMs += Math.min(Math.max(0, nowMs - lastMs), 2 * LOOK_EVERY_MS)
+      lastMs = nowMs
+      const bytes = this.memoryBytes()
+      if (bytes > limits.memoryBytes) this.kill({ why: 'memory', detail: `took more than ${Math.round(limits.memoryBytes / 1024 / 1024)} MiB of memory` })
+      else if (this.silentMs > limits.silentMs) this.kill({ why: 'silent', detail: `did not end within ${limits.silentMs / 1_000} s` })
+    }
+    this.watching = false
+  }
+}
+
+/** What it started may lead groups of their own. */
+function descendantsOf(pid: number): number[] {
+  const found = childrenOf(pid)
+  for (const one of found) found.push(...childrenOf(one))
+  return found
+}
+
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {} // it has ended
+}
+
+/** This program again, as a worker: also where its file was replaced since. */
+export function ownLaunch(env: Readonly<Record<string, string | undefined>>, cwd: string): WorkerLaunch {
+  const isBinary = import.meta.url.includes('$bunfs')
+  const self = existsSync('/proc/self/exe') ? '/proc/self/exe' : process.execPath
+  const command = isBinary ? [self, 'worker'] : [process.execPath, new URL('../../worker/main.ts', import.meta.url).pathname]
+  return { command, env: workerEnv(env), cwd }
+}
+
+/** What programs and connections need of an environment; not what a server may keep in its own, such as PGPASSWORD. */
+const PASSED = ['PATH', 'TZ', 'LANG', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'NODE_EXTRA_CA_CERTS', 'TMPDIR', 'LD_LIBRARY_PATH']
+const workerEnv = (env: Readonly<Record<string, string | undefined>>): Record<string, string> =>
+  Object.fromEntries(PASSED.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])))

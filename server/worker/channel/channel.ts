@@ -1,0 +1,204 @@
+// Calls in both directions over one stream of bytes, such as the pipes of a process. Each side answers calls with its handlers; a call that belongs to another one (a worker that asks
+// for what its job needs) is answered by what was given with that one and by nothing else. Whoever writes waits until the other side has read.
+import { z } from 'zod'
+import { encodeFrame, type FrameLimits, FrameReader } from './frames.ts'
+import { fromWire, toWire } from './wire-error.ts'
+
+export interface ByteStream {
+  readonly incoming: AsyncIterable<Uint8Array>
+  /** Resolves when there is room for more. */
+  write(bytes: Uint8Array): Promise<void>
+  /** Nothing more is written. */
+  end(): void
+}
+
+export interface Reply {
+  value: unknown
+  data: Uint8Array
+}
+
+export interface CallContext {
+  /** Aborts when the caller needs no answer any more, or is gone. */
+  signal: AbortSignal
+  /** Asks the side that called, as part of this call. */
+  ask(method: string, value: unknown, data?: Uint8Array): Promise<Reply>
+}
+
+/** Answers a value that JSON can hold, and bytes. */
+export type Handler = (value: unknown, data: Uint8Array, context: CallContext) => Promise<{ value?: unknown; data?: Uint8Array }>
+export type Handlers = Readonly<Record<string, Handler>>
+
+export interface CallOptions {
+  data?: Uint8Array
+  signal?: AbortSignal
+  /** Answers what the other side asks as part of this call. */
+  serve?: Handlers
+}
+
+export interface ChannelOptions {
+  stream: ByteStream
+  /** Of calls that belong to no other one. */
+  handlers: Handlers
+  /** Of what the other side may send. */
+  limits: FrameLimits
+  /** Calls of the other side that are answered at the same time; one more ends the channel. */
+  callsMax: number
+  /** Something came, if only a sign of life. */
+  onHeard?(): void
+}
+
+/** The stream ended, or what came on it is no message of this protocol. */
+export class ChannelEnded extends Error {}
+
+const headSchema = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('call'), id: z.int().nonnegative(), method: z.string().max(64), of: z.int().nonnegative().optional() }),
+  z.strictObject({ kind: z.literal('done'), id: z.int().nonnegative() }),
+  z.strictObject({ kind: z.literal('failed'), id: z.int().nonnegative() }),
+  z.strictObject({ kind: z.literal('cancel'), id: z.int().nonnegative() }),
+  z.strictObject({ kind: z.literal('beat') }),
+])
+type Head = z.infer<typeof headSchema>
+
+/** Of what is written before the other side was given time to read. */
+const WRITE_BYTES = 256 * 1024
+
+interface Open {
+  resolve(reply: Reply): void
+  reject(error: unknown): void
+  serve: Handlers
+}
+
+export class Channel {
+  private readonly options: ChannelOptions
+  private readonly mine = new Map<number, Open>()
+  private readonly theirs = new Map<number, AbortController>()
+  private calls = 0
+  private writing: Promise<void> = Promise.resolve()
+  private ended: ChannelEnded | null = null
+
+  constructor(options: ChannelOptions) {
+    this.options = options
+  }
+
+  /** Calls of the other side that have no answer yet. */
+  get answering(): number {
+    return this.theirs.size
+  }
+
+  /** Throws what the other side's handler threw; ChannelEnded; the signal's reason. */
+  call(method: string, value: unknown, options: CallOptions = {}): Promise<Reply> {
+    return this.callAs(undefined, method, value, options)
+  }
+
+  /** A sign of life. */
+  beat(): void {
+    void this.send({ kind: 'beat' }).catch(() => {})
+  }
+
+  /** Reads until the stream ends. All that is open then fails. */
+  async run(): Promise<void> {
+    const { stream, limits, onHeard } = this.options
+    const reader = new FrameReader(limits)
+    try {
+      for await (const chunk of stream.incoming) {
+        onHeard?.()
+        for (const { head, json, data } of reader.push(chunk)) this.take(headSchema.parse(JSON.parse(head)), json, data)
+        if (this.ended !== null) break
+      }
+      this.end('the other side ended')
+    } catch (error) {
+      this.end(error instanceof Error ? error.message : String(error))
+    }
+  }
+
+  end(why: string): void {
+    if (this.ended !== null) return
+    this.ended = new ChannelEnded(why)
+    for (const { reject } of this.mine.values()) reject(this.ended)
+    for (const controller of this.theirs.values()) controller.abort(this.ended)
+    this.mine.clear()
+    this.theirs.clear()
+    this.options.stream.end()
+  }
+
+  private async callAs(of: number | undefined, method: string, value: unknown, { data, signal, serve = {} }: CallOptions): Promise<Reply> {
+    signal?.throwIfAborted()
+    if (this.ended !== null) throw this.ended
+    const id = this.calls++
+    const { promise, ...open } = Promise.withResolvers<Reply>()
+    this.mine.set(id, { ...open, serve })
+    const onAbort = () => {
+      this.mine.delete(id)
+      open.reject(signal?.reason)
+      void this.send({ kind: 'cancel', id }).catch(() => {})
+    }
+    signal?.addEventListener('abort', onAbort, { once: true })
+    try {
+      await Promise.race([promise, this.send({ kind: 'call', id, method, ...(of === undefined ? {} : { of }) }, JSON.stringify(value), data)])
+      return await promise
+    } finally {
+      signal?.removeEventListener('abort', onAbort)
+      this.mine.delete(id)
+    }
+  }
+
+  private take(head: Head, json: string, data: Uint8Array): void {
+    switch (head.kind) {
+      case 'beat':
+        return
+      case 'call':
+        return this.answer(head, json, data)
+      case 'cancel':
+        return this.theirs.get(head.id)?.abort(new Error('cancelled'))
+      case 'done':
+        return this.mine.get(head.id)?.resolve({ value: json === '' ? undefined : JSON.parse(json), data })
+      case 'failed':
+        return this.mine.get(head.id)?.reject(fromWire(json))
+    }
+  }
+
+  private answer({ id, method, of }: Extract<Head, { kind: 'call' }>, json: string, data: Uint8Array): void {
+    if (this.theirs.size >= this.options.callsMax || this.theirs.has(id)) throw new ChannelEnded(`more than ${this.options.callsMax} calls at once`)
+    // Of a call that has ended nothing is answered any more.
+    const handlers = of === undefined ? this.options.handlers : (this.mine.get(of)?.serve ?? {})
+    const handler = Object.hasOwn(handlers, method) ? handlers[method] : undefined
+    const controller = new AbortController()
+    this.theirs.set(id, controller)
+    const context: CallContext = {
+      signal: controller.signal,
+      ask: (asked, value, more) =>
+        this.callAs(id, asked, value, { signal: controller.signal, ...(more === undefined ? {} : { data: more }) }),
+    }
+    void this.run1(handler, method, json, data, context)
+      .then(
+        ({ value, data: more }) => this.send({ kind: 'done', id }, value === undefined ? '' : JSON.stringify(value), more),
+        (error: unknown) => this.send({ kind: 'failed', id }, toWire(error)),
+      )
+      .catch(() => {}) // nobody is there to hear it
+      .finally(() => this.theirs.delete(id))
+  }
+
+  private async run1(
+    handler: Handler | undefined,
+    method: string,
+    json: string,
+    data: Uint8Array,
+    context: CallContext,
+  ): ReturnType<Handler> {
+    if (handler === undefined) throw new Error(`there is no ${method} to call`)
+    return handler(json === '' ? undefined : JSON.parse(json), data, context)
+  }
+
+  /** One message after the other, each in pieces. */
+  private send(head: Head, json = '', data?: Uint8Array): Promise<void> {
+    const written = this.writing.then(async () => {
+      for (const part of encodeFrame(JSON.stringify(head), json, data))
+        for (let from = 0; from < part.byteLength; from += WRITE_BYTES) {
+          if (this.ended !== null) throw this.ended
+          await this.options.stream.write(part.subarray(from, from + WRITE_BYTES))
+        }
+    })
+    this.writing = written.catch(() => {})
+    return written
+  }
+}

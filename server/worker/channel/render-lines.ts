@@ -1,0 +1,76 @@
+// What a render looked at and what it came to, as lines: read in slices, however much it is, so that a large render holds nobody up. Rows are as they are stored: neither an id nor
+// canonical JSON holds a tab or a line feed.
+import { createSetDigest } from '../../../shared/kube/canonical.ts'
+import type { Pace } from '../../../shared/runtime/pace.ts'
+import type { Look } from '../../render/inputs.ts'
+
+const LINE_END = 0x0a
+const LOOK_LENGTH_MAX = 20_000
+
+export class BadLines extends Error {}
+
+export const looksToLines = (looks: readonly Look[]): Uint8Array =>
+  Buffer.from(looks.map((look) => `${JSON.stringify('path' in look ? [look.source, look.path] : look)}\n`).join(''))
+
+export async function looksFromLines(lines: Uint8Array, pace: Pace): Promise<Look[]> {
+  const looks: Look[] = []
+  for (const line of eachLine(lines)) {
+    if (line.length > LOOK_LENGTH_MAX) throw new BadLines('a look that is too long')
+    looks.push(lookOf(JSON.parse(line)))
+    const turn = pace()
+    if (turn !== undefined) await turn
+  }
+  return looks
+}
+
+function lookOf(read: unknown): Look {
+  if (!Array.isArray(read)) throw new BadLines('what is no look')
+  const [source, path] = read as unknown[]
+  if (typeof source === 'number' && Number.isInteger(source) && typeof path === 'string' && read.length === 2) return { source, path }
+  if (!read.every((name) => typeof name === 'string')) throw new BadLines('what is no look')
+  return read as string[]
+}
+
+/** By id, sorted. */
+export function rowsToLines(rows: ReadonlyMap<string, string>): Uint8Array {
+  const lines: string[] = []
+  for (const [id, doc] of rows) {
+    if (/[\t\n]/.test(id)) throw new BadLines('the name of an object holds a tab or a line end')
+    lines.push(`${id}\t${doc}\n`)
+  }
+  return Buffer.from(lines.join(''))
+}
+
+/** `isRow` says whether a row may be one of this render. Throws BadLines, also of rows that do not come to the digest (RV1). */
+export async function rowsFromLines(
+  lines: Uint8Array,
+  digest: string,
+  pace: Pace,
+  isRow: (id: string, doc: string) => boolean,
+): Promise<Map<string, string>> {
+  const rows = new Map<string, string>()
+  const sum = createSetDigest()
+  let last = ''
+  for (const line of eachLine(lines)) {
+    const tab = line.indexOf('\t')
+    const [id, doc] = [line.slice(0, tab), line.slice(tab + 1)]
+    if (tab <= 0 || id <= last || !isRow(id, doc)) throw new BadLines('a row that is none of the service')
+    last = id
+    rows.set(id, doc)
+    sum.add(id, doc)
+    const turn = pace()
+    if (turn !== undefined) await turn
+  }
+  if (sum.digest() !== digest) throw new BadLines('rows that do not come to their digest')
+  return rows
+}
+
+function* eachLine(bytes: Uint8Array): Generator<string> {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  for (let from = 0; from < buffer.byteLength; ) {
+    const end = buffer.indexOf(LINE_END, from)
+    if (end < 0) throw new BadLines('a line without an end')
+    yield buffer.toString('utf8', from, end)
+    from = end + 1
+  }
+}

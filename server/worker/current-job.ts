@@ -1,0 +1,30 @@
+// Which job the code that runs now is part of, for what all jobs share: sources are asked for by many, and a credential is asked for as part of one.
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { AskedAnswers } from './channel/messages.ts'
+import type { CallContext } from './channel/channel.ts'
+
+export interface CurrentJob {
+  /** Whose it is: slots are given out by project. */
+  project: string
+  ask<Name extends keyof AskedAnswers>(name: Name, value: unknown, data?: Uint8Array): Promise<{ value: AskedAnswers[Name]; data: Uint8Array }>
+}
+
+const jobs = new AsyncLocalStorage<CurrentJob>()
+
+export function asJob<T>(project: string, { ask }: CallContext, act: () => Promise<T>): Promise<T> {
+  const job: CurrentJob = {
+    project,
+    ask: async (name, value, data) => {
+      const { value: answer, data: bytes } = await ask(name, value, data)
+      return { value: answer as AskedAnswers[typeof name], data: bytes }
+    },
+  }
+  return jobs.run(job, act)
+}
+
+/** Throws where no job is: a bug. */
+export function currentJob(): CurrentJob {
+  const job = jobs.getStore()
+  if (job === undefined) throw new Error('this is part of no job')
+  return job
+}

@@ -1,0 +1,50 @@
+// Jobs that read sources: each names all that it is about, so that a worker which was just started does it as well as any other.
+import { AppError } from '../../shared/protocol/error.ts'
+import type { Source } from '../sources/source.ts'
+import type { Sources } from '../sources/sources.ts'
+import type { Jobs } from './worker.ts'
+
+export type SourceJobs = Omit<Jobs, 'render' | 'tools.version'>
+
+export function createSourceJobs(sources: Sources): SourceJobs {
+  const looked = (source: Source, revision: string) => ({ value: { revision, tag: source.tagOf?.(revision) ?? null } })
+  return {
+    'source.head': async (key) => {
+      const source = sources.open(key)
+      return looked(source, await source.head())
+    },
+    'source.fetch': async (key) => {
+      const source = sources.open(key)
+      return looked(source, await source.fetch())
+    },
+    'source.has': async ({ key, revision }) => ({ value: { has: await sources.open(key).has(revision) } }),
+    'source.open': async ({ key, revision, pick }) => {
+      const { root, version } = await sources.open(key).open(revision, pick)
+      return { value: { root, version } }
+    },
+    'source.ids': async ({ at: { key, revision, pick }, paths }) => {
+      const { tree } = await sources.open(key).open(revision, pick)
+      const ids: Array<string | null | false> = []
+      for (const path of paths) ids.push(await tree.id(path).catch(unlessUnexpected))
+      return { value: { ids } }
+    },
+    'sources.removeOthers': async (key) => {
+      await sources.removeOthers(key)
+      return {}
+    },
+    'sources.removeUnknown': async ({ uids }) => {
+      await sources.removeUnknown(new Set(uids))
+      return {}
+    },
+    'sources.forget': async ({ uid }) => {
+      await sources.forget(uid)
+      return {}
+    },
+  }
+}
+
+/** It cannot be read: whoever renders it hears why. */
+function unlessUnexpected(error: unknown): false {
+  if (error instanceof AppError) return false
+  throw error
+}

@@ -1,0 +1,103 @@
+// The room that reads content of tenants: Git packs, archives, YAML, templates, patches, imports, and the programs that render. It runs in a process of its own that may be killed at any
+// time. It may touch the folders of its sources and renders, the network of sources, and what it asks control for as part of a job; it knows no store, no keys and no clusters but the one
+// of its job, and must never answer anybody but control.
+import { createRenderers } from '../render/renderers.ts'
+import { createSandbox } from '../render/sandbox/runs.ts'
+import { createAddressGuard } from '../sources/address/guard.ts'
+import { outboundProxy } from '../sources/address/proxy.ts'
+import { parseRanges } from '../sources/address/range.ts'
+import { systemResolver } from '../sources/address/resolve.ts'
+import { createSources } from '../sources/sources.ts'
+import { COMMIT, VERSION } from '../../shared/runtime/build-info.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { CallContext, Handlers } from './channel/channel.ts'
+import { CHANNEL_VERSION, type Greeting, type Method, type Orders } from './channel/messages.ts'
+import { asJob, currentJob } from './current-job.ts'
+import { createRenderJobs } from './render-jobs.ts'
+import { createSourceJobs, type SourceJobs } from './source-jobs.ts'
+
+export const BUILD = `${VERSION} ${COMMIT}`
+
+/** For what is under way when control is gone: programs are ended, folders with keys removed. */
+const CLOSE_MS = 2_000
+
+/** What a method answers, and the project whose job it is. */
+export type Job<Name extends Method> = (order: Orders[Name], signal: AbortSignal) => Promise<{ value?: unknown; data?: Uint8Array }>
+export type Jobs = { [Name in Exclude<Method, 'greet'>]: Job<Name> }
+
+/** Before the greeting every call is refused. */
+export function createWorker({ clock }: { clock: Clock }): { handlers: Handlers; close(): Promise<void> } {
+  const stopping = new AbortController()
+  let room: Room | null = null
+  const underWay = new Set<Promise<unknown>>()
+  const handle = <Name extends keyof Jobs>(name: Name, projectOf: (order: Orders[Name]) => string) => {
+    return async (value: unknown, _: Uint8Array, context: CallContext) => {
+      if (room === null) throw new Error('nothing is done before the greeting')
+      const order = value as Orders[Name]
+      const job = room.jobs[name] as Job<Name>
+      const done = asJob(projectOf(order), context, () => job(order, AbortSignal.any([context.signal, stopping.signal])))
+      underWay.add(done)
+      return done.finally(() => underWay.delete(done))
+    }
+  }
+  const handlers: Handlers = {
+    greet: async (value) => {
+      const greeting = value as Greeting
+      if (greeting.version !== CHANNEL_VERSION || greeting.build !== BUILD)
+        throw new Error(`this worker is of build ${BUILD}, channel ${CHANNEL_VERSION}; control is of ${greeting.build}, channel ${greeting.version}`)
+      room ??= openRoom(greeting, clock, stopping.signal)
+      return { value: { build: BUILD } }
+    },
+    'source.head': handle('source.head', ({ project }) => project),
+    'source.fetch': handle('source.fetch', ({ project }) => project),
+    'source.has': handle('source.has', ({ key }) => key.project),
+    'source.open': handle('source.open', ({ key }) => key.project),
+    'source.ids': handle('source.ids', ({ at }) => at.key.project),
+    'sources.removeOthers': handle('sources.removeOthers', ({ project }) => project),
+    'sources.removeUnknown': handle('sources.removeUnknown', () => ''),
+    'sources.forget': handle('sources.forget', () => ''),
+    'tools.version': handle('tools.version', () => ''),
+    'render': handle('render', ({ id }) => id.project),
+  }
+  const close = async () => {
+    stopping.abort()
+    await Promise.race([Promise.allSettled([...underWay]), clock.sleep(CLOSE_MS)])
+    await room?.close()
+  }
+  return { handlers, close }
+}
+
+interface Room {
+  jobs: Jobs
+  close(): Promise<void>
+}
+
+function openRoom(greeting: Greeting, clock: Clock, stopping: AbortSignal): Room {
+  const { name, sourcesDir, renderDir, sourceAddresses, proxies, rendering, slots } = greeting
+  const cutShort = (signal: AbortSignal | null | undefined) => (signal ? AbortSignal.any([signal, stopping]) : stopping)
+  const sources = createSources({
+    root: sourcesDir,
+    owner: name,
+    addresses: createAddressGuard({
+      allowed: parseRanges(sourceAddresses).ranges,
+      resolve: systemResolver,
+      fetcher: (to, init) => fetch(to, { ...init, signal: cutShort(init.signal) }),
+      proxyFor: outboundProxy(proxies),
+    }),
+    credentials: async (_, secretRef) => (await currentJob().ask('credentials', { secretRef })).value,
+    clock,
+    stopping,
+  })
+  const { renderers, ...programs } = rendering.programs
+  const sandbox = createSandbox(
+    {
+      mode: rendering.mode,
+      programs: { ...programs, renderers: new Map(renderers) },
+      ...{ ownBinary: process.execPath, bunVersion: Bun.version, folder: renderDir, slots, whose: () => currentJob().project },
+    },
+    clock,
+  )
+  const sourceJobs: SourceJobs = createSourceJobs(sources)
+  const jobs = { ...sourceJobs, ...createRenderJobs({ sources, sandbox, renderers: createRenderers() }) }
+  return { jobs, close: () => sandbox.close() }
+}
