@@ -1,5 +1,6 @@
 // Every option of `skerry server`.
 import type { OptionTable } from '../shared/runtime/options.ts'
+import { WORKER_MEMORY_MIB_DEFAULT } from './control/workers/open-workers.ts'
 import { SANDBOX_MODES } from './render/sandbox/runs.ts'
 import { EVENTS_MAX } from './store/status/store-events.ts'
 import { RETENTION } from './store/upkeep/upkeep.ts'
@@ -80,6 +81,22 @@ export const SERVER_OPTIONS = {
     type: 'text',
     placeholder: 'FILE',
     help: 'YAML or JSON with the programs that services may render with: name: {command, args, readOnly, memory, timeout}.',
+  },
+  workers: {
+    type: 'integer',
+    placeholder: 'COUNT',
+    help: 'Processes that read the content of repositories and render it; a project is worked on by one of them.',
+    default: '1',
+    min: 1,
+    max: 64,
+  },
+  workerMemory: {
+    type: 'integer',
+    placeholder: 'MIB',
+    help: 'Memory at which a worker process is stopped; programs that it starts have limits of their own.',
+    default: String(WORKER_MEMORY_MIB_DEFAULT),
+    min: 256,
+    max: 1_048_576,
   },
   logLevel: {
     type: 'text',

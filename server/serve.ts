@@ -14,7 +14,6 @@ import { checkTokenFile } from './access/api-tokens.ts'
 import { SERVER_OPTIONS } from './config.ts'
 import { readRenderPlace, renderLacks } from './render-place.ts'
 import { libraryDirOf, type RunningServer, startServer } from './server.ts'
-import { outboundProxy } from './sources/address/proxy.ts'
 import { parseRanges } from './sources/address/range.ts'
 import { readStorePlace } from './store-place.ts'
 
@@ -34,7 +33,7 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
   }
   const { data, store, storeFile, listen, adminTokenFile, externalUrl, trustedProxies, sourceAddresses, recount, logLevel, ...more } =
     read.options
-  const { renderSandbox, helm, helm3, kustomize, renderers, ...retention } = more
+  const { renderSandbox, helm, helm3, kustomize, renderers, workers, workerMemory, ...retention } = more
   const address = parseAddress(listen)
   const tokenFile = adminTokenFile === undefined ? undefined : resolve(adminTokenFile) // the data folder becomes the working directory
   if (address === null) return 2
@@ -65,9 +64,11 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
       retention,
       recount,
       ...address,
-      sourceAddresses: allowed.ranges,
+      sourceAddresses: sourceAddresses ?? '',
       trustedProxies: proxies.ranges,
-      proxyFor: outboundProxy(io.env),
+      workers,
+      workerMemoryMib: workerMemory,
+      env: io.env,
       ...(externalUrl === undefined ? {} : { externalUrl }),
       ...(tokenFile === undefined ? {} : { adminTokenFile: tokenFile }),
     }

@@ -24,6 +24,7 @@ import { createSessions } from './access/sessions.ts'
 import { createApp } from './app.ts'
 import { KEYS, STORE } from './backup/manifest.ts'
 import { refuseUnfinishedRestore } from './backup/restore-mark.ts'
+import { openWorkers, WORKER_MEMORY_MIB_DEFAULT } from './control/workers/open-workers.ts'
 import { keepCaughtUp } from './desired/catch-up.ts'
 import { raiseEpochs } from './desired/epochs.ts'
 import { maintainShards } from './desired/maintenance.ts'
@@ -43,13 +44,9 @@ import { createIngest } from './ingest/ingest-loop.ts'
 import { createRenderNow } from './ingest/render/render-now.ts'
 import { CACHE_DISK_BYTES_MAX, createCacheFiles } from './render/cache/files.ts'
 import { createRenderCache } from './render/cache/renders.ts'
-import { createRenderers } from './render/renderers.ts'
-import { createSandbox } from './render/sandbox/runs.ts'
 import type { RenderPlace } from './render-place.ts'
-import { createAddressGuard } from './sources/address/guard.ts'
 import type { AddressRange } from './sources/address/range.ts'
-import { systemResolver } from './sources/address/resolve.ts'
-import { createSources } from './sources/sources.ts'
+import { removeLeftSecrets } from './sources/sources.ts'
 import { maintainContent } from './store/content/content-collect.ts'
 import { contentFilesIn } from './store/content/content-files.ts'
 import { createFileContentStore } from './store/content/file-content-store.ts'
@@ -76,12 +73,16 @@ export interface ServerOptions {
   port: number
   /** How agents and forges reach it; default http:// and the address. */
   externalUrl?: string
-  /** Inner addresses at which sources may be (SO1); default none. */
-  sourceAddresses?: readonly AddressRange[]
+  /** Inner addresses at which sources may be (SO1), as `--source-addresses` has them; default none. */
+  sourceAddresses?: string
   /** Proxies in front of this server whose `x-forwarded-for` says who calls; default none. */
   trustedProxies?: readonly AddressRange[]
-  /** The outbound proxy that requests of sources take; default none. */
-  proxyFor?: (url: URL) => string | null
+  /** Processes that read content of tenants; default one. */
+  workers?: number
+  /** Of each of them; default WORKER_MEMORY_MIB_DEFAULT. */
+  workerMemoryMib?: number
+  /** PATH and outbound proxies for those; default none. */
+  env?: Readonly<Record<string, string | undefined>>
 }
 
 export interface ServerDeps {
@@ -184,37 +185,24 @@ async function startOn(
     log,
   })
 
-  const cutShort = (signal: AbortSignal | null | undefined) => (signal ? AbortSignal.any([signal, stopping.signal]) : stopping.signal)
-  const addresses = createAddressGuard({
-    allowed: options.sourceAddresses ?? [],
-    resolve: systemResolver,
-    fetcher: (to, init) => fetch(to, { ...init, signal: cutShort(init.signal) }),
-    proxyFor: options.proxyFor ?? (() => null),
-  })
-  const sources = createSources({
-    root: at('git'),
-    addresses,
-    credentials: configs.credentials,
-    clock,
-    stopping: stopping.signal,
-  })
-  const sandbox = createSandbox(
-    {
-      ...(options.rendering ?? { mode: 'bubblewrap', programs: { renderers: new Map(), searchPath: [] } }),
-      ...{ ownBinary: process.execPath, bunVersion: Bun.version, folder: at('render'), slots: availableParallelism() },
-    },
-    clock,
-  )
   const onPublished = (clusters: number) => {
     if (clusters >= MANY_CLUSTERS) void clock.sleep(FREE_MEMORY_AFTER_MS, stopping.signal).then(() => freeMemory?.())
   }
   const macOf = (text: string) => keys.mac('render', Buffer.from(text)).toString('hex')
   const files = createCacheFiles({ dir: at('renders'), seal: secrets, clock, bytesMax: CACHE_DISK_BYTES_MAX })
-  const rendering = {
-    ...{ sandbox, config: configs.read, renderers: createRenderers() },
-    cache: createRenderCache({ mac: macOf, files }),
-    build: `${VERSION} ${COMMIT}`,
-  }
+  const cache = createRenderCache({ mac: macOf, files })
+  removeLeftSecrets(at('git'))
+  const { workers, sources, renders } = openWorkers(
+    {
+      ...{ sourcesDir: at('git'), renderDir: at('render'), slots: availableParallelism(), env: options.env ?? {} },
+      place: options.rendering ?? { mode: 'bubblewrap', programs: { renderers: new Map(), searchPath: [] } },
+      sourceAddresses: options.sourceAddresses ?? '',
+      count: options.workers ?? 1,
+      memoryMib: options.workerMemoryMib ?? WORKER_MEMORY_MIB_DEFAULT,
+    },
+    { store, answers: cache.answers, credentials: configs.credentials, clock, log },
+  )
+  const rendering = { config: configs.read, cache, renders, build: `${VERSION} ${COMMIT}` }
   const ingest = createIngest({ store, content, shards, sources, rendering, onPublished, clock, random, log, stopping: stopping.signal })
   const reports = createFleetActions({ store, content, shards, ingest, clock, log, onClusterDeleted })
   const actions: FleetActions = {
@@ -322,6 +310,7 @@ async function startOn(
     adminTokenFile,
     stop: async () => {
       stopping.abort()
+      const workersClosed = workers.close() // what they are at says nothing any more
       await drain.start(shards.wakeAll.bind(shards))
       const written = new AbortController()
       await Promise.race([http.stop().finally(() => written.abort()), clock.sleep(DRAIN_MS_MAX, written.signal)])
@@ -329,7 +318,7 @@ async function startOn(
       // One that failed keeps nobody from closing: connections that stay open would keep the process.
       for (const ended of await Promise.allSettled(loops))
         if (ended.status === 'rejected') log.error('part of the server had ended', { error: describeError(ended.reason) })
-      await sandbox.close()
+      await workersClosed
       await closeFiles()
       log.info('server stopped')
     },

@@ -2,7 +2,7 @@
 import { placeOf, type RepositoryPlace, repositorySpecSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { editDistance } from '../../shared/runtime/edit-distance.ts'
-import type { Sources } from '../sources/sources.ts'
+import type { SourceKey } from '../sources/sources.ts'
 import type { StoredResource } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 
@@ -25,29 +25,22 @@ function plainUrl(text: string): string {
   return `${scheme.toLowerCase()}${host.toLowerCase()}${path}`.replace(/\/+$/, '')
 }
 
-/** Files of the chart by path from its folder. */
-type Charts = (repository: string, name: string, version: string) => Promise<ReadonlyMap<string, Uint8Array>>
-
 const PAGE_SIZE = 500
 
-/** `RenderJob.charts` of a project: from its Repository with that URL. */
-export function createChartSupply(deps: { store: Pick<Store, 'listResources'>; sources: Sources }): (project: string) => Charts {
-  return (project) => async (repository, name, version) => {
-    const { found, urls } = await findRepository(deps.store, project, { repository, name })
-    const what = `the chart ${name} ${version} of ${repository}`
-    if (found === null)
-      throw new AppError('source_refused', {
-        detail: `${what}: no Repository of the project ${project} has that URL${nearest(urls, repository)}`,
-      })
-    const source = deps.sources.open(found)
-    if (source.chart === undefined) throw new AppError('source_refused', { detail: `${what}: that Repository has no charts` })
-    const { tree, root } = await source.chart(repository, name, version)
-    return new Map([...(await tree.files(root, () => true))].map(([path, { bytes }]) => [path, bytes]))
+/** The Repository of that project from which a chart comes that another one depends on. Throws `source_refused` when there is none. */
+export type FindChart = (project: string, repository: string, name: string, version: string) => Promise<SourceKey>
+
+export function createFindChart(store: Pick<Store, 'listResources'>): FindChart {
+  return async (project, repository, name, version) => {
+    const { found, urls } = await findRepository(store, project, { repository, name })
+    if (found !== null) return found
+    const detail = `the chart ${name} ${version} of ${repository}: no Repository of the project ${project} has that URL${nearest(urls, repository)}`
+    throw new AppError('source_refused', { detail })
   }
 }
 
 interface Found {
-  found: { uid: string; project: string; place: RepositoryPlace } | null
+  found: SourceKey | null
   /** Of those that have charts and are not it, by the names of their Repositories. */
   urls: ReadonlyMap<string, string>
 }

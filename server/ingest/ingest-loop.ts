@@ -12,10 +12,9 @@ import { createKnownFacts, type KnownFacts } from '../fleet/cluster-facts.ts'
 import type { ConfirmedData } from '../fleet/removal-plans.ts'
 import { targetsOf } from '../fleet/targeting.ts'
 import { createSlots } from '../render/sandbox/slots.ts'
-import type { Sources } from '../sources/sources.ts'
 import type { StatusWrite, StoredResource } from '../store/records.ts'
 import { Agenda } from './agenda.ts'
-import { createChartSupply } from './chart-supply.ts'
+import type { ContentSources } from './content-port.ts'
 import { FactsChanges } from './facts-changes.ts'
 import { HealthRuleRows } from './health-rule-rows.ts'
 import { KeyedQueue } from './keyed-queue.ts'
@@ -30,8 +29,8 @@ import { passService, type ServicePassDeps } from './service-pass.ts'
 
 /** `stopping` should also cut the requests of the sources short. */
 export type IngestDeps = Omit<ServicePassDeps, 'renderer'> & {
-  sources: Sources
-  rendering: Omit<ServiceRendererDeps, 'store' | 'content' | 'sources' | 'facts' | 'charts' | 'clock' | 'log' | 'signal'>
+  sources: ContentSources
+  rendering: Omit<ServiceRendererDeps, 'store' | 'content' | 'sources' | 'facts' | 'clock' | 'log' | 'signal'>
   random: Random
   stopping: AbortSignal
 }
@@ -113,7 +112,6 @@ class IngestLoop implements Ingest {
   constructor(deps: IngestDeps) {
     this.facts = createKnownFacts(deps.store, deps.clock)
     const { store, content, sources, rendering, clock, log, stopping: signal } = deps
-    const charts = createChartSupply({ store, sources })
     const facts = (clusters: readonly ClusterId[]) => this.facts.of(clusters)
     this.rules = new HealthRuleRows(deps)
     this.publishing = new PublishGroup({
@@ -127,7 +125,7 @@ class IngestLoop implements Ingest {
       factsOf: facts,
       rules: this.rules,
       publish: this.publishing.publish.bind(this.publishing),
-      renderer: new ServiceRenderer({ ...rendering, store, content, sources, charts, clock, log, facts, signal }),
+      renderer: new ServiceRenderer({ ...rendering, store, content, sources, clock, log, facts, signal }),
     }
     this.agenda = new Agenda(deps.clock)
     const pass = (services: readonly ServiceId[]) => settled(services.map((id) => this.services.run(`service/${id.project}/${id.service}`)))

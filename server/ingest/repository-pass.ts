@@ -5,16 +5,15 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
-import type { Source } from '../sources/source.ts'
-import type { Sources } from '../sources/sources.ts'
 import type { RepositoryState, StoredResource } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
+import type { ContentSource, ContentSources } from './content-port.ts'
 import { renderErrorOf } from './render/rendering.ts'
 import { storedError } from './render-state.ts'
 
 export interface RepositoryPassDeps {
   store: Pick<Store, 'repositoryState' | 'setRepositoryState' | 'appendEvents'>
-  sources: Sources
+  sources: ContentSources
   clock: Clock
   log: Logger
   /** The server stops: what fails from now on says nothing about the repository. */
@@ -24,7 +23,7 @@ export interface RepositoryPassDeps {
 export type RepositoryPass =
   | { kind: 'unchanged' }
   /** Readable at this commit now, and it was not before. */
-  | { kind: 'changed'; source: Source; commit: string }
+  | { kind: 'changed'; source: ContentSource; commit: string }
   | { kind: 'failed'; error: AppError }
 
 export interface RepositoryPassOptions {

@@ -60,15 +60,10 @@ export function createSources(deps: SourceDeps): Sources {
   const alone = new Map<string, string>()
   removeLeftSecrets(root, deps.owner)
   const folderOf = ({ uid, place }: SourceKey) => `${uid}-${sha256Hex(folderText(place)).slice(0, 12)}`
-  const remove = async (isOld: (folder: string) => boolean) => {
-    const names = await readdir(root).catch(() => [])
-    const old = names.filter((name) => FOLDER.test(name) && isOld(name.replace(/\..*$/, '')))
-    await Promise.all(old.map((name) => rm(join(root, name), { recursive: true, force: true })))
-  }
   const removeOf = async (uid: string, kept: string | null) => {
     const isOld = (folder: string) => uidOf(folder) === uid && folder !== kept
     for (const [folder] of opened) if (isOld(folder)) opened.delete(folder)
-    await remove(isOld)
+    await removeFolders(root, isOld)
   }
   return {
     open(key) {
@@ -87,7 +82,7 @@ export function createSources(deps: SourceDeps): Sources {
     },
     async removeUnknown(uids) {
       const isOpen = (of: string) => [...opened.values()].some(({ uid }) => uid === of) // as of when the folders are known
-      await remove((folder) => !uids.has(uidOf(folder)) && !isOpen(uidOf(folder)))
+      await removeUnknownFolders(root, (uid) => uids.has(uid) || isOpen(uid))
     },
     async forget(uid) {
       alone.delete(uid)
@@ -99,6 +94,16 @@ export function createSources(deps: SourceDeps): Sources {
 /** Of a repository, and what lies beside it: `UID-12 hex digits`, `….modules`. */
 const FOLDER = /^.+-[0-9a-f]{12}(\..*)?$/
 const uidOf = (folder: string): string => folder.slice(0, -13)
+
+async function removeFolders(root: string, isOld: (folder: string) => boolean): Promise<void> {
+  const names = await readdir(root).catch(() => [])
+  const old = names.filter((name) => FOLDER.test(name) && isOld(name.replace(/\..*$/, '')))
+  await Promise.all(old.map((name) => rm(join(root, name), { recursive: true, force: true })))
+}
+
+/** What belongs to none of the repositories that are known. */
+export const removeUnknownFolders = (root: string, isKnown: (uid: string) => boolean): Promise<void> =>
+  removeFolders(root, (folder) => !isKnown(uidOf(folder)))
 
 /** A process that was killed while git ran left its keys there, and whose commit is pinned may never speak again. `owner`: of that one only. */
 export function removeLeftSecrets(root: string, owner = ''): void {

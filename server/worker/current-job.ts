@@ -1,12 +1,16 @@
 // Which job the code that runs now is part of, for what all jobs share: sources are asked for by many, and a credential is asked for as part of one.
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { AskedAnswers } from './channel/messages.ts'
 import type { CallContext } from './channel/channel.ts'
+import type { AskedAnswers } from './channel/messages.ts'
 
 export interface CurrentJob {
   /** Whose it is: slots are given out by project. */
   project: string
-  ask<Name extends keyof AskedAnswers>(name: Name, value: unknown, data?: Uint8Array): Promise<{ value: AskedAnswers[Name]; data: Uint8Array }>
+  ask<Name extends keyof AskedAnswers>(
+    name: Name,
+    value: unknown,
+    data?: Uint8Array,
+  ): Promise<{ value: AskedAnswers[Name]; data: Uint8Array }>
 }
 
 const jobs = new AsyncLocalStorage<CurrentJob>()

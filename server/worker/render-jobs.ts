@@ -1,20 +1,18 @@
 // The job that renders one service for one cluster, and the one that says of which version a program is. What programs said before is asked of control, which keeps it.
-import { sha256Hex } from '../../shared/kube/canonical.ts'
+
+import type { RendererName } from '../../shared/model/render.ts'
 import { AppError } from '../../shared/protocol/error.ts'
-import { SizedCache } from '../sources/sized-cache.ts'
-import type { Sources } from '../sources/sources.ts'
-import { createInFlight } from '../sources/in-flight.ts'
-import { isFailedAnswer } from '../render/program-answer.ts'
+import type { ConfigLayer } from '../render/config-merge.ts'
 import { type PipelineInput, type PipelineOutcome, type PipelineSource, runPipeline } from '../render/pipeline.ts'
 import { toolName } from '../render/record/sandbox.ts'
 import type { Renderer } from '../render/renderer.ts'
 import type { Sandbox } from '../render/sandbox.ts'
-import type { RendererName } from '../../shared/model/render.ts'
-import type { ConfigLayer } from '../render/config-merge.ts'
-import type { Layer, RenderOrder } from './channel/messages.ts'
+import type { Sources } from '../sources/sources.ts'
+import { type Layer, LOOKS_BYTES_MAX, type RenderOrder, ROWS_BYTES_MAX } from './channel/messages.ts'
 import { looksToLines, rowsToLines } from './channel/render-lines.ts'
 import { toWire } from './channel/wire-error.ts'
 import { currentJob } from './current-job.ts'
+import { createOnce } from './once.ts'
 import type { Jobs } from './worker.ts'
 
 export interface RenderJobsDeps {
@@ -23,14 +21,13 @@ export interface RenderJobsDeps {
   renderers: Readonly<Record<RendererName, Renderer>>
 }
 
-/** Of what programs said. */
-const ANSWERS_BYTES_MAX = 16 * 1024 * 1024
+const MIB = 1024 * 1024
 
 export function createRenderJobs({ sources, sandbox, renderers }: RenderJobsDeps): Pick<Jobs, 'render' | 'tools.version'> {
-  const once = createOnce()
+  const once = createOnce({ get: answerBefore, put: keepAnswer })
   return {
     'tools.version': async ({ program }) => ({ value: { version: await sandbox.version(program) } }),
-    'render': async (order, signal) => {
+    render: async (order, signal) => {
       const tools: Record<string, string | null> = {}
       const asked: Sandbox = {
         run: (run, until) => sandbox.run(run, until),
@@ -40,7 +37,10 @@ export function createRenderJobs({ sources, sandbox, renderers }: RenderJobsDeps
           return version
         },
       }
-      const outcome = await runPipeline({ renderers, sandbox: asked, once, charts: chartsOf(sources), signal }, await inputOf(sources, order))
+      const outcome = await runPipeline(
+        { renderers, sandbox: asked, once, charts: chartsOf(sources), signal },
+        await inputOf(sources, order),
+      )
       return answerOf(outcome, tools)
     },
   }
@@ -75,36 +75,27 @@ function chartsOf(sources: Sources) {
 
 function answerOf({ result, reads, late }: PipelineOutcome, tools: Record<string, string | null>) {
   const looks = looksToLines(reads.looks)
+  if (looks.byteLength > LOOKS_BYTES_MAX)
+    throw new AppError('source_refused', {
+      detail: `the render looked at ${reads.looks.length} places, more than can be told apart; split the service`,
+    })
   const places = { looksBytes: looks.byteLength, secret: reads.secret, late, tools }
   if (result instanceof AppError) return { value: { kind: 'error', error: toWire(result), ...places }, data: looks }
   if (result.kind === 'failed') return { value: { ...result, ...places }, data: looks }
   const { digest, hooks, warnings, objects } = result
-  return { value: { kind: 'rendered', digest, hooks, warnings, ...places }, data: Buffer.concat([looks, rowsToLines(objects)]) }
-}
-
-/** What is kept here spares the way to control; what is run, is run once at a time. */
-function createOnce() {
-  const kept = new SizedCache<Uint8Array>(ANSWERS_BYTES_MAX, ({ byteLength }) => byteLength)
-  const inFlight = createInFlight<Uint8Array>()
-  return (parts: readonly string[], run: () => Promise<Uint8Array>, secret: () => boolean): Promise<Uint8Array> => {
-    const named = sha256Hex(JSON.stringify(parts))
-    return inFlight(named, async () => {
-      const held = kept.get(named) ?? (await answerBefore(named))
-      const bytes = held ?? (await run())
-      kept.set(named, bytes)
-      if (held === null && !isFailedAnswer(bytes))
-        await currentJob().ask('answer.put', { parts: named, secret: secret() }, Bun.zstdCompressSync(bytes, { level: 1 })) // IC8
-      return bytes
-    })
+  const rows = rowsToLines(objects)
+  if (rows.byteLength > ROWS_BYTES_MAX) {
+    const message = `it renders to ${Math.ceil(rows.byteLength / MIB)} MiB of objects, more than ${ROWS_BYTES_MAX / MIB}; split the service`
+    return { value: { kind: 'failed', code: 'render_failed', message, problems: [], ...places }, data: looks }
   }
+  return { value: { kind: 'rendered', digest, hooks, warnings, ...places }, data: Buffer.concat([looks, rows]) }
 }
 
 async function answerBefore(parts: string): Promise<Uint8Array | null> {
   const { value, data } = await currentJob().ask('answer.get', { parts })
-  if (!value.found) return null
-  try {
-    return Bun.zstdDecompressSync(data)
-  } catch {
-    return null
-  }
+  return value.found ? data : null
+}
+
+async function keepAnswer(parts: string, answer: Uint8Array, secret: boolean): Promise<undefined> {
+  return (await currentJob().ask('answer.put', { parts, secret }, answer)).value
 }

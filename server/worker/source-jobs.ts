@@ -32,10 +32,6 @@ export function createSourceJobs(sources: Sources): SourceJobs {
       await sources.removeOthers(key)
       return {}
     },
-    'sources.removeUnknown': async ({ uids }) => {
-      await sources.removeUnknown(new Set(uids))
-      return {}
-    },
     'sources.forget': async ({ uid }) => {
       await sources.forget(uid)
       return {}

@@ -1,6 +1,9 @@
 // The room that reads content of tenants: Git packs, archives, YAML, templates, patches, imports, and the programs that render. It runs in a process of its own that may be killed at any
 // time. It may touch the folders of its sources and renders, the network of sources, and what it asks control for as part of a job; it knows no store, no keys and no clusters but the one
 // of its job, and must never answer anybody but control.
+
+import { COMMIT, VERSION } from '../../shared/runtime/build-info.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
 import { createRenderers } from '../render/renderers.ts'
 import { createSandbox } from '../render/sandbox/runs.ts'
 import { createAddressGuard } from '../sources/address/guard.ts'
@@ -8,8 +11,6 @@ import { outboundProxy } from '../sources/address/proxy.ts'
 import { parseRanges } from '../sources/address/range.ts'
 import { systemResolver } from '../sources/address/resolve.ts'
 import { createSources } from '../sources/sources.ts'
-import { COMMIT, VERSION } from '../../shared/runtime/build-info.ts'
-import type { Clock } from '../../shared/runtime/clock.ts'
 import type { CallContext, Handlers } from './channel/channel.ts'
 import { CHANNEL_VERSION, type Greeting, type Method, type Orders } from './channel/messages.ts'
 import { asJob, currentJob } from './current-job.ts'
@@ -44,7 +45,9 @@ export function createWorker({ clock }: { clock: Clock }): { handlers: Handlers;
     greet: async (value) => {
       const greeting = value as Greeting
       if (greeting.version !== CHANNEL_VERSION || greeting.build !== BUILD)
-        throw new Error(`this worker is of build ${BUILD}, channel ${CHANNEL_VERSION}; control is of ${greeting.build}, channel ${greeting.version}`)
+        throw new Error(
+          `this worker is of build ${BUILD}, channel ${CHANNEL_VERSION}; control is of ${greeting.build}, channel ${greeting.version}`,
+        )
       room ??= openRoom(greeting, clock, stopping.signal)
       return { value: { build: BUILD } }
     },
@@ -54,10 +57,9 @@ export function createWorker({ clock }: { clock: Clock }): { handlers: Handlers;
     'source.open': handle('source.open', ({ key }) => key.project),
     'source.ids': handle('source.ids', ({ at }) => at.key.project),
     'sources.removeOthers': handle('sources.removeOthers', ({ project }) => project),
-    'sources.removeUnknown': handle('sources.removeUnknown', () => ''),
     'sources.forget': handle('sources.forget', () => ''),
     'tools.version': handle('tools.version', () => ''),
-    'render': handle('render', ({ id }) => id.project),
+    render: handle('render', ({ id }) => id.project),
   }
   const close = async () => {
     stopping.abort()

@@ -283,7 +283,8 @@ export const ERRORS = define({
     status: 422,
     retryable: true,
     cause: 'The worker process that read this content was stopped.',
-    remedy: 'Make what is named smaller or simpler and push again. It is tried again in a worker of its own, less and less often; other services are not affected.',
+    remedy:
+      'Make what is named smaller or simpler and push again. It is tried again in a worker of its own, less and less often; other services are not affected.',
   },
   webhook_signature: {
     status: 401,

@@ -12,6 +12,7 @@ export interface OptionEntry {
   required?: boolean
   choices?: readonly string[]
   /** Of an integer. */
+  min?: number
   max?: number
   /** Of an interval. */
   leastMs?: number
@@ -79,6 +80,7 @@ function checkValue(entry: OptionEntry, value: string): string | null {
   if (entry.choices !== undefined && !entry.choices.includes(value)) return `expected one of ${entry.choices.join(', ')}`
   if (entry.type === 'integer' && !/^\d{1,9}$/.test(value)) return 'expected a whole number'
   if (entry.type === 'integer' && entry.max !== undefined && Number(value) > entry.max) return `expected a whole number up to ${entry.max}`
+  if (entry.type === 'integer' && entry.min !== undefined && Number(value) < entry.min) return `expected a whole number from ${entry.min}`
   if (entry.type === 'interval') return checkInterval(entry, value)
   if (entry.type === 'address' && parseAddress(value) === null) return 'expected HOST:PORT, such as 0.0.0.0:8080 or [::1]:8080'
   return null

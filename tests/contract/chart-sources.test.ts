@@ -2,19 +2,16 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createChartSupply } from '../../server/ingest/chart-supply.ts'
-import { createSources } from '../../server/sources/sources.ts'
+import { createFindChart } from '../../server/ingest/chart-supply.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { repositorySpecSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
-import { systemClock } from '../../shared/runtime/clock.ts'
 import { createHelmRepository, type HelmRepository } from '../support/helm-charts.ts'
 import { configMap, createIngestKit, type IngestKit, SHOP } from '../support/ingest-kit.ts'
 import { realSandbox } from '../support/real-sandbox.ts'
 import { pusherTo, startRegistry } from '../support/registry.ts'
 import { memoryRendering } from '../support/render-kit.ts'
-import { loopbackGuard } from '../support/source-guard.ts'
 import { gzipped, tarOf } from '../support/tar-writer.ts'
 
 const sandbox = realSandbox()
@@ -158,11 +155,10 @@ test('SO20 of another project, another URL or Git nothing comes', async () => {
   charts.add({ name: 'common', version: '1.0.0' })
   await repository('charts', { helm: { url: charts.url } })
   await kit.repository()
-  const options = { addresses: loopbackGuard(), credentials: async () => ({}), clock: systemClock, stopping: new AbortController().signal }
-  const supply = createChartSupply({ store: kit.store, sources: createSources({ root: join(kit.dir, 'other'), ...options }) })
-  expect([...(await supply('default')(charts.url, 'common', '1.0.0')).keys()]).toEqual(['Chart.yaml', 'templates/map.yaml', 'values.yaml'])
+  const find = createFindChart(kit.store)
+  expect((await find('default', charts.url, 'common', '1.0.0')).place.spec.url).toBe(charts.url)
   const refusal = (project: string, url: string) =>
-    supply(project)(url, 'common', '1.0.0').then(
+    find(project, url, 'common', '1.0.0').then(
       () => 'read',
       (error: unknown) => (error instanceof AppError ? error.message : `${error}`),
     )

@@ -9,7 +9,6 @@ import { createBackup } from '../../server/backup/create.ts'
 import { restoreBackup } from '../../server/backup/restore.ts'
 import { verifyBackup } from '../../server/backup/verify.ts'
 import { type RunningServer, startServer } from '../../server/server.ts'
-import { parseRanges } from '../../server/sources/address/range.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
@@ -123,7 +122,7 @@ test('CG1 CG2 BK2 a backup brings secrets back with its keys; without them it ho
 
 test('CG6 a repository is read with the secrets of its Config; one that is wrong says so, and the right one is used as soon as it is written', async () => {
   await server.stop()
-  const allowed = { sourceAddresses: parseRanges('127.0.0.0/8').ranges }
+  const allowed = { sourceAddresses: '127.0.0.0/8' }
   server = await startServer({ dataDir, hostname: '127.0.0.1', port: 0, ...allowed }, { clock: systemClock, random: seededRandom(3), log })
   const base = mkdtempSync(join(tmpdir(), 'skerry-config-'))
   const git = await createGitServer({ dir: base })

@@ -9,7 +9,6 @@ import { runCli } from '../../server/cli/cli.ts'
 import { LOCAL_RENDER_OPTIONS, runLocalRender } from '../../server/local-render/render-verb.ts'
 import { readRenderPlace } from '../../server/render-place.ts'
 import { type RunningServer, startServer } from '../../server/server.ts'
-import { parseRanges } from '../../server/sources/address/range.ts'
 import { toYaml } from '../../shared/adapters/yaml.ts'
 import { parseJoinToken } from '../../shared/protocol/join.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'
@@ -71,7 +70,7 @@ beforeAll(async () => {
     dataDir: join(folder, 'data'),
     hostname: '127.0.0.1',
     port: 0,
-    sourceAddresses: parseRanges('127.0.0.0/8').ranges,
+    sourceAddresses: '127.0.0.0/8',
     rendering: readRenderPlace(FLAGS, process.env),
   }
   server = await startServer(options, { clock: systemClock, random: seededRandom(3), log: silentLogger })

@@ -1,4 +1,5 @@
 // What was rendered before, on a real disk: found again after a restart, bounded, sealed where secrets were read, and never believed further than it can be checked.
+
 import { describe, expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,6 +10,7 @@ import { createRenderCache } from '../../server/render/cache/renders.ts'
 import type { KeptRender } from '../../server/render/cache/results.ts'
 import type { Look } from '../../server/render/inputs.ts'
 import type { RenderResult } from '../../server/render/object-rows.ts'
+import { createOnce } from '../../server/worker/once.ts'
 import { setDigest } from '../../shared/kube/canonical.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { testMac } from '../support/render-kit.ts'
@@ -242,13 +244,14 @@ describe('renders', () => {
       if (runs === 1) throw new Error('no')
       return bytes(`output ${SECRET}`)
     }
-    const cache = createRenderCache({ mac: testMac, files: open() })
-    await expect(cache.once(['helm', 'a'], run, () => true)).rejects.toThrow('no')
-    const both = await Promise.all([cache.once(['helm', 'a'], run, () => true), cache.once(['helm', 'a'], run, () => true)])
+    const opened = () => createOnce(createRenderCache({ mac: testMac, files: open() }).answers)
+    const once = opened()
+    await expect(once(['helm', 'a'], run, () => true)).rejects.toThrow('no')
+    const both = await Promise.all([once(['helm', 'a'], run, () => true), once(['helm', 'a'], run, () => true)])
     expect(both.map(textOf)).toEqual([`output ${SECRET}`, `output ${SECRET}`])
-    expect(textOf(await createRenderCache({ mac: testMac, files: open() }).once(['helm', 'a'], run, () => true))).toBe(`output ${SECRET}`)
+    expect(textOf(await opened()(['helm', 'a'], run, () => true))).toBe(`output ${SECRET}`)
     expect(runs).toBe(2)
-    await cache.once(['helm', 'b'], run, () => true)
+    await once(['helm', 'b'], run, () => true)
     expect(runs).toBe(3)
   })
 })

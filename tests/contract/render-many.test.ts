@@ -7,6 +7,7 @@ import type { ClusterId } from '../../shared/model/ids.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
+import { type ContentKit, contentOf } from '../support/local-workers.ts'
 import { memoryRendering, testMac } from '../support/render-kit.ts'
 
 setDefaultTimeout(60_000)
@@ -34,22 +35,22 @@ function rendererOf(text: string) {
   const made = memoryRendering()
   const renders = { count: 0 }
   const raw = made.renderers.raw
-  const deps = {
-    ...{ ...made, cache: createRenderCache({ mac, files: null }), clock: systemClock, log: silentLogger },
-    renderers: {
-      ...made.renderers,
-      raw: (job: Parameters<typeof raw>[0]) => {
-        renders.count += 1
-        return raw(job)
-      },
-    },
-    store: {
-      getResource: async () => ({ uid: 'u', spec: JSON.stringify({ git: { url: 'https://git.example/apps', ref: 'main' } }) }),
-      repositoryState: async () => ({ commit: 'abc' }),
-      desiredOfService: async () => [],
-    },
-    content: { get: async () => null },
+  const store = {
+    getResource: async () => ({ uid: 'u', spec: JSON.stringify({ git: { url: 'https://git.example/apps', ref: 'main' } }) }),
+    repositoryState: async () => ({ commit: 'abc' }),
+    desiredOfService: async () => [],
+  }
+  const counted = (job: Parameters<typeof raw>[0]) => {
+    renders.count += 1
+    return raw(job)
+  }
+  const read = contentOf({
+    ...{ ...made, renderers: { ...made.renderers, raw: counted }, cache: createRenderCache({ mac, files: null }), store },
     sources: { open: () => source },
+  } as unknown as ContentKit)
+  const deps = {
+    ...{ ...read.rendering, sources: read.sources, store, clock: systemClock, log: silentLogger },
+    content: { get: async () => null },
     facts: async (ids: readonly ClusterId[]) => new Map(ids.map((id) => [id, { kubernetesVersion: 'v1.36.0', apiVersions: { v1: true } }])),
     signal: new AbortController().signal,
   } as unknown as ServiceRendererDeps

@@ -18,6 +18,7 @@ import type { ServiceStatus } from '../../shared/model/status.ts'
 import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
+import { contentOf } from './local-workers.ts'
 import { IDENTITY, parsePage, wholePage } from './page-kit.ts'
 import { memoryRendering } from './render-kit.ts'
 import { loopbackGuard } from './source-guard.ts'
@@ -51,7 +52,8 @@ export async function createIngestKit({
     stopping: new AbortController().signal,
   }
   const openSources = () => createSources({ root: join(dir, 'git'), ...sourceDeps })
-  const start = (stopping: AbortSignal) => createIngest({ ...parts, sources: openSources(), rendering: rendering(dir), stopping })
+  const start = (stopping: AbortSignal) =>
+    createIngest({ ...parts, ...contentOf({ ...rendering(dir), sources: openSources(), store }), stopping })
   const ingest = start(new AbortController().signal)
   const actions = createFleetActions({ ...parts, ingest, onClusterDeleted: async () => {} })
   const positions = new Map<ClusterId, Position>()

@@ -4,6 +4,7 @@ import type { ClusterRecord, RenderState, RepositoryState } from '../../server/s
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
+import { type ContentKit, contentOf } from './local-workers.ts'
 import { memoryRendering } from './render-kit.ts'
 import { createVirtualClock } from './virtual-clock.ts'
 
@@ -121,8 +122,9 @@ export function loopWorld({
     removeUnknown: async () => world.cleanUp(),
   }
   const content = { get: async () => null }
+  const read = contentOf({ ...rendering, sources, store, clock } as unknown as ContentKit)
   const ingest = createIngest({
-    ...{ store, content, shards: {}, sources, rendering, clock, log, random: seededRandom(7), stopping: stop.signal },
+    ...{ store, content, shards: {}, ...read, clock, log, random: seededRandom(7), stopping: stop.signal },
   } as unknown as IngestDeps)
   const running = ingest.run()
   const end = async () => {

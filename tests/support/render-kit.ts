@@ -4,6 +4,7 @@ import type { ServiceRendererDeps } from '../../server/ingest/render/service-ren
 import { createRenderCache } from '../../server/render/cache/renders.ts'
 import { createRenderers } from '../../server/render/renderers.ts'
 import type { Sandbox } from '../../server/render/sandbox.ts'
+import type { RenderJobsDeps } from '../../server/worker/render-jobs.ts'
 import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 
@@ -13,9 +14,9 @@ const NO_PROGRAMS: Sandbox = {
 }
 export const testMac = (text: string): string => sha256Hex(`test ${text}`).slice(0, 32)
 
-export function memoryRendering(
-  sandbox: Sandbox = NO_PROGRAMS,
-): Omit<ServiceRendererDeps, 'store' | 'content' | 'sources' | 'facts' | 'charts' | 'clock' | 'log' | 'signal'> {
+export type MemoryRendering = Pick<ServiceRendererDeps, 'cache' | 'config' | 'build'> & Omit<RenderJobsDeps, 'sources'>
+
+export function memoryRendering(sandbox: Sandbox = NO_PROGRAMS): MemoryRendering {
   return {
     cache: createRenderCache({ mac: testMac, files: null }),
     renderers: createRenderers(),

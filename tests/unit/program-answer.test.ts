@@ -4,6 +4,7 @@ import { createRenderCache } from '../../server/render/cache/renders.ts'
 import { runPipeline } from '../../server/render/pipeline.ts'
 import { askProgram, ProgramStopped } from '../../server/render/program-answer.ts'
 import type { RenderJob } from '../../server/render/renderer.ts'
+import { createOnce } from '../../server/worker/once.ts'
 import { memoryTree } from '../support/render-job.ts'
 import { testMac } from '../support/render-kit.ts'
 
@@ -14,7 +15,8 @@ function openCache(kept = new Map<string, Uint8Array>()) {
   }
   const cache = createRenderCache({ mac: testMac, files })
   let runs = 0
-  const once = (parts: readonly string[], run: () => Promise<Uint8Array>) => cache.once(parts, run, () => false)
+  const answers = createOnce(cache.answers)
+  const once = (parts: readonly string[], run: () => Promise<Uint8Array>) => answers(parts, run, () => false)
   const ask = (failed: boolean) =>
     askProgram({ once }, ['helm', `${failed}`], async () => {
       runs += 1

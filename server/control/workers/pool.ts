@@ -1,12 +1,13 @@
 // The workers of this server. A project's content is worked on by one of them, so that the folder of a source has one writer. A worker that ends is replaced; what it was at is done once
 // more, alone in a worker of its own, and what ends that one too was the cause: it fails, with the reason, and stays apart for an hour.
+
+import type { z } from 'zod'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import { ChannelEnded, type Handlers, type Reply } from '../../worker/channel/channel.ts'
 import { ANSWERS, type Method, type Orders } from '../../worker/channel/messages.ts'
-import type { z } from 'zod'
 import { FairSlots } from './fair-slots.ts'
 import { Suspects } from './suspects.ts'
 import type { WorkerEnd, WorkerHandle } from './worker-process.ts'
@@ -72,7 +73,15 @@ class Pool implements WorkerPool {
     this.deps = deps
     const slots = (atOnce: (kind: JobKind) => number) =>
       Object.fromEntries((Object.keys(KINDS) as JobKind[]).map((kind) => [kind, new FairSlots(atOnce(kind), deps.clock)])) as Slots
-    this.lanes = Array.from({ length: deps.count }, (_, index) => new Lane(String(index), slots((kind) => KINDS[kind].atOnce), deps))
+    this.lanes = Array.from(
+      { length: deps.count },
+      (_, index) =>
+        new Lane(
+          String(index),
+          slots((kind) => KINDS[kind].atOnce),
+          deps,
+        ),
+    )
     const one = new FairSlots(1, deps.clock)
     this.alone = new Lane(ALONE, { read: one, fetch: one, render: one }, deps)
     this.suspects = new Suspects(deps.clock)
@@ -105,7 +114,13 @@ class Pool implements WorkerPool {
       if (!(error instanceof WorkerDied)) throw error
       this.unlessClosed()
       this.suspects.add(job)
-      this.deps.log.warn('job stopped its worker', { job: job.method, project: job.project, subject: job.subject, why: error.end.why, detail: error.end.detail })
+      this.deps.log.warn('job stopped its worker', {
+        job: job.method,
+        project: job.project,
+        subject: job.subject,
+        why: error.end.why,
+        detail: error.end.detail,
+      })
       throw new AppError('worker_stopped', { detail: `${job.subject}: ${textOf(error.end)}`, retryAfterMs: AGAIN_AFTER_MS })
     }
   }
@@ -178,7 +193,12 @@ class Lane {
     const done = new AbortController()
     void this.deps.clock.sleep(deadlineMs, done.signal).then(() => {
       if (!done.signal.aborted)
-        late.abort(new AppError('worker_stopped', { detail: `${subject}: did not end within ${deadlineMs / 1_000} s`, retryAfterMs: AGAIN_AFTER_MS }))
+        late.abort(
+          new AppError('worker_stopped', {
+            detail: `${subject}: did not end within ${deadlineMs / 1_000} s`,
+            retryAfterMs: AGAIN_AFTER_MS,
+          }),
+        )
     })
     try {
       return await worker.call(method, order, { signal: AbortSignal.any([signal, late.signal]), ...(serve === undefined ? {} : { serve }) })

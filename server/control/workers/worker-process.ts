@@ -131,6 +131,7 @@ class WorkerProcess implements WorkerHandle {
 
   private endAll(): void {
     if (this.child.exitCode !== null || this.child.signalCode !== null) return
+    this.child.kill('SIGSTOP') // or it would start more meanwhile
     const started = descendantsOf(this.child.pid)
     this.child.kill('SIGKILL')
     for (const pid of started) endProcess(pid)
@@ -166,7 +167,8 @@ class WorkerProcess implements WorkerHandle {
       this.silentMs += Math.min(Math.max(0, nowMs - lastMs), 2 * LOOK_EVERY_MS)
       lastMs = nowMs
       const bytes = this.memoryBytes()
-      if (bytes > limits.memoryBytes) this.kill({ why: 'memory', detail: `took more than ${Math.round(limits.memoryBytes / 1024 / 1024)} MiB of memory` })
+      if (bytes > limits.memoryBytes)
+        this.kill({ why: 'memory', detail: `took more than ${Math.round(limits.memoryBytes / 1024 / 1024)} MiB of memory` })
       else if (this.silentMs > limits.silentMs) this.kill({ why: 'silent', detail: `did not end within ${limits.silentMs / 1_000} s` })
     }
     this.watching = false

@@ -5,8 +5,7 @@ import { type ServiceSpec, sourcesOf } from '../../../shared/model/resources.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { isOfUnknownScope, objectNames } from '../../fleet/named-objects.ts'
 import type { RenderCache } from '../../render/cache/renders.ts'
-import type { PipelineSource } from '../../render/pipeline.ts'
-import type { Source } from '../../sources/source.ts'
+import type { ContentSource, ServiceSource } from '../content-port.ts'
 import { pickOf } from './open-sources.ts'
 import type { ClusterOutcomes } from './render-clusters.ts'
 import type { NamingService } from './rendering.ts'
@@ -61,12 +60,19 @@ export class LastLooks {
     this.lasts.delete(serviceKey(id))
   }
 
+  /** Where it looked last it will look again: that is read at once. */
+  async ahead(id: ServiceId, sources: readonly ServiceSource[]): Promise<void> {
+    const files = this.lookOf(id)?.files ?? []
+    for (const [index, { opened }] of sources.entries())
+      await opened.tree.ahead?.(files.flatMap(({ source, path }) => (source === index ? [path] : [])))
+  }
+
   isLacking(id: ServiceId): boolean {
     return this.lookOf(id)?.lacking ?? false
   }
 
   /** IC13: whether another revision of a repository changes what the service renders to, as far as that is known. */
-  async changedBy({ id, spec, specText }: LookedService, repository: string, source: Source, revision: string): Promise<boolean> {
+  async changedBy({ id, spec, specText }: LookedService, repository: string, source: ContentSource, revision: string): Promise<boolean> {
     const { look = null, unread = true } = this.lasts.get(serviceKey(id)) ?? {}
     if (look === null || unread || look.lacking || look.spec !== specText) return true
     for (const [index, named] of sourcesOf(spec).entries()) {
@@ -76,6 +82,7 @@ export class LastLooks {
       // A folder that is the same is so with all that is in it: most of what a render looked at lies in the service's own.
       const same = new Set<string>()
       const files = look.files.filter(({ source: of }) => of === index).sort((a, b) => a.path.length - b.path.length)
+      await opened.tree.ahead?.(files.map(({ path }) => path))
       for (const { path, id: held } of files) {
         if (foldersOf(path).some((folder) => same.has(folder))) continue
         if (held === undefined || (await opened.tree.id(path).catch(() => undefined)) !== held) return true
@@ -124,7 +131,7 @@ const foldersOf = (path: string): string[] => ['', ...[...path.matchAll(/\//g)].
 /** Of a render that came to its end. */
 export async function lastLookOf(
   spec: string,
-  sources: readonly PipelineSource[],
+  sources: readonly ServiceSource[],
   { clusters }: ClusterOutcomes,
   fileId: (source: number, path: string) => Promise<string | null | undefined>,
 ): Promise<LastLook> {

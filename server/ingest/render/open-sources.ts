@@ -3,23 +3,23 @@ import { nearest } from '../../../shared/model/explain.ts'
 import type { ServiceId } from '../../../shared/model/ids.ts'
 import { type NamedSource, placeOf, repositorySpecSchema, type ServiceSpec, sourcesOf } from '../../../shared/model/resources.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
-import type { PipelineSource } from '../../render/pipeline.ts'
-import type { Source, SourcePick } from '../../sources/source.ts'
-import type { Sources } from '../../sources/sources.ts'
+import type { SourcePick } from '../../sources/source.ts'
+import type { SourceKey } from '../../sources/sources.ts'
 import type { StoredResource } from '../../store/records.ts'
 import type { Store } from '../../store/store.ts'
+import type { ContentSource, ContentSources, ServiceSource } from '../content-port.ts'
 import type { ClusterOutcomes } from './render-clusters.ts'
 import { type Release, type Rendering, renderErrorOf } from './rendering.ts'
 
 export interface OpenSourcesDeps {
   store: Pick<Store, 'getResource' | 'repositoryState' | 'listResources'>
-  sources: Sources
+  sources: ContentSources
 }
 
 export type Opening =
   | {
       kind: 'opened'
-      sources: PipelineSource[]
+      sources: ServiceSource[]
       release: Omit<Release, 'tools'>
       /** Content was replaced by a fresh folder in the midst of reading: the repository's next revision is on its way. */
       isGone(outcomes: ClusterOutcomes): Promise<boolean>
@@ -55,29 +55,32 @@ export async function openSources(
     return { kind: 'failed', commit: null, error: { code: 'not_found', message, problems: [] } }
   }
   const revisions: Record<string, string> = {}
-  const handles = new Map<string, Source>()
+  const handles = new Map<string, { key: SourceKey; source: ContentSource }>()
   for (const [name, { uid, spec: text }] of found) {
     const revision = at?.[name] ?? (await store.repositoryState(project, name)).commit
     if (revision === null) return { kind: 'no_content' }
-    const source = sources.open({ uid, project, place: placeOf(repositorySpecSchema.parse(JSON.parse(text))) })
+    const key = { uid, project, place: placeOf(repositorySpecSchema.parse(JSON.parse(text))) }
+    const source = sources.open(key)
     if (!(await source.has(revision))) return { kind: 'no_content' }
     revisions[name] = revision
-    handles.set(name, source)
+    handles.set(name, { key, source })
   }
   const hasAll = async () => {
-    for (const [name, source] of handles) if (!(await source.has(revisions[name] ?? ''))) return false
+    for (const [name, { source }] of handles) if (!(await source.has(revisions[name] ?? ''))) return false
     return true
   }
-  const opened: PipelineSource[] = []
+  const opened: ServiceSource[] = []
   try {
     for (const one of wanted) {
-      const source = handles.get(one.repository)
-      if (source === undefined) continue
+      const handle = handles.get(one.repository)
+      if (handle === undefined) continue
       const { name, render, filesOnly = false } = one
+      const at = { key: handle.key, revision: revisions[one.repository] ?? '', pick: pickOf(one) }
       opened.push({
         name,
         label: name ?? one.repository,
-        opened: await source.open(revisions[one.repository] ?? '', pickOf(one)),
+        ...at,
+        opened: await handle.source.open(at.revision, at.pick),
         render,
         filesOnly,
       })

@@ -1,7 +1,6 @@
 // What a service renders to now, for each of its clusters: its sources at the revisions that were read last. Asked again with nothing changed, it reads and renders nothing.
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
-import type { RendererName } from '../../../shared/model/render.ts'
 import { type ServiceSpec, sourcesOf } from '../../../shared/model/resources.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
@@ -10,14 +9,10 @@ import type { RenderCache } from '../../render/cache/renders.ts'
 import type { ConfigLayer } from '../../render/config-merge.ts'
 import type { ClusterFacts } from '../../render/inputs.ts'
 import { settingsFor } from '../../render/overrides-of.ts'
-import { type PipelineSource, runPipeline } from '../../render/pipeline.ts'
-import type { Renderer, RenderJob } from '../../render/renderer.ts'
 import { createSlots } from '../../render/sandbox/slots.ts'
-import type { Sandbox } from '../../render/sandbox.ts'
-import type { Source } from '../../sources/source.ts'
-import type { Sources } from '../../sources/sources.ts'
 import type { ContentStore } from '../../store/content/content-store.ts'
 import type { Store } from '../../store/store.ts'
+import type { ContentSource, ContentSources, Renders, ServiceSource } from '../content-port.ts'
 import { inForceOf } from './in-force.ts'
 import { LastLooks, lastLookOf } from './last-looks.ts'
 import { LateRenders } from './late-renders.ts'
@@ -32,13 +27,11 @@ import { ToolVersions } from './tool-versions.ts'
 export interface ServiceRendererDeps {
   store: Pick<Store, 'getResource' | 'repositoryState' | 'listResources' | 'desiredOfService'>
   content: Pick<ContentStore, 'get'>
-  sources: Sources
+  sources: ContentSources
   cache: RenderCache
-  renderers: Readonly<Record<RendererName, Renderer>>
-  sandbox: Sandbox
+  renders: Renders
   config: ReadConfig
   facts(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, ClusterFacts>>
-  charts?(project: string): NonNullable<RenderJob['charts']>
   /** Of this program: another one may render the same to something else. */
   build: string
   clock: Pick<Clock, 'nowMs'>
@@ -46,7 +39,7 @@ export interface ServiceRendererDeps {
   signal: AbortSignal
 }
 
-/** Of all services together; how many programs run at once is the sandbox's own limit. */
+/** Of one service: more would only wait in line, and hold what they are made of. */
 const RENDERS_AT_ONCE = 4
 
 /** For the name that was meant. */
@@ -58,7 +51,6 @@ export class ServiceRenderer {
   private readonly lates = new LateRenders()
   /** One render of a service at a time: the second one finds what the first one made. */
   private readonly lanes = new Map<string, Promise<unknown>>()
-  private readonly slots = createSlots(RENDERS_AT_ONCE)
   /** A spec belongs to one service. */
   private readonly specTexts = new WeakMap<ServiceSpec, string>()
 
@@ -93,7 +85,7 @@ export class ServiceRenderer {
   }
 
   /** Whether another revision of a repository changes what the service renders to, as far as that is known. */
-  changedBy(id: ServiceId, spec: ServiceSpec, repository: string, source: Source, revision: string): Promise<boolean> {
+  changedBy(id: ServiceId, spec: ServiceSpec, repository: string, source: ContentSource, revision: string): Promise<boolean> {
     return this.looks.changedBy({ id, spec, specText: this.specText(id, spec) }, repository, source, revision)
   }
 
@@ -124,6 +116,7 @@ export class ServiceRenderer {
     }
     const known = await this.deps.facts(clusters.map(({ clusterId }) => clusterId))
     const factsOf = (clusterId: ClusterId) => known.get(clusterId) ?? NO_FACTS
+    await this.looks.ahead(id, sources)
     const fileId = fileIds(sources)
     const outcomes = await this.renderAll(
       { id, spec, sources, configs: found.configs, factsOf, fileId, isRemembered: at === undefined },
@@ -150,10 +143,11 @@ export class ServiceRenderer {
     const key = serviceKey(id)
     const due = isRemembered ? this.lates.due(key, clock.nowMs()) : new Set<string>()
     for (const late of due) cache.drop(late)
-    const tools = new ToolVersions(this.deps.sandbox)
+    const tools = new ToolVersions(this.deps.renders)
+    const slots = createSlots(RENDERS_AT_ONCE)
     const layers = (spec.configFrom ?? []).flatMap(({ name }) => configs.get(name) ?? [])
     const outcomes = await renderClusters(
-      { cache, slots: (work) => this.slots.run(work, signal, key), pace: createPace(clock) },
+      { cache, slots: (work) => slots.run(work, signal), pace: createPace(clock) },
       {
         spec: this.specText(id, spec),
         lastingSpec: lastingText(id, spec),
@@ -161,7 +155,7 @@ export class ServiceRenderer {
         versions: sources.map(({ opened }) => opened.version),
         settingsOf: settingsFor(id, spec, layers),
         tools,
-        render: (subject) => this.runOne(run, subject, tools.sandbox),
+        render: (subject) => this.runOne(run, subject, tools),
         ...{ configs, fileId, factsOf },
       },
       clusters.length === 0 ? [null] : clusters,
@@ -172,21 +166,15 @@ export class ServiceRenderer {
     return outcomes
   }
 
-  private runOne({ id, spec, sources, configs }: ServiceRun, { cluster, settings, facts }: Subject, sandbox: Sandbox) {
-    const { cache, renderers, signal, charts } = this.deps
-    return runPipeline(
-      {
-        ...{ renderers, sandbox, signal },
-        once: (parts, run, secret) => cache.once(parts, run, secret),
-        ...(charts === undefined ? {} : { charts: charts(id.project) }),
-      },
-      {
-        ...{ id, sources, configs, settings },
-        namespace: spec.namespace,
-        render: spec.render ?? {},
-        cluster: cluster === null ? null : { name: cluster.name, labels: cluster.labels, facts },
-      },
-    )
+  private async runOne({ id, spec, sources, configs }: ServiceRun, { cluster, settings, facts }: Subject, tools: ToolVersions) {
+    const answer = await this.deps.renders.run({
+      ...{ id, sources, configs, settings },
+      namespace: spec.namespace,
+      render: spec.render ?? {},
+      cluster: cluster === null ? null : { name: cluster.name, labels: cluster.labels, facts },
+    })
+    for (const [tool, version] of Object.entries(answer.tools)) tools.note(tool, version)
+    return answer
   }
 
   private specText(id: ServiceId, spec: ServiceSpec): string {
@@ -199,7 +187,7 @@ export class ServiceRenderer {
 interface ServiceRun {
   id: ServiceId
   spec: ServiceSpec
-  sources: readonly PipelineSource[]
+  sources: readonly ServiceSource[]
   configs: ReadonlyMap<string, ConfigLayer>
   factsOf(clusterId: ClusterId): ClusterFacts
   fileId: FileIds
@@ -225,7 +213,7 @@ function factsKeyOf(facts: ClusterFacts): string {
 
 /** Content ids, each read once; undefined: it cannot be read. */
 type FileIds = (source: number, path: string) => Promise<string | null | undefined>
-function fileIds(sources: readonly PipelineSource[]): FileIds {
+function fileIds(sources: readonly ServiceSource[]): FileIds {
   const ids = new Map<string, Promise<string | null | undefined>>()
   const read = async (source: number, path: string) => sources[source]?.opened.tree.id(path).catch(() => undefined)
   return (source, path) => {

@@ -2,15 +2,12 @@
 // under a key of the server, so that no file name lets anybody guess a secret.
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { RenderedObjects, RenderResult } from '../object-rows.ts'
-import { isFailedAnswer } from '../program-answer.ts'
 import type { CacheFiles } from './files.ts'
 import { LookPaths } from './paths.ts'
 import { type KeptRender, renderFromBytes, renderToBytes } from './results.ts'
 
 /** IC9: of rows of rendered objects. */
 export const CACHE_MEMORY_BYTES_MAX = 64 * 1024 * 1024
-/** Of what programs said. */
-const OUTPUT_MEMORY_BYTES_MAX = 16 * 1024 * 1024
 /** Of what holds little, beside its text. */
 const ENTRY_BYTES = 256
 /** IC9: of all services. */
@@ -40,8 +37,13 @@ export interface RenderCache {
   put(key: string, render: KeptRender, secret: boolean): Promise<void>
   /** What failed is to be tried again. */
   drop(key: string): void
-  /** What `run` answers for exactly these parts; run once at a time, and not again while its answer is kept. */
-  once(parts: readonly string[], run: () => Promise<Uint8Array>, secret: () => boolean): Promise<Uint8Array>
+  readonly answers: RenderAnswers
+}
+
+/** What programs said, by a digest of all that they got; as it comes and goes, compressed. */
+export interface RenderAnswers {
+  get(parts: string): Promise<Uint8Array | null>
+  put(parts: string, answer: Uint8Array, secret: boolean): Promise<undefined>
 }
 
 export function createRenderCache(deps: RenderCacheDeps): RenderCache {
@@ -51,9 +53,7 @@ export function createRenderCache(deps: RenderCacheDeps): RenderCache {
 class TwoStepCache implements RenderCache {
   private readonly deps: RenderCacheDeps
   private readonly results: Weighed<KeptRender>
-  private readonly outputs = new Weighed<Uint8Array>(OUTPUT_MEMORY_BYTES_MAX)
   private readonly pathsBySpec = new Weighed<Promise<LookPaths>>(STEPS_MEMORY_MAX)
-  private readonly running = new Map<string, Promise<Uint8Array>>()
 
   constructor(deps: RenderCacheDeps) {
     this.deps = deps
@@ -102,22 +102,12 @@ class TwoStepCache implements RenderCache {
     this.results.drop(key)
   }
 
-  async once(parts: readonly string[], run: () => Promise<Uint8Array>, secret: () => boolean): Promise<Uint8Array> {
-    const key = this.deps.mac(canonicalJson(['answer', ...parts]))
-    const under = this.running.get(key)
-    if (under !== undefined) return under
-    const found = this.findOrRun(key, run, secret).finally(() => this.running.delete(key))
-    this.running.set(key, found)
-    return found
-  }
-
-  private async findOrRun(key: string, run: () => Promise<Uint8Array>, secret: () => boolean): Promise<Uint8Array> {
-    const held = this.outputs.use(key) ?? (await this.deps.files?.get(key).then((bytes) => (bytes === null ? null : inflate(bytes))))
-    const bytes = held ?? (await run())
-    this.outputs.set(key, bytes, bytes.byteLength)
-    if (held == null && !isFailedAnswer(bytes))
-      await this.deps.files?.put(key, Bun.zstdCompressSync(bytes, { level: 1 }), secret()).catch(() => {})
-    return bytes
+  readonly answers: RenderAnswers = {
+    get: async (parts) => (await this.deps.files?.get(this.answerKey(parts))) ?? null,
+    put: async (parts, answer, secret) => {
+      await this.deps.files?.put(this.answerKey(parts), answer, secret).catch(() => {})
+      return undefined
+    },
   }
 
   private async readPaths(spec: string): Promise<LookPaths> {
@@ -127,16 +117,12 @@ class TwoStepCache implements RenderCache {
     return paths
   }
 
+  private answerKey(parts: string): string {
+    return this.deps.mac(canonicalJson(['answer', parts]))
+  }
+
   private pathsKey(spec: string): string {
     return this.deps.mac(canonicalJson(['saved paths', spec]))
-  }
-}
-
-function inflate(bytes: Uint8Array): Uint8Array | null {
-  try {
-    return Bun.zstdDecompressSync(bytes)
-  } catch {
-    return null
   }
 }
 

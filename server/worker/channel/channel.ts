@@ -134,7 +134,10 @@ export class Channel {
     }
     signal?.addEventListener('abort', onAbort, { once: true })
     try {
-      await Promise.race([promise, this.send({ kind: 'call', id, method, ...(of === undefined ? {} : { of }) }, JSON.stringify(value), data)])
+      await Promise.race([
+        promise,
+        this.send({ kind: 'call', id, method, ...(of === undefined ? {} : { of }) }, JSON.stringify(value), data),
+      ])
       return await promise
     } finally {
       signal?.removeEventListener('abort', onAbort)
@@ -143,22 +146,15 @@ export class Channel {
   }
 
   private take(head: Head, json: string, data: Uint8Array): void {
-    switch (head.kind) {
-      case 'beat':
-        return
-      case 'call':
-        return this.answer(head, json, data)
-      case 'cancel':
-        return this.theirs.get(head.id)?.abort(new Error('cancelled'))
-      case 'done':
-        return this.mine.get(head.id)?.resolve({ value: json === '' ? undefined : JSON.parse(json), data })
-      case 'failed':
-        return this.mine.get(head.id)?.reject(fromWire(json))
-    }
+    if (head.kind === 'call') this.answer(head, json, data)
+    else if (head.kind === 'cancel') this.theirs.get(head.id)?.abort(new Error('cancelled'))
+    else if (head.kind === 'done') this.mine.get(head.id)?.resolve({ value: json === '' ? undefined : JSON.parse(json), data })
+    else if (head.kind === 'failed') this.mine.get(head.id)?.reject(fromWire(json))
   }
 
   private answer({ id, method, of }: Extract<Head, { kind: 'call' }>, json: string, data: Uint8Array): void {
-    if (this.theirs.size >= this.options.callsMax || this.theirs.has(id)) throw new ChannelEnded(`more than ${this.options.callsMax} calls at once`)
+    if (this.theirs.size >= this.options.callsMax || this.theirs.has(id))
+      throw new ChannelEnded(`more than ${this.options.callsMax} calls at once`)
     // Of a call that has ended nothing is answered any more.
     const handlers = of === undefined ? this.options.handlers : (this.mine.get(of)?.serve ?? {})
     const handler = Object.hasOwn(handlers, method) ? handlers[method] : undefined
@@ -169,7 +165,7 @@ export class Channel {
       ask: (asked, value, more) =>
         this.callAs(id, asked, value, { signal: controller.signal, ...(more === undefined ? {} : { data: more }) }),
     }
-    void this.run1(handler, method, json, data, context)
+    void this.handle(handler, method, json, data, context)
       .then(
         ({ value, data: more }) => this.send({ kind: 'done', id }, value === undefined ? '' : JSON.stringify(value), more),
         (error: unknown) => this.send({ kind: 'failed', id }, toWire(error)),
@@ -178,7 +174,7 @@ export class Channel {
       .finally(() => this.theirs.delete(id))
   }
 
-  private async run1(
+  private async handle(
     handler: Handler | undefined,
     method: string,
     json: string,

@@ -11,8 +11,8 @@ import { problemSchema } from '../../../shared/protocol/error.ts'
 import type { ExecEntry } from '../../render/exec/list.ts'
 import type { PatchLayer } from '../../render/overrides-of.ts'
 import type { HelmLayer } from '../../render/renderer.ts'
-import type { SandboxProgram } from '../../render/sandbox.ts'
 import type { SandboxMode } from '../../render/sandbox/runs.ts'
+import type { SandboxProgram } from '../../render/sandbox.ts'
 import type { SourcePick } from '../../sources/source.ts'
 import type { FrameLimits } from './frames.ts'
 
@@ -20,9 +20,12 @@ export const CHANNEL_VERSION = 1
 
 const MIB = 1024 * 1024
 /** Of what a worker sends: rows of a render are the largest. */
-export const FROM_WORKER: FrameLimits = { headBytes: 1_024, jsonBytes: 2 * MIB, dataBytes: 160 * MIB }
+export const FROM_WORKER: FrameLimits = { headBytes: 1_024, jsonBytes: 2 * MIB, dataBytes: 96 * MIB }
+/** Of one render, as lines; more is refused before it is sent. */
+export const ROWS_BYTES_MAX = 64 * MIB
+export const LOOKS_BYTES_MAX = 16 * MIB
 /** Of what control sends: variables, values and patches of one service, and what a program said before. */
-export const FROM_CONTROL: FrameLimits = { headBytes: 1_024, jsonBytes: 64 * MIB, dataBytes: 160 * MIB }
+export const FROM_CONTROL: FrameLimits = { headBytes: 1_024, jsonBytes: 64 * MIB, dataBytes: 96 * MIB }
 /** That a worker may ask for at once, of all its jobs. */
 export const ASKED_AT_ONCE_MAX = 256
 /** Between signs of life while a worker has jobs. */
@@ -90,28 +93,32 @@ export interface RenderOrder {
 
 /** What control says, by method. */
 export interface Orders {
-  'greet': Greeting
+  greet: Greeting
   'source.head': SourceKey
   'source.fetch': SourceKey
   'source.has': { key: SourceKey; revision: string }
   'source.open': SourceRef
   'source.ids': { at: SourceRef; paths: readonly string[] }
   'sources.removeOthers': SourceKey
-  'sources.removeUnknown': { uids: readonly string[] }
   'sources.forget': { uid: string }
   'tools.version': { program: SandboxProgram }
-  'render': RenderOrder
+  render: RenderOrder
 }
 export type Method = keyof Orders
 
 const text = (max: number) => z.string().max(max)
 const looked = z.strictObject({ revision: text(200), tag: text(300).nullable() })
 const problems = z.array(problemSchema).max(2_000)
-const places = { looksBytes: z.int().nonnegative(), secret: z.boolean(), late: z.boolean(), tools: z.record(text(300), text(300).nullable()) }
+const places = {
+  looksBytes: z.int().nonnegative(),
+  secret: z.boolean(),
+  late: z.boolean(),
+  tools: z.record(text(300), text(300).nullable()),
+}
 
 /** What a worker answers, by method. */
 export const ANSWERS = {
-  'greet': greetedSchema,
+  greet: greetedSchema,
   'source.head': looked,
   'source.fetch': looked,
   'source.has': z.strictObject({ has: z.boolean() }),
@@ -119,13 +126,24 @@ export const ANSWERS = {
   /** Content ids; null: there is nothing; false: it cannot be read. */
   'source.ids': z.strictObject({ ids: z.array(z.union([text(300), z.null(), z.literal(false)])).max(PATHS_AT_ONCE_MAX) }),
   'sources.removeOthers': z.undefined(),
-  'sources.removeUnknown': z.undefined(),
   'sources.forget': z.undefined(),
   'tools.version': z.strictObject({ version: text(300).nullable() }),
   /** With the looks, and behind them the rows, as lines of its data (render-lines.ts). */
-  'render': z.discriminatedUnion('kind', [
-    z.strictObject({ kind: z.literal('rendered'), digest: z.string().regex(/^[0-9a-f]{32}$/), hooks: z.int().nonnegative(), warnings: problems, ...places }),
-    z.strictObject({ kind: z.literal('failed'), code: z.enum(['no_manifests', 'render_failed']), message: text(20_000), problems, ...places }),
+  render: z.discriminatedUnion('kind', [
+    z.strictObject({
+      kind: z.literal('rendered'),
+      digest: z.string().regex(/^[0-9a-f]{32}$/),
+      hooks: z.int().nonnegative(),
+      warnings: problems,
+      ...places,
+    }),
+    z.strictObject({
+      kind: z.literal('failed'),
+      code: z.enum(['no_manifests', 'render_failed']),
+      message: text(20_000),
+      problems,
+      ...places,
+    }),
     /** What is wrong with the server, or with reading a source: as text of wire-error.ts. */
     z.strictObject({ kind: z.literal('error'), error: z.string(), ...places }),
   ]),

@@ -1,0 +1,76 @@
+// The workers of a server with what they are given: folders, programs, where sources may be; and what control sees of them, sources and renders.
+
+import { COMMIT, VERSION } from '../../../shared/runtime/build-info.ts'
+import type { Clock } from '../../../shared/runtime/clock.ts'
+import type { Logger } from '../../../shared/runtime/logger.ts'
+import { createFindChart } from '../../ingest/chart-supply.ts'
+import type { ContentSources, Renders } from '../../ingest/content-port.ts'
+import type { RenderAnswers } from '../../render/cache/renders.ts'
+import type { RenderPlace } from '../../render-place.ts'
+import type { Store } from '../../store/store.ts'
+import { CHANNEL_VERSION, type Greeting } from '../../worker/channel/messages.ts'
+import { createWorkerPool, type WorkerPool } from './pool.ts'
+import { createRemoteRenders } from './remote-renders.ts'
+import { createRemoteSources, type RemoteSourcesDeps } from './remote-sources.ts'
+import { ownLaunch, startWorkerProcess, WORKER_LIMITS } from './worker-process.ts'
+
+/** The library reads 96 MiB of a repository at once, which takes five times that. */
+export const WORKER_MEMORY_MIB_DEFAULT = 1_024
+const MIB = 1024 * 1024
+
+export interface WorkersOptions {
+  sourcesDir: string
+  renderDir: string
+  /** Programs at once, in each worker. */
+  slots: number
+  place: RenderPlace
+  sourceAddresses: string
+  count: number
+  memoryMib: number
+  /** Of the server; what is secret in it is not passed on. */
+  env: Readonly<Record<string, string | undefined>>
+}
+
+export interface WorkersDeps extends Pick<RemoteSourcesDeps, 'credentials'> {
+  store: Pick<Store, 'listResources'>
+  answers: RenderAnswers
+  clock: Clock
+  log: Logger
+}
+
+export interface Workers {
+  workers: WorkerPool
+  sources: ContentSources
+  renders: Renders
+}
+
+/** None is started before there is something to do. */
+export function openWorkers(options: WorkersOptions, { store, answers, credentials, clock, log }: WorkersDeps): Workers {
+  const { sourcesDir, renderDir, slots, place, sourceAddresses, count, memoryMib, env } = options
+  const launch = ownLaunch(env, '/')
+  const { renderers, ...programs } = place.programs
+  const greeting = {
+    ...{ version: CHANNEL_VERSION, build: `${VERSION} ${COMMIT}`, sourcesDir, sourceAddresses, slots, proxies: proxiesIn(env) },
+    rendering: { mode: place.mode, programs: { ...programs, renderers: [...renderers] } },
+  }
+  const limits = { ...WORKER_LIMITS, memoryBytes: memoryMib * MIB }
+  const workers = createWorkerPool({
+    start: (name) => {
+      const own: Greeting = { ...greeting, name, renderDir: `${renderDir}/${name}` }
+      return startWorkerProcess(launch, own, { clock, log, limits })
+    },
+    ...{ count, idleBytesMax: limits.memoryBytes / 2, clock, log },
+  })
+  return {
+    workers,
+    sources: createRemoteSources({ workers, root: sourcesDir, credentials }),
+    renders: createRemoteRenders({ workers, answers, credentials, findChart: createFindChart(store), clock }),
+  }
+}
+
+const PROXIES = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY']
+
+const proxiesIn = (env: Readonly<Record<string, string | undefined>>): Record<string, string> =>
+  Object.fromEntries(
+    [...PROXIES, ...PROXIES.map((name) => name.toLowerCase())].flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])),
+  )

@@ -1,0 +1,134 @@
+// Renders as jobs of workers. What stopped its worker, or took too long, is a failed render that depends on all files of its sources: the next commit is rendered again, and so is this one
+// after a while (IC14).
+import type { z } from 'zod'
+import { objectRowPrefix } from '../../../shared/model/desired.ts'
+import { serviceKey } from '../../../shared/model/ids.ts'
+import { AppError } from '../../../shared/protocol/error.ts'
+import { ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from '../../../shared/protocol/routes.ts'
+import type { Clock } from '../../../shared/runtime/clock.ts'
+import { createPace } from '../../../shared/runtime/pace.ts'
+import type { FindChart } from '../../ingest/chart-supply.ts'
+import type { RenderAnswer, RenderRequest, Renders } from '../../ingest/content-port.ts'
+import type { RenderAnswers } from '../../render/cache/renders.ts'
+import type { ConfigLayer } from '../../render/config-merge.ts'
+import type { Look, Reads } from '../../render/inputs.ts'
+import type { RenderResult } from '../../render/object-rows.ts'
+import { leastReads } from '../../render/record/reads.ts'
+import type { Handlers } from '../../worker/channel/channel.ts'
+import { ASKED, type AskedAnswers, type Layer, type RenderOrder } from '../../worker/channel/messages.ts'
+import { looksFromLines, rowsFromLines } from '../../worker/channel/render-lines.ts'
+import { fromWire } from '../../worker/channel/wire-error.ts'
+import type { JobAnswer, WorkerPool } from './pool.ts'
+import { credentialsOf, type RemoteSourcesDeps } from './remote-sources.ts'
+
+export interface RemoteRendersDeps extends Pick<RemoteSourcesDeps, 'credentials'> {
+  workers: Pick<WorkerPool, 'run'>
+  /** What programs said before. */
+  answers: RenderAnswers
+  findChart: FindChart
+  clock: Pick<Clock, 'nowMs'>
+}
+
+export function createRemoteRenders(deps: RemoteRendersDeps): Renders {
+  return {
+    async run(request) {
+      const { id } = request
+      try {
+        const answer = await deps.workers.run({
+          ...{ method: 'render', order: orderOf(request), kind: 'render', project: id.project, subject: `service ${serviceKey(id)}` },
+          serve: serving(deps, request),
+        })
+        return await answerOf(request, answer, deps.clock)
+      } catch (error) {
+        if (!(error instanceof AppError)) throw error
+        return error.code === 'worker_stopped' ? stopped(request, error) : { result: error, ...NOTHING_READ }
+      }
+    },
+    async version(program) {
+      const job = { method: 'tools.version', order: { program }, kind: 'read', project: '', subject: 'programs' } as const
+      return (await deps.workers.run(job)).value.version
+    },
+  }
+}
+
+const NO_READS: Reads = { looks: [], files: [], inputs: [], secret: false }
+const NOTHING_READ = { reads: NO_READS, late: false, tools: {} }
+
+function stopped({ sources }: RenderRequest, error: AppError): RenderAnswer {
+  const result: RenderResult = { kind: 'failed', code: 'render_failed', message: error.message, problems: [] }
+  const looks = sources.map((_, source) => ({ source, path: '' }))
+  return { result, reads: { ...NO_READS, looks, files: looks.map((look) => ({ ...look, id: null })) }, late: true, tools: {} }
+}
+
+function orderOf({ id, namespace, render, sources, cluster, settings, configs }: RenderRequest): RenderOrder {
+  const { config, helmValues, patches, leavesOut = false } = settings
+  return {
+    ...{ id, render, cluster },
+    namespace: namespace ?? null,
+    sources: sources.map(({ name, label, key, revision, pick, render: own, filesOnly }) => ({
+      ...{ label, at: { key, revision, pick }, filesOnly },
+      ...(name === undefined ? {} : { name }),
+      ...(own === undefined ? {} : { render: own }),
+    })),
+    settings: { config: layerOf(config), helmValues, patches, leavesOut },
+    configs: [...configs].map(([name, layer]) => [name, layerOf(layer)] as const),
+  }
+}
+
+const layerOf = ({ values, secrets }: ConfigLayer): Layer => ({ values, secrets: [...(secrets ?? [])] })
+
+/** What a render may ask for: credentials of its own repositories, charts of its own project, and what programs said. */
+function serving(deps: RemoteRendersDeps, { id, sources }: RenderRequest): Handlers {
+  const credentials = credentialsOf(
+    deps,
+    sources.map(({ key }) => key),
+  )
+  const { answers, findChart } = deps
+  const asked = <Name extends keyof typeof ASKED>(
+    name: Name,
+    answer: (order: z.infer<(typeof ASKED)[Name]>, data: Uint8Array) => Promise<{ value: AskedAnswers[Name]; data?: Uint8Array }>,
+  ): Handlers => ({ [name]: (value, data) => answer(ASKED[name].parse(value) as z.infer<(typeof ASKED)[Name]>, data) })
+  return {
+    ...asked('credentials', async ({ secretRef }) => ({ value: await credentials.read(secretRef) })),
+    ...asked('chart', async ({ repository, name, version }) => {
+      const key = await findChart(id.project, repository, name, version)
+      credentials.allow(key)
+      return { value: key }
+    }),
+    ...asked('answer.get', async ({ parts }) => {
+      const data = await answers.get(parts)
+      return data === null ? { value: { found: false } } : { value: { found: true }, data }
+    }),
+    ...asked('answer.put', async ({ parts, secret }, data) => ({ value: await answers.put(parts, data, secret) })),
+  }
+}
+
+async function answerOf({ id }: RenderRequest, { value, data }: JobAnswer<'render'>, clock: Pick<Clock, 'nowMs'>): Promise<RenderAnswer> {
+  const pace = createPace(clock)
+  const { looksBytes, secret, late, tools } = value
+  const reads = readsOf(await looksFromLines(data.subarray(0, looksBytes), pace), secret)
+  if (value.kind === 'error') {
+    const error = fromWire(value.error)
+    if (!(error instanceof AppError)) throw error
+    return { result: error, reads, late, tools }
+  }
+  if (value.kind === 'failed') {
+    const { kind, code, message, problems } = value
+    return { result: { kind, code, message, problems: plain(problems) }, reads, late, tools }
+  }
+  const { kind, digest, hooks, warnings } = value
+  const prefix = objectRowPrefix(id)
+  const isRow = (row: string, doc: string) => row.startsWith(prefix) && row.length <= ROW_ID_BYTES_MAX && doc.length <= ROW_DOC_BYTES_MAX
+  const objects = await rowsFromLines(data.subarray(looksBytes), digest, pace, isRow)
+  return { result: { kind, objects, digest, count: objects.size, hooks, warnings: plain(warnings) }, reads, late, tools }
+}
+
+type Problems = Extract<JobAnswer<'render'>['value'], { kind: 'failed' }>['problems']
+const plain = (problems: Problems) =>
+  problems.map(({ path, message, excerpt }) => (excerpt === undefined ? { path, message } : { path, message, excerpt }))
+
+function readsOf(looks: readonly Look[], secret: boolean): Reads {
+  const files = looks.flatMap((look) => ('path' in look ? [{ source: look.source, path: look.path, id: null }] : []))
+  files.sort((a, b) => a.source - b.source || (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))
+  return { looks, files, inputs: leastReads(looks.flatMap((look) => ('path' in look ? [] : [look]))), secret }
+}

@@ -1,0 +1,140 @@
+// The sources of repositories as control sees them: each question is a job of a worker. What a revision holds never changes, so its ids are kept here and asked for once.
+import { canonicalJson } from '../../../shared/kube/canonical.ts'
+import { AppError } from '../../../shared/protocol/error.ts'
+import type { ContentIds, ContentSource, ContentSources, OpenedContent } from '../../ingest/content-port.ts'
+import { SizedCache } from '../../sources/sized-cache.ts'
+import type { SourcePick } from '../../sources/source.ts'
+import { removeUnknownFolders } from '../../sources/sources.ts'
+import { type Method, type Orders, PATHS_AT_ONCE_MAX, type SourceKey } from '../../worker/channel/messages.ts'
+import type { JobAnswer, JobKind, WorkerPool } from './pool.ts'
+
+export interface RemoteSourcesDeps {
+  workers: Pick<WorkerPool, 'run'>
+  /** Where their folders are; only names of folders are read here. */
+  root: string
+  /** The secrets of a Config of that project. */
+  credentials(project: string, secretRef: string): Promise<Readonly<Record<string, string>>>
+}
+
+/** Ids of revisions that were opened lately; one takes about 150 bytes. */
+const IDS_KEPT_MAX = 200_000
+const OF_A_REVISION = 100
+
+interface Held {
+  root: string
+  version: string
+  /** False: it could not be read. */
+  ids: Map<string, string | null>
+}
+
+export function createRemoteSources(deps: RemoteSourcesDeps): ContentSources {
+  return new RemoteSources(deps)
+}
+
+/** The secrets of a job: those that its own repository names, and no others. */
+export const credentialsOf = ({ credentials }: Pick<RemoteSourcesDeps, 'credentials'>, keys: readonly SourceKey[]) => {
+  const allowed = new Map(
+    keys.flatMap(({ project, place }) => (place.spec.auth === undefined ? [] : [[place.spec.auth.secretRef, project]])),
+  )
+  return {
+    /** Another one takes part. */
+    allow: ({ project, place }: SourceKey) => void (place.spec.auth !== undefined && allowed.set(place.spec.auth.secretRef, project)),
+    async read(secretRef: string): Promise<Readonly<Record<string, string>>> {
+      const project = allowed.get(secretRef)
+      if (project === undefined) throw new AppError('credential_missing', { detail: 'the job has no such credential' })
+      return credentials(project, secretRef)
+    },
+  }
+}
+
+class RemoteSources implements ContentSources {
+  private readonly deps: RemoteSourcesDeps
+  private readonly held = new SizedCache<Held>(IDS_KEPT_MAX, ({ ids }) => ids.size + OF_A_REVISION)
+  /** Of repositories that were asked for since the start. */
+  private readonly projects = new Map<string, string>()
+
+  constructor(deps: RemoteSourcesDeps) {
+    this.deps = deps
+  }
+
+  open(key: SourceKey): ContentSource {
+    this.projects.set(key.uid, key.project)
+    const tags = new Map<string, string>()
+    const looked = async (method: 'source.head' | 'source.fetch') => {
+      const { revision, tag } = (await this.run(method, key, 'fetch', key)).value
+      if (tag !== null) tags.set(revision, tag)
+      return revision
+    }
+    return {
+      head: () => looked('source.head'),
+      fetch: () => looked('source.fetch'),
+      tagOf: (revision) => tags.get(revision) ?? null,
+      has: async (revision) => (await this.run('source.has', { key, revision }, 'read', key)).value.has,
+      open: (revision, pick) => this.openAt(key, revision, pick),
+    }
+  }
+
+  async removeOthers(key: SourceKey): Promise<void> {
+    await this.run('sources.removeOthers', key, 'read', key)
+  }
+
+  async removeUnknown(uids: ReadonlySet<string>): Promise<void> {
+    await removeUnknownFolders(this.deps.root, (uid) => uids.has(uid) || this.projects.has(uid)) // as of when the folders are known
+  }
+
+  async forget(uid: string): Promise<void> {
+    const project = this.projects.get(uid) ?? ''
+    this.projects.delete(uid)
+    await this.deps.workers.run({ method: 'sources.forget', order: { uid }, kind: 'read', project, subject: 'sources' })
+  }
+
+  private async openAt(key: SourceKey, revision: string, pick: SourcePick): Promise<OpenedContent> {
+    const name = canonicalJson([key, revision, pick])
+    const held = this.held.get(name) ?? (await this.read(key, revision, pick))
+    this.held.set(name, held)
+    return { root: held.root, version: held.version, tree: this.idsOf(name, held, { key, revision, pick }) }
+  }
+
+  private async read(key: SourceKey, revision: string, pick: SourcePick): Promise<Held> {
+    const { root, version } = (await this.run('source.open', { key, revision, pick }, 'fetch', key)).value
+    return { root, version, ids: new Map() }
+  }
+
+  private idsOf(name: string, { ids }: Held, at: Orders['source.open']): ContentIds {
+    const ask = async (paths: readonly string[]) => {
+      const { value } = await this.run('source.ids', { at, paths }, 'read', at.key)
+      for (const [index, path] of paths.entries()) {
+        const id = value.ids[index]
+        if (id !== undefined && id !== false) ids.set(path, id)
+      }
+      const held = this.held.get(name)
+      if (held !== undefined) this.held.set(name, held) // it weighs more now
+    }
+    return {
+      async id(path) {
+        if (!ids.has(path)) await ask([path])
+        const id = ids.get(path)
+        if (id === undefined) throw new AppError('source_refused', { detail: `${path} cannot be read` })
+        return id
+      },
+      async ahead(paths) {
+        const unknown = [...new Set(paths)].filter((path) => !ids.has(path))
+        for (let from = 0; from < unknown.length; from += PATHS_AT_ONCE_MAX) await ask(unknown.slice(from, from + PATHS_AT_ONCE_MAX))
+      },
+    }
+  }
+
+  private run<Name extends Method>(method: Name, order: Orders[Name], kind: JobKind, key: SourceKey): Promise<JobAnswer<Name>> {
+    const credentials = credentialsOf(this.deps, [key])
+    return this.deps.workers.run({
+      ...{ method, order, kind, project: key.project, subject: `repository ${key.place.spec.url}` },
+      serve: { credentials: async (asked) => ({ value: await credentials.read(askedRef(asked)) }) },
+    })
+  }
+}
+
+const askedRef = (asked: unknown): string => {
+  const { secretRef } = Object(asked) as { secretRef?: unknown }
+  if (typeof secretRef !== 'string') throw new AppError('credential_missing', { detail: 'the job names no credential' })
+  return secretRef
+}
