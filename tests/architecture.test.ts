@@ -59,6 +59,38 @@ test('the command line of the server imports only shared and itself', () => {
   )
 })
 
+test('workers know nothing of the server but how content is read and rendered', () => {
+  const rooms = ['server/worker/', 'server/render/', 'server/sources/', 'shared/']
+  const offenders = productFiles
+    .filter(({ path }) => inFolder('server/worker')(path))
+    .flatMap((file) => importsOf(file).flatMap(({ target }) => (target === null ? [] : [{ path: file.path, target }])))
+    .filter(({ target }) => !rooms.some((room) => target.startsWith(room)))
+  expectNone(
+    offenders.map(({ path, target }) => `${path} imports ${target}`),
+    'a worker reads content of tenants: it has no store, no keys, and no way to agents',
+  )
+})
+
+test('the server itself loads nothing that reads content of tenants', () => {
+  const reading = [
+    'server/render/pipeline.ts',
+    'server/render/renderers.ts',
+    'server/sources/sources.ts',
+    'liquidjs',
+    'isomorphic-git',
+    'openpgp',
+  ]
+  const files = new Map(productFiles.map((file) => [file.path, file]))
+  const found = new Map<string, string>([['server/server.ts', 'server/server.ts']])
+  for (const [path, way] of found)
+    for (const { specifier, target, typeOnly } of files.has(path) ? importsOf(files.get(path) as SourceFile) : [])
+      if (!typeOnly && !found.has(target ?? specifier)) found.set(target ?? specifier, `${target ?? specifier}, by ${way}`)
+  expectNone(
+    reading.flatMap((one) => found.get(one) ?? []),
+    'what parses a repository, a chart or a template can be made to hang: that is what workers are for',
+  )
+})
+
 interface Library {
   name: string
   importers: Where
@@ -73,8 +105,8 @@ const LIBRARIES: readonly Library[] = [
   },
   {
     name: 'bun:ffi',
-    importers: list('shared/adapters/crdt-db.ts', 'shared/adapters/code-pages.ts'),
-    reason: 'only loading cr-sqlite out of the binary, and giving code pages back, need it',
+    importers: list('shared/adapters/crdt-db.ts', 'shared/adapters/code-pages.ts', 'shared/adapters/parent-death.ts'),
+    reason: 'only loading cr-sqlite out of the binary, giving code pages back, and ending with a parent need it',
   },
   {
     name: 'isomorphic-git',
@@ -312,7 +344,7 @@ interface Global {
   instead: string
 }
 
-const mains = list('server/main.ts', 'agent/main.ts')
+const mains = list('server/main.ts', 'server/program.ts', 'server/worker/main.ts', 'agent/main.ts')
 const GLOBALS: readonly Global[] = [
   {
     what: 'the clock',
@@ -341,11 +373,16 @@ const GLOBALS: readonly Global[] = [
   {
     what: 'the end of the process',
     pattern: /\bprocess\.(exit|abort|kill)\(/,
-    // The sandbox and the runs of git end others, never themselves; the runner inside it is a program of its own.
+    // The sandbox, the runs of git and the keeper of workers end others, never themselves; the runner inside it is a program of its own.
     allowed: (path) =>
       mains(path) ||
       /^(server|agent)\/cli\//.test(path) ||
-      ['server/render/sandbox/process.ts', 'server/render/typescript/runner.ts', 'server/sources/git/process.ts'].includes(path),
+      [
+        'server/render/sandbox/process.ts',
+        'server/render/typescript/runner.ts',
+        'server/sources/git/process.ts',
+        'server/control/workers/worker-process.ts',
+      ].includes(path),
     instead: 'return or throw; only mains and commands decide about exit codes',
   },
 ]

@@ -4,7 +4,7 @@ import { type Applicable, sourcesOf } from '../../shared/model/resources.ts'
 import { NO_RANGE } from '../../shared/model/sources.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import { patchProblems } from '../render/patch/patches.ts'
-import { contradictions } from '../render/renderer-of.ts'
+import { contradictions } from '../render/renderer-options.ts'
 import { isRange } from '../sources/range.ts'
 import { healthProblems } from './health-problems.ts'
 

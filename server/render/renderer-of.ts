@@ -6,11 +6,9 @@ import { KUSTOMIZATION_NAMES } from './kustomize/paths.ts'
 import { templateName } from './liquid/files.ts'
 import { nearestName } from './liquid/problems.ts'
 import type { JobSource } from './renderer.ts'
+import { optionsIn, type WithOptions } from './renderer-options.ts'
 
 const KUSTOMIZATIONS = [...KUSTOMIZATION_NAMES, ...KUSTOMIZATION_NAMES.map(templateName)]
-const WITH_OPTIONS = ['helm', 'kustomize', 'typescript', 'exec'] as const
-type WithOptions = (typeof WITH_OPTIONS)[number]
-
 export interface ChosenRenderer {
   renderer: RendererName
   /** What the spec says that decides it; null: the folder does. */
@@ -32,9 +30,6 @@ export async function chooseRenderer({ type = 'auto', typescript, exec }: Render
   const entry = typescript?.entry ?? 'main.ts'
   return (await holds(entry)) ? found('typescript', entry) : found('raw', null)
 }
-
-const optionsIn = (render: RenderSpec): WithOptions[] =>
-  WITH_OPTIONS.filter((name) => render[name] !== undefined && Object.keys(render[name]).length > 0)
 
 /** RD5: `from` is where the spec has it; `chosen` of all sources that it is for. */
 export function unheardOptions(render: RenderSpec, from: string, chosen: readonly ChosenRenderer[]): Problem[] {
@@ -61,17 +56,6 @@ function whyNot(name: WithOptions, chosen: readonly ChosenRenderer[], entry = 'm
     return `${folder} holds ${held}, so it is rendered as ${renderer}`
   })
   return [...new Set(reasons)].slice(0, SOURCES_TOLD).join('; ')
-}
-
-/** RD5, where it can be seen without the files. */
-export function contradictions(render: RenderSpec, from: string): Problem[] {
-  const { type = 'auto', exec } = render
-  const only = type === 'auto' ? (exec === undefined ? null : 'exec') : type
-  if (only === null) return []
-  const why = type === 'auto' ? `${from}.exec is what it is rendered by` : `${from}.type is ${type}`
-  return optionsIn(render)
-    .filter((name) => name !== only)
-    .map((name) => ({ path: `${from}.${name}`, message: `nothing would hear it: ${why}; take one of the two out` }))
 }
 
 const NAMES_TOLD = 8

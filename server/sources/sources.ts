@@ -1,14 +1,12 @@
 // One Source, with a folder of its own, for each repository and what it says: another URL, ref or option starts afresh, and what belonged to an older one is removed.
-import { existsSync, readdirSync, rmSync } from 'node:fs'
-import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import type { RepositoryPlace } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { AddressGuard } from './address/guard.ts'
+import { removeFolders, removeLeftSecrets, removeUnknownFolders, uidOf } from './folders.ts'
 import { findGitPrograms, type GitDeps, openGitSource } from './git/open.ts'
-import { privateMark } from './git/private.ts'
 import { createGitTokens } from './git/tokens.ts'
 import { createHelmSource, createIndexCache, type IndexCache } from './helm/source.ts'
 import { openRegistry, pullAnonymously } from './oci/pull.ts'
@@ -89,28 +87,6 @@ export function createSources(deps: SourceDeps): Sources {
       await removeOf(uid, null)
     },
   }
-}
-
-/** Of a repository, and what lies beside it: `UID-12 hex digits`, `….modules`. */
-const FOLDER = /^.+-[0-9a-f]{12}(\..*)?$/
-const uidOf = (folder: string): string => folder.slice(0, -13)
-
-async function removeFolders(root: string, isOld: (folder: string) => boolean): Promise<void> {
-  const names = await readdir(root).catch(() => [])
-  const old = names.filter((name) => FOLDER.test(name) && isOld(name.replace(/\..*$/, '')))
-  await Promise.all(old.map((name) => rm(join(root, name), { recursive: true, force: true })))
-}
-
-/** What belongs to none of the repositories that are known. */
-export const removeUnknownFolders = (root: string, isKnown: (uid: string) => boolean): Promise<void> =>
-  removeFolders(root, (folder) => !isKnown(uidOf(folder)))
-
-/** A process that was killed while git ran left its keys there, and whose commit is pinned may never speak again. `owner`: of that one only. */
-export function removeLeftSecrets(root: string, owner = ''): void {
-  const names = (folder: string) => (existsSync(folder) ? readdirSync(folder) : [])
-  const folders = [root, ...names(root).flatMap((name) => (name.endsWith('.modules') ? [join(root, name)] : []))]
-  for (const folder of folders)
-    for (const name of names(folder)) if (name.includes(privateMark(owner))) rmSync(join(folder, name), { recursive: true, force: true })
 }
 
 /** What is wrong with a place is told to whoever wants something of it. */

@@ -1,18 +1,29 @@
 // The process of a worker, which only the server starts: `skerry worker`, or main.ts from source. It ends when control closes its pipe, or dies.
 import { endWithParent } from '../../shared/adapters/parent-death.ts'
-import { systemClock } from '../../shared/runtime/clock.ts'
+import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
 import { Channel } from './channel/channel.ts'
 import { ASKED_AT_ONCE_MAX, BEAT_EVERY_MS, FROM_CONTROL } from './channel/messages.ts'
 import { stdioStream } from './stdio.ts'
 import { createWorker } from './worker.ts'
 
+/** Answers the exit code. */
 export async function runWorkerProcess(): Promise<number> {
-  endWithParent()
-  const { handlers, close } = createWorker({ clock: systemClock })
+  if (!endWithParent()) return 1
+  const clock = systemClock
+  const { handlers, close } = createWorker({ clock })
   const channel = new Channel({ stream: stdioStream(), handlers, limits: FROM_CONTROL, callsMax: ASKED_AT_ONCE_MAX })
-  const beats = setInterval(() => channel.answering > 0 && channel.beat(), BEAT_EVERY_MS)
+  const ended = new AbortController()
+  void beat(channel, clock, ended.signal)
   await channel.run()
-  clearInterval(beats)
+  ended.abort()
   await close()
   return 0
+}
+
+/** Signs of life while there is work: from the thread that does it, so that they say something. */
+async function beat(channel: Channel, clock: Clock, ended: AbortSignal): Promise<void> {
+  while (!ended.aborted) {
+    await clock.sleep(BEAT_EVERY_MS, ended)
+    if (channel.answering > 0) channel.beat()
+  }
 }

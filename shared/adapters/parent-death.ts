@@ -5,12 +5,13 @@ import { dlopen, FFIType } from 'bun:ffi'
 const PR_SET_PDEATHSIG = 1
 const SIGKILL = 9
 
-export function endWithParent(): void {
+/** False: it has ended already. */
+export function endWithParent(): boolean {
   const parent = process.ppid
   try {
     const libc = dlopen('libc.so.6', { prctl: { args: [FFIType.i32, FFIType.u64], returns: FFIType.i32 } })
     libc.symbols.prctl(PR_SET_PDEATHSIG, BigInt(SIGKILL))
     libc.close()
   } catch {} // it is told by its pipe
-  if (process.ppid !== parent) process.exit(1) // it ended in between
+  return process.ppid === parent
 }

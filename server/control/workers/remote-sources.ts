@@ -2,9 +2,9 @@
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { ContentIds, ContentSource, ContentSources, OpenedContent } from '../../ingest/content-port.ts'
+import { removeUnknownFolders } from '../../sources/folders.ts'
 import { SizedCache } from '../../sources/sized-cache.ts'
 import type { SourcePick } from '../../sources/source.ts'
-import { removeUnknownFolders } from '../../sources/sources.ts'
 import { type Method, type Orders, PATHS_AT_ONCE_MAX, type SourceKey } from '../../worker/channel/messages.ts'
 import type { JobAnswer, JobKind, WorkerPool } from './pool.ts'
 

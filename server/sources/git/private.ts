@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { AppError } from '../../../shared/protocol/error.ts'
+import { privateMark } from '../folders.ts'
 import { configText, type GitSecrets } from './auth.ts'
 import { knownName } from './known-hosts.ts'
 import type { SshPlace } from './url.ts'
@@ -10,9 +11,6 @@ import type { SshPlace } from './url.ts'
 /** `git` starts it with the arguments for ssh; its own folder says which options come before them. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the shell's
 const WRAPPER = '#!/bin/sh\nexec "$SKERRY_SSH" -F "${0%/*}/config" "$@"\n'
-
-/** In the names of such folders; `owner` is the process that made them, where several share the sources. */
-export const privateMark = (owner: string): string => (owner === '' ? '.private-' : `.private-${owner}-`)
 
 /** A folder of this user alone beside that path, for as long as `act` takes; it goes whatever comes of that. */
 export async function withPrivateFolder<T>(beside: string, owner: string, act: (folder: string) => Promise<T>): Promise<T> {

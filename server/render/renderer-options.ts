@@ -1,0 +1,20 @@
+// RD5: what a render spec says to which renderer, and where it contradicts itself. Pure.
+import type { RenderSpec } from '../../shared/model/render.ts'
+import type { Problem } from '../../shared/protocol/error.ts'
+
+const WITH_OPTIONS = ['helm', 'kustomize', 'typescript', 'exec'] as const
+export type WithOptions = (typeof WITH_OPTIONS)[number]
+
+export const optionsIn = (render: RenderSpec): WithOptions[] =>
+  WITH_OPTIONS.filter((name) => render[name] !== undefined && Object.keys(render[name]).length > 0)
+
+/** RD5, where it can be seen without the files. */
+export function contradictions(render: RenderSpec, from: string): Problem[] {
+  const { type = 'auto', exec } = render
+  const only = type === 'auto' ? (exec === undefined ? null : 'exec') : type
+  if (only === null) return []
+  const why = type === 'auto' ? `${from}.exec is what it is rendered by` : `${from}.type is ${type}`
+  return optionsIn(render)
+    .filter((name) => name !== only)
+    .map((name) => ({ path: `${from}.${name}`, message: `nothing would hear it: ${why}; take one of the two out` }))
+}
