@@ -19,11 +19,18 @@ export interface RenderJobsDeps {
   sources: Sources
   sandbox: Sandbox
   renderers: Readonly<Record<RendererName, Renderer>>
+  /** WK7; default ROWS_BYTES_MAX. */
+  rowsBytesMax?: number
 }
 
 const MIB = 1024 * 1024
 
-export function createRenderJobs({ sources, sandbox, renderers }: RenderJobsDeps): Pick<Jobs, 'render' | 'tools.version'> {
+export function createRenderJobs({
+  sources,
+  sandbox,
+  renderers,
+  rowsBytesMax = ROWS_BYTES_MAX,
+}: RenderJobsDeps): Pick<Jobs, 'render' | 'tools.version'> {
   const once = createOnce({ get: answerBefore, put: keepAnswer })
   return {
     'tools.version': async ({ program }) => ({ value: { version: await sandbox.version(program) } }),
@@ -41,7 +48,7 @@ export function createRenderJobs({ sources, sandbox, renderers }: RenderJobsDeps
         { renderers, sandbox: asked, once, charts: chartsOf(sources), signal },
         await inputOf(sources, order),
       )
-      return answerOf(outcome, tools)
+      return answerOf(outcome, tools, rowsBytesMax)
     },
   }
 }
@@ -73,7 +80,7 @@ function chartsOf(sources: Sources) {
   }
 }
 
-function answerOf({ result, reads, late }: PipelineOutcome, tools: Record<string, string | null>) {
+function answerOf({ result, reads, late }: PipelineOutcome, tools: Record<string, string | null>, rowsBytesMax: number) {
   const looks = looksToLines(reads.looks)
   if (looks.byteLength > LOOKS_BYTES_MAX)
     throw new AppError('source_refused', {
@@ -84,8 +91,8 @@ function answerOf({ result, reads, late }: PipelineOutcome, tools: Record<string
   if (result.kind === 'failed') return { value: { ...result, ...places }, data: looks }
   const { digest, hooks, warnings, objects } = result
   const rows = rowsToLines(objects)
-  if (rows.byteLength > ROWS_BYTES_MAX) {
-    const message = `it renders to ${Math.ceil(rows.byteLength / MIB)} MiB of objects, more than ${ROWS_BYTES_MAX / MIB}; split the service`
+  if (rows.byteLength > rowsBytesMax) {
+    const message = `it renders to ${Math.ceil(rows.byteLength / MIB)} MiB of objects, more than ${Math.ceil(rowsBytesMax / MIB)}; split the service`
     return { value: { kind: 'failed', code: 'render_failed', message, problems: [], ...places }, data: looks }
   }
   return { value: { kind: 'rendered', digest, hooks, warnings, ...places }, data: Buffer.concat([looks, rows]) }

@@ -103,6 +103,15 @@ test('WK3 what a worker started ends with it', async () => {
   expect(children.filter((child) => isAlive(child))).toEqual([])
 })
 
+test('WK3 a worker that hangs ends with a server that was killed', async () => {
+  const parent = Bun.spawn([process.execPath, join(import.meta.dir, '../support/worker-parent.ts')], { stdout: 'pipe' })
+  const { value } = await parent.stdout.getReader().read()
+  const worker = Number(Buffer.from(value ?? []).toString())
+  expect(isAlive(worker)).toBe(true)
+  parent.kill('SIGKILL')
+  while (isAlive(worker)) await Bun.sleep(5)
+})
+
 test('WK4 a worker that holds much is replaced when it is idle', async () => {
   const { pid } = poolOf({ idleBytesMax: 1 })
   expect(await pid()).not.toBe(await pid())
@@ -111,7 +120,7 @@ test('WK4 a worker that holds much is replaced when it is idle', async () => {
 test('WK5 a worker asks for what its job needs, and for nothing after it', async () => {
   const { head } = poolOf()
   expect(await head({ credentials: async () => ({ value: { token: 't' } }) })).toBe('{"token":"t"}')
-  expect(head({})).rejects.toThrow('there is no credentials to call')
+  await expect(head({})).rejects.toThrow('there is no credentials to call')
 })
 
 test('WK5 the environment of the server is not the worker’s', async () => {
@@ -139,7 +148,7 @@ test('WK1 a job that nobody waits for any more is not waited for', async () => {
 test('WK1 this program starts itself as a worker, which refuses another build', async () => {
   const deps = { clock: systemClock, log: silentLogger, limits: { ...WORKER_LIMITS, memoryBytes: 700 * MIB } }
   const refused = startWorkerProcess(ownLaunch(process.env, '/'), { version: 1, build: 'another' } as Greeting, deps)
-  expect(refused).rejects.toThrow('control is of another')
+  await expect(refused).rejects.toThrow('control is of another')
 })
 
 function isAlive(pid: number): boolean {

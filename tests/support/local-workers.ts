@@ -63,6 +63,8 @@ export interface ContentKit extends Omit<RenderJobsDeps, 'sources'>, Pick<Servic
   store: Pick<Store, 'listResources'>
   credentials?: (project: string, secretRef: string) => Promise<Readonly<Record<string, string>>>
   clock?: Pick<Clock, 'nowMs'>
+  /** For workers that do otherwise. */
+  around?: (workers: Pick<WorkerPool, 'run'>) => Pick<WorkerPool, 'run'>
 }
 
 /** What ingest is given of them. */
@@ -76,8 +78,9 @@ export function contentOf({
   build,
   credentials = async () => ({}),
   clock = systemClock,
+  around = (workers) => workers,
 }: ContentKit) {
-  const workers = localWorkers({ sources, renderers, sandbox })
+  const workers = around(localWorkers({ sources, renderers, sandbox }))
   const remote: ContentSources = createRemoteSources({ workers, root: '/none', credentials })
   if (sources.removeUnknown !== undefined) remote.removeUnknown = sources.removeUnknown.bind(sources)
   const renders = createRemoteRenders({ workers, answers: cache.answers, credentials, findChart: createFindChart(store), clock })

@@ -2,6 +2,7 @@
 import { createIngest, type IngestDeps } from '../../server/ingest/ingest-loop.ts'
 import type { ClusterRecord, RenderState, RepositoryState } from '../../server/store/records.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
+import { AppError } from '../../shared/protocol/error.ts'
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { type ContentKit, contentOf } from './local-workers.ts'
@@ -9,6 +10,11 @@ import { memoryRendering } from './render-kit.ts'
 import { createVirtualClock } from './virtual-clock.ts'
 
 type Raw = ReturnType<typeof memoryRendering>['renderers']['raw']
+
+type Workers = Parameters<NonNullable<ContentKit['around']>>[0]
+const stoppable = ({ run }: Workers, world: { stopsWorker: boolean }): Workers => ({
+  run: (job) => (job.method === 'render' && world.stopsWorker ? Promise.reject(new AppError('worker_stopped')) : run(job)),
+})
 
 /** Of each name one Repository on one host, and a Service that takes the folder `shop` of it; those of `bare` have none, and never change. */
 export function loopWorld({
@@ -31,6 +37,8 @@ export function loopWorld({
     services: new Set(names),
     /** The content was read and is still there. */
     isHere: true,
+    /** Each render stops its worker. */
+    stopsWorker: false,
     /** Repositories that were deleted. */
     gone: new Set<string>(),
     /** Thrown once by the store's method of that name. */
@@ -122,7 +130,13 @@ export function loopWorld({
     removeUnknown: async () => world.cleanUp(),
   }
   const content = { get: async () => null }
-  const read = contentOf({ ...rendering, sources, store, clock } as unknown as ContentKit)
+  const read = contentOf({
+    ...rendering,
+    sources,
+    store,
+    clock,
+    around: (workers: Workers) => stoppable(workers, world),
+  } as unknown as ContentKit)
   const ingest = createIngest({
     ...{ store, content, shards: {}, ...read, clock, log, random: seededRandom(7), stopping: stop.signal },
   } as unknown as IngestDeps)

@@ -2,7 +2,9 @@
 import { Channel, type Handlers } from '../../server/worker/channel/channel.ts'
 import { ASKED_AT_ONCE_MAX, BEAT_EVERY_MS, FROM_CONTROL } from '../../server/worker/channel/messages.ts'
 import { stdioStream } from '../../server/worker/stdio.ts'
+import { endWithParent } from '../../shared/adapters/parent-death.ts'
 
+endWithParent()
 const held: Uint8Array[] = []
 const odd: Record<string, () => Promise<void> | void> = {
   answer: () => {},

@@ -72,6 +72,28 @@ test('IC14 what ran out of time is rendered again after one minute, two, four', 
   await end()
 })
 
+test('WK6 a render that stopped its worker is tried again after one minute, two, four, and at once for another commit', async () => {
+  const { clock, world, passes, renderStates, ingest, end } = loopWorld()
+  world.stopsWorker = true
+  await clock.advance(5 * MINUTE)
+  expect(renderStates.get('apps')?.error?.code).toBe('render_failed')
+  expect(timesOf(passes).length).toBeLessThan(8)
+  world.stopsWorker = false
+  await clock.advance(MINUTE)
+  expect(renderStates.get('apps')?.error?.code).toBe('render_failed')
+  world.commit = 'c2'
+  await Promise.all([ingest.repositoryChanged('default', 'apps'), clock.advance(0)])
+  expect(renderStates.get('apps')?.error).toBeNull()
+  world.stopsWorker = true
+  world.commit = 'c3'
+  await Promise.all([ingest.repositoryChanged('default', 'apps'), clock.advance(0)])
+  expect(renderStates.get('apps')?.error?.code).toBe('render_failed')
+  world.stopsWorker = false
+  await clock.advance(2 * MINUTE)
+  expect(renderStates.get('apps')?.error).toBeNull()
+  await end()
+})
+
 test('IC14 a cluster that joins and is late as well takes no time from one that waits for its own', async () => {
   const late = { kind: 'stopped', why: 'time', message: 'took longer than 30 s', stderr: '' } as const
   const { clock, startMs, world, ingest, cluster, end } = loopWorld({
