@@ -44,6 +44,8 @@ export function generalHealth(look: Look): Health {
   // A main word that nobody knows outweighs side words that are well: one stage of several succeeded.
   const isVague = found?.word === 'Healthy' && conditions === null && main !== null && main.health === null
   if (found !== null && !isVague) return found
+  const omitted = byOmitted(status, spec)
+  if (omitted !== null) return omitted
   // A controller that has seen this generation, or has begun to fire, and has no more to say of it.
   if (Object.keys(status).every((key) => key === 'observedGeneration' || isEmpty(status[key]))) return HEALTHY
   if (namesASchedule(kind) && main === null && isEmpty(status['active'])) return HEALTHY
@@ -284,6 +286,8 @@ function byFlags(status: Fields, main: MainWord | null): Finding {
 }
 
 const HAVE = ['ready', 'available', 'updated', 'healthy'] as const
+/** Say how many serve. */
+const SERVING = ['ready', 'available', 'healthy', 'unavailable', 'unready', 'unhealthy'] as const
 const WANT = ['desired', 'expected'] as const
 const LACK = ['unavailable', 'unready', 'unhealthy'] as const
 const FRACTION = /^(\d{1,9})\/(\d{1,9})$/
@@ -323,10 +327,33 @@ export function byCounters(status: Fields, spec: Fields): Finding {
     if (value < wanted) return progressing('LessReady', `${value} of ${wanted} ${plain} are ${key.slice(0, -noun.length)}`)
     isMet = true
   }
+  const unready = byUnready(status, spec)
+  if (unready !== null) return unready
   const [has, asked] = [status['replicas'], spec['replicas']]
   if (typeof has === 'number' && typeof asked === 'number' && has < asked)
     return progressing('LessReplicas', `${has} of ${asked} replicas exist`)
   return isMet ? HEALTHY : null
+}
+
+/** Go leaves a counter out that is zero. `updatedReplicas` and `replicas` without a word of how many are ready: none is. */
+function byUnready(status: Fields, spec: Fields): Finding {
+  for (const key of Object.keys(status).slice(0, FIELDS_MAX)) {
+    const noun = nounAfter(key, ['updated', 'current'])
+    if (noun === '' || typeof status[key] !== 'number' || SERVING.some((prefix) => status[prefix + noun] !== undefined)) continue
+    const plain = noun.slice(0, 1).toLowerCase() + noun.slice(1)
+    // `currentReplicas` beside `spec.replicas` alone is the only counter of some scalers.
+    const wanted = status[plain] ?? (key.startsWith('updated') ? spec[plain] : undefined)
+    if (typeof wanted === 'number' && wanted > 0) return progressing('LessReady', `0 of ${wanted} ${plain} are ready`)
+  }
+  return null
+}
+
+/** The same where nothing else tells how the object is. Only a scale subresource needs a selector: such a kind may count no more than replicas. */
+function byOmitted(status: Fields, spec: Fields): Finding {
+  const [has, asked] = [status['replicas'], spec['replicas']]
+  if (typeof asked !== 'number' || asked <= 0 || SERVING.some((prefix) => status[`${prefix}Replicas`] !== undefined)) return null
+  if (text(status['selector']) !== '' || text(status['labelSelector']) !== '') return null
+  return progressing('LessReady', `0 of ${typeof has === 'number' ? has : asked} replicas are ready`)
 }
 
 const PAST: ReadonlySet<string> = new Set(['history', 'last', 'previous'])
