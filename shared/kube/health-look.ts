@@ -50,6 +50,8 @@ export interface Look {
   hasStatus: boolean | null
   /** When it was created. */
   createdMs: number
+  /** When its status was last written, in whole seconds. Null: managedFields does not say. */
+  statusMs: number | null
 }
 export type Rule = (look: Look) => Health
 
@@ -85,6 +87,11 @@ export function lookAt(object: K8sObject, nowMs: number, { waitForAddress = fals
     get createdMs() {
       const createdMs = Date.parse(text(object.metadata['creationTimestamp']))
       return Number.isNaN(createdMs) ? nowMs : createdMs
+    },
+    get statusMs() {
+      const entries = (object.metadata.managedFields ?? []).filter(({ subresource }) => subresource === 'status')
+      const times = entries.map(({ time }) => Date.parse(text(time))).filter((ms) => !Number.isNaN(ms))
+      return times.length === 0 ? null : Math.max(...times)
     },
   }
 }

@@ -379,3 +379,16 @@ test('HE5 a Service of another type has no address to wait for, a Gateway has', 
   const gateway = objectOf('gateway.networking.k8s.io/v1/Gateway', { status: { conditions } })
   expect([healthOf(gateway, NOW_MS).word, healthOf(gateway, NOW_MS, STRICT).word]).toEqual(['Healthy', 'Progressing'])
 })
+
+test('HE23 a run that ended a moment ago has not failed yet: before 1.31 its success is written after its end', () => {
+  const statusOf = (seconds: number) => ({
+    managedFields: [{ manager: 'kcm', operation: 'Update', subresource: 'status', time: at(seconds) }],
+  })
+  const ended = { lastScheduleTime: at(60), lastSuccessfulTime: at(900) }
+  const cronJob = (seconds: number) => objectOf('batch/v1/CronJob', { metadata: statusOf(seconds), status: ended })
+  const failed = healthOf(cronJob(10), NOW_MS)
+  expect(failed).toMatchObject({ word: 'Degraded', reason: 'LastRunFailed' })
+  expect(healthOf(cronJob(9), NOW_MS)).toMatchObject({ word: 'Healthy', settles: { atMs: NOW_MS + 1_000, health: failed } })
+  // Written by a server whose clock is ahead.
+  expect(healthOf(cronJob(-900), NOW_MS)).toMatchObject({ word: 'Healthy', settles: { atMs: NOW_MS + 10_000 } })
+})

@@ -181,11 +181,13 @@ const makeRun = (cluster: ReturnType<typeof site>['cluster'], status: Record<str
 }
 
 test('HE23 a CronJob whose last run failed is Degraded, with the reason of its Pod', async () => {
-  const { begin, say, pod, cluster, status } = site()
+  const { begin, say, pod, cluster, clock, status } = site()
   await begin(cronJob)
   makeRun(cluster, { conditions: [{ type: 'Failed', status: 'True', reason: 'BackoffLimitExceeded', message: 'too often' }] })
   pod(runOfCron, 'nightly-a', { phase: 'Failed', containerStatuses: [{ name: 'app', state: { terminated: { exitCode: 3 } } }] })
   await say(CRON, { lastScheduleTime: DUE })
+  expect(status(CRON_KEY)?.health).toBe('Healthy')
+  await clock.advance(10_000)
   expect(status(CRON_KEY)).toMatchObject({
     health: 'Degraded',
     reason: 'LastRunFailed',

@@ -122,7 +122,7 @@ export function liveObjectOf(object: K8sObject, nowMs: number, { optionsOf, bind
     uid: object.metadata.uid ?? '',
     resourceVersion: object.metadata.resourceVersion ?? '',
     ownedHash: ownedHash(object),
-    health: health.word === 'Healthy' && health.message === '' ? HEALTHY : health,
+    health: health.word === 'Healthy' && health.message === '' && health.settles === undefined ? HEALTHY : health,
     deleting: safeDeletion(object),
     keep: keepMark(object.metadata.annotations),
     ...(allowsPrune(object.metadata.annotations) ? { pruneAllowed: true } : {}),
