@@ -4,7 +4,7 @@ import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { Patch, RendererName, RenderSpec } from '../../shared/model/render.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
-import type { OpenedSource } from '../sources/source.ts'
+import { type OpenedSource, pathSegments } from '../sources/source.ts'
 import type { ConfigLayer, MergedConfig } from './config-merge.ts'
 import { type ExcerptSource, withExcerpts } from './excerpts.ts'
 import { doubted, looksAtCluster } from './for-nobody.ts'
@@ -130,7 +130,8 @@ async function renderParts(deps: PipelineDeps, unplaced: PipelineInput, recorder
     const spec = source.render ?? input.render
     const renderer = await chooseRenderer(spec, job)
     chosen.push({ source, index, renderer })
-    const rendered = await deps.renderers[renderer.renderer](jobOf(deps, input, { index, job, named, spec, recorder }))
+    const rendered =
+      refused(renderer) ?? (await deps.renderers[renderer.renderer](jobOf(deps, input, { index, job, named, spec, recorder })))
     const isDoubtful = isForNobody(input, recorder)
     const part = partOf(source, sources, rendered, { ofInputs: isDoubtful, ofTexts: isDoubtful && renderer.renderer !== 'raw' })
     const missing = part.found.length > 0 ? null : await missingFolder(job, versionText(source.opened.version))
@@ -148,6 +149,12 @@ async function renderParts(deps: PipelineDeps, unplaced: PipelineInput, recorder
   return result.kind === 'failed'
     ? { ...result, problems: await withExcerpts(result.problems, texts) }
     : { ...result, warnings: await withExcerpts(result.warnings, texts) }
+}
+
+/** RD1. Null means that the renderer may run. */
+function refused({ refusal, folder, file }: ChosenRenderer): RendererResult | null {
+  if (refusal === undefined) return null
+  return { kind: 'failed', problems: [{ path: [...pathSegments(folder), file ?? ''].join('/'), message: refusal }] }
 }
 
 /** RD5 */

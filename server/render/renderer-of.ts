@@ -16,6 +16,8 @@ export interface ChosenRenderer {
   /** The file of the folder that decides it; null: none. */
   file: string | null
   folder: string
+  /** Why it may not render: code of the folder runs only for a spec that asks for it. */
+  refusal?: string
 }
 
 /** RD1 */
@@ -28,8 +30,12 @@ export async function chooseRenderer({ type = 'auto', typescript, exec }: Render
   if (await holds('Chart.yaml')) return found('helm', 'Chart.yaml')
   for (const name of KUSTOMIZATIONS) if (await holds(name)) return found('kustomize', name)
   const entry = typescript?.entry ?? 'main.ts'
-  return (await holds(entry)) ? found('typescript', entry) : found('raw', null)
+  if (!(await holds(entry))) return found('raw', null)
+  return typescript === undefined ? { ...found('typescript', entry), refusal: UNASKED } : found('typescript', entry)
 }
+
+const UNASKED =
+  'code runs only for a service that asks for it; set render.type to typescript to run this file, or to raw to render the YAML files alone'
 
 /** RD5: `from` is where the spec has it; `chosen` of all sources that it is for. */
 export function unheardOptions(render: RenderSpec, from: string, chosen: readonly ChosenRenderer[]): Problem[] {

@@ -129,7 +129,7 @@ export const renderSchema = z.strictObject({
     .enum(['auto', ...RENDERERS])
     .optional()
     .describe(
-      'Who renders the files. Default auto: the program that exec names, else by the folder: Chart.yaml → helm, a kustomization → kustomize, main.ts → typescript, else raw.',
+      'Who renders the files. Default auto: the program that exec names, else by the folder: Chart.yaml → helm, a kustomization → kustomize, else raw. A folder with main.ts needs typescript or raw.',
     ),
   templated: z
     .boolean()

@@ -26,7 +26,7 @@ const MAIN = (body: string) => `export default ({ cluster }) => {\n  ${body}\n}\
 async function told(files: Record<string, string>, change: Record<string, unknown> = {}) {
   await kit.git.commit(Object.fromEntries(Object.entries(files).map(([path, text]) => [`shop/${path}`, text])), 'first')
   await kit.repository()
-  await kit.service(change)
+  await kit.service('main.ts' in files ? { render: { type: 'typescript' }, ...change } : change)
   const { error, release, commit } = await kit.store.renderState(SHOP)
   const text = ({ path, message }: { path: string; message: string }) => `${path} ${message}`
   return { errors: error?.problems.map(text) ?? [], doubts: (release?.warnings ?? []).map(text), commit }

@@ -93,7 +93,7 @@ test('SO29 CG2 a private repository over ssh: a deploy key and known hosts from 
   await apply(
     { kind: 'Config', metadata: { name: 'deploy' }, spec: { secrets: ssh.secrets } },
     repository('private', { git: { url, auth: { secretRef: 'deploy' } } }),
-    service('typed', { source: { repository: 'private', path: 'ts' }, config: { size: 21 } }),
+    service('typed', { source: { repository: 'private', path: 'ts' }, render: { type: 'typescript' }, config: { size: 21 } }),
   )
   await becomes('typed', 'made', 'harbour 42')
   expect(await scenario.fleet.run(['get', 'config', 'deploy', '-o', 'yaml'])).not.toContain('PRIVATE KEY')

@@ -122,7 +122,6 @@ describe('which renderer', () => {
     ['kustomization.yml', 'kustomize'],
     ['Kustomization', 'kustomize'],
     ['kustomization.yaml.liquid', 'kustomize'],
-    ['main.ts', 'typescript'],
     ['other.yaml', 'raw'],
   ])('RD1 a folder with %s is rendered by %s', async (name, renderer) => {
     await run({ sources: [{ files: { [`app/${name}`]: configMap('a'), 'app/z.yaml': configMap('z') } }] })

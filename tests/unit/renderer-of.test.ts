@@ -75,10 +75,16 @@ describe('RD1 the folder decides', () => {
       expect(await chosen(`${name}.liquid`, 'a.yaml')).toEqual(['kustomize', `${name}.liquid`])
       expect(await chosen(`below/${name}.liquid`, 'a.yaml')).toEqual(['raw', null])
     })
-  test('RD1 a chart before a kustomization before TypeScript', async () => {
+  test('RD1 a chart before a kustomization before all else', async () => {
     expect(await chosen('Chart.yaml', 'kustomization.yaml', 'main.ts')).toEqual(['helm', 'Chart.yaml'])
     expect(await chosen('Kustomization.liquid', 'main.ts')).toEqual(['kustomize', 'Kustomization.liquid'])
-    expect(await chosen('main.ts', 'a.yaml')).toEqual(['typescript', 'main.ts'])
+  })
+  test('RD1 TypeScript runs only for a spec that asks for it; a folder that may be meant so is an error', async () => {
+    for (const render of [{ type: 'typescript' }, { typescript: { entry: 'main.ts' } }] as const)
+      expect([await run([{ root: 'apps/ts' }], render), asked]).toEqual([[], ['typescript']])
+    expect([await run([{ root: 'apps/ts' }], {}), asked]).toEqual([[expect.stringMatching(/^apps\/ts\/main\.ts: .*render\.type/)], []])
+    await run([{ root: 'apps/ts' }], { type: 'raw' })
+    expect(asked).toEqual(['raw'])
   })
 })
 
