@@ -50,6 +50,7 @@ function failuresOf(method: string, path: string, { parameters = [], requestBody
   if (requestBody !== undefined) found.push(413, 422)
   if (method !== 'get') found.push(507)
   if (path.endsWith('/changes')) found.push(410, 429)
+  if (/\/(render|variants)$/.test(path)) found.push(429)
   if (method === 'put' || method === 'delete') found.push(409)
   return found
 }

@@ -4,16 +4,18 @@ import { z } from 'zod'
 import { nameSchema } from '../../shared/model/ids.ts'
 import { renderViewSchema, variantsViewSchema } from '../../shared/model/render-views.ts'
 import type { AdminDeps } from './deps.ts'
+import { createRenderTurns } from './render-turns.ts'
 import { keyNotFound } from './write-resource.ts'
 
 const params = z.object({ project: nameSchema, name: nameSchema })
 
-export function renderRoutes({ renders }: Pick<AdminDeps, 'renders'>) {
+export function renderRoutes({ renders, clock, principal }: Pick<AdminDeps, 'renders' | 'clock' | 'principal'>) {
+  const turns = createRenderTurns(clock)
   return new Elysia({ tags: ['services'] })
     .get(
       '/projects/:project/services/:name/render',
-      async ({ params: { project, name }, query: { cluster } }) => {
-        const view = await renders.render({ project, service: name }, cluster ?? null)
+      async ({ params: { project, name }, query: { cluster }, request }) => {
+        const view = await turns.run(principal(request).id, () => renders.render({ project, service: name }, cluster ?? null))
         if (view === null) throw keyNotFound({ kind: 'Service', project, name })
         return view
       },
@@ -26,8 +28,8 @@ export function renderRoutes({ renders }: Pick<AdminDeps, 'renders'>) {
     )
     .get(
       '/projects/:project/services/:name/variants',
-      async ({ params: { project, name } }) => {
-        const view = await renders.variants({ project, service: name })
+      async ({ params: { project, name }, request }) => {
+        const view = await turns.run(principal(request).id, () => renders.variants({ project, service: name }))
         if (view === null) throw keyNotFound({ kind: 'Service', project, name })
         return view
       },

@@ -11,12 +11,12 @@ export interface Asker {
 
 export class FairSlots {
   private free: number
-  private readonly clock: Pick<Clock, 'nowMs'>
+  private readonly clock: Pick<Clock, 'monotonicMs'>
   private readonly share = new FairShare()
   /** By project, whose lines are those of its subjects. */
   private readonly waiting = new Map<string, ReturnType<typeof createLines<() => void>>>()
 
-  constructor(count: number, clock: Pick<Clock, 'nowMs'>) {
+  constructor(count: number, clock: Pick<Clock, 'monotonicMs'>) {
     this.free = count
     this.clock = clock
   }
@@ -24,11 +24,11 @@ export class FairSlots {
   /** Throws the signal's reason when that aborts before the work begins. */
   async run<T>(asker: Asker, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     await this.enter(asker, signal)
-    const sinceMs = this.clock.nowMs()
+    const sinceMs = this.clock.monotonicMs()
     try {
       return await work()
     } finally {
-      const nowMs = this.clock.nowMs()
+      const nowMs = this.clock.monotonicMs()
       this.free += 1
       this.share.left(asker.project, nowMs - sinceMs, nowMs)
       this.startNext()
@@ -37,7 +37,7 @@ export class FairSlots {
 
   private enter({ project, subject }: Asker, signal: AbortSignal | undefined): Promise<void> {
     signal?.throwIfAborted()
-    this.share.asked(project, this.clock.nowMs())
+    this.share.asked(project, this.clock.monotonicMs())
     const lines = this.waiting.get(project) ?? createLines<() => void>()
     this.waiting.set(project, lines)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -58,7 +58,7 @@ export class FairSlots {
 
   private startNext(): void {
     for (;;) {
-      const nowMs = this.clock.nowMs()
+      const nowMs = this.clock.monotonicMs()
       const project = this.share.next(this.waiting.keys(), this.free, nowMs)
       const lines = project === undefined ? undefined : this.waiting.get(project)
       const go = lines?.next()

@@ -11,23 +11,23 @@ export interface Suspect {
 }
 
 export class Suspects {
-  private readonly clock: Pick<Clock, 'nowMs'>
+  private readonly clock: Pick<Clock, 'monotonicMs'>
   /** By project and subject, until when. */
   private readonly untilMs = new Map<string, Map<string, number>>()
 
-  constructor(clock: Pick<Clock, 'nowMs'>) {
+  constructor(clock: Pick<Clock, 'monotonicMs'>) {
     this.clock = clock
   }
 
   add({ project, subject }: Suspect): void {
     const ofProject = this.untilMs.get(project) ?? new Map<string, number>()
-    this.untilMs.set(project, ofProject.set(subject, this.clock.nowMs() + SUSPECTED_MS))
+    this.untilMs.set(project, ofProject.set(subject, this.clock.monotonicMs() + SUSPECTED_MS))
   }
 
   has({ project, subject }: Suspect): boolean {
     const ofProject = this.untilMs.get(project)
     if (ofProject === undefined) return false
-    const nowMs = this.clock.nowMs()
+    const nowMs = this.clock.monotonicMs()
     for (const [one, untilMs] of ofProject) if (untilMs <= nowMs) ofProject.delete(one)
     if (ofProject.size === 0) this.untilMs.delete(project)
     return ofProject.has(subject) || ofProject.size >= OF_A_PROJECT

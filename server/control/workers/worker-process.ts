@@ -160,10 +160,10 @@ class WorkerProcess implements WorkerHandle {
   private async watch(): Promise<void> {
     const { clock, limits } = this.deps
     this.watching = true
-    let lastMs = clock.nowMs()
+    let lastMs = clock.monotonicMs()
     while (this.calls > 0 && this.end === null) {
       await clock.sleep(LOOK_EVERY_MS)
-      const nowMs = clock.nowMs()
+      const nowMs = clock.monotonicMs()
       this.silentMs += Math.min(Math.max(0, nowMs - lastMs), 2 * LOOK_EVERY_MS)
       lastMs = nowMs
       const bytes = this.memoryBytes()
