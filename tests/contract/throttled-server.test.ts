@@ -72,6 +72,7 @@ test('RC9 after a 429 with Retry-After nothing is sent before that time, and the
     scheduler,
     firstContacts,
     signal,
+    wasRefused: () => false,
     isPreempted: () => false,
     onResult: (result) => void results.push(result),
   })

@@ -29,6 +29,8 @@ export interface ExecuteDeps {
   /** Of all services together. */
   firstContacts: FirstContacts
   signal: AbortSignal
+  /** RC36: the last attempt of this object was refused for its namespace. */
+  wasRefused(key: string): boolean
   /** True: begin nothing more; what is on its way is finished (a newer revision came). */
   isPreempted(): boolean
   /** Told of each result as it comes. */
@@ -97,9 +99,10 @@ function ticketOf(step: StepOf<Sent>, service: string): Ticket {
 export async function execute(steps: readonly Step[], deps: ExecuteDeps): Promise<void> {
   const { scheduler, onResult } = deps
   const service = serviceKey(deps.own.id)
-  const terminating = new TerminatingNamespaces()
+  const terminating = new TerminatingNamespaces(deps.wasRefused)
   const isOver = () => deps.isPreempted() || deps.signal.aborted
   const jobs: Job[] = []
+  const byNamespace = new Map<string, Job[]>()
   for (const step of steps) {
     if (step.kind === 'forget') {
       if (!isOver()) onResult({ kind: 'gone', step })
@@ -108,12 +111,21 @@ export async function execute(steps: readonly Step[], deps: ExecuteDeps): Promis
     const executor = EXECUTORS[step.kind] as Executor<Sent>
     const work: Job['work'] = async (place) => {
       const cluster = placedCluster(deps.cluster, place)
+      const foreseen = terminating.foresee(step)
+      if (foreseen !== null) return onResult(foreseen)
       const result = await executor(step, { ...deps, cluster, list: placedList(cluster, place) })
       onResult(await terminating.explain(result, cluster))
     }
-    jobs.push({ ticket: ticketOf(step, service), work })
+    const job = { ticket: ticketOf(step, service), work }
+    const namespace = terminating.triedFirst(step)
+    if (namespace === null) jobs.push(job)
+    else byNamespace.set(namespace, [...(byNamespace.get(namespace) ?? []), job])
   }
-  await scheduler.all(service, jobs, isOver)
+  const oneFirst = async ([first, ...others]: readonly Job[]) => {
+    if (first !== undefined) await scheduler.all(service, [first], isOver)
+    await scheduler.all(service, others, isOver)
+  }
+  await Promise.all([scheduler.all(service, jobs, isOver), ...[...byNamespace.values()].map(oneFirst)])
 }
 
 /** More objects than this that are there already are looked at by one list: a service that comes from another tool. */

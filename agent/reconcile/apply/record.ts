@@ -32,6 +32,7 @@ export class Recorder {
   readonly #model: ServiceModel
   readonly #deps: Site & Storage & Services & Turns & Reports
   #gone: ObjectRef[] = []
+  readonly #namespaceRetriesMs = new Map<string, number>()
   /** What was forgotten with the mark of another service on it, and which. */
   readonly #marked = new Map<string, { model: ServiceModel; entry: InventoryEntry }>()
 
@@ -267,7 +268,8 @@ export class Recorder {
     const isAgain = before?.kind === 'failed' && (before.sent === sent || heals || before.heals === true)
     const attempt = isAgain ? before.attempt + 1 : 0
     const terminal = step.kind === 'apply' && TERMINAL_FAILURES.has(failure.kind)
-    const retryAtMs = terminal ? null : clock.nowMs() + backoffMs(attempt, RETRY_BACKOFF, random, failure.retryAfterMs)
+    const ownRetryAtMs = terminal ? null : clock.nowMs() + backoffMs(attempt, RETRY_BACKOFF, random, failure.retryAfterMs)
+    const retryAtMs = failure.kind === 'namespace_terminating' ? this.#sharedRetry(ref.namespace, ownRetryAtMs) : ownRetryAtMs
     const problem: Problem = { kind: 'failed', failure, attempt, retryAtMs, sent, ...(heals ? { heals } : {}) }
     model.objects.failed(key, problem)
     model.agenda.touch(key)
@@ -295,6 +297,13 @@ export class Recorder {
     const namespace = namespaceKey(ref.namespace)
     if (failure.kind === 'namespace_missing' && model.wanted.get(namespace)?.onlyIfAbsent && model.objects.forgetContact(namespace))
       model.agenda.mark(namespace)
+  }
+
+  /** RC36: one time for all objects of the namespace. */
+  #sharedRetry(namespace: string, ownMs: number | null): number | null {
+    const sharedMs = this.#namespaceRetriesMs.get(namespace) ?? ownMs
+    if (sharedMs !== null) this.#namespaceRetriesMs.set(namespace, sharedMs)
+    return sharedMs
   }
 
   #tellWarnings({ key, ref }: StepOf<'apply'>, warnings: readonly string[] = [], isRefused: boolean): void {

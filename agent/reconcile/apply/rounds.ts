@@ -56,6 +56,10 @@ export async function carryOut(
     scheduler: deps.scheduler,
     firstContacts: deps.firstContacts,
     signal: deps.signal,
+    wasRefused: (key) => {
+      const problem = model.problems.get(key)
+      return problem?.kind === 'failed' && problem.failure.kind === 'namespace_terminating'
+    },
     isPreempted,
     onResult: (result) => {
       open.delete(result.step)

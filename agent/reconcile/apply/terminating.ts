@@ -1,8 +1,8 @@
 // Why a namespace takes nothing: it is being deleted, and something holds it. The refusal of a write does not say what; the namespace does. Namespaces of others are not
-// watched, so one is read when a write was refused for it, once for all objects of a round.
+// watched, so one is read when a write was refused for it, once for all objects of a round, and one object is refused for all of them.
 import { stuckAdvice } from '../../../shared/kube/deletion.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../../cluster/cluster.ts'
-import type { StepResult } from '../plan/step.ts'
+import type { Step, StepResult } from '../plan/step.ts'
 import { safeDeletion } from '../snapshot/watch/live-object.ts'
 
 /** Served by every Kubernetes. */
@@ -10,6 +10,25 @@ const NAMESPACES: ApiResource = { group: '', version: 'v1', kind: 'Namespace', p
 
 export class TerminatingNamespaces {
   readonly #asked = new Map<string, Promise<string>>()
+  readonly #refused = new Map<string, ApiFailure>()
+  readonly #wasRefused: (key: string) => boolean
+
+  /** `wasRefused`: the last attempt of this object was refused for its namespace. */
+  constructor(wasRefused: (key: string) => boolean) {
+    this.#wasRefused = wasRefused
+  }
+
+  /** RC36: the namespace in which this object is tried alone first. Null: it is sent with all others. */
+  triedFirst(step: Step): string | null {
+    return step.kind === 'apply' && this.#wasRefused(step.key) ? step.ref.namespace : null
+  }
+
+  /** RC36: what a request would be answered. Null: it has to be sent; an object that exists can be changed. */
+  foresee(step: Step): StepResult | null {
+    if (step.kind !== 'apply' || (step.why !== 'new' && !this.#wasRefused(step.key))) return null
+    const failure = this.#refused.get(step.ref.namespace)
+    return failure === undefined ? null : { kind: 'failed', step, failure }
+  }
 
   /** RC23 */
   async explain(result: StepResult, cluster: Pick<Cluster, 'get'>): Promise<StepResult> {
@@ -19,6 +38,8 @@ export class TerminatingNamespaces {
     this.#asked.set(namespace, asked)
     const held = await asked
     if (held === '') return result
+    const message = `the namespace ${namespace} takes no new objects: ${held}`
+    this.#refused.set(namespace, { ...result.failure, message })
     const failure: ApiFailure = { ...result.failure, message: `${result.failure.message}; of the namespace: ${held}` }
     return { ...result, failure }
   }
