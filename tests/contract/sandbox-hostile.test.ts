@@ -182,6 +182,21 @@ test('SB13 memory of no process, and what stays when a program ends, cannot be m
   expect(problem?.message).toBe('[-1,-1,-1,-1,-1]')
 })
 
+test('SB13 sockets are of the families of files and of the internet', async () => {
+  const families = { unix: 1, inet: 2, inet6: 10, netlink: 16, packet: 17, alg: 38, vsock: 40 }
+  const [problem] = await typescript(`
+    import { dlopen } from 'bun:ffi'
+    const number = 'i32' as const
+    const { symbols: c } = dlopen('libc.so.6', {
+      socket: { args: [number, number, number], returns: number },
+      socketpair: { args: [number, number, number, 'ptr'], returns: number },
+    })
+    const opened = Object.entries(${JSON.stringify(families)}).filter(([, family]) => c.socket(family, family === 17 ? 3 : family === 38 ? 5 : 2, 0) >= 0)
+    const pair = c.socketpair(1, 1, 0, new Int32Array(2))
+    throw new Error(JSON.stringify([...opened.map(([name]) => name), pair]))`)
+  expect(problem?.message).toBe('["unix","inet","inet6",0]')
+})
+
 test.each([
   ['1e8 loops that never end', 'for (let i = 0; ; i += 1) if (i > 1e8) i = 0', { timeoutMs: 1_000 }, 'ran longer than 1 s'],
   ['a promise that never ends', 'await new Promise(() => setInterval(() => {}, 1000))', { timeoutMs: 1_000 }, 'ran longer than 1 s'],

@@ -65,6 +65,54 @@ test('SB7 limits: neither TypeScript nor a renderer of others runs', async () =>
   }
 })
 
+test.each(['helm', 'helm3'] as const)('SB18 limits: %s meets no schema that refers to a file or a host', async (program) => {
+  const asked: string[] = []
+  const listener = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch: ({ url }) => {
+      asked.push(new URL(url).pathname)
+      return Response.json({ type: 'object' })
+    },
+  })
+  const at = `http://127.0.0.1:${listener.port}`
+  const sandbox = realSandbox({ mode: 'limits' })
+  const render = (schema: unknown) => {
+    const chart = {
+      'chart/Chart.yaml': 'apiVersion: v2\nname: c\nversion: 1.0.0\n',
+      'chart/charts/sub/Chart.yaml': 'apiVersion: v2\nname: sub\nversion: 1.0.0\n',
+      'chart/charts/sub/values.schema.json': typeof schema === 'string' ? schema : JSON.stringify(schema),
+      'chart/templates/a.yaml': 'a: 1\n',
+    }
+    const files = new Map(Object.entries(chart).map(([path, text]) => [path, encode(text)]))
+    return sandbox.run({ program, args: ['template', 'r', 'chart'], files })
+  }
+  try {
+    for (const schema of [
+      { $ref: `${at}/ref` },
+      { properties: { x: { allOf: [{ $ref: 'file:///etc/passwd' }] } } },
+      { $ref: 'other.json#/a' },
+      { $schema: `${at}/meta` },
+      '{} {}',
+    ]) {
+      const error = await errorOf(render(schema))
+      expect([error.code, error.message]).toEqual(['source_refused', expect.stringContaining('chart/charts/sub/values.schema.json')])
+    }
+    const own = {
+      $schema: 'http://json-schema.org/draft-07/schema#',
+      $id: `${at}/id`,
+      $ref: '#/definitions/a',
+      definitions: { a: { type: 'object' } },
+    }
+    expect(await render(own)).toMatchObject({ kind: 'done', exitCode: 0 })
+    const nested = { properties: { x: { $id: `${at}/nested`, $ref: '#/definitions/a', definitions: { a: {} } } } }
+    expect(await render(nested)).toMatchObject({ kind: 'done', exitCode: 0 })
+    expect(asked).toEqual([])
+  } finally {
+    await listener.stop(true)
+  }
+})
+
 test('SB8 a folder of 8 files that many runs have is written once, goes with the last of many others, and nothing else stays', async () => {
   const folder = join(tempDir(), 'render')
   const sandbox = realSandbox({ folder })
@@ -141,10 +189,11 @@ test('SB9 no bubblewrap, or one that does not work: refused with the reason and 
   const bin = join(tempDir(), 'bin')
   mkdirSync(bin)
   symlinkSync('/usr/bin/prlimit', join(bin, 'prlimit'))
-  const make = () =>
+  const make = (architecture: string = process.arch) =>
     createSandbox(
       {
         mode: 'bubblewrap',
+        architecture,
         programs: { kustomize: renderProgram('kustomize'), renderers: new Map(), searchPath: [bin] },
         ...{ ownBinary: process.execPath, bunVersion: Bun.version, folder: join(tempDir(), 'render'), slots: 1 },
       },
@@ -166,6 +215,8 @@ test('SB9 no bubblewrap, or one that does not work: refused with the reason and 
     expect.stringContaining('Allow user namespaces'),
   ])
   expect(await sandboxTrouble(make())).toContain('No permissions')
+  const unfiltered = await errorOf(make('riscv64').run(run))
+  expect([unfiltered.code, unfiltered.message]).toEqual(['sandbox_unavailable', expect.stringContaining('riscv64')])
   expect(await sandboxTrouble(realSandbox())).toBeNull()
 })
 

@@ -70,8 +70,8 @@ export interface BubblewrapTools {
   prlimit: string
   /** Loader and libraries of prlimit. */
   libraries: readonly string[]
-  /** An open file with the system calls that are refused; null where none are known for this machine. */
-  filter: number | null
+  /** An open file with the system calls that are refused. */
+  filter: number
 }
 
 /** A control group that counts processes, and the shell by which a program enters it. */
@@ -105,7 +105,7 @@ export function bubblewrapCommand(
   // Before all that may lie below it.
   const temp = ['--size', String(TEMP_BYTES_MAX), '--tmpfs', '/tmp']
   const rest = ['--remount-ro', '/', '--chdir', cwd === '' ? '/work' : `/work/${cwd}`]
-  const calls = filter === null ? [] : ['--seccomp', String(FILTER_FD)]
+  const calls = ['--seccomp', String(FILTER_FD)]
   const limits = processLimits(options)
   const enter = entry === null ? [] : enterGroup(entry.shell, entry.group, byShell(limits))
   const limit = entry === null ? [PRLIMIT, ...byPrlimit(limits), `--nproc=${THREADS_MAX}`, '--'] : []

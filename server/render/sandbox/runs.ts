@@ -13,6 +13,7 @@ import { wrongPath } from './files.ts'
 import { runProcess } from './process.ts'
 import { createProcessGroups } from './process-groups.ts'
 import { createPrograms, type PlacedProgram, type ProgramChoices, programName } from './programs.ts'
+import { foreignReference, isValuesSchema } from './schema-references.ts'
 import { createSlots } from './slots.ts'
 import { systemCallFilter } from './system-calls.ts'
 import { canMeasure } from './tree-size.ts'
@@ -31,6 +32,8 @@ export interface SandboxOptions {
   folder: string
   /** How many programs run at once. */
   slots: number
+  /** As Node.js names it; default that of this machine. */
+  architecture?: string
   /** Who asks now: those that wait have one turn each (absent: all are one). */
   whose?(): string
 }
@@ -42,7 +45,7 @@ export interface RunningSandbox extends Sandbox {
 
 /** The sandbox of a server, in `folder`, which it clears first. Runs answer how the program ended, or which limit stopped it; they throw AppError (`renderer_missing`, `sandbox_unavailable`, `source_refused`) for what never started. */
 export function createSandbox(options: SandboxOptions, clock: Clock): RunningSandbox {
-  const { mode, ownBinary, folder, bunVersion } = options
+  const { mode, ownBinary, folder, bunVersion, architecture = process.arch } = options
   const programs = createPrograms(options.programs, ownBinary)
   const trees = createTrees(folder)
   const slots = createSlots(options.slots)
@@ -51,12 +54,14 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
   let temps = 0
   let tools: BubblewrapTools | null = null
   const groups = mode === 'bubblewrap' ? createProcessGroups(folder, THREADS_MAX) : null
-  let filter = mode === 'bubblewrap' ? openFilter(folder) : null
+  let filter = mode === 'bubblewrap' ? openFilter(folder, architecture) : null
 
   const bubblewrapTools = (): BubblewrapTools => {
     const bwrap = programs.tool('bwrap')
     if (bwrap === null) throw unavailable('bubblewrap (bwrap) is not on this server', 'Install bubblewrap')
     const prlimit = prlimitTool()
+    if (filter === null)
+      throw unavailable(`which system calls to refuse is not known for ${architecture}`, 'Run the server on x86-64 or arm64')
     tools = tools?.bwrap === bwrap && tools.prlimit === prlimit ? tools : { bwrap, prlimit, libraries: librariesOf(prlimit), filter }
     return tools
   }
@@ -92,6 +97,7 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
         'Start it with --render-sandbox bubblewrap',
       )
     checkRun(run)
+    if (mode === 'limits') refuseReferences(run.files)
     const program = programs.place(run.program)
     const limits = { ...SANDBOX_LIMITS, ...entryLimits(options.programs, run.program), ...run.limits }
     const files = await trees.place(run.files, mode === 'limits')
@@ -141,8 +147,8 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
 }
 
 /** A file without a name: what is in it stays what it is. */
-function openFilter(folder: string): number | null {
-  const bytes = systemCallFilter(process.arch)
+function openFilter(folder: string, architecture: string): number | null {
+  const bytes = systemCallFilter(architecture)
   if (bytes === null) return null
   const path = join(folder, 'filter')
   writeFileSync(path, bytes, { mode: 0o600 })
@@ -199,6 +205,25 @@ function checkRun({ args, cwd = '', env = {} }: SandboxRun): void {
   if ([...args, ...Object.values(env)].some((text) => text.includes('\0'))) throw new Error('an argument with a NUL byte')
   const bad = Object.keys(env).find((name) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) || name.startsWith('LD_'))
   if (bad !== undefined) throw new Error(`not a name for the environment: ${bad}`)
+}
+
+/** SB18: nothing cuts the program off from what a schema refers to. */
+function refuseReferences(files: SandboxRun['files']): void {
+  for (const [path, bytes] of files) {
+    if (!isValuesSchema(path)) continue
+    const refuse = (detail: string) =>
+      new AppError('source_refused', {
+        detail: `${path}: ${detail}, and this server runs with --render-sandbox limits`,
+        remedy: 'Refer to definitions of the same file (#/$defs/…), or start the server with --render-sandbox bubblewrap.',
+      })
+    let reference: string | null
+    try {
+      reference = foreignReference(new TextDecoder().decode(bytes))
+    } catch {
+      throw refuse('not JSON')
+    }
+    if (reference !== null) throw refuse(`refers to ${JSON.stringify(reference.slice(0, 200))}, which is not in this file`)
+  }
 }
 
 /** bubblewrap itself says why it cannot; nothing of the program ran then. */

@@ -1,10 +1,13 @@
 // Which calls of the kernel nobody needs who renders manifests: they make memory that belongs to no process and is therefore seen by no limit, leave things behind for
-// others, or are where kernels are broken out of. As a filter for seccomp, which bubblewrap sets before it starts the program.
+// others, or are where kernels are broken out of. Sockets can be of the usual three families only: the others are kernel code that no render needs. As a filter for seccomp,
+// which bubblewrap sets before it starts the program.
 
 interface Machine {
   /** As the kernel names the architecture of a call (AUDIT_ARCH_*). */
   audit: number
   refused: Readonly<Record<string, number>>
+  /** Whose first argument is a family of addresses. */
+  sockets: Readonly<Record<'socket' | 'socketpair', number>>
 }
 
 /** Both have those above 424 by the same number. */
@@ -25,6 +28,7 @@ const MACHINES: Readonly<Record<string, Machine>> = {
       ...{ init_module: 175, finit_module: 313, kexec_load: 246, kexec_file_load: 320, syslog: 103, fanotify_init: 300 },
       ...NEW_CALLS,
     },
+    sockets: { socket: 41, socketpair: 53 },
   },
   arm64: {
     audit: 0xc00000b7,
@@ -36,8 +40,12 @@ const MACHINES: Readonly<Record<string, Machine>> = {
       ...{ init_module: 105, finit_module: 273, kexec_load: 104, kexec_file_load: 294, syslog: 116, fanotify_init: 262 },
       ...NEW_CALLS,
     },
+    sockets: { socket: 198, socketpair: 199 },
   },
 }
+
+/** AF_UNIX, AF_INET and AF_INET6. */
+const FAMILIES = [1, 2, 10]
 
 const LOAD_WORD = 0x20
 const JUMP_IF_EQUAL = 0x15
@@ -47,26 +55,41 @@ const ALLOW = 0x7fff0000
 const END_PROCESS = 0x80000000
 /** ENOSYS: as on a kernel that does not have it, for which programs are prepared. */
 const NOT_THERE = 0x00050000 | 38
+/** EAFNOSUPPORT: as on a kernel without that family. */
+const NO_FAMILY = 0x00050000 | 97
 const NUMBER_AT = 0
 const ARCHITECTURE_AT = 4
+/** The low half of the first argument: the kernel looks at no more of a family. Both machines are little-endian. */
+const FAMILY_AT = 16
 /** Calls of 32-bit programs on a 64-bit machine of Intel's kind: the same calls by other numbers. */
 const X32 = 0x40000000
 
-/** Null: no such machine is known here, and nothing is filtered. */
+/** Null: no such machine is known here. */
 export function systemCallFilter(architecture: string): Uint8Array | null {
   const machine = Object.hasOwn(MACHINES, architecture) ? MACHINES[architecture] : undefined
   if (machine === undefined) return null
   const numbers = Object.values(machine.refused)
-  const refusals = numbers.map((number, index) => statement(JUMP_IF_EQUAL, number, numbers.length - index, 0))
+  const { socket, socketpair } = machine.sockets
+  // The end of the program, from its last statement: what a jump leads to.
+  const end = [statement(RETURN, NO_FAMILY), statement(RETURN, ALLOW), statement(RETURN, NOT_THERE)]
+  const families = FAMILIES.map((family, index) => statement(JUMP_IF_EQUAL, family, FAMILIES.length - index, 0))
+  const sockets = [
+    statement(JUMP_IF_EQUAL, socket, 1, 0),
+    statement(JUMP_IF_EQUAL, socketpair, 0, families.length + 2),
+    statement(LOAD_WORD, FAMILY_AT),
+    ...families,
+  ]
+  const toNotThere = (left: number) => left + sockets.length + end.length - 1
+  const refusals = numbers.map((number, index) => statement(JUMP_IF_EQUAL, number, toNotThere(numbers.length - index - 1), 0))
   return Buffer.concat([
     statement(LOAD_WORD, ARCHITECTURE_AT),
     statement(JUMP_IF_EQUAL, machine.audit, 1, 0),
     statement(RETURN, END_PROCESS),
     statement(LOAD_WORD, NUMBER_AT),
-    statement(JUMP_IF_NOT_BELOW, X32, numbers.length + 1, 0),
+    statement(JUMP_IF_NOT_BELOW, X32, toNotThere(numbers.length), 0),
     ...refusals,
-    statement(RETURN, ALLOW),
-    statement(RETURN, NOT_THERE),
+    ...sockets,
+    ...end,
   ])
 }
 
