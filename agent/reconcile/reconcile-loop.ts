@@ -107,7 +107,14 @@ const TURNS_MAX = REQUESTS_MAX
 /** Turns beside those, for services in which something is to be healed. */
 const TURNS_FOR_HEALING = 4
 /** Who asks where no service does; no service has such a name. */
-const [DEFINITIONS, WATCHES, RESYNC, KUBE_EVENTS] = ['(definitions)', '(watches)', '(resync)', '(events)']
+const [DEFINITIONS, WATCHES, RESYNC, KUBE_EVENTS, MARKED, CLAIMS] = [
+  '(definitions)',
+  '(watches)',
+  '(resync)',
+  '(events)',
+  '(marked)',
+  '(volume claims)',
+]
 const NO_WINDOWS: ServiceWindows = { windows: [] }
 const START_BACKOFF = { baseMs: 500, capMs: 30_000 }
 /** Objects of a turn after which there is memory to give back. */
@@ -325,15 +332,16 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
   })
   const healthChoices = new HealthChoices()
   const health = { optionsOf: healthChoices.of.bind(healthChoices) }
+  const ask: Requests['asking'] = (who) => asking(cluster, scheduler, who)
   const classes = new StorageClasses({
     cluster,
+    list: ask({ service: CLAIMS }).list,
     find: kinds.find.bind(kinds),
     clock,
     log,
     signal,
     changed: () => watches.bindingsChanged(),
   })
-  const ask: Requests['asking'] = (who) => asking(cluster, scheduler, who)
   const contents = new ContentsReader({
     asking: ask,
     kinds,
@@ -356,7 +364,7 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     classes,
   })
   const isWatched = (resource: ApiResource) => watches.isComplete(resource)
-  const marked = new MarkedSearch({ cluster, kinds, clusterId, former, isWatched, clock, log, signal })
+  const marked = new MarkedSearch({ asking: ask({ service: MARKED }), kinds, clusterId, former, isWatched, clock, log, signal })
   const resync = new Resync({
     list: ask({ service: RESYNC }).list,
     clusterId,

@@ -6,16 +6,17 @@ import { serviceKey } from '../../../shared/model/ids.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
-import type { ApiFailure, ApiResource, Cluster } from '../../cluster/cluster.ts'
-import { listOnce } from '../../cluster/list-once.ts'
+import type { ApiFailure, ApiResource } from '../../cluster/cluster.ts'
 import { isOurs } from '../plan/plan.ts'
+import type { Asking } from '../requests/placed-cluster.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
 import { type LiveObject, ownerOf, type Registrations } from '../snapshot/watch/live-object.ts'
 import type { ServedKinds } from '../snapshot/watch/served-kinds.ts'
-import { findGap, type GapsDeps, storesObjects } from './discovery-gaps.ts'
+import { findGap, storesObjects } from './discovery-gaps.ts'
 
 export interface MarkedSearchDeps extends Registrations {
-  cluster: Pick<Cluster, 'get' | 'watch'>
+  /** RC9: each request waits for its place. */
+  asking: Pick<Asking, 'get' | 'list'>
   kinds: Pick<ServedKinds, 'all' | 'findAny' | 'unheard' | 'refresh' | 'servesPlural' | 'answers'>
   /** The watch of the kind shows all its marked objects now. */
   isWatched(resource: ApiResource): boolean
@@ -129,11 +130,9 @@ export class MarkedSearch {
 
   /** An agent that may not read CRDs or APIServices knows the kinds of discovery alone. */
   async #gap(): Promise<ApiFailure | null> {
-    const { cluster, kinds, log, signal } = this.#deps
-    const get = (resource: ApiResource, ref: ObjectRef) => cluster.get(resource, ref)
-    const list: GapsDeps['list'] = (resource, options, onObject) => listOnce(cluster, resource, options, onObject)
+    const { asking, kinds, log, signal } = this.#deps
     try {
-      const failure = await findGap({ kinds, get, list, signal })
+      const failure = await findGap({ kinds, ...asking, signal })
       if (failure?.kind !== 'forbidden') return failure
       log.info('discovery not compared with the definitions of kinds', { why: failure.message })
       return null
@@ -148,7 +147,7 @@ export class MarkedSearch {
   }
 
   async #list(resource: ApiResource): Promise<ApiFailure | null> {
-    const { cluster, clock, log, signal } = this.#deps
+    const { asking, clock, log, signal } = this.#deps
     const objects = new Map<string, MarkedObject[]>()
     const atMs = clock.monotonicMs()
     const take = (object: K8sObject) => {
@@ -161,7 +160,7 @@ export class MarkedSearch {
     }
     // Also what is being deleted: its finalizers may need what would go with it, and nothing is called removed that is there.
     const options = { labelSelector: SERVICE_LABEL, metadataOnly: true, signal }
-    const failure = await listOnce(cluster, resource, options, (object, isThere) => void (isThere && take(object)))
+    const failure = await asking.list(resource, options, (object, isThere) => void (isThere && take(object)))
     if (failure !== null && !NOT_OURS.has(failure.kind)) return failure
     if (failure !== null) {
       const { group, version, kind } = resource

@@ -28,7 +28,7 @@ import type { Wanted } from '../snapshot/wanted.ts'
 import { beginRevision, removalWait } from './begin.ts'
 import { type HookWork, runHooks, save, tidyHooks } from './hook-rounds.ts'
 import { lastObject } from './remember.ts'
-import { applyRounds, isInterrupted } from './rounds.ts'
+import { applyRounds, healRound, isInterrupted } from './rounds.ts'
 
 /** OR3, HK2: instead of the plain rounds. */
 export async function phaseRounds(model: ServiceModel, deps: Site & Requests & Storage & Services & Turns & Reports): Promise<void> {
@@ -44,6 +44,7 @@ export async function phaseRounds(model: ServiceModel, deps: Site & Requests & S
   for (;;) {
     const position = findPosition(work)
     move(model, position)
+    if (position.hooks.length + position.failHooks.length > 0) await healRound(model, deps)
     let changed = await runHooks(work, position.hooks, phaseOf(position))
     changed = (await runHooks(work, position.failHooks, 'sync-fail')) || changed
     changed = (await applyRounds(model, deps)) || changed

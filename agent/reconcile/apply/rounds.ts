@@ -3,7 +3,7 @@
 import { refText } from '../../../shared/kube/object.ts'
 import { backoffMs } from '../../../shared/runtime/backoff.ts'
 import { changeGate } from '../plan/gates/revision-gate.ts'
-import { planApply } from '../plan/plan.ts'
+import { isHealing, planApply } from '../plan/plan.ts'
 import { noteRecreates } from '../plan/recreate.ts'
 import type { Step, StepResult } from '../plan/step.ts'
 import { liveIn, planView } from '../plan/turn-view.ts'
@@ -32,6 +32,18 @@ export async function applyRounds(model: ServiceModel, deps: Site & Requests & S
     await carryOut(model, deps, plan.steps)
   }
   return sent
+}
+
+/** OR6: before hooks are sent. What else is to be done stays to be planned. */
+export async function healRound(model: ServiceModel, deps: Site & Requests & Storage & Services & Turns & Reports): Promise<void> {
+  if (model.agenda.dirty.size === 0 || isInterrupted(model, deps)) return
+  const plan = planApply(planView(model, deps), model.agenda.dirty)
+  const steps = plan.steps.filter(isHealing)
+  const keys = new Set(steps.map(({ key }) => key))
+  const ofHeals = <T>(all: ReadonlyMap<string, T>) => new Map([...all].filter(([key]) => keys.has(key)))
+  absorb(model, deps, ofHeals(plan.problems))
+  model.objects.contested(ofHeals(plan.contests), deps.clock.nowMs())
+  await carryOut(model, deps, steps)
 }
 
 /** RC14, RC30: a newer revision pre-empts at the next object, and so does the end of the turn's time. */

@@ -20,7 +20,7 @@ import { type PlanView, problem, type Verdict, viewIn } from './plan-view.ts'
 import type { ApplyReason, Step } from './step.ts'
 
 export interface ApplyPlan {
-  /** Of one stage; first contacts come before any apply. */
+  /** What heals (OR6), and then steps of one stage; first contacts come before any other apply. */
   steps: Step[]
   /** Keys that have a step in a later stage, or depend on one of `steps`: planned again after these. */
   later: string[]
@@ -54,13 +54,18 @@ function note(view: PlanView, problems: Map<string, Problem | null>, key: string
 }
 
 function firstStage(view: PlanView, all: Step[]): Pick<ApplyPlan, 'steps' | 'later'> {
-  const inspections = all.filter((step) => step.kind === 'inspect')
-  if (inspections.length > 0) return { steps: batched(inspections), later: all.map(({ key }) => key) }
+  const heals = all.filter(isHealing).sort((a, b) => compareApply(a.ref, b.ref))
+  const others = all.filter((step) => !isHealing(step))
+  const inspections = others.filter((step) => step.kind === 'inspect')
+  if (inspections.length > 0) return { steps: [...heals, ...batched(inspections)], later: others.map(({ key }) => key) }
   const stageOf = ({ key }: Step) => view.wanted.get(key)?.stage ?? 0
-  const first = Math.min(...all.map(stageOf))
-  const steps = all.filter((step) => stageOf(step) === first).sort((a, b) => compareApply(a.ref, b.ref))
-  return { steps, later: all.filter((step) => stageOf(step) !== first).map(({ key }) => key) }
+  const first = Math.min(...others.map(stageOf))
+  const steps = others.filter((step) => stageOf(step) === first).sort((a, b) => compareApply(a.ref, b.ref))
+  return { steps: [...heals, ...steps], later: others.filter((step) => stageOf(step) !== first).map(({ key }) => key) }
 }
+
+/** OR6: it puts back a document that is in force, and waits for no stage. */
+export const isHealing = (step: Step): boolean => step.kind === 'apply' && step.why === 'drift'
 
 function batched(inspections: ReadonlyArray<Extract<Step, { kind: 'inspect' }>>): Step[] {
   const batches = new Map<string, Extract<Step, { kind: 'inspect' }>>()

@@ -6,13 +6,15 @@ import type { Clock } from '../../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../../shared/runtime/logger.ts'
 import { describeError } from '../../../../shared/runtime/loop.ts'
 import type { Cluster, WatchEvent } from '../../../cluster/cluster.ts'
-import { listOnce } from '../../../cluster/list-once.ts'
 import { watchLoop } from '../../../cluster/watch-loop.ts'
+import type { List } from '../../requests/placed-cluster.ts'
 import type { LiveObject } from './live-object.ts'
 import type { KindLookup } from './served-kinds.ts'
 
 export interface StorageClassesDeps {
   cluster: Cluster
+  /** RC9: waits for a place. */
+  list: List
   find(group: string, version: string, kind: string): KindLookup
   clock: Clock
   log: Logger
@@ -110,7 +112,7 @@ export class StorageClasses {
   }
 
   async #askEvents(key: string, claim: PendingClaim): Promise<void> {
-    const { cluster, clock, find, log, signal } = this.#deps
+    const { clock, find, list, log, signal } = this.#deps
     let waitedMs = 0
     for (const atMs of EVENTS_READ_AFTER_MS) {
       await clock.sleep(atMs - waitedMs, signal)
@@ -123,7 +125,7 @@ export class StorageClasses {
       const take = (event: K8sObject) => {
         waits ||= WAITS_FOR_CONSUMER.has(event['reason'])
       }
-      const failure = await listOnce(cluster, events.resource, options, take).catch((error: unknown) => {
+      const failure = await list(events.resource, options, take).catch((error: unknown) => {
         log.error('events cannot be read', { object: key, error: describeError(error) })
         return null
       })
