@@ -68,6 +68,10 @@ const gitSchema = z
       .describe('Instead of ref: the greatest tag in this range of versions, such as "^1.4", "~1.2.3", "1.x" or ">=1.2.0 <2.0.0".'),
     auth: authSchema.optional().describe('The credential with which it is read; without it, none.'),
     submodules: z.boolean().optional().describe('Files of submodules are read, too. Default false: they are refused by name.'),
+    submoduleCredentials: z
+      .boolean()
+      .optional()
+      .describe('The credential of auth is also sent for submodules on the same host. Default false: submodules are read without one.'),
     client: z
       .enum(['auto', 'library', 'cli'])
       .optional()

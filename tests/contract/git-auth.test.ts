@@ -241,15 +241,18 @@ describe('http', () => {
     const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 })
     const pem = privateKey.export({ type: 'pkcs1', format: 'pem' }).toString()
     let made = 0
+    const bodies: unknown[] = []
     const api = Bun.serve({
       hostname: '127.0.0.1',
       port: 0,
-      fetch: (request) => {
+      fetch: async (request) => {
+        bodies.push(await request.json())
         const [head = '', claims = '', signature = ''] = (request.headers.get('authorization') ?? '').replace('Bearer ', '').split('.')
         const isGood = verify('RSA-SHA256', Buffer.from(`${head}.${claims}`), publicKey, Buffer.from(signature, 'base64url'))
         const { iss, iat, exp } = JSON.parse(Buffer.from(claims, 'base64url').toString())
         if (!isGood || iss !== '7' || exp - iat > 600 || new URL(request.url).pathname !== '/app/installations/42/access_tokens')
           return new Response('', { status: 401 })
+        if (made === 3) return new Response('', { status: 422 })
         return Response.json({ token: `ghs_${++made}`, expires_at: new Date(nowMs + 3_600_000).toISOString() }, { status: 201 })
       },
     })
@@ -277,6 +280,14 @@ describe('http', () => {
       expect(await two.head()).toBe(commit)
       expect(made).toBe(3)
       valid = 'none'
+      expect(await failureOf(one.head())).toEqual([
+        'credential_refused',
+        expect.stringContaining('gave App 7 no token to read the repository fleet: HTTP 422'),
+      ])
+      expect(new Set(bodies.map((body) => JSON.stringify(body)))).toEqual(
+        new Set([JSON.stringify({ repositories: ['fleet'], permissions: { contents: 'read' } })]),
+      )
+      made = 10
       expect(await failureOf(one.head())).toEqual([
         'credential_refused',
         expect.stringContaining('tried: githubApp, githubApp with a new token'),

@@ -134,6 +134,39 @@ test('SO35 a submodule of another host or port gets no credentials', async () =>
   }
 })
 
+test.each([false, true])(
+  'SO35 a submodule on the same host gets credentials with submoduleCredentials only (%s)',
+  async (submoduleCredentials) => {
+    const inner = await createGitServer({ dir: join(kit.root, 'remote', `inner-${submoduleCredentials}`) })
+    const inside = await inner.commit({ 'n.yaml': 'n: 1\n' }, 'first')
+    await inner.stop()
+    const seen = new Set<string>()
+    const door = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      fetch: (request) => {
+        const { pathname, search } = new URL(request.url)
+        const headers = new Headers(request.headers)
+        const isInner = pathname.includes('inner')
+        seen.add(`${isInner ? 'submodule' : 'repository'} ${headers.get('authorization') === null ? 'without' : 'with'}`)
+        headers.delete('authorization')
+        const body = request.method === 'GET' ? null : request.body
+        return fetch(`${new URL(kit.url).origin}${pathname}${search}`, { method: request.method, headers, body, decompress: false })
+      },
+    })
+    try {
+      const commit = await withSubmodule(`../inner-${submoduleCredentials}/fleet.git`, inside)
+      const url = `http://127.0.0.1:${door.port}/fleet.git`
+      const source = kit.open({ url, submodules: true, submoduleCredentials, secrets: async () => ({ token: 't' }) })
+      await source.fetch()
+      expect((await textsOf(source, commit))['lib/n.yaml']).toBe('n: 1\n')
+      expect([...seen].sort()).toEqual(['repository with', `submodule ${submoduleCredentials ? 'with' : 'without'}`])
+    } finally {
+      await door.stop(true)
+    }
+  },
+)
+
 test('SO34 submodules are read three deep, and no deeper', async () => {
   const chain: GitServer[] = []
   let [url, commit] = [library.url, libraryCommit]

@@ -31,7 +31,7 @@ const TOKEN_USER = 'x-access-token'
 /** `config`: its name, for messages. */
 export function webAccess(url: string, secrets: GitSecrets, tokens: GitTokens, config?: string): WebAccess {
   const { hostname, host, protocol } = new URL(url)
-  const tries = triesOf(hostname, host, secrets, tokens)
+  const tries = triesOf(url, secrets, tokens)
   const ca = secrets['caCert'] ?? null
   if (tries.length === 0 && ca === null)
     throw new AppError('credential_missing', {
@@ -48,9 +48,10 @@ export function webAccess(url: string, secrets: GitSecrets, tokens: GitTokens, c
 
 export const configText = (name: string | undefined): string => (name === undefined ? 'the Config' : `the Config ${name}`)
 
-function triesOf(hostname: string, host: string, secrets: GitSecrets, tokens: GitTokens): WebTry[] {
+function triesOf(url: string, secrets: GitSecrets, tokens: GitTokens): WebTry[] {
   const githubApp = secrets['githubApp']
-  if (githubApp !== undefined) return appTries(host, githubApp, tokens)
+  if (githubApp !== undefined) return appTries(url, githubApp, tokens)
+  const { hostname, host } = new URL(url)
   const login = readLogin(secrets, host)
   if (login.kind === 'none') return []
   if (login.kind === 'basic') return [{ what: login.what, header: async () => login.header }]
@@ -63,10 +64,10 @@ function triesOf(hostname: string, host: string, secrets: GitSecrets, tokens: Gi
 }
 
 /** One that was refused may have been withdrawn: then a new one, once. */
-function appTries(host: string, document: string, tokens: GitTokens): WebTry[] {
+function appTries(url: string, document: string, tokens: GitTokens): WebTry[] {
   let refused: string | null = null
   const header = async () => {
-    refused = await tokens.token(document, host, refused)
+    refused = await tokens.token(document, url, refused)
     return basicHeader(TOKEN_USER, refused)
   }
   return [

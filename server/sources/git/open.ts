@@ -133,7 +133,7 @@ function noConfig(url: string, depth: number): AppError {
     : new AppError('credential_missing', {
         detail: `the submodule ${url} is reached by ssh, and there are no credentials for ${host}`,
         remedy:
-          'Let .gitmodules name it on the host of its repository, whose spec.git.auth.secretRef names a Config with sshKey and knownHosts.',
+          'Set spec.git.submoduleCredentials: true and let .gitmodules name it on the host of its repository; the Config of spec.git.auth.secretRef needs sshKey and knownHosts.',
       })
 }
 
@@ -145,7 +145,7 @@ function submodulesOf(parent: GitOpenOptions, deps: GitDeps, family: Family): Su
       if (depth >= SUBMODULE_DEPTH_MAX)
         throw refused(`${path} is a submodule below ${SUBMODULE_DEPTH_MAX} others: that deep nothing is read`)
       const url = moduleUrl(parent.url, path, gitmodules)
-      const secrets = isSameHost(parent.url, url) ? parent.secrets : null
+      const secrets = parent.submoduleCredentials === true && isSameHost(parent.url, url) ? parent.secrets : null
       const openIn = (dir: string) => openAt(submoduleOptions(parent, { url, commit, dir, secrets }), deps, { ...family, depth: depth + 1 })
       // What was read with credentials is not there for a submodule that may not show them.
       const source = await modules.source(secrets === null ? `${url} without` : url, commit, openIn)

@@ -1,4 +1,4 @@
-// Tokens that end and are made anew: those of a GitHub App's installation. One for each App and installation, whichever repositories share it, kept until shortly before its end.
+// Tokens that end and are made anew: those of a GitHub App's installation. Each is for one repository and for reading it alone, and is kept until shortly before its end.
 import { createPrivateKey, sign } from 'node:crypto'
 import { z } from 'zod'
 import { sha256Hex } from '../../../shared/kube/canonical.ts'
@@ -9,8 +9,8 @@ import { unreachedText } from '../address/resolve.ts'
 import { isLoopback } from './url.ts'
 
 export interface GitTokens {
-  /** `document`: what the Config holds as `githubApp`. `refused`: the token that was just refused, which is not given out again. */
-  token(document: string, gitHost: string, refused: string | null): Promise<string>
+  /** `document`: what the Config holds as `githubApp`. `url`: of the repository. `refused`: the token that was just refused, which is not given out again. */
+  token(document: string, url: string, refused: string | null): Promise<string>
 }
 
 const MADE_ANEW_BEFORE_MS = 5 * 60_000
@@ -29,15 +29,16 @@ type Held = { token: string; untilMs: number }
 export function createGitTokens({ fetcher, clock }: { fetcher: WebFetcher; clock: Clock }): GitTokens {
   const held = new Map<string, Promise<Held>>()
   return {
-    async token(document, gitHost, refused) {
-      const key = sha256Hex(`${gitHost}\n${document}`)
+    async token(document, url, refused) {
+      const place = placeOf(url)
+      const key = sha256Hex(`${place.host}\n${place.repository}\n${document}`)
       const before = await held.get(key)?.catch(() => null)
       if (before && before.token !== refused && before.untilMs > clock.nowMs()) return before.token
       // Whoever came meanwhile has asked already.
       const now = held.get(key)
       const known = now === undefined ? null : await now.catch(() => null)
       if (known && known !== before && known.token !== refused) return known.token
-      const made = makeToken(document, gitHost, fetcher, clock)
+      const made = makeToken(document, place, fetcher, clock)
       held.set(key, made)
       made.catch(() => held.delete(key))
       return (await made).token
@@ -45,15 +46,34 @@ export function createGitTokens({ fetcher, clock }: { fetcher: WebFetcher; clock
   }
 }
 
-async function makeToken(document: string, gitHost: string, fetcher: WebFetcher, clock: Clock): Promise<Held> {
+interface Place {
+  host: string
+  /** Its name alone: an installation is of one owner. */
+  repository: string
+}
+
+function placeOf(url: string): Place {
+  const { host, pathname } = new URL(url)
+  const repository =
+    pathname
+      .replace(/\/+$/, '')
+      .replace(/\.git$/, '')
+      .split('/')
+      .at(-1) ?? ''
+  return { host, repository: decodeURIComponent(repository) }
+}
+
+async function makeToken(document: string, place: Place, fetcher: WebFetcher, clock: Clock): Promise<Held> {
   const { appId, installationId, privateKey, apiUrl } = readDocument(document)
-  const api = (apiUrl ?? (gitHost === 'github.com' ? 'https://api.github.com' : `https://${gitHost}/api/v3`)).replace(/\/+$/, '')
+  const api = (apiUrl ?? (place.host === 'github.com' ? 'https://api.github.com' : `https://${place.host}/api/v3`)).replace(/\/+$/, '')
   const { protocol, host, hostname } = new URL(api)
   if (protocol !== 'https:' && !isLoopback(hostname)) throw missing(`githubApp: ${host} is asked for a token by https only`)
   const jwt = makeJwt(appId, privateKey, Math.floor(clock.nowMs() / 1_000))
-  const headers = { accept: 'application/vnd.github+json', authorization: `Bearer ${jwt}`, 'user-agent': 'skerry' }
+  const accept = 'application/vnd.github+json'
+  const headers = { accept, authorization: `Bearer ${jwt}`, 'content-type': 'application/json', 'user-agent': 'skerry' }
+  const body = JSON.stringify({ repositories: [place.repository], permissions: { contents: 'read' } })
   const url = `${api}/app/installations/${installationId}/access_tokens`
-  const init = { method: 'POST', headers, redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MS) } as const
+  const init = { method: 'POST', headers, body, redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MS) } as const
   const answer = await fetcher(url, init).catch((error: unknown) => {
     if (error instanceof AppError) throw error
     throw new AppError(
@@ -62,6 +82,13 @@ async function makeToken(document: string, gitHost: string, fetcher: WebFetcher,
       { cause: error },
     )
   })
+  if (answer.status === 422) {
+    await answer.body?.cancel()
+    throw new AppError('credential_refused', {
+      detail: `${host} gave App ${appId} no token to read the repository ${place.repository}: HTTP 422`,
+      remedy: `Add the repository ${place.repository} to installation ${installationId} of the App, and give the App the permission Contents: read.`,
+    })
+  }
   if (answer.status === 401 || answer.status === 403 || answer.status === 404) {
     await answer.body?.cancel()
     throw new AppError('credential_refused', {
