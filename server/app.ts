@@ -40,7 +40,10 @@ const PEOPLE_BYTES_MAX = 64 * 1_024 * 1_024
 type Handler = (request: Request) => Promise<Response | null>
 
 export interface AppDeps
-  extends Pick<AdminDeps, 'serverKeys' | 'secrets' | 'renders' | 'removals' | 'restore' | 'webhook' | 'version' | 'stopping'> {
+  extends Pick<
+    AdminDeps,
+    'serverKeys' | 'secrets' | 'renders' | 'checkPatches' | 'removals' | 'restore' | 'webhook' | 'version' | 'stopping'
+  > {
   store: Store
   tokens: ApiTokens
   actions: FleetActions

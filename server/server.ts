@@ -192,7 +192,7 @@ async function startOn(
   const files = createCacheFiles({ dir: at('renders'), seal: secrets, clock, bytesMax: CACHE_DISK_BYTES_MAX })
   const cache = createRenderCache({ mac: macOf, files })
   removeLeftSecrets(at('git'))
-  const { workers, sources, renders } = openWorkers(
+  const { workers, sources, renders, checkPatches } = openWorkers(
     {
       ...{ sourcesDir: at('git'), renderDir: at('render'), slots: availableParallelism(), env: options.env ?? {} },
       place: options.rendering ?? { mode: 'bubblewrap', programs: { renderers: new Map(), searchPath: [] } },
@@ -244,6 +244,7 @@ async function startOn(
     logger: log,
     serverKeys: keys,
     secrets,
+    checkPatches,
     renders: createRenderNow({ store, configs, render: ingest.render, macOf: secrets.macOf }),
     restore,
     webhook: async (project, name) => {

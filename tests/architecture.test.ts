@@ -75,6 +75,7 @@ test('the server itself loads nothing that reads content of tenants', () => {
   const reading = [
     'server/render/pipeline.ts',
     'server/render/renderers.ts',
+    'shared/adapters/yaml.ts',
     'server/sources/sources.ts',
     'liquidjs',
     'isomorphic-git',

@@ -89,7 +89,8 @@ async function apply(deps: AdminDeps, body: unknown, by: string): Promise<ApplyA
       ...secretProblems(deps, resource, held).map(({ path, message }) => ({ path: `resources[${places[index]}].${path}`, message })),
     )
   for (const [index, resource] of resources.entries())
-    for (const { path, message } of await specProblems(resource)) problems.push({ path: `resources[${places[index]}].${path}`, message })
+    for (const { path, message } of await specProblems(resource, deps.checkPatches))
+      problems.push({ path: `resources[${places[index]}].${path}`, message })
   for (const [index, { path, message }] of await dependencyProblems(deps.store, resources, wrong))
     problems.push({ path: `resources[${places[index]}].${path}`, message })
   if (problems.length > 0) {

@@ -6,6 +6,7 @@ import type { ServerKeys } from '../access/server-keys.ts'
 import type { RemovalPlans } from '../fleet/removal-plans.ts'
 import type { RestoreActions } from '../fleet/restore-actions.ts'
 import type { RenderNow } from '../ingest/render/render-now.ts'
+import type { CheckPatches } from '../render/patch/patches.ts'
 import type { Store } from '../store/store.ts'
 import type { FleetActions } from './fleet-actions.ts'
 import type { FleetViews } from './fleet-views.ts'
@@ -22,6 +23,7 @@ export interface AdminDeps {
   /** Seals secrets of Configs. */
   secrets: SecretBox
   renders: RenderNow
+  checkPatches: CheckPatches
   restore: RestoreActions
   /** URL and secret for the forge; null when the repository is unknown. */
   webhook(project: string, name: string): Promise<{ url: string; secret: string } | null>

@@ -1,16 +1,17 @@
 // What no schema can see and nobody should meet at night: found when a resource is written.
-import type { Patch, RenderSpec } from '../../shared/model/render.ts'
-import { type Applicable, sourcesOf } from '../../shared/model/resources.ts'
+import type { RenderSpec } from '../../shared/model/render.ts'
+import { type Applicable, projectOf, sourcesOf } from '../../shared/model/resources.ts'
 import { NO_RANGE } from '../../shared/model/sources.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
-import { patchProblems } from '../render/patch/patches.ts'
+import type { CheckPatches, PatchSet } from '../render/patch/patches.ts'
 import { contradictions } from '../render/renderer-options.ts'
 import { isRange } from '../sources/range.ts'
 import { healthProblems } from './health-problems.ts'
 
-export const specProblems = async (resource: Applicable): Promise<Problem[]> => [
+/** Throws what `checkPatches` throws. */
+export const specProblems = async (resource: Applicable, checkPatches: CheckPatches): Promise<Problem[]> => [
   ...(await healthProblems(resource)),
-  ...patchesOf(resource).flatMap(({ patches, from }) => patchProblems(patches, from)),
+  ...(await problemsOfPatches(resource, checkPatches)),
   ...rangesOf(resource).flatMap(({ range, path }) => (range === undefined || isRange(range) ? [] : [{ path, message: NO_RANGE }])),
   ...rendersOf(resource).flatMap(({ render, from }) => contradictions(render, from)),
 ]
@@ -41,13 +42,13 @@ function rendersOf(resource: Applicable): Array<{ render: RenderSpec; from: stri
   return [...(render === undefined ? [] : [{ render, from: 'spec.render' }]), ...ofSources]
 }
 
-interface Patches {
-  patches: readonly Patch[]
-  /** Where they are. */
-  from: string
+/** Patches may be YAML, which a text can make slow to read. */
+function problemsOfPatches(resource: Applicable, checkPatches: CheckPatches): Problem[] | Promise<Problem[]> {
+  const sets = patchesOf(resource).filter(({ patches }) => patches.length > 0)
+  return sets.length === 0 ? [] : checkPatches(projectOf(resource), sets)
 }
 
-function patchesOf(resource: Applicable): Patches[] {
+function patchesOf(resource: Applicable): PatchSet[] {
   if (resource.kind !== 'Service' && resource.kind !== 'Cluster') return []
   const { spec } = resource
   const overrides = (spec.overrides ?? []).map(({ patches = [] }, index) => ({ patches, from: `spec.overrides[${index}].patches` }))

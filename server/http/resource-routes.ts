@@ -91,7 +91,7 @@ export function resourceRoutes(deps: AdminDeps) {
         detail: `there is no ${keyText(key)}: clusters come into being by joining`,
         remedy: '`skerry join-token create` makes what a new cluster joins with.',
       })
-    const problems = [...(await specProblems(resource)), ...secretProblems(deps, resource, held)]
+    const problems = [...(await specProblems(resource, deps.checkPatches)), ...secretProblems(deps, resource, held)]
     if (problems.length > 0) throw wrongFields(problems, `put ${keyText(key)}`)
     const refused = await refusal(deps, resource, held)
     if (refused !== null) throw new AppError('in_use', { detail: `${keyText(key)} ${refused.message}` })

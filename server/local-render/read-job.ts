@@ -6,13 +6,17 @@ import { parseResources, type ResourceFile } from '../cli/resource-files.ts'
 import { specProblems } from '../http/resource-checks.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'
 import type { ClusterInputs } from '../render/inputs.ts'
+import { checkPatchesHere } from '../render/patch/patches.ts'
 
 /** All that is wrong at once, with the line of its field. */
 export async function readResources(files: readonly ResourceFile[]): Promise<{ resources: Applicable[]; problems: Problem[] }> {
   const { read, problems } = parseResources(files)
   const found = await Promise.all(
     read.map(async ({ resource, placeOf }) =>
-      (await specProblems(resource)).map(({ path, message }) => ({ path: placeOf(path), message: `${path}: ${message}` })),
+      (await specProblems(resource, checkPatchesHere)).map(({ path, message }) => ({
+        path: placeOf(path),
+        message: `${path}: ${message}`,
+      })),
     ),
   )
   return { resources: read.map(({ resource }) => resource), problems: [...problems, ...found.flat()] }

@@ -1,14 +1,15 @@
-// The job that renders one service for one cluster, and the one that says of which version a program is. What programs said before is asked of control, which keeps it.
+// The job that renders one service for one cluster, the one that says of which version a program is, and the one that checks patches. What programs said before is asked of control, which keeps it.
 
 import type { RendererName } from '../../shared/model/render.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'
+import { checkPatchesHere } from '../render/patch/patches.ts'
 import { type PipelineInput, type PipelineOutcome, type PipelineSource, runPipeline } from '../render/pipeline.ts'
 import { toolName } from '../render/record/sandbox.ts'
 import type { Renderer } from '../render/renderer.ts'
 import type { Sandbox } from '../render/sandbox.ts'
 import type { Sources } from '../sources/sources.ts'
-import { type Layer, LOOKS_BYTES_MAX, type RenderOrder, ROWS_BYTES_MAX } from './channel/messages.ts'
+import { type Layer, LOOKS_BYTES_MAX, PROBLEMS_MAX, type RenderOrder, ROWS_BYTES_MAX } from './channel/messages.ts'
 import { looksToLines, rowsToLines } from './channel/render-lines.ts'
 import { toWire } from './channel/wire-error.ts'
 import { currentJob } from './current-job.ts'
@@ -30,10 +31,11 @@ export function createRenderJobs({
   sandbox,
   renderers,
   rowsBytesMax = ROWS_BYTES_MAX,
-}: RenderJobsDeps): Pick<Jobs, 'render' | 'tools.version'> {
+}: RenderJobsDeps): Pick<Jobs, 'render' | 'tools.version' | 'patches.check'> {
   const once = createOnce({ get: answerBefore, put: keepAnswer })
   return {
     'tools.version': async ({ program }) => ({ value: { version: await sandbox.version(program) } }),
+    'patches.check': async ({ project, sets }) => ({ value: { problems: (await checkPatchesHere(project, sets)).slice(0, PROBLEMS_MAX) } }),
     render: async (order, signal) => {
       const tools: Record<string, string | null> = {}
       const asked: Sandbox = {

@@ -4,7 +4,7 @@ import type { Source } from '../sources/source.ts'
 import type { Sources } from '../sources/sources.ts'
 import type { Jobs } from './worker.ts'
 
-export type SourceJobs = Omit<Jobs, 'render' | 'tools.version'>
+export type SourceJobs = Omit<Jobs, 'render' | 'tools.version' | 'patches.check'>
 
 export function createSourceJobs(sources: Sources): SourceJobs {
   const looked = (source: Source, revision: string) => ({ value: { revision, tag: source.tagOf?.(revision) ?? null } })

@@ -59,6 +59,7 @@ export function createWorker({ clock }: { clock: Clock }): { handlers: Handlers;
     'sources.removeOthers': handle('sources.removeOthers', ({ project }) => project),
     'sources.forget': handle('sources.forget', () => ''),
     'tools.version': handle('tools.version', () => ''),
+    'patches.check': handle('patches.check', ({ project }) => project),
     render: handle('render', ({ id }) => id.project),
   }
   const close = async () => {

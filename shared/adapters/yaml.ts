@@ -124,6 +124,8 @@ class Reader {
   private frames: Frame[] = []
   private anchors = new Map<string, Anchored>()
   private aliases = 0
+  /** Members that `<<` copied in this document. Each counts as a node of the alias, so a document with too many is refused. */
+  private copied = 0
 
   constructor(source: string, file: string) {
     this.source = source
@@ -207,6 +209,7 @@ class Reader {
         case EVENT_ID.DOCUMENT:
           this.anchors = new Map()
           this.aliases = 0
+          this.copied = 0
           this.open('document', undefined, -1, null)
           break
         case EVENT_ID.SEQUENCE:
@@ -338,7 +341,9 @@ class Reader {
         this.problem(at, '<< takes an alias of a mapping, or a list of such')
         return
       }
+      if (this.copied > YAML_NODES_MAX) return
       for (const [key, member] of Object.entries(source)) {
+        this.copied += 1
         if (merged.has(key)) continue
         if (Object.hasOwn(target, key)) this.problem(at, `<< comes after the key "${key}", which it holds too; put << first`)
         target[key] = member

@@ -197,6 +197,15 @@ test('JN3 AP7 keys and data are for this user alone, and no secret is in a log l
   await start()
 })
 
+test('WK1 a worker checks the patches of a spec', async () => {
+  const web = serviceDoc('web')
+  const apply = (patch: string) =>
+    ask('POST', '/api/v1/apply', { resources: [{ ...web, spec: { ...web.spec, render: { patches: [{ patch }] } } }] })
+  const refused = await apply('kind: [')
+  expect([refused.status, refused.json['problems']]).toMatchObject([422, [{ path: 'resources[0].spec.render.patches[0]' }]])
+  expect((await apply('{ apiVersion: v1, kind: ConfigMap, metadata: { name: a } }')).status).toBe(200)
+})
+
 test('CU5 a start that found its port taken leaves its folder as a clean stop does', async () => {
   const other = tempDir()
   const port = Number(new URL(server.url).port)

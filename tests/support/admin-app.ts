@@ -8,6 +8,7 @@ import { createApp } from '../../server/app.ts'
 import { removeSubject } from '../../server/fleet/plan-service.ts'
 import { type ConfirmedData, createRemovalPlans } from '../../server/fleet/removal-plans.ts'
 import type { DeleteOutcome } from '../../server/http/fleet-actions.ts'
+import { checkPatchesHere } from '../../server/render/patch/patches.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import type { ResourceKey } from '../../server/store/records.ts'
 import type { Store } from '../../server/store/store.ts'
@@ -56,6 +57,7 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}, nowMs = 
     serverKeys: loadServerKeys(tempDir()),
     secrets: loadSecretBox(tempDir()),
     renders: { render: async () => null, variants: async () => null },
+    checkPatches: checkPatchesHere,
     restore: NO_RESTORE,
     removals: createRemovalPlans({ store, content: { get: async (sha256) => content.get(sha256) ?? null }, clock }),
     lookOf: () => null,

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { explainField } from '../../server/cli/field-reference.ts'
 import { parseResources } from '../../server/cli/resource-files.ts'
 import { specProblems } from '../../server/http/resource-checks.ts'
+import { checkPatchesHere } from '../../server/render/patch/patches.ts'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import { serviceSchema } from '../../shared/model/resources.ts'
 
@@ -28,7 +29,7 @@ test.each([...yamlBlocks, ...guideBlocks])('AP4 resources of README.md and of th
   const { read, problems } = parseResources([{ name: 'README.md', text: whole }])
   expect(problems).toEqual([])
   expect(read.length).toBeGreaterThan(0)
-  expect((await Promise.all(read.map(({ resource }) => specProblems(resource)))).flat()).toEqual([])
+  expect((await Promise.all(read.map(({ resource }) => specProblems(resource, checkPatchesHere)))).flat()).toEqual([])
 })
 
 const OF_SERVICE =

@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { specProblems } from '../../server/http/resource-checks.ts'
 import { readResources } from '../../server/local-render/read-job.ts'
+import { checkPatchesHere } from '../../server/render/patch/patches.ts'
 import { explainIssues } from '../../shared/model/explain.ts'
 import { applicableSchema } from '../../shared/model/resources.ts'
 
@@ -14,7 +15,7 @@ const OPS = 'expected "add" or "remove" or "replace" or "move" or "copy" or "tes
 
 async function told(input: unknown): Promise<string[]> {
   const read = applicableSchema.safeParse(input)
-  const found = read.success ? await specProblems(read.data) : explainIssues(applicableSchema, input, read.error)
+  const found = read.success ? await specProblems(read.data, checkPatchesHere) : explainIssues(applicableSchema, input, read.error)
   return found.map(({ path, message }) => `${path}: ${message}`)
 }
 

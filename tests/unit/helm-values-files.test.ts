@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { specProblems } from '../../server/http/resource-checks.ts'
 import { gatherValues } from '../../server/render/helm/layers.ts'
+import { checkPatchesHere } from '../../server/render/patch/patches.ts'
 import { recordedInputs } from '../../server/render/record/inputs.ts'
 import type { RenderJob } from '../../server/render/renderer.ts'
 import { applicableSchema } from '../../shared/model/resources.ts'
@@ -126,7 +127,7 @@ test('HM2 overrides of a service and of a cluster take valuesFiles, and somethin
   const source = { repository: 'r', path: 'p' }
   const service = (overrides: unknown) => applicableSchema.safeParse({ ...head, kind: 'Service', spec: { source, targets, overrides } })
   const read = service([{ selector: {}, helm }])
-  expect(read.success ? await specProblems(read.data) : read.error.issues).toEqual([])
+  expect(read.success ? await specProblems(read.data, checkPatchesHere) : read.error.issues).toEqual([])
   expect(applicableSchema.safeParse({ ...head, kind: 'Cluster', spec: { overrides: [{ service: 's', helm }] } }).success).toBe(true)
   expect(service([{ selector: {}, helm: {} }]).error?.issues.map(({ message }) => message)).toEqual(['expected values or valuesFiles'])
 })

@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseResources } from '../../server/cli/resource-files.ts'
 import { specProblems } from '../../server/http/resource-checks.ts'
+import { checkPatchesHere } from '../../server/render/patch/patches.ts'
 import { explainIssues } from '../../shared/model/explain.ts'
 import { applicableSchema } from '../../shared/model/resources.ts'
 import { createTestAdmin } from '../support/admin-app.ts'
@@ -15,7 +16,7 @@ const EXAMPLES = readdirSync(FOLDER).sort()
 test.each(EXAMPLES)('AP4 CG2 %s is applied as it is, and shows none of its secrets', async (name) => {
   const { read, problems } = parseResources([{ name, text: readFileSync(join(FOLDER, name), 'utf8') }])
   expect(problems).toEqual([])
-  expect((await Promise.all(read.map(({ resource }) => specProblems(resource)))).flat()).toEqual([])
+  expect((await Promise.all(read.map(({ resource }) => specProblems(resource, checkPatchesHere)))).flat()).toEqual([])
   const admin = await createTestAdmin()
   const clusters = read.filter(({ resource }) => resource.kind === 'Cluster')
   if (clusters.length > 0) await joinCluster(admin.store, '7')

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { specProblems } from '../../server/http/resource-checks.ts'
-import { applyPatches, patchProblems } from '../../server/render/patch/patches.ts'
+import { applyPatches, checkPatchesHere, patchProblems } from '../../server/render/patch/patches.ts'
 import { compilePattern } from '../../server/render/patch/safe-pattern.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
@@ -234,7 +234,8 @@ describe('PT9 patterns of targets', () => {
 
 test('PT5 a service and a cluster whose patches cannot be read are refused when they are written', async () => {
   const bad: Patch = { target: { name: '(' }, patch: MARK }
-  const paths = async (resource: unknown) => (await specProblems(applicableSchema.parse(resource))).map(({ path }) => path)
+  const paths = async (resource: unknown) =>
+    (await specProblems(applicableSchema.parse(resource), checkPatchesHere)).map(({ path }) => path)
   const head = { apiVersion: 'skerry.dev/v1', metadata: { name: 'a' } }
   const targets = { selector: {} }
   const overrides = [{ selector: {}, patches: [bad] }]

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { specProblems } from '../../server/http/resource-checks.ts'
 import { KUSTOMIZATION_NAMES } from '../../server/render/kustomize/paths.ts'
+import { checkPatchesHere } from '../../server/render/patch/patches.ts'
 import { type PipelineInput, runPipeline } from '../../server/render/pipeline.ts'
 import { renderRaw } from '../../server/render/render-raw.ts'
 import type { RenderJob } from '../../server/render/renderer.ts'
@@ -145,9 +146,9 @@ test.each<[string, RenderSpec, string[]]>([
 ])('RD5 refused when it is written: %s', async (_, render, paths) => {
   const head = { apiVersion: 'skerry.dev/v1', kind: 'Service', metadata: { name: 'a' } }
   const spec = { targets: { selector: {} }, source: { repository: 'r', path: 'p' }, render }
-  expect((await specProblems(applicableSchema.parse({ ...head, spec }))).map(({ path }) => path)).toEqual(paths)
+  expect((await specProblems(applicableSchema.parse({ ...head, spec }), checkPatchesHere)).map(({ path }) => path)).toEqual(paths)
   const sources = [{ repository: 'r', path: 'p', render }]
-  const ofSources = await specProblems(applicableSchema.parse({ ...head, spec: { targets: { selector: {} }, sources } }))
+  const ofSources = await specProblems(applicableSchema.parse({ ...head, spec: { targets: { selector: {} }, sources } }), checkPatchesHere)
   expect(ofSources.map(({ path }) => path)).toEqual(paths.map((path) => path.replace('spec.', 'spec.sources[0].')))
 })
 

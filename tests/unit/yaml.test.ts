@@ -73,6 +73,11 @@ describe('refusals', () => {
     const problems = parse(`l0: &l0 x\n${levels}`).problems
     expect(problems[0]?.message).toContain('nodes in one document')
   })
+  test('YM5 << copies no more members than a document may have nodes', () => {
+    const keys = Array.from({ length: 20_000 }, (_, n) => `k${n}: 1`).join(', ') // 20 million copies, were it not for the limit
+    const users = Array.from({ length: YAML_ALIASES_MAX }, (_, n) => `b${n}: {<<: *a}\n`).join('')
+    expect(parse(`a: &a {${keys}}\n${users}`).problems).not.toEqual([])
+  })
   test('YM5 aliases, depth and bytes have limits', () => {
     expect(parse(`a: &a 1\nb: [${Array(YAML_ALIASES_MAX).fill('*a').join(', ')}]\n`).problems).toEqual([])
     expect(

@@ -6,11 +6,12 @@ import type { Logger } from '../../../shared/runtime/logger.ts'
 import { createFindChart } from '../../ingest/chart-supply.ts'
 import type { ContentSources, Renders } from '../../ingest/content-port.ts'
 import type { RenderAnswers } from '../../render/cache/renders.ts'
+import type { CheckPatches } from '../../render/patch/patches.ts'
 import type { RenderPlace } from '../../render-place.ts'
 import type { Store } from '../../store/store.ts'
 import { CHANNEL_VERSION, type Greeting } from '../../worker/channel/messages.ts'
 import { createWorkerPool, type WorkerPool } from './pool.ts'
-import { createRemoteRenders } from './remote-renders.ts'
+import { createRemoteRenders, plainProblems } from './remote-renders.ts'
 import { createRemoteSources, type RemoteSourcesDeps } from './remote-sources.ts'
 import { ownLaunch, startWorkerProcess, WORKER_LIMITS } from './worker-process.ts'
 
@@ -42,6 +43,7 @@ export interface Workers {
   workers: WorkerPool
   sources: ContentSources
   renders: Renders
+  checkPatches: CheckPatches
 }
 
 /** None is started before there is something to do. */
@@ -64,6 +66,10 @@ export function openWorkers(options: WorkersOptions, { store, answers, credentia
   return {
     workers,
     sources: createRemoteSources({ workers, root: sourcesDir, credentials }),
+    async checkPatches(project, sets) {
+      const job = { method: 'patches.check', order: { project, sets }, kind: 'read', project, subject: 'patches of a spec' } as const
+      return plainProblems((await workers.run(job)).value.problems)
+    },
     renders: createRemoteRenders({ workers, answers, credentials, findChart: createFindChart(store), clock }),
   }
 }

@@ -3,7 +3,7 @@
 import type { z } from 'zod'
 import { objectRowPrefix } from '../../../shared/model/desired.ts'
 import { serviceKey } from '../../../shared/model/ids.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import { AppError, type Problem } from '../../../shared/protocol/error.ts'
 import { ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from '../../../shared/protocol/routes.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import { createPace } from '../../../shared/runtime/pace.ts'
@@ -114,17 +114,18 @@ async function answerOf({ id }: RenderRequest, { value, data }: JobAnswer<'rende
   }
   if (value.kind === 'failed') {
     const { kind, code, message, problems } = value
-    return { result: { kind, code, message, problems: plain(problems) }, reads, late, tools }
+    return { result: { kind, code, message, problems: plainProblems(problems) }, reads, late, tools }
   }
   const { kind, digest, hooks, warnings } = value
   const prefix = objectRowPrefix(id)
   const isRow = (row: string, doc: string) => row.startsWith(prefix) && row.length <= ROW_ID_BYTES_MAX && doc.length <= ROW_DOC_BYTES_MAX
   const objects = await rowsFromLines(data.subarray(looksBytes), digest, pace, isRow)
-  return { result: { kind, objects, digest, count: objects.size, hooks, warnings: plain(warnings) }, reads, late, tools }
+  return { result: { kind, objects, digest, count: objects.size, hooks, warnings: plainProblems(warnings) }, reads, late, tools }
 }
 
-type Problems = Extract<JobAnswer<'render'>['value'], { kind: 'failed' }>['problems']
-const plain = (problems: Problems) =>
+type Problems = JobAnswer<'patches.check'>['value']['problems']
+/** Without fields that are undefined. */
+export const plainProblems = (problems: Problems): Problem[] =>
   problems.map(({ path, message, excerpt }) => (excerpt === undefined ? { path, message } : { path, message, excerpt }))
 
 function readsOf(looks: readonly Look[], secret: boolean): Reads {

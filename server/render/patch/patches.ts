@@ -53,6 +53,19 @@ export const patchProblems = (patches: readonly Patch[], from: string): Problem[
     return read.kind === 'failed' ? read.messages.map((message) => ({ path: `${from}[${index}]`, message })) : []
   })
 
+/** Patches of one field of a spec. */
+export interface PatchSet {
+  patches: readonly Patch[]
+  /** Path of the field. */
+  from: string
+}
+
+/** `patchProblems` of each set, by a process that may be stopped. */
+export type CheckPatches = (project: string, sets: readonly PatchSet[]) => Problem[] | Promise<Problem[]>
+
+/** In this process: for a command that reads files of its own user. */
+export const checkPatchesHere: CheckPatches = (_, sets) => sets.flatMap(({ patches, from }) => patchProblems(patches, from))
+
 function applyOne<T extends { object: K8sObject }>(found: readonly T[], { isTarget, change }: ReadPatch, namespace: string): Patched<T> {
   const problems: Problem[] = []
   let isMet = false

@@ -1,7 +1,7 @@
 // What control and a worker say to each other. Control is trusted by the worker and of the same build (the greeting sees to it): what it says is typed, and not checked again. What a
 // worker says is checked field by field: it reads content of tenants.
 //
-// Version 1 (2026-11): greet, source.*, sources.*, tools.version, render; asked by the worker as part of a job: credentials, chart, answer.get, answer.put.
+// Version 1 (2026-11): greet, source.*, sources.*, tools.version, patches.check, render; asked by the worker as part of a job: credentials, chart, answer.get, answer.put.
 import { z } from 'zod'
 import type { ServiceId } from '../../../shared/model/ids.ts'
 import type { Labels } from '../../../shared/model/labels.ts'
@@ -10,6 +10,7 @@ import type { RepositoryPlace } from '../../../shared/model/resources.ts'
 import { problemSchema } from '../../../shared/protocol/error.ts'
 import type { ExecEntry } from '../../render/exec/list.ts'
 import type { PatchLayer } from '../../render/overrides-of.ts'
+import type { PatchSet } from '../../render/patch/patches.ts'
 import type { HelmLayer } from '../../render/renderer.ts'
 import type { SandboxMode } from '../../render/sandbox/runs.ts'
 import type { SandboxProgram } from '../../render/sandbox.ts'
@@ -102,13 +103,15 @@ export interface Orders {
   'sources.removeOthers': SourceKey
   'sources.forget': { uid: string }
   'tools.version': { program: SandboxProgram }
+  'patches.check': { project: string; sets: readonly PatchSet[] }
   render: RenderOrder
 }
 export type Method = keyof Orders
 
 const text = (max: number) => z.string().max(max)
 const looked = z.strictObject({ revision: text(200), tag: text(300).nullable() })
-const problems = z.array(problemSchema).max(2_000)
+export const PROBLEMS_MAX = 2_000
+const problems = z.array(problemSchema).max(PROBLEMS_MAX)
 const places = {
   looksBytes: z.int().nonnegative(),
   secret: z.boolean(),
@@ -128,6 +131,7 @@ export const ANSWERS = {
   'sources.removeOthers': z.undefined(),
   'sources.forget': z.undefined(),
   'tools.version': z.strictObject({ version: text(300).nullable() }),
+  'patches.check': z.strictObject({ problems }),
   /** With the looks, and behind them the rows, as lines of its data (render-lines.ts). */
   render: z.discriminatedUnion('kind', [
     z.strictObject({
