@@ -5,7 +5,7 @@ import { isBuiltInGroup } from './order.ts'
 
 type Kind = Pick<ObjectRef, 'group' | 'kind'>
 
-/** `data`: volumes. `contents`: the objects inside, whoever made them. `class`: nothing that exists already. */
+/** `data`: volumes, and what cannot be looked into by its name. `contents`: the objects inside, whoever made them. `class`: nothing that exists already. */
 export type LossKind = 'data' | 'contents' | 'class'
 
 const LOSSES: ReadonlyMap<string, readonly [kind: LossKind, text: string]> = new Map([
@@ -14,6 +14,8 @@ const LOSSES: ReadonlyMap<string, readonly [kind: LossKind, text: string]> = new
   ['/Namespace', ['contents', 'everything in it is deleted with it']],
   ['project.openshift.io/Project', ['contents', 'its Namespace is deleted with everything in it']],
   ['hnc.x-k8s.io/SubnamespaceAnchor', ['contents', 'its Namespace is deleted with everything in it']],
+  // Owns Namespaces of any name.
+  ['capsule.clastix.io/Tenant', ['data', 'its Namespaces are deleted with everything in them']],
   ['apiextensions.k8s.io/CustomResourceDefinition', ['contents', 'all its custom resources are deleted with it']],
   ['storage.k8s.io/StorageClass', ['class', 'volumes of this class can no longer be provisioned']],
 ])

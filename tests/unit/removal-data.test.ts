@@ -147,6 +147,23 @@ describe('a Namespace that would go with a service', () => {
     expect(kit.service()).toMatchObject({ removed: true })
   })
 
+  test('PR3, RM3 a Tenant of Capsule, which owns Namespaces of any name, is asked about in a prune and in a removal', async () => {
+    const { cluster, kit, clock } = setup()
+    const [group, version, kind] = ['capsule.clastix.io', 'v1beta2', 'Tenant']
+    const verbs = ['create', 'delete', 'get', 'list', 'patch', 'update', 'watch']
+    cluster.serveAggregated({ group, version, kind, plural: 'tenants', namespaced: false, verbs })
+    kit.desire([{ apiVersion: `${group}/${version}`, kind, metadata: { name: 'oil' } }, configMap('a')])
+    kit.start()
+    await clock.advance(MINUTE)
+    kit.desire([configMap('a')])
+    await clock.advance(MINUTE)
+    expect(kit.service()?.refusal?.names).toEqual(['Tenant.capsule.clastix.io oil'])
+    kit.remove('prune')
+    await clock.advance(MINUTE)
+    expect(cluster.object({ group, kind, namespace: '', name: 'oil' })).not.toBeNull()
+    expect(kit.service()).toMatchObject({ reason: 'ConfirmationPending', refusal: { names: ['Tenant.capsule.clastix.io oil'] } })
+  })
+
   test.each([
     ['project.openshift.io/v1', 'Project', 'projects', ''],
     ['hnc.x-k8s.io/v1alpha2', 'SubnamespaceAnchor', 'subnamespaceanchors', 'parent'],
