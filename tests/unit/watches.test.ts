@@ -94,6 +94,8 @@ test('RC5 a kind that is served at another path is watched there, and unknown un
   follow('boats')
   await clock.advance(2_000)
   expect(known()).toBe('absent')
+  // IV6: what another plural of the kind shows is not known by this watch.
+  expect(['boats', 'boatses'].map((plural) => watches.isComplete(boats(plural)))).toEqual([true, false])
   follow('boats')
   await clock.advance(2_000)
   expect(opened).toEqual(['boats'])

@@ -76,10 +76,10 @@ export class Watches {
     return this.#of(resource) === undefined ? undefined : this.#followUps.get(resource, key)
   }
 
-  /** In any version, which show the same objects. */
-  isComplete({ group, kind }: ApiResource): boolean {
+  /** In any version, which show the same objects; another plural of the kind may show others. */
+  isComplete({ group, plural }: ApiResource): boolean {
     for (const watch of this.#watches.values())
-      if (watch.resource.group === group && watch.resource.kind === kind && watch.isComplete()) return true
+      if (watch.resource.group === group && watch.resource.plural === plural && watch.isComplete()) return true
     return false
   }
 
