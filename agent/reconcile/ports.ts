@@ -18,6 +18,7 @@ import type { RequestScheduler } from './requests/request-scheduler.ts'
 import type { Dependents } from './snapshot/dependents.ts'
 import type { ServiceModel, ServiceSnapshot } from './snapshot/service-model.ts'
 import type { Autoscalers } from './snapshot/watch/autoscalers.ts'
+import type { LackingObjects } from './snapshot/watch/causes.ts'
 import type { Definitions } from './snapshot/watch/definitions.ts'
 import type { FirstContacts } from './snapshot/watch/first-contacts.ts'
 import type { LiveObject, Registrations } from './snapshot/watch/live-object.ts'
@@ -99,8 +100,8 @@ export interface Services {
   waitsForOthers(model: ServiceModel): boolean
   /** `model` is woken when rows of another service were read. */
   wakeWhenRead(model: ServiceModel): void
-  /** Keys of services of which something failed that another object is the cause of. */
-  lacking: Set<string>
+  /** What failed, and another object may be the cause of it. */
+  lacking: Pick<LackingObjects, 'add'>
   /** An object changed: what failed because of it is tried at once. */
   causeChanged(key: string, isHealthy: boolean): void
   /** Watches follow the kinds of all inventories; `model`: only this service's have changed. */

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
 import { actingAs, unplacedAccount } from '../../agent/reconcile/snapshot/account.ts'
-import { endedBy, type Lacking } from '../../agent/reconcile/snapshot/watch/causes.ts'
+import { endedBy, type Lacking, LackingObjects } from '../../agent/reconcile/snapshot/watch/causes.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { namespaceRef, setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef, configMaps } from '../support/reconcile-kit.ts'
@@ -153,7 +153,25 @@ describe('RC22 what ends a failure', () => {
     ['a workload that is not', 'apps/Deployment/x/hook', false, lacking('webhook'), false],
     ['a Service, of anywhere', '/Service/other/x', false, lacking('taken'), true],
     ['a ConfigMap', '/ConfigMap/shop/x', true, lacking('forbidden'), false],
-  ] as const)('RC22 %s', (_, key, isHealthy, what, expected) => expect(endedBy(key, isHealthy)?.(what) ?? false).toBe(expected))
+  ] as const)('RC22 %s', (_, key, isHealthy, what, expected) => expect(endedBy(key, isHealthy)?.ends(what) ?? false).toBe(expected))
+
+  test('RC22 RC31 a change visits only objects that failed for what it may end, each until it lacks that no more', () => {
+    const objects = new LackingObjects()
+    for (let n = 0; n < 3; n++) objects.add('webhook', `web.s${n}`, 'a')
+    objects.add('taken', 'web.s0', 'a')
+    objects.add('taken', 'web.s0', 'b')
+    objects.add('invalid', 'web.s0', 'c')
+    const visited = (...cause: Parameters<typeof endedBy>) =>
+      endedBy(...cause)?.kinds.flatMap((kind) =>
+        [...objects.of(kind)].flatMap(([service, keys]) => [...keys].map((key) => `${service} ${key}`)),
+      )
+    expect(visited('/Service/other/x', true)).toEqual(['web.s0 a', 'web.s0 b'])
+    objects.drop('taken', 'web.s0', 'a')
+    expect(visited('/Service/other/x', true)).toEqual(['web.s0 b'])
+    objects.forget('web.s0')
+    expect(visited('/Service/other/x', true)).toEqual([])
+    expect(visited('apps/Deployment/hooks/x', true)).toEqual(['web.s1 a', 'web.s2 a'])
+  })
 
   test('RC22 rights that another service brings are used at once, without a clock', async () => {
     const { cluster, kit, settle, run } = setup()

@@ -18,7 +18,6 @@ import { driftText, NO_NOTE, shownPaths } from '../snapshot/fields/drift.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
 import { CHANGED_BEFORE_DELETE, namespaceKey, type Problem } from '../snapshot/situation.ts'
 import { dropNulls, nullsDocumentId, withoutRefusedNulls } from '../snapshot/wanted.ts'
-import { isCaused } from '../snapshot/watch/causes.ts'
 import { isOfThisCluster, safeDeletion } from '../snapshot/watch/live-object.ts'
 import { warningNews } from './admission-warnings.ts'
 import { dropDeleted, keepRecreates, keepRefusedNulls, lastObject, letGo, remember, takeIn, writeApplied } from './remember.ts'
@@ -273,7 +272,7 @@ export class Recorder {
     const problem: Problem = { kind: 'failed', failure, attempt, retryAtMs, sent, ...(heals ? { heals } : {}) }
     model.objects.failed(key, problem)
     model.agenda.touch(key)
-    if (isCaused(failure.kind)) this.#deps.lacking.add(model.key)
+    this.#deps.lacking.add(failure.kind, model.key, key)
     const wanted = model.wanted.get(key)
     if (step.kind === 'apply' && wanted?.sent === sent) {
       const refused = terminal && failure.kind !== 'immutable' ? refusedRecreate(model, key, failure.message) : null

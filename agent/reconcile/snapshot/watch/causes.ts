@@ -7,7 +7,7 @@ type Lack = ApiFailure['kind']
 
 /** Failures that some object of the cluster is the cause of. */
 const CAUSED: ReadonlySet<Lack> = new Set(['forbidden', 'namespace_missing', 'namespace_terminating', 'webhook', 'taken'])
-export const isCaused = (kind: Lack): boolean => CAUSED.has(kind)
+const isCaused = (kind: Lack): boolean => CAUSED.has(kind)
 
 /** What failed: with which answer, about which object, asked as whom. */
 export interface Lacking {
@@ -27,28 +27,66 @@ function isServedFrom(namespace: string, message: string): boolean {
   return named === null || named[1] === namespace
 }
 
+/** The failures that a change of an object may have ended. */
+export interface Ending {
+  kinds: readonly Lack[]
+  ends(lacking: Lacking): boolean
+}
+
 /** RC22: null: nothing waits for objects of this kind. `isHealthy`: it is there and well. */
-export function endedBy(key: string, isHealthy: boolean): ((lacking: Lacking) => boolean) | null {
+export function endedBy(key: string, isHealthy: boolean): Ending | null {
   const cause = parseRefKey(key)
   if (cause === null) return null
   const { group, kind, namespace, name } = cause
   const inside = ({ ref }: Lacking) => namespace === '' || ref.namespace === namespace
-  if (group === RBAC) return (lacking) => lacking.kind === 'forbidden' && lacking.account !== null && inside(lacking)
-  if (group === ADMISSION) return ({ kind: lack }) => lack === 'forbidden' || lack === 'webhook'
-  if (group === 'apps' && WORKLOADS.has(kind) && isHealthy)
-    return ({ kind: lack, message }) => lack === 'webhook' && isServedFrom(namespace, message)
+  if (group === RBAC) return ending(['forbidden'], (lacking) => lacking.account !== null && inside(lacking))
+  if (group === ADMISSION) return ending(['forbidden', 'webhook'])
+  if (group === 'apps' && WORKLOADS.has(kind) && isHealthy) return ending(['webhook'], ({ message }) => isServedFrom(namespace, message))
   if (group !== '') return null
   switch (kind) {
     case 'Namespace':
-      return ({ kind: lack, ref }) => (lack === 'namespace_missing' || lack === 'namespace_terminating') && ref.namespace === name
+      return ending(['namespace_missing', 'namespace_terminating'], ({ ref }) => ref.namespace === name)
     case 'Service':
-      return ({ kind: lack }) => lack === 'taken'
+      return ending(['taken'])
     case 'ServiceAccount':
-      return ({ kind: lack, account }) => lack === 'forbidden' && account?.namespace === namespace && account.name === name
+      return ending(['forbidden'], ({ account }) => account?.namespace === namespace && account.name === name)
     case 'ResourceQuota':
     case 'LimitRange':
-      return (lacking) => lacking.kind === 'forbidden' && inside(lacking)
+      return ending(['forbidden'], inside)
     default:
       return null
+  }
+}
+
+const ending = (kinds: readonly Lack[], concerns: (lacking: Lacking) => boolean = () => true): Ending => ({
+  kinds,
+  ends: (lacking) => kinds.includes(lacking.kind) && concerns(lacking),
+})
+
+/** The objects of all services that failed for want of something, by the answer: a change visits none that it cannot end. */
+export class LackingObjects {
+  readonly #keys = new Map<Lack, Map<string, Set<string>>>()
+
+  add(kind: Lack, service: string, key: string): void {
+    if (!isCaused(kind)) return
+    const services = this.#keys.get(kind) ?? new Map<string, Set<string>>()
+    const keys = services.get(service) ?? new Set<string>()
+    this.#keys.set(kind, services.set(service, keys.add(key)))
+  }
+
+  of(kind: Lack): ReadonlyMap<string, ReadonlySet<string>> {
+    return this.#keys.get(kind) ?? new Map()
+  }
+
+  /** The object lacks this no more. */
+  drop(kind: Lack, service: string, key: string): void {
+    const services = this.#keys.get(kind)
+    const keys = services?.get(service)
+    keys?.delete(key)
+    if (keys?.size === 0) services?.delete(service)
+  }
+
+  forget(service: string): void {
+    for (const services of this.#keys.values()) services.delete(service)
   }
 }

@@ -17,7 +17,7 @@ import { endOf, type LiveRun } from '../live-run.ts'
 import type { ServiceModel } from '../service-model.ts'
 import { sentObject } from '../wanted.ts'
 import type { Autoscalers } from './autoscalers.ts'
-import { endedBy, isCaused, type Lacking } from './causes.ts'
+import { type Ending, endedBy, type Lacking, LackingObjects } from './causes.ts'
 import type { WatchSink } from './kind-watch.ts'
 import { isOfThisCluster, type LiveObject, type Registrations } from './live-object.ts'
 import type { OwnedIndex } from './owned-index.ts'
@@ -45,8 +45,8 @@ const isDrifted = ({ appliedDoc, ownedHash }: InventoryEntry, live: LiveObject |
 const CRD_KEY = 'apiextensions.k8s.io/CustomResourceDefinition//'
 
 export class EventRouter implements WatchSink {
-  /** Keys of services of which something failed that another object may be the cause of. */
-  readonly lacking = new Set<string>()
+  /** What failed, and another object may be the cause of it. */
+  readonly lacking = new LackingObjects()
   readonly #deps: EventRouterDeps
 
   constructor(deps: EventRouterDeps) {
@@ -55,7 +55,7 @@ export class EventRouter implements WatchSink {
 
   /** The service is gone. */
   forget({ key }: ServiceModel): void {
-    this.lacking.delete(key)
+    this.lacking.forget(key)
   }
 
   /** DR10: an autoscaler came, went, or targets another; null: any may have. */
@@ -200,32 +200,31 @@ export class EventRouter implements WatchSink {
 
   /** RC22 */
   causeChanged(key: string, isHealthy: boolean): void {
-    if (this.lacking.size === 0) return
-    const isEnded = endedBy(key, isHealthy)
-    if (isEnded === null) return
-    for (const lackingKey of this.lacking) {
-      const model = this.#deps.registry.known(lackingKey)
-      if (model === null || !this.#retryCaused(model, isEnded)) this.lacking.delete(lackingKey)
+    const ending = endedBy(key, isHealthy)
+    if (ending === null) return
+    for (const kind of ending.kinds) {
+      for (const [service, keys] of this.lacking.of(kind)) {
+        const model = this.#deps.registry.known(service)
+        if (model === null) this.lacking.forget(service)
+        else this.#retryCaused(model, kind, keys, ending)
+      }
     }
   }
 
-  /** False: nothing is left of it that another object could be the cause of. */
-  #retryCaused(model: ServiceModel, isEnded: (lacking: Lacking) => boolean): boolean {
+  #retryCaused(model: ServiceModel, kind: Lacking['kind'], keys: ReadonlySet<string>, { ends }: Ending): void {
     const acting = actingOf(model)
     const account = acting.kind === 'account' ? acting.account : null
-    let left = false
-    for (const [key, problem] of model.problems) {
-      if (problem.kind !== 'failed' || !isCaused(problem.failure.kind)) continue
+    for (const key of keys) {
+      const problem = model.problems.get(key)
       const ref = (model.wanted.get(key) ?? model.inventory.get(key))?.ref
-      if (ref === undefined || !isEnded({ kind: problem.failure.kind, message: problem.failure.message, ref, account })) {
-        left = true
-        continue
-      }
+      const isLacking = problem?.kind === 'failed' && problem.failure.kind === kind && ref !== undefined
+      if (isLacking && !ends({ kind, message: problem.failure.message, ref, account })) continue
+      this.lacking.drop(kind, model.key, key)
+      if (!isLacking) continue
       model.objects.setProblem(key, null)
       model.agenda.mark(key)
       this.#deps.wake(model.key)
     }
-    return left
   }
 
   /** RC16: a CRD became Established. What waited for a kind is tried when discovery shows it, or when asking for it was given up for now. */
