@@ -3,6 +3,7 @@
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ConfigData, type ConfigSpec, configSpecSchema } from '../../shared/model/render.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import { boundHosts, type HostBinding } from './config-hosts.ts'
 import { type SecretBox, sealingKeyId } from './secret-box.ts'
 
 export interface ConfigId {
@@ -27,7 +28,7 @@ const macOf = (box: SecretBox, { project, name }: ConfigId, secret: string, valu
 export function sealConfig(
   box: SecretBox,
   id: ConfigId,
-  { data, secrets }: ConfigSpec,
+  { data, secrets, hosts }: ConfigSpec,
   held: string | null,
 ): { kind: 'sealed'; spec: string } | { kind: 'refused'; problems: Problem[] } {
   const before = held === null ? {} : sealedSecrets(held)
@@ -41,16 +42,39 @@ export function sealConfig(
     } else if (kept !== undefined && unseal(box, kept) === value) sealed[secret] = kept
     else sealed[secret] = sealedText(box, id, secret, value)
   }
-  return problems.length > 0 ? { kind: 'refused', problems } : { kind: 'sealed', spec: canonicalJson({ data, secrets: sealed }) }
+  const binding = held === null ? {} : bindingOf(held)
+  const isKept = Object.values(secrets).some((value) => MARK.test(value))
+  const added = hosts?.filter((host) => boundHosts(binding)?.includes(host) === false) ?? []
+  if (isKept && added.length > 0) problems.push({ path: 'spec.hosts', message: `${added.join(', ')}: ${HOST_WITHOUT_VALUES}` })
+  if (problems.length > 0) return { kind: 'refused', problems }
+  return { kind: 'sealed', spec: canonicalJson({ data, secrets: sealed, ...bindingAfter(binding, hosts) }) }
+}
+
+/** What was shown and is written back changes nothing, and what is left out stays. */
+function bindingAfter(held: HostBinding, hosts: readonly string[] | undefined): HostBinding {
+  const sorted = hosts === undefined ? undefined : [...new Set(hosts)].sort()
+  return sorted === undefined || canonicalJson(sorted) === canonicalJson(boundHosts(held)) ? held : { hosts: sorted }
 }
 
 const NOTHING_TO_KEEP = 'hmac:… keeps a value that is there, and there is none: write the value itself'
+const HOST_WITHOUT_VALUES = 'the secrets are bound to other hosts; to add a host, write the values of the secrets instead of hmac:…'
 const ANOTHER_VALUE = 'hmac:… is the mark of another value than the one that is there: read the Config again, or write the value itself'
 
 /** For people: marks in the place of secrets. */
 export function shownConfig(spec: string): ConfigSpec {
   const { data } = keptSpec(spec)
-  return { data, secrets: Object.fromEntries(Object.entries(sealedSecrets(spec)).map(([name, sealed]) => [name, markOf(sealed)])) }
+  const hosts = boundHosts(bindingOf(spec))
+  const secrets = Object.fromEntries(Object.entries(sealedSecrets(spec)).map(([name, sealed]) => [name, markOf(sealed)]))
+  return { data, secrets, ...(hosts === null ? {} : { hosts }) }
+}
+
+/** The same values, bound to these hosts by their first use. */
+export const bindConfig = (spec: string, firstUse: Readonly<Record<string, string>>): string =>
+  canonicalJson({ ...JSON.parse(spec), firstUse })
+
+export function bindingOf(spec: string): HostBinding {
+  const { hosts, firstUse }: HostBinding = JSON.parse(spec)
+  return { ...(hosts === undefined ? {} : { hosts }), ...(firstUse === undefined ? {} : { firstUse }) }
 }
 
 /** Throws `credential_missing` for secrets that were sealed under keys that are not here. */
@@ -70,7 +94,6 @@ export function openConfig(box: SecretBox, { project, name }: ConfigId, spec: st
 
 /** The spec with each secret that is not under the key that seals now sealed anew; `unopened`: those whose key is not here stay as they are. Null: none of them. */
 export function resealConfig(box: SecretBox, id: ConfigId, spec: string): { spec: string; secrets: number; unopened: number } | null {
-  const { data } = keptSpec(spec)
   const sealed = { ...sealedSecrets(spec) }
   let [secrets, unopened] = [0, 0]
   for (const [secret, text] of Object.entries(sealed)) {
@@ -82,13 +105,13 @@ export function resealConfig(box: SecretBox, id: ConfigId, spec: string): { spec
       secrets++
     }
   }
-  return secrets + unopened === 0 ? null : { spec: canonicalJson({ data, secrets: sealed }), secrets, unopened }
+  return secrets + unopened === 0 ? null : { spec: canonicalJson({ ...JSON.parse(spec), secrets: sealed }), secrets, unopened }
 }
 
 /** CG7: of the key under which each secret of a stored spec is sealed. */
 export const sealingKeysOf = (spec: string): string[] => Object.values(sealedSecrets(spec)).map((text) => sealingKeyId(sealedBytes(text)))
 
-const keptSpec = (spec: string): ConfigSpec => configSpecSchema.parse({ ...JSON.parse(spec), secrets: {} })
+const keptSpec = (spec: string): ConfigSpec => configSpecSchema.parse({ data: JSON.parse(spec).data })
 const sealedSecrets = (spec: string): Readonly<Record<string, string>> => {
   const { secrets }: { secrets: Record<string, string> } = JSON.parse(spec)
   return secrets

@@ -1,31 +1,68 @@
 // Reads Configs for those who need their values: credentials of sources, and renders.
+import { placeOf, repositorySpecSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Store } from '../store/store.ts'
-import { type OpenedConfig, openConfig } from './config-secrets.ts'
+import { boundHosts, type CredentialUse, decideHost, type HostDecision, hostOf } from './config-hosts.ts'
+import { bindConfig, bindingOf, type OpenedConfig, openConfig } from './config-secrets.ts'
 import type { SecretBox } from './secret-box.ts'
 
 export interface Configs {
   /** Null: the project has none of that name. Throws `credential_missing` when its secrets do not open. */
   read(project: string, name: string): Promise<OpenedConfig | null>
-  /** The secrets alone, for a source; throws `credential_missing` when there is no such Config. */
-  credentials(project: string, name: string): Promise<Readonly<Record<string, string>>>
+  /** CG8: the secrets alone, to be sent as `use` says; throws `credential_missing` when there is no such Config, and `source_refused` for a host to which
+   *  it is not bound. The first use binds it. */
+  credentials(project: string, name: string, use: CredentialUse): Promise<Readonly<Record<string, string>>>
 }
 
-export function createConfigs(store: Pick<Store, 'getResource'>, box: SecretBox): Configs {
-  const read: Configs['read'] = async (project, name) => {
-    const held = await store.getResource({ kind: 'Config', project, name })
-    return held === null ? null : openConfig(box, { project, name }, held.spec)
-  }
+const PAGE = 500
+/** Somebody else wrote the Config meanwhile, each time. */
+const BIND_TRIES_MAX = 5
+
+export function createConfigs(store: Pick<Store, 'getResource' | 'listResources' | 'resealConfig'>, box: SecretBox): Configs {
+  const heldOf = (project: string, name: string) => store.getResource({ kind: 'Config', project, name })
   return {
-    read,
-    async credentials(project, name) {
-      const config = await read(project, name)
-      if (config === null)
-        throw new AppError('credential_missing', {
-          detail: `there is no Config ${name} in project ${project}`,
-          remedy: `Write the Config ${name} with \`skerry apply -f\`, or correct auth.secretRef of the Repository.`,
-        })
-      return config.secrets
+    async read(project, name) {
+      const held = await heldOf(project, name)
+      return held === null ? null : openConfig(box, { project, name }, held.spec)
+    },
+    async credentials(project, name, use) {
+      for (let tries = 0; tries < BIND_TRIES_MAX; tries++) {
+        const held = await heldOf(project, name)
+        if (held === null)
+          throw new AppError('credential_missing', {
+            detail: `there is no Config ${name} in project ${project}`,
+            remedy: `Write the Config ${name} with \`skerry apply -f\`, or correct auth.secretRef of the Repository.`,
+          })
+        const { secrets } = openConfig(box, { project, name }, held.spec)
+        const binding = bindingOf(held.spec)
+        const others = boundHosts(binding) === null ? await hostsOf(store, project, name) : []
+        const decision = decideHost(binding, use, others)
+        if (decision.kind === 'refused') throw refusal(name, decision, boundHosts(binding) ?? [])
+        if (decision.kind === 'allowed') return secrets
+        if (await store.resealConfig({ kind: 'Config', project, name }, held.version, bindConfig(held.spec, decision.firstUse)))
+          return secrets
+      }
+      throw new AppError('conflict', { detail: `the Config ${name} in project ${project} is written too often to bind it to its hosts` })
     },
   }
 }
+
+/** Of the Repositories that name the Config. */
+async function hostsOf(store: Pick<Store, 'listResources'>, project: string, config: string): Promise<string[]> {
+  const hosts = new Set<string>()
+  for (let after: string | undefined; ; ) {
+    const page = await store.listResources('Repository', { project, limit: PAGE, ...(after === undefined ? {} : { after }) })
+    for (const { spec } of page.items) {
+      const { auth, url } = placeOf(repositorySpecSchema.parse(JSON.parse(spec))).spec
+      if (auth?.secretRef === config) hosts.add(hostOf(url))
+    }
+    if (page.next === null) return [...hosts]
+    after = page.next
+  }
+}
+
+const refusal = (config: string, { host }: Extract<HostDecision, { kind: 'refused' }>, hosts: readonly string[]): AppError =>
+  new AppError('source_refused', {
+    detail: `the Config ${config} is not sent to ${host}: it is bound to ${hosts.length === 0 ? 'no host' : hosts.join(', ')}`,
+    remedy: `If its secrets are for ${host}, add that host to spec.hosts of the Config ${config} and write their values again; else correct the URL of the Repository.`,
+  })

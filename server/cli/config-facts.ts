@@ -51,5 +51,6 @@ export const configFacts = ({ metadata, spec, status }: ConfigView): Fact[] => [
   ['Labels', labelsText(metadata.labels)],
   ...Object.entries(spec.data).map(([name, value]): Fact => [`  ${name}`, valueText(value)]),
   ...Object.entries(spec.secrets).map(([name, mark]): Fact => [`  ${name} (secret)`, mark]),
+  ['Hosts', spec.hosts === undefined ? null : spec.hosts.length === 0 ? 'none' : spec.hosts.join(', ')],
   ['Used by', status.usedBy === null || status.usedBy.length === 0 ? 'nobody' : status.usedBy.join(', ')],
 ]

@@ -2,8 +2,10 @@
 import { join } from 'node:path'
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import type { RepositoryPlace } from '../../shared/model/resources.ts'
+import type { HelmRepositorySpec, OciSpec } from '../../shared/model/sources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import type { CredentialUse } from '../access/config-hosts.ts'
 import type { AddressGuard } from './address/guard.ts'
 import { removeFolders, removeLeftSecrets, removeUnknownFolders, uidOf } from './folders.ts'
 import { findGitPrograms, type GitDeps, openGitSource } from './git/open.ts'
@@ -40,8 +42,9 @@ export interface SourceDeps {
   owner?: string
   /** Every request of every source goes through it (SO1). */
   addresses: AddressGuard
-  /** The secrets of a Config by their names, read anew for each request that needs one; throws `credential_missing` when there is no such Config. */
-  credentials(project: string, secretRef: string): Promise<Readonly<Record<string, string>>>
+  /** The secrets of a Config by their names, read anew for each request that needs one; throws `credential_missing` when there is no such Config, and `source_refused`
+   *  when it is for other hosts. */
+  credentials(project: string, secretRef: string, use: CredentialUse): Promise<Readonly<Record<string, string>>>
   clock: Clock
   /** The server stops: programs that run are ended. */
   stopping: AbortSignal
@@ -116,25 +119,25 @@ function create(
   switch (place.kind) {
     case 'git': {
       const { auth } = place.spec
-      const secrets = auth === undefined ? null : () => deps.credentials(project, auth.secretRef)
+      const secrets = auth === undefined ? null : () => deps.credentials(project, auth.secretRef, { url: place.spec.url })
       return openGitSource({ ...place.spec, dir, secrets }, git)
     }
     case 'helm': {
-      const credential = credentialOf(deps, project, place.spec.auth)
+      const credential = credentialOf(deps, project, place.spec)
       const pullChart = pullAnonymously(addresses)
       const { fetcher, namedOnly } = addresses
       return createHelmSource({ url: place.spec.url, dir, fetcher, namedOnly, credential, unpacked, indexes, pullChart })
     }
     case 'oci': {
-      const credential = credentialOf(deps, project, place.spec.auth)
+      const credential = credentialOf(deps, project, place.spec)
       return createOciSource({ ...openRegistry(place.spec, addresses, credential), dir, unpacked })
     }
   }
 }
 
-const credentialOf = (deps: SourceDeps, project: string, auth: { secretRef: string } | undefined): WebCredential => ({
+const credentialOf = (deps: SourceDeps, project: string, { auth, url }: HelmRepositorySpec | OciSpec): WebCredential => ({
   secretRef: auth?.secretRef ?? null,
-  read: async () => (auth === undefined ? {} : deps.credentials(project, auth.secretRef)),
+  read: async (tokenServer) => (auth === undefined ? {} : deps.credentials(project, auth.secretRef, { url, tokenServer })),
 })
 
 const gitDeps = ({ addresses, clock, stopping, owner = '' }: SourceDeps): GitDeps => ({

@@ -15,7 +15,8 @@ export const DEADLINES: WebDeadlines = { wholeMs: 120_000, silentMs: 30_000 }
 export interface WebCredential {
   /** Null: the repository names no Config. */
   secretRef: string | null
-  read(): Promise<Readonly<Record<string, string>>>
+  /** `tokenServer`: host of another server that gets them, too, which the repository named. Throws `source_refused` for a host that they are not for. */
+  read(tokenServer?: string): Promise<Readonly<Record<string, string>>>
 }
 
 export interface WebRequest {

@@ -46,7 +46,7 @@ export interface Store {
     /** Of a service: its dependencies would lead back to it (TG15). */
     | ({ kind: 'cycle' } & DependencyCycle)
   >
-  /** The same values, sealed under another key: no new generation. False: it is at another version by now. */
+  /** The same values, sealed under another key or bound to hosts: no new generation. False: it is at another version by now. */
   resealConfig(key: ResourceKey, version: number, spec: string): Promise<boolean>
   getResource(key: ResourceKey): Promise<StoredResource | null>
   /** Ordered by project, then name. */

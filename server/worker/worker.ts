@@ -87,7 +87,7 @@ function openRoom(greeting: Greeting, clock: Clock, stopping: AbortSignal): Room
       fetcher: (to, init) => fetch(to, { ...init, signal: cutShort(init.signal) }),
       proxyFor: outboundProxy(proxies),
     }),
-    credentials: async (_, secretRef) => (await currentJob().ask('credentials', { secretRef })).value,
+    credentials: async (_, secretRef, use) => (await currentJob().ask('credentials', { secretRef, ...use })).value,
     clock,
     stopping,
   })

@@ -192,6 +192,7 @@ export type ClusterOverride = z.infer<typeof clusterOverrideSchema>
 /** Variables and secrets of a project. Secrets are written and never shown: reads give `hmac:…`, and writing that back keeps what is there. */
 export const CONFIG_DATA_LENGTH_MAX = 1_048_576
 export const CONFIG_SECRETS_MAX = 100
+export const CONFIG_HOSTS_MAX = 100
 export const configSpecSchema = z.strictObject({
   data: configDataSchema
     .default({})
@@ -205,5 +206,20 @@ export const configSpecSchema = z.strictObject({
     .default({})
     .refine((secrets) => Object.keys(secrets).length <= CONFIG_SECRETS_MAX, `at most ${CONFIG_SECRETS_MAX} secrets`)
     .describe('Texts that are written and never shown: reads give a mark (hmac:…), and a mark written back keeps what is there.'),
+  hosts: z
+    .array(
+      z
+        .string()
+        .max(260)
+        .regex(
+          /^([a-z0-9]([-a-z0-9.]*[a-z0-9])?|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$/,
+          'expected a host in lower case, with its port unless it is the usual one',
+        ),
+    )
+    .max(CONFIG_HOSTS_MAX)
+    .optional()
+    .describe(
+      'Hosts to which the secrets may be sent as a credential of a Repository. Default: those of their first use, which are kept and shown.',
+    ),
 })
 export type ConfigSpec = z.infer<typeof configSpecSchema>

@@ -53,6 +53,27 @@ const refusal = (asked: Promise<unknown> | undefined): Promise<string> =>
     (error: unknown) => (error instanceof AppError ? `${error.code}: ${error.data.detail}` : `no AppError: ${error}`),
   )
 
+test('CG8 a token server on another host is asked with the credential only if that is for it', async () => {
+  const asked: string[] = []
+  const fetcher: WebFetcher = async (url, init) => {
+    const { host } = new URL(url)
+    asked.push(`${host} ${new Headers(init.headers).get('authorization') === null ? 'without' : 'with'}`)
+    const realm = 'https://auth.example/token'
+    return new Response('', { status: 401, headers: { 'www-authenticate': `Bearer realm="${realm}",service="x"` } })
+  }
+  const addresses = { fetcher, namedOnly: fetcher, allowedAddress: async () => '', proxyOf: () => null }
+  const wanted: Array<string | undefined> = []
+  const read = async (tokenServer?: string) => {
+    wanted.push(tokenServer)
+    if (tokenServer !== undefined) throw new AppError('source_refused', { detail: tokenServer })
+    return { username: 'me', password: 'secret' }
+  }
+  const { registry } = openRegistry({ url: 'oci://reg.example/a', tag: 'v1' }, addresses, { secretRef: 'reg', read })
+  expect(await refusal(registry.digestOf('v1'))).toBe('source_refused: auth.example')
+  expect(wanted).toEqual([undefined, 'auth.example'])
+  expect(asked).toEqual(['reg.example without'])
+})
+
 /** Bytes, and then the connection is gone. */
 function brokenOff(text: string, init: ResponseInit = {}): Response {
   let isSent = false

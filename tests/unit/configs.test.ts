@@ -1,6 +1,8 @@
 // Configs from apply to the store and back: what people see of their secrets, and what is kept of them.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { decideHost, type HostBinding, type HostDecision, hostOf } from '../../server/access/config-hosts.ts'
 import { createConfigs } from '../../server/access/configs.ts'
+import { rotateSecrets } from '../../server/access/rotate-secrets.ts'
 import { loadSecretBox } from '../../server/access/secret-box.ts'
 import { createFleetActions } from '../../server/fleet/fleet-actions.ts'
 import { CONFIG_DATA_LENGTH_MAX, CONFIG_SECRETS_MAX } from '../../shared/model/render.ts'
@@ -35,6 +37,7 @@ const secretsOf = async (name: string, project = 'default') => {
   const { body } = await admin.call('GET', `/api/v1/projects/${project}/configs/${name}`)
   return (body as { spec: { secrets: Record<string, string> } }).spec.secrets
 }
+const FORGE = { url: 'https://git.example.com/team/apps.git' }
 const opened = (name: string, project = 'default') => createConfigs(admin.store, loadSecretBox(keys)).read(project, name)
 
 test('CG2 a secret is never shown again: reads have a mark, equal for equal values of that secret only', async () => {
@@ -204,10 +207,71 @@ test('CG2 configs on the command line: get, describe, apply of what get printed,
 test('CG1 without the key that it was sealed with, a secret is missing and not something else; writing it again mends it', async () => {
   await apply(configDoc('a', { token: 'hunter2' }))
   const other = createConfigs(admin.store, loadSecretBox(tempDir()))
-  await expect(other.credentials('default', 'a')).rejects.toMatchObject({ code: 'credential_missing' })
-  await expect(other.credentials('default', 'none')).rejects.toMatchObject({ code: 'credential_missing' })
-  expect(await createConfigs(admin.store, loadSecretBox(keys)).credentials('default', 'a')).toEqual({ token: 'hunter2' })
+  await expect(other.credentials('default', 'a', FORGE)).rejects.toMatchObject({ code: 'credential_missing' })
+  await expect(other.credentials('default', 'none', FORGE)).rejects.toMatchObject({ code: 'credential_missing' })
+  expect(await createConfigs(admin.store, loadSecretBox(keys)).credentials('default', 'a', FORGE)).toEqual({ token: 'hunter2' })
 })
+
+test('CG8 the first use binds a Config to the hosts of the Repositories that name it; another host is refused and told how to add it', async () => {
+  const repository = (name: string, url: string) => {
+    const doc = repositoryDoc(name)
+    return { ...doc, spec: { git: { url, ref: 'main', auth: { secretRef: 'a' } } } }
+  }
+  await apply(
+    configDoc('a', { token: 'hunter2' }),
+    repository('one', 'git@git.example.com:team/one.git'),
+    repository('two', 'https://other.example.com:8443/two.git'),
+  )
+  const configs = createConfigs(admin.store, loadSecretBox(keys))
+  const hostsOf = async () =>
+    ((await admin.call('GET', '/api/v1/projects/default/configs/a')).body as { spec: { hosts?: string[] } }).spec.hosts
+  const elsewhere = () => configs.credentials('default', 'a', { url: 'https://evil.example.com/x.git' })
+  expect(await hostsOf()).toBeUndefined()
+  expect(await configs.credentials('default', 'a', FORGE)).toEqual({ token: 'hunter2' })
+  expect(await hostsOf()).toEqual(['git.example.com', 'other.example.com:8443'])
+  await expect(elsewhere()).rejects.toMatchObject({ code: 'source_refused', message: expect.stringContaining('evil.example.com') })
+  expect((await runTestCli(admin, ['describe', 'configs', 'a'])).out).toMatch(/Hosts: +git\.example\.com, other\.example\.com:8443\n/)
+
+  const printed = (await runTestCli(admin, ['get', 'configs', 'a', '-o', 'yaml'])).out
+  expect((await runTestCli(admin, ['apply', '-f', '-'], { stdin: printed })).out).toBe('config/a unchanged\n')
+  expect(actions(await apply(configDoc('a', { token: 'hunter2' })))).toEqual(['unchanged'])
+  const { token } = await secretsOf('a')
+  const withHosts = (value: string, hosts: string[]) => ({ ...configDoc('a', {}), spec: { secrets: { token: value }, hosts } })
+  const unknowing = await apply(withHosts(token ?? '', ['evil.example.com', 'git.example.com']))
+  expect(unknowing.problems).toEqual([{ path: 'resources[0].spec.hosts', message: expect.stringContaining('evil.example.com') }])
+  expect(actions(await apply(withHosts(token ?? '', ['git.example.com'])))).toEqual(['configured'])
+  await expect(configs.credentials('default', 'a', { url: 'oci://other.example.com:8443/x' })).rejects.toMatchObject({
+    code: 'source_refused',
+  })
+  expect(actions(await apply(withHosts('hunter2', ['evil.example.com', 'git.example.com'])))).toEqual(['configured'])
+  expect(await elsewhere()).toEqual({ token: 'hunter2' })
+  const box = loadSecretBox(keys)
+  await rotateSecrets(admin.store, box)
+  expect(await hostsOf()).toEqual(['evil.example.com', 'git.example.com'])
+})
+
+test.each([
+  ['https://Git.Example.com/a.git', 'git.example.com'],
+  ['https://git.example.com:8443/a.git', 'git.example.com:8443'],
+  ['ssh://git@git.example.com:22/a.git', 'git.example.com'],
+  ['ssh://git@git.example.com:2222/a.git', 'git.example.com:2222'],
+  ['git@git.example.com:team/a.git', 'git.example.com'],
+  ['oci://registry.example.com:5000/a', 'registry.example.com:5000'],
+])('CG8 the host of %s is %s', (url, host) => expect(hostOf(url)).toBe(host))
+
+const REGISTRY = 'oci://registry.example.com/a'
+test.each<[what: string, binding: HostBinding, tokenServer: string | undefined, decision: HostDecision]>([
+  ['the first use', {}, undefined, { kind: 'bind', firstUse: { 'registry.example.com': '' } }],
+  ['the first token server', { firstUse: { 'registry.example.com': '' } }, 'auth.example.com', { kind: 'bind', firstUse: { 'registry.example.com': 'auth.example.com' } }],
+  ['the same one again', { firstUse: { 'registry.example.com': 'auth.example.com' } }, 'auth.example.com', { kind: 'allowed' }],
+  ['another one', { firstUse: { 'registry.example.com': 'auth.example.com' } }, 'evil.example.com', { kind: 'refused', host: 'evil.example.com' }],
+  ['the token server of another registry', { firstUse: { 'other.example.com': 'auth.example.com' } }, undefined, { kind: 'refused', host: 'registry.example.com' }],
+  ['one that is not among those written', { hosts: ['registry.example.com'] }, 'auth.example.com', { kind: 'refused', host: 'auth.example.com' }],
+  ['those written', { hosts: ['auth.example.com', 'registry.example.com'] }, 'auth.example.com', { kind: 'allowed' }],
+  ['no host at all', { hosts: [] }, undefined, { kind: 'refused', host: 'registry.example.com' }],
+])('CG8 the token server of a registry: %s', (_, binding, tokenServer, decision) => {
+  expect(decideHost(binding, { url: REGISTRY, tokenServer }, [])).toEqual(decision)
+}) // biome-ignore format: a line a case
 
 test('CG6 the services and repositories that name a Config are looked at again, and no others', async () => {
   const withAuth = { ...repositoryDoc('apps'), spec: { git: { url: 'https://git.example/apps.git', auth: { secretRef: 'a' } } } }

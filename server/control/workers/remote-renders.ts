@@ -89,7 +89,7 @@ function serving(deps: RemoteRendersDeps, { id, sources }: RenderRequest): Handl
     answer: (order: z.infer<(typeof ASKED)[Name]>, data: Uint8Array) => Promise<{ value: AskedAnswers[Name]; data?: Uint8Array }>,
   ): Handlers => ({ [name]: (value, data) => answer(ASKED[name].parse(value) as z.infer<(typeof ASKED)[Name]>, data) })
   return {
-    ...asked('credentials', async ({ secretRef }) => ({ value: await credentials.read(secretRef) })),
+    ...asked('credentials', async (wanted) => ({ value: await credentials.read(wanted) })),
     ...asked('chart', async ({ repository, name, version }) => {
       const key = await findChart(id.project, repository, name, version)
       credentials.allow(key)

@@ -1,19 +1,21 @@
 // The sources of repositories as control sees them: each question is a job of a worker. What a revision holds never changes, so its ids are kept here and asked for once.
+import type { z } from 'zod'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
+import type { CredentialUse } from '../../access/config-hosts.ts'
 import type { ContentIds, ContentSource, ContentSources, OpenedContent } from '../../ingest/content-port.ts'
 import { removeUnknownFolders } from '../../sources/folders.ts'
 import { SizedCache } from '../../sources/sized-cache.ts'
 import type { SourcePick } from '../../sources/source.ts'
-import { type Method, type Orders, PATHS_AT_ONCE_MAX, type SourceKey } from '../../worker/channel/messages.ts'
+import { ASKED, type Method, type Orders, PATHS_AT_ONCE_MAX, type SourceKey } from '../../worker/channel/messages.ts'
 import type { JobAnswer, JobKind, WorkerPool } from './pool.ts'
 
 export interface RemoteSourcesDeps {
   workers: Pick<WorkerPool, 'run'>
   /** Where their folders are; only names of folders are read here. */
   root: string
-  /** The secrets of a Config of that project. */
-  credentials(project: string, secretRef: string): Promise<Readonly<Record<string, string>>>
+  /** The secrets of a Config of that project, for that repository. */
+  credentials(project: string, secretRef: string, use: CredentialUse): Promise<Readonly<Record<string, string>>>
 }
 
 /** Ids of revisions that were opened lately; one takes about 150 bytes. */
@@ -31,18 +33,21 @@ export function createRemoteSources(deps: RemoteSourcesDeps): ContentSources {
   return new RemoteSources(deps)
 }
 
-/** The secrets of a job: those that its own repository names, and no others. */
+/** The secrets of a job: those that its own repositories name, for these repositories, and no others. */
 export const credentialsOf = ({ credentials }: Pick<RemoteSourcesDeps, 'credentials'>, keys: readonly SourceKey[]) => {
-  const allowed = new Map(
-    keys.flatMap(({ project, place }) => (place.spec.auth === undefined ? [] : [[place.spec.auth.secretRef, project]])),
-  )
+  const allowed = new Map<string, string>()
+  const nameOf = (secretRef: string, url: string) => `${secretRef} ${url}`
+  const allow = ({ project, place: { spec } }: SourceKey) => {
+    if (spec.auth !== undefined) allowed.set(nameOf(spec.auth.secretRef, spec.url), project)
+  }
+  keys.forEach(allow)
   return {
     /** Another one takes part. */
-    allow: ({ project, place }: SourceKey) => void (place.spec.auth !== undefined && allowed.set(place.spec.auth.secretRef, project)),
-    async read(secretRef: string): Promise<Readonly<Record<string, string>>> {
-      const project = allowed.get(secretRef)
+    allow,
+    async read({ secretRef, ...use }: z.infer<typeof ASKED.credentials>): Promise<Readonly<Record<string, string>>> {
+      const project = allowed.get(nameOf(secretRef, use.url))
       if (project === undefined) throw new AppError('credential_missing', { detail: 'the job has no such credential' })
-      return credentials(project, secretRef)
+      return credentials(project, secretRef, use)
     },
   }
 }
@@ -128,13 +133,7 @@ class RemoteSources implements ContentSources {
     const credentials = credentialsOf(this.deps, [key])
     return this.deps.workers.run({
       ...{ method, order, kind, project: key.project, subject: `repository ${key.place.spec.url}` },
-      serve: { credentials: async (asked) => ({ value: await credentials.read(askedRef(asked)) }) },
+      serve: { credentials: async (asked) => ({ value: await credentials.read(ASKED.credentials.parse(asked)) }) },
     })
   }
-}
-
-const askedRef = (asked: unknown): string => {
-  const { secretRef } = Object(asked) as { secretRef?: unknown }
-  if (typeof secretRef !== 'string') throw new AppError('credential_missing', { detail: 'the job names no credential' })
-  return secretRef
 }

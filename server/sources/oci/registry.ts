@@ -220,6 +220,7 @@ class HttpRegistry implements Registry {
     const url = new URL(realm)
     if (url.protocol !== 'https:' && !this.options.plain)
       throw refused(`${tokenWhat}: the token server ${url.host} is not asked by plain HTTP`)
+    if (own !== null && url.host !== this.base.host) await this.options.credential.read(url.host)
     if (service !== null) url.searchParams.set('service', service)
     // Not what the challenge says: less than that is never needed, and more shall not be asked for.
     url.searchParams.set('scope', `repository:${this.options.place.repository}:pull`)

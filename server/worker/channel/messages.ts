@@ -155,7 +155,8 @@ export const ANSWERS = {
 
 /** What a worker asks for as part of a job. */
 export const ASKED = {
-  credentials: z.strictObject({ secretRef: text(300) }),
+  /** For the repository at that URL, or the token server that it names. */
+  credentials: z.strictObject({ secretRef: text(300), url: text(2_048), tokenServer: text(300).optional() }),
   /** A chart that another one depends on: which Repository of the project has it. */
   chart: z.strictObject({ repository: text(4_096), name: text(300), version: text(300) }),
   /** What a program said before, by all that it got. */
