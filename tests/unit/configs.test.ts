@@ -4,6 +4,7 @@ import { decideHost, type HostBinding, type HostDecision, hostOf } from '../../s
 import { createConfigs } from '../../server/access/configs.ts'
 import { rotateSecrets } from '../../server/access/rotate-secrets.ts'
 import { loadSecretBox } from '../../server/access/secret-box.ts'
+import { credentialsOf } from '../../server/control/workers/remote-sources.ts'
 import { createFleetActions } from '../../server/fleet/fleet-actions.ts'
 import { CONFIG_DATA_LENGTH_MAX, CONFIG_SECRETS_MAX } from '../../shared/model/render.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
@@ -272,6 +273,20 @@ test.each<[what: string, binding: HostBinding, tokenServer: string | undefined, 
 ])('CG8 the token server of a registry: %s', (_, binding, tokenServer, decision) => {
   expect(decideHost(binding, { url: REGISTRY, tokenServer }, [])).toEqual(decision)
 }) // biome-ignore format: a line a case
+
+test('CG8 a worker gets the secrets of a job for the repositories of that job, and for no other URL', async () => {
+  const uses: unknown[] = []
+  const credentials = async (...use: unknown[]) => {
+    uses.push(use)
+    return { token: 'hunter2' }
+  }
+  const spec = { url: FORGE.url, ref: 'main', auth: { secretRef: 'a' } }
+  const job = credentialsOf({ credentials }, [{ uid: 'u', project: 'shop', place: { kind: 'git', spec } }])
+  await expect(job.read({ secretRef: 'a', url: 'https://evil.example.com/x.git' })).rejects.toMatchObject({ code: 'credential_missing' })
+  await expect(job.read({ secretRef: 'b', ...FORGE })).rejects.toMatchObject({ code: 'credential_missing' })
+  expect(await job.read({ secretRef: 'a', ...FORGE })).toEqual({ token: 'hunter2' })
+  expect(uses).toEqual([['shop', 'a', FORGE]])
+})
 
 test('CG6 the services and repositories that name a Config are looked at again, and no others', async () => {
   const withAuth = { ...repositoryDoc('apps'), spec: { git: { url: 'https://git.example/apps.git', auth: { secretRef: 'a' } } } }
