@@ -337,7 +337,7 @@ const STRANGE_SERVICE =
 /** Opening writes, too: the index of the log. */
 function openWithSpace(path: string, reserve: DiskReserve | undefined): Database {
   const open = () => {
-    if (!existsSync(path)) createFile(path)
+    if (path !== ':memory:' && !existsSync(path)) createFile(path)
     const db = openSqlite(path, { synchronous: 'FULL', cacheKiB: CACHE_KIB })
     const damage = structureDamage(db, INDEXED_BYTES_MAX)
     if (damage !== null) throw new DamagedFile(damage)
