@@ -4,13 +4,14 @@ import { createInterface } from 'node:readline'
 import { joinRequest } from '../../agent/sync/join.ts'
 import { type JoinAnswer, joinAnswerSchema, parseJoinToken } from '../../shared/protocol/join.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'
-import { sessionAnswerSchema, sessionProofBytes } from '../../shared/protocol/session.ts'
-import { generateKey, signBytes } from '../../shared/runtime/keys.ts'
+import { generateKey } from '../../shared/runtime/keys.ts'
 import type { BareServerHead } from './bare-server.ts'
+import { openSession } from './open-session.ts'
 import { PollingAgent, type PollingAgentOptions } from './polling-agent.ts'
 
 export type FanoutOrder =
-  | { do: 'join'; serverUrl: string; joinToken: string; names: string[] }
+  /** Each name with one of the tokens, in turn. */
+  | { do: 'join'; serverUrl: string; joinTokens: string[]; names: string[] }
   /** Those that joined begin to poll. */
   | { do: 'connect' }
   /** So many agents of one cluster, on a server that asks for no session. */
@@ -42,8 +43,9 @@ let failures: string[] = []
 
 async function join(order: FanoutOrder & { do: 'join' }): Promise<void> {
   serverUrl = order.serverUrl
-  const secret = parseJoinToken(order.joinToken)?.secret ?? ''
-  await inParallel(order.names, async (clusterName) => {
+  const secrets = order.joinTokens.map((token) => parseJoinToken(token)?.secret ?? '')
+  await inParallel([...order.names.entries()], async ([index, clusterName]) => {
+    const secret = secrets[index % secrets.length] ?? ''
     const keys = { signing: generateKey('ed25519'), recipient: generateKey('x25519') }
     const input = { joinToken: null, clusterName, clusterUid: randomBytes(8).toString('hex'), agentVersion: 'bench' }
     const response = await fetch(serverUrl + ROUTES.join, { method: 'POST', body: JSON.stringify(joinRequest(keys, input, secret)) })
@@ -70,20 +72,10 @@ async function startAgent(options: Omit<PollingAgentOptions, 'onPage' | 'onFailu
 async function connect(): Promise<void> {
   const port = Number(new URL(serverUrl).port)
   await inParallel(members, async (member) => {
-    const { joined } = member
-    const token = await openSession(member)
+    const { joined, keys } = member
+    const token = await openSession(serverUrl, { ...joined, privateKey: keys.signing.privateKey })
     await startAgent({ port, clusterId: joined.clusterId, serverKeys: joined.serverKeys, token })
   })
-}
-
-async function openSession({ keys, joined }: Member): Promise<string> {
-  const { agentId, incarnation } = joined
-  const post = (body: object) =>
-    fetch(serverUrl + ROUTES.session, { method: 'POST', body: JSON.stringify({ agentId, incarnation, ...body }) })
-  const { nonce } = (await (await post({})).json()) as { nonce: string }
-  const response = await post({ nonce, signature: signBytes(keys.signing.privateKey, sessionProofBytes(agentId, incarnation, nonce)) })
-  if (!response.ok) throw new Error(`session: HTTP ${response.status} ${await response.text()}`)
-  return sessionAnswerSchema.parse(await response.json()).token
 }
 
 async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {

@@ -20,6 +20,12 @@ const HEAD_END = Buffer.from('\r\n\r\n')
 const ZSTD_MAGIC = 0xfd2fb528
 export const machineMs = (): number => performance.timeOrigin + performance.now()
 
+/** A page as it came. */
+export function readBody(body: Buffer, clusterId: string, serverKeys: readonly string[]): ReturnType<typeof readPage> {
+  const frames = body.length >= 4 && body.readUInt32LE(0) === ZSTD_MAGIC ? unzstd(body, PAGE_BYTES_MAX) : body
+  return readPage(frames, clusterId, serverKeys)
+}
+
 export class PollingAgent {
   readonly #options: PollingAgentOptions
   #socket: Socket<undefined> | null = null
@@ -77,8 +83,7 @@ export class PollingAgent {
 
   #check(body: Buffer): void {
     const { clusterId, serverKeys, onPage } = this.#options
-    const frames = body.length >= 4 && body.readUInt32LE(0) === ZSTD_MAGIC ? unzstd(body, PAGE_BYTES_MAX) : body
-    const read = readPage(frames, clusterId, serverKeys)
+    const read = readBody(body, clusterId, serverKeys)
     if (read.kind === 'refused') {
       this.#failed(read.why)
       return

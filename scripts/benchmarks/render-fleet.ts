@@ -104,7 +104,7 @@ async function joinAll(fleet: LocalFleet, count = CLUSTERS): Promise<void> {
   const agents = startAgents()
   try {
     const names = Array.from({ length: count }, (_, n) => `site-${n}`)
-    await agents.order({ do: 'join', serverUrl: fleet.serverUrl, joinToken: token, names })
+    await agents.order({ do: 'join', serverUrl: fleet.serverUrl, joinTokens: [token], names })
   } finally {
     agents.end()
   }

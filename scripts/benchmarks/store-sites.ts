@@ -12,6 +12,7 @@ import { cursorText } from '../../shared/crdt/position.ts'
 import { setDigest } from '../../shared/kube/canonical.ts'
 import { objectRowId, type ServiceRow } from '../../shared/model/desired.ts'
 import { type AgentId, agentIdSchema, type ClusterId, clusterIdSchema, serviceKey } from '../../shared/model/ids.ts'
+import type { Labels } from '../../shared/model/labels.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { joinTokenHash } from '../../shared/protocol/join.ts'
@@ -30,13 +31,13 @@ export interface Site {
 }
 
 const SECRET = 'a-secret-of-the-benchmark'
-const LABELS = ['prod', 'prod', 'prod', 'staging', 'dev']
+const LABELS: readonly Labels[] = ['prod', 'prod', 'prod', 'staging', 'dev'].map((env) => ({ env }))
 
-/** By the store's own method, one transaction each, as it happens over the years. */
-export async function joinSites(store: Store, count: number): Promise<Site[]> {
+/** By the store's own method, one transaction each, as it happens over the years. They have these labels in turn. */
+export async function joinSites(store: Store, count: number, labelsInTurn: readonly Labels[] = LABELS): Promise<Site[]> {
   const nowMs = systemClock.nowMs()
-  for (const [n, env] of LABELS.entries()) {
-    const token = { id: `jt-${n}`, tokenHash: joinTokenHash(SECRET + n), uses: count, usesLeft: count, labels: { env }, createdBy: 'bench' }
+  for (const [n, labels] of labelsInTurn.entries()) {
+    const token = { id: `jt-${n}`, tokenHash: joinTokenHash(SECRET + n), uses: count, usesLeft: count, labels, createdBy: 'bench' }
     await store.createJoinToken({ ...token, createdMs: nowMs, expiresMs: nowMs + 3_600_000 })
   }
   const sites: Site[] = []
@@ -49,7 +50,7 @@ export async function joinSites(store: Store, count: number): Promise<Site[]> {
     }
     const { clusterId, agentId, signing } = site
     const names = { clusterName: `site-${number}`, clusterUid: `uid-${number}`, publicKey: signing.publicKey, recipient: signing.publicKey }
-    const tokenHash = joinTokenHash(SECRET + (number % LABELS.length))
+    const tokenHash = joinTokenHash(SECRET + (number % labelsInTurn.length))
     const joined = await store.join({ tokenHash, ...names, nowMs, clusterId, agentId })
     if (joined.kind !== 'joined') throw new Error(`site ${number}: ${joined.kind}`)
     sites.push(site)

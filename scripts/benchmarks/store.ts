@@ -5,6 +5,7 @@ import { benchFollowers, benchFollowersPostgres } from './store-followers.ts'
 import { benchIngest, benchIngestPostgres, benchRollups } from './store-ingest.ts'
 import { benchQueries, benchQueriesPostgres } from './store-queries.ts'
 import { benchStorm } from './store-storm.ts'
+import { benchJoins, benchRelabel } from './store-targets.ts'
 
 const PARTS: Record<string, Part> = {
   ingest: benchIngest,
@@ -17,6 +18,8 @@ const PARTS: Record<string, Part> = {
   followers: benchFollowers,
   'followers-postgres': benchFollowersPostgres,
   storm: benchStorm,
+  relabel: benchRelabel,
+  joins: benchJoins,
 }
 
 export const benchStore = (say: Say, only: string | null): Promise<Record<string, number>> => runParts(PARTS, say, only)

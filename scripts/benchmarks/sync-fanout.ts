@@ -123,7 +123,7 @@ async function signUp({ say, agents, git, fleet, crowd }: Parts): Promise<void> 
   const token = async (...flags: string[]) =>
     (JSON.parse(await fleet.run(['join-token', 'create', ...flags, '-o', 'json'])) as { token: string }).token
   const startMs = performance.now()
-  await crowd[0]?.order({ do: 'join', serverUrl: fleet.serverUrl, joinToken: await token('--label', 'wake=yes'), names: ['site-0'] })
+  await crowd[0]?.order({ do: 'join', serverUrl: fleet.serverUrl, joinTokens: [await token('--label', 'wake=yes')], names: ['site-0'] })
   const joinToken = await token('--uses', String(agents))
   const names = Array.from({ length: agents - 1 }, (_, n) => `site-${n + 1}`)
   await Promise.all(
@@ -131,7 +131,7 @@ async function signUp({ say, agents, git, fleet, crowd }: Parts): Promise<void> 
       process.order({
         do: 'join',
         serverUrl: fleet.serverUrl,
-        joinToken,
+        joinTokens: [joinToken],
         names: names.filter((_, n) => n % PROCESSES === (part + 3) % PROCESSES),
       }),
     ),
