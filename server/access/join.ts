@@ -16,6 +16,7 @@ import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../../shared/p
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { equalSecrets, verifyBytes } from '../../shared/runtime/keys.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
+import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { JoinResult } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 import type { AgentIndex } from './agent-index.ts'
@@ -39,15 +40,17 @@ export async function joinAgent(request: JoinRequest, deps: JoinDeps): Promise<J
   checkProtocol(request.protocol, versions)
   const tokenHash = await provenToken(request, deps.store)
   const id = (prefix: string) => `${prefix}-${Buffer.from(deps.randomBytes(8)).toString('hex')}`
+  const nowMs = deps.clock.nowMs()
   const result = await deps.store.join({
     tokenHash,
     clusterName: request.cluster,
     publicKey: request.publicKey,
     recipient: request.recipient,
     clusterUid: request.clusterUid,
-    nowMs: deps.clock.nowMs(),
+    nowMs,
     clusterId: clusterIdSchema.parse(id('c')),
     agentId: agentIdSchema.parse(id('a')),
+    event: fleetEvent(nowMs, 'Normal', 'ClusterJoined', 'joined with a join token', { cluster: request.cluster }),
   })
   if (result.kind !== 'joined') throw refusal(result, request.cluster)
   const { agent, repeated } = result

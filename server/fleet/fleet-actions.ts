@@ -1,6 +1,7 @@
 // What a person's write or an agent's report sets off. The deciding is planService's, in the service pass that each of these asks for.
 import { setImmediate } from 'node:timers/promises'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
+import { isHealthRules } from '../../shared/model/desired.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import { parseServiceKey, serviceKey } from '../../shared/model/ids.ts'
 import { type ServiceStatus, serviceStatusSchema } from '../../shared/model/status.ts'
@@ -25,7 +26,13 @@ export interface FleetActionsDeps {
   shards: Pick<Shards, 'removeCluster'>
   ingest: Pick<
     Ingest,
-    'repositoryChanged' | 'serviceChanged' | 'dataConfirmed' | 'clustersChanged' | 'healthRulesChanged' | 'statusReported'
+    | 'repositoryChanged'
+    | 'serviceChanged'
+    | 'dataConfirmed'
+    | 'clustersChanged'
+    | 'clusterDeleted'
+    | 'healthRulesChanged'
+    | 'statusReported'
   >
   /** Its agent may no longer open sessions. */
   onClusterDeleted(clusterId: ClusterId): Promise<void>
@@ -60,7 +67,9 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
     },
     async deleteCluster(name, by) {
       const cluster = await store.clusterByName(name)
-      if (cluster === null || !(await store.deleteCluster(name))) return false
+      if (cluster === null) return false
+      const services = (await store.desiredInCluster(cluster.clusterId)).filter((row) => !isHealthRules(row))
+      if (!(await store.deleteCluster(name))) return false
       await deps.onClusterDeleted(cluster.clusterId)
       ingest.statusReported(cluster.clusterId, [{ kind: 'facts', key: 'cluster', rev: 0, doc: null }])
       try {
@@ -72,7 +81,7 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
       log.info('cluster deleted', { cluster: name, by })
       const message = `deleted by ${by}; what is applied there stays applied`
       await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'ClusterDeleted', message, { cluster: name })])
-      follow('cluster deleted', ingest.clustersChanged())
+      follow('cluster deleted', ingest.clusterDeleted(cluster.clusterId, services))
       return true
     },
     confirm: (confirmationId, by, confirmed = NOTHING_CONFIRMED) => confirm(deps, confirmationId, by, confirmed),
@@ -81,13 +90,13 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
     onChanged(keys, confirmed = NOTHING_CONFIRMED) {
       ingest.dataConfirmed(confirmed)
       const others = keys.filter(({ kind }) => kind !== 'Cluster' && kind !== 'HealthRule')
-      if (keys.some(({ kind }) => kind === 'Cluster')) follow('Cluster changed', ingest.clustersChanged())
+      const clusters = keys.flatMap(({ kind, name, labelsOnly = false }) => (kind === 'Cluster' ? [{ name, labelsOnly }] : []))
+      if (clusters.length > 0) follow('Cluster changed', ingest.clustersChanged(clusters))
       if (keys.some(({ kind }) => kind === 'HealthRule')) follow('HealthRule changed', ingest.healthRulesChanged())
       for (const key of others) follow(`${key.kind} changed`, changed(deps, key))
     },
     onJoined(name) {
-      const event = fleetEvent(clock.nowMs(), 'Normal', 'ClusterJoined', 'joined with a join token', { cluster: name })
-      follow('cluster joined', Promise.all([store.appendEvents([event]), ingest.clustersChanged(), ingest.healthRulesChanged()]))
+      follow('cluster joined', Promise.all([ingest.clustersChanged([{ name, labelsOnly: false }]), ingest.healthRulesChanged([name])]))
     },
     onStatus(cluster, rows) {
       ingest.statusReported(cluster.clusterId, rows)

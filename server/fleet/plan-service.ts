@@ -42,6 +42,17 @@ export interface PlanInput {
   /** RL5: whether its render lacks something that the row names. Asked only where that may be because of facts. */
   loses(row: DesiredService): boolean
   nowMs: number
+  /** What is so in the clusters that are not among `clusters`. Absent: these are all there are. */
+  elsewhere?: Elsewhere
+}
+
+export interface Elsewhere {
+  /** Clusters that have the service, without those with a removal order. */
+  holders: number
+  /** Removal orders that nobody was asked about. */
+  unasked: number
+  /** Of a cluster that has this digest; null: none has it. */
+  commitOf(digest: string): string | null
 }
 
 export interface PlannedPublish {
@@ -112,7 +123,7 @@ export function planService(input: PlanInput): ServicePlan {
     const placedBy = placedByText(input.spec.targets)
     const { render } = input
     const wanted = sharedBy((digest: string) =>
-      sharedBy((count: number) => wantedDocs(input.spec, { digest, count }, commitOf(render.commit, digest, holders))),
+      sharedBy((count: number) => wantedDocs(input.spec, { digest, count }, commitOf(input, render.commit, digest, holders))),
     )
     const allowed = syncsAllowed(input, targets, plan)
     for (const cluster of targets) place(input, wanted, cluster, rows.get(cluster.clusterId), placedBy, allowed, plan)
@@ -171,9 +182,9 @@ function decideRemovals(
   const verdict: GuardVerdict = guardRemovals({
     cause: deleting ? 'service_deleted' : 'left_targets',
     protect: input.spec.protect,
-    holders: holders.filter(({ doc }) => doc.removal === undefined).length,
+    holders: holders.filter(({ doc }) => doc.removal === undefined).length + (input.elsewhere?.holders ?? 0),
     leaving: leaving.length,
-    ordered,
+    ordered: ordered + (input.elsewhere?.unasked ?? 0),
     leftByNewTargets: leaving.filter(({ row, cluster }) => leftByNewTargets(row.placedBy, cluster.labels, placedTargets)).length,
     targets,
   })
@@ -284,9 +295,9 @@ const namesWith = (before: readonly string[] | undefined, names: readonly string
   [...new Set([...(before ?? []), ...names])].sort()
 
 /** RV2: the last commit that changed the digest, also for a cluster that joins later. */
-function commitOf(commit: string, digest: string, holders: readonly Holder[]): string {
+function commitOf({ elsewhere }: PlanInput, commit: string, digest: string, holders: readonly Holder[]): string {
   const same = holders.find(({ doc }) => doc.removal === undefined && doc.digest === digest)
-  return same?.doc.commit ?? commit
+  return same?.doc.commit ?? elsewhere?.commitOf(digest) ?? commit
 }
 
 const withConfirmed = (doc: ServiceRow, names: readonly string[]): ServiceRow =>

@@ -5,7 +5,15 @@ import type { Labels } from '../../shared/model/labels.ts'
 import { type Applicable, projectOf, serviceSpecSchema } from '../../shared/model/resources.ts'
 import { LIST_LIMIT_MAX, type MoveView } from '../../shared/model/views.ts'
 import { createPace, type Pace } from '../../shared/runtime/pace.ts'
-import { leavingTally, type MovingCluster, type MovingService, moveOf, moveView, whyLeavingWaits } from '../fleet/moves.ts'
+import {
+  type LeavingFacts,
+  leavingTally,
+  type MovingCluster,
+  type MovingService,
+  moveOf,
+  moveView,
+  whyLeavingWaits,
+} from '../fleet/moves.ts'
 import { leaveSubject } from '../fleet/plan-service.ts'
 import type { Leaver, PlannedRemoval } from '../fleet/removal-plans.ts'
 import { createTargetMemo, isTarget, type TargetCluster, type TargetTest } from '../fleet/targeting.ts'
@@ -42,8 +50,9 @@ export async function readMoves(
   const relabelled = relabelledClusters(planned)
   if (retargeted.length + relabelled.size === 0) return { moves: [], removals: [] }
   const takes = createTargetMemo(evaluate)
-  const clusters = await store.listClusters()
-  const moving = clusters.flatMap((cluster): MovingCluster[] => {
+  // Where no service gets other targets, nothing is asked of the clusters that keep their labels.
+  const clusters = retargeted.length === 0 ? [] : await store.listClusters()
+  const moving = (await store.findClusters({ names: [...relabelled.keys()] })).flatMap((cluster): MovingCluster[] => {
     const after = relabelled.get(cluster.name)
     return after === undefined ? [] : [{ clusterId: cluster.clusterId, name: cluster.name, before: cluster.labels, after }]
   })
@@ -51,7 +60,7 @@ export async function readMoves(
   const services = moving.length === 0 ? retargeted : await allServices(store, changed, pace)
 
   const moves = new Map<string, Moves>()
-  const leaving = new Set<MovingService>()
+  const leaving = new Map<MovingService, DesiredService[]>()
   const note = async (key: string, service: MovingService, cluster: AskedCluster, row: DesiredService | undefined) => {
     const turn = pace()
     if (turn !== undefined) await turn
@@ -60,9 +69,11 @@ export async function readMoves(
     const held = moves.get(key) ?? { leaves: [], comes: [], leavers: [] }
     moves.set(key, held)
     held[move].push({ service, cluster: cluster.name })
-    if (move === 'leaves') leaving.add(service)
-    if (move === 'leaves' && row !== undefined)
-      held.leavers.push({ id: service.id, cluster: cluster.name, row, policy: service.after.deletionPolicy })
+    if (move !== 'leaves' || row === undefined) return
+    const rows = leaving.get(service) ?? []
+    leaving.set(service, rows)
+    rows.push(row)
+    held.leavers.push({ id: service.id, cluster: cluster.name, row, policy: service.after.deletionPolicy })
   }
   for (const cluster of moving) {
     const rows = new Map((await store.desiredInCluster(cluster.clusterId)).filter(isHeld).map((row) => [serviceKey(row), row]))
@@ -75,12 +86,7 @@ export async function readMoves(
       if (!relabelled.has(name))
         await note(`Service/${serviceKey(service.id)}`, service, { name, before: labels, after: labels }, rows.get(clusterId))
   }
-  const asTheyWillBe = new Map<ClusterId, TargetCluster>()
-  if (leaving.size > 0)
-    for (const { clusterId, name, labels } of clusters)
-      asTheyWillBe.set(clusterId, { clusterId, name, labels: relabelled.get(name) ?? labels })
-  await pace()
-  const waiting = await whyWaiting(store, [...leaving], asTheyWillBe, pace, takes)
+  const waiting = await whyWaiting({ store, pace, takes, relabelled, changed }, leaving)
   const moved = planned.map(({ resource }) => moves.get(moveKey(resource)) ?? NO_MOVES)
   const effects = await removals.of(moved.map(({ leavers }) => leavers))
   const views: MoveView[] = []
@@ -150,30 +156,80 @@ async function allServices(store: AdminDeps['store'], changed: ReadonlyMap<strin
   return services
 }
 
-/** By key. `clusters`: all of them, as they will be. */
-async function whyWaiting(
-  store: AdminDeps['store'],
-  leaving: readonly MovingService[],
-  clusters: ReadonlyMap<ClusterId, TargetCluster>,
-  pace: Pace,
-  takes: TargetTest,
-): Promise<Map<string, string>> {
+interface Asking {
+  store: AdminDeps['store']
+  pace: Pace
+  takes: TargetTest
+  relabelled: ReadonlyMap<string, Labels>
+  changed: ReadonlyMap<string, MovingService>
+}
+
+/** By key. `leaving`: rows of the clusters that leave. */
+async function whyWaiting(asking: Asking, leaving: ReadonlyMap<MovingService, readonly DesiredService[]>): Promise<Map<string, string>> {
   const waiting = new Map<string, string>()
-  for (const service of leaving.slice(0, LOOKED_MAX)) {
-    const asked = await store.confirmationFor(leaveSubject(service.id))
-    const tally = leavingTally(service, clusters, takes)
-    for (const row of await store.desiredOfService(service.id)) {
-      tally.addRow(row)
-      const turn = pace()
-      if (turn !== undefined) await turn
-    }
-    for (const cluster of clusters.values()) {
-      tally.addCluster(cluster)
-      const turn = pace()
-      if (turn !== undefined) await turn
-    }
-    const why = whyLeavingWaits(service, tally.facts(), asked)
+  const everyone = lazy(() => asTheyWillBe(asking))
+  for (const [service, rows] of [...leaving].slice(0, LOOKED_MAX)) {
+    const asked = await asking.store.confirmationFor(leaveSubject(service.id))
+    // Otherwise nobody leaves but those that are relabelled.
+    const facts =
+      (asked === null ? await relabelledFacts(asking, service, rows) : null) ?? (await fleetFacts(asking, service, await everyone()))
+    const why = whyLeavingWaits(service, facts, asked)
     if (why !== null) waiting.set(serviceKey(service.id), why)
   }
   return waiting
+}
+
+async function asTheyWillBe({ store, relabelled, pace }: Asking): Promise<Map<ClusterId, TargetCluster>> {
+  const clusters = new Map<ClusterId, TargetCluster>()
+  for (const { clusterId, name, labels } of await store.listClusters())
+    clusters.set(clusterId, { clusterId, name, labels: relabelled.get(name) ?? labels })
+  await pace()
+  return clusters
+}
+
+/** Costs as much as there are clusters. */
+async function fleetFacts(
+  { store, pace, takes }: Asking,
+  service: MovingService,
+  clusters: ReadonlyMap<ClusterId, TargetCluster>,
+): Promise<LeavingFacts> {
+  const tally = leavingTally(service, clusters, takes)
+  for (const row of await store.desiredOfService(service.id)) {
+    tally.addRow(row)
+    const turn = pace()
+    if (turn !== undefined) await turn
+  }
+  for (const cluster of clusters.values()) {
+    tally.addCluster(cluster)
+    const turn = pace()
+    if (turn !== undefined) await turn
+  }
+  return tally.facts()
+}
+
+/** Costs as much as clusters leave, or have an order to. Null: the service has other targets than those that placed it, and all clusters are to be asked. */
+async function relabelledFacts(
+  { store, takes, relabelled, changed }: Asking,
+  service: MovingService,
+  leaving: readonly DesiredService[],
+): Promise<LeavingFacts | null> {
+  if (changed.has(serviceKey(service.id))) return null
+  const { holders, orders } = await store.placementTotals(service.id)
+  const rows = [...leaving, ...orders]
+  const found = await store.findClusters({ ids: rows.map(({ clusterId }) => clusterId) })
+  const clusters = new Map(
+    found.map(({ clusterId, name, labels }) => [clusterId, { clusterId, name, labels: relabelled.get(name) ?? labels }]),
+  )
+  const tally = leavingTally(service, clusters, takes)
+  for (const row of rows) tally.addRow(row)
+  const facts = tally.facts()
+  return facts.leftByNewTargets > 0 ? null : { ...facts, holders }
+}
+
+function lazy<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | null = null
+  return () => {
+    made ??= make()
+    return made
+  }
 }

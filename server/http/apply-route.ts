@@ -8,10 +8,11 @@ import { type Applicable, applicableSchema } from '../../shared/model/resources.
 import { APPLY_RESOURCES_MAX, type ApplyAnswer, applyAnswerSchema } from '../../shared/model/views.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import { type ConfirmedData, confirmedData } from '../fleet/removal-plans.ts'
-import type { ResourceKey, StoredResource } from '../store/records.ts'
+import type { StoredResource } from '../store/records.ts'
 import { readMoves } from './apply-moves.ts'
 import { dependenciesFirst, dependencyProblems } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
+import type { ChangedResource } from './fleet-actions.ts'
 import { specProblems } from './resource-checks.ts'
 import { jsonSchema } from './resource-routes.ts'
 import { keyOf, keyText, plannedAction, refusal, secretProblems, writeResource } from './write-resource.ts'
@@ -117,15 +118,15 @@ async function writeAll(
   confirmed: ConfirmedData,
 ): Promise<ApplyAnswer['results']> {
   const results: ApplyAnswer['results'] = []
-  const changedKeys: ResourceKey[] = []
+  const changes: ChangedResource[] = []
   try {
     for (const { resource, held } of planned) {
       const { action, changed } = await writeResource(deps, resource, { by, held })
-      if (changed) changedKeys.push(keyOf(resource))
+      if (changed !== null) changes.push(changed)
       results.push({ ...keyOf(resource), action })
     }
   } finally {
-    if (changedKeys.length > 0) deps.actions.onChanged(changedKeys, confirmed) // also when a later one failed: those before it are written
+    if (changes.length > 0) deps.actions.onChanged(changes, confirmed) // also when a later one failed: those before it are written
   }
   return results
 }

@@ -13,6 +13,11 @@ export type DeleteOutcome =
   /** The guard wants a person: nothing has happened yet. */
   | { kind: 'waiting'; confirmation: Confirmation }
 
+export interface ChangedResource extends ResourceKey {
+  /** Of a Cluster: its spec is as it was. */
+  labelsOnly?: boolean
+}
+
 export interface FleetActions {
   /** `confirmed`: what goes with it although it holds data. */
   deleteService(id: ServiceId, by: string, confirmed?: ConfirmedData): Promise<DeleteOutcome>
@@ -27,5 +32,5 @@ export interface FleetActions {
   /** Throws `conflict` for a digest that is not current. Null: there is no such service. */
   allowSync(id: ServiceId, request: SyncRequest, by: string): Promise<SyncAnswer | null>
   /** Resources were created, changed or (a repository) deleted: all that one request did. Returns at once; the work follows. */
-  onChanged(keys: readonly ResourceKey[], confirmed?: ConfirmedData): void
+  onChanged(changed: readonly ChangedResource[], confirmed?: ConfirmedData): void
 }

@@ -156,8 +156,8 @@ class FleetReading {
   }
 
   private async clusterStatus(name: string): Promise<ClusterView['status'] | null> {
-    const cluster = [...(await this.clusters()).values()].find((candidate) => candidate.name === name)
-    if (cluster === undefined) return null
+    const cluster = await this.store.clusterByName(name)
+    if (cluster === null) return null
     const [entry] = await this.store.listStatus({ clusterId: cluster.clusterId, kind: 'cluster' })
     const [served] = await this.store.listStatus({ clusterId: cluster.clusterId, kind: 'facts' })
     const facts = factsStatusSchema.safeParse(served?.doc).data ?? null

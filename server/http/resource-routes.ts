@@ -96,7 +96,7 @@ export function resourceRoutes(deps: AdminDeps) {
     const refused = await refusal(deps, resource, held)
     if (refused !== null) throw new AppError('in_use', { detail: `${keyText(key)} ${refused.message}` })
     const { action, changed } = await writeResource(deps, resource, { by: deps.principal(request).name, held, ifVersion: ifMatch(request) })
-    if (changed) deps.actions.onChanged([key])
+    if (changed !== null) deps.actions.onChanged([changed])
     const view = await show(key, set)
     if (action === 'created') set.status = 201
     return view

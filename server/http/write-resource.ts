@@ -9,6 +9,7 @@ import { removeSubject } from '../fleet/plan-service.ts'
 import type { ResourceKey, ResourceKind, StoredResource } from '../store/records.ts'
 import { cycleProblem } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
+import type { ChangedResource } from './fleet-actions.ts'
 import { notFound, wrongFields } from './problem.ts'
 
 export type WriteAction = ApplyAnswer['results'][number]['action']
@@ -84,12 +85,12 @@ export function plannedAction(deps: AdminDeps, resource: Applicable, held: Store
   return same ? 'unchanged' : 'configured'
 }
 
-/** `changed`: the caller tells `actions.onChanged`, once it has written all that it has to write. */
+/** `changed`: what the caller tells `actions.onChanged`, once it has written all that it has to write; null: nothing. */
 export async function writeResource(
   deps: AdminDeps,
   resource: Applicable,
   { by, held, ifVersion: given }: { by: string; held: StoredResource | null; ifVersion?: number | undefined },
-): Promise<{ action: WriteAction; changed: boolean }> {
+): Promise<{ action: WriteAction; changed: ChangedResource | null }> {
   const { store, actions, clock } = deps
   const key = keyOf(resource)
   // A secret that is kept is the one that was looked at, or nothing is written.
@@ -115,5 +116,7 @@ export async function writeResource(
         cluster: key.name,
       }),
     ])
-  return { action: takesBack ? 'configured' : result.kind, changed: result.kind !== 'unchanged' || takesBack }
+  const labelsOnly = result.kind === 'configured' && result.resource.generation === held?.generation
+  const changed = result.kind === 'unchanged' && !takesBack ? null : { ...key, labelsOnly }
+  return { action: takesBack ? 'configured' : result.kind, changed }
 }

@@ -1,5 +1,5 @@
 // FA5: which services are passed again when clusters say that they serve something else. Reports of many clusters are gathered: after an upgrade of the fleet all of them come.
-import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
+import type { ClusterId } from '../../shared/model/ids.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
@@ -13,10 +13,8 @@ export interface FactsChangesDeps {
   clock: Clock
   log: Logger
   stopping: AbortSignal
-  /** Services that are, or shall be, in one of the clusters and may look at facts. */
-  servicesIn(clusters: ReadonlySet<ClusterId>): Promise<ServiceId[]>
-  /** Resolves when it was done, or failed. */
-  pass(services: readonly ServiceId[]): Promise<void>
+  /** Services that are, or shall be, in these clusters and may look at facts. Resolves when all were passed; rejects when it cannot be told which. */
+  pass(clusters: ReadonlySet<ClusterId>): Promise<void>
 }
 
 export class FactsChanges {
@@ -37,7 +35,7 @@ export class FactsChanges {
   }
 
   async #run(): Promise<void> {
-    const { clock, log, stopping, servicesIn, pass } = this.#deps
+    const { clock, log, stopping, pass } = this.#deps
     while (this.#waiting.size > 0 && !stopping.aborted) {
       await clock.sleep(this.#gatherMs, stopping)
       if (stopping.aborted) return
@@ -45,7 +43,7 @@ export class FactsChanges {
       this.#waiting = new Set()
       const beganMs = clock.nowMs()
       try {
-        await pass(await servicesIn(clusters))
+        await pass(clusters)
       } catch (error) {
         log.warn('services cannot be looked at after clusters changed', { clusters: clusters.size, error: describeError(error) })
         for (const clusterId of clusters) this.#waiting.add(clusterId)

@@ -13,7 +13,7 @@ import { type Publication, type PublishDeps, publishRevisions } from '../desired
 import type { Store } from '../store/store.ts'
 
 export interface HealthRuleRowsDeps extends Omit<PublishDeps, 'store' | 'pace'> {
-  store: PublishDeps['store'] & Pick<Store, 'listResources' | 'listClusters' | 'clustersOfProject' | 'desiredOfService'>
+  store: PublishDeps['store'] & Pick<Store, 'listResources' | 'listClusters' | 'findClusters' | 'clustersOfProject' | 'desiredOfService'>
   clock: Clock
   random: Random
   log: Logger
@@ -33,6 +33,9 @@ export class HealthRuleRows {
   #last: Promise<unknown> = Promise.resolve()
   /** A look that was asked for and has not begun. */
   #queued: Promise<void> | null = null
+  /** The same for clusters that joined, and their names. */
+  #queuedJoined: Promise<void> | null = null
+  readonly #joined = new Set<string>()
 
   constructor(deps: HealthRuleRowsDeps) {
     this.#deps = deps
@@ -44,14 +47,46 @@ export class HealthRuleRows {
     return this.#queued
   }
 
-  async #untilDone(): Promise<void> {
+  /** HR4: clusters of these names joined. As `changed`, for them alone. */
+  joined(names: readonly string[]): Promise<void> {
+    for (const name of names) this.#joined.add(name)
+    this.#queuedJoined ??= this.#retried(async () => {
+      this.#queuedJoined = null
+      const names = [...this.#joined]
+      this.#joined.clear()
+      try {
+        await this.#publishJoined(names)
+      } catch (error) {
+        for (const name of names) this.#joined.add(name)
+        throw error
+      }
+    })
+    return this.#queuedJoined
+  }
+
+  async #publishJoined(names: readonly string[]): Promise<void> {
+    const rules = await this.#rules()
+    if (rules.size === 0) return
+    const clusters = await this.#deps.store.findClusters({ names })
+    await this.#publish(
+      rules,
+      clusters.map(({ clusterId }) => clusterId),
+      null,
+    )
+  }
+
+  #untilDone(): Promise<void> {
+    return this.#retried(() => {
+      this.#queued = null // whoever comes from now on may know more than this look
+      return this.#publishAll()
+    })
+  }
+
+  async #retried(work: () => Promise<void>): Promise<void> {
     const { clock, random, log, stopping } = this.#deps
     for (let attempt = 0; !stopping.aborted; attempt += 1) {
       try {
-        await this.#inTurn(() => {
-          this.#queued = null // whoever comes from now on may know more than this look
-          return this.#publishAll()
-        })
+        await this.#inTurn(work)
         return
       } catch (error) {
         const retryInMs = backoffMs(attempt, RETRY, random)

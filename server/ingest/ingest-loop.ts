@@ -1,6 +1,7 @@
 // Commits become desired rows. A poll, a webhook, a changed resource or a cluster that joined says what to look at; a repository pass reads commits, a service
 // pass renders, plans and publishes. Nothing here decides, and one that fails never stops another.
-import { type ClusterId, parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { setImmediate } from 'node:timers/promises'
+import { type ClusterId, parseServiceKey, type ServiceId } from '../../shared/model/ids.ts'
 import { durationMs, placeOf, placeTexts, repositorySpecSchema, serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
 import type { ErrorCode } from '../../shared/protocol/error.ts'
 import { type BackoffLimits, backoffMs } from '../../shared/runtime/backoff.ts'
@@ -10,22 +11,23 @@ import type { Random } from '../../shared/runtime/random.ts'
 import { publishRevisions } from '../desired/publisher.ts'
 import { createKnownFacts, type KnownFacts } from '../fleet/cluster-facts.ts'
 import type { ConfirmedData } from '../fleet/removal-plans.ts'
-import { targetsOf } from '../fleet/targeting.ts'
 import { createSlots } from '../render/sandbox/slots.ts'
 import type { StatusWrite, StoredResource } from '../store/records.ts'
 import { Agenda } from './agenda.ts'
+import { type ClusterChange, ClusterChanges } from './cluster-changes.ts'
 import type { ContentSources } from './content-port.ts'
 import { FactsChanges } from './facts-changes.ts'
 import { HealthRuleRows } from './health-rule-rows.ts'
 import { KeyedQueue } from './keyed-queue.ts'
 import { KnownSpecs } from './known-specs.ts'
 import { LookTimes, type RepositoryLook } from './look-times.ts'
+import { PassExtents } from './pass-extents.ts'
 import { firstLookMs, HANDS, Hosts, hostOf, nextLookMs } from './poll-times.ts'
 import { PublishGroup } from './publish-group.ts'
 import { type RankedService, rankServices } from './publish-order.ts'
 import { ServiceRenderer, type ServiceRendererDeps } from './render/service-render.ts'
 import { passRepository, type RepositoryPass } from './repository-pass.ts'
-import { passService, type ServicePassDeps } from './service-pass.ts'
+import { passService, type ServicePass, type ServicePassDeps } from './service-pass.ts'
 
 /** `stopping` should also cut the requests of the sources short. */
 export type IngestDeps = Omit<ServicePassDeps, 'renderer'> & {
@@ -44,10 +46,12 @@ export interface Ingest {
   serviceChanged(id: ServiceId, options?: { deletedBy: string }): Promise<void>
   /** RM1: names that a person confirmed together with a change, told after the change was written and before it is followed. They count in the next pass of each service alone. */
   dataConfirmed(confirmed: ConfirmedData): void
-  /** One joined, was relabelled or deleted. */
-  clustersChanged(): Promise<void>
-  /** One was written or deleted, or a cluster joined. Resolves when every cluster has the rules that concern it. */
-  healthRulesChanged(): Promise<void>
+  /** These clusters joined or were written; absent: any did. Resolves when passes that began after this call looked at every service that one of them has or shall have. */
+  clustersChanged(changes?: readonly ClusterChange[]): Promise<void>
+  /** A cluster was deleted that had these services. */
+  clusterDeleted(clusterId: ClusterId, services: readonly ServiceId[]): Promise<void>
+  /** A rule was written or deleted; `clusterNames`: these clusters joined. Resolves when every cluster, or each of these, has the rules that concern it. */
+  healthRulesChanged(clusterNames?: readonly string[]): Promise<void>
   /** Status rows of a cluster, written just now; what it says of itself may change renders (FA5). Returns at once. */
   statusReported(clusterId: ClusterId, rows: readonly StatusWrite[]): void
   /** Null: there is no such repository, as far as is known. */
@@ -58,6 +62,8 @@ export interface Ingest {
 
 type RepositoryKey = `repository/${string}/${string}`
 type ServiceKeyText = `service/${string}/${string}`
+/** Clusters of a service that are young (FA6). */
+type YoungKey = `young/${string}/${string}`
 
 /** Whose services are looked at after a commit: of each, the list of all clusters is in memory meanwhile. */
 const REVISED_AT_ONCE = 8
@@ -76,7 +82,7 @@ export function createIngest(deps: IngestDeps): Ingest {
 
 class IngestLoop implements Ingest {
   private readonly deps: IngestDeps & ServicePassDeps
-  private readonly agenda: Agenda<RepositoryKey | ServiceKeyText>
+  private readonly agenda: Agenda<RepositoryKey | ServiceKeyText | YoungKey>
   /** As far as their specs were read. */
   private readonly hosts = new Map<RepositoryKey, string>()
   private readonly heard = new Hosts()
@@ -103,6 +109,9 @@ class IngestLoop implements Ingest {
   private readonly deletedBy = new Map<ServiceKeyText, string>()
   private readonly confirmed = new Map<ServiceKeyText, ReadonlyMap<ClusterId, readonly string[]>>()
   private readonly specs = new KnownSpecs()
+  private readonly extents = new PassExtents<ServiceKeyText>()
+  private readonly young = new Map<YoungKey, ReadonlySet<ClusterId>>()
+  private readonly clusterChanges: ClusterChanges
   private readonly rules: HealthRuleRows
   private readonly facts: KnownFacts
   private readonly factsChanges: FactsChanges
@@ -128,8 +137,15 @@ class IngestLoop implements Ingest {
       renderer: new ServiceRenderer({ ...rendering, store, content, sources, clock, log, facts, signal }),
     }
     this.agenda = new Agenda(deps.clock)
-    const pass = (services: readonly ServiceId[]) => settled(services.map((id) => this.services.run(`service/${id.project}/${id.service}`)))
-    this.factsChanges = new FactsChanges({ ...deps, servicesIn: (clusters) => this.servicesIn(clusters), pass })
+    this.clusterChanges = new ClusterChanges({
+      ...{ store, clock },
+      services: () => this.list('Service'),
+      passIn: (id, clusterIds) => settled([this.passIn(serviceKeyTextOf(id), clusterIds)]),
+      onUnknown: () => void this.enterAll('Service'), // else nobody would look before the next change
+      ignoresLabels: (id, spec) => this.deps.renderer.ignoresLabels(id, spec),
+      looksAtFacts: (id) => !this.factless.has(serviceKeyTextOf(id)),
+    })
+    this.factsChanges = new FactsChanges({ ...deps, pass: (clusters) => this.clusterChanges.factsChanged(clusters) })
   }
 
   async run(): Promise<void> {
@@ -145,8 +161,8 @@ class IngestLoop implements Ingest {
     await this.services.idle()
   }
 
-  healthRulesChanged(): Promise<void> {
-    return this.rules.changed()
+  healthRulesChanged(clusterNames?: readonly string[]): Promise<void> {
+    return clusterNames === undefined ? this.rules.changed() : this.rules.joined(clusterNames)
   }
 
   async repositoryChanged(project: string, name: string): Promise<void> {
@@ -169,6 +185,16 @@ class IngestLoop implements Ingest {
   serviceChanged(id: ServiceId, options?: { deletedBy: string }): Promise<void> {
     const key: ServiceKeyText = `service/${id.project}/${id.service}`
     if (options !== undefined) this.deletedBy.set(key, options.deletedBy)
+    return this.passWhole(key)
+  }
+
+  private passWhole(key: ServiceKeyText): Promise<void> {
+    this.extents.addFleet(key)
+    return this.services.run(key)
+  }
+
+  private passIn(key: ServiceKeyText, clusterIds: Iterable<ClusterId>): Promise<void> {
+    this.extents.addClusters(key, clusterIds)
     return this.services.run(key)
   }
 
@@ -183,12 +209,17 @@ class IngestLoop implements Ingest {
     this.confirmed.set(key, new Map([...known, ...both]))
   }
 
-  async clustersChanged(): Promise<void> {
+  async clustersChanged(changes?: readonly ClusterChange[]): Promise<void> {
+    if (changes !== undefined) return this.clusterChanges.changed(changes)
     const services = await this.list('Service').catch((error: unknown) => {
-      void this.enterAll('Service') // else nobody would look before the next change
+      void this.enterAll('Service')
       throw error
     })
-    await settled(services.map((service) => this.services.run(serviceKeyText(service))))
+    await settled(services.map((service) => this.passWhole(serviceKeyText(service))))
+  }
+
+  clusterDeleted(clusterId: ClusterId, services: readonly ServiceId[]): Promise<void> {
+    return this.clusterChanges.deleted(clusterId, services)
   }
 
   lookOf(project: string, name: string): RepositoryLook | null {
@@ -199,14 +230,6 @@ class IngestLoop implements Ingest {
 
   statusReported(clusterId: ClusterId, rows: readonly StatusWrite[]): void {
     if (this.facts.reported(clusterId, rows)) this.factsChanges.changed(clusterId)
-  }
-
-  private async servicesIn(changed: ReadonlySet<ClusterId>): Promise<ServiceId[]> {
-    const clusters = (await this.deps.store.listClusters()).filter(({ clusterId }) => changed.has(clusterId))
-    const services = (await this.list('Service')).filter((service) => !this.factless.has(serviceKeyText(service)))
-    return services
-      .filter(({ spec }) => targetsOf(serviceSpecSchema.parse(JSON.parse(spec)).targets, clusters).length > 0)
-      .map(({ project, name }) => ({ project, service: name }))
   }
 
   /** As due now, as soon as the store can be read. */
@@ -253,9 +276,15 @@ class IngestLoop implements Ingest {
     return firstLookMs(hasContent, durationMs(spec.poll), index, count)
   }
 
-  private start(key: RepositoryKey | ServiceKeyText): void {
-    const run = isRepositoryKey(key) ? this.repositories.run(key) : this.services.run(key)
+  private start(key: RepositoryKey | ServiceKeyText | YoungKey): void {
+    const run = isRepositoryKey(key) ? this.repositories.run(key) : isYoungKey(key) ? this.passYoung(key) : this.passWhole(key)
     run.catch(() => {}) // entered in the agenda again by whoever failed
+  }
+
+  private passYoung(key: YoungKey): Promise<void> {
+    const clusters = this.young.get(key) ?? []
+    this.young.delete(key)
+    return this.passIn(serviceKeyTextOf(parseServiceKey(key.slice('young/'.length))), clusters)
   }
 
   private readRepository(key: RepositoryKey, release: () => void): Promise<void> {
@@ -304,26 +333,40 @@ class IngestLoop implements Ingest {
     const changed = await Promise.all(all.map((one) => slots.run(() => isChanged(one))))
     const concerned = all.filter((_, index) => changed[index])
     for (const rank of await rankServices(this.deps, concerned, clusters, SERVICES_AT_ONCE))
-      await settled(rank.map(({ id }) => this.services.run(`service/${id.project}/${id.service}`)))
+      await settled(rank.map(({ id }) => this.passWhole(serviceKeyTextOf(id))))
   }
 
   private async reviseService(key: ServiceKeyText, release: () => void): Promise<void> {
     const { clock, random } = this.deps
+    await setImmediate() // a pass may have nothing to wait for, and hundreds of them follow one another
     const id = parseServiceKey(key.slice('service/'.length))
+    const extent = this.extents.take(key)
+    if (extent !== 'fleet' && extent.size === 0) return
     const dataConfirmed = this.confirmed.get(key)
     this.confirmed.delete(key)
-    const options = { deletedBy: this.deletedBy.get(key) ?? null, release, ...(dataConfirmed === undefined ? {} : { dataConfirmed }) }
-    this.factless.delete(key) // while nobody knows where it looks now, it is looked at again when facts change
+    const options = {
+      ...{ deletedBy: this.deletedBy.get(key) ?? null, release },
+      ...(extent === 'fleet' ? {} : { clusters: extent }),
+      ...(dataConfirmed === undefined ? {} : { dataConfirmed }),
+    }
+    const wasFactless = this.factless.delete(key) // while nobody knows where it looks now, it is looked at again when facts change
     const pass = this.guarded(key, () => passService(this.deps, id, options))
-    const { retry, factless, againAtMs } = await pass.catch((error: unknown) => {
+    const { retry, factless, againAtMs, young } = await pass.catch((error: unknown) => {
       if (dataConfirmed !== undefined) this.confirm(key, dataConfirmed)
       throw error
     })
-    if (factless) this.factless.add(key)
+    if (factless && (extent === 'fleet' || wasFactless)) this.factless.add(key)
     this.deletedBy.delete(key)
     if (againAtMs !== null) this.agenda.soonest(key, againAtMs)
+    if (young !== null) this.lookAgain(id, young)
     if (retry === null) return void this.countSuccess(key)
     this.agenda.soonest(key, clock.nowMs() + backoffMs(this.countFailure(key), RETRY, random, bounded(retry.afterMs)))
+  }
+
+  private lookAgain({ project, service }: ServiceId, { clusters, untilMs }: NonNullable<ServicePass['young']>): void {
+    const key: YoungKey = `young/${project}/${service}`
+    this.young.set(key, new Set([...(this.young.get(key) ?? []), ...clusters]))
+    this.agenda.soonest(key, untilMs)
   }
 
   /** Of that name, and deleted before anybody looked. */
@@ -390,9 +433,10 @@ class IngestLoop implements Ingest {
 }
 
 const repositoryKey = ({ project, name }: StoredResource): RepositoryKey => `repository/${project}/${name}`
-const serviceKeyText = ({ project, name }: StoredResource): ServiceKeyText =>
-  `service/${serviceKey({ project, service: name })}` as ServiceKeyText
-const isRepositoryKey = (key: RepositoryKey | ServiceKeyText): key is RepositoryKey => key.startsWith('repository/')
+const serviceKeyText = ({ project, name }: StoredResource): ServiceKeyText => `service/${project}/${name}`
+const serviceKeyTextOf = ({ project, service }: ServiceId): ServiceKeyText => `service/${project}/${service}`
+const isRepositoryKey = (key: RepositoryKey | ServiceKeyText | YoungKey): key is RepositoryKey => key.startsWith('repository/')
+const isYoungKey = (key: ServiceKeyText | YoungKey): key is YoungKey => key.startsWith('young/')
 
 const bounded = (retryAfterMs: number | undefined): number | undefined =>
   retryAfterMs === undefined ? undefined : Math.min(retryAfterMs, RETRY_AFTER_MAX_MS)

@@ -1,12 +1,23 @@
 // Specs of services as they were parsed last: a commit asks for those of all services, of which hardly one has changed.
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
+import { RecentMap } from '../store/recent-map.ts'
 import type { StoredResource } from '../store/records.ts'
 
 export interface KnownService {
   id: ServiceId
   /** The same object for as long as its text is the same. */
   spec: ServiceSpec
+}
+
+const PARSED_MAX = 4_000
+const parsed = new RecentMap<ServiceSpec>(PARSED_MAX)
+
+/** As it is stored. The same object for the same text, as long as it was asked for lately: nobody changes it. */
+export function parseServiceSpec(text: string): ServiceSpec {
+  const spec = parsed.get(text) ?? serviceSpecSchema.parse(JSON.parse(text))
+  parsed.set(text, spec)
+  return spec
 }
 
 export class KnownSpecs {
@@ -17,7 +28,7 @@ export class KnownSpecs {
     const before = this.projects.get(project)
     const known = services.map(({ name, spec: text }) => {
       const held = before?.get(name)
-      return held?.text === text ? held : { id: { project, service: name }, text, spec: serviceSpecSchema.parse(JSON.parse(text)) }
+      return held?.text === text ? held : { id: { project, service: name }, text, spec: parseServiceSpec(text) }
     })
     if (known.length === 0) this.projects.delete(project)
     else this.projects.set(project, new Map(known.map((one) => [one.id.service, one])))

@@ -30,6 +30,8 @@ export function nextRenderState(
   nowMs: number,
   nameOf: (clusterId: ClusterId) => string = (clusterId) => clusterId,
   failing: FailingClusters[] = [],
+  /** It is the revision that is there, also where its digest now is of fewer variants. */
+  isSameRevision = false,
 ): RenderState {
   switch (rendering.kind) {
     case 'no_content':
@@ -43,10 +45,10 @@ export function nextRenderState(
       const renders = goodRenders(rendering)
       // RD10. It does not render for none, and there is none: nothing was made of that commit.
       if (renders.length === 0) return doubtfulState(before, generation, rendering.warnings)
-      const digest = releaseDigest(renders) ?? before.digest
+      const digest = isSameRevision ? before.digest : (releaseDigest(renders) ?? before.digest)
       const { commit } = rendering.release
       const error = failingError(rendering, nameOf)
-      const release = releaseNote(rendering)
+      const release = releaseNote(rendering, isSameRevision ? (before.release?.variants ?? 1) : 0)
       const isSameError = error === null ? before.error === null : sameError(before.error, error) && sameFailing(before.error, failing)
       const isSame = before.generation === generation && before.digest === digest && isSameError
       if (isSame && noteText(before.release) === noteText(release)) return before
@@ -76,9 +78,10 @@ export function waitingState(before: RenderState, generation: number): RenderSta
   return before.error === null && before.generation === generation ? before : { ...before, generation, error: null }
 }
 
-function releaseNote(rendering: Extract<Rendering, { kind: 'good' }>): ReleaseNote | undefined {
+/** `least`: variants that the revision has at least. */
+function releaseNote(rendering: Extract<Rendering, { kind: 'good' }>, least: number): ReleaseNote | undefined {
   const { tools, revisions } = rendering.release
-  const variants = new Set(goodRenders(rendering).map(({ digest }) => digest)).size
+  const variants = Math.max(least, new Set(goodRenders(rendering).map(({ digest }) => digest)).size)
   const warnings = fewest(rendering.warnings, WARNINGS_MAX)
   const isPlain = Object.keys(tools).length === 0 && Object.keys(revisions).length <= 1
   if (variants <= 1 && isPlain && warnings.length === 0) return undefined

@@ -1,50 +1,43 @@
 // One service, from what the store holds to what its clusters shall have: render, plan, publish, record. Level-triggered: it depends on what is, never on
 // what woke it, and done again it does nothing.
 
+import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
-import { type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
+import type { ServiceSpec } from '../../shared/model/resources.ts'
 import { serviceStatusSchema } from '../../shared/model/status.ts'
-import type { Clock } from '../../shared/runtime/clock.ts'
-import type { Logger } from '../../shared/runtime/logger.ts'
-import { createPace } from '../../shared/runtime/pace.ts'
-import { type Publication, publishRevisions } from '../desired/publisher.ts'
-import type { Shards } from '../desired/shards.ts'
-import { fleetEvent, type NewEvent } from '../fleet/fleet-event.ts'
-import { nameList } from '../fleet/placements-summary.ts'
-import { type PlanInput, type PlannedPublish, planService, releaseSubject, type ServicePlan } from '../fleet/plan-service.ts'
-import { renderedFor, type TargetCluster, targetsOf } from '../fleet/targeting.ts'
-import type { ContentStore } from '../store/content/content-store.ts'
-import type { Confirmation, DesiredService, FailingClusters, RenderState, StoredResource } from '../store/records.ts'
-import { readDependents } from '../store/service-dependencies.ts'
+import type { Problem } from '../../shared/protocol/error.ts'
+import { type Elsewhere, isUnasked, type PlanInput, planService, releaseSubject } from '../fleet/plan-service.ts'
+import { isTarget, leftByNewTargets, renderedFor, targetsOf } from '../fleet/targeting.ts'
+import type {
+  ClusterRecord,
+  Confirmation,
+  DesiredService,
+  FailingClusters,
+  RenderState,
+  StoredResource,
+  Variant,
+} from '../store/records.ts'
 import type { Store } from '../store/store.ts'
+import { type CarryOutDeps, carryOut } from './carry-out.ts'
 import { findHandovers } from './find-handovers.ts'
 import { findLosses } from './find-losses.ts'
-import type { HealthRuleRows } from './health-rule-rows.ts'
+import { parseServiceSpec } from './known-specs.ts'
+import { type PassScope, someClusters, wholeFleet } from './pass-scope.ts'
 import { judgeRelease } from './pending-release.ts'
-import type { Publisher } from './publish-group.ts'
-import { publishEvents, renderEvents } from './release-events.ts'
-import { failuresOf, mayPass, type Rendering, renderOf, variantsOf } from './render/rendering.ts'
+import { renderEvents } from './release-events.ts'
+import { failuresOf, goodRenders, mayPass, type Rendering, releaseDigest, renderOf, variantsOf } from './render/rendering.ts'
 import type { ServiceRenderer } from './render/service-render.ts'
 import { failingClusters, nextRenderState, waitingState } from './render-state.ts'
-import { clustersWithoutFacts, NOBODY_YOUNG, withoutClusters } from './young-clusters.ts'
+import { clustersWithoutFacts, NOBODY_YOUNG, withoutClusters, type YoungClusters } from './young-clusters.ts'
 
-export interface ServicePassDeps {
-  store: Store
-  content: ContentStore
-  shards: Shards
+export interface ServicePassDeps extends CarryOutDeps {
   renderer: ServiceRenderer
-  /** Brings a project's health rules to clusters before its services; absent where a test has none. */
-  rules?: Pick<HealthRuleRows, 'coming'>
-  clock: Clock
-  log: Logger
   /** What is known of those clusters; absent: nothing is waited for. */
   factsOf?(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, unknown>>
   /** The server stops: what fails from now on says nothing about the service. */
   stopping?: AbortSignal
-  /** With those of other passes; absent: by itself. */
-  publish?(publications: readonly Publication[], publisher: Publisher): Promise<boolean[]>
-  /** After a service's revisions were written to that many clusters, whose agents fetch them now. */
-  onPublished?(clusters: number): void
+  /** A pass planned the service for so many clusters. */
+  onPlanned?(id: ServiceId, clusters: number): void
 }
 
 export interface ServicePassOptions {
@@ -52,6 +45,8 @@ export interface ServicePassOptions {
   deletedBy: string | null
   /** Gives its hand to another pass, while it waits for the others of its group. */
   release?(): void
+  /** Only these changed since the last pass; absent: whatever it is that changed. */
+  clusters?: ReadonlySet<ClusterId>
   /** RM1: by cluster, names that a person confirmed with the change that this pass follows; absent: none. */
   dataConfirmed?: ReadonlyMap<ClusterId, readonly string[]>
 }
@@ -61,49 +56,166 @@ export interface ServicePass {
   retry: { afterMs?: number } | null
   /** Facts of clusters have no part in what it renders to. */
   factless: boolean
-  /** To be looked at again then, though nothing changed (FA6, IC14). */
+  /** To be looked at again then, though nothing changed (IC14). */
   againAtMs: number | null
+  /** FA6: clusters that are to be looked at again then, though nothing changed. */
+  young: { clusters: ReadonlySet<ClusterId>; untilMs: number } | null
 }
 
 /** One look at a service: renders it for its clusters, publishes what is new, removes what is to go, and notes errors and questions in the store. Answers when it is to be looked at again. */
 export async function passService(deps: ServicePassDeps, id: ServiceId, options: ServicePassOptions): Promise<ServicePass> {
-  const service = await deps.store.getResource({ kind: 'Service', project: id.project, name: id.service })
+  const { store, renderer } = deps
+  const service = await store.getResource({ kind: 'Service', project: id.project, name: id.service })
   if (service === null) {
-    deps.renderer.forget(id)
+    renderer.forget(id)
     return NOTHING_DONE
   }
-  const spec = serviceSpecSchema.parse(JSON.parse(service.spec))
-  const clusters = await deps.store.listClusters()
-  const current = await deps.store.desiredOfService(id)
-  // Of a service that goes nothing is published any more.
+  const about: About = {
+    id,
+    service,
+    spec: parseServiceSpec(service.spec),
+    before: await store.renderState(id),
+    options,
+  }
+  if (options.clusters !== undefined) {
+    const pass = await passClusters(deps, about, await someClusters(store, id, [...options.clusters]))
+    if (pass !== null) return pass
+  }
+  return passFleet(deps, about, await wholeFleet(store, id))
+}
+
+interface About {
+  id: ServiceId
+  service: StoredResource
+  spec: ServiceSpec
+  /** Of the last render. */
+  before: RenderState
+  options: ServicePassOptions
+}
+
+async function passFleet(deps: ServicePassDeps, about: About, scope: PassScope): Promise<ServicePass> {
+  const { id, service, spec, before, options } = about
+  const { clusters, current } = scope
+  const { generation } = service
+  // Nothing of a service that goes is published any more.
   const asked = service.deletingMs === null ? renderedFor(spec.targets, clusters, current) : []
   const rendering: Rendering = service.deletingMs === null ? await deps.renderer.render(id, spec, asked) : { kind: 'no_content' }
   if (deps.stopping?.aborted === true && failuresOf(rendering).length > 0) return NOTHING_DONE
-  const before = await deps.store.renderState(id)
-  const questions = new Map((await deps.store.confirmationsOfService(id)).map((question) => [question.subject, question]))
+  const questions = await readQuestions(deps, id)
   const held = questions.get(releaseSubject(id))
-  const { generation } = service
-  const release = { id, spec, generation, before, rendering, clusters: asked, current, held }
-  const { question, noted } = await judgeRelease(deps, release)
-  // What waits to be removed is something, too: it is listed and counted as what it is.
+  const { question, noted } = await judgeRelease(deps, { id, spec, generation, before, rendering, clusters: asked, current, held })
+  // Pending removals still count as placements.
   const holding = new Set(current.flatMap(({ clusterId, doc }) => (doc === null ? [] : [clusterId])))
   const failing = failingClusters(rendering, asked, (clusterId) => holding.has(clusterId))
-  await recordRender(deps, id, { before, generation, rendering: noted, failing, waits: question !== null }, clusters)
+  await recordRender(deps, id, { before, generation, rendering: noted, failing, waits: question !== null }, scope)
   const nowMs = deps.clock.nowMs()
   const young = question === null ? await clustersWithoutFacts(deps.factsOf, rendering, clusters, current, nowMs) : NOBODY_YOUNG
   const published = question === null ? withoutClusters(rendering, young.clusters) : forNow(rendering)
-  const seen: Seen = { rendering: published, clusters, current, questions }
-  const input = await readPlanInput(deps, id, service, spec, seen, options)
+  const input = await readPlanInput(deps, about, { rendering: published, questions, scope })
   const plan = planService(input)
   if (question !== null && held?.token !== question.token) plan.open.push(question)
   if (question === null && held !== undefined && rendering.kind === 'good') plan.close.push(held.subject)
-  await carryOut(deps, service, input, plan, { rendering: seen.rendering, release: options.release ?? (() => {}) })
+  deps.onPlanned?.(id, clusters.length)
+  await carryOut(deps, service, input, plan, { rendering: published, release: options.release ?? (() => {}) })
   // What is due already was hindered by something that wakes the service when it is gone.
-  const times = [young.untilMs, deps.renderer.againMs(id)].filter((atMs) => atMs !== null && atMs > nowMs) as number[]
-  return { retry: retryOf(rendering), factless: isFactless(rendering), againAtMs: times.length === 0 ? null : Math.min(...times) }
+  const againMs = deps.renderer.againMs(id)
+  const againAtMs = againMs !== null && againMs > nowMs ? againMs : null
+  return { retry: retryOf(rendering), factless: isFactless(rendering), againAtMs, young: youngAfter(young, nowMs) }
 }
 
-const NOTHING_DONE: ServicePass = { retry: null, factless: false, againAtMs: null }
+/** Only in the clusters that changed. Null: that cannot be told from these clusters alone, and the whole fleet is to be looked at: a question is open or would be, the
+ *  service is being deleted, fails to render or has something new to render. A pass over the whole fleet after this one has nothing left to do. */
+async function passClusters(deps: ServicePassDeps, about: About, scope: PassScope): Promise<ServicePass | null> {
+  const { id, service, spec, before, options } = about
+  const { store, renderer } = deps
+  const { clusters, current } = scope
+  if (service.deletingMs !== null || before.error !== null || before.digest === null || before.generation !== service.generation)
+    return null
+  const questions = await readQuestions(deps, id)
+  if ([...questions.values()].some(({ kind }) => kind !== 'prune')) return null
+  const asked = renderedFor(spec.targets, clusters, current)
+  const rendering: Rendering | null = asked.length === 0 ? { kind: 'no_content' } : await renderer.renderMore(id, spec, asked)
+  if (rendering === null || rendering.kind === 'failed' || failuresOf(rendering).length > 0) return null
+  if (rendering.kind === 'good' && !isOfRelease(before, rendering)) return null
+  const leaving = leavingOf(spec.targets, clusters, current)
+  // Its targets were changed, and nobody looked at all of its clusters since.
+  if (leaving.some(({ row, cluster }) => leftByNewTargets(row.placedBy, cluster.labels))) return null
+  const nowMs = deps.clock.nowMs()
+  const young = await clustersWithoutFacts(deps.factsOf, rendering, clusters, current, nowMs)
+  const published = withoutClusters(rendering, young.clusters)
+  const variants = variantsOf(rendering, new Set(targetsOf(spec.targets, clusters).map(({ clusterId }) => clusterId)))
+  const known = await store.newestVariants(
+    id,
+    variants.map(({ digest }) => digest),
+  )
+  const elsewhere = await readElsewhere(store, id, scope, { known, isLeaving: leaving.length > 0 })
+  const input = { ...(await readPlanInput(deps, about, { rendering: published, questions, scope })), elsewhere }
+  const plan = planService(input)
+  if (plan.open.length > 0) return null
+  renderer.forgetClusters(id, difference(options.clusters ?? NO_CLUSTERS, asked))
+  if (variants.length > known.size) await addVariants(store, id, before, variants)
+  deps.onPlanned?.(id, clusters.length)
+  await carryOut(deps, service, input, plan, { rendering: published, release: options.release ?? (() => {}) })
+  return { retry: null, factless: isFactless(rendering), againAtMs: null, young: youngAfter(young, nowMs) }
+}
+
+const NO_CLUSTERS: ReadonlySet<ClusterId> = new Set()
+const difference = (all: ReadonlySet<ClusterId>, some: readonly { clusterId: ClusterId }[]): ReadonlySet<ClusterId> =>
+  all.difference(new Set(some.map(({ clusterId }) => clusterId)))
+
+const readQuestions = async ({ store }: ServicePassDeps, id: ServiceId): Promise<Map<string, Confirmation>> =>
+  new Map((await store.confirmationsOfService(id)).map((question) => [question.subject, question]))
+
+const youngAfter = ({ clusters, untilMs }: YoungClusters, nowMs: number): ServicePass['young'] =>
+  untilMs === null || untilMs <= nowMs ? null : { clusters, untilMs }
+
+/** Whether the last render was made with these tools (RL3), and warned of the same. */
+function isOfRelease({ release }: RenderState, { release: { tools }, warnings }: Extract<Rendering, { kind: 'good' }>): boolean {
+  const texts = (problems: readonly Problem[]) => new Set(problems.map((problem) => canonicalJson(problem)))
+  const isKnown = Object.entries(tools).every(([tool, version]) => release?.tools[tool] === version)
+  return isKnown && texts(warnings).symmetricDifference(texts(release?.warnings ?? [])).size === 0
+}
+
+function leavingOf(targets: ServiceSpec['targets'], clusters: readonly ClusterRecord[], current: readonly DesiredService[]) {
+  const rows = new Map(current.map((row) => [row.clusterId, row]))
+  return clusters.flatMap((cluster) => {
+    const row = rows.get(cluster.clusterId)
+    const isHeld = row !== undefined && row.doc !== null && row.doc.removal === undefined
+    return isHeld && !isTarget(cluster.labels, targets) ? [{ row, cluster }] : []
+  })
+}
+
+/** What the plan must know of the other clusters; their number only where a cluster is to leave. */
+async function readElsewhere(
+  store: Store,
+  id: ServiceId,
+  { current }: PassScope,
+  { known, isLeaving }: { known: ReadonlySet<string>; isLeaving: boolean },
+): Promise<Elsewhere> {
+  const commits = new Map<string, string>()
+  for (const digest of known) {
+    const holder = await store.desiredWith(id, digest)
+    if (holder?.doc != null) commits.set(digest, holder.doc.commit)
+  }
+  const commitOf = (digest: string) => commits.get(digest) ?? null
+  if (!isLeaving) return { holders: 0, unasked: 0, commitOf }
+  const here = new Set(current.map(({ clusterId }) => clusterId))
+  const { holders, orders } = await store.placementTotals(id)
+  return {
+    holders: holders - current.filter(({ doc }) => doc !== null && doc.removal === undefined).length,
+    unasked: orders.filter(({ clusterId, doc }) => !here.has(clusterId) && doc !== null && isUnasked(doc)).length,
+    commitOf,
+  }
+}
+
+/** HI1: what a cluster alone gets is a variant of the newest revision. */
+async function addVariants(store: Store, id: ServiceId, before: RenderState, variants: readonly Variant[]): Promise<void> {
+  const count = await store.addVariants(id, variants)
+  const { release = { variants: 1, revisions: {}, tools: {}, warnings: [] } } = before
+  if (count > release.variants) await store.setRenderState(id, { ...before, release: { ...release, variants: count } })
+}
+
+const NOTHING_DONE: ServicePass = { retry: null, factless: false, againAtMs: null, young: null }
 
 function retryOf(rendering: Rendering): ServicePass['retry'] {
   const passing = failuresOf(rendering).filter(mayPass)
@@ -124,12 +236,13 @@ async function recordRender(
   { store, clock, log }: ServicePassDeps,
   id: ServiceId,
   { before, generation, rendering, failing, waits }: Rendered,
-  clusters: readonly TargetCluster[],
+  { clusters, current }: PassScope,
 ): Promise<void> {
   const nowMs = clock.nowMs()
   const names = new Map(clusters.map(({ clusterId, name }) => [clusterId, name]))
   const nameOf = (clusterId: ClusterId) => names.get(clusterId) ?? clusterId
-  const after = waits ? waitingState(before, generation) : nextRenderState(before, generation, rendering, nowMs, nameOf, failing)
+  const isSame = !waits && (await isSameRevision(store, id, before, generation, rendering, current))
+  const after = waits ? waitingState(before, generation) : nextRenderState(before, generation, rendering, nowMs, nameOf, failing, isSame)
   if (after === before) return
   await store.setRenderState(id, after, waits ? [] : variantsOf(rendering))
   const events = renderEvents(before, after, rendering, nowMs, id)
@@ -137,7 +250,29 @@ async function recordRender(
   for (const { reason, message } of events) log.info('render changed its state', { service: serviceKey(id), reason, detail: message })
 }
 
-/** Of what failed nobody knows where it would have looked. */
+/** HI1: that clusters came or went makes no revision: every variant is one of the newest revision, and no cluster gets another than it has. */
+async function isSameRevision(
+  store: Store,
+  id: ServiceId,
+  before: RenderState,
+  generation: number,
+  rendering: Rendering,
+  current: readonly DesiredService[],
+): Promise<boolean> {
+  if (rendering.kind !== 'good' || before.digest === null || before.generation !== generation) return false
+  const renders = goodRenders(rendering)
+  if (renders.length === 0) return false
+  if (releaseDigest(renders) === before.digest) return true
+  const isOther = ({ clusterId, doc }: DesiredService) => {
+    const render = renderOf(rendering, clusterId)
+    return render !== null && doc !== null && doc.removal === undefined && doc.digest !== render.digest
+  }
+  if (current.some(isOther)) return false
+  const digests = [...new Set(renders.map(({ digest }) => digest))]
+  return (await store.newestVariants(id, digests)).size === digests.length
+}
+
+/** A failed render has no recorded dependencies. */
 function isFactless(rendering: Rendering): boolean {
   if (rendering.kind !== 'good') return false
   const renders = [...rendering.clusters.values(), ...(rendering.forNobody === null ? [] : [rendering.forNobody])]
@@ -147,9 +282,8 @@ function isFactless(rendering: Rendering): boolean {
 interface Seen {
   /** As it may be published now. */
   rendering: Rendering
-  clusters: readonly TargetCluster[]
-  current: readonly DesiredService[]
   questions: ReadonlyMap<string, Confirmation>
+  scope: PassScope
 }
 
 /** RL3: while it waits, every cluster keeps what it has, and none joins. */
@@ -157,18 +291,15 @@ const forNow = (rendering: Rendering): Rendering => (rendering.kind === 'good' ?
 
 async function readPlanInput(
   deps: ServicePassDeps,
-  id: ServiceId,
-  service: StoredResource,
-  spec: ServiceSpec,
-  { rendering, clusters, current, questions }: Seen,
-  { deletedBy, dataConfirmed }: ServicePassOptions,
+  { id, service, spec, options: { deletedBy, dataConfirmed } }: About,
+  { rendering, questions, scope }: Seen,
 ): Promise<PlanInput> {
-  const { store, clock } = deps
+  const { store, content, renderer, clock } = deps
+  const { clusters, current } = scope
   // Only for removal orders: otherwise every commit would read what every cluster reports.
   const ordered = current.some(({ doc }) => doc?.removal !== undefined)
-  const reports = ordered ? await store.listStatus({ kind: 'service', key: serviceKey(id) }) : []
   const removed = new Map<ClusterId, number>()
-  for (const { clusterId, doc } of reports) {
+  for (const { clusterId, doc } of ordered ? await scope.reports() : []) {
     const status = serviceStatusSchema.safeParse(doc).data
     if (status?.removed === true && status.removedOrderMs !== undefined) removed.set(clusterId, status.removedOrderMs)
   }
@@ -177,95 +308,20 @@ async function readPlanInput(
   const renderIn = (clusterId: ClusterId) => renderOf(rendering, clusterId)
   const targets = new Set(deleting ? [] : targetsOf(spec.targets, clusters).map(({ clusterId }) => clusterId))
   const isFrozen = rendered === null && !deleting
+  const around = { store: { getResource: store.getResource, desiredOfService: scope.desiredOf }, content, renderer }
   return {
     id,
     spec,
     deleting,
     deletedBy,
     ...(dataConfirmed === undefined ? {} : { dataConfirmed }),
-    ...(isFrozen ? {} : { handover: await findHandovers(deps, id, current, clusters, rendered && renderIn, targets) }),
+    ...(isFrozen ? {} : { handover: await findHandovers(around, id, current, clusters, rendered && renderIn, targets) }),
     render: rendering.kind === 'good' ? { commit: rendering.release.commit, in: renderIn } : null,
-    loses: await findLosses(deps.content, current, renderIn),
+    loses: await findLosses(content, current, renderIn),
     clusters,
     current,
     removed,
     confirmations: questions,
     nowMs: clock.nowMs(),
   }
-}
-
-const NONE: ReadonlyMap<string, string> = new Map()
-
-async function carryOut(
-  deps: ServicePassDeps,
-  service: StoredResource,
-  input: PlanInput,
-  plan: ServicePlan,
-  { rendering, release }: { rendering: Rendering; release(): void },
-): Promise<void> {
-  const { store, clock } = deps
-  const { id } = input
-  const nowMs = clock.nowMs()
-  const events = await publishPlanned(deps, input, plan.publishes, { rendering, release }, nowMs)
-  for (const planned of plan.open) {
-    const dependents = planned.why.includes(DEPENDENTS) ? [] : await readDependents(store, id) // a question that is asked of fewer keeps its reason
-    const why = `${planned.why}${dependentsText(dependents)}`
-    const opened = await store.openConfirmation({ ...planned, why, createdMs: nowMs })
-    const message = `${opened.why}; \`skerry confirm ${opened.id}\` shows the names and asks`
-    events.push(fleetEvent(nowMs, 'Warning', 'ConfirmationNeeded', message, { service: id }))
-  }
-  const pace = createPace(clock)
-  for (const subject of plan.close) {
-    await store.closeConfirmation(subject)
-    await pace()
-  }
-  // Not if it was taken back while this pass ran: whoever did that asked for another pass.
-  if (plan.finished && (await store.finishDeletion(service, service.version))) {
-    deps.renderer.forget(id)
-    events.push(fleetEvent(nowMs, 'Normal', 'ServiceDeleted', 'it is gone from every cluster', { service: id }))
-  }
-  for (let start = 0; start < events.length; start += EVENTS_A_TIME) {
-    await store.appendEvents(events.slice(start, start + EVENTS_A_TIME))
-    await pace()
-  }
-}
-
-const DEPENDENTS = '; what depends on it stays and begins no new revision without it: '
-/** DE4 */
-const dependentsText = (services: readonly ServiceId[]): string =>
-  services.length === 0 ? '' : `${DEPENDENTS}${nameList(services.map(serviceKey))}`
-
-/** A removal from ten thousand clusters is as many events. */
-const EVENTS_A_TIME = 200
-
-/** Clusters that get the service and do not have it yet. */
-function newcomers(current: readonly DesiredService[], publishes: readonly PlannedPublish[]): ClusterId[] {
-  const held = new Set(current.flatMap(({ clusterId, doc }) => (doc === null ? [] : [clusterId])))
-  return publishes.flatMap(({ clusterId, doc }) => (doc === null || held.has(clusterId) ? [] : [clusterId]))
-}
-
-/** Answers what there is to tell of it. */
-async function publishPlanned(
-  deps: ServicePassDeps,
-  about: Pick<PlanInput, 'id' | 'spec' | 'current' | 'clusters'>,
-  publishes: readonly PlannedPublish[],
-  { rendering, release }: { rendering: Rendering; release(): void },
-  nowMs: number,
-): Promise<NewEvent[]> {
-  const wanted = publishes.map(({ clusterId, doc, objects, placedBy, factsKey, renderedFrom }) => {
-    const rendered = renderOf(rendering, clusterId)?.objects ?? NONE
-    const notes = { placedBy, ...(factsKey === undefined ? {} : { factsKey }), ...(renderedFrom === undefined ? {} : { renderedFrom }) }
-    return { ...about.id, clusterId, doc, ...notes, objects: objects === 'rendered' ? rendered : NONE }
-  })
-  await deps.rules?.coming(about.id.project, newcomers(about.current, publishes))
-  const alone = () => publishRevisions({ ...deps, pace: createPace(deps.clock) }, wanted)
-  const together = deps.publish?.bind(deps)
-  const changed =
-    wanted.length === 0 ? [] : await (together === undefined ? alone() : together(wanted, { clusters: about.clusters.length, release }))
-  const removed = publishes.filter(({ what }) => what === 'removed')
-  await Promise.all(removed.map(({ clusterId }) => deps.store.deleteStatusOfService(clusterId, about.id))) // they are committed together
-  const { revised, note, events } = publishEvents(about, rendering, publishes, changed, nowMs)
-  if (revised > 0) deps.onPublished?.(revised)
-  if (note !== null) deps.log.info('revision published', note)
-  return events
 }

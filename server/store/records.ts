@@ -128,6 +128,14 @@ export interface KnownVariant {
   setSha: string | null
 }
 
+/** A service in the whole fleet. */
+export interface PlacementTotals {
+  /** Clusters that have it, without those with a removal order. */
+  holders: number
+  /** Rows with a removal order. */
+  orders: DesiredService[]
+}
+
 /** What a service in a cluster said of itself from a time on. */
 export interface HistoryEntry {
   /** When this server heard of it. */
@@ -205,6 +213,8 @@ export interface JoinInput {
   /** Fresh ids, used if the join makes a new cluster. */
   clusterId: ClusterId
   agentId: AgentId
+  /** Written together with a join that is not a repeated one. */
+  event?: Omit<FleetEvent, 'id'>
 }
 
 export interface ClusterRecord {

@@ -14,6 +14,7 @@ import type { ChangeNote } from './feed/change-log.ts'
 import { readSlices, SLICE_ROWS } from './read-slices.ts'
 import type { AgentRecord, ClusterRecord, JoinInput, JoinResult, JoinTokenRecord } from './records.ts'
 import { forgetHistory } from './status/status-history.ts'
+import { appendEvents } from './status/store-events.ts'
 import { deleteStatusOfCluster } from './status/store-status.ts'
 import type { Store } from './store.ts'
 import type { ReadDb, StoreDb, Tx } from './store-db.ts'
@@ -36,6 +37,7 @@ type AgentStore = Pick<
   | 'adoptedShards'
   | 'listClusters'
   | 'clusterByName'
+  | 'findClusters'
   | 'markSeen'
   | 'deleteCluster'
 >
@@ -134,6 +136,18 @@ export function createAgentStore(db: StoreDb): AgentStore {
     clusterByName: async (name) => {
       const row = await clusterRows(db.read).where('clusters.name', '=', name).executeTakeFirst()
       return row === undefined ? null : toCluster(row)
+    },
+    findClusters: async (by) => {
+      const [column, values] = 'names' in by ? (['clusters.name', by.names] as const) : (['clusters.cluster_id', by.ids] as const)
+      const found: ClusterRecord[] = []
+      for (let start = 0; start < values.length; start += CLUSTERS_A_TIME) {
+        if (start > 0) await setImmediate()
+        const rows = await clusterRows(db.read)
+          .where(column, 'in', values.slice(start, start + CLUSTERS_A_TIME))
+          .execute()
+        for (const row of rows) found.push(toCluster(row))
+      }
+      return found
     },
     markSeen: async (seen, waits = new Map()) => {
       for (const wait of new Set(waits.values())) {
@@ -272,6 +286,7 @@ async function join(tx: Tx, input: JoinInput): Promise<JoinResult> {
   changes.add(clusterNote(known?.cluster_id ?? input.clusterId, input.clusterName))
   if (known === undefined) await insertCluster(tx, input, token.labels)
   else await rejoin(trx, input, known.cluster_id)
+  if (input.event !== undefined) await appendEvents(tx, tx.engine, [input.event])
   const row = await agentRows(trx).where('agents.public_key', '=', input.publicKey).executeTakeFirstOrThrow()
   return { kind: 'joined', agent: toAgent(row), repeated: false }
 }

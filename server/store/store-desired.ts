@@ -3,18 +3,28 @@
 import { setImmediate } from 'node:timers/promises'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { isHealthRules, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
-import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
+import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { type PlacementWords, placementWords } from '../../shared/model/placement-words.ts'
 import { type Bulk, runBulk } from './bulk.ts'
 import { countMoves, readReport, reportIn, type WordMove, wordsOf } from './counts/placement-counts.ts'
 import { readSlices, SLICE_ROWS } from './read-slices.ts'
 import type { DesiredService } from './records.ts'
 import type { Store } from './store.ts'
-import type { StoreDb, Tx } from './store-db.ts'
+import type { ReadDb, StoreDb, Tx } from './store-db.ts'
 import type { Tables } from './tables.ts'
 import { noteSet } from './upkeep/revision-log.ts'
 
-type DesiredStore = Pick<Store, 'desiredInCluster' | 'desiredOfService' | 'publish' | 'clusterOrdinals' | 'clustersOfProject'>
+type DesiredStore = Pick<
+  Store,
+  | 'desiredInCluster'
+  | 'desiredOfService'
+  | 'desiredOf'
+  | 'desiredWith'
+  | 'placementTotals'
+  | 'publish'
+  | 'clusterOrdinals'
+  | 'clustersOfProject'
+>
 
 export function createDesiredStore(db: StoreDb): DesiredStore {
   return {
@@ -25,7 +35,7 @@ export function createDesiredStore(db: StoreDb): DesiredStore {
     },
     desiredOfService: async ({ project, service }) => {
       const parse = docParser()
-      const ofService = db.read.selectFrom('desired').selectAll().where('project', '=', project).where('service', '=', service)
+      const ofService = rowsOf(db.read, { project, service })
       return readSlices(
         (after: Tables['desired'] | null) => {
           const rest = after === null ? ofService : ofService.where('cluster_id', '>', after.cluster_id)
@@ -33,6 +43,38 @@ export function createDesiredStore(db: StoreDb): DesiredStore {
         },
         (row) => toDesired(row, parse),
       )
+    },
+    desiredOf: async (id, clusterIds) => {
+      const parse = docParser()
+      const found: DesiredService[] = []
+      for (let start = 0; start < clusterIds.length; start += SLICE_ROWS) {
+        if (start > 0) await setImmediate()
+        const rows = await rowsOf(db.read, id)
+          .where('cluster_id', 'in', clusterIds.slice(start, start + SLICE_ROWS))
+          .execute()
+        for (const row of rows) found.push(toDesired(row, parse))
+      }
+      return found
+    },
+    desiredWith: async (id, digest) => {
+      const row = await rowsOf(db.read, id).where('digest', '=', digest).limit(1).executeTakeFirst()
+      return row === undefined ? null : toDesired(row, docParser())
+    },
+    placementTotals: async (id) => {
+      const counted = await db.read
+        .selectFrom('rollups')
+        .select(['value', 'n'])
+        .where('dimension', '=', 'service')
+        .where('key', '=', serviceKey(id))
+        .execute()
+      const sum = (counts: typeof counted) => counts.reduce((total, { n }) => total + Number(n), 0)
+      const parse = docParser()
+      // A removal order is out of sync until it is carried out.
+      const rows =
+        sum(counted.filter(({ value }) => value.startsWith('OutOfSync/'))) === 0
+          ? []
+          : await rowsOf(db.read, id).where('doc', 'is not', null).where('digest', 'is', null).execute()
+      return { holders: sum(counted) - rows.length, orders: rows.map((row) => toDesired(row, parse)) }
     },
     clustersOfProject: async (project, among) => {
       const placed = db.read
@@ -61,6 +103,9 @@ export function createDesiredStore(db: StoreDb): DesiredStore {
     },
   }
 }
+
+const rowsOf = (db: ReadDb, { project, service }: ServiceId) =>
+  db.selectFrom('desired').selectAll().where('project', '=', project).where('service', '=', service)
 
 type NewRow = Omit<DesiredService, 'ordinal'>
 type Published = Awaited<ReturnType<Store['publish']>>[number]

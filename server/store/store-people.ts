@@ -12,6 +12,7 @@ type PeopleStore = Pick<
   | 'confirmationFor'
   | 'confirmationsOfService'
   | 'listConfirmations'
+  | 'askedServices'
   | 'confirm'
   | 'closeConfirmation'
   | 'createApiToken'
@@ -65,6 +66,8 @@ export function createPeopleStore(db: StoreDb, newConfirmationId: () => string):
         .execute()
       return rows.map(toConfirmation)
     },
+    askedServices: () =>
+      db.read.selectFrom('confirmations').select(['project', 'service']).distinct().where('kind', '!=', 'prune').execute(),
     listConfirmations: async () => {
       const rows = await db.read
         .selectFrom('confirmations')

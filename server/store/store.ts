@@ -20,6 +20,7 @@ import type {
   JoinTokenRecord,
   KnownVariant,
   Page,
+  PlacementTotals,
   RenderState,
   RepositoryState,
   ResourceKey,
@@ -72,12 +73,22 @@ export interface Store {
   setRenderState(id: ServiceId, state: RenderState, variants?: readonly Variant[]): Promise<void>
   /** Newest first; `before`: strictly below that number. */
   revisions(id: ServiceId, query: { before?: number; limit: number }): Promise<Revision[]>
+  /** Of these digests, those that are variants of the newest revision, or its only one. */
+  newestVariants(id: ServiceId, digests: readonly string[]): Promise<Set<string>>
+  /** To the newest revision, those that it has not; a service without revisions gets none. How many variants it has then. */
+  addVariants(id: ServiceId, variants: readonly Variant[]): Promise<number>
   /** What clusters with that digest have, as far as it is kept. */
   variant(id: ServiceId, digest: string): Promise<KnownVariant | null>
 
   // Desired state
   desiredInCluster(clusterId: ClusterId): Promise<DesiredService[]>
   desiredOfService(id: ServiceId): Promise<DesiredService[]>
+  /** Its rows in these clusters. */
+  desiredOf(id: ServiceId, clusterIds: readonly ClusterId[]): Promise<DesiredService[]>
+  /** A row of the service with that digest; null: none has it. Looks at other rows until it finds one. */
+  desiredWith(id: ServiceId, digest: string): Promise<DesiredService | null>
+  /** Costs what its removal orders cost, whatever the size of the fleet. */
+  placementTotals(id: ServiceId): Promise<PlacementTotals>
   /** For each: takes the cluster's next ordinal and writes the row, or does nothing when it would write the same (RV4) or the cluster is gone. Null doc: a
    *  tombstone. All of them or none. `before`: what a changed row was, null for none. */
   publish(
@@ -113,6 +124,8 @@ export interface Store {
   adoptShards(files: ReadonlyArray<{ index: number; dbId: string; clusterIds: readonly ClusterId[] }>): Promise<ClusterId[]>
   listClusters(): Promise<ClusterRecord[]>
   clusterByName(name: string): Promise<ClusterRecord | null>
+  /** Those of the names, or ids, that there are, in no certain order. */
+  findClusters(by: { names: readonly string[] } | { ids: readonly ClusterId[] }): Promise<ClusterRecord[]>
   /** `waits`: of agents whose polls wait for another time than before. */
   markSeen(seen: ReadonlyMap<ClusterId, number>, waits?: ReadonlyMap<ClusterId, number>): Promise<void>
   /** With agent, desired rows and statuses. */
@@ -167,6 +180,8 @@ export interface Store {
   confirmationFor(subject: string): Promise<Confirmation | null>
   /** Open ones and confirmed ones. */
   confirmationsOfService(id: ServiceId): Promise<Confirmation[]>
+  /** Services of which something is asked, or was confirmed and not carried out, that concerns all of their clusters: not what one agent refuses to prune. */
+  askedServices(): Promise<ServiceId[]>
   /** Open ones only, oldest first. */
   listConfirmations(): Promise<Confirmation[]>
   confirm(id: string, by: string, nowMs: number): Promise<Confirmation | null>

@@ -1,5 +1,6 @@
 // Write transactions that come together share one commit, because what a durable commit costs is the disk's sync. Each work is all or nothing by itself, sees what the
 // ones before it wrote, and its caller hears of it only when all of it is durable.
+import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../../shared/runtime/clock.ts'
 
 /** Works of one transaction: readers wait for it on SQLite, and a failing commit undoes all of them. */
@@ -80,7 +81,10 @@ export function createWriteGroups<T>(engine: WriteEngine<T>): Write<T> {
 
   async function run(): Promise<void> {
     isRunning = true
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await runGroup(next)
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      await runGroup(next)
+      await setImmediate() // on SQLite nothing else lets others have their turn, and who comes meanwhile shares the next commit
+    }
     isRunning = false
   }
 

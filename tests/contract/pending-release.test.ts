@@ -194,14 +194,17 @@ test('FA6 a cluster that just joined gets what looks at facts with its first wor
     }
     return passService({ ...deps, clock: { ...systemClock, nowMs: () => nowMs } }, SHOP, { deletedBy: null })
   }
-  expect([(await passAt(joinedMs + 59_999)).againAtMs, await kit.row(late)]).toEqual([joinedMs + 60_000, null])
+  expect([(await passAt(joinedMs + 59_999)).young, await kit.row(late)]).toEqual([
+    { clusters: new Set([late]), untilMs: joinedMs + 60_000 },
+    null,
+  ])
   known.set(late, {})
-  expect([(await passAt(joinedMs + 59_999)).againAtMs, (await kit.row(late))?.commit]).toEqual([null, 'c1'])
+  expect([(await passAt(joinedMs + 59_999)).young, (await kit.row(late))?.commit]).toEqual([null, 'c1'])
   known.clear()
   const later = await kit.join('5')
   await passAt(joinedMs + 59_999)
   expect(await kit.row(later)).toBeNull()
-  expect([(await passAt(joinedMs + 60_000)).againAtMs, (await kit.row(later))?.commit]).toEqual([null, 'c1'])
+  expect([(await passAt(joinedMs + 60_000)).young, (await kit.row(later))?.commit]).toEqual([null, 'c1'])
 })
 
 describe('clusters whose render fails', () => {

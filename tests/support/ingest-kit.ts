@@ -11,7 +11,7 @@ import type { Store } from '../../server/store/store.ts'
 import type { Position } from '../../shared/crdt/position.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
-import type { ClusterId } from '../../shared/model/ids.ts'
+import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import { repositorySpecSchema, serviceSpecSchema } from '../../shared/model/resources.ts'
 import type { ServiceStatus } from '../../shared/model/status.ts'
@@ -44,7 +44,9 @@ export async function createIngestKit({
   const store = await openSqliteStore(join(dir, 'fleet.db'), { clock: systemClock, random: seededRandom(1) })
   const { shards } = openTestShards(join(dir, 'shards'))
   const content = createFileContentStore(join(dir, 'content'), systemClock)
-  const parts = { store, content, shards, clock, random: seededRandom(2), log: silentLogger }
+  const planned: Array<{ service: string; clusters: number }> = []
+  const onPlanned = ({ service }: ServiceId, clusters: number) => void planned.push({ service, clusters })
+  const parts = { store, content, shards, clock, random: seededRandom(2), log: silentLogger, onPlanned }
   const sourceDeps = {
     addresses: loopbackGuard(),
     credentials: async () => ({}),
@@ -70,12 +72,17 @@ export async function createIngestKit({
     shards,
     ingest,
     actions,
+    /** Passes that planned a service, and for how many clusters. */
+    planned,
     /** A second server process over the same data, as after a restart. */
     restarted: (stopping: AbortSignal = new AbortController().signal) => start(stopping),
     join: (digit: string, labels: Labels = { env: 'prod' }) => joinCluster(store, digit, labels),
     async relabel(name: string, labels: Labels, spec: Record<string, unknown> = {}) {
-      await apply({ kind: 'Cluster', project: '', name }, { revoked: false, ...spec }, labels)
-      await ingest.clustersChanged()
+      const key = { kind: 'Cluster', project: '', name } as const
+      const before = await store.getResource(key)
+      await apply(key, { revoked: false, ...spec }, labels)
+      const labelsOnly = before?.generation === (await store.getResource(key))?.generation
+      await ingest.clustersChanged([{ name, labelsOnly }])
     },
     async repository(ref = 'main', url = git.url) {
       await apply({ kind: 'Repository', project: 'default', name: 'apps' }, repositorySpecSchema.parse({ git: { url, ref } }))

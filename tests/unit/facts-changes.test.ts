@@ -5,7 +5,6 @@ import { silentLogger } from '../../shared/runtime/logger.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 
 const id = (n: number): ClusterId => clusterIdSchema.parse(`c-${n.toString(16).padStart(16, '0')}`)
-const WEB = { project: 'default', service: 'web' }
 
 function setup(passMs = 0, fails = 0, onPass: (() => Promise<void>) | null = null) {
   const clock = createVirtualClock()
@@ -17,13 +16,10 @@ function setup(passMs = 0, fails = 0, onPass: (() => Promise<void>) | null = nul
     clock,
     log: silentLogger,
     stopping: stop.signal,
-    servicesIn: async (clusters) => {
+    pass: async (clusters) => {
       asked.push(clusters.size)
       if (left-- > 0) throw new Error('the store is busy')
-      return [WEB]
-    },
-    pass: async (services) => {
-      passes.push(services.length)
+      passes.push(1)
       if (onPass === null) await clock.sleep(passMs)
       else await onPass()
     },

@@ -64,6 +64,11 @@ const store = {
   getResource: async () => resource,
   listResources: async () => ({ items: [resource], next: null }),
   listClusters: async () => clusters,
+  findClusters: async (by: { names: string[] } | { ids: ClusterId[] }) => {
+    const wanted = new Set<string>('names' in by ? by.names : by.ids)
+    return clusters.filter(({ clusterId, name }) => wanted.has(clusterId) || wanted.has(name))
+  },
+  placementTotals: async () => ({ holders: rows.length, orders: [] }),
   listStatus: async () => [],
   desiredOfService: async () => rows,
   desiredInCluster: async (clusterId: ClusterId) => rows.filter((row) => row.clusterId === clusterId),

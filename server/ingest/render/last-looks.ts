@@ -5,6 +5,7 @@ import { type ServiceSpec, sourcesOf } from '../../../shared/model/resources.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { isOfUnknownScope, objectNames } from '../../fleet/named-objects.ts'
 import type { RenderCache } from '../../render/cache/renders.ts'
+import type { InputRead } from '../../render/inputs.ts'
 import type { ContentSource, ServiceSource } from '../content-port.ts'
 import { pickOf } from './open-sources.ts'
 import type { ClusterOutcomes } from './render-clusters.ts'
@@ -21,6 +22,8 @@ interface LastLook {
   /** Keys of what it rendered to: of most clusters, and of the others. */
   most: string | null
   others: ReadonlyMap<ClusterId, string | null>
+  /** A label of a cluster was looked at. */
+  labels: boolean
   /** Something could not be had, perhaps of a Repository that is not one of theirs: a chart that theirs depends on. */
   lacking: boolean
 }
@@ -56,6 +59,41 @@ export class LastLooks {
     this.lasts.set(serviceKey(id), { look: look ?? this.lookOf(id), unread: false })
   }
 
+  /** Whether it rendered all of its clusters, at these versions of its sources, and lacked nothing: what more clusters render to is the same release. */
+  isCurrent(id: ServiceId, specText: string, versions: readonly string[]): boolean {
+    const { look = null, unread = true } = this.lasts.get(serviceKey(id)) ?? {}
+    if (look === null || unread || look.lacking || look.spec !== specText) return false
+    return look.versions.length === versions.length && look.versions.every((version, index) => version === versions[index])
+  }
+
+  /** Of a few clusters, after `isCurrent`; the others stay as they are. */
+  extend(id: ServiceId, more: LastLook, clusters: readonly ClusterId[]): void {
+    const { look = null, unread = true } = this.lasts.get(serviceKey(id)) ?? {}
+    if (look === null) return
+    const others = new Map(look.others)
+    for (const clusterId of clusters) {
+      const key = more.others.has(clusterId) ? (more.others.get(clusterId) ?? null) : more.most
+      if (key === look.most) others.delete(clusterId)
+      else others.set(clusterId, key)
+    }
+    const placeOf = ({ source, path }: LastLook['files'][number]) => `${source}\0${path}`
+    const known = new Map(look.files.map((file) => [placeOf(file), file.id]))
+    const files = more.files.filter((file) => !known.has(placeOf(file)))
+    // What it saw elsewhere before, it may see elsewhere still.
+    const isOther = more.files.some((file) => known.has(placeOf(file)) && known.get(placeOf(file)) !== file.id)
+    const versioned = look.versioned.union(more.versioned)
+    const all = files.length === 0 ? look.files : [...look.files, ...files]
+    const both = { ...look, files: all, versioned, others, labels: look.labels || more.labels }
+    this.lasts.set(serviceKey(id), { look: both, unread: unread || isOther })
+  }
+
+  forgetClusters(id: ServiceId, clusterIds: ReadonlySet<ClusterId>): void {
+    const last = this.lasts.get(serviceKey(id))
+    if (last?.look == null || ![...clusterIds].some((clusterId) => last.look?.others.has(clusterId))) return
+    const others = new Map([...last.look.others].filter(([clusterId]) => !clusterIds.has(clusterId)))
+    this.lasts.set(serviceKey(id), { ...last, look: { ...last.look, others } })
+  }
+
   forget(id: ServiceId): void {
     this.lasts.delete(serviceKey(id))
   }
@@ -69,6 +107,11 @@ export class LastLooks {
 
   isLacking(id: ServiceId): boolean {
     return this.lookOf(id)?.lacking ?? false
+  }
+
+  ignoresLabels(id: ServiceId): boolean {
+    const { look = null, unread = true } = this.lasts.get(serviceKey(id)) ?? {}
+    return look !== null && !unread && !look.lacking && !look.labels
   }
 
   /** IC13: whether another revision of a repository changes what the service renders to, as far as that is known. */
@@ -128,6 +171,9 @@ export class LastLooks {
 /** Those that it lies in: '', `a` and `a/b` of `a/b/c`. */
 const foldersOf = (path: string): string[] => ['', ...[...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index))]
 
+/** Its labels, or all of the cluster. */
+const isOfLabels = ([first, second]: InputRead): boolean => first === 'cluster' && (second === undefined || second === 'labels')
+
 /** Of a render that came to its end. */
 export async function lastLookOf(
   spec: string,
@@ -153,6 +199,7 @@ export async function lastLookOf(
     versions: sources.map(({ opened }) => opened.version),
     most,
     others,
+    labels: shapes.some(({ inputs }) => inputs.some(isOfLabels)),
     lacking: [...clusters.values()].some(({ result }) => result instanceof AppError),
   }
 }

@@ -90,9 +90,10 @@ export function releaseDigest(renders: readonly Pick<GoodRender, 'digest'>[]): s
   return only === undefined || digests.length === 1 ? (only ?? null) : sha256Hex(canonicalJson(digests))
 }
 
-/** By digest, sorted; objects without hooks. */
-export function variantsOf(rendering: Rendering): Variant[] {
-  const counts = new Map(goodRenders(rendering).map(({ digest, count, hooks }) => [digest, count - hooks]))
+/** By digest, sorted; objects without hooks. `among`: of these clusters only. */
+export function variantsOf(rendering: Rendering, among?: ReadonlySet<ClusterId>): Variant[] {
+  const renders = among === undefined ? goodRenders(rendering) : [...among].flatMap((clusterId) => renderOf(rendering, clusterId) ?? [])
+  const counts = new Map(renders.map(({ digest, count, hooks }) => [digest, count - hooks]))
   return [...counts].map(([digest, objectCount]) => ({ digest, objectCount })).sort((a, b) => (a.digest < b.digest ? -1 : 1))
 }
 

@@ -61,13 +61,19 @@ export class ServiceRenderer {
 
   /** `at`: other revisions than those that were read last, by repository; nothing of such a render is remembered. */
   render(id: ServiceId, spec: ServiceSpec, clusters: readonly RenderCluster[], at?: Readonly<Record<string, string>>): Promise<Rendering> {
-    const key = serviceKey(id)
     if (at === undefined) this.looks.begin(id)
+    return this.inLane(id, () => this.renderNow(id, spec, clusters, at === undefined ? { kind: 'all' } : { kind: 'at', revisions: at }))
+  }
+
+  /** For a few more clusters, at what its last render rendered. Null: something else would be rendered now, or is not known; then all of its clusters are to be rendered. */
+  renderMore(id: ServiceId, spec: ServiceSpec, clusters: readonly RenderCluster[]): Promise<Rendering | null> {
+    return this.inLane(id, () => this.renderNow(id, spec, clusters, { kind: 'more' }))
+  }
+
+  private inLane<T>(id: ServiceId, work: () => Promise<T>): Promise<T> {
+    const key = serviceKey(id)
     const before = this.lanes.get(key) ?? Promise.resolve()
-    const rendering = before.then(
-      () => this.renderNow(id, spec, clusters, at),
-      () => this.renderNow(id, spec, clusters, at),
-    )
+    const rendering = before.then(work, work)
     this.lanes.set(key, rendering)
     const leave = () => void (this.lanes.get(key) === rendering && this.lanes.delete(key))
     rendering.then(leave, leave)
@@ -77,6 +83,11 @@ export class ServiceRenderer {
   /** When a pass should look at it again, though nothing changed; null: not by itself. */
   againMs(id: ServiceId): number | null {
     return this.lates.againMs(serviceKey(id))
+  }
+
+  /** Whether its last render came to its end and looked at no label of any cluster. */
+  ignoresLabels(id: ServiceId, { overrides = [] }: ServiceSpec): boolean {
+    return overrides.length === 0 && this.looks.ignoresLabels(id)
   }
 
   /** Whether its last render lacked something, perhaps of a Repository that is not one of the service's. */
@@ -93,25 +104,29 @@ export class ServiceRenderer {
     return this.looks.rendersNaming(objects)
   }
 
+  /** Clusters that have it no more. */
+  forgetClusters(id: ServiceId, clusterIds: ReadonlySet<ClusterId>): void {
+    this.looks.forgetClusters(id, clusterIds)
+  }
+
   forget(id: ServiceId): void {
     this.looks.forget(id)
     this.lates.forget(serviceKey(id))
   }
 
-  private async renderNow(
-    id: ServiceId,
-    spec: ServiceSpec,
-    clusters: readonly RenderCluster[],
-    at: Readonly<Record<string, string>> | undefined,
-  ): Promise<Rendering> {
-    const opening = await openSources(this.deps, id, spec, at)
+  private renderNow(id: ServiceId, spec: ServiceSpec, clusters: readonly RenderCluster[], extent: WholeExtent): Promise<Rendering>
+  private renderNow(id: ServiceId, spec: ServiceSpec, clusters: readonly RenderCluster[], extent: Extent): Promise<Rendering | null>
+  private async renderNow(id: ServiceId, spec: ServiceSpec, clusters: readonly RenderCluster[], extent: Extent): Promise<Rendering | null> {
+    const opening = await openSources(this.deps, id, spec, extent.kind === 'at' ? extent.revisions : undefined)
     if (opening.kind !== 'opened') return opening
     const { sources, release } = opening
+    const versions = sources.map(({ opened }) => opened.version)
+    if (extent.kind === 'more' && !this.looks.isCurrent(id, this.specText(id, spec), versions)) return null
     const names = async (project: string) =>
       (await this.deps.store.listResources('Config', { limit: CONFIGS_LOOKED_MAX, project })).items.map(({ name }) => name)
     const found = await configsOfService(this.deps.config, names, id, spec)
     if (found.kind === 'failed') {
-      if (at === undefined) this.looks.end(id, null)
+      if (extent.kind === 'all') this.looks.end(id, null)
       return { kind: 'failed', commit: release.commit, error: found.error }
     }
     const known = await this.deps.facts(clusters.map(({ clusterId }) => clusterId))
@@ -119,7 +134,7 @@ export class ServiceRenderer {
     await this.looks.ahead(id, sources)
     const fileId = fileIds(sources)
     const outcomes = await this.renderAll(
-      { id, spec, sources, configs: found.configs, factsOf, fileId, isRemembered: at === undefined },
+      { id, spec, sources, configs: found.configs, factsOf, fileId, isRemembered: extent.kind === 'all' },
       clusters,
     )
     if (outcomes.renders > 0)
@@ -130,7 +145,16 @@ export class ServiceRenderer {
         clusters: clusters.length,
       })
     if (await opening.isGone(outcomes)) return { kind: 'no_content' }
-    if (at === undefined) this.looks.end(id, await lastLookOf(this.specText(id, spec), sources, outcomes, fileId))
+    if (extent.kind !== 'at') {
+      const look = await lastLookOf(this.specText(id, spec), sources, outcomes, fileId)
+      if (extent.kind === 'all') this.looks.end(id, look)
+      else
+        this.looks.extend(
+          id,
+          look,
+          clusters.map(({ clusterId }) => clusterId),
+        )
+    }
     return renderingOf({
       ...{ release, outcomes: outcomes.clusters },
       factsKey: (cluster) => factsKeyOf(cluster === null ? NO_FACTS : factsOf(cluster.clusterId)),
@@ -183,6 +207,10 @@ export class ServiceRenderer {
     return known
   }
 }
+
+/** All of its clusters at what was read last; more of them, as of the last such render; or some at other revisions, by repository, of which nothing is remembered. */
+type WholeExtent = { kind: 'all' } | { kind: 'at'; revisions: Readonly<Record<string, string>> }
+type Extent = WholeExtent | { kind: 'more' }
 
 interface ServiceRun {
   id: ServiceId

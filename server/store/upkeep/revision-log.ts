@@ -1,5 +1,5 @@
 // What each service was rendered to, one number after the other: a render that brings another digest is its next revision.
-import { sql, type Transaction } from 'kysely'
+import type { Transaction } from 'kysely'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { ServiceId } from '../../../shared/model/ids.ts'
 import type { RenderState, Revision, Variant } from '../records.ts'
@@ -7,7 +7,7 @@ import type { Store } from '../store.ts'
 import type { StoreDb } from '../store-db.ts'
 import { readSources, type Tables } from '../tables.ts'
 
-export function createRevisionStore(db: StoreDb): Pick<Store, 'revisions' | 'variant'> {
+export function createRevisionStore(db: StoreDb): Pick<Store, 'revisions' | 'variant' | 'newestVariants' | 'addVariants'> {
   return {
     revisions: async ({ project, service }, { before, limit }) => {
       let query = ofService(db.read, { project, service }).selectAll()
@@ -40,6 +40,14 @@ export function createRevisionStore(db: StoreDb): Pick<Store, 'revisions' | 'var
         )
       })
     },
+    newestVariants: async (id, digests) => {
+      const newest = await newestOf(db.read, id)
+      if (newest === undefined) return new Set()
+      const others = digests.filter((digest) => digest !== newest.digest).map((digest) => ({ digest }))
+      const found = others.length === 0 ? new Set<string>() : await variantsAmong(db.read, id, newest.number, others)
+      return digests.includes(newest.digest) ? found.add(newest.digest) : found
+    },
+    addVariants: (id, variants) => db.write(({ sql: trx }) => addVariants(trx, id, variants)),
     variant: async (id, digest) => {
       const columns = ['number', 'object_count', 'set_sha'] as const
       const whole = await ofService(db.read, id)
@@ -67,6 +75,9 @@ export function createRevisionStore(db: StoreDb): Pick<Store, 'revisions' | 'var
 const ofService = (db: Pick<Transaction<Tables>, 'selectFrom'>, { project, service }: ServiceId) =>
   db.selectFrom('revisions').where('project', '=', project).where('service', '=', service)
 
+const newestOf = (db: Pick<Transaction<Tables>, 'selectFrom'>, id: ServiceId) =>
+  ofService(db, id).selectAll().orderBy('number', 'desc').limit(1).executeTakeFirst()
+
 const ofVariants = (db: Pick<Transaction<Tables>, 'selectFrom'>, { project, service }: ServiceId) =>
   db.selectFrom('revision_variants').where('project', '=', project).where('service', '=', service)
 
@@ -78,7 +89,7 @@ export async function noteRevision(
   variants: readonly Variant[],
 ): Promise<void> {
   if (state.digest === null) return
-  const newest = await ofService(trx, id).select(['number', 'digest']).orderBy('number', 'desc').limit(1).executeTakeFirst()
+  const newest = await newestOf(trx, id)
   if (newest?.digest === state.digest) return
   const number = (newest?.number ?? 0) + 1
   await trx
@@ -96,23 +107,75 @@ export async function noteRevision(
       sources: sourcesText(state.release?.revisions ?? {}),
     })
     .execute()
-  await noteVariants(trx, id, number, variants)
+  if (variants.length > 1) await insertVariants(trx, id, number, variants, await setsInForce(trx, id))
 }
 
 /** Rows in one statement. */
 const VARIANTS_A_TIME = 500
 
-async function noteVariants(trx: Transaction<Tables>, id: ServiceId, number: number, variants: readonly Variant[]): Promise<void> {
-  if (variants.length < 2) return
+/** Sets by digest, of the clusters that have the service: a digest that they have already brings no new set. */
+async function setsInForce(trx: Transaction<Tables>, { project, service }: ServiceId): Promise<ReadonlyMap<string, string>> {
+  const rows = await trx
+    .selectFrom('desired')
+    .select((eb) => ['digest', eb.fn.max('set_sha').as('set_sha')])
+    .where('project', '=', project)
+    .where('service', '=', service)
+    .where('digest', 'is not', null)
+    .groupBy('digest')
+    .execute()
+  return new Map(rows.flatMap(({ digest, set_sha }) => (digest === null || set_sha === null ? [] : [[digest, set_sha]])))
+}
+
+const NO_SETS: ReadonlyMap<string, string> = new Map()
+
+async function insertVariants(
+  trx: Transaction<Tables>,
+  { project, service }: ServiceId,
+  number: number,
+  variants: readonly Variant[],
+  sets: ReadonlyMap<string, string>,
+): Promise<void> {
   for (let start = 0; start < variants.length; start += VARIANTS_A_TIME) {
     const some = variants.slice(start, start + VARIANTS_A_TIME)
-    const rows = some.map(({ digest, objectCount }) => ({ ...id, number, digest, object_count: objectCount, set_sha: null }))
+    const rows = some.map(({ digest, objectCount }) => {
+      return { project, service, number, digest, object_count: objectCount, set_sha: sets.get(digest) ?? null }
+    })
     await trx.insertInto('revision_variants').values(rows).execute()
   }
-  // Of digests that clusters have already: they take no new set.
-  await sql`update revision_variants set set_sha = (select max(d.set_sha) from desired d
-      where d.digest = revision_variants.digest and d.project = ${id.project} and d.service = ${id.service})
-    where project = ${id.project} and service = ${id.service} and number = ${number}`.execute(trx)
+}
+
+/** A cluster that comes, or is relabelled, brings no revision: what it alone gets is one more variant of the newest. */
+async function addVariants(trx: Transaction<Tables>, id: ServiceId, variants: readonly Variant[]): Promise<number> {
+  const newest = await newestOf(trx, id)
+  if (newest === undefined) return 0
+  const { number, digest, object_count: objectCount, set_sha } = newest
+  const held = await variantsAmong(trx, id, number, variants)
+  const counted = await ofVariants(trx, id)
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('number', '=', number)
+    .executeTakeFirst()
+  const count = Number(counted?.count ?? 0)
+  const first: Variant[] = count === 0 ? [{ digest, objectCount }] : []
+  const added = variants.filter((variant) => !held.has(variant.digest) && (count > 0 || variant.digest !== digest))
+  if (added.length === 0) return Math.max(1, count)
+  await insertVariants(trx, id, number, [...first, ...added], set_sha === null ? NO_SETS : new Map([[digest, set_sha]]))
+  return count + first.length + added.length
+}
+
+/** Those of the digests that are variants of that revision. */
+async function variantsAmong(
+  db: Pick<Transaction<Tables>, 'selectFrom'>,
+  id: ServiceId,
+  number: number,
+  variants: readonly Pick<Variant, 'digest'>[],
+): Promise<Set<string>> {
+  const found = new Set<string>()
+  for (let start = 0; start < variants.length; start += VARIANTS_A_TIME) {
+    const digests = variants.slice(start, start + VARIANTS_A_TIME).map(({ digest }) => digest)
+    const rows = await ofVariants(db, id).select('digest').where('number', '=', number).where('digest', 'in', digests).execute()
+    for (const { digest } of rows) found.add(digest)
+  }
+  return found
 }
 
 /** Of a digest that was there before: clusters that have it take no new set. */

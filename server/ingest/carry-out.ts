@@ -1,0 +1,111 @@
+// Carries out what a pass planned: publishes, asks, closes questions and tells of it.
+import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
+import { serviceKey } from '../../shared/model/ids.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import { createPace } from '../../shared/runtime/pace.ts'
+import { type Publication, publishRevisions } from '../desired/publisher.ts'
+import type { Shards } from '../desired/shards.ts'
+import { fleetEvent, type NewEvent } from '../fleet/fleet-event.ts'
+import { nameList } from '../fleet/placements-summary.ts'
+import type { PlanInput, PlannedPublish, ServicePlan } from '../fleet/plan-service.ts'
+import type { ContentStore } from '../store/content/content-store.ts'
+import type { DesiredService, StoredResource } from '../store/records.ts'
+import { readDependents } from '../store/service-dependencies.ts'
+import type { Store } from '../store/store.ts'
+import type { HealthRuleRows } from './health-rule-rows.ts'
+import type { Publisher } from './publish-group.ts'
+import { publishEvents } from './release-events.ts'
+import { type Rendering, renderOf } from './render/rendering.ts'
+import type { ServiceRenderer } from './render/service-render.ts'
+
+export interface CarryOutDeps {
+  store: Store
+  content: ContentStore
+  shards: Shards
+  renderer: Pick<ServiceRenderer, 'forget'>
+  /** Brings a project's health rules to clusters before its services; absent where a test has none. */
+  rules?: Pick<HealthRuleRows, 'coming'>
+  clock: Clock
+  log: Logger
+  /** With those of other passes; absent: by itself. */
+  publish?(publications: readonly Publication[], publisher: Publisher): Promise<boolean[]>
+  /** After a service's revisions were written to that many clusters, whose agents fetch them now. */
+  onPublished?(clusters: number): void
+}
+
+const NONE: ReadonlyMap<string, string> = new Map()
+
+export async function carryOut(
+  deps: CarryOutDeps,
+  service: StoredResource,
+  input: PlanInput,
+  plan: ServicePlan,
+  { rendering, release }: { rendering: Rendering; release(): void },
+): Promise<void> {
+  const { store, clock } = deps
+  const { id } = input
+  const nowMs = clock.nowMs()
+  const events = await publishPlanned(deps, input, plan.publishes, { rendering, release }, nowMs)
+  for (const planned of plan.open) {
+    const dependents = planned.why.includes(DEPENDENTS) ? [] : await readDependents(store, id) // a question that is asked of fewer keeps its reason
+    const why = `${planned.why}${dependentsText(dependents)}`
+    const opened = await store.openConfirmation({ ...planned, why, createdMs: nowMs })
+    const message = `${opened.why}; \`skerry confirm ${opened.id}\` shows the names and asks`
+    events.push(fleetEvent(nowMs, 'Warning', 'ConfirmationNeeded', message, { service: id }))
+  }
+  const pace = createPace(clock)
+  for (const subject of plan.close) {
+    await store.closeConfirmation(subject)
+    await pace()
+  }
+  // Not if it was taken back while this pass ran: whoever did that asked for another pass.
+  if (plan.finished && (await store.finishDeletion(service, service.version))) {
+    deps.renderer.forget(id)
+    events.push(fleetEvent(nowMs, 'Normal', 'ServiceDeleted', 'it is gone from every cluster', { service: id }))
+  }
+  for (let start = 0; start < events.length; start += EVENTS_A_TIME) {
+    await store.appendEvents(events.slice(start, start + EVENTS_A_TIME))
+    await pace()
+  }
+}
+
+const DEPENDENTS = '; what depends on it stays and begins no new revision without it: '
+/** DE4 */
+const dependentsText = (services: readonly ServiceId[]): string =>
+  services.length === 0 ? '' : `${DEPENDENTS}${nameList(services.map(serviceKey))}`
+
+/** A removal from ten thousand clusters is as many events. */
+const EVENTS_A_TIME = 200
+
+/** Clusters that get the service and do not have it yet. */
+function newcomers(current: readonly DesiredService[], publishes: readonly PlannedPublish[]): ClusterId[] {
+  const held = new Set(current.flatMap(({ clusterId, doc }) => (doc === null ? [] : [clusterId])))
+  return publishes.flatMap(({ clusterId, doc }) => (doc === null || held.has(clusterId) ? [] : [clusterId]))
+}
+
+/** Answers what there is to tell of it. */
+async function publishPlanned(
+  deps: CarryOutDeps,
+  about: Pick<PlanInput, 'id' | 'spec' | 'current' | 'clusters'>,
+  publishes: readonly PlannedPublish[],
+  { rendering, release }: { rendering: Rendering; release(): void },
+  nowMs: number,
+): Promise<NewEvent[]> {
+  const wanted = publishes.map(({ clusterId, doc, objects, placedBy, factsKey, renderedFrom }) => {
+    const rendered = renderOf(rendering, clusterId)?.objects ?? NONE
+    const notes = { placedBy, ...(factsKey === undefined ? {} : { factsKey }), ...(renderedFrom === undefined ? {} : { renderedFrom }) }
+    return { ...about.id, clusterId, doc, ...notes, objects: objects === 'rendered' ? rendered : NONE }
+  })
+  await deps.rules?.coming(about.id.project, newcomers(about.current, publishes))
+  const alone = () => publishRevisions({ ...deps, pace: createPace(deps.clock) }, wanted)
+  const together = deps.publish?.bind(deps)
+  const changed =
+    wanted.length === 0 ? [] : await (together === undefined ? alone() : together(wanted, { clusters: about.clusters.length, release }))
+  const removed = publishes.filter(({ what }) => what === 'removed')
+  await Promise.all(removed.map(({ clusterId }) => deps.store.deleteStatusOfService(clusterId, about.id))) // they are committed together
+  const { revised, note, events } = publishEvents(about, rendering, publishes, changed, nowMs)
+  if (revised > 0) deps.onPublished?.(revised)
+  if (note !== null) deps.log.info('revision published', note)
+  return events
+}
