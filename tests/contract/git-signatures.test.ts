@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
-import { createGitKit, failureOf, type GitKit, gitIn } from '../support/git-source-kit.ts'
+import { createGitKit, failureOf, type GitKit, gitAt, gitIn } from '../support/git-source-kit.ts'
 import { makeKey } from '../support/ssh-server.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
@@ -79,6 +79,37 @@ describe('SSH', () => {
     expect((await (await source.open(good, { path: '.' })).tree.file('a.yaml')) !== null).toBe(true)
     const next = commitWith(...sshOptions(join(dir, 'ed')))
     expect(await source.fetch()).toBe(next)
+  })
+
+  test('SO55 a ref that goes back to an older signed commit is refused, also after a restart; a child counts whatever its clock says', async () => {
+    const at = (seconds: number) => {
+      gitAt(seconds, work, ...sshOptions(join(dir, 'ed')), 'commit', '-qS', '--allow-empty', '-m', `at ${seconds}`)
+      return gitIn(work, 'rev-parse', 'HEAD')
+    }
+    const move = (commit: string) => gitIn(work, 'push', '-qf', 'origin', `${commit}:refs/heads/dated`)
+    const options = { ref: 'dated', dir: kit.newDir() }
+    const source = verified([ed.publicKey], options)
+    const first = at(1_700_000_000)
+    move(first)
+    expect(await source.fetch()).toBe(first)
+    const second = at(1_700_000_100)
+    move(second)
+    expect(await source.fetch()).toBe(second)
+    move(first)
+    const refusal = [
+      'commit_unverified',
+      `commit ${first} is not rendered: it was signed at 2023-11-14T22:13:20.000Z, before commit ${second} of 2023-11-14T22:15:00.000Z, which was verified before it`,
+    ]
+    expect(await failureOf(source.fetch())).toEqual(refusal)
+    expect(await failureOf(source.head())).toEqual(refusal)
+    expect(await failureOf(verified([ed.publicKey], options).fetch())).toEqual(refusal)
+    expect(await source.has(second)).toBe(true)
+    expect(await verified([ed.publicKey], { ref: first }).fetch()).toBe(first)
+    const child = at(1_700_000_050)
+    move(child)
+    expect(await source.fetch()).toBe(child)
+    move(second)
+    expect((await failureOf(source.fetch()))[0]).toBe('commit_unverified')
   })
 
   test('SO30 a changed commit, another namespace, a cut signature and two of them are refused', async () => {

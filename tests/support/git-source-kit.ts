@@ -61,8 +61,12 @@ export function gitDeps(requests: string[] = []): GitDeps {
   return { fetcher, allowedAddress, proxyOf, clock: systemClock, stopping: null, tokens, programs: findGitPrograms() }
 }
 
-export function gitIn(dir: string, ...args: string[]): string {
+export const gitIn = (dir: string, ...args: string[]): string => gitAt(null, dir, ...args)
+
+/** With that date for what is committed, in seconds; null: now. */
+export function gitAt(seconds: number | null, dir: string, ...args: string[]): string {
   const env = {
+    ...(seconds === null ? {} : { GIT_COMMITTER_DATE: `${seconds} +0000` }),
     PATH: process.env['PATH'] ?? '',
     HOME: '/nonexistent',
     GIT_CONFIG_NOSYSTEM: '1',

@@ -52,19 +52,20 @@ export interface Candidate extends Pick<GitText, 'type'> {
 export class Unverified extends AppError {
   readonly againMs: number | null
 
-  constructor(detail: string, againMs: number | null) {
-    super('commit_unverified', { detail })
+  constructor(detail: string, againMs: number | null, remedy?: string) {
+    super('commit_unverified', { detail, ...(remedy === undefined ? {} : { remedy }) })
     this.againMs = againMs
   }
 }
 
-/** The tags on the way, then the commit; one good signature is enough. Throws `Unverified`. */
-export async function verifyCommit(commit: string, candidates: readonly Candidate[], keys: Keys, nowMs: number): Promise<void> {
+/** The tags on the way, then the commit; one good signature is enough: answers what carries it. Throws `Unverified`. */
+export async function verifyCommit(commit: string, candidates: readonly Candidate[], keys: Keys, nowMs: number): Promise<Candidate> {
   const refusals: string[] = []
   const againMs: number[] = []
-  for (const { type, oid, text } of candidates) {
+  for (const candidate of candidates) {
+    const { type, oid, text } = candidate
     const refusal = await refusalOf(type === 'tag' ? splitTag(text) : splitCommit(text), keys, nowMs)
-    if (refusal === null) return
+    if (refusal === null) return candidate
     refusals.push(`${type} ${oid} ${refusal.why}`)
     if (refusal.againMs !== undefined) againMs.push(refusal.againMs)
   }

@@ -1,6 +1,6 @@
 // A Git repository as a Source, with a bare folder of its own: which commit is meant, whether it may be used, and when the folder is fetched afresh. How Git is spoken is a
 // backend's: the library, or the program.
-import { existsSync, renameSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync } from 'node:fs'
 import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../../../shared/protocol/error.ts'
@@ -13,6 +13,7 @@ import { COMMIT_ID, firstNamed, greatestTag, isRefName, refNames } from './refs.
 import { type Candidate, type Keys, readKeys, Unverified, verifyCommit } from './signature.ts'
 import { headId } from './text.ts'
 import { createLinkCache, GitTree } from './tree.ts'
+import { madeMs, parentsOf, raised, readWatermark, type SignedCommit, writeWatermark } from './watermark.ts'
 
 export interface GitSourceOptions {
   url: string
@@ -214,7 +215,7 @@ export class GitSource implements Source {
     const objects = backend.objects(gitdir)
     const candidates = await this.follow(objects, tip, want)
     const commit = candidates.at(-1)?.oid ?? tip
-    await this.verify(gitdir, tip, commit, candidates)
+    await this.verify(gitdir, { tip, commit, isPinned: 'commit' in want }, candidates)
     await this.bringReads(objects, commit)
     if (this.options.submodules !== null && !('commit' in want)) await this.bringSubmodules(this.options.submodules, objects, commit)
     await backend.keep(gitdir, commit)
@@ -235,20 +236,45 @@ export class GitSource implements Source {
     throw new AppError('git_failed', { detail: `fetch: ${this.place} does not lead to a commit` })
   }
 
-  private async verify(gitdir: string, tip: string, commit: string, candidates: readonly Candidate[]): Promise<void> {
+  private async verify(
+    gitdir: string,
+    { tip, commit, isPinned }: { tip: string; commit: string; isPinned: boolean },
+    candidates: readonly Candidate[],
+  ): Promise<void> {
     const { verifyKeys, nowMs } = this.options
-    if (verifyKeys === undefined || existsSync(verifiedMark(gitdir, commit))) return
-    this.keys ??= await readKeys(verifyKeys)
+    if (verifyKeys === undefined) return
+    const mark = verifiedMark(gitdir, commit)
+    const text = candidates.at(-1)?.text ?? new Uint8Array()
+    let atMs = signedMs(mark, text)
+    if (atMs === null) {
+      this.keys ??= await readKeys(verifyKeys)
+      const { keys } = this
+      const signed = await this.noting(tip, () => verifyCommit(commit, candidates, keys, nowMs()))
+      atMs = madeMs(signed.text) ?? 0
+    }
+    const signedAt = atMs
+    if (!isPinned) await this.noting(tip, async () => this.raise({ commit, atMs: signedAt, parents: parentsOf(text) }))
+    // An expiring key does not take back what was in force: that is said once, here.
+    await mkdir(verifiedMark(gitdir, ''), { recursive: true })
+    await writeFile(mark, String(atMs))
+  }
+
+  private raise(signed: SignedCommit): void {
+    const { dir, nowMs } = this.options
+    const held = readWatermark(dir)
+    const next = raised(held, signed, nowMs())
+    if (next !== held) writeWatermark(dir, next)
+  }
+
+  /** Remembers what is refused, so that it is not fetched again. */
+  private async noting<T>(tip: string, act: () => Promise<T>): Promise<T> {
     try {
-      await verifyCommit(commit, candidates, this.keys, nowMs())
+      return await act()
     } catch (error) {
       if (this.refused.size >= REFUSED_KEPT_MAX) this.refused.clear()
       if (error instanceof Unverified) this.refused.set(tip, error)
       throw error
     }
-    // An expiring key does not take back what was in force: that is said once, here.
-    await mkdir(verifiedMark(gitdir, ''), { recursive: true })
-    await writeFile(verifiedMark(gitdir, commit), '')
   }
 
   /** What is likely to be read next, while the other side is there. */
@@ -389,6 +415,13 @@ export class GitSource implements Source {
 
 const NO_SUBMODULES: OpenSubmodule = async () => null
 const verifiedMark = (gitdir: string, commit: string): string => join(gitdir, 'skerry-verified', commit)
+
+/** When a commit that was verified was signed; of marks of earlier versions, which do not say it, by the commit. Null: it was not verified. */
+function signedMs(mark: string, commit: Uint8Array): number | null {
+  if (!existsSync(mark)) return null
+  const text = readFileSync(mark, 'utf8')
+  return text === '' ? (madeMs(commit) ?? 0) : Number(text)
+}
 
 /** A tag that was signed under another name says nothing about this one. */
 function isNamed(tag: Uint8Array, want: GitWant): boolean {
