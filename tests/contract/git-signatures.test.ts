@@ -96,7 +96,7 @@ describe('SSH', () => {
     move(second)
     expect(await source.fetch()).toBe(second)
     move(first)
-    const refusal = [
+    const refusal: [string, string] = [
       'commit_unverified',
       `commit ${first} is not rendered: it was signed at 2023-11-14T22:13:20.000Z, before commit ${second} of 2023-11-14T22:15:00.000Z, which was verified before it`,
     ]
