@@ -12,8 +12,8 @@ import { PollingAgent, type PollingAgentOptions } from './polling-agent.ts'
 export type FanoutOrder =
   /** Each name with one of the tokens, in turn. */
   | { do: 'join'; serverUrl: string; joinTokens: string[]; names: string[] }
-  /** Those that joined begin to poll. */
-  | { do: 'connect' }
+  /** Those that joined begin to poll: `everyMs` as in PollingAgentOptions. */
+  | { do: 'connect'; everyMs?: number }
   /** So many agents of one cluster, on a server that asks for no session. */
   | ({ do: 'connect bare'; count: number } & BareServerHead)
   /** Forgets what was received. */
@@ -25,6 +25,8 @@ export interface FanoutReport {
   waiting: number
   /** When each page was checked since the reset, ms of the machine's clock. */
   pagesAtMs: number[]
+  /** How long each answer without news took since the reset. */
+  emptyTookMs: number[]
   failures: string[]
 }
 
@@ -39,6 +41,7 @@ const members: Member[] = []
 const agents: PollingAgent[] = []
 let serverUrl = ''
 let pagesAtMs: number[] = []
+let emptyTookMs: number[] = []
 let failures: string[] = []
 
 async function join(order: FanoutOrder & { do: 'join' }): Promise<void> {
@@ -59,22 +62,24 @@ async function connectBare({ url, clusterId, serverKeys, count }: FanoutOrder & 
   await inParallel(Array.from({ length: count }), () => startAgent({ port, clusterId, serverKeys, token: 'x'.repeat(43) }))
 }
 
-async function startAgent(options: Omit<PollingAgentOptions, 'onPage' | 'onFailure'>): Promise<void> {
+async function startAgent(options: Omit<PollingAgentOptions, 'onPage' | 'onEmpty' | 'onFailure'>): Promise<void> {
   const agent = new PollingAgent({
     ...options,
     onPage: (atMs) => void pagesAtMs.push(atMs),
+    onEmpty: (tookMs) => void emptyTookMs.push(tookMs),
     onFailure: (why) => void failures.push(why),
   })
   agents.push(agent)
   await agent.start()
 }
 
-async function connect(): Promise<void> {
+async function connect({ everyMs }: FanoutOrder & { do: 'connect' }): Promise<void> {
   const port = Number(new URL(serverUrl).port)
   await inParallel(members, async (member) => {
     const { joined, keys } = member
     const token = await openSession(serverUrl, { ...joined, privateKey: keys.signing.privateKey })
-    await startAgent({ port, clusterId: joined.clusterId, serverKeys: joined.serverKeys, token })
+    const { clusterId, serverKeys } = joined
+    await startAgent({ port, clusterId, serverKeys, token, ...(everyMs === undefined ? {} : { everyMs }) })
   })
 }
 
@@ -91,19 +96,27 @@ async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<voi
 
 async function obey(order: FanoutOrder): Promise<FanoutReport> {
   if (order.do === 'join') await join(order)
-  else if (order.do === 'connect') await connect()
+  else if (order.do === 'connect') await connect(order)
   else if (order.do === 'connect bare') await connectBare(order)
   else if (order.do === 'reset') {
     pagesAtMs = []
+    emptyTookMs = []
     failures = []
   }
-  return { waiting: agents.filter(({ waiting }) => waiting).length, pagesAtMs: order.do === 'report' ? pagesAtMs : [], failures }
+  const isReport = order.do === 'report'
+  return {
+    waiting: agents.filter(({ waiting }) => waiting).length,
+    pagesAtMs: isReport ? pagesAtMs : [],
+    emptyTookMs: isReport ? emptyTookMs : [],
+    failures,
+  }
 }
 
 for await (const line of createInterface({ input: process.stdin })) {
   const answer = await obey(JSON.parse(line) as FanoutOrder).catch((error: unknown) => ({
     waiting: 0,
     pagesAtMs: [],
+    emptyTookMs: [],
     failures: [String(error)],
   }))
   process.stdout.write(`${JSON.stringify(answer)}\n`)

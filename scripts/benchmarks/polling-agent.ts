@@ -14,6 +14,10 @@ export interface PollingAgentOptions {
   /** Every page that was checked, with the time of the machine's clock, ms. */
   onPage(atMs: number, rows: number): void
   onFailure(why: string): void
+  /** Absent: each poll waits for news. Else each poll is answered at once, and the next one follows after this time. */
+  everyMs?: number
+  /** An answer without news, so long after the request. */
+  onEmpty?(tookMs: number): void
 }
 
 const HEAD_END = Buffer.from('\r\n\r\n')
@@ -32,6 +36,7 @@ export class PollingAgent {
   #position: Position | null = null
   #received: Buffer = Buffer.alloc(0)
   #stopped = false
+  #askedMs = 0
   /** A poll is under way that waits for news. */
   waiting = false
 
@@ -58,7 +63,11 @@ export class PollingAgent {
   }
 
   #ask(): void {
-    const query = this.#position === null ? '' : `?cursor=${cursorText(this.#position)}&wait=${WAIT_SECONDS_DEFAULT}`
+    const query =
+      this.#position === null
+        ? ''
+        : `?cursor=${cursorText(this.#position)}&wait=${this.#options.everyMs === undefined ? WAIT_SECONDS_DEFAULT : 0}`
+    this.#askedMs = performance.now()
     this.waiting = this.#position !== null
     this.#socket?.write(
       `GET ${ROUTES.desired}${query} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${this.#options.token}\r\naccept-encoding: zstd\r\n\r\n`,
@@ -77,8 +86,15 @@ export class PollingAgent {
     const body = this.#received.subarray(bodyStart, bodyStart + length)
     this.#received = Buffer.alloc(0)
     if (status === 200) this.#check(body)
-    else if (status === 204) this.#ask()
+    else if (status === 204) this.#again()
     else this.#failed(`HTTP ${status} ${body.toString().slice(0, 200)}`)
+  }
+
+  #again(): void {
+    const { everyMs, onEmpty } = this.#options
+    onEmpty?.(performance.now() - this.#askedMs)
+    if (everyMs === undefined) this.#ask()
+    else setTimeout(() => void (this.#stopped || this.#ask()), everyMs)
   }
 
   #check(body: Buffer): void {

@@ -9,6 +9,7 @@ import { type Part, runParts, type Say } from './parts.ts'
 import { renderIdentical, renderMonoRepo } from './render-fleet.ts'
 import { benchGitFetch } from './render-git.ts'
 import { measureHelm } from './render-helm.ts'
+import { benchHostile } from './render-hostile.ts'
 import { measureKustomize } from './render-kustomize.ts'
 import { programFolders, RENDER_PROGRAMS } from './render-programs.ts'
 
@@ -24,6 +25,7 @@ const ratioOf =
 const PARTS: Record<string, Part> = {
   identical: renderIdentical,
   monorepo: renderMonoRepo,
+  hostile: benchHostile,
   git: benchGitFetch,
   helm: ratioOf('helm', measureHelm),
   kustomize: ratioOf('kustomize', measureKustomize),
