@@ -263,6 +263,7 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'server/render/typescript/bundle.ts': 'bundles that program when this one is built',
   'server/render/exec/renderer.ts': 'runs a program in the sandbox',
   'server/render/sandbox/slots.ts': 'lets those wait for whom there is no place yet',
+  'server/render/sandbox/fair-slots.ts': 'lets projects wait until they have a place',
   'server/render/record/tree.ts': 'reads a tree through its port',
   'server/render/record/sandbox.ts': 'runs a program through the port',
   'server/render/helm/chart.ts': 'reads a chart through its tree',

@@ -1,4 +1,4 @@
-// The sandbox: programs by bubblewrap, or with limits of the process only where that is chosen; so many at once as there are cores, the others in the order in which they came.
+// The sandbox: programs by bubblewrap, or with limits of the process only where that is chosen; as many at once as there are slots, which projects share by time.
 import { closeSync, openSync, unlinkSync, writeFileSync } from 'node:fs'
 import { mkdir, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,12 +9,12 @@ import { SANDBOX_LIMITS, type Sandbox, type SandboxLimits, type SandboxOutcome, 
 import { type BubblewrapTools, bubblewrapCommand, type GroupEntry, limitsCommand, type StartCommand, THREADS_MAX } from './command.ts'
 import { librariesOf } from './elf.ts'
 import { execVersion, FOLDERS_COUNT_MS, hasFolders } from './exec-version.ts'
+import { FairSlots } from './fair-slots.ts'
 import { wrongPath } from './files.ts'
 import { runProcess } from './process.ts'
 import { createProcessGroups } from './process-groups.ts'
 import { createPrograms, type PlacedProgram, type ProgramChoices, programName } from './programs.ts'
 import { foreignReference, isValuesSchema } from './schema-references.ts'
-import { createSlots } from './slots.ts'
 import { systemCallFilter } from './system-calls.ts'
 import { canMeasure } from './tree-size.ts'
 import { createTrees, type PlacedFiles } from './trees.ts'
@@ -34,7 +34,7 @@ export interface SandboxOptions {
   slots: number
   /** As Node.js names it; default that of this machine. */
   architecture?: string
-  /** Who asks now: those that wait have one turn each (absent: all are one). */
+  /** The project that asks now: projects share the time of programs. Absent: all callers are one project. */
   whose?(): string
 }
 
@@ -48,7 +48,7 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
   const { mode, ownBinary, folder, bunVersion, architecture = process.arch } = options
   const programs = createPrograms(options.programs, ownBinary)
   const trees = createTrees(folder)
-  const slots = createSlots(options.slots)
+  const slots = new FairSlots(options.slots, clock)
   /** Another program is another object. */
   const versions = new WeakMap<PlacedProgram, { version: Promise<string>; untilMs: number }>()
   let temps = 0
@@ -119,7 +119,7 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
   }
   const sandbox: RunningSandbox = {
     mode,
-    run: (run, signal) => slots.run(() => attempt(run, signal), signal, options.whose?.()),
+    run: (run, signal) => slots.run({ project: options.whose?.() ?? '', subject: '' }, () => attempt(run, signal), signal),
     async version(program) {
       let placed: PlacedProgram
       try {

@@ -1,7 +1,8 @@
-// So many jobs at once and no more; the others wait. Projects share them by what they used lately, and within a project each repository and service has one turn after the other.
+// A limited number of jobs at once. Projects that wait share the places by the time that they used lately.
+// Within a project, each repository and service has one turn after the other.
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import { FairShare } from '../../../shared/runtime/fair-share.ts'
-import { createLines } from '../../render/sandbox/slots.ts'
+import { createLines } from './slots.ts'
 
 export interface Asker {
   project: string
