@@ -1,5 +1,5 @@
-// The port to those who read content of tenants: control names repositories, revisions and what is to be rendered, and gets ids, versions and rows. Nothing of the content itself comes
-// through it but the rows of a render.
+// The port to the workers, which read content of tenants. Control names repositories, revisions and renders, and gets ids,
+// versions and rows. No other content comes through it.
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { RenderSpec } from '../../shared/model/render.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'
@@ -10,17 +10,17 @@ import type { SandboxProgram } from '../render/sandbox.ts'
 import type { Source, SourcePick, SourceTree } from '../sources/source.ts'
 import type { SourceKey } from '../sources/sources.ts'
 
-/** What is where, by content ids; of Git, charts and artifacts alike. */
+/** Content ids of paths, for Git, charts and artifacts alike. */
 export interface ContentIds extends Pick<SourceTree, 'id'> {
-  /** Reads those ids ahead that are asked for next; one that cannot be read is told when it is asked for. */
+  /** Reads ids that are asked for next. An id that cannot be read fails when it is asked for. */
   ahead?(paths: readonly string[]): Promise<void>
 }
 
 export interface OpenedContent {
   tree: ContentIds
-  /** Where in the tree the service is. */
+  /** Path of the service in the tree. */
   root: string
-  /** For people (source.ts). */
+  /** For messages (source.ts). */
   version: string
 }
 
@@ -29,26 +29,26 @@ export interface ContentSource extends Pick<Source, 'head' | 'fetch' | 'tagOf' |
 }
 
 export interface ContentSources {
-  /** Asks nothing of the other side. */
+  /** Makes no request. */
   open(key: SourceKey): ContentSource
   removeOthers(key: SourceKey): Promise<void>
   removeUnknown(uids: ReadonlySet<string>): Promise<void>
   forget(uid: string): Promise<void>
 }
 
-/** Of a service, as it was opened. */
+/** A source of a service, opened at a revision. */
 export interface ServiceSource {
-  /** By which others name it. */
+  /** The name in `sources`, by which other sources refer to it. */
   name: string | undefined
-  /** For messages, where there are several: its name or that of its repository. */
+  /** For messages about one of several sources: its name, or that of its repository. */
   label: string
   key: SourceKey
   revision: string
   pick: SourcePick
   opened: OpenedContent
-  /** Absent: that of the service. */
+  /** Undefined means that the render spec of the service counts. */
   render: RenderSpec | undefined
-  /** Nothing is rendered of it. */
+  /** Other sources may refer to its files; it is not rendered itself. */
   filesOnly: boolean
 }
 
@@ -57,20 +57,20 @@ export interface RenderRequest {
   namespace: string | undefined
   render: RenderSpec
   sources: readonly ServiceSource[]
-  /** Null: for nobody. */
+  /** Null means a render for no cluster. */
   cluster: ClusterInputs | null
   settings: RenderSettings
   configs: ReadonlyMap<string, ConfigLayer>
 }
 
-/** `tools`: versions of the programs that took part; null: it is not there. */
+/** `tools` has the versions of the programs that took part. Null means that the program is missing. */
 export interface RenderAnswer extends PipelineOutcome {
   tools: Readonly<Record<string, string | null>>
 }
 
 export interface Renders {
-  /** Renders one service for one cluster; what is wrong with its files or with this server is the answer's result. */
+  /** Renders one service for one cluster. Errors of its files and of this server are the result. */
   run(request: RenderRequest): Promise<RenderAnswer>
-  /** Of a program; null: it is not there. Throws AppError when it must not run here. */
+  /** Version of a program; null when it is missing. Throws AppError when it must not run here. */
   version(program: SandboxProgram): Promise<string | null>
 }

@@ -1,13 +1,13 @@
-// Names of the folders of sources, and which of them go. Nothing in them is read.
+// The folders of sources: their names, and removal of those that nobody needs. Reads no content.
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** Of a repository, and what lies beside it: `UID-12 hex digits`, `….modules`. */
+/** The folder of a repository is `UID-12 hex digits`, that of its submodules has `.modules` behind it. */
 const FOLDER = /^.+-[0-9a-f]{12}(\..*)?$/
 export const uidOf = (folder: string): string => folder.slice(0, -13)
 
-/** In the names of folders with secrets; `owner` is the process that made them, where several share the sources. */
+/** Part of the names of folders with secrets. `owner` is the process that made them, if several share the sources. */
 export const privateMark = (owner: string): string => (owner === '' ? '.private-' : `.private-${owner}-`)
 
 export async function removeFolders(root: string, isOld: (folder: string) => boolean): Promise<void> {
@@ -16,11 +16,11 @@ export async function removeFolders(root: string, isOld: (folder: string) => boo
   await Promise.all(old.map((name) => rm(join(root, name), { recursive: true, force: true })))
 }
 
-/** What belongs to none of the repositories that are known. */
+/** Removes the folders of unknown repositories. */
 export const removeUnknownFolders = (root: string, isKnown: (uid: string) => boolean): Promise<void> =>
   removeFolders(root, (folder) => !isKnown(uidOf(folder)))
 
-/** A process that was killed while git ran left its keys there, and whose commit is pinned may never speak again. `owner`: of that one only. */
+/** Removes keys that a process left when it was killed while git ran. `owner` limits it to the folders of one process. */
 export function removeLeftSecrets(root: string, owner = ''): void {
   const names = (folder: string) => (existsSync(folder) ? readdirSync(folder) : [])
   const folders = [root, ...names(root).flatMap((name) => (name.endsWith('.modules') ? [join(root, name)] : []))]

@@ -1,10 +1,10 @@
-// Which job the code that runs now is part of, for what all jobs share: sources are asked for by many, and a credential is asked for as part of one.
+// The job that the running code is part of. Jobs share sources, but each credential is asked for as part of one job.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { CallContext } from './channel/channel.ts'
 import type { AskedAnswers } from './channel/messages.ts'
 
 export interface CurrentJob {
-  /** Whose it is: slots are given out by project. */
+  /** Projects share slots. */
   project: string
   ask<Name extends keyof AskedAnswers>(
     name: Name,
@@ -26,7 +26,7 @@ export function asJob<T>(project: string, { ask }: CallContext, act: () => Promi
   return jobs.run(job, act)
 }
 
-/** Throws where no job is: a bug. */
+/** Throws outside a job, which is a bug. */
 export function currentJob(): CurrentJob {
   const job = jobs.getStore()
   if (job === undefined) throw new Error('this is part of no job')

@@ -1,4 +1,4 @@
-// IC11: a program runs once for all who ask the same at the same time, and not again while its answer is kept: here, or by control.
+// IC11: equal questions at the same time run a program once. Its answer is kept here and by control.
 import { sha256Hex } from '../../shared/kube/canonical.ts'
 import type { RenderAnswers } from '../render/cache/renders.ts'
 import { isFailedAnswer } from '../render/program-answer.ts'
@@ -7,7 +7,7 @@ import { SizedCache } from '../sources/sized-cache.ts'
 
 const KEPT_BYTES_MAX = 16 * 1024 * 1024
 
-/** What `run` answers for exactly these parts. `secret`: asked when it is done, whether a secret may be in it. */
+/** The answer of `run` for exactly these parts. `secret` says, after the run, whether the answer may hold a secret. */
 export type Once = (parts: readonly string[], run: () => Promise<Uint8Array>, secret: () => boolean) => Promise<Uint8Array>
 
 export function createOnce(answers: RenderAnswers): Once {

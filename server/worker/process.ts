@@ -1,4 +1,5 @@
-// The process of a worker, which only the server starts: `skerry worker`, or main.ts from source. It ends when control closes its pipe, or dies.
+// The process of a worker: `skerry worker`, or main.ts from source. Only the server starts it. It ends when control closes
+// its pipe or dies.
 import { endWithParent } from '../../shared/adapters/parent-death.ts'
 import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
 import { Channel } from './channel/channel.ts'
@@ -6,7 +7,7 @@ import { ASKED_AT_ONCE_MAX, BEAT_EVERY_MS, FROM_CONTROL } from './channel/messag
 import { stdioStream } from './stdio.ts'
 import { createWorker } from './worker.ts'
 
-/** Answers the exit code. */
+/** Resolves with the exit code. */
 export async function runWorkerProcess(): Promise<number> {
   if (!endWithParent()) return 1
   const clock = systemClock
@@ -20,7 +21,7 @@ export async function runWorkerProcess(): Promise<number> {
   return 0
 }
 
-/** Signs of life while there is work: from the thread that does it, so that they say something. */
+/** Signs of life while there is work. They come from the thread that works, so a thread that hangs sends none. */
 async function beat(channel: Channel, clock: Clock, ended: AbortSignal): Promise<void> {
   while (!ended.aborted) {
     await clock.sleep(BEAT_EVERY_MS, ended)

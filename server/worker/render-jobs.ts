@@ -1,7 +1,8 @@
-// The job that renders one service for one cluster, the one that says of which version a program is, and the one that checks patches. What programs said before is asked of control, which keeps it.
+// Jobs that render a service for one cluster, tell the version of a program, and check patches.
+// Control keeps earlier answers of programs; a render asks it for them.
 
 import type { RendererName } from '../../shared/model/render.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'
 import { checkPatchesHere } from '../render/patch/patches.ts'
 import { type PipelineInput, type PipelineOutcome, type PipelineSource, runPipeline } from '../render/pipeline.ts'
@@ -9,7 +10,15 @@ import { toolName } from '../render/record/sandbox.ts'
 import type { Renderer } from '../render/renderer.ts'
 import type { Sandbox } from '../render/sandbox.ts'
 import type { Sources } from '../sources/sources.ts'
-import { type Layer, LOOKS_BYTES_MAX, PROBLEMS_MAX, type RenderOrder, ROWS_BYTES_MAX } from './channel/messages.ts'
+import {
+  type Layer,
+  LOOKS_BYTES_MAX,
+  MESSAGE_MAX,
+  PROBLEM_TEXT_MAX,
+  PROBLEMS_MAX,
+  type RenderOrder,
+  ROWS_BYTES_MAX,
+} from './channel/messages.ts'
 import { looksToLines, rowsToLines } from './channel/render-lines.ts'
 import { toWire } from './channel/wire-error.ts'
 import { currentJob } from './current-job.ts'
@@ -20,7 +29,7 @@ export interface RenderJobsDeps {
   sources: Sources
   sandbox: Sandbox
   renderers: Readonly<Record<RendererName, Renderer>>
-  /** WK7; default ROWS_BYTES_MAX. */
+  /** WK7. Default: ROWS_BYTES_MAX. */
   rowsBytesMax?: number
 }
 
@@ -35,7 +44,7 @@ export function createRenderJobs({
   const once = createOnce({ get: answerBefore, put: keepAnswer })
   return {
     'tools.version': async ({ program }) => ({ value: { version: await sandbox.version(program) } }),
-    'patches.check': async ({ project, sets }) => ({ value: { problems: (await checkPatchesHere(project, sets)).slice(0, PROBLEMS_MAX) } }),
+    'patches.check': async ({ project, sets }) => ({ value: { problems: bounded(await checkPatchesHere(project, sets)) } }),
     render: async (order, signal) => {
       const tools: Record<string, string | null> = {}
       const asked: Sandbox = {
@@ -70,7 +79,7 @@ async function inputOf(sources: Sources, order: RenderOrder): Promise<PipelineIn
 
 const layerOf = ({ values, secrets }: Layer): ConfigLayer => ({ values, secrets: new Set(secrets) })
 
-/** Control says which Repository of the project it is; what may be read of it is decided there. */
+/** Control chooses the Repository of the project that has the chart, and decides what may be read of it. */
 function chartsOf(sources: Sources) {
   return async (repository: string, name: string, version: string): Promise<ReadonlyMap<string, Uint8Array>> => {
     const { value: key } = await currentJob().ask('chart', { repository, name, version })
@@ -90,15 +99,26 @@ function answerOf({ result, reads, late }: PipelineOutcome, tools: Record<string
     })
   const places = { looksBytes: looks.byteLength, secret: reads.secret, late, tools }
   if (result instanceof AppError) return { value: { kind: 'error', error: toWire(result), ...places }, data: looks }
-  if (result.kind === 'failed') return { value: { ...result, ...places }, data: looks }
+  if (result.kind === 'failed')
+    return {
+      value: { ...result, message: result.message.slice(0, MESSAGE_MAX), problems: bounded(result.problems), ...places },
+      data: looks,
+    }
   const { digest, hooks, warnings, objects } = result
   const rows = rowsToLines(objects)
   if (rows.byteLength > rowsBytesMax) {
     const message = `it renders to ${Math.ceil(rows.byteLength / MIB)} MiB of objects, more than ${Math.ceil(rowsBytesMax / MIB)}; split the service`
     return { value: { kind: 'failed', code: 'render_failed', message, problems: [], ...places }, data: looks }
   }
-  return { value: { kind: 'rendered', digest, hooks, warnings, ...places }, data: Buffer.concat([looks, rows]) }
+  return { value: { kind: 'rendered', digest, hooks, warnings: bounded(warnings), ...places }, data: Buffer.concat([looks, rows]) }
 }
+
+/** Content can make thousands of problems, and long texts in each. */
+const bounded = (problems: readonly Problem[]): Problem[] =>
+  problems.slice(0, PROBLEMS_MAX).map(({ path, message, excerpt }) => ({
+    ...{ path: path.slice(0, PROBLEM_TEXT_MAX), message: message.slice(0, PROBLEM_TEXT_MAX) },
+    ...(excerpt === undefined ? {} : { excerpt }),
+  }))
 
 async function answerBefore(parts: string): Promise<Uint8Array | null> {
   const { value, data } = await currentJob().ask('answer.get', { parts })

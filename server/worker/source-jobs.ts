@@ -1,4 +1,4 @@
-// Jobs that read sources: each names all that it is about, so that a worker which was just started does it as well as any other.
+// Jobs that read sources. Each names everything that it needs, so any worker can do it.
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Source } from '../sources/source.ts'
 import type { Sources } from '../sources/sources.ts'
@@ -39,7 +39,7 @@ export function createSourceJobs(sources: Sources): SourceJobs {
   }
 }
 
-/** It cannot be read: whoever renders it hears why. */
+/** False means that the path cannot be read; the render that reads it tells why. */
 function unlessUnexpected(error: unknown): false {
   if (error instanceof AppError) return false
   throw error

@@ -1,4 +1,4 @@
-// The pipes of a worker's process as a stream of bytes. Standard output is the channel: nothing else may be written there.
+// The standard input and output of a worker as a stream of bytes. Nothing but the channel may write to standard output.
 import type { ByteStream } from './channel/channel.ts'
 
 export function stdioStream(): ByteStream {

@@ -1,6 +1,6 @@
-// The room that reads content of tenants: Git packs, archives, YAML, templates, patches, imports, and the programs that render. It runs in a process of its own that may be killed at any
-// time. It may touch the folders of its sources and renders, the network of sources, and what it asks control for as part of a job; it knows no store, no keys and no clusters but the one
-// of its job, and must never answer anybody but control.
+// Reads content of tenants: Git packs, archives, YAML, templates, patches and imports, and runs the programs that render.
+// Its process may be killed at any time. It may use the folders of sources and renders, the network of sources, and what it
+// asks control for as part of a job. It has no store and no keys, knows no cluster but that of its job, and answers control only.
 
 import { COMMIT, VERSION } from '../../shared/runtime/build-info.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -19,14 +19,14 @@ import { createSourceJobs, type SourceJobs } from './source-jobs.ts'
 
 export const BUILD = `${VERSION} ${COMMIT}`
 
-/** For what is under way when control is gone: programs are ended, folders with keys removed. */
+/** Time for open jobs to end their programs and remove folders with keys after control is gone. */
 const CLOSE_MS = 2_000
 
-/** What a method answers, and the project whose job it is. */
+/** Does one order. */
 export type Job<Name extends Method> = (order: Orders[Name], signal: AbortSignal) => Promise<{ value?: unknown; data?: Uint8Array }>
 export type Jobs = { [Name in Exclude<Method, 'greet'>]: Job<Name> }
 
-/** Before the greeting every call is refused. */
+/** Refuses every call before the greeting. */
 export function createWorker({ clock }: { clock: Clock }): { handlers: Handlers; close(): Promise<void> } {
   const stopping = new AbortController()
   let room: Room | null = null

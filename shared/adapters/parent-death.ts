@@ -1,11 +1,11 @@
-// A child that ends when its parent was killed, also in the midst of work without a break, where it would not notice that its pipe was closed. Linux alone; elsewhere, and where there is
-// no FFI, it notices at its next turn.
+// Ends this process when its parent is killed, also during work without a break, in which it would not notice its closed pipe.
+// Needs Linux and FFI; elsewhere the process notices the closed pipe at its next turn.
 import { dlopen, FFIType } from 'bun:ffi'
 
 const PR_SET_PDEATHSIG = 1
 const SIGKILL = 9
 
-/** False: it has ended already. */
+/** False means that the parent has ended already. */
 export function endWithParent(): boolean {
   const parent = process.ppid
   try {

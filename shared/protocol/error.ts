@@ -284,7 +284,7 @@ export const ERRORS = define({
     retryable: true,
     cause: 'The worker process that read this content was stopped.',
     remedy:
-      'Make what is named smaller or simpler and push again. It is tried again in a worker of its own, less and less often; other services are not affected.',
+      'Make the named repository or service smaller or simpler and push again. The server retries it in a separate worker, less and less often; other services are not affected.',
   },
   webhook_signature: {
     status: 401,

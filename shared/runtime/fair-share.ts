@@ -1,9 +1,9 @@
-// Which of those that wait has the next turn, so that nobody who asks for much keeps those waiting who ask for little: the one that used least of the shared time lately. And nobody takes
-// the last free place beside others of its own while somebody else is about. Pure, but for what it remembers.
+// Chooses who has the next turn: the sharer that used the least of the shared time lately. So a sharer with much work does not
+// delay one with little. While others are active, a sharer that has places does not take the last free one. Keeps state; does no I/O.
 
-/** What was used so long ago counts half. */
+/** Time that was used so long ago counts half. */
 const HALF_LIFE_MS = 30_000
-/** Whoever asked for something within that time may come again at any moment. */
+/** A sharer counts as active for so long after it asked. */
 const ABOUT_MS = 10 * 60_000
 const RUNNING_MS = 1_000
 
@@ -17,29 +17,29 @@ interface Sharer {
 export class FairShare {
   private readonly sharers = new Map<string, Sharer>()
 
-  /** It asks for a place, has it until `left`, and gives it back. */
+  /** The sharer has a place from now until `left`. */
   entered(who: string, nowMs: number): void {
     this.at(who, nowMs).running += 1
   }
 
-  /** `tookMs`: of the shared time. */
+  /** `tookMs` is the shared time that it used. */
   left(who: string, tookMs: number, nowMs: number): void {
     const sharer = this.at(who, nowMs)
     sharer.running = Math.max(0, sharer.running - 1)
     sharer.usedMs += Math.max(0, tookMs)
   }
 
-  /** It wants a place, perhaps later. */
+  /** The sharer waits for a place. */
   asked(who: string, nowMs: number): void {
     this.at(who, nowMs)
   }
 
-  /** Who of them is next, where `free` places are; undefined: nobody may take one now. Of equal ones the first. */
+  /** Chooses among `waiting` for one of `free` places; the first one among equals. Undefined means that none may take one now. */
   next<Who extends string>(waiting: Iterable<Who>, free: number, nowMs: number): Who | undefined {
     let least: { who: Who; usedMs: number } | undefined
     for (const who of waiting) {
       if (!this.mayTake(who, free, nowMs)) continue
-      // What runs is counted when it ends; until then as so much, or whoever starts many at once would have used nothing.
+      // Used time is known at the end only. Until then a running job counts as RUNNING_MS, so that many jobs started at once count.
       const usedMs = this.used(who, nowMs) + (this.sharers.get(who)?.running ?? 0) * RUNNING_MS
       if (least === undefined || usedMs < least.usedMs) least = { who, usedMs }
     }

@@ -73,6 +73,13 @@ test('IC3 each cluster another render: others have their turn meanwhile', async 
   expect(turns).toBeGreaterThan(20)
 })
 
+test('WK8 a render with thousands of warnings has its objects, and the first warnings', async () => {
+  const documents = Array.from({ length: 3_000 }, (_, n) => `${configMap('x').replace('name: a', `name: a${n}`)}on: ${'y'.repeat(5)}\n`)
+  const { render } = rendererOf(documents.join('---\n'))
+  const rendering = await render()
+  expect([rendering.kind, rendering.kind === 'good' && rendering.warnings.length]).toEqual(['good', 200])
+})
+
 test('IC14 what fails in each cluster in another way is not rendered again in each pass', async () => {
   const many = rendererOf(`${configMap('{{ cluster.labels.own }}')}{{ cluster.labels.none }}${'# '.padEnd(20_000, 'x')}`)
   expect((await many.render()).kind).toBe('failed')

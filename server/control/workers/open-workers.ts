@@ -1,4 +1,4 @@
-// The workers of a server with what they are given: folders, programs, where sources may be; and what control sees of them, sources and renders.
+// The workers of a server: the folders, programs and addresses that they get, and the ports that control uses.
 
 import { COMMIT, VERSION } from '../../../shared/runtime/build-info.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
@@ -15,20 +15,20 @@ import { createRemoteRenders, plainProblems } from './remote-renders.ts'
 import { createRemoteSources, type RemoteSourcesDeps } from './remote-sources.ts'
 import { ownLaunch, startWorkerProcess, WORKER_LIMITS } from './worker-process.ts'
 
-/** The library reads 96 MiB of a repository at once, which takes five times that. */
+/** The Git library reads 96 MiB of a repository at once, which takes five times that memory. */
 export const WORKER_MEMORY_MIB_DEFAULT = 1_024
 const MIB = 1024 * 1024
 
 export interface WorkersOptions {
   sourcesDir: string
   renderDir: string
-  /** Programs at once, in each worker. */
+  /** Most programs at the same time, in each worker. */
   slots: number
   place: RenderPlace
   sourceAddresses: string
   count: number
   memoryMib: number
-  /** Of the server; what is secret in it is not passed on. */
+  /** Environment of the server; a worker gets no secret of it. */
   env: Readonly<Record<string, string | undefined>>
 }
 
@@ -46,7 +46,7 @@ export interface Workers {
   checkPatches: CheckPatches
 }
 
-/** None is started before there is something to do. */
+/** Starts no worker before the first job. */
 export function openWorkers(options: WorkersOptions, { store, answers, credentials, clock, log }: WorkersDeps): Workers {
   const { sourcesDir, renderDir, slots, place, sourceAddresses, count, memoryMib, env } = options
   const launch = ownLaunch(env, '/')

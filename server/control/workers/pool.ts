@@ -1,5 +1,6 @@
-// The workers of this server. A project's content is worked on by one of them, so that the folder of a source has one writer. A worker that ends is replaced; what it was at is done once
-// more, alone in a worker of its own, and what ends that one too was the cause: it fails, with the reason, and stays apart for an hour.
+// The workers of this server. Each project has one worker, so that the folder of a source has one writer. A worker that ends
+// is replaced. Each of its jobs runs once more, alone in another worker. A job that ends that worker, too, is the cause: it
+// fails with the reason, and runs alone for an hour.
 
 import type { z } from 'zod'
 import { AppError } from '../../../shared/protocol/error.ts'
@@ -12,7 +13,7 @@ import { ANSWERS, type Method, type Orders } from '../../worker/channel/messages
 import { Suspects } from './suspects.ts'
 import type { WorkerEnd, WorkerHandle } from './worker-process.ts'
 
-/** `read`: of what is there; the others may wait for somebody else's machine, or for a program. */
+/** `read` needs local files only. `fetch` waits for other machines, `render` for programs. */
 export type JobKind = 'read' | 'fetch' | 'render'
 
 export interface WorkerJob<Name extends Method> {
@@ -20,9 +21,9 @@ export interface WorkerJob<Name extends Method> {
   order: Orders[Name]
   kind: JobKind
   project: string
-  /** The repository or service that it is about, for people. */
+  /** The repository or service, for messages. */
   subject: string
-  /** Answers what the worker asks as part of it. */
+  /** Answers questions of the worker as part of this job. */
   serve?: Handlers
   signal?: AbortSignal
 }
@@ -30,30 +31,31 @@ export interface WorkerJob<Name extends Method> {
 export type JobAnswer<Name extends Method> = { value: z.infer<(typeof ANSWERS)[Name]>; data: Uint8Array }
 
 export interface WorkerPool {
-  /** Throws what the job threw; `worker_stopped` when it was the cause that its worker ended, or took too long; `unavailable` when no worker can be started. */
+  /** Throws what the job threw, `worker_stopped` for a job that ended its worker or took too long, and `unavailable` when no
+   *  worker can be started. */
   run<Name extends Method>(job: WorkerJob<Name>): Promise<JobAnswer<Name>>
   close(): Promise<void>
 }
 
 export interface WorkerPoolDeps {
-  /** `name`: `0`, `1`, …, and `alone`. */
+  /** `name` is `0`, `1`, … or `alone`. */
   start(name: string): Promise<WorkerHandle>
-  /** Workers that share the projects; one more is there for what must be alone. */
+  /** Workers that share the projects, besides the one for jobs that run alone. */
   count: number
-  /** A worker that is idle and holds more is replaced. */
+  /** An idle worker with more memory is replaced. */
   idleBytesMax: number
   clock: Clock
   log: Logger
 }
 
-/** At once in one worker, and how long each may take. */
+/** Most jobs at the same time in one worker, and the deadline of each. */
 const KINDS: Readonly<Record<JobKind, { atOnce: number; deadlineMs: number }>> = {
   read: { atOnce: 16, deadlineMs: 2 * 60_000 },
   fetch: { atOnce: 8, deadlineMs: 30 * 60_000 },
   render: { atOnce: 4, deadlineMs: 5 * 60_000 },
 }
 const ALONE = 'alone'
-/** What stopped its worker is not tried again before. */
+/** Time until a job that stopped its worker is retried. */
 const AGAIN_AFTER_MS = 5 * 60_000
 
 export function createWorkerPool(deps: WorkerPoolDeps): WorkerPool {
@@ -149,7 +151,7 @@ class WorkerDied extends Error {
 
 type Slots = Readonly<Record<JobKind, FairSlots>>
 
-/** One worker after the other. */
+/** The place of one worker: it starts, replaces and ends the process. */
 class Lane {
   private readonly name: string
   private readonly slots: Slots

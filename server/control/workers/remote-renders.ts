@@ -1,5 +1,5 @@
-// Renders as jobs of workers. What stopped its worker, or took too long, is a failed render that depends on all files of its sources: the next commit is rendered again, and so is this one
-// after a while (IC14).
+// Renders as jobs of workers. A job that stopped its worker or took too long is a failed render that depends on all files of
+// its sources: the next commit is rendered again, and so is this one after a while (IC14).
 import type { z } from 'zod'
 import { objectRowPrefix } from '../../../shared/model/desired.ts'
 import { serviceKey } from '../../../shared/model/ids.ts'
@@ -23,7 +23,7 @@ import { credentialsOf, type RemoteSourcesDeps } from './remote-sources.ts'
 
 export interface RemoteRendersDeps extends Pick<RemoteSourcesDeps, 'credentials'> {
   workers: Pick<WorkerPool, 'run'>
-  /** What programs said before. */
+  /** Earlier answers of programs. */
   answers: RenderAnswers
   findChart: FindChart
   clock: Pick<Clock, 'nowMs'>
@@ -77,7 +77,7 @@ function orderOf({ id, namespace, render, sources, cluster, settings, configs }:
 
 const layerOf = ({ values, secrets }: ConfigLayer): Layer => ({ values, secrets: [...(secrets ?? [])] })
 
-/** What a render may ask for: credentials of its own repositories, charts of its own project, and what programs said. */
+/** A render may ask for credentials of its own repositories, charts of its own project, and earlier answers of programs. */
 function serving(deps: RemoteRendersDeps, { id, sources }: RenderRequest): Handlers {
   const credentials = credentialsOf(
     deps,
@@ -124,7 +124,7 @@ async function answerOf({ id }: RenderRequest, { value, data }: JobAnswer<'rende
 }
 
 type Problems = JobAnswer<'patches.check'>['value']['problems']
-/** Without fields that are undefined. */
+/** Leaves out fields that are undefined. */
 export const plainProblems = (problems: Problems): Problem[] =>
   problems.map(({ path, message, excerpt }) => (excerpt === undefined ? { path, message } : { path, message, excerpt }))
 

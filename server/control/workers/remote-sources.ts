@@ -1,4 +1,5 @@
-// The sources of repositories as control sees them: each question is a job of a worker. What a revision holds never changes, so its ids are kept here and asked for once.
+// Sources of repositories, as control uses them: each question is a job of a worker. The content of a revision never changes,
+// so control keeps its ids and asks for each once.
 import type { z } from 'zod'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
@@ -12,20 +13,20 @@ import type { JobAnswer, JobKind, WorkerPool } from './pool.ts'
 
 export interface RemoteSourcesDeps {
   workers: Pick<WorkerPool, 'run'>
-  /** Where their folders are; only names of folders are read here. */
+  /** Parent of the folders of sources. Control reads only the names of folders. */
   root: string
-  /** The secrets of a Config of that project, for that repository. */
+  /** Reads the secrets of a Config of that project, for that repository. */
   credentials(project: string, secretRef: string, use: CredentialUse): Promise<Readonly<Record<string, string>>>
 }
 
-/** Ids of revisions that were opened lately; one takes about 150 bytes. */
+/** Most ids that are kept, of revisions that were opened lately. One takes about 150 bytes. */
 const IDS_KEPT_MAX = 200_000
 const OF_A_REVISION = 100
 
 interface Held {
   root: string
   version: string
-  /** False: it could not be read. */
+  /** A path that could not be read is not kept. */
   ids: Map<string, string | null>
 }
 
@@ -33,7 +34,7 @@ export function createRemoteSources(deps: RemoteSourcesDeps): ContentSources {
   return new RemoteSources(deps)
 }
 
-/** The secrets of a job: those that its own repositories name, for these repositories, and no others. */
+/** A job gets the secrets that its own repositories name, for these repositories, and no others. */
 export const credentialsOf = ({ credentials }: Pick<RemoteSourcesDeps, 'credentials'>, keys: readonly SourceKey[]) => {
   const allowed = new Map<string, string>()
   const nameOf = (secretRef: string, url: string) => `${secretRef} ${url}`
@@ -42,7 +43,7 @@ export const credentialsOf = ({ credentials }: Pick<RemoteSourcesDeps, 'credenti
   }
   keys.forEach(allow)
   return {
-    /** Another one takes part. */
+    /** Adds a repository to the job. */
     allow,
     async read({ secretRef, ...use }: z.infer<typeof ASKED.credentials>): Promise<Readonly<Record<string, string>>> {
       const project = allowed.get(nameOf(secretRef, use.url))
@@ -55,7 +56,7 @@ export const credentialsOf = ({ credentials }: Pick<RemoteSourcesDeps, 'credenti
 class RemoteSources implements ContentSources {
   private readonly deps: RemoteSourcesDeps
   private readonly held = new SizedCache<Held>(IDS_KEPT_MAX, ({ ids }) => ids.size + OF_A_REVISION)
-  /** Of repositories that were asked for since the start. */
+  /** Project of each repository that was asked for since the start, by uid. */
   private readonly projects = new Map<string, string>()
 
   constructor(deps: RemoteSourcesDeps) {

@@ -1,8 +1,9 @@
-// What ended a worker although it was alone in it: for an hour it is done alone again, and so is all of a project of which that is true of several.
+// Repositories and services that ended a worker while alone in it. They run alone for an hour. A project with several of them
+// runs alone as a whole.
 import type { Clock } from '../../../shared/runtime/clock.ts'
 
 const SUSPECTED_MS = 60 * 60_000
-/** From so many on it is the whole project. */
+/** So many suspects make the whole project run alone. */
 const OF_A_PROJECT = 3
 
 export interface Suspect {
@@ -12,7 +13,7 @@ export interface Suspect {
 
 export class Suspects {
   private readonly clock: Pick<Clock, 'monotonicMs'>
-  /** By project and subject, until when. */
+  /** End of the hour by project and subject, ms of the monotonic clock. */
   private readonly untilMs = new Map<string, Map<string, number>>()
 
   constructor(clock: Pick<Clock, 'monotonicMs'>) {

@@ -1,5 +1,7 @@
-// One process of a worker: started, greeted, watched while it has jobs, and ended with all that it started. It knows no queue: which job goes to which worker is the pool's matter.
+// One process of a worker: starts it, greets it, watches it while it has jobs, and ends it with all that it started.
+// The pool decides which job goes to which worker.
 import { existsSync, readFileSync } from 'node:fs'
+import { setPriority } from 'node:os'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { childrenOf, offerToKernel } from '../../render/sandbox/tree-size.ts'
@@ -7,31 +9,31 @@ import { type CallOptions, Channel, type Reply } from '../../worker/channel/chan
 import { ASKED_AT_ONCE_MAX, FROM_WORKER, type Greeting, greetedSchema } from '../../worker/channel/messages.ts'
 
 export interface WorkerLimits {
-  /** Of its own memory; what it starts has limits of its own. */
+  /** Resident memory of the worker itself. Programs that it starts have limits of their own. */
   memoryBytes: number
-  /** Without a sign of life while it has jobs. */
+  /** Longest time without a sign of life while it has jobs. */
   silentMs: number
-  /** Until it has answered the greeting. */
+  /** Time to answer the greeting. */
   startMs: number
 }
 
 export const WORKER_LIMITS: Omit<WorkerLimits, 'memoryBytes'> = { silentMs: 15_000, startMs: 30_000 }
 
-/** Why a worker is no more. */
+/** Why a worker ended. */
 export type WorkerEnd =
   | { why: 'memory'; detail: string }
   | { why: 'silent'; detail: string }
   | { why: 'deadline'; detail: string }
   | { why: 'ended'; detail: string }
-  /** Nobody's fault: it is to be another one. */
+  /** Control ended it on purpose. */
   | { why: 'closed'; detail: string }
 
 export interface WorkerHandle {
   call(method: string, value: unknown, options: CallOptions): Promise<Reply>
-  /** Of its own. 0: not known. */
+  /** Resident memory of the worker itself; 0 when the kernel does not tell. */
   memoryBytes(): number
   kill(end: WorkerEnd): void
-  /** It gets a moment to end what it started. */
+  /** Gives the worker CLOSE_MS to end what it started. */
   close(): Promise<void>
   readonly ended: Promise<WorkerEnd>
 }
@@ -48,13 +50,15 @@ export interface WorkerProcessDeps {
   limits: WorkerLimits
 }
 
-/** Between two looks at what it takes. */
+/** Agents and people have precedence over renders when the processors are busy. */
+const NICE = 5
+/** Interval of the memory check. */
 const LOOK_EVERY_MS = 100
 const PAGE_BYTES = 4_096
-/** What it has to end by itself: programs that run, folders with keys. */
+/** Time for a worker to end its programs and remove folders with keys. */
 const CLOSE_MS = 3_000
 
-/** Resolves when it has answered the greeting. Rejects with why it cannot be used. */
+/** Resolves when the worker has answered the greeting. Rejects with the reason why it cannot be used. */
 export async function startWorkerProcess(launch: WorkerLaunch, greeting: Greeting, deps: WorkerProcessDeps): Promise<WorkerHandle> {
   const worker = new WorkerProcess(launch, deps)
   const patience = AbortSignal.timeout(deps.limits.startMs)
@@ -80,9 +84,10 @@ class WorkerProcess implements WorkerHandle {
 
   constructor({ command, env, cwd }: WorkerLaunch, deps: WorkerProcessDeps) {
     this.deps = deps
-    // A group of its own: a signal to the server's group ends it in its order, not at once.
+    // In a process group of its own, so that a Ctrl-C for the server does not end workers before their jobs.
     this.child = Bun.spawn([...command], { env: { ...env }, cwd, stdin: 'pipe', stdout: 'pipe', stderr: 'inherit', detached: true })
     offerToKernel(this.child.pid)
+    giveWay(this.child.pid)
     const { stdin, stdout } = this.child
     this.channel = new Channel({
       stream: {
@@ -148,7 +153,7 @@ class WorkerProcess implements WorkerHandle {
 
   private async run(): Promise<WorkerEnd> {
     await this.channel.run()
-    // What it says is no message, or it is ending: either way nothing more is asked of it.
+    // The worker sent a malformed message or is ending. It gets no more jobs either way.
     this.kill({ why: 'ended', detail: 'what it said was no message' })
     await this.child.exited
     const { exitCode, signalCode } = this.child
@@ -156,7 +161,7 @@ class WorkerProcess implements WorkerHandle {
     return { why: 'ended', detail: signalCode === null ? `it ended with ${exitCode}` : `it was ended by ${signalCode}` }
   }
 
-  /** While it has jobs. A machine that stood still counts as one look. */
+  /** Runs while there are jobs. A machine that was suspended counts as one interval. */
   private async watch(): Promise<void> {
     const { clock, limits } = this.deps
     this.watching = true
@@ -175,11 +180,17 @@ class WorkerProcess implements WorkerHandle {
   }
 }
 
-/** What it started may lead groups of their own. */
+/** Programs of a worker may lead process groups of their own. */
 function descendantsOf(pid: number): number[] {
   const found = childrenOf(pid)
   for (const one of found) found.push(...childrenOf(one))
   return found
+}
+
+function giveWay(pid: number): void {
+  try {
+    setPriority(pid, NICE)
+  } catch {} // not every machine lets a process do that
 }
 
 function endProcess(pid: number): void {
@@ -188,7 +199,7 @@ function endProcess(pid: number): void {
   } catch {} // it has ended
 }
 
-/** This program again, as a worker: also where its file was replaced since. */
+/** Starts this program again as a worker, also after its file was replaced. */
 export function ownLaunch(env: Readonly<Record<string, string | undefined>>, cwd: string): WorkerLaunch {
   const isBinary = import.meta.url.includes('$bunfs')
   const self = existsSync('/proc/self/exe') ? '/proc/self/exe' : process.execPath
@@ -196,7 +207,7 @@ export function ownLaunch(env: Readonly<Record<string, string | undefined>>, cwd
   return { command, env: workerEnv(env), cwd }
 }
 
-/** What programs and connections need of an environment; not what a server may keep in its own, such as PGPASSWORD. */
+/** Variables that programs and connections need. Others may be secrets of the server, such as PGPASSWORD. */
 const PASSED = ['PATH', 'TZ', 'LANG', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'NODE_EXTRA_CA_CERTS', 'TMPDIR', 'LD_LIBRARY_PATH']
 const workerEnv = (env: Readonly<Record<string, string | undefined>>): Record<string, string> =>
   Object.fromEntries(PASSED.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])))

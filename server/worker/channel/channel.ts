@@ -1,14 +1,15 @@
-// Calls in both directions over one stream of bytes, such as the pipes of a process. Each side answers calls with its handlers; a call that belongs to another one (a worker that asks
-// for what its job needs) is answered by what was given with that one and by nothing else. Whoever writes waits until the other side has read.
+// Calls in both directions over one stream of bytes, such as the pipes of a process. Each side answers calls with its
+// handlers. A call can belong to another call: a worker asks for what its job needs. Only the handlers that were given with
+// that job answer such a call. A writer waits until the other side has read.
 import { z } from 'zod'
 import { encodeFrame, type FrameLimits, FrameReader } from './frames.ts'
 import { fromWire, toWire } from './wire-error.ts'
 
 export interface ByteStream {
   readonly incoming: AsyncIterable<Uint8Array>
-  /** Resolves when there is room for more. */
+  /** Resolves when more can be written. */
   write(bytes: Uint8Array): Promise<void>
-  /** Nothing more is written. */
+  /** Closes the stream for writing. */
   end(): void
 }
 
@@ -18,7 +19,7 @@ export interface Reply {
 }
 
 export interface CallContext {
-  /** Aborts when the caller needs no answer any more, or is gone. */
+  /** Aborts when the caller cancelled the call, or is gone. */
   signal: AbortSignal
   /** Asks the side that called, as part of this call. */
   ask(method: string, value: unknown, data?: Uint8Array): Promise<Reply>
@@ -37,17 +38,17 @@ export interface CallOptions {
 
 export interface ChannelOptions {
   stream: ByteStream
-  /** Of calls that belong to no other one. */
+  /** Answer calls that belong to no other call. */
   handlers: Handlers
-  /** Of what the other side may send. */
+  /** The largest message that the other side may send. */
   limits: FrameLimits
-  /** Calls of the other side that are answered at the same time; one more ends the channel. */
+  /** Most open calls of the other side; one more ends the channel. */
   callsMax: number
-  /** Something came, if only a sign of life. */
+  /** Called for each chunk, also for signs of life. */
   onHeard?(): void
 }
 
-/** The stream ended, or what came on it is no message of this protocol. */
+/** The stream ended, or brought a malformed message. */
 export class ChannelEnded extends Error {}
 
 const headSchema = z.discriminatedUnion('kind', [
@@ -59,7 +60,7 @@ const headSchema = z.discriminatedUnion('kind', [
 ])
 type Head = z.infer<typeof headSchema>
 
-/** Of what is written before the other side was given time to read. */
+/** Size of one write; after it the other side gets time to read. */
 const WRITE_BYTES = 256 * 1024
 
 interface Open {
@@ -80,22 +81,22 @@ export class Channel {
     this.options = options
   }
 
-  /** Calls of the other side that have no answer yet. */
+  /** Number of open calls of the other side. */
   get answering(): number {
     return this.theirs.size
   }
 
-  /** Throws what the other side's handler threw; ChannelEnded; the signal's reason. */
+  /** Throws what the handler of the other side threw, ChannelEnded, or the reason of the signal. */
   call(method: string, value: unknown, options: CallOptions = {}): Promise<Reply> {
     return this.callAs(undefined, method, value, options)
   }
 
-  /** A sign of life. */
+  /** Sends a sign of life. */
   beat(): void {
     void this.send({ kind: 'beat' }).catch(() => {})
   }
 
-  /** Reads until the stream ends. All that is open then fails. */
+  /** Reads until the stream ends. Then all open calls fail. */
   async run(): Promise<void> {
     const { stream, limits, onHeard } = this.options
     const reader = new FrameReader(limits)
@@ -155,7 +156,7 @@ export class Channel {
   private answer({ id, method, of }: Extract<Head, { kind: 'call' }>, json: string, data: Uint8Array): void {
     if (this.theirs.size >= this.options.callsMax || this.theirs.has(id))
       throw new ChannelEnded(`more than ${this.options.callsMax} calls at once`)
-    // Of a call that has ended nothing is answered any more.
+    // A call that belongs to a call which has ended finds no handler.
     const handlers = of === undefined ? this.options.handlers : (this.mine.get(of)?.serve ?? {})
     const handler = Object.hasOwn(handlers, method) ? handlers[method] : undefined
     const controller = new AbortController()
@@ -185,7 +186,7 @@ export class Channel {
     return handler(json === '' ? undefined : JSON.parse(json), data, context)
   }
 
-  /** One message after the other, each in pieces. */
+  /** Writes one message after the other, each in pieces. */
   private send(head: Head, json = '', data?: Uint8Array): Promise<void> {
     const written = this.writing.then(async () => {
       for (const part of encodeFrame(JSON.stringify(head), json, data))

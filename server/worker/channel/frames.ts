@@ -1,14 +1,14 @@
-// Messages as bytes on a stream: a head, JSON, and bytes that are no text, each with its length before it. Pure.
+// Messages as bytes on a stream: a head, JSON and data, each with its length in front. Pure.
 
 export interface Frame {
-  /** JSON: what kind of message it is, and which call it belongs to. */
+  /** JSON: the kind of message and the call that it belongs to. */
   head: string
-  /** JSON; '' for none. */
+  /** JSON, or '' for none. */
   json: string
   data: Uint8Array
 }
 
-/** What a reader takes at most; a longer frame ends the stream before anything of it is kept. */
+/** Largest frame that a reader takes. A larger one ends the stream before any of it is kept. */
 export interface FrameLimits {
   headBytes: number
   jsonBytes: number
@@ -18,7 +18,7 @@ export interface FrameLimits {
 const LENGTHS_BYTES = 12
 const NOTHING = new Uint8Array()
 
-/** The bytes of a frame in few pieces; `data` is not copied. */
+/** The bytes of a frame in few pieces, without copying `data`. */
 export function encodeFrame(head: string, json = '', data: Uint8Array = NOTHING): Uint8Array[] {
   const texts = Buffer.from(head + json)
   const headBytes = Buffer.byteLength(head)
@@ -32,7 +32,7 @@ export function encodeFrame(head: string, json = '', data: Uint8Array = NOTHING)
 
 export class FrameTooLarge extends Error {}
 
-/** Takes a stream's chunks however they are cut. */
+/** Reads frames from chunks of any size. */
 export class FrameReader {
   private readonly limits: FrameLimits
   private readonly lengths = Buffer.alloc(LENGTHS_BYTES)

@@ -1,7 +1,8 @@
-// What control and a worker say to each other. Control is trusted by the worker and of the same build (the greeting sees to it): what it says is typed, and not checked again. What a
-// worker says is checked field by field: it reads content of tenants.
+// The messages between control and a worker. The worker trusts control, which the greeting proves to be of the same build:
+// orders are typed and not checked again. Control checks each field that a worker sends, because a worker reads content of tenants.
 //
-// Version 1 (2026-11): greet, source.*, sources.*, tools.version, patches.check, render; asked by the worker as part of a job: credentials, chart, answer.get, answer.put.
+// Version 1 (2026-11): greet, source.*, sources.*, tools.version, patches.check, render. A worker asks, as part of a job:
+// credentials, chart, answer.get, answer.put.
 import { z } from 'zod'
 import type { ServiceId } from '../../../shared/model/ids.ts'
 import type { Labels } from '../../../shared/model/labels.ts'
@@ -20,32 +21,32 @@ import type { FrameLimits } from './frames.ts'
 export const CHANNEL_VERSION = 1
 
 const MIB = 1024 * 1024
-/** Of what a worker sends: rows of a render are the largest. */
-export const FROM_WORKER: FrameLimits = { headBytes: 1_024, jsonBytes: 2 * MIB, dataBytes: 96 * MIB }
-/** Of one render, as lines; more is refused before it is sent. */
+/** Limits of what a worker sends. Rows of a render are the largest data. */
+export const FROM_WORKER: FrameLimits = { headBytes: 1_024, jsonBytes: 4 * MIB, dataBytes: 96 * MIB }
+/** Rows of one render, as lines. The worker refuses more. */
 export const ROWS_BYTES_MAX = 64 * MIB
 export const LOOKS_BYTES_MAX = 16 * MIB
-/** Of what control sends: variables, values and patches of one service, and what a program said before. */
+/** Limits of what control sends: variables, values and patches of one service, and earlier answers of programs. */
 export const FROM_CONTROL: FrameLimits = { headBytes: 1_024, jsonBytes: 64 * MIB, dataBytes: 96 * MIB }
-/** That a worker may ask for at once, of all its jobs. */
+/** Most open questions of a worker, for all its jobs. */
 export const ASKED_AT_ONCE_MAX = 256
-/** Between signs of life while a worker has jobs. */
+/** Interval of signs of life while a worker has jobs. */
 export const BEAT_EVERY_MS = 500
-/** Paths in one `source.ids`. */
+/** Most paths in one `source.ids`. */
 export const PATHS_AT_ONCE_MAX = 1_000
 
-/** First of all; nothing is done before it. */
+/** The first message to a worker. */
 export interface Greeting {
   version: number
   build: string
-  /** Of all that run beside each other it is the only one of that name. */
+  /** Unique among the workers that run at the same time. */
   name: string
-  /** Of all workers; the second one is its own. */
+  /** All workers share `sourcesDir`; each has its own `renderDir`. */
   sourcesDir: string
   renderDir: string
-  /** As `--source-addresses` has them. */
+  /** The value of `--source-addresses`. */
   sourceAddresses: string
-  /** HTTP_PROXY and its like. */
+  /** HTTP_PROXY and similar variables. */
   proxies: Readonly<Record<string, string>>
   rendering: {
     mode: SandboxMode
@@ -57,19 +58,19 @@ export interface Greeting {
       searchPath: readonly string[]
     }
   }
-  /** How many programs run at once. */
+  /** Most programs that run at the same time. */
   slots: number
 }
 export const greetedSchema = z.strictObject({ build: z.string() })
 
-/** Of a Repository resource. */
+/** A Repository resource. */
 export interface SourceKey {
   uid: string
   project: string
   place: RepositoryPlace
 }
 
-/** What a service takes of a repository at a revision; all that is needed to open it. */
+/** Everything that is needed to open a source of a service at a revision. */
 export interface SourceRef {
   key: SourceKey
   revision: string
@@ -78,7 +79,7 @@ export interface SourceRef {
 
 export interface Layer {
   values: Readonly<Record<string, unknown>>
-  /** Names whose value is, or holds, a secret. */
+  /** Names whose value is or holds a secret. */
   secrets: readonly string[]
 }
 
@@ -92,7 +93,7 @@ export interface RenderOrder {
   configs: ReadonlyArray<readonly [string, Layer]>
 }
 
-/** What control says, by method. */
+/** Orders of control, by method. */
 export interface Orders {
   greet: Greeting
   'source.head': SourceKey
@@ -110,8 +111,12 @@ export type Method = keyof Orders
 
 const text = (max: number) => z.string().max(max)
 const looked = z.strictObject({ revision: text(200), tag: text(300).nullable() })
-export const PROBLEMS_MAX = 2_000
-const problems = z.array(problemSchema).max(PROBLEMS_MAX)
+/** Problems or warnings of one answer, and characters of their texts. */
+export const PROBLEMS_MAX = 200
+export const PROBLEM_TEXT_MAX = 1_000
+/** Characters of the message of a failed render. */
+export const MESSAGE_MAX = 20_000
+const problems = z.array(problemSchema.extend({ path: text(PROBLEM_TEXT_MAX), message: text(PROBLEM_TEXT_MAX) })).max(PROBLEMS_MAX)
 const places = {
   looksBytes: z.int().nonnegative(),
   secret: z.boolean(),
@@ -119,20 +124,20 @@ const places = {
   tools: z.record(text(300), text(300).nullable()),
 }
 
-/** What a worker answers, by method. */
+/** Answers of a worker, by method. */
 export const ANSWERS = {
   greet: greetedSchema,
   'source.head': looked,
   'source.fetch': looked,
   'source.has': z.strictObject({ has: z.boolean() }),
   'source.open': z.strictObject({ root: text(2_000), version: text(300) }),
-  /** Content ids; null: there is nothing; false: it cannot be read. */
+  /** Content ids. Null means that nothing is at the path, false that it cannot be read. */
   'source.ids': z.strictObject({ ids: z.array(z.union([text(300), z.null(), z.literal(false)])).max(PATHS_AT_ONCE_MAX) }),
   'sources.removeOthers': z.undefined(),
   'sources.forget': z.undefined(),
   'tools.version': z.strictObject({ version: text(300).nullable() }),
   'patches.check': z.strictObject({ problems }),
-  /** With the looks, and behind them the rows, as lines of its data (render-lines.ts). */
+  /** The data has first the recorded dependencies, then the rows, as lines (render-lines.ts). */
   render: z.discriminatedUnion('kind', [
     z.strictObject({
       kind: z.literal('rendered'),
@@ -144,22 +149,22 @@ export const ANSWERS = {
     z.strictObject({
       kind: z.literal('failed'),
       code: z.enum(['no_manifests', 'render_failed']),
-      message: text(20_000),
+      message: text(MESSAGE_MAX),
       problems,
       ...places,
     }),
-    /** What is wrong with the server, or with reading a source: as text of wire-error.ts. */
+    /** An error of the server or of reading a source, in the form of wire-error.ts. */
     z.strictObject({ kind: z.literal('error'), error: z.string(), ...places }),
   ]),
 } satisfies Record<Method, z.ZodType>
 
-/** What a worker asks for as part of a job. */
+/** Questions of a worker as part of a job. */
 export const ASKED = {
   /** For the repository at that URL, or the token server that it names. */
   credentials: z.strictObject({ secretRef: text(300), url: text(2_048), tokenServer: text(300).optional() }),
-  /** A chart that another one depends on: which Repository of the project has it. */
+  /** Which Repository of the project has a chart that another chart depends on. */
   chart: z.strictObject({ repository: text(4_096), name: text(300), version: text(300) }),
-  /** What a program said before, by all that it got. */
+  /** The earlier answer of a program, by a digest of all its input. */
   'answer.get': z.strictObject({ parts: z.string().regex(/^[0-9a-f]{64}$/) }),
   'answer.put': z.strictObject({ parts: z.string().regex(/^[0-9a-f]{64}$/), secret: z.boolean() }),
 } satisfies Record<string, z.ZodType>

@@ -1,5 +1,5 @@
-// What a render looked at and what it came to, as lines: read in slices, however much it is, so that a large render holds nobody up. Rows are as they are stored: neither an id nor
-// canonical JSON holds a tab or a line feed.
+// The dependencies and rows of a render as lines. They are read in slices, so that a large render delays nobody. Rows have the
+// form in which they are stored; neither an id nor canonical JSON holds a tab or a line feed.
 import { createSetDigest } from '../../../shared/kube/canonical.ts'
 import type { Pace } from '../../../shared/runtime/pace.ts'
 import type { Look } from '../../render/inputs.ts'
@@ -31,7 +31,7 @@ function lookOf(read: unknown): Look {
   return read as string[]
 }
 
-/** By id, sorted. */
+/** `rows` are sorted by id. */
 export function rowsToLines(rows: ReadonlyMap<string, string>): Uint8Array {
   const lines: string[] = []
   for (const [id, doc] of rows) {
@@ -41,7 +41,7 @@ export function rowsToLines(rows: ReadonlyMap<string, string>): Uint8Array {
   return Buffer.from(lines.join(''))
 }
 
-/** `isRow` says whether a row may be one of this render. Throws BadLines, also of rows that do not come to the digest (RV1). */
+/** `isRow` says whether a row may belong to this render. Throws BadLines, also when the rows do not have the digest (RV1). */
 export async function rowsFromLines(
   lines: Uint8Array,
   digest: string,

@@ -1,9 +1,9 @@
-// Errors across the channel: an AppError arrives as one, with its code and all that a person is told; anything else as a text.
+// Errors across the channel. An AppError arrives as an AppError with its code and data, any other error as a text.
 import { z } from 'zod'
 import { AppError, type AppErrorData, isErrorCode, problemSchema } from '../../../shared/protocol/error.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 
-/** Longer texts are cut: they go into messages for people. */
+/** Longer texts are cut, because they go into messages for people. */
 const TEXT_LENGTH_MAX = 10_000
 const PROBLEMS_MAX = 1_000
 
@@ -22,7 +22,7 @@ const wireErrorSchema = z.object({
     .optional(),
 })
 
-/** What the other side failed with that it did not expect: a bug there, or its machine. */
+/** An unexpected failure of the other side: a bug, or a problem of its machine. */
 export class FarError extends Error {}
 
 export function toWire(error: unknown): string {
@@ -35,7 +35,7 @@ export function toWire(error: unknown): string {
   })
 }
 
-/** Of what is no error of this form, a FarError. */
+/** Answers a FarError for JSON of another form. */
 export function fromWire(json: string): AppError | FarError {
   const read = wireErrorSchema.safeParse(parsed(json))
   if (!read.success) return new FarError('the other side failed and did not say how')
