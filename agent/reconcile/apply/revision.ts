@@ -3,6 +3,7 @@ import { type ObjectRef, parseRefKey } from '../../../shared/kube/object.ts'
 import { dependencyKeys } from '../../../shared/model/dependencies.ts'
 import { backoffMs } from '../../../shared/runtime/backoff.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
+import { createPace } from '../../../shared/runtime/pace.ts'
 import { isUndone } from '../plan/gates/revision-gate.ts'
 import { isOurs } from '../plan/plan.ts'
 import type { Services, Site, Storage, Turns } from '../ports.ts'
@@ -17,8 +18,9 @@ export const RETRY_BACKOFF = { baseMs: 1_000, capMs: 300_000 }
 const [NEW_KIND_PAUSE_MS, RETRY_PAUSE_MS] = [500, 10_000]
 
 export async function readRevision(model: ServiceModel, deps: Site & Storage & Services & Turns): Promise<void> {
-  const { replica, clusterId, kinds } = deps
+  const { replica, clusterId, kinds, clock } = deps
   await deps.healthChoices.rulesRead()
+  const seen = deps.revisionsSeen()
   const read = replica.read(model.id)
   switch (read.kind) {
     case 'absent':
@@ -35,7 +37,11 @@ export async function readRevision(model: ServiceModel, deps: Site & Storage & S
       if (model.received?.digest !== row.digest) model.receivedAt(row, receivedAtMs(model, deps, row.digest))
       const context = { clusterId, find: kinds.find.bind(kinds) }
       const isFirst = model.row === null
-      model.take(read.revision, context)
+      const pace = createPace(clock)
+      for (const _row of model.take(read.revision, context)) {
+        const turn = pace()
+        if (turn !== undefined) await turn
+      }
       if (isUndone(model, isFirst)) {
         model.hooks.finished = null
         writeProgress(model, deps, { applied: null, healthy: null })
@@ -43,10 +49,9 @@ export async function readRevision(model: ServiceModel, deps: Site & Storage & S
       remember(model, deps, actingFacts(model))
       model.actsAs(actingOf(model))
       dropOutdatedConfirmation(model, deps, row)
-      const seen = deps.revisionsSeen()
       await deps.healthChoices.follow(model, deps)
       dependsOn(model, deps, dependencyKeys(model.id.project, row.dependsOn))
-      // Not before it succeeded: while a revision is only half read, nobody prunes. Rows that came while its health rules were compiled are read next.
+      // Not before it succeeded: while a revision is only half read, nobody prunes. Rows that came meanwhile are read next.
       if (deps.revisionsSeen() === seen) deps.revisionRead(model)
       if ([...model.unread.values()].some(({ problem }) => problem.kind === 'unserved')) {
         await refreshKinds(deps, NEW_KIND_PAUSE_MS)

@@ -35,7 +35,10 @@ import {
 interface Named {
   wanted: Map<string, Wanted>
   unread: Map<string, Unread>
+  specs: Map<string, HookSpec>
+  skipped: Set<string>
 }
+const nothingNamed = (): Named => ({ wanted: new Map(), unread: new Map(), specs: new Map(), skipped: new Set() })
 
 interface RowMark {
   hash: number | bigint
@@ -263,22 +266,21 @@ export class ServiceModel {
     return keys
   }
 
-  /** RC7: only rows that changed are read; a revision that changes one of four thousand objects costs one. */
-  take(revision: DesiredRevision, context: Omit<WantedContext, 'service' | 'namespace'>): void {
+  /** RC7: only rows that changed are read; a revision that changes one of four thousand objects costs one. It stops before each row; until all are
+   *  read the former revision stands. */
+  *take(revision: DesiredRevision, context: Omit<WantedContext, 'service' | 'namespace'>): Generator<undefined, void, void> {
     const { row, objects } = revision
     const full: WantedContext = { ...context, service: this.id, ...namespaceContext(row), ignore: row.ignore }
     const readWith = canonicalJson([row.namespace, row.ignore, row.sync.enforceNamespace])
     const known = readWith === this.#readWith ? this.#rowHashes : new Map<string, RowMark>()
     const hashes = new Map<string, RowMark>()
-    const named: Named = { wanted: new Map(), unread: new Map() }
-    const [wantedBefore, unreadBefore] = [this.wanted, [...this.unread.keys()]]
-    this.#specs = new Map()
-    this.#skipped = new Set()
+    const named = nothingNamed()
     for (const [rowId, doc] of objects) {
+      yield
       // Not SHA-256: this tells a row from its own last state, in 4,000 rows of which one changed; who wrote it was proven before.
       const hash = Bun.hash(doc)
       const before = known.get(rowId)
-      const kept = before?.hash === hash ? wantedBefore.get(before.key) : undefined
+      const kept = before?.hash === hash ? this.wanted.get(before.key) : undefined
       if (kept !== undefined && before !== undefined && !isMisplaced(kept, full)) {
         named.wanted.set(kept.key, kept)
         hashes.set(rowId, before)
@@ -290,9 +292,12 @@ export class ServiceModel {
       hashes.set(rowId, { hash, key })
       this.agenda.mark(key)
     }
+    this.#specs = named.specs
+    this.#skipped = named.skipped
+    for (const [key, { problem }] of named.unread) this.objects.setProblem(key, problem)
     if (row.namespace !== undefined && row.sync.createNamespace && row.removal === undefined)
       this.#wantNamespace(row.namespace, full, named)
-    const keysBefore = [...wantedBefore.keys(), ...unreadBefore]
+    const keysBefore = [...this.wanted.keys(), ...this.unread.keys()]
     this.objects.name(named.wanted, named.unread)
     for (const key of keysBefore) if (!this.wanted.has(key) && !this.unread.has(key)) this.#left(key)
     if (canonicalJson([this.row?.sync, this.row?.protect]) !== canonicalJson([row.sync, row.protect])) this.#optionsChanged()
@@ -351,11 +356,14 @@ export class ServiceModel {
     let reordered = false
     for (const [key, unread] of [...this.unread]) {
       if (unread.problem.kind === 'unreadable') continue
-      const named: Named = { wanted: new Map(), unread: new Map() }
+      const named: Named = { ...nothingNamed(), specs: this.#specs, skipped: this.#skipped }
       const next = this.#read(unread.ref, unread.doc, full, named)
       this.objects.setUnread(key, null)
       for (const [name, wanted] of named.wanted) this.objects.want(name, wanted)
-      for (const [name, stillUnread] of named.unread) this.objects.setUnread(name, stillUnread)
+      for (const [name, stillUnread] of named.unread) {
+        this.objects.setUnread(name, stillUnread)
+        this.objects.setProblem(name, stillUnread.problem)
+      }
       if (this.#specs.has(next) || this.#skipped.has(next)) {
         this.#left(key)
         reordered = true
@@ -380,11 +388,11 @@ export class ServiceModel {
       return wanted.key
     }
     if (read.kind === 'hook') {
-      this.#specs.set(read.spec.key, read.spec)
+      named.specs.set(read.spec.key, read.spec)
       return read.spec.key
     }
     if (read.kind === 'skipped') {
-      this.#skipped.add(refKey(read.ref))
+      named.skipped.add(refKey(read.ref))
       return refKey(read.ref)
     }
     const key = refKey(ref)
@@ -401,7 +409,6 @@ export class ServiceModel {
     const wave = read.kind === 'unserved' ? read.wave : 0
     const { hook } = read
     named.unread.set(key, { ref, apiVersion: read.apiVersion, doc, problem, wave, ...(hook === undefined ? {} : { hook }) })
-    this.objects.setProblem(key, problem)
     return key
   }
 
