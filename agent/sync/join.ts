@@ -50,7 +50,7 @@ export async function joinServer(client: ServerClient, keys: AgentKeys, input: J
     pins = newer
   }
   const asker = { agentId, clusterId, ...pins, incarnation: null }
-  const { incarnation } = await openSession(client, keys, asker, { nonce: null, pin, signal })
+  const { incarnation } = await openSession(client, keys, asker, { nonce: null, challenge: null, pin, signal })
   if (!mayFollow(answer.incarnation, incarnation)) throw implausible(answer.incarnation, incarnation)
   const former = answer.former?.clusters ?? []
   const isSigned =

@@ -37,13 +37,22 @@ export interface SessionDeps {
   keys: AgentKeys
   state: Pick<AgentState, 'identity' | 'setIdentity' | 'wantNextIncarnation' | 'wantsNextIncarnation' | 'removal' | 'setRemoval'>
   clock: Clock
+  randomBytes(count: number): Uint8Array
   /** CM9: the server said with its signature that it removed this cluster, or opened a session after it had. */
   onRemoved?(isRemoved: boolean): void
   /** Part of its life after which a session is renewed; late where bytes are dear. */
   renewAfter?: number
 }
 
-export function createSessionKeeper({ client, keys, state, clock, onRemoved = () => {}, renewAfter = 0.5 }: SessionDeps): SessionKeeper {
+export function createSessionKeeper({
+  client,
+  keys,
+  state,
+  clock,
+  randomBytes,
+  onRemoved = () => {},
+  renewAfter = 0.5,
+}: SessionDeps): SessionKeeper {
   let held: { token: string; renewAtMs: number } | null = null
   let opening: Promise<string> | null = null
 
@@ -53,12 +62,13 @@ export function createSessionKeeper({ client, keys, state, clock, onRemoved = ()
     const own = identity.incarnation
     const forgetful = state.wantsNextIncarnation()
     const pin: SessionAsk['pin'] = (pins) => state.setIdentity({ ...(state.identity() ?? identity), ...pins })
+    const challenge = Buffer.from(randomBytes(16)).toString('base64url')
     const ask = (incarnation: number | null, nonce: string | null) =>
-      openSession(client, keys, { ...identity, incarnation }, { nonce, pin, signal })
+      openSession(client, keys, { ...identity, incarnation }, { nonce, challenge, pin, signal })
     const { answer, ahead } = await ask(forgetful ? null : own, given).then(
       (answer) => ({ answer, ahead: false }),
       async (error: unknown) => {
-        if (!isTooFarAhead(error)) throw removed(identity, error)
+        if (!isTooFarAhead(error)) throw removed({ ...identity, challenge }, error)
         return { answer: await ask(null, null), ahead: true }
       },
     )
@@ -73,7 +83,7 @@ export function createSessionKeeper({ client, keys, state, clock, onRemoved = ()
     return answer.token
   }
   /** CM9: a bare refusal is anybody's word. */
-  const removed = (identity: Identity, error: unknown): unknown => {
+  const removed = (identity: Identity & { challenge: string }, error: unknown): unknown => {
     if (!(error instanceof AppError) || error.code !== 'cluster_unknown') return error
     if (!isRemovalOf(error.data.extra?.['removal'], identity)) return error
     if (state.removal() === null) {
@@ -142,6 +152,8 @@ const isTooFarAhead = (error: unknown): boolean => error instanceof AppError && 
 export interface SessionAsk {
   /** From a refusal; null: it is asked for. */
   nonce: string | null
+  /** SE8: null: no statement of removal is of use. */
+  challenge: string | null
   /** Told of the server's keys when there are new ones that follow from those pinned, and the answer is signed by one of them. */
   pin(pins: Required<Pick<Identity, 'serverKeys' | 'keyLinks'>>): void
   signal: AbortSignal
@@ -152,7 +164,7 @@ export async function openSession(
   client: ServerClient,
   keys: AgentKeys,
   { agentId, clusterId, serverKeys, keyLinks: known = [], incarnation }: Omit<Identity, 'incarnation'> & { incarnation: number | null },
-  { nonce: given, pin, signal }: SessionAsk,
+  { nonce: given, challenge, pin, signal }: SessionAsk,
 ): Promise<SessionAnswer> {
   const call = {
     doing: 'open a session',
@@ -162,11 +174,12 @@ export async function openSession(
     timeoutMs: CALL_TIMEOUT_MS,
     signal,
   } as const
-  const asked = given ?? (await client.call({ ...call, json: { agentId, incarnation } }).then(() => null, nonceOf))
+  const who = { agentId, incarnation, ...(challenge === null ? {} : { challenge }) }
+  const asked = given ?? (await client.call({ ...call, json: who }).then(() => null, nonceOf))
   if (asked === null) throw new AppError('unavailable', { doing: call.doing, detail: 'the server asked for no proof' })
   const attempt = (nonce: string) => {
     const signature = signBytes(keys.signing.privateKey, sessionProofBytes(agentId, incarnation, nonce))
-    return client.call({ ...call, json: { agentId, incarnation, nonce, signature } })
+    return client.call({ ...call, json: { ...who, nonce, signature } })
   }
   // A nonce from a refusal may have aged; the answer then brings a fresh one.
   let nonce = asked

@@ -120,6 +120,7 @@ export class SyncLoop {
       keys,
       state,
       clock,
+      randomBytes: options.randomBytes,
       onRemoved: (isRemoved) => options.onRemoved?.(isRemoved),
       renewAfter: metered ? 0.95 : 0.5,
     })

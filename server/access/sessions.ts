@@ -131,9 +131,9 @@ export function createSessions(deps: SessionDeps): Sessions {
 
   return {
     nonce,
-    async open({ agentId, incarnation, nonce: given, signature }, turn) {
+    async open({ agentId, incarnation, nonce: given, signature, challenge = null }, turn) {
       const known = find(agentId)
-      if (known === null) throw await removedError(agentId, deps)
+      if (known === null) throw await removedError(agentId, challenge, deps)
       admitted(known)
       if (given === undefined || signature === undefined) throw required('sign the nonce')
       const wait = turn?.()
@@ -177,11 +177,19 @@ export function createSessions(deps: SessionDeps): Sessions {
 }
 
 /** SE8: whoever knows the id may hear it: it says only that a cluster is gone. */
-async function removedError(agentId: AgentId, { store, keys }: Pick<SessionDeps, 'store' | 'keys'>): Promise<AppError> {
+async function removedError(
+  agentId: AgentId,
+  challenge: string | null,
+  { store, keys }: Pick<SessionDeps, 'store' | 'keys'>,
+): Promise<AppError> {
   const removed = await store.removedCluster(agentId)
   if (removed === null) return new AppError('cluster_unknown')
   const { clusterId, name } = removed
-  const removal: RemovalStatement = { clusterId, ...keyLinksMember(keys), signature: keys.sign(removalBytes(agentId, clusterId)) }
+  const removal: RemovalStatement = {
+    clusterId,
+    ...keyLinksMember(keys),
+    signature: keys.sign(removalBytes(agentId, clusterId, challenge)),
+  }
   return new AppError('cluster_unknown', { detail: `cluster ${name} was removed from this server`, extra: { removal } })
 }
 

@@ -1,6 +1,7 @@
 // The server's word that it removed a cluster. It comes with the refusal of a session (`cluster_unknown`, member `removal`) and ends enforcement, so it counts only with
 // a signature by a key that the agent pinned: what a proxy, another server or a restored one answers never does. It names agent and registration, which are drawn anew
-// at each join: it says nothing of a later one. A session that the server opens takes it back: the server was restored and knows the cluster again.
+// at each join, and the challenge of the request that it answers: it says nothing of a later registration or of a later request, when a restored server may know the
+// cluster again. A session that the server opens takes it back. An agent that sends no challenge gets version 1, without one; other agents do not take that.
 import { z } from 'zod'
 import { clusterIdSchema } from '../model/ids.ts'
 import { verifyBytes } from '../runtime/keys.ts'
@@ -16,14 +17,20 @@ export const removalSchema = z.object({
 })
 export type RemovalStatement = z.infer<typeof removalSchema>
 
-export const removalBytes = (agentId: string, clusterId: string): Uint8Array =>
-  new TextEncoder().encode(['skerry-removal-v1', agentId, clusterId].join('\n'))
+/** `challenge` null: version 1. */
+export const removalBytes = (agentId: string, clusterId: string, challenge: string | null): Uint8Array =>
+  new TextEncoder().encode(
+    (challenge === null ? ['skerry-removal-v1', agentId, clusterId] : ['skerry-removal-v2', agentId, clusterId, challenge]).join('\n'),
+  )
 
-/** CM9: true only for a statement about this very registration, signed by a pinned key or one that follows from it. */
-export function isRemovalOf(given: unknown, own: { agentId: string; clusterId: string; serverKeys: readonly string[] }): boolean {
+/** CM9: true only for a statement about this very registration and request, signed by a pinned key or one that follows from it. */
+export function isRemovalOf(
+  given: unknown,
+  own: { agentId: string; clusterId: string; serverKeys: readonly string[]; challenge: string | null },
+): boolean {
   const read = removalSchema.safeParse(given)
   if (!read.success || read.data.clusterId !== own.clusterId) return false
-  const bytes = removalBytes(own.agentId, own.clusterId)
+  const bytes = removalBytes(own.agentId, own.clusterId, own.challenge)
   return followLinks(own.serverKeys, read.data.keyLinks ?? []).some((key) => verifyBytes(key, bytes, read.data.signature))
 }
 

@@ -17,6 +17,9 @@ export const nonceSchema = z
   .max(128)
   .regex(/^[A-Za-z0-9_.-]+$/)
 
+/** 128 random bits, base64url without padding. */
+export const challengeSchema = z.string().regex(/^[A-Za-z0-9_-]{22}$/)
+
 export const sessionRequestSchema = z.object({
   agentId: agentIdSchema,
   /** Null: the agent's disk was lost and it asks for the next incarnation. */
@@ -25,6 +28,8 @@ export const sessionRequestSchema = z.object({
   nonce: nonceSchema.optional(),
   /** Ed25519 over `sessionProofBytes`; absent with the nonce. */
   signature: signatureSchema.optional(),
+  /** Drawn anew for each session that is asked for; a statement of removal is signed over it (SE8). Absent: an older agent. */
+  challenge: challengeSchema.optional(),
 })
 export type SessionRequest = z.infer<typeof sessionRequestSchema>
 

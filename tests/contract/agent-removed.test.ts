@@ -37,11 +37,12 @@ async function site() {
   await server.createJoinToken(5)
   const cluster = createFakeCluster({ clock })
   const dataDir = tempDir()
-  let answer: () => Response | null = () => null
+  let answer: (challenge: string) => Response | null = () => null
   const fetcher: Fetcher = async (url, init) => {
     const aborted = new Promise<never>((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('aborted'))))
     aborted.catch(() => {})
-    const response = answer() ?? (await Promise.race([server.handle(new Request(url, init as RequestInit)), aborted]))
+    const asked = url.endsWith(ROUTES.session) ? ((await new Response(init.body as BodyInit).json()) as { challenge?: string }) : {}
+    const response = answer(asked.challenge ?? '') ?? (await Promise.race([server.handle(new Request(url, init as RequestInit)), aborted]))
     if (response === null) throw new Error('connection refused')
     return response
   }
@@ -97,6 +98,9 @@ async function site() {
   }
   return { clock, cluster, server, dataDir, start, joined, heals, remove, newToken, answerWith }
 }
+
+/** Of another request. */
+const CHALLENGE = 'A'.repeat(22)
 
 /** What somebody answers to everything. */
 const refusal = (removal?: unknown) => () => {
@@ -171,7 +175,7 @@ test('CM9 the server that knows the cluster again, out of a backup, has it enfor
   const { clock, server, joined, heals, answerWith } = await site()
   const { agent, id } = await joined()
   const agentId = agent.report().agentId ?? ''
-  answerWith(refusal({ clusterId: id, signature: server.keys.sign(removalBytes(agentId, id)) }))
+  answerWith((challenge) => refusal({ clusterId: id, signature: server.keys.sign(removalBytes(agentId, id, challenge)) })())
   await clock.advance(LEARNT_MS)
   expect(agent.report().enforcement.state).toBe('removed')
   answerWith(() => null)
@@ -185,7 +189,7 @@ test('CM9 SE8 the statement about the former registration is no word about the n
   const former = before.agent.report()
   await remove()
   await before.stop()
-  const ask = { agentId: former.agentId, incarnation: former.incarnation }
+  const ask = { agentId: former.agentId, incarnation: former.incarnation, challenge: CHALLENGE }
   const json = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(ask) }
   const told = await server.handle(new Request(`http://skerry${ROUTES.session}`, json))
   const { removal } = (await (told ?? Response.json({})).json()) as { removal: unknown }
@@ -196,7 +200,12 @@ test('CM9 SE8 the statement about the former registration is no word about the n
   await clock.advance(LEARNT_MS)
   const own = agent.report()
   expect([own.clusterId === former.clusterId, own.agentId === former.agentId, loadAgentKeys(dataDir)]).toEqual([false, false, keys])
-  const registration = { agentId: former.agentId ?? '', clusterId: former.clusterId ?? '', serverKeys: server.keys.publicKeys }
+  const registration = {
+    agentId: former.agentId ?? '',
+    clusterId: former.clusterId ?? '',
+    serverKeys: server.keys.publicKeys,
+    challenge: CHALLENGE,
+  }
   expect(isRemovalOf(removal, registration)).toBe(true)
   answerWith(refusal(removal))
   await clock.advance(LEARNT_MS)
@@ -204,33 +213,44 @@ test('CM9 SE8 the statement about the former registration is no word about the n
 })
 
 const stranger = generateKey('ed25519')
-test.each<[what: string, statement: (server: SyncServer, agentId: string, id: string) => unknown]>([
+test.each<[what: string, statement: (server: SyncServer, agentId: string, id: string, challenge: string) => unknown]>([
   ['no statement', () => undefined],
   ['nonsense', () => 'removed'],
   [
     'a statement signed by another key',
-    (_, agentId, id) => ({ clusterId: id, signature: signBytes(stranger.privateKey, removalBytes(agentId, id)) }),
+    (_, agentId, id, challenge) => ({ clusterId: id, signature: signBytes(stranger.privateKey, removalBytes(agentId, id, challenge)) }),
   ],
   [
     'a statement about another agent',
-    (server, _, id) => ({ clusterId: id, signature: server.keys.sign(removalBytes('a-00000000000000ff', id)) }),
+    (server, _, id, challenge) => ({ clusterId: id, signature: server.keys.sign(removalBytes('a-00000000000000ff', id, challenge)) }),
   ],
   [
     'a statement about an earlier registration',
-    (server, agentId) => ({ clusterId: 'c-00000000000000ff', signature: server.keys.sign(removalBytes(agentId, 'c-00000000000000ff')) }),
+    (server, agentId, _, challenge) => ({
+      clusterId: 'c-00000000000000ff',
+      signature: server.keys.sign(removalBytes(agentId, 'c-00000000000000ff', challenge)),
+    }),
+  ],
+  [
+    'a statement that answered an earlier request, of a server that was restored since',
+    (server, agentId, id) => ({ clusterId: id, signature: server.keys.sign(removalBytes(agentId, id, CHALLENGE)) }),
+  ],
+  [
+    'a statement that answers no request in particular',
+    (server, agentId, id) => ({ clusterId: id, signature: server.keys.sign(removalBytes(agentId, id, null)) }),
   ],
   [
     'a key link that no pinned key signed',
-    (_, agentId, id) => ({
+    (_, agentId, id, challenge) => ({
       clusterId: id,
       keyLinks: [{ key: stranger.publicKey, by: stranger.publicKey, signature: signBytes(stranger.privateKey, new Uint8Array(4)) }],
-      signature: signBytes(stranger.privateKey, removalBytes(agentId, id)),
+      signature: signBytes(stranger.privateKey, removalBytes(agentId, id, challenge)),
     }),
   ],
 ])('CM9 a refusal with %s stops nothing', async (_, statement) => {
   const { clock, server, joined, heals, answerWith } = await site()
   const { agent, id } = await joined()
-  answerWith(refusal(statement(server, agent.report().agentId ?? '', id)))
+  answerWith((challenge) => refusal(statement(server, agent.report().agentId ?? '', id, challenge))())
   await clock.advance(LEARNT_MS)
   expect(agent.report()).toMatchObject({ enforcement: { state: 'enforcing' }, link: { error: { code: 'cluster_unknown' } } })
   expect(await heals()).toBe(true)

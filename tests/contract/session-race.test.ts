@@ -1,5 +1,6 @@
 // Two calls of one agent, one of which makes the other’s session worthless: the agent must not take itself for another.
 import { expect, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
 import { createServerClient } from '../../agent/sync/server-client.ts'
 import { createSessionKeeper } from '../../agent/sync/session-keeper.ts'
 import { ROUTES } from '../../shared/protocol/routes.ts'
@@ -44,7 +45,13 @@ test('SE4 an agent that hears that it is superseded, by its own next incarnation
     removal: () => null,
     setRemoval: () => {},
   }
-  const keeper = createSessionKeeper({ client, keys, state: state as Parameters<typeof createSessionKeeper>[0]['state'], clock })
+  const keeper = createSessionKeeper({
+    client,
+    keys,
+    state: state as Parameters<typeof createSessionKeeper>[0]['state'],
+    clock,
+    randomBytes,
+  })
   const { signal } = new AbortController()
   const push = () => {
     const json = { incarnation: identity.incarnation, rows: [] }

@@ -38,7 +38,7 @@ async function meet(server: ProtocolRange, agent: ProtocolRange) {
     client,
     keys,
     { agentId, clusterId, serverKeys, incarnation },
-    { nonce: null, pin: () => {}, signal },
+    { nonce: null, challenge: null, pin: () => {}, signal },
   ).then(
     async ({ token }) => {
       const pulled = {
