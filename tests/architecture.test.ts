@@ -106,8 +106,13 @@ const LIBRARIES: readonly Library[] = [
   },
   {
     name: 'bun:ffi',
-    importers: list('shared/adapters/crdt-db.ts', 'shared/adapters/code-pages.ts', 'shared/adapters/parent-death.ts'),
-    reason: 'only loading cr-sqlite out of the binary, giving code pages back, and ending with a parent need it',
+    importers: list(
+      'shared/adapters/crdt-db.ts',
+      'shared/adapters/code-pages.ts',
+      'shared/adapters/parent-death.ts',
+      'server/render/sandbox/confine.ts',
+    ),
+    reason: 'only loading cr-sqlite out of the binary, giving code pages back, ending with a parent, and Landlock need it',
   },
   {
     name: 'isomorphic-git',
@@ -260,6 +265,7 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'server/render/typescript/renderer.ts': 'runs the entry in the sandbox',
   'server/render/typescript/closure.ts': 'reads imports through the tree',
   'server/render/typescript/runner.ts': 'is a program of its own, inside the sandbox',
+  'server/render/sandbox/confine.ts': 'is a program of its own, which becomes one of the sandbox',
   'server/render/typescript/bundle.ts': 'bundles that program when this one is built',
   'server/render/exec/renderer.ts': 'runs a program in the sandbox',
   'server/render/sandbox/slots.ts': 'lets those wait for whom there is no place yet',

@@ -5,9 +5,11 @@ import { join } from 'node:path'
 import type { ExecEntry } from '../../server/render/exec/list.ts'
 import { renderExec } from '../../server/render/exec/renderer.ts'
 import { createProcessGroups, enterGroup } from '../../server/render/sandbox/process-groups.ts'
+import { createSandbox } from '../../server/render/sandbox/runs.ts'
 import type { SandboxOutcome, SandboxRun } from '../../server/render/sandbox.ts'
 import { renderTypescript } from '../../server/render/typescript/renderer.ts'
-import { realSandbox } from '../support/real-sandbox.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { realSandbox, searchPath } from '../support/real-sandbox.ts'
 import { renderJob } from '../support/render-job.ts'
 import { residentGrowth } from '../support/resident-growth.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -267,6 +269,22 @@ test('SB5 SB6 limits: memory and time are bounded there, too, and nothing is lef
   expect([memory, time].map((outcome) => (outcome.kind === 'stopped' ? outcome.why : outcome.kind))).toEqual(['memory', 'time'])
   expect(await told(await run('home: {{ "$HOME" }}\npasswd: {{ .Files.Get "/etc/passwd" | quote }}\n', {}))).toContain('passwd: ""')
 }, 40_000)
+
+test.each([
+  ['the keys of the server', '/usr/bin/cat', [SECRET], /Permission denied/],
+  ['the environment of the server', '/usr/bin/cat', [`/proc/${process.pid}/environ`], /Permission denied/],
+  ['a folder of the machine', '/usr/bin/ls', ['/'], /Permission denied/],
+  ['the network', '/bin/bash', ['-c', `exec 3<>/dev/tcp/127.0.0.1/${listener.port}`], /Permission denied/],
+  ['a file outside of its own folder', '/bin/bash', ['-c', `echo x > ${SECRET}`], /Permission denied/],
+])('SB7 limits: a program does not get at %s', async (_, program, args, message) => {
+  const programs = { kustomize: program, renderers: new Map(), searchPath: searchPath() }
+  const own = { ownBinary: process.execPath, bunVersion: Bun.version, folder: join(tempDir(), 'render'), slots: 1 }
+  const limits = createSandbox({ mode: 'limits', programs, ...own }, systemClock)
+  const outcome = await limits.run({ program: 'kustomize', args, files: filesOf({ a: 'x' }) })
+  expect(outcome).toMatchObject({ kind: 'done', stdout: new Uint8Array(), stderr: expect.stringMatching(message) })
+  expect(readFileSync(SECRET, 'utf8')).toBe('the key of the server')
+  await limits.close()
+})
 
 test('SB5 helm: a chart that never ends is stopped', async () => {
   const outcome = await helm('{{ range until 3000 }}{{ range until 100000 }}{{ end }}{{ end }}', {}, { timeoutMs: 1_000 })

@@ -249,7 +249,8 @@ test('SB10 a program that is not there, or not of its version, is renderer_missi
 
 test.each(MODES)('SB6 %s: a server that is killed takes its programs with it', async (mode) => {
   const dir = tempDir()
-  const mark = `/usr/bin/sleep 8${Date.now() % 100_000}.${mode === 'limits' ? 1 : 2}`
+  const seconds = `8${Date.now() % 100_000}.${mode === 'limits' ? 1 : 2}`
+  const mark = `/usr/bin/sleep ${seconds}`
   const command = join(dir, 'sleeper')
   writeFileSync(command, `#!/bin/sh\nexec ${mark}\n`, { mode: 0o755 })
   const child = Bun.spawn(
@@ -258,8 +259,7 @@ test.each(MODES)('SB6 %s: a server that is killed takes its programs with it', a
       join(import.meta.dir, '../support/sandbox-until-killed.ts'),
       mode,
       join(dir, 'render'),
-      command,
-      searchPath().join(':'),
+      ...(mode === 'limits' ? ['/usr/bin/sleep', searchPath().join(':'), seconds] : [command, searchPath().join(':')]),
     ],
     { stderr: 'inherit' },
   )

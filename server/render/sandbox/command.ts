@@ -1,5 +1,8 @@
 // The argument vectors that start a program with nothing around it: bubblewrap with everything cut, or only limits of the process where that is chosen.
+import { existsSync } from 'node:fs'
 import type { SandboxLimits } from '../sandbox.ts'
+import { bundled } from '../typescript/bundle.ts' with { type: 'macro' }
+import type { ConfineOrder } from './confine.ts'
 import { enterGroup } from './process-groups.ts'
 import type { PlacedProgram } from './programs.ts'
 import type { PlacedFiles } from './trees.ts'
@@ -134,18 +137,35 @@ export function bubblewrapCommand(
 }
 const PRLIMIT = '/bin/prlimit'
 
-/** No proxy is there: what asks for http or https meets nothing. A second line only, network policies are the first. */
+/** No proxy is there: what asks for http or https meets nothing. A second line where the kernel does not cut TCP. */
 const NO_NETWORK = { HTTP_PROXY: 'http://127.0.0.1:9', HTTPS_PROXY: 'http://127.0.0.1:9' }
 
-/** `setpriv`: gone with the server; null where there is none. `temp` is the run's own. */
-export function limitsCommand(
-  options: StartOptions,
-  { prlimit, setpriv, temp }: { prlimit: string; setpriv: string | null; temp: string },
-): StartCommand {
+const CONFINE = bundled('sandbox/confine.ts')
+/** What a loader and programs of Go open besides. */
+const LOADER_CACHE = '/etc/ld.so.cache'
+const DEVICES = ['/dev/null', '/dev/zero', '/dev/urandom']
+
+export interface LimitsTools {
+  prlimit: string
+  /** Loader and libraries of prlimit. */
+  libraries: readonly string[]
+  /** This program, as Bun: what it runs first is no one's but ours. */
+  ownBinary: string
+  /** The run's own. */
+  temp: string
+}
+
+/** Started by confine.ts, which takes all other files away; `cwd` is where nobody of a tenant can have put a configuration of Bun. */
+export function limitsCommand(options: StartOptions, { prlimit, libraries, ownBinary, temp }: LimitsTools): StartCommand {
   const { program, args, files, cwd } = options
   if (files.dir === null) throw new Error('nothing can be mounted, and the files are not in one folder')
-  const guard = setpriv === null ? [] : [setpriv, '--pdeathsig', 'KILL', '--no-new-privs', '--']
-  const argv = [prlimit, ...byPrlimit(processLimits(options)), '--', ...guard, program.path, ...args]
-  const env = { ...programEnv(options), ...NO_NETWORK, HOME: temp, TMPDIR: temp, PATH: `${temp}/bin` }
-  return { argv, env, cwd: cwd === '' ? files.dir : `${files.dir}/${cwd}`, filter: null }
+  const cache = existsSync(LOADER_CACHE) ? [LOADER_CACHE] : []
+  const order: ConfineOrder = {
+    argv: [prlimit, ...byPrlimit(processLimits(options)), '--', program.path, ...args],
+    env: { ...programEnv(options), ...NO_NETWORK, HOME: temp, TMPDIR: temp, PATH: `${temp}/bin` },
+    cwd: cwd === '' ? files.dir : `${files.dir}/${cwd}`,
+    read: [...new Set([prlimit, ...libraries, ...cache, program.path, ...program.mounts.map(([from]) => from), files.dir])],
+    write: [temp, ...DEVICES],
+  }
+  return { argv: [ownBinary, '-e', CONFINE, JSON.stringify(order)], env: { BUN_BE_BUN: '1' }, cwd: '/', filter: null }
 }

@@ -87,7 +87,8 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
   ): StartCommand => {
     const start = { program, args, files, cwd, env, limits }
     if (mode === 'bubblewrap') return bubblewrapCommand(start, bubblewrapTools(), entryOf(group))
-    return limitsCommand(start, { prlimit: prlimitTool(), setpriv: programs.tool('setpriv'), temp })
+    const prlimit = prlimitTool()
+    return limitsCommand(start, { prlimit, libraries: librariesOf(prlimit), ownBinary, temp })
   }
   const attempt = async (run: SandboxRun, signal?: AbortSignal): Promise<SandboxOutcome> => {
     const name = programName(run.program)
@@ -110,6 +111,7 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
       const contained = mode === 'bubblewrap'
       const outcome = await runProcess({ command, stdin: run.stdin, limits, name, contained }, clock, signal)
       if (contained) refuseFailedStart(outcome)
+      else refuseUnconfined(outcome)
       return outcome
     } finally {
       if (group !== null) groups?.giveBack(group)
@@ -240,6 +242,17 @@ function refuseFailedStart(outcome: SandboxOutcome): void {
     ? 'Allow user namespaces (and in a container an unmasked /proc) on the host of the server'
     : 'Mend what it names'
   throw unavailable(`bubblewrap does not work here: ${(said[2] ?? '').slice(0, 300)}`, remedy)
+}
+
+/** SB7: the program did not run then. */
+function refuseUnconfined(outcome: SandboxOutcome): void {
+  const said = outcome.kind === 'done' && outcome.exitCode !== 0 ? /^skerry-confine: (.*)/.exec(outcome.stderr)?.[1] : undefined
+  if (said === undefined) return
+  throw new AppError('sandbox_unavailable', {
+    doing: 'render',
+    detail: `--render-sandbox limits cannot keep programs from the files of the server: ${said.slice(0, 300)}`,
+    remedy: 'Run the server on a kernel with Landlock (Linux 5.13 or later, lsm=…,landlock), or start it with --render-sandbox bubblewrap.',
+  })
 }
 
 const unavailable = (detail: string, remedy: string): AppError =>

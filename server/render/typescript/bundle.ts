@@ -1,14 +1,15 @@
-// The runner as one text, made when this program is built (a macro), so that the binary has it without its sources.
+// Programs that run in the sandbox, each as one text, made when this program is built (a macro), so that the binary has them without their sources.
 
-export function bundledRunner(): string {
+/** `entry`: a path from the folder of renderers. */
+export function bundled(entry: string): string {
   const built = Bun.spawnSync([
     process.execPath,
     'build',
-    `${import.meta.dir}/runner.ts`,
+    `${import.meta.dir}/../${entry}`,
     '--target=bun',
     '--format=esm',
     '--minify-whitespace',
   ])
-  if (!built.success) throw new Error(`cannot bundle the runner: ${built.stderr.toString()}`)
+  if (!built.success) throw new Error(`cannot bundle ${entry}: ${built.stderr.toString()}`)
   return built.stdout.toString()
 }

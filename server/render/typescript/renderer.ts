@@ -3,11 +3,11 @@ import { createHash } from 'node:crypto'
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { pathSegments } from '../../sources/source.ts'
 import { allOfInputs, type Renderer, type RendererResult, type RenderJob } from '../renderer.ts'
-import { bundledRunner } from './bundle.ts' with { type: 'macro' }
+import { bundled } from './bundle.ts' with { type: 'macro' }
 import { importClosure, isScript } from './closure.ts'
 import { type RunnerAnswer, type RunnerFault, type RunnerTask, runnerAnswerSchema } from './protocol.ts'
 
-const RUNNER = bundledRunner()
+const RUNNER = bundled('typescript/runner.ts')
 /** Below it lies the source's tree. */
 const TREE = 'tree'
 const STDERR_LINES = 5
