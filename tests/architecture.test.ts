@@ -381,12 +381,13 @@ const GLOBALS: readonly Global[] = [
   {
     what: 'the end of the process',
     pattern: /\bprocess\.(exit|abort|kill)\(/,
-    // The sandbox, the runs of git and the keeper of workers end others, never themselves; the runner inside it is a program of its own.
+    // The sandbox, the runs of git and the keeper of workers end others, never themselves; confine.ts and the runner are programs of their own.
     allowed: (path) =>
       mains(path) ||
       /^(server|agent)\/cli\//.test(path) ||
       [
         'server/render/sandbox/process.ts',
+        'server/render/sandbox/confine.ts',
         'server/render/typescript/runner.ts',
         'server/sources/git/process.ts',
         'server/control/workers/worker-process.ts',

@@ -1,5 +1,4 @@
 // The argument vectors that start a program with nothing around it: bubblewrap with everything cut, or only limits of the process where that is chosen.
-import { existsSync } from 'node:fs'
 import type { SandboxLimits } from '../sandbox.ts'
 import { bundled } from '../typescript/bundle.ts' with { type: 'macro' }
 import type { ConfineOrder } from './confine.ts'
@@ -141,13 +140,11 @@ const PRLIMIT = '/bin/prlimit'
 const NO_NETWORK = { HTTP_PROXY: 'http://127.0.0.1:9', HTTPS_PROXY: 'http://127.0.0.1:9' }
 
 const CONFINE = bundled('sandbox/confine.ts')
-/** What a loader and programs of Go open besides. */
-const LOADER_CACHE = '/etc/ld.so.cache'
 const DEVICES = ['/dev/null', '/dev/zero', '/dev/urandom']
 
 export interface LimitsTools {
   prlimit: string
-  /** Loader and libraries of prlimit. */
+  /** Loader and libraries of prlimit, and where a loader looks for them. */
   libraries: readonly string[]
   /** This program, as Bun: what it runs first is no one's but ours. */
   ownBinary: string
@@ -159,12 +156,11 @@ export interface LimitsTools {
 export function limitsCommand(options: StartOptions, { prlimit, libraries, ownBinary, temp }: LimitsTools): StartCommand {
   const { program, args, files, cwd } = options
   if (files.dir === null) throw new Error('nothing can be mounted, and the files are not in one folder')
-  const cache = existsSync(LOADER_CACHE) ? [LOADER_CACHE] : []
   const order: ConfineOrder = {
     argv: [prlimit, ...byPrlimit(processLimits(options)), '--', program.path, ...args],
     env: { ...programEnv(options), ...NO_NETWORK, HOME: temp, TMPDIR: temp, PATH: `${temp}/bin` },
     cwd: cwd === '' ? files.dir : `${files.dir}/${cwd}`,
-    read: [...new Set([prlimit, ...libraries, ...cache, program.path, ...program.mounts.map(([from]) => from), files.dir])],
+    read: [...new Set([prlimit, ...libraries, program.path, ...program.mounts.map(([from]) => from), files.dir])],
     write: [temp, ...DEVICES],
   }
   return { argv: [ownBinary, '-e', CONFINE, JSON.stringify(order)], env: { BUN_BE_BUN: '1' }, cwd: '/', filter: null }

@@ -1,5 +1,5 @@
 // The sandbox: programs by bubblewrap, or with limits of the process only where that is chosen; as many at once as there are slots, which projects share by time.
-import { closeSync, openSync, unlinkSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, openSync, unlinkSync, writeFileSync } from 'node:fs'
 import { mkdir, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../../../shared/protocol/error.ts'
@@ -21,6 +21,8 @@ import { createTrees, type PlacedFiles } from './trees.ts'
 
 export const SANDBOX_MODES = ['bubblewrap', 'limits'] as const
 export type SandboxMode = (typeof SANDBOX_MODES)[number]
+
+const LOADER_CACHE = '/etc/ld.so.cache'
 
 export interface SandboxOptions {
   mode: SandboxMode
@@ -88,7 +90,8 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
     const start = { program, args, files, cwd, env, limits }
     if (mode === 'bubblewrap') return bubblewrapCommand(start, bubblewrapTools(), entryOf(group))
     const prlimit = prlimitTool()
-    return limitsCommand(start, { prlimit, libraries: librariesOf(prlimit), ownBinary, temp })
+    const libraries = [...librariesOf(prlimit), ...(existsSync(LOADER_CACHE) ? [LOADER_CACHE] : [])]
+    return limitsCommand(start, { prlimit, libraries, ownBinary, temp })
   }
   const attempt = async (run: SandboxRun, signal?: AbortSignal): Promise<SandboxOutcome> => {
     const name = programName(run.program)
