@@ -17,6 +17,7 @@ import {
 import { leaveSubject } from '../fleet/plan-service.ts'
 import type { Leaver, PlannedRemoval } from '../fleet/removal-plans.ts'
 import { createTargetMemo, isTarget, type TargetCluster, type TargetTest } from '../fleet/targeting.ts'
+import { parseServiceSpec } from '../ingest/known-specs.ts'
 import type { DesiredService, StoredResource } from '../store/records.ts'
 import type { AdminDeps } from './deps.ts'
 
@@ -148,7 +149,7 @@ async function allServices(store: AdminDeps['store'], changed: ReadonlyMap<strin
       await pace()
       const id: ServiceId = { project, service: name }
       const known = changed.get(serviceKey(id))
-      const held = known?.before ?? serviceSpecSchema.parse(JSON.parse(spec))
+      const held = known?.before ?? parseServiceSpec(spec)
       services.push(known ?? { id, before: held, after: held })
     }
     after = page.next ?? undefined

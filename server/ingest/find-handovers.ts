@@ -1,7 +1,6 @@
 // Looks up who gains what a service is about to lose. Asked only when it loses something: most commits change objects and move none.
 import { objectRowPrefix, type ServiceRow } from '../../shared/model/desired.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
-import { serviceSpecSchema } from '../../shared/model/resources.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import { type Gainer, type Handover, handoversTo } from '../fleet/handover.ts'
 import { type ObjectNames, objectNames } from '../fleet/named-objects.ts'
@@ -9,6 +8,7 @@ import { type TargetCluster, targetsOf } from '../fleet/targeting.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { DesiredService } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
+import { parseServiceSpec } from './known-specs.ts'
 import type { ServiceRenderer } from './render/service-render.ts'
 
 export interface HandoverDeps {
@@ -78,7 +78,7 @@ export async function findHandovers(
   for (const { id: other, objectsIn } of found) {
     const resource = await store.getResource({ kind: 'Service', project: other.project, name: other.service })
     if (resource === null || resource.deletingMs !== null) continue
-    const spec = serviceSpecSchema.parse(JSON.parse(resource.spec))
+    const spec = parseServiceSpec(resource.spec)
     const rows = new Map<ClusterId, { digest: string; names: ObjectNames }>()
     const namesOfSet = memoized((names: ReadonlySet<string>) => objectNames(names))
     const sameRows = new Map<ClusterId, string>()

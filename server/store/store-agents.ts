@@ -284,14 +284,14 @@ async function join(tx: Tx, input: JoinInput): Promise<JoinResult> {
   if (numUpdatedRows === 0n) return { kind: 'token_used_up' }
   changes.add(joinTokenNote(token.id))
   changes.add(clusterNote(known?.cluster_id ?? input.clusterId, input.clusterName))
-  if (known === undefined) await insertCluster(tx, input, token.labels)
-  else await rejoin(trx, input, known.cluster_id)
   if (input.event !== undefined) await appendEvents(tx, tx.engine, [input.event])
+  if (known === undefined) return { kind: 'joined', agent: await insertCluster(tx, input, token.labels), repeated: false }
+  await rejoin(trx, input, known.cluster_id)
   const row = await agentRows(trx).where('agents.public_key', '=', input.publicKey).executeTakeFirstOrThrow()
   return { kind: 'joined', agent: toAgent(row), repeated: false }
 }
 
-async function insertCluster(tx: Tx, input: JoinInput, labels: string): Promise<void> {
+async function insertCluster(tx: Tx, input: JoinInput, labels: string): Promise<AgentRecord> {
   const { sql: trx } = tx
   clusterJoined(tx, readLabels(labels))
   const { clusterId, agentId, clusterName: name, nowMs } = input
@@ -345,6 +345,8 @@ async function insertCluster(tx: Tx, input: JoinInput, labels: string): Promise<
       deleting_ms: null,
     })
     .execute()
+  const { publicKey, recipient } = input
+  return { agentId, clusterId, clusterName: name, publicKey, recipient, incarnation: 1, epoch: 1, revoked: false, joinedMs: nowMs }
 }
 
 /** The same key with another token: the same cluster, whose labels people may have changed since. */
