@@ -84,6 +84,7 @@ export function createAgentRoutes(deps: AgentRoutesDeps): AgentRoutes {
       `POST ${ROUTES.join}`,
       posted(async (request, _query, context) => {
         const asked = await readJson(request, JOIN_BODY_BYTES_MAX, joinRequestSchema, bodies.join(context.address()))
+        await pace() // of a thousand that join at once
         return Response.json(await joinAgent(asked, deps.join))
       }),
     ],
