@@ -461,6 +461,17 @@ test('every Worker is an entry point of the binary that starts it', () => {
   )
 })
 
+/** Which file changes which value of a service (agent/reconcile/snapshot/service-state.ts). */
+const WRITERS = [
+  ['agent/reconcile/apply/begin.ts', /\bgating\.(heldBy|waits|begin|kept|nothingBegan|opens)\(/],
+  ['agent/reconcile/apply/remember.ts', /\bprogress\.reaches\(/],
+  ['agent/reconcile/report/publish.ts', /\btold\.said\(/],
+] as const
+test.each(WRITERS)('%s alone changes its value of a service', (writer, change) => {
+  const writers = productFiles.filter(({ path, text }) => path.startsWith('agent/reconcile/') && change.test(withoutComments(text)))
+  expect(writers.map(({ path }) => path)).toEqual([writer])
+})
+
 test('the tables above name files that exist', () => {
   const paths = new Set(productFiles.map(({ path }) => path))
   expectNone(

@@ -9,7 +9,7 @@ import type { ApiResource, Cluster, Discovery } from '../cluster/cluster.ts'
 import type { PodLogs } from '../cluster/pod-logs.ts'
 import type { Replica } from '../replica/replica.ts'
 import type { AgentState } from '../state/agent-state.ts'
-import { revisionGate } from './apply/begin.ts'
+import { noteShut, nothingBegun, revisionGate, takeHold } from './apply/begin.ts'
 import { ContentsReader } from './apply/contents.ts'
 import { settleJobs } from './apply/gone-jobs.ts'
 import { MarkedSearch } from './apply/marked-search.ts'
@@ -197,14 +197,14 @@ type Ports = Site & Requests & Storage & Services & Turns & Reports
 async function reconcileService(model: ServiceModel, deps: Ports): Promise<number> {
   const isStopped = () => deps.isHalted() || deps.mustYield(model.key)
   const beganMs = deps.clock.nowMs()
-  model.gating.heldBy(deps.times.hold(model.id, beganMs))
+  takeHold(model, deps, beganMs)
   model.forgetContacts()
   touchOverdue(model, beganMs)
   do {
     model.placeBy(deps.kinds.scopes())
     if (model.revisionPending) await readRevision(model, deps) // RV1: a complete revision, or what was applied stays in force
     const shut = deps.times.shut(model.id, deps.clock.nowMs())
-    model.noteShut(shut !== null)
+    noteShut(model, shut !== null)
     model.markGated(shut ?? revisionGate(model, deps))
     model.planHeldAgain()
     await retryWhatIsDue(model, deps)
@@ -250,6 +250,7 @@ function finishRemoval(model: ServiceModel, deps: Storage & Turns & Reports): vo
   }
   if (order === undefined && model.reading.kind !== 'absent') return
   forgetService(model, deps)
+  nothingBegun(model)
   deps.times.forget(model.id)
 }
 

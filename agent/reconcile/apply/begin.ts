@@ -1,5 +1,6 @@
-// Asks the gates of a service as a whole, and takes in what they say: who waits for whom, and which revision has begun. What they say is judged in revision-gate.ts.
+// Asks the gates of a service as a whole, and takes in what they say: who waits for whom, and which revision has begun. What they say is judged in revision-gate.ts. It alone changes `Gating`.
 
+import type { ServiceRow } from '../../../shared/model/desired.ts'
 import { begunFacts, goFirst, judgeRevision, type RevisionJudgement, saidToDependents } from '../plan/gates/revision-gate.ts'
 import type { Services, Storage, Turns } from '../ports.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
@@ -12,6 +13,28 @@ type Beginning = Pick<Storage, 'state'> & Pick<Services, 'dependents' | 'modelOf
 export function revisionGate(model: ServiceModel, deps: Beginning): Closed | null {
   return takeJudgement(model, deps, judgeRevision(model, deps), false)
 }
+
+/** As `revisionGate`; the report says it. */
+export function heldBack(model: ServiceModel, deps: Beginning): Closed | null {
+  model.gating.waits(revisionGate(model, deps))
+  return model.gating.held
+}
+
+/** HO1: a hold may have been ordered, lifted, or have ended. */
+export function takeHold(model: ServiceModel, { times }: Pick<Turns, 'times'>, nowMs: number): void {
+  model.gating.heldBy(times.hold(model.id, nowMs))
+}
+
+/** A hold or window shuts corrections, too, of which some have no problem: what other tools wrote beside ours. */
+export function noteShut(model: ServiceModel, isShut: boolean): void {
+  if (model.gating.opens(isShut)) for (const key of model.wanted.keys()) model.agenda.plan(key)
+}
+
+/** All of the revision is applied: nothing holds it back any more. */
+export const isInForce = ({ gating }: ServiceModel, { digest }: Pick<ServiceRow, 'digest'>): void => gating.begin(digest)
+
+/** The file forgot the service. */
+export const nothingBegun = ({ gating }: ServiceModel): void => gating.kept(null)
 
 /** As `revisionGate`; whoever asks begins the revision, if it may. */
 export function beginRevision(model: ServiceModel, deps: Beginning): Closed | null {

@@ -100,8 +100,11 @@ export function writeApplied(
   state.recordApplied(model.id, entries)
 }
 
+/** In memory; a report writes it with its rows. */
+export const reaches = ({ progress }: ServiceModel, reached: ServiceState): void => progress.reaches(reached)
+
 export function writeProgress(model: ServiceModel, { state }: State, progress: ServiceState): void {
-  model.told.reached(progress)
+  reaches(model, progress)
   state.setServiceState(model.id, progress)
 }
 
@@ -109,6 +112,7 @@ export function writeProgress(model: ServiceModel, { state }: State, progress: S
 export function forgetService(model: ServiceModel, { state }: State): void {
   state.forgetService(model.id)
   model.startOver()
+  reaches(model, { applied: null, healthy: null })
 }
 
 /** The last status of an object, also from before this start. */

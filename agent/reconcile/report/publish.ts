@@ -5,8 +5,8 @@ import { worksToAnEnd } from '../../../shared/kube/health-working.ts'
 import { type ObjectRef, versionOf } from '../../../shared/kube/object.ts'
 import { durationMs } from '../../../shared/model/resources.ts'
 import { isWell, type ObjectStatus, type ServiceStatus } from '../../../shared/model/status.ts'
-import { revisionGate, wakeDependents } from '../apply/begin.ts'
-import { lastObject, remember } from '../apply/remember.ts'
+import { heldBack, isInForce, wakeDependents } from '../apply/begin.ts'
+import { lastObject, reaches, remember } from '../apply/remember.ts'
 import { holdSchema, holdText } from '../plan/gates/hold.ts'
 import { leftAlone } from '../plan/left-alone.ts'
 import { phaseWords } from '../plan/order/phases.ts'
@@ -35,7 +35,7 @@ export function publish(model: ServiceModel, deps: Site & Storage & Services & T
   const rows: StatusUpdate[] = []
   for (const key of model.agenda.touched) rows.push(...objectRows(model, deps, key, nowMs))
   model.agenda.allSaid()
-  const before = model.told.progress
+  const before = model.progress.reached
   advance(model, deps, nowMs)
   const previous = model.told.last
   rows.push(serviceRow(model, previous, nowMs))
@@ -44,7 +44,7 @@ export function publish(model: ServiceModel, deps: Site & Storage & Services & T
   deps.flushReports({
     service: model.id,
     applied: model.takeUnrecorded(),
-    state: model.told.progress === before ? null : model.told.progress,
+    state: model.progress.reached === before ? null : model.progress.reached,
   })
   // After what is reported: a kill between the two tells nothing twice, because the reported state says the same.
   remember(model, deps, degradedFacts(model, isDegraded))
@@ -193,16 +193,15 @@ function viewOf(model: ServiceSnapshot, { kinds, watches }: Site, key: string): 
 /** RC15: applied is when nothing of the revision is left to do; healthy is when all of it is well besides. */
 function advance(model: ServiceModel, deps: Site & Storage & Services & Turns & Reports, nowMs: number): void {
   const { row } = model
-  const { progress } = model.told
-  model.gating.waits(revisionGate(model, deps))
-  if (model.gating.held !== null) return
+  const progress = model.progress.reached
+  if (heldBack(model, deps) !== null) return
   if (model.reading.kind !== 'complete' || row === null || row.removal !== undefined) return
   const point = { digest: row.digest, commit: row.commit, atMs: nowMs }
   const desired = [...model.wanted.keys(), ...[...model.unread].flatMap(([key, { hook }]) => (hook === undefined ? [key] : []))]
   const { position } = model.hooks
   const isApplied = desired.every((key) => !model.problems.has(key)) && model.agenda.dirty.size === 0 && position?.applied !== false
   if (!isApplied || (progress.applied?.digest !== row.digest && !isAllInForce(model, deps, nowMs))) return
-  model.gating.begin(row.digest)
+  isInForce(model, row)
   // HK3: post-sync hooks are part of being healthy.
   const isPast = position === null || position.phase === 'done'
   const isHealthy = isPast && desired.every((key) => isWell(model.statuses.get(key)?.health ?? 'Healthy'))
@@ -216,7 +215,7 @@ function advance(model: ServiceModel, deps: Site & Storage & Services & Turns & 
     const message = `revision ${row.digest.slice(0, 12)} of commit ${row.commit.slice(0, 12)} is applied (${count} ${count === 1 ? 'object' : 'objects'})`
     deps.emit({ type: 'Normal', reason: 'Applied', message, service: model.key })
   }
-  model.told.reached({ applied, healthy })
+  reaches(model, { applied, healthy })
 }
 
 /** A bug that waits to be found: nobody remembers that it is still to be done. It is done, and nothing is called applied before. */
@@ -285,7 +284,7 @@ function serviceFacts(model: ServiceSnapshot): ServiceFacts | null {
     refusal: model.pruning.refusal,
     held: model.gating.held,
     received: model.received,
-    state: model.told.progress,
+    state: model.progress.reached,
     removal: removalOf(model),
   }
 }

@@ -17,7 +17,7 @@ import type { HookSpec } from './hook-spec.ts'
 import type { HookBook } from './hooks.ts'
 import { ObjectStates } from './objects.ts'
 import { Deadlines } from './overdue.ts'
-import { Agenda, DeletedUids, Gating, PruneState, Removal, Told } from './service-state.ts'
+import { Agenda, DeletedUids, Gating, Progress, PruneState, Removal, Told } from './service-state.ts'
 import { type Closed, isOrderReason, namespaceKey, type Problem } from './situation.ts'
 import {
   heldWanted,
@@ -90,6 +90,7 @@ export class ServiceModel {
   readonly gating: Gating
   readonly removal: Removal
   readonly pruning: PruneState
+  readonly progress: Progress
   readonly told: Told
   readonly hooks: HookBook
   readonly finishedJobs: FinishedJobs
@@ -115,7 +116,8 @@ export class ServiceModel {
     this.finishedJobs = recalled.finishedJobs
     this.removal = new Removal(recalled.keepsNamespace)
     this.pruning = new PruneState(recalled.confirmation)
-    this.told = new Told(recalled.progress, recalled.said, recalled.degraded)
+    this.progress = new Progress(recalled.progress)
+    this.told = new Told(recalled.said, recalled.degraded)
     this.gating = new Gating(recalled.begun)
     this.#actedAs = recalled.acting
     for (const entry of recalled.inventory) this.objects.own(entry)
@@ -179,10 +181,8 @@ export class ServiceModel {
 
   /** The file forgot it. */
   startOver(): void {
-    this.told.reached({ applied: null, healthy: null })
     this.removal.startOver()
     this.pruning.forgetConfirmation()
-    this.gating.kept(null)
   }
 
   /** Wanted objects may have no inventory entry yet. */
@@ -237,11 +237,6 @@ export class ServiceModel {
   /** PR14: what an object waits for to be made again is no event of the object. */
   planHeldAgain(): void {
     for (const [key, problem] of this.problems) if (problem.kind === 'failed' && problem.again !== undefined) this.agenda.plan(key)
-  }
-
-  /** A hold or window shuts corrections, too, of which some have no problem: what other tools wrote beside ours. */
-  noteShut(isShut: boolean): void {
-    if (this.gating.opens(isShut)) for (const key of this.wanted.keys()) this.agenda.plan(key)
   }
 
   /** RC3: what was seen of an object that is not made yet is true for the turn that looked. */
@@ -324,7 +319,7 @@ export class ServiceModel {
     this.hooks.hasWaves = waves.size > 1
     // What was well before this start is not put in order again; what comes back later is.
     if (this.row?.digest !== row.digest) {
-      const { applied, healthy } = this.told.progress
+      const { applied, healthy } = this.progress.reached
       const wasWell = this.row === null && applied?.digest === row.digest && healthy?.digest === row.digest
       this.hooks.finished = wasWell ? row.digest : null
     }
@@ -490,7 +485,8 @@ export type ServiceSnapshot = Readonly<
     gating: Pick<Gating, 'hold' | 'held' | 'begun' | 'begunBefore'>
     removal: Pick<Removal, 'isCarriedOut' | 'isRecalled' | 'attempts' | 'keepsNamespace'>
     pruning: Pick<PruneState, 'refusal' | 'why' | 'isOverdue' | 'confirmedHere' | 'confirmation'>
-    told: Pick<Told, 'status' | 'last' | 'progress' | 'degraded'>
+    progress: Pick<Progress, 'reached'>
+    told: Pick<Told, 'status' | 'last' | 'degraded'>
     hooks: Readonly<Pick<HookBook, 'position' | 'specs' | 'farewell' | 'run' | 'held' | 'heldBack' | 'count' | 'isOrdered'>>
     finishedJobs: Pick<FinishedJobs, 'endOf'>
   }

@@ -144,7 +144,7 @@ export class Removal {
   }
 }
 
-/** Why nothing new begins; changed by the gates, and by the report, which asks them last. */
+/** Why nothing new begins; changed by apply/begin.ts. */
 export class Gating {
   #hold: ActiveHold | null = null
   #held: Closed | null = null
@@ -273,16 +273,31 @@ export class PruneState {
   }
 }
 
-/** What was said of the service last; changed by the report alone, and by a revision that undoes what was reached. */
+/** RC15: how far the service came; changed by apply/remember.ts. */
+export class Progress {
+  #reached: ServiceState
+
+  constructor(reached: ServiceState) {
+    this.#reached = reached
+  }
+
+  get reached(): ServiceState {
+    return this.#reached
+  }
+
+  reaches(reached: ServiceState): void {
+    this.#reached = reached
+  }
+}
+
+/** What was said of the service last; changed by report/publish.ts. */
 export class Told {
   #status: ServiceStatus | null = null
-  #progress: ServiceState
   #degraded: boolean
   #last: ServiceStatus | null
 
   /** `last`: what a former process said. */
-  constructor(progress: ServiceState, last: ServiceStatus | null, degraded: boolean) {
-    this.#progress = progress
+  constructor(last: ServiceStatus | null, degraded: boolean) {
     this.#last = last
     this.#degraded = degraded
   }
@@ -296,10 +311,6 @@ export class Told {
     return this.#status
   }
 
-  get progress(): ServiceState {
-    return this.#progress
-  }
-
   /** HE11: it was Degraded and has not been well since. */
   get degraded(): boolean {
     return this.#degraded
@@ -308,10 +319,6 @@ export class Told {
   said(status: ServiceStatus | null): void {
     this.#status = status
     this.#last = status
-  }
-
-  reached(progress: ServiceState): void {
-    this.#progress = progress
   }
 
   isDegraded(degraded: boolean): void {

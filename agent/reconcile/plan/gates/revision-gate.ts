@@ -26,9 +26,9 @@ export interface RevisionJudgement {
 const BEGUN: RevisionJudgement = { shut: null, on: null, isAnother: false, mayBegin: false }
 
 export function judgeRevision(model: ServiceSnapshot, services: OtherServices): RevisionJudgement {
-  const { row, key, gating, told } = model
+  const { row, key, gating, progress } = model
   if (row === null || row.removal !== undefined) return BEGUN
-  if (gating.begun === row.digest || told.progress.applied?.digest === row.digest) return BEGUN
+  if (gating.begun === row.digest || progress.reached.applied?.digest === row.digest) return BEGUN
   const found = blockedBy(key, dependencyView(services))
   const isAsked = found !== null && gating.begun === null
   const hadBegun = isAsked && gating.begunBefore === row.digest
@@ -49,8 +49,8 @@ export const begunFacts = ({ gating }: ServiceSnapshot, { digest, dependsOn = []
 
 /** RC15: what a revision that began in between has undone is not applied any more. `isFirst`: the first that is read since the start, when nobody remembers which one had
  *  begun, and the documents in force tell. True: it is so. */
-export function isUndone({ row, gating, told, wanted, inventory }: ServiceSnapshot, isFirst: boolean): boolean {
-  if (row === null || row.removal !== undefined || told.progress.applied?.digest !== row.digest) return false
+export function isUndone({ row, gating, progress, wanted, inventory }: ServiceSnapshot, isFirst: boolean): boolean {
+  if (row === null || row.removal !== undefined || progress.reached.applied?.digest !== row.digest) return false
   if (isFirst) return [...wanted.values()].some((one) => isReplaced(one, inventory.get(one.key)?.appliedDoc ?? null))
   return gating.begun !== null && gating.begun !== '' && gating.begun !== row.digest
 }
@@ -97,7 +97,7 @@ const dependencyView = (services: OtherServices): DependencyView => ({
 
 function stateOf(model: ServiceSnapshot): DependencyState {
   const { reading, row } = model
-  const { progress } = model.told
+  const progress = model.progress.reached
   if (reading.kind === 'absent' && !model.revisionPending) return { kind: 'absent' }
   const words = wordsOf(model)
   if (reading.kind !== 'complete' || row === null || model.revisionPending) return { kind: 'unready', words: words.text }
