@@ -5,7 +5,7 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { RollupDeltas } from './counts/rollup-deltas.ts'
 import type { Engine } from './engines/engine.ts'
-import { ChangeLog } from './feed/change-log.ts'
+import { ChangeLog, type WrittenChanges } from './feed/change-log.ts'
 import type { Tables } from './tables.ts'
 import { createWriteGroups } from './write-groups.ts'
 
@@ -33,6 +33,8 @@ export interface StoreDb {
   readonly read: ReadDb
   /** All of `work` or nothing; committed with those that came while it was done. Throws inside of another `write`. */
   write<T>(work: (tx: Tx) => Promise<T>, options?: WriteOptions): Promise<T>
+  /** Changes with a greater number can be read and may be gone after a power loss; infinite: there is none such. */
+  settledChange(): number
   /** After each commit that changed something, with the number of its last change; only commits of this process. Returns what ends it. */
   onCommit(listener: (lastChange: number) => void): () => void
   /** Of `Connections`. */
@@ -46,6 +48,8 @@ export interface Connections {
   writer: Kysely<Tables>
   /** The same as `writer` where there can be only one. */
   reader: Kysely<Tables>
+  /** Resolves when what is committed outlives a power loss; absent: a commit waits for that itself. */
+  settled?(): Promise<void>
   /** Tells of commits of other processes too, perhaps; until the signal aborts. */
   listen?(onCommit: () => void, signal: AbortSignal): void
   /** The number of the last change of this process that is committed. */
@@ -53,16 +57,19 @@ export interface Connections {
   close(): Promise<void>
 }
 
-export function createStoreDb({ engine, writer, reader, listen, committed: onCommitted, close }: Connections, clock: Clock): StoreDb {
+export function createStoreDb({ engine, writer, reader, settled, listen, committed: onCommitted, close }: Connections, clock: Clock): StoreDb {
   /** Of what is awaited inside of a transaction; what was started there and goes on after its end is free again. */
   const inside = new AsyncLocalStorage<{ open: boolean }>()
   const listeners = new Set<(lastChange: number) => void>()
+  /** Where the changes of transactions begin that are not known to be durable; in the order of commits. */
+  const unsettled = new Set<number>()
   const refuseInside = (): void => {
     if (inside.getStore()?.open) throw new Error('the store is used beside its open transaction: use the transaction')
   }
   const together = createWriteGroups<Transaction<Tables>>({
     begin: (works) => writer.transaction().execute(works),
     savepoint: (trx, statement) => sql.raw(statement).execute(trx),
+    ...(settled === undefined ? {} : { settled }),
     clock,
   })
   return {
@@ -74,24 +81,33 @@ export function createStoreDb({ engine, writer, reader, listen, committed: onCom
     write: async (work, options) => {
       refuseInside()
       const transaction = { open: true }
-      const { result, lastChange } = await together(
+      let changed: WrittenChanges | null = null
+      const settledWrite = together(
         (trx) =>
           inside.run(transaction, async () => {
             const tx = { engine, sql: trx, changes: new ChangeLog(), rollups: new RollupDeltas() }
             try {
               const result = await work(tx)
               await tx.rollups.write(trx, engine)
-              return { result, lastChange: await tx.changes.write(trx, engine, clock.nowMs()) }
+              changed = await tx.changes.write(trx, engine, clock.nowMs())
+              if (changed !== null) unsettled.add(changed.first)
+              return result
             } finally {
               transaction.open = false
             }
           }),
         options,
       )
-      if (lastChange === null) return result
-      onCommitted?.(lastChange)
-      for (const listener of listeners) listener(lastChange)
+      const result = await settledWrite.finally(() => changed !== null && unsettled.delete(changed.first))
+      if (changed === null) return result
+      const { last } = changed as WrittenChanges
+      onCommitted?.(last)
+      for (const listener of listeners) listener(last)
       return result
+    },
+    settledChange: () => {
+      const [first] = unsettled
+      return first === undefined || settled === undefined ? Number.POSITIVE_INFINITY : first - 1
     },
     onCommit: (listener) => {
       listeners.add(listener)

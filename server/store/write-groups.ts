@@ -9,10 +9,12 @@ export const GROUP_WORKS_MAX = 64
 export const GROUP_MS_MAX = 10
 
 export interface WriteEngine<T> {
-  /** A transaction around `works`: committed if it resolves, undone if it rejects. */
+  /** A transaction around `works`: committed if it resolves, undone if it rejects. Others see then what it wrote. */
   begin<R>(works: (transaction: T) => Promise<R>): Promise<R>
   /** Runs a statement about a savepoint. */
   savepoint(transaction: T, statement: string): Promise<unknown>
+  /** Resolves when what was committed before the call is durable; absent: it is, as soon as it is committed. */
+  settled?(): Promise<void>
   clock: Pick<Clock, 'nowMs'>
 }
 
@@ -32,7 +34,7 @@ class FirstFailed extends Error {}
 type Write<T> = <R>(work: (transaction: T) => Promise<R>, options?: { alone?: boolean }) => Promise<R>
 
 export function createWriteGroups<T>(engine: WriteEngine<T>): Write<T> {
-  const { begin, savepoint, clock } = engine
+  const { begin, savepoint, settled, clock } = engine
   const waiting: Array<Waiting<T>> = []
   let isRunning = false
 
@@ -63,7 +65,19 @@ export function createWriteGroups<T>(engine: WriteEngine<T>): Write<T> {
       for (const { reject } of group) reject(why) // of one that failed before, it is no news
       return
     }
-    for (const tell of done) tell()
+    const told = tell(group, done)
+    // Its caller remembers what it wrote before the next transaction looks at that; whoever else waits for the disk does so while the next one is made.
+    if (first.alone || settled === undefined) await told
+  }
+
+  async function tell(group: ReadonlyArray<Waiting<T>>, done: ReadonlyArray<() => void>): Promise<void> {
+    try {
+      await settled?.()
+    } catch (error) {
+      for (const { reject } of group) reject(error)
+      return
+    }
+    for (const resolve of done) resolve()
   }
 
   async function joined(transaction: T, { work, resolve, reject }: Waiting<T>, done: Array<() => void>): Promise<void> {

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { Kysely, sql } from 'kysely'
+import { createLogSync, type LogSync } from '../../../shared/adapters/log-sync.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import { bringForward, type TellProgress } from '../schema/bring-forward.ts'
@@ -21,17 +22,28 @@ export async function connectSqlite(path: string, tell?: TellProgress): Promise<
   const writer = new Kysely<Tables>({ dialect: sqliteDialect(path) })
   try {
     await bringForward(writer, 'sqlite', tell)
-    const reader = path === ':memory:' ? writer : new Kysely<Tables>({ dialect: sqliteDialect(path, { readonly: true }) })
+    if (path === ':memory:') return { engine: 'sqlite', writer, reader: writer, close: () => closeAll(writer, writer) }
+    const reader = new Kysely<Tables>({ dialect: sqliteDialect(path, { readonly: true }) })
+    const logSync = await waitForTheDiskBeside(writer, path)
     const close = async () => {
       // The last connection that closes takes the log away; that of a Worker which was ended is there until the process ends. Waits for nobody, and may fail on a full disk.
       await sql`pragma wal_checkpoint(passive)`.execute(writer).catch(() => {})
+      logSync.close()
       await closeAll(writer, reader)
     }
-    return { engine: 'sqlite', writer, reader, close }
+    return { engine: 'sqlite', writer, reader, settled: logSync.settled, close }
   } catch (error) {
     await writer.destroy()
     throw error
   }
+}
+
+/** ST21: from here on a commit does not wait for the disk, and its caller does. What a process before us committed may not be there yet. */
+async function waitForTheDiskBeside(writer: Kysely<Tables>, path: string): Promise<LogSync> {
+  await sql`pragma synchronous=normal`.execute(writer)
+  const logSync = createLogSync(path)
+  logSync.settle()
+  return logSync
 }
 
 async function prepareFile(path: string): Promise<void> {

@@ -19,6 +19,12 @@ export interface ChangeNote {
   keys?: readonly string[] | null
 }
 
+/** The numbers of one transaction's changes. */
+export interface WrittenChanges {
+  first: number
+  last: number
+}
+
 /** Of LISTEN and NOTIFY on PostgreSQL. */
 export const CHANGES_CHANNEL = 'skerry_changes'
 /** Keys that an entry names. */
@@ -43,14 +49,14 @@ export class ChangeLog {
     else this.notes.set(subject, { ...note, keys: bothKeys(held.keys, note.keys) })
   }
 
-  /** The number of the last change; null when there is none. On PostgreSQL whoever listens to the database hears of the commit. */
-  async write(trx: Transaction<Tables>, engine: Engine, nowMs: number): Promise<number | null> {
+  /** Null when there is none. On PostgreSQL whoever listens to the database hears of the commit. */
+  async write(trx: Transaction<Tables>, engine: Engine, nowMs: number): Promise<WrittenChanges | null> {
     if (this.notes.size === 0) return null
     const last = await nextNumber(trx, 'change', this.notes.size)
     if (engine === 'postgres') await sql`notify ${sql.id(CHANGES_CHANNEL)}`.execute(trx)
     const rows = [...this.notes.values()].map((note, index) => toRow(note, last - this.notes.size + 1 + index, nowMs))
     await runBulk(trx, engine, WRITE_CHANGES, rows)
-    return last
+    return { first: last - this.notes.size + 1, last }
   }
 }
 

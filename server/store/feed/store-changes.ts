@@ -1,12 +1,14 @@
 // The feed of changes over the store: reading from a number on, following it, and letting go of what is old.
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Store } from '../store.ts'
-import type { ReadDb, StoreDb } from '../store-db.ts'
+import type { StoreDb } from '../store-db.ts'
 import { readNames, type Tables } from '../tables.ts'
 import type { Change, ChangeFeed, FeedChanges, FeedGone, FeedIdle, FollowOptions } from './change-feed.ts'
 import { ChangeTail, READ_MAX } from './change-tail.ts'
 
 type ChangeStore = Pick<Store, 'changes'> & { endFollowing(): void }
+
+type FeedDb = Pick<StoreDb, 'read' | 'settledChange'>
 
 /** Rows that one call looks at while it looks for a topic. */
 const SCAN_ROWS_MAX = 5_000
@@ -16,18 +18,18 @@ const PRUNE_ROWS = 2_000
 export function createChangeStore(db: StoreDb, clock: Clock): ChangeStore {
   const closing = new AbortController()
   const tail = new ChangeTail(
-    { read: (after, limit) => readAfter(db.read, after, limit), position: () => positionOf(db.read), clock },
+    { read: (after, limit) => readAfter(db, after, limit), position: () => positionOf(db), clock },
     closing,
   )
   const unsubscribe = db.onCommit(() => tail.wake())
   let listening = false
   const changes: ChangeFeed = {
-    position: () => positionOf(db.read),
+    position: () => positionOf(db),
     read: async (after, { topics, limit }) => {
       const items: Change[] = []
       let next = after
       for (let scanned = 0; scanned < SCAN_ROWS_MAX; ) {
-        const read = await readAfter(db.read, next, topics === undefined ? limit : READ_MAX)
+        const read = await readAfter(db, next, topics === undefined ? limit : READ_MAX)
         if (read.kind === 'gone') return next === after ? read : { kind: 'changes', items, next }
         for (const change of read.items) {
           if (items.length === limit) return { kind: 'changes', items, next }
@@ -79,7 +81,7 @@ async function* follow(
       const held = tail.after(at)
       const read =
         held === null
-          ? await readAfter(db.read, at, READ_MAX).catch(failed)
+          ? await readAfter(db, at, READ_MAX).catch(failed)
           : { kind: 'changes' as const, items: held, next: held.at(-1)?.id ?? at }
       if (read === null || signal.aborted || closing.aborted) return
       if (read.kind === 'gone') {
@@ -106,22 +108,30 @@ async function* follow(
   }
 }
 
-async function positionOf(db: ReadDb): Promise<number> {
-  const row = await db.selectFrom('counters').select('value').where('name', '=', 'change').executeTakeFirst()
+/** Nobody is told of a change that a power loss could undo: its number would be given out again, for another one. */
+const positionOf = async (db: FeedDb): Promise<number> => Math.min(await lastGiven(db), db.settledChange())
+
+async function lastGiven({ read }: FeedDb): Promise<number> {
+  const row = await read.selectFrom('counters').select('value').where('name', '=', 'change').executeTakeFirst()
   return row?.value ?? 0
 }
 
 /** Numbers have no gaps: if the next one that is there is not the next number, something is missing. */
-async function readAfter(db: ReadDb, after: number, limit: number): Promise<FeedChanges | FeedGone> {
-  const select = () => db.selectFrom('changes').selectAll().where('id', '>', after).orderBy('id').limit(limit).execute()
+async function readAfter(db: FeedDb, after: number, limit: number): Promise<FeedChanges | FeedGone> {
+  const select = async () => {
+    const rows = await db.read.selectFrom('changes').selectAll().where('id', '>', after).orderBy('id').limit(limit).execute()
+    const settled = db.settledChange()
+    return rows.filter(({ id }) => id <= settled)
+  }
   let rows = await select()
   if (rows.length === 0) {
-    const newest = await positionOf(db)
-    if (newest === after) return { kind: 'changes', items: [], next: after }
+    const given = await lastGiven(db)
+    const newest = Math.min(given, db.settledChange())
+    if (newest <= after && after <= given) return { kind: 'changes', items: [], next: after } // a query may have seen more than what is settled
     if (newest > after) rows = await select() // committed since we looked, or pruned
   }
   if (rows[0]?.id !== after + 1) {
-    const oldest = await db.selectFrom('changes').select('id').orderBy('id').limit(1).executeTakeFirst()
+    const oldest = await db.read.selectFrom('changes').select('id').orderBy('id').limit(1).executeTakeFirst()
     return { kind: 'gone', oldest: oldest?.id ?? null, newest: await positionOf(db) }
   }
   const gap = rows.findIndex((row, index) => row.id !== after + 1 + index)
@@ -131,7 +141,7 @@ async function readAfter(db: ReadDb, after: number, limit: number): Promise<Feed
 
 /** Lets go of the oldest changes, never of one from between: of those beyond `countMax`, and those before `sinceMs`. Some at a time; returns how many, 0 when there are no more. */
 export async function pruneChanges(db: StoreDb, { countMax, sinceMs }: { countMax: number; sinceMs: number }): Promise<number> {
-  const newest = await positionOf(db.read)
+  const newest = await positionOf(db)
   const young = await db.read.selectFrom('changes').select('id').where('at_ms', '>=', sinceMs).orderBy('id').limit(1).executeTakeFirst()
   const upTo = Math.max(newest - countMax, (young?.id ?? newest + 1) - 1)
   const oldest = await db.read.selectFrom('changes').select('id').orderBy('id').limit(1).executeTakeFirst()
