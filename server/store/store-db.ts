@@ -57,7 +57,10 @@ export interface Connections {
   close(): Promise<void>
 }
 
-export function createStoreDb({ engine, writer, reader, settled, listen, committed: onCommitted, close }: Connections, clock: Clock): StoreDb {
+export function createStoreDb(
+  { engine, writer, reader, settled, listen, committed: onCommitted, close }: Connections,
+  clock: Clock,
+): StoreDb {
   /** Of what is awaited inside of a transaction; what was started there and goes on after its end is free again. */
   const inside = new AsyncLocalStorage<{ open: boolean }>()
   const listeners = new Set<(lastChange: number) => void>()

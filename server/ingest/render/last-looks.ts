@@ -1,4 +1,6 @@
 // What is remembered of the last render of each service: where it looked, and what it rendered to. In memory only: after a start each service is rendered once.
+
+import { keyOutsideNamespaces } from '../../../shared/kube/object.ts'
 import { objectRowPrefix } from '../../../shared/model/desired.ts'
 import { type ClusterId, parseServiceKey, type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import { type ServiceSpec, sourcesOf } from '../../../shared/model/resources.ts'
@@ -7,6 +9,7 @@ import { isOfUnknownScope, objectNames } from '../../fleet/named-objects.ts'
 import type { RenderCache } from '../../render/cache/renders.ts'
 import type { InputRead } from '../../render/inputs.ts'
 import type { ContentSource, ServiceSource } from '../content-port.ts'
+import { type KnownNames, NameIndex } from './name-index.ts'
 import { pickOf } from './open-sources.ts'
 import type { ClusterOutcomes } from './render-clusters.ts'
 import type { NamingService } from './rendering.ts'
@@ -45,6 +48,8 @@ interface Last {
 export class LastLooks {
   private readonly peek: RenderCache['peek']
   private readonly lasts = new Map<string, Last>()
+  /** By names without their namespaces: of some kinds nobody knows here whether they have one. */
+  private readonly naming = new NameIndex((service) => this.namesOf(service))
 
   constructor(peek: RenderCache['peek']) {
     this.peek = peek
@@ -57,6 +62,7 @@ export class LastLooks {
   /** Null: it failed before it looked anywhere, for a reason that no commit changes. */
   end(id: ServiceId, look: LastLook | null): void {
     this.lasts.set(serviceKey(id), { look: look ?? this.lookOf(id), unread: false })
+    this.naming.changed(serviceKey(id))
   }
 
   /** Whether it rendered all of its clusters, at these versions of its sources, and lacked nothing: what more clusters render to is the same release. */
@@ -96,6 +102,7 @@ export class LastLooks {
 
   forget(id: ServiceId): void {
     this.lasts.delete(serviceKey(id))
+    this.naming.changed(serviceKey(id))
   }
 
   /** Where it looked last it will look again: that is read at once. */
@@ -141,12 +148,13 @@ export class LastLooks {
     const found: NamingService[] = []
     const names = objectNames(objects)
     const areDoubtful = [...objects].some(isOfUnknownScope)
-    for (const [key, { look }] of this.lasts) {
+    for (const key of this.naming.having([...objects].map(keyOutsideNamespaces))) {
+      const { look = null } = this.lasts.get(key) ?? {}
       if (look === null) continue
       const { most, others } = look
       const id = parseServiceKey(key)
       const prefix = objectRowPrefix(id)
-      const renders = [...new Set([most, ...others.values()])].map((one) => this.objectsOf(one))
+      const renders = this.rendersOf(look)
       // Whichever is less to look at.
       const isNaming = (rows: ReadonlyMap<string, string>) =>
         rows.size < objects.size || areDoubtful
@@ -156,6 +164,20 @@ export class LastLooks {
       found.push({ id, objectsIn: (clusterId) => this.objectsOf(others.has(clusterId) ? (others.get(clusterId) ?? null) : most) })
     }
     return found
+  }
+
+  /** Null: it is not in memory any more. */
+  private rendersOf({ most, others }: LastLook): Array<ReadonlyMap<string, string> | null> {
+    return [...new Set([most, ...others.values()])].filter((one) => one !== null).map((one) => this.objectsOf(one))
+  }
+
+  private namesOf(service: string): KnownNames {
+    const { look = null } = this.lasts.get(service) ?? {}
+    const renders = look === null ? [] : this.rendersOf(look)
+    const { length } = objectRowPrefix(parseServiceKey(service))
+    const names = new Set<string>()
+    for (const rows of renders) for (const rowId of rows?.keys() ?? []) names.add(keyOutsideNamespaces(rowId.slice(length)))
+    return { names, isComplete: !renders.includes(null) }
   }
 
   private lookOf(id: ServiceId): LastLook | null {

@@ -17,10 +17,7 @@ const PRUNE_ROWS = 2_000
 
 export function createChangeStore(db: StoreDb, clock: Clock): ChangeStore {
   const closing = new AbortController()
-  const tail = new ChangeTail(
-    { read: (after, limit) => readAfter(db, after, limit), position: () => positionOf(db), clock },
-    closing,
-  )
+  const tail = new ChangeTail({ read: (after, limit) => readAfter(db, after, limit), position: () => positionOf(db), clock }, closing)
   const unsubscribe = db.onCommit(() => tail.wake())
   let listening = false
   const changes: ChangeFeed = {

@@ -130,8 +130,8 @@ export function noteChange({ tx }: StatusTx, clusterId: ClusterId, rows: Readonl
   tx.changes.add({ topic: 'status', cluster: clusterId, keys })
 }
 
-/** `<project>/<service>` of the key of an object. */
-function serviceOf(key: string): string {
+/** `<project>/<service>` of the key of a service or of what belongs to one. */
+export function serviceOf(key: string): string {
   const second = key.indexOf('/', key.indexOf('/') + 1)
   return second < 0 ? key : key.slice(0, second)
 }

@@ -13,7 +13,7 @@ import { createGroupCommit } from './group-commit.ts'
 import { type Push, type Pushed, upsertStatuses } from './status-ingest.ts'
 import { listStatus } from './status-read.ts'
 import { dropRows, heldRows, type NamedRow } from './status-sweep.ts'
-import { noteChange, noteReports, type Report, StatusTx, writeStatuses } from './status-tx.ts'
+import { noteChange, noteReports, type Report, StatusTx, serviceOf, writeStatuses } from './status-tx.ts'
 
 type StatusStore = Pick<Store, 'upsertStatus' | 'statusBacklog' | 'listStatus' | 'deleteStatusOfService'>
 
@@ -53,34 +53,42 @@ const NOTHING: Pushed = { ack: 0, had: 0, changed: [] }
 async function writeAll(status: StatusTx, group: readonly Waiting[]): Promise<Pushed[]> {
   const done: Pushed[] = []
   let pushes: Push[] = []
+  const forgotten = new Map<ClusterId, ServiceId[]>()
   const write = async () => {
     done.push(...(await upsertStatuses(status, pushes)))
     pushes = []
+    for (const [clusterId, services] of forgotten) {
+      await deleteStatusOfServices(status, clusterId, services)
+      done.push(...services.map(() => NOTHING))
+    }
+    forgotten.clear()
   }
   for (const one of group) {
     const before = pushes.some(({ clusterId }) => clusterId === one.clusterId)
-    if (before || 'forget' in one) await write()
+    if (before || 'forget' in one !== forgotten.size > 0) await write()
     if ('rows' in one) pushes.push(one)
     else {
-      await deleteStatusOfService(status, one.clusterId, one.forget)
-      done.push(NOTHING)
+      const services = forgotten.get(one.clusterId) ?? []
+      forgotten.set(one.clusterId, services)
+      services.push(one.forget)
     }
   }
   await write()
   return done
 }
 
-async function deleteStatusOfService(status: StatusTx, clusterId: ClusterId, id: ServiceId): Promise<void> {
+/** One look at what the cluster has, however many of its services go. */
+async function deleteStatusOfServices(status: StatusTx, clusterId: ClusterId, ids: readonly ServiceId[]): Promise<void> {
   const { sql: trx } = status.tx
   const cluster = await trx.selectFrom('clusters').select(['no', 'row_count']).where('cluster_id', '=', clusterId).executeTakeFirst()
   if (cluster === undefined) return
-  const key = serviceKey(id)
-  const isOfIt = ({ kind, key: own }: NamedRow) => (kind === 'service' ? own === key : own.startsWith(`${key}/`))
+  const keys = new Set(ids.map(serviceKey))
+  const isOfThem = ({ key }: NamedRow) => keys.has(serviceOf(key))
   const of = { no: cluster.no, rowCount: cluster.row_count }
   const gone: Report[] = []
   // By what this cluster has, and not by the names of the service: another cluster may make up a hundred thousand of them.
   for await (const held of heldRows(status, of.no)) {
-    const rows = held.filter(isOfIt)
+    const rows = held.filter(isOfThem)
     if (rows.length === 0) continue
     await dropRows(status, of, rows)
     gone.push(...rows.map((row) => ({ clusterId, kind: row.kind, key: row.key, doc: null })))
