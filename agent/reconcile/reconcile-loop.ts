@@ -210,7 +210,7 @@ async function reconcileService(model: ServiceModel, deps: Ports): Promise<numbe
     await retryWhatIsDue(model, deps)
     model.placeBy(deps.kinds.scopes())
     if (!(await recallInventory(model, deps))) break // IV6
-    widenInventory(model, deps) // IV1: owned on paper before it exists
+    await widenInventory(model, deps) // IV1: owned on paper before it exists
     if (model.reading.kind === 'absent') break // only a removal order removes anything
     await settleJobs(model, deps) // JB1: what has ended is not missing
     if (model.hooks.isInUse())

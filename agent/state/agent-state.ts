@@ -1,5 +1,6 @@
 // The port to what the agent knows by itself and no server can give back: inventory, applied documents, outbox, identity counters. One plain SQLite
-// file with synchronous=FULL, so that a reported rev is never reused after a power loss.
+// file. What a process wrote outlives its end at once. A power loss is outlived by what is `settled`: that is waited for before a request to the API server that the file
+// has to know of (IV1), and before a push, so that a reported rev is never given out again.
 import type { ObjectRef } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { StatusKind } from '../../shared/model/status.ts'
@@ -84,6 +85,11 @@ export interface Removal {
 }
 
 export interface AgentState {
+  /** Resolves when all that was written before the call outlives a power loss. Throws `data_unusable` when the disk refuses. */
+  settled(): Promise<void>
+  /** The same before it returns; what is written rarely (identity, claims, facts) does so by itself. */
+  settle(): void
+
   identity(): Identity | null
   /** Another incarnation: every row is numbered anew and waits again (PU1), and an inventory is due. */
   setIdentity(identity: Identity): void
@@ -112,7 +118,8 @@ export interface AgentState {
   inventory(service: ServiceId): InventoryEntry[]
   /** Who owns an object here, or null. Keyed by refKey. */
   ownerOf(refKey: string): ServiceId | null
-  /** Adds refs that are not there yet, with nothing else known; one transaction. Refs that another service owns are returned and not taken. */
+  /** Adds refs that are not there yet, with nothing else known; one transaction. Refs that another service owns are returned and not taken.
+   *  To be settled before the first request about them. */
   widenInventory(service: ServiceId, entries: ReadonlyArray<{ ref: ObjectRef; apiVersion: string }>): ObjectRef[]
   recordApplied(service: ServiceId, entries: readonly InventoryEntry[]): void
   narrowInventory(service: ServiceId, refs: readonly ObjectRef[]): void
@@ -129,7 +136,7 @@ export interface AgentState {
   /** PU5: the last state for each key; the same document as the last one reported writes nothing (PU6). Events that say the same become one with a count, until
    *  they were handed out by `outbox`. */
   report(rows: ReadonlyArray<{ kind: StatusKind; key: string; doc: unknown }>, turn?: TurnRecord): void
-  /** Oldest rev first. To be sent: what is here may be on the server from now on. */
+  /** Oldest rev first. To be sent when it is settled: what is here may be on the server from then on. */
   outbox(limit: number): OutboxRow[]
   outboxDepth(): number
   /** Somebody waits for one of the rows: a service became Degraded or Healthy. */

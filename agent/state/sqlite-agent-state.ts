@@ -1,6 +1,8 @@
 // AgentState in one plain SQLite file. Every method is one transaction; nothing here is replicated.
+
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { createLogSync, type LogFile, NO_LOG } from '../../shared/adapters/log-sync.ts'
 import {
   DamagedFile,
   type Database,
@@ -74,9 +76,12 @@ interface Waiting {
   doc: string | null
 }
 
-/** `reserve`: given back when a write finds no space (RP4). */
-export function openAgentState(path: string, reserve?: DiskReserve): AgentState {
+/** `reserve`: given back when a write finds no space (RP4). `logFile`: default that of the file. */
+export function openAgentState(path: string, reserve?: DiskReserve, logFile?: LogFile): AgentState {
   const db = openWithSpace(path, reserve)
+  db.run('PRAGMA synchronous=NORMAL') // from here on who needs it waits for the disk by `log`
+  const log = createLogSync(path, path === ':memory:' ? NO_LOG : logFile)
+  log.settle() // what a process before this one wrote may not be there yet
   const listeners: Array<() => void> = []
   const repeats = createRepeats()
   const statements = prepare(db)
@@ -106,6 +111,13 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
       makeRoom(reserve)
       return writeTransaction(db, work)
     }
+  }
+
+  /** For what is rare, and what nobody could find out again. */
+  const writeSettled = <T>(work: () => T extends Promise<unknown> ? never : T): T => {
+    const result = write(work)
+    log.settle()
+    return result
   }
 
   const readMeta = (key: string): string | null => statements.readMeta.get(key)?.value ?? null
@@ -147,10 +159,12 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
   }
 
   return {
+    settled: log.settled,
+    settle: log.settle,
     identity,
     setIdentity: (next) => {
       const grew = identity()?.incarnation !== next.incarnation
-      write(() => {
+      writeSettled(() => {
         writeMeta('identity', JSON.stringify(next))
         // A new incarnation outranks every rev of the one before. Also when it went back (SE6): the numbers of another one would be refused.
         if (!grew) return
@@ -160,7 +174,7 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
       if (grew) emptyLog(db)
     },
     wantNextIncarnation: () => {
-      write(() => void writeMeta('next_incarnation', 'wanted'))
+      writeSettled(() => void writeMeta('next_incarnation', 'wanted'))
       emptyLog(db)
     },
     wantsNextIncarnation: () => readMeta('next_incarnation') === 'wanted',
@@ -170,16 +184,16 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
       return text === null || text === '' ? null : stored<Removal>(text)
     },
     setRemoval: (removal) => {
-      write(() => void writeMeta('removal', removal === null ? '' : JSON.stringify(removal)))
+      writeSettled(() => void writeMeta('removal', removal === null ? '' : JSON.stringify(removal)))
       emptyLog(db)
     },
     usedTokens: () => stored<string[]>(readMeta('join_tokens') ?? '[]'),
     noteToken: (hash) => {
       const known = stored<string[]>(readMeta('join_tokens') ?? '[]')
-      if (!known.includes(hash)) write(() => void writeMeta('join_tokens', JSON.stringify([...known, hash].slice(-TOKENS_MAX))))
+      if (!known.includes(hash)) writeSettled(() => void writeMeta('join_tokens', JSON.stringify([...known, hash].slice(-TOKENS_MAX))))
     },
     forgetRegistration: () => {
-      write(() => {
+      writeSettled(() => {
         for (const table of ['inventory', 'fact', 'service', 'outbox']) db.run(`DELETE FROM ${table}`)
         db.run("DELETE FROM meta WHERE key NOT IN ('claim', 'definitions')")
       })
@@ -193,11 +207,11 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
       // An agent older than rule CM11 wrote one claim, or null.
       return { ...written, over: [written.over ?? []].flat() }
     },
-    setWrittenClaim: (written) => void write(() => writeMeta('claim', JSON.stringify(written))),
+    setWrittenClaim: (written) => void writeSettled(() => writeMeta('claim', JSON.stringify(written))),
 
     definitions: () => new Map(Object.entries(stored<Record<string, string>>(readMeta('definitions') ?? '{}'))),
     noteDefinition: (kind, crd) =>
-      void write(() =>
+      void writeSettled(() =>
         writeMeta('definitions', JSON.stringify({ ...stored<Record<string, string>>(readMeta('definitions') ?? '{}'), [kind]: crd })),
       ),
 
@@ -238,7 +252,7 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
     facts: (service, prefix) =>
       new Map(statements.facts.all(serviceKey(service)).flatMap(({ key, doc }) => (key.startsWith(prefix) ? [[key, stored(doc)]] : []))),
     setFacts: (service, facts) =>
-      write(() => {
+      writeSettled(() => {
         const id = serviceKey(service)
         for (const [key, doc] of facts) {
           if (doc === null || doc === undefined) statements.dropFact.run(id, key)
@@ -297,7 +311,7 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
     noteSent: (rev) => void write(() => writeMeta('sent', String(rev))),
     acknowledgedRev: () => Number(readMeta('acknowledged') ?? 0),
     reportAnew: () => {
-      write(() => renumber(lastRev()))
+      writeSettled(() => renumber(lastRev()))
       for (const listener of listeners) listener()
     },
     inventoryDue: () => readMeta('inventory') === 'due',
@@ -325,6 +339,7 @@ export function openAgentState(path: string, reserve?: DiskReserve): AgentState 
     onOutbox: (listener) => void listeners.push(listener),
     close: () => {
       for (const statement of Object.values(statements)) statement.finalize()
+      log.close()
       db.close()
     },
   }

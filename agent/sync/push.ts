@@ -20,7 +20,7 @@ export type Pushed = 'settled' | 'doubted'
 
 export async function pushBatch(
   session: SessionKeeper,
-  state: Pick<AgentState, 'identity' | 'outbox' | 'acknowledge' | 'acknowledgedRev' | 'reportAnew' | 'noteSent'>,
+  state: Pick<AgentState, 'identity' | 'outbox' | 'acknowledge' | 'acknowledgedRev' | 'reportAnew' | 'noteSent' | 'settled'>,
   limits: PushLimits,
   log: Logger,
   signal: AbortSignal,
@@ -32,6 +32,7 @@ export async function pushBatch(
   const known = Math.max(limits.sentRev, incarnation * REV_INCARNATION)
   if (last.rev > limits.sentRev) noteSent(state, last.rev)
   limits.sentRev = Math.max(limits.sentRev, last.rev)
+  await state.settled() // a rev that the server may have is never given out again, whatever the power does
   const { ack, had, reject } = await send(session, { incarnation, rows }, signal)
   if (wasSetBack(had ?? ack, state, log)) return 'doubted'
   if (ack > last.rev || (had ?? 0) > known) {

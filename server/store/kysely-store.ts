@@ -1,4 +1,5 @@
 // The fleet store over Kysely: the port's methods from one file for each area, each method one transaction or one read.
+import type { LogFile } from '../../shared/adapters/log-sync.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { createReferenceStore } from './content/content-references.ts'
@@ -33,13 +34,15 @@ export interface StoreOptions {
   clock: Clock
   /** How far a migration is, which may take minutes. */
   tell?: TellProgress
+  /** Where it waits for the disk; default the log of its file. */
+  logFile?: LogFile
   /** RU3: whatever is counted is counted anew first. */
   recount?: boolean
 }
 
 /** On a file. */
 export async function openSqliteStore(path: string, options: StoreOptions): Promise<Store> {
-  const connections = await recounted(await connectSqlite(path, options.tell), options)
+  const connections = await recounted(await connectSqlite(path, options.tell, options.logFile), options)
   const queries = path === ':memory:' ? localQueries(connections, options) : new WorkerQueries({ path, ...options })
   const { writer } = connections
   const attend: Attend = async (log, signal) => {

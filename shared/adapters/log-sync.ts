@@ -19,6 +19,9 @@ export interface LogFile {
   close(): void
 }
 
+/** For files that nobody wants back: simulated lives, databases in memory. */
+export const NO_LOG: LogFile = { sync: (done) => done(null), syncNow: () => {}, close: () => {} }
+
 /** The log of a database that is open with `journal_mode=WAL`; the file must not be closed by its last connection meanwhile. */
 export function logFileOf(databasePath: string): LogFile {
   const fd = openSync(`${databasePath}-wal`, 'r')

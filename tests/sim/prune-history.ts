@@ -7,6 +7,7 @@ import { createReconciler, type Reconciler } from '../../agent/reconcile/reconci
 import { ownerOf } from '../../agent/reconcile/snapshot/watch/live-object.ts'
 import type { AgentState } from '../../agent/state/agent-state.ts'
 import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
+import { NO_LOG } from '../../shared/adapters/log-sync.ts'
 import { healthOf } from '../../shared/kube/health.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { confirmationToken } from '../../shared/model/desired.ts'
@@ -103,7 +104,7 @@ export class PruneHistory {
   }
 
   start(): void {
-    const state = tracedState(openAgentState(this.#statePath()), this.report.trace)
+    const state = tracedState(openAgentState(this.#statePath(), undefined, NO_LOG), this.report.trace)
     const clock = this.clock.process(0)
     const life: Life = { state, clock, stop: new AbortController(), running: Promise.resolve(), dead: false, reconciler: null as never }
     this.#starts += 1

@@ -23,6 +23,7 @@ import type { ContentStore } from '../../server/store/content/content-store.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import type { DesiredService } from '../../server/store/records.ts'
 import type { Store } from '../../server/store/store.ts'
+import { NO_LOG } from '../../shared/adapters/log-sync.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ServiceRow, serviceRowId } from '../../shared/model/desired.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
@@ -106,7 +107,7 @@ export class SimServer {
     const randomBytes = (count: number) => Buffer.from(Array.from({ length: count }, () => Math.floor(own() * 256)))
     const life = new Life()
     const clock = time.process(this.#offsetMs)
-    const raw = await openSqliteStore(join(dir, 'fleet.db'), { clock, random })
+    const raw = await openSqliteStore(join(dir, 'fleet.db'), { clock, random, logFile: NO_LOG })
     const store = life.wrap(raw)
     const agents = await createAgentIndex(raw)
     this.#keys = loadServerKeys(join(dir, 'keys'), this.#newKey)

@@ -8,6 +8,7 @@ import { createReconciler, type Reconciler, type ReconcilerDeps } from '../../ag
 import type { Replica, ServiceRead } from '../../agent/replica/replica.ts'
 import type { AgentState } from '../../agent/state/agent-state.ts'
 import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
+import { NO_LOG } from '../../shared/adapters/log-sync.ts'
 import { canonicalJson, setDigest } from '../../shared/kube/canonical.ts'
 import { rowRefOf } from '../../shared/kube/generated-name.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
@@ -118,7 +119,7 @@ export function createReconcileKit({
   told = {},
 }: KitOptions): ReconcileKit {
   const replica = new MemoryReplica()
-  const opened = openAgentState(statePath)
+  const opened = openAgentState(statePath, undefined, NO_LOG)
   const state = trace === undefined ? opened : tracedState(opened, trace)
   const claims: ClaimState[] = []
   let stop = new AbortController()

@@ -28,6 +28,7 @@ import { createDrain, type Drain } from '../../server/http/drain.ts'
 import { createFileContentStore } from '../../server/store/content/file-content-store.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import type { Store } from '../../server/store/store.ts'
+import { NO_LOG } from '../../shared/adapters/log-sync.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { serviceRowId, serviceRowSchema } from '../../shared/model/desired.ts'
 import { type ClusterId, clusterIdSchema, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
@@ -87,7 +88,7 @@ export class SyncServer {
   async open(): Promise<void> {
     const { dir, clock, random } = this.#world
     this.#keys = loadServerKeys(join(dir, 'keys'))
-    this.store = await openSqliteStore(join(dir, 'fleet.sqlite'), { clock, random })
+    this.store = await openSqliteStore(join(dir, 'fleet.sqlite'), { clock, random, logFile: NO_LOG })
     this.agents = await createAgentIndex(this.store)
     const { agents } = this
     const newId = () => randomHex(random, 16)
@@ -229,7 +230,7 @@ export class SyncAgent {
 
   start(): void {
     const { clock, random } = this.#world
-    const state = openAgentState(join(this.#dir, 'state.db'))
+    const state = openAgentState(join(this.#dir, 'state.db'), undefined, NO_LOG)
     const replicas: CheckedReplica[] = []
     const loop = new SyncLoop({
       serverUrl: 'http://sim',

@@ -146,7 +146,9 @@ function begun({ model, deps }: HookWork, { spec, phase, runId, ref }: Look): vo
   if (record?.run !== runId)
     model.hooks.setRun(phase, spec.key, { run: runId, ref, uid: null, outcome: 'running', message: '', atMs: nowMs })
   if (model.inventory.has(key)) return
-  if (takeIn(model, deps, [{ ref, apiVersion: spec.apiVersion }]).length > 0) deps.followKinds(model)
+  if (takeIn(model, deps, [{ ref, apiVersion: spec.apiVersion }]).length === 0) return
+  deps.state.settle()
+  deps.followKinds(model)
 }
 
 /** Null: its kind is not served at the moment. */

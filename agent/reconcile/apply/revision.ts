@@ -85,8 +85,8 @@ export const wasRemoved = ({ row, told }: ServiceModel): boolean =>
 const receivedAtMs = ({ told }: ServiceModel, { clock }: Site, digest: string): number =>
   told.last?.received?.digest === digest ? told.last.received.atMs : clock.nowMs()
 
-/** IV1: everything that the revision names is in the inventory before the first request about it. Objects of other services stay theirs. */
-export function widenInventory(model: ServiceModel, deps: Site & Storage & Services): void {
+/** IV1: everything that the revision names is in the inventory, and on the disk, before the first request about it. Objects of other services stay theirs. */
+export async function widenInventory(model: ServiceModel, deps: Site & Storage & Services): Promise<void> {
   if (!model.takeNarrow()) return
   const missing: Array<{ ref: ObjectRef; apiVersion: string }> = []
   for (const named of [model.wanted, model.unread]) {
@@ -104,6 +104,7 @@ export function widenInventory(model: ServiceModel, deps: Site & Storage & Servi
   }
   adoptMarked(model, deps)
   deps.followKinds(model)
+  if (missing.length > 0) await deps.state.settled()
 }
 
 /** IV3: live objects that carry our mark for this service and are in no inventory: the inventory was lost with the disk, or a crash came between

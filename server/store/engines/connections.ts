@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { Kysely, sql } from 'kysely'
-import { createLogSync, type LogSync } from '../../../shared/adapters/log-sync.ts'
+import { createLogSync, type LogFile, type LogSync } from '../../../shared/adapters/log-sync.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import { bringForward, type TellProgress } from '../schema/bring-forward.ts'
@@ -16,15 +16,16 @@ import type { PostgresTarget } from './postgres-url.ts'
 import { sqliteDialect } from './sqlite-dialect.ts'
 import { createStoreFile, refuseDamagedStore } from './store-guard.ts'
 
-/** Opens or creates the file and brings its schema forward. Throws `store_newer` for a file of a newer version, `store_damaged` for a damaged one. */
-export async function connectSqlite(path: string, tell?: TellProgress): Promise<Connections> {
+/** Opens or creates the file and brings its schema forward. Throws `store_newer` for a file of a newer version, `store_damaged` for a damaged one.
+ *  `logFile`: default the file's own. */
+export async function connectSqlite(path: string, tell?: TellProgress, logFile?: LogFile): Promise<Connections> {
   if (path !== ':memory:') await prepareFile(path)
   const writer = new Kysely<Tables>({ dialect: sqliteDialect(path) })
   try {
     await bringForward(writer, 'sqlite', tell)
     if (path === ':memory:') return { engine: 'sqlite', writer, reader: writer, close: () => closeAll(writer, writer) }
     const reader = new Kysely<Tables>({ dialect: sqliteDialect(path, { readonly: true }) })
-    const logSync = await waitForTheDiskBeside(writer, path)
+    const logSync = await waitForTheDiskBeside(writer, path, logFile)
     const close = async () => {
       // The last connection that closes takes the log away; that of a Worker which was ended is there until the process ends. Waits for nobody, and may fail on a full disk.
       await sql`pragma wal_checkpoint(passive)`.execute(writer).catch(() => {})
@@ -39,9 +40,9 @@ export async function connectSqlite(path: string, tell?: TellProgress): Promise<
 }
 
 /** ST21: from here on a commit does not wait for the disk, and its caller does. What a process before us committed may not be there yet. */
-async function waitForTheDiskBeside(writer: Kysely<Tables>, path: string): Promise<LogSync> {
+async function waitForTheDiskBeside(writer: Kysely<Tables>, path: string, logFile?: LogFile): Promise<LogSync> {
   await sql`pragma synchronous=normal`.execute(writer)
-  const logSync = createLogSync(path)
+  const logSync = createLogSync(path, logFile)
   logSync.settle()
   return logSync
 }
