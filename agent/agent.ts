@@ -2,6 +2,7 @@
 // with no API server it goes on syncing.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import type { LogFile } from '../shared/adapters/log-sync.ts'
 import type { NativeGuard } from '../shared/adapters/native-guard.ts'
 import { isDiskFull } from '../shared/adapters/sqlite.ts'
 import { sha256Hex } from '../shared/kube/canonical.ts'
@@ -63,6 +64,8 @@ export interface AgentDeps {
   /** Where this process runs, of its data folder; null: that cannot be told. */
   place: string | null
   guard?: NativeGuard
+  /** Where the state waits for the disk; default the log of its file. */
+  logFile?: LogFile
   /** Gives memory back to the machine, if there was work since the last time. */
   freeMemory(): void
 }
@@ -122,7 +125,7 @@ class RunningAgent implements Agent {
     const { dataDir, serverUrl, clusterName, joinToken, waitSeconds, metered = false, dailyBytes = 0, version } = options
     const files = agentFiles(dataDir)
     this.#reserve = createDiskReserve(dataDir, () => this.#isClosed || this.#reportCluster())
-    const state = openAgentState(files.state, this.#reserve)
+    const state = openAgentState(files.state, this.#reserve, deps.logFile)
     this.#state = state
     if (mayJoinAnew(state, joinToken)) {
       log.info('this cluster was removed from its server: joining anew', { before: state.removal()?.clusterId })

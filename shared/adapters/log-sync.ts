@@ -23,7 +23,7 @@ export interface LogFile {
 export const NO_LOG: LogFile = { sync: (done) => done(null), syncNow: () => {}, close: () => {} }
 
 /** The log of a database that is open with `journal_mode=WAL`; the file must not be closed by its last connection meanwhile. */
-export function logFileOf(databasePath: string): LogFile {
+function logFileOf(databasePath: string): LogFile {
   const fd = openSync(`${databasePath}-wal`, 'r')
   return { sync: (done) => fdatasync(fd, done), syncNow: () => fdatasyncSync(fd), close: () => closeSync(fd) }
 }

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { join } from 'node:path'
 import { type Agent, agentFiles, createAgent } from '../../agent/agent.ts'
 import type { AgentReport } from '../../agent/report.ts'
+import { NO_LOG } from '../../shared/adapters/log-sync.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { hashOfRows } from '../../shared/crdt/row-hash.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
@@ -98,6 +99,7 @@ export class SimAgent {
           randomBytes: (count) => Buffer.from(this.#world.randomHex(count), 'hex'),
           log: tracedLog(this.#world.trace, this.name),
           place: this.#place,
+          logFile: NO_LOG,
           freeMemory: () => {},
         },
       )
