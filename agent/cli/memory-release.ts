@@ -8,6 +8,10 @@ export const RELEASE_EVERY_MS = 5_000
 
 /** Processor time after which there is something to give back. Collecting takes 20 ms at 4,000 objects; an idle agent does not come to this in minutes. */
 export const WORK_MS = 100
+/** Between two looks: the process is busy, and collects no more than is worth it. With 8,000 objects and a thousand services on the way, every look was a tenth of all its work. */
+export const BUSY_MS = 500
+/** Work of a busy process for each ms of the last collection. */
+export const WORK_PER_COLLECTION = 30
 
 export interface ProcessMemory {
   /** Processor time of this process so far. */
@@ -27,11 +31,17 @@ const ownMemory: ProcessMemory = {
 
 export function createMemoryRelease({ cpuMs, collect, dropCode }: ProcessMemory = ownMemory): () => void {
   let sinceMs = 0
+  let lookedMs = 0
+  let costMs = 0
   return () => {
-    if (cpuMs() - sinceMs < WORK_MS) return
+    const nowMs = cpuMs()
+    const isBusy = nowMs - lookedMs > BUSY_MS
+    lookedMs = nowMs
+    if (nowMs - sinceMs < (isBusy ? Math.max(WORK_MS, WORK_PER_COLLECTION * costMs) : WORK_MS)) return
     collect()
     dropCode() // last: collecting is code, too
-    sinceMs = cpuMs()
+    sinceMs = lookedMs = cpuMs()
+    costMs = sinceMs - nowMs
   }
 }
 

@@ -1,5 +1,12 @@
 import { expect, test } from 'bun:test'
-import { createMemoryRelease, RELEASE_EVERY_MS, releaseOften, WORK_MS } from '../../agent/cli/memory-release.ts'
+import {
+  BUSY_MS,
+  createMemoryRelease,
+  RELEASE_EVERY_MS,
+  releaseOften,
+  WORK_MS,
+  WORK_PER_COLLECTION,
+} from '../../agent/cli/memory-release.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 
 test('memory is given back when there was work, and collecting is none', () => {
@@ -24,6 +31,25 @@ test('memory is given back when there was work, and collecting is none', () => {
   cpuMs += WORK_MS
   release()
   expect(done).toHaveLength(4)
+})
+
+test('a busy process collects in proportion to what that costs, and at once when it comes to rest', () => {
+  const costMs = 50
+  let [cpuMs, collections] = [0, 0]
+  const collect = () => {
+    collections += 1
+    cpuMs += costMs
+  }
+  const release = createMemoryRelease({ cpuMs: () => cpuMs, collect, dropCode: () => {} })
+  const work = (ms: number) => {
+    cpuMs += ms
+    release()
+    return collections
+  }
+  expect(work(BUSY_MS + 1)).toBe(1)
+  expect(work(BUSY_MS + 1)).toBe(1)
+  expect(work(WORK_PER_COLLECTION * costMs)).toBe(2)
+  expect([work(BUSY_MS + 1), work(WORK_MS)]).toEqual([2, 3])
 })
 
 test('steady small work is looked at every few seconds, until the end', async () => {
