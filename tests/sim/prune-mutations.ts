@@ -25,7 +25,7 @@ export const PRUNE_MUTATIONS = {
     to: ": isKept(live, applied, ref, removal) && ref.name === 'never'\n",
   },
   'an older disk is believed': {
-    file: 'agent/reconcile/plan/prune/deletion-hold.ts',
+    file: 'agent/reconcile/plan/prune/prune-guard.ts',
     from: '  isCurrent() || isConfirmedHere(model) ? null : MAYBE_OLDER',
     to: "  isCurrent() || model.key !== 'never' ? null : MAYBE_OLDER",
   },

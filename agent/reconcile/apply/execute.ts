@@ -16,10 +16,9 @@ import type { Contact } from '../snapshot/situation.ts'
 import { contactExtent, contactOf, type FirstContacts } from '../snapshot/watch/first-contacts.ts'
 import { ownerOf } from '../snapshot/watch/live-object.ts'
 import { takeAll } from './replace.ts'
-import { sendApply } from './send-apply.ts'
+import { applyUnseen, sendApply } from './send-apply.ts'
 import { takeOver } from './take-over.ts'
 import { TerminatingNamespaces } from './terminating.ts'
-import { applyUnseen } from './unseen.ts'
 
 export interface ExecuteDeps {
   cluster: Cluster

@@ -15,8 +15,8 @@ import {
   isGivenUp,
   withHeld,
 } from '../plan/prune/deletion.ts'
-import { olderHold } from '../plan/prune/deletion-hold.ts'
 import { handedOver, waitsForTakers } from '../plan/prune/handover.ts'
+import { olderHold } from '../plan/prune/prune-guard.ts'
 import { nextSteps, type PruneOptions, type PrunePlan, planPrune } from '../plan/prune/prune-plan.ts'
 import { firstNotReady, overdueAtMs, waitText } from '../plan/prune/prune-wait.ts'
 import { planView } from '../plan/turn-view.ts'

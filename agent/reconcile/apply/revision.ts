@@ -6,7 +6,7 @@ import { describeError } from '../../../shared/runtime/loop.ts'
 import { createPace } from '../../../shared/runtime/pace.ts'
 import { isUndone } from '../plan/gates/revision-gate.ts'
 import { isOurs } from '../plan/plan.ts'
-import type { Services, Site, Storage, Turns } from '../ports.ts'
+import type { Requests, Services, Site, Storage, Turns } from '../ports.ts'
 import { actingFacts, actingOf } from '../snapshot/account.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
 import { isStillToCome, retryAtOf } from '../snapshot/situation.ts'
@@ -161,4 +161,27 @@ async function refreshKinds({ kinds, log, clock }: Site, pauseMs: number): Promi
   } catch (error) {
     log.warn('discovery failed', { error: describeError(error) })
   }
+}
+
+/** IV6: after a lost disk the inventory holds only what came since, so that nothing may be called removed on its word: the marks on live objects are looked for first, in every
+ *  kind. True when there is nothing (more) to look for. What was found is in the inventory then, all of it or nothing. */
+export async function recallInventory(model: ServiceModel, deps: Site & Requests & Storage & Services & Turns): Promise<boolean> {
+  const order = model.reading.kind === 'complete' ? model.row?.removal : undefined
+  if (order === undefined || model.removal.isRecalled(order)) return true
+  const { marked } = deps.evidence
+  const failure = await marked.look(deps.isHalted)
+  if (deps.isHalted()) return false
+  if (failure !== null) {
+    const retryInMs = backoffMs(model.removal.attempts, RETRY_BACKOFF, deps.random, failure.retryAfterMs)
+    model.removal.lookedInVain()
+    model.pruning.waits(`searching every kind for objects of the service before removing any: ${failure.message}; retrying`)
+    deps.wakeAt(model.key, deps.clock.nowMs() + retryInMs)
+    return false
+  }
+  const found = marked.of(model)
+  deps.log.info('looked for the objects of a service that is to be removed', { service: model.key, found: found.length })
+  for (const key of takeIn(model, deps, found)) model.agenda.mark(key)
+  model.removal.recalled(order)
+  model.expectNewObjects() // also what watches show of it
+  return true
 }

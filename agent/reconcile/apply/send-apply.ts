@@ -1,9 +1,12 @@
 // The request that applies an object, and those that follow where the API server refused it for a reason that can be mended here.
-import type { K8sObject } from '../../../shared/kube/object.ts'
+import { otherOwner } from '../../../shared/kube/foreign-owners.ts'
+import { type K8sObject, refKey } from '../../../shared/kube/object.ts'
 import type { ApplyResult, Cluster } from '../../cluster/cluster.ts'
-import type { StepOf } from '../plan/step.ts'
+import type { StepOf, StepResult } from '../plan/step.ts'
 import { ownedMember, unchosenMember } from '../snapshot/fields/client-side.ts'
+import type { Contact } from '../snapshot/situation.ts'
 import { dropNulls, sentObject } from '../snapshot/wanted.ts'
+import { contactExtent, contactOf } from '../snapshot/watch/first-contacts.ts'
 import { patchManagedFields } from './take-over.ts'
 
 type Writes = Pick<Cluster, 'apply' | 'get' | 'mergePatch'>
@@ -35,4 +38,27 @@ async function applyWithoutMember(
 ): Promise<ApplyResult | null> {
   const failure = await patchManagedFields(cluster, resource, ref, (live) => ownedMember(live, member, force))
   return failure === null ? cluster.apply(resource, object, { force }) : null
+}
+
+interface Hands {
+  cluster: Writes
+  /** Takes our marks and fields off again. */
+  letGo(step: StepOf<'orphan'>): Promise<StepResult>
+}
+
+/** RC19: the first apply of an object that a list of names did not know. The list may be some seconds old, so whoever made an object of that name since is met here: what
+ *  they own is not overwritten, and what was written beside it is taken back, so that RC3 is judged by what is really there. */
+export async function applyUnseen(step: StepOf<'apply'>, { cluster, letGo }: Hands): Promise<StepResult> {
+  const { key, ref, resource } = step
+  const answer = await sendApply(cluster, step, false)
+  if (answer.kind === 'failed' && answer.failure.kind !== 'conflict') return { ...answer, step }
+  if (answer.kind === 'applied') {
+    if (answer.created || otherOwner(answer.object.metadata, ref) === null) return { ...answer, step }
+    const gone = await letGo({ kind: 'orphan', key, ref, resource })
+    if (gone.kind === 'failed') return { kind: 'failed', step, failure: gone.failure }
+  }
+  const found = await cluster.get(resource, ref, contactExtent(resource))
+  if (found.kind === 'failed') return { kind: 'failed', step, failure: found.failure }
+  const contact: Contact = found.kind === 'found' ? contactOf(found.object) : { kind: 'absent' }
+  return { kind: 'inspected', step: { kind: 'inspect', key, ref, resource, refs: [ref] }, contacts: new Map([[refKey(ref), contact]]) }
 }

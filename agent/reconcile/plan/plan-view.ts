@@ -14,7 +14,7 @@ import type { LiveView, Registrations } from '../snapshot/watch/live-object.ts'
 import type { KindLookup } from '../snapshot/watch/served-kinds.ts'
 import type { Gate } from './gates/gates.ts'
 import type { ConfirmedNames } from './prune/deletion.ts'
-import type { DeletionHold } from './prune/deletion-hold.ts'
+import type { DeletionHold } from './prune/prune-guard.ts'
 import type { Recreate } from './recreate.ts'
 import type { Step } from './step.ts'
 

@@ -8,7 +8,7 @@ import type { K8sObject, ObjectRef } from '../../../shared/kube/object.ts'
 import type { NotAgain } from '../snapshot/situation.ts'
 import type { LiveObject } from '../snapshot/watch/live-object.ts'
 import { type ConfirmedNames, type Permit, permitRecreate } from './prune/deletion.ts'
-import type { DeletionHold } from './prune/deletion-hold.ts'
+import type { DeletionHold } from './prune/prune-guard.ts'
 
 const recreateSchema = z.object({
   /** Which document it is deleted for. */

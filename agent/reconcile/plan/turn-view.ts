@@ -16,7 +16,7 @@ import { changeGate } from './gates/revision-gate.ts'
 import { isApart, isKeptAsMade } from './left-alone.ts'
 import { orderGate } from './order/phases.ts'
 import { type PlanView, viewIn } from './plan-view.ts'
-import { deletionHold } from './prune/deletion-hold.ts'
+import { deletionHold } from './prune/prune-guard.ts'
 
 const NOTHING_CONFIRMED: ReadonlySet<string> = new Set()
 

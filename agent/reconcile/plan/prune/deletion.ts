@@ -7,8 +7,7 @@ import { comparePrune } from '../../../../shared/kube/order.ts'
 import type { PruneRefusal } from '../../../../shared/model/status.ts'
 import { isStillToCome, type NotAgain, type Problem } from '../../snapshot/situation.ts'
 import type { LiveObject } from '../../snapshot/watch/live-object.ts'
-import type { DeletionHold } from './deletion-hold.ts'
-import { type GuardCounts, whyGuarded } from './prune-guard.ts'
+import { type DeletionHold, type GuardCounts, whyGuarded } from './prune-guard.ts'
 
 declare const permit: unique symbol
 /** Says that a deletion was decided here. */
