@@ -138,14 +138,15 @@ export function createAgentStore(db: StoreDb): AgentStore {
       return row === undefined ? null : toCluster(row)
     },
     findClusters: async (by) => {
-      const [column, values] = 'names' in by ? (['clusters.name', by.names] as const) : (['clusters.cluster_id', by.ids] as const)
       const found: ClusterRecord[] = []
-      for (let start = 0; start < values.length; start += CLUSTERS_A_TIME) {
+      const count = 'names' in by ? by.names.length : by.ids.length
+      for (let start = 0; start < count; start += CLUSTERS_A_TIME) {
         if (start > 0) await setImmediate()
-        const rows = await clusterRows(db.read)
-          .where(column, 'in', values.slice(start, start + CLUSTERS_A_TIME))
-          .execute()
-        for (const row of rows) found.push(toCluster(row))
+        const end = start + CLUSTERS_A_TIME
+        // By resources.name the keys of all three tables are known; by ids SQLite would read the resources of all clusters.
+        const names = 'names' in by ? by.names.slice(start, end) : await namesOfClusters(db.read, by.ids.slice(start, end))
+        const rows = await clusterRows(db.read).where('resources.name', 'in', names).execute()
+        for (const row of rows) if ('names' in by || by.ids.includes(row.cluster_id)) found.push(toCluster(row))
       }
       return found
     },
@@ -206,6 +207,11 @@ async function adoptShards(trx: Transaction<Tables>, files: Parameters<Store['ad
       .execute()
   }
   return raised
+}
+
+async function namesOfClusters(read: ReadDb, ids: readonly ClusterId[]): Promise<string[]> {
+  const rows = await read.selectFrom('clusters').select('name').where('cluster_id', 'in', ids).execute()
+  return rows.map(({ name }) => name)
 }
 
 /** With agent, resource, desired rows, statuses and what waits for a person because of it. */

@@ -47,6 +47,9 @@ const MEANT: ReadonlyArray<readonly [table: string, part: string]> = [
   ['rollups', 'where "n" = ? limit ?'],
 ]
 
+/** Of a few clusters that are asked for, the resources of all. */
+const ALL_RESOURCES = /^SEARCH resources .*\(kind=\? AND project=\?\)$/
+
 test('UK6 statements that are run all the time are led by an index', async () => {
   const { at } = await SQLITE.place()
   await (await connectSqlite(at)).close()
@@ -77,7 +80,9 @@ test('UK6 statements that are run all the time are led by an index', async () =>
   for (const statement of statements) {
     if (!/^\s*(select|with|insert|update|delete)\b/i.test(statement)) continue
     const plan = raw.prepare<{ detail: string }, never[]>(`explain query plan ${statement}`)
-    const walks = plan.all().filter(({ detail }) => LARGE.some((table) => new RegExp(`^SCAN (${table})\\b`).test(detail)))
+    const isWalk = (detail: string) =>
+      LARGE.some((table) => new RegExp(`^SCAN (${table})\\b`).test(detail)) || (statement.includes(' in (') && ALL_RESOURCES.test(detail))
+    const walks = plan.all().filter(({ detail }) => isWalk(detail))
     plan.finalize()
     for (const { detail } of walks) {
       const table = detail.split(' ')[1] ?? ''
@@ -135,6 +140,13 @@ async function useAll(store: Store): Promise<void> {
     await store.listEvents({ limit: 5, ...query })
   await store.desiredInCluster(a)
   await store.desiredOfService(web)
+  await store.desiredOf(web, [a, b])
+  await store.desiredWith(web, 'd')
+  await store.placementTotals(web)
+  await store.newestVariants(web, ['d', 'e'])
+  await store.addVariants(web, [{ digest: 'e', objectCount: 1 }])
+  await store.findClusters({ ids: Array.from({ length: 40 }, () => a) }) // of a few, it would do so anyway
+  await store.findClusters({ names: Array.from({ length: 40 }, () => 'cluster-a') })
   await store.clustersOfProject('default', [a])
   await store.markSeen(new Map([[a, 90_000]]), new Map([[a, 30]]))
   await store.clusterByName('cluster-a')
