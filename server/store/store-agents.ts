@@ -139,6 +139,7 @@ export function createAgentStore(db: StoreDb): AgentStore {
     },
     findClusters: async (by) => {
       const found: ClusterRecord[] = []
+      const ids = 'ids' in by ? new Set(by.ids) : null
       const count = 'names' in by ? by.names.length : by.ids.length
       for (let start = 0; start < count; start += CLUSTERS_A_TIME) {
         if (start > 0) await setImmediate()
@@ -146,7 +147,7 @@ export function createAgentStore(db: StoreDb): AgentStore {
         // By resources.name the keys of all three tables are known; by ids SQLite would read the resources of all clusters.
         const names = 'names' in by ? by.names.slice(start, end) : await namesOfClusters(db.read, by.ids.slice(start, end))
         const rows = await clusterRows(db.read).where('resources.name', 'in', names).execute()
-        for (const row of rows) if ('names' in by || by.ids.includes(row.cluster_id)) found.push(toCluster(row))
+        for (const row of rows) if (ids?.has(row.cluster_id) !== false) found.push(toCluster(row))
       }
       return found
     },
