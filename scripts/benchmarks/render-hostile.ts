@@ -128,7 +128,7 @@ async function ended(fleet: LocalFleet, name: string, repository: string): Promi
       .split('\n')
       .some(
         (line) =>
-          (line.includes('service rendered') && line.includes(`default/${name}"`)) ||
+          (/service rendered|render changed its state/.test(line) && line.includes(`default/${name}"`)) ||
           (line.includes('repository cannot be read') && line.includes(`"repository":"${repository}"`)),
       )
   while (!isOver() && performance.now() - startMs < CASE_MS_MAX) await Bun.sleep(100)
