@@ -10,7 +10,6 @@ import {
   isDamage,
   isDiskFull,
   openSqlite,
-  type SQLQueryBindings,
   structureDamage,
   writeTransaction,
 } from '../../shared/adapters/sqlite.ts'
@@ -18,7 +17,7 @@ import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ObjectRef, parseRefKey, refKey } from '../../shared/kube/object.ts'
 import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
-import { isStatusKind, type StatusKind } from '../../shared/model/status.ts'
+import { isStatusKind } from '../../shared/model/status.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { INCARNATION_MAX, REV_INCARNATION } from '../../shared/protocol/status.ts'
 import { assert } from '../../shared/runtime/assert.ts'
@@ -26,6 +25,7 @@ import type { WrittenClaim } from '../reconcile/claim/claim.ts'
 import type { AgentState, Identity, InventoryEntry, OutboxRow, Removal, ServiceState } from './agent-state.ts'
 import type { DiskReserve } from './disk-reserve.ts'
 import { createRepeats } from './event-repeats.ts'
+import { type InventoryRecord, prepareStatements, type Waiting } from './state-statements.ts'
 
 const SCHEMA_VERSION = 3
 /** Unacknowledged events kept for a server that cannot be reached, and their documents together; the oldest go first. States are one for each key. */
@@ -59,23 +59,6 @@ const TOKENS_MAX = 16
 /** Names, punctuation and rev of a row in a push, at most. */
 const ROW_ENVELOPE_BYTES = 80
 
-interface InventoryRecord {
-  ref: string
-  api_version: string
-  uid: string | null
-  applied_doc: string | null
-  owned_hash: string | null
-  digest: string | null
-  commit_text: string | null
-}
-
-interface Waiting {
-  kind: StatusKind
-  key: string
-  rev: number
-  doc: string | null
-}
-
 /** `reserve`: given back when a write finds no space (RP4). `logFile`: default that of the file. */
 export function openAgentState(path: string, reserve?: DiskReserve, logFile?: LogFile): AgentState {
   const db = openWithSpace(path, reserve)
@@ -84,7 +67,7 @@ export function openAgentState(path: string, reserve?: DiskReserve, logFile?: Lo
   log.settle() // what a process before this one wrote may not be there yet
   const listeners: Array<() => void> = []
   const repeats = createRepeats()
-  const statements = prepare(db)
+  const statements = prepareStatements(db)
   /** What was written as JSON. */
   const stored = <T>(text: string): T => {
     try {
@@ -425,66 +408,6 @@ function migrate(db: Database): void {
     for (const migration of MIGRATIONS.slice(version)) db.run(migration)
     db.run(`PRAGMA user_version=${SCHEMA_VERSION}`)
   })
-}
-
-function prepare(db: Database) {
-  const query = <Row, Params extends SQLQueryBindings[]>(sql: string) => db.prepare<Row, Params>(sql)
-  return {
-    readMeta: query<{ value: string }, [string]>('SELECT value FROM meta WHERE key = ?'),
-    writeMeta: query<never, [string, string]>(
-      'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
-    ),
-    services: query<{ key: string }, []>('SELECT key FROM service ORDER BY key'),
-    addService: query<never, [string]>('INSERT INTO service (key) VALUES (?) ON CONFLICT DO NOTHING'),
-    serviceState: query<{ applied: string | null; healthy: string | null }, [string]>('SELECT applied, healthy FROM service WHERE key = ?'),
-    setServiceState: query<never, [string, string | null, string | null]>(
-      'INSERT INTO service (key, applied, healthy) VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET applied = excluded.applied, healthy = excluded.healthy',
-    ),
-    facts: query<{ key: string; doc: string }, [string]>('SELECT key, doc FROM fact WHERE service = ? ORDER BY key'),
-    setFact: query<never, [string, string, string]>(
-      'INSERT INTO fact (service, key, doc) VALUES (?, ?, ?) ON CONFLICT (service, key) DO UPDATE SET doc = excluded.doc',
-    ),
-    dropFact: query<never, [string, string]>('DELETE FROM fact WHERE service = ? AND key = ?'),
-    forgetFacts: query<never, [string]>('DELETE FROM fact WHERE service = ?'),
-    forgetService: query<never, [string]>('DELETE FROM service WHERE key = ?'),
-    inventory: query<InventoryRecord, [string]>(
-      'SELECT ref, api_version, uid, applied_doc, owned_hash, digest, commit_text FROM inventory WHERE service = ? ORDER BY ref',
-    ),
-    owner: query<{ service: string }, [string]>('SELECT service FROM inventory WHERE ref = ?'),
-    widen: query<never, [string, string, string]>(
-      'INSERT INTO inventory (ref, service, api_version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
-    ),
-    record: query<never, [string, string | null, string | null, string | null, string | null, string | null, string, string]>(
-      'UPDATE inventory SET api_version = ?, uid = ?, applied_doc = ?, owned_hash = ?, digest = ?, commit_text = ? WHERE ref = ? AND service = ?',
-    ),
-    narrow: query<never, [string, string]>('DELETE FROM inventory WHERE ref = ? AND service = ?'),
-    forgetInventory: query<never, [string]>('DELETE FROM inventory WHERE service = ?'),
-    reported: query<{ doc: string | null }, [string, string]>('SELECT doc FROM outbox WHERE kind = ? AND key = ?'),
-    report: query<never, [string, string, number, string | null]>(
-      'INSERT INTO outbox (kind, key, rev, doc) VALUES (?, ?, ?, ?) ON CONFLICT (kind, key) DO UPDATE SET rev = excluded.rev, doc = excluded.doc, acked = 0',
-    ),
-    renumber: query<never, [number, string, string]>('UPDATE outbox SET rev = ?, acked = 0 WHERE kind = ? AND key = ?'),
-    waiting: query<Waiting, [number]>('SELECT kind, key, rev, doc FROM outbox WHERE acked = 0 ORDER BY rev LIMIT ?'),
-    every: query<Waiting, []>('SELECT kind, key, rev, doc FROM outbox ORDER BY rev'),
-    inventoryKeys: query<Pick<Waiting, 'kind' | 'key'>, []>("SELECT kind, key FROM outbox WHERE doc IS NOT NULL AND kind <> 'event'"),
-    row: query<Waiting, [string, string]>('SELECT kind, key, rev, doc FROM outbox WHERE kind = ? AND key = ?'),
-    urgent: query<{ one: number }, []>(
-      "SELECT 1 AS one FROM outbox WHERE acked = 0 AND kind = 'service' AND json_extract(doc, '$.health') IN ('Degraded', 'Healthy') LIMIT 1",
-    ),
-    forgetEvent: query<never, [string]>("DELETE FROM outbox WHERE kind = 'event' AND acked = 0 AND key = ?"),
-    events: query<{ n: number }, []>("SELECT count(*) AS n FROM outbox WHERE kind = 'event'"),
-    depth: query<{ n: number }, []>('SELECT count(*) AS n FROM outbox WHERE acked = 0'),
-    forgetAcked: query<never, [number]>("DELETE FROM outbox WHERE acked = 0 AND rev <= ? AND (doc IS NULL OR kind = 'event')"),
-    ack: query<never, [number]>('UPDATE outbox SET acked = 1 WHERE acked = 0 AND rev <= ?'),
-    boundEvents: query<never, [number]>(
-      "DELETE FROM outbox WHERE kind = 'event' AND rev <= (SELECT rev FROM outbox WHERE kind = 'event' ORDER BY rev DESC LIMIT 1 OFFSET ?)",
-    ),
-    // Oldest first until the newer ones fit.
-    boundEventBytes: query<never, [number]>(
-      `DELETE FROM outbox WHERE kind = 'event' AND rev <= (SELECT max(rev) FROM (
-        SELECT rev, sum(length(CAST(doc AS BLOB))) OVER (ORDER BY rev DESC) AS total FROM outbox WHERE kind = 'event') WHERE total > ?)`,
-    ),
-  }
 }
 
 /** Equal texts as one: entries are held for as long as the agent runs, and thousands of them say the same of kind, namespace and revision. */

@@ -103,9 +103,14 @@ export function loopWorld({
       renderStates.get(name) ?? { commit: null, generation: 0, digest: null, objectCount: 0, renderedMs: null, error: null },
     setRenderState: async ({ service: name }: { service: string }, state: RenderState) => void renderStates.set(name, state),
     listClusters: async () => world.clusters,
+    findClusters: async ({ ids }: { ids: readonly string[] }) => world.clusters.filter(({ clusterId }) => ids.includes(clusterId)),
+    clustersOfProject: async () => new Set(),
+    newestVariants: async () => new Set(),
+    addVariants: async () => 0,
     appendEvents: async () => {},
     listStatus: async () => [],
     desiredOfService: async () => [],
+    desiredOf: async () => [],
     confirmationsOfService: async () => [],
   }
   const store = new Proxy(methods, {

@@ -271,7 +271,7 @@ test.each([
   const tokens = createGitTokens({ fetcher: down, clock: createVirtualClock() })
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 })
   const document = { appId: 1, installationId: 2, privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }) }
-  expect(await failureOf(tokens.token(JSON.stringify(document), 'git.example.com', null))).toEqual([
+  expect(await failureOf(tokens.token(JSON.stringify(document), options.url, null))).toEqual([
     'git_unreachable',
     `git.example.com, which gives the GitHub App its tokens, ${text}`,
   ])

@@ -241,8 +241,13 @@ describe('objects of hooks', () => {
       if (object.metadata.name === 'slow') await clock.sleep(5_000)
       return apply(resource, object, options)
     }
-    kit.desire([hook('seed', 'sync'), configMap('slow')])
+    kit.desire([hook('first', 'sync')])
     await run()
+    succeed(cluster, 'first')
+    await settle()
+    writes(cluster)
+    kit.desire([hook('seed', 'sync'), configMap('slow')]) // Jobs are watched by now
+    await settle()
     succeed(cluster, 'seed')
     await settle()
     cluster.deleteAs('ttl', jobRef('seed'))
@@ -250,7 +255,7 @@ describe('objects of hooks', () => {
     expect(cluster.object(configMapRef('slow'))).toBeNull()
     await clock.advance(10_000)
     expect(kit.service()).toMatchObject({ sync: 'Synced', health: 'Healthy' })
-    expect(writes(cluster)).toEqual(['apply Job seed', 'apply ConfigMap slow'])
+    expect(writes(cluster)).toEqual(['apply Job seed', 'apply ConfigMap slow', 'delete Job first'])
   })
 
   test('HK7 drift of a hook is left alone while it runs, and a finished one does not come back', async () => {

@@ -44,7 +44,8 @@ export async function phaseRounds(model: ServiceModel, deps: Site & Requests & S
   for (;;) {
     const position = findPosition(work)
     move(model, position)
-    if (position.hooks.length + position.failHooks.length > 0) await healRound(model, deps)
+    const healing = position.hooks.length + position.failHooks.length > 0 ? healRound(model, deps) : null
+    if (healing !== null) await healing
     let changed = await runHooks(work, position.hooks, phaseOf(position))
     changed = (await runHooks(work, position.failHooks, 'sync-fail')) || changed
     changed = (await applyRounds(model, deps)) || changed

@@ -34,16 +34,16 @@ export async function applyRounds(model: ServiceModel, deps: Site & Requests & S
   return sent
 }
 
-/** OR6: before hooks are sent. What else is to be done stays to be planned. */
-export async function healRound(model: ServiceModel, deps: Site & Requests & Storage & Services & Turns & Reports): Promise<void> {
-  if (model.agenda.dirty.size === 0 || isInterrupted(model, deps)) return
+/** OR6: before hooks are sent. What else is to be done stays to be planned. Null: nothing is to be healed. */
+export function healRound(model: ServiceModel, deps: Site & Requests & Storage & Services & Turns & Reports): Promise<void> | null {
+  if (model.agenda.dirty.size === 0 || isInterrupted(model, deps)) return null
   const plan = planApply(planView(model, deps), model.agenda.dirty)
   const steps = plan.steps.filter(isHealing)
   const keys = new Set(steps.map(({ key }) => key))
   const ofHeals = <T>(all: ReadonlyMap<string, T>) => new Map([...all].filter(([key]) => keys.has(key)))
   absorb(model, deps, ofHeals(plan.problems))
   model.objects.contested(ofHeals(plan.contests), deps.clock.nowMs())
-  await carryOut(model, deps, steps)
+  return steps.length === 0 ? null : carryOut(model, deps, steps)
 }
 
 /** RC14, RC30: a newer revision pre-empts at the next object, and so does the end of the turn's time. */
