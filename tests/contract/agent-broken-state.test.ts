@@ -7,6 +7,7 @@ import { type Agent, agentFiles, createAgent } from '../../agent/agent.ts'
 import { CLAIM_NAME, CLAIM_NAMESPACE } from '../../agent/reconcile/claim/claim.ts'
 import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
 import type { Fetcher } from '../../agent/sync/server-client.ts'
+import { NO_LOG } from '../../shared/adapters/log-sync.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { clusterIdSchema } from '../../shared/model/ids.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
@@ -45,6 +46,7 @@ async function startSite() {
       randomBytes,
       log: silentLogger,
       place: null,
+      logFile: NO_LOG,
       freeMemory: () => {},
     })
     const stopping = new AbortController()

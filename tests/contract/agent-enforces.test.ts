@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { type Agent, agentFiles, createAgent } from '../../agent/agent.ts'
 import { statusText } from '../../agent/cli/print-status.ts'
 import type { Fetcher } from '../../agent/sync/server-client.ts'
+import { NO_LOG } from '../../shared/adapters/log-sync.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { clusterIdSchema } from '../../shared/model/ids.ts'
 import { clusterStatusSchema, factsStatusSchema } from '../../shared/model/status.ts'
@@ -42,7 +43,7 @@ async function site(waitSeconds = 55, freeMemory: () => void = () => {}) {
   const start = (joinToken: string | null): { agent: Agent; stop: () => Promise<void> } => {
     const agent = createAgent(
       { dataDir, serverUrl: 'http://skerry', clusterName: 'site', joinToken, waitSeconds, version: '1' },
-      { cluster, fetcher, clock, random, randomBytes, log: silentLogger, place: null, freeMemory },
+      { cluster, fetcher, clock, random, randomBytes, log: silentLogger, place: null, logFile: NO_LOG, freeMemory },
     )
     const stopping = new AbortController()
     const running = agent.run(stopping.signal)

@@ -45,6 +45,7 @@ const write = (store: Store, key: ResourceKey, spec = '{}') => store.applyResour
 const versionOf = async (store: Store, key = service('web')) => (await store.getResource(key))?.version ?? 0
 const error = { code: 'git_failed', message: 'm', problems: [], sinceMs: 1 }
 const render = { commit: 'c', generation: 1, digest: 'd', objectCount: 1, renderedMs: 1, error: null }
+const variant = { digest: 'e', objectCount: 1 }
 const id = { project: 'p', service: 'web' }
 const row = (commit: string, digit = 'a') => {
   const doc = { commit, digest: commit, count: 1, sync: syncOptionsSchema.parse({}), protect: false }
@@ -231,6 +232,12 @@ const WRITES: Partial<Record<keyof Store, Steps>> = {
     ['used again', 'idle', (store) => store.retireReplaced('u')],
     ['unknown', 'idle', (store) => store.retireReplaced('none')],
   ],
+  addVariants: [
+    ['no revision', 'idle', (store) => store.addVariants(id, [variant])],
+    ['rendered', 'prepare', (store) => store.setRenderState(id, render)],
+    ['added', 'changes', (store) => store.addVariants(id, [variant])],
+    ['again', 'idle', (store) => store.addVariants(id, [variant])],
+  ],
 }
 
 const READS: ReadonlyArray<keyof Store> = [
@@ -246,6 +253,12 @@ const READS: ReadonlyArray<keyof Store> = [
   'statusHistory',
   'desiredInCluster',
   'desiredOfService',
+  'desiredOf',
+  'desiredWith',
+  'placementTotals',
+  'askedServices',
+  'newestVariants',
+  'findClusters',
   'clusterOrdinals',
   'clustersOfProject',
   'referencedContent',

@@ -7,6 +7,7 @@ import { createShardFile } from '../../server/desired/shard-file.ts'
 import { SHARD_COUNT, shardOf } from '../../server/desired/shard-files.ts'
 import { sqliteDialect } from '../../server/store/engines/sqlite-dialect.ts'
 import { bringForward } from '../../server/store/schema/bring-forward.ts'
+import { NO_LOG } from '../../shared/adapters/log-sync.ts'
 import type { NativeGuard } from '../../shared/adapters/native-guard.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { type ClusterId, clusterIdSchema } from '../../shared/model/ids.ts'
@@ -105,7 +106,7 @@ export async function openSite(serverDir: string, isNew: boolean): Promise<Site>
   const start: Site['start'] = (dataDir, guard, log = silentLogger) => {
     const options = { dataDir, serverUrl: 'http://skerry', clusterName: 'site', joinToken: server.joinToken, waitSeconds: 20, version: '1' }
     const randomBytes = (count: number) => Uint8Array.from({ length: count }, () => Math.floor(random() * 256))
-    const deps = { cluster, fetcher, clock, random, randomBytes, log, place: null, freeMemory: () => {} }
+    const deps = { cluster, fetcher, clock, random, randomBytes, log, place: null, logFile: NO_LOG, freeMemory: () => {} }
     const agent = createAgent(options, guard === undefined ? deps : { ...deps, guard })
     const stopping = new AbortController()
     const ended: unknown[] = []

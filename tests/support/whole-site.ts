@@ -1,6 +1,7 @@
 // A whole agent with its reconciler on a fake cluster, on virtual time, beside a server that can be away or another one.
 import { randomBytes } from 'node:crypto'
 import { createAgent } from '../../agent/agent.ts'
+import { NO_LOG } from '../../shared/adapters/log-sync.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { createFakeCluster, type FakeCluster } from './fake-cluster.ts'
@@ -45,6 +46,7 @@ export function startWholeSite({
       randomBytes,
       log: silentLogger,
       place: null,
+      logFile: NO_LOG,
       freeMemory: () => {},
     },
   )

@@ -4,7 +4,7 @@ import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { ServiceId } from '../../../shared/model/ids.ts'
 import type { RenderState, Revision, Variant } from '../records.ts'
 import type { Store } from '../store.ts'
-import type { StoreDb } from '../store-db.ts'
+import type { StoreDb, Tx } from '../store-db.ts'
 import { readSources, type Tables } from '../tables.ts'
 
 export function createRevisionStore(db: StoreDb): Pick<Store, 'revisions' | 'variant' | 'newestVariants' | 'addVariants'> {
@@ -47,7 +47,7 @@ export function createRevisionStore(db: StoreDb): Pick<Store, 'revisions' | 'var
       const found = others.length === 0 ? new Set<string>() : await variantsAmong(db.read, id, newest.number, others)
       return digests.includes(newest.digest) ? found.add(newest.digest) : found
     },
-    addVariants: (id, variants) => db.write(({ sql: trx }) => addVariants(trx, id, variants)),
+    addVariants: (id, variants) => db.write((tx) => addVariants(tx, id, variants)),
     variant: async (id, digest) => {
       const columns = ['number', 'object_count', 'set_sha'] as const
       const whole = await ofService(db.read, id)
@@ -145,7 +145,7 @@ async function insertVariants(
 }
 
 /** A cluster that comes, or is relabelled, brings no revision: what it alone gets is one more variant of the newest. */
-async function addVariants(trx: Transaction<Tables>, id: ServiceId, variants: readonly Variant[]): Promise<number> {
+async function addVariants({ sql: trx, changes }: Tx, id: ServiceId, variants: readonly Variant[]): Promise<number> {
   const newest = await newestOf(trx, id)
   if (newest === undefined) return 0
   const { number, digest, object_count: objectCount, set_sha } = newest
@@ -159,6 +159,7 @@ async function addVariants(trx: Transaction<Tables>, id: ServiceId, variants: re
   const added = variants.filter((variant) => !held.has(variant.digest) && (count > 0 || variant.digest !== digest))
   if (added.length === 0) return Math.max(1, count)
   await insertVariants(trx, id, number, [...first, ...added], set_sha === null ? NO_SETS : new Map([[digest, set_sha]]))
+  changes.add({ topic: 'render', project: id.project, name: id.service })
   return count + first.length + added.length
 }
 
