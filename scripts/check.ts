@@ -37,6 +37,8 @@ const isFast = args.includes('--fast')
 const isLong = args.includes('--long')
 
 const MINUTE_MS = 60_000
+/** Of a test that says nothing itself. Tests wait for real programs that share two cores with those of another lane; one that hangs is found all the same. */
+const PATIENCE = ['--timeout', '20000']
 /** In which a lane takes its files: few enough that what a process sets up once is not set up often. */
 const PARTS_PER_LANE = 5
 const STAGES: readonly Stage[] = [
@@ -138,7 +140,12 @@ async function runTests(
   const temp = mkdtempSync(join(tmpdir(), 'skerry-check-'))
   try {
     const report = join(temp, 'report.xml')
-    const outcome = await run(['bun', 'test', ...files, '--reporter=junit', `--reporter-outfile=${report}`], timeoutMs, temp, env)
+    const outcome = await run(
+      ['bun', 'test', ...files, ...PATIENCE, '--reporter=junit', `--reporter-outfile=${report}`],
+      timeoutMs,
+      temp,
+      env,
+    )
     const file = Bun.file(report)
     const counts = countsOf((await file.exists()) ? await file.text() : null, outcome.exitCode)
     say(`check: ${name}: ${countsLine(counts)}, ${seconds(started)}\n`)

@@ -7,6 +7,7 @@ import { type Agent, createAgent } from '../../agent/agent.ts'
 import { statusText } from '../../agent/cli/print-status.ts'
 import { loadAgentKeys } from '../../agent/sync/agent-keys.ts'
 import type { Fetcher } from '../../agent/sync/server-client.ts'
+import { NO_LOG } from '../../shared/adapters/log-sync.ts'
 import { TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
 import { clusterIdSchema } from '../../shared/model/ids.ts'
 import { AppError, problemBody } from '../../shared/protocol/error.ts'
@@ -49,7 +50,7 @@ async function site() {
   const start = (joinToken: string | null) => {
     const agent: Agent = createAgent(
       { dataDir, serverUrl: 'http://user:secret@skerry', clusterName: 'site', joinToken, waitSeconds: 55, version: '1' },
-      { cluster, fetcher, clock, random, randomBytes, log: silentLogger, place: 'here', freeMemory: () => {} },
+      { cluster, fetcher, clock, random, randomBytes, log: silentLogger, place: 'here', logFile: NO_LOG, freeMemory: () => {} },
     )
     const stopping = new AbortController()
     const running = agent.run(stopping.signal)
