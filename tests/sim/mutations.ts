@@ -77,7 +77,7 @@ export const MUTATIONS = {
     from: ' && written.place === place',
     to: '',
     histories: 40,
-    firstSeed: 140,
+    firstSeed: 485,
     options: { weights: { ...BUSY, 'two agents': 8, 'stop clone': 4 } },
   },
 } as const satisfies Record<string, Mutation>
