@@ -29,3 +29,17 @@ export function countsOf(report: string | null, exitCode: number): Counts {
 /** `N passed, N failed`, and `, N skipped` when there are any. */
 export const countsLine = ({ passed, failed, skipped }: Counts): string =>
   `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`
+
+/** As many at once as there are lanes; what comes first in the list begins first. */
+export async function inLanes<T>(items: readonly T[], lanes: number, runOne: (item: T, index: number) => Promise<Counts>): Promise<Counts> {
+  let counts = NO_COUNTS
+  const open = items.entries()
+  const lane = async () => {
+    for (const [index, item] of open) {
+      const counted = await runOne(item, index)
+      counts = addCounts(counts, counted) // read after the wait: another lane may have added to it meanwhile
+    }
+  }
+  await Promise.all(Array.from({ length: lanes }, lane))
+  return counts
+}

@@ -3,7 +3,7 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { addCounts, type Counts, countsLine, countsOf, NO_COUNTS } from './check-report.ts'
+import { addCounts, type Counts, countsLine, countsOf, inLanes, NO_COUNTS } from './check-report.ts'
 import { ON_EACH_STORE, WITH_SERVER } from './end-to-end.ts'
 
 type Stage =
@@ -154,17 +154,6 @@ async function runTests(
   } finally {
     rmSync(temp, { recursive: true, force: true })
   }
-}
-
-/** As many at once as there are lanes; what comes first in the list begins first. */
-async function inLanes<T>(items: readonly T[], lanes: number, runOne: (item: T, index: number) => Promise<Counts>): Promise<Counts> {
-  let counts = NO_COUNTS
-  const open = items.entries()
-  const lane = async () => {
-    for (const [index, item] of open) counts = addCounts(counts, await runOne(item, index))
-  }
-  await Promise.all(Array.from({ length: lanes }, lane))
-  return counts
 }
 
 async function runStage(stage: Stage): Promise<Counts> {

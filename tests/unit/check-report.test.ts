@@ -1,6 +1,6 @@
 // What scripts/check adds up: a green closing line must be impossible when something did not run.
 import { expect, test } from 'bun:test'
-import { countsLine, countsOf } from '../../scripts/check-report.ts'
+import { countsLine, countsOf, inLanes } from '../../scripts/check-report.ts'
 import { parseAuditLog } from '../../scripts/local-cluster/audit-log.ts'
 
 const report = (attributes: string) =>
@@ -38,4 +38,17 @@ test('audit lines are told apart by their user agent, not by other fields that n
   expect(parseAuditLog(text, { userAgent: 'skerry-agent' })).toHaveLength(2)
   expect(parseAuditLog(text, { userAgent: 'skerry-agent', verbs: ['patch'] })).toHaveLength(1)
   expect(parseAuditLog(text, {})).toHaveLength(4)
+})
+
+test('what lanes count beside each other is added up whole', async () => {
+  const ends = Array.from({ length: 3 }, () => Promise.withResolvers<void>())
+  const counting = inLanes([0, 1, 2], 2, async (item) => {
+    await ends[item]?.promise
+    return { passed: 10, failed: 1, skipped: item }
+  })
+  for (const item of [1, 2, 0]) {
+    ends[item]?.resolve()
+    await Bun.sleep(0)
+  }
+  expect(await counting).toEqual({ passed: 30, failed: 3, skipped: 3 })
 })
