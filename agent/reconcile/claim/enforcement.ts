@@ -1,5 +1,7 @@
 // Turns begin and end with the claim, and people hear of what takes it away: an event for the server, a Kubernetes Event on the claim for who asks kubectl.
+
 import type { EventStatus } from '../../../shared/model/status.ts'
+import { describeError } from '../../../shared/runtime/loop.ts'
 import type { KubeEventWriter } from '../report/kube-events.ts'
 import { CLAIM_REF, claimantText } from './claim.ts'
 import { ClaimKeeper, type ClaimKeeperDeps, type ClaimState } from './claim-keeper.ts'
@@ -28,7 +30,12 @@ export function createEnforcement(deps: EnforcementDeps): Enforcement {
   const tell = (reason: string, message: string) => {
     const event = { type: 'Warning', reason, message: message.slice(0, 1_000) } as const
     emit(event)
-    flushReports()
+    try {
+      flushReports()
+    } catch (error) {
+      // A full disk ends no agent: the cluster's own Event says it, and what is claimed does not depend on it.
+      deps.log.warn('an event of the claim cannot be noted', { reason, error: describeError(error) })
+    }
     kubeEvents.write(event, { ref: CLAIM_REF, apiVersion: 'v1', uid: keeper.objectUid() }, { service: '', commit: '' })
   }
   const onChange = (state: ClaimState) => {
