@@ -193,3 +193,18 @@ test('CM5 a claim that cannot be noted on the disk is written again at the next 
   expect(claimWrites()).toBe(1)
   await agent.stop()
 })
+
+test('CM4 RP4 a full disk ends no agent that has to tell that another one is active', async () => {
+  const { clock, kit, startUntilHeld } = site()
+  const agent = kit()
+  await startUntilHeld(agent)
+  const full = () => {
+    throw Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })
+  }
+  const other = kit({ agentId: 'a-2', watched: (state) => ({ ...state, report: full }) }, 2)
+  other.start()
+  await clock.advance(FULL_PAUSE_MS)
+  expect(other.claims.at(-1)?.kind).toBe('contested')
+  await agent.stop()
+  await other.stop()
+})
