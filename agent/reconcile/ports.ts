@@ -100,7 +100,7 @@ export interface Services {
   waitsForOthers(model: ServiceModel): boolean
   /** `model` is woken when rows of another service were read. */
   wakeWhenRead(model: ServiceModel): void
-  /** What failed, and another object may be the cause of it. */
+  /** A failure that another object may have caused. */
   lacking: Pick<LackingObjects, 'add'>
   /** An object changed: what failed because of it is tried at once. */
   causeChanged(key: string, isHealthy: boolean): void

@@ -68,7 +68,7 @@ export function openAgentState(path: string, reserve?: DiskReserve, logFile?: Lo
   const listeners: Array<() => void> = []
   const repeats = createRepeats()
   const statements = prepareStatements(db)
-  /** What was written as JSON. */
+  /** Reads a value that was written as JSON. */
   const stored = <T>(text: string): T => {
     try {
       return JSON.parse(text) as T

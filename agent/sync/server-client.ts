@@ -19,7 +19,7 @@ export interface ServerCall {
   path: string
   query?: Record<string, string>
   token?: string
-  /** Of the protocol; below it this call cannot be made. */
+  /** The version of the protocol below which this call cannot be made. */
   lowestVersion?: number
   json?: unknown
   /** In place of `json`; goes as it is. */
@@ -40,7 +40,7 @@ export interface ServerAnswer {
   body: Uint8Array
   /** Value of `pieceHeader`, if the answer has it. */
   piece: string | null
-  /** Of the server's head, if the answer has it (PL14). */
+  /** The server's head, if the answer has it (PL14). */
   headSignature: string | null
 }
 

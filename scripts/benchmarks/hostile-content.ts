@@ -5,7 +5,7 @@ export interface HostileCase {
   name: string
   /** Below the folder of that name. */
   files: FileChanges
-  /** Of the service that renders them. */
+  /** The service that renders them. */
   spec?: Record<string, unknown>
   /** In a repository of its own. */
   alone?: boolean

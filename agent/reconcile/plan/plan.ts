@@ -20,7 +20,7 @@ import { type PlanView, problem, type Verdict, viewIn } from './plan-view.ts'
 import type { ApplyReason, Step } from './step.ts'
 
 export interface ApplyPlan {
-  /** What heals (OR6), and then steps of one stage; first contacts come before any other apply. */
+  /** Steps that heal (OR6), then steps of one stage; first contacts come before any other apply. */
   steps: Step[]
   /** Keys that have a step in a later stage, or depend on one of `steps`: planned again after these. */
   later: string[]

@@ -290,7 +290,7 @@ export class Progress {
   }
 }
 
-/** What was said of the service last; changed by report/publish.ts. */
+/** The service's last status; changed by report/publish.ts. */
 export class Told {
   #status: ServiceStatus | null = null
   #degraded: boolean

@@ -60,7 +60,7 @@ export function whyGuarded({
   return null
 }
 
-/** What holds every deletion of a service, whatever it is for: a prune, an object that is made again, the object of a hook. */
+/** Holds every deletion of a service: a prune, an object that is made again, the object of a hook. */
 export interface DeletionHold {
   why: string
   /** A person may confirm the deletions. Else something else ends the hold. */

@@ -45,7 +45,7 @@ const isDrifted = ({ appliedDoc, ownedHash }: InventoryEntry, live: LiveObject |
 const CRD_KEY = 'apiextensions.k8s.io/CustomResourceDefinition//'
 
 export class EventRouter implements WatchSink {
-  /** What failed, and another object may be the cause of it. */
+  /** A failure that another object may have caused. */
   readonly lacking = new LackingObjects()
   readonly #deps: EventRouterDeps
 
