@@ -37,7 +37,7 @@ const isFast = args.includes('--fast')
 const isLong = args.includes('--long')
 
 const MINUTE_MS = 60_000
-/** Of a test that says nothing itself. Tests wait for real programs that share two cores with those of another lane; one that hangs is found all the same. */
+/** Time limit of a test that sets none itself. Tests wait for real programs that share two cores with those of another lane; one that hangs is found all the same. */
 const PATIENCE = ['--timeout', '20000']
 /** In which a lane takes its files: few enough that what a process sets up once is not set up often. */
 const PARTS_PER_LANE = 5

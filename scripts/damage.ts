@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util'
 import { clusterIdSchema } from '../shared/model/ids.ts'
 import { buildAgentFolders, buildServerFolders } from '../tests/sim/damage-folders.ts'
 import { judge, type Outcome, type Plan, prepare, startOnce, TARGETS } from '../tests/sim/damage-history.ts'
+import { linesOf } from './lines-of.ts'
 
 const { values } = parseArgs({
   options: {
@@ -15,9 +16,9 @@ const { values } = parseArgs({
     json: { type: 'boolean', default: false },
     /** Folder in which the data folders of failed histories stay. */
     keep: { type: 'string' },
-    /** Of a child: `build` or `play`. */
+    /** Task of a child process: `build` or `play`. */
     child: { type: 'string' },
-    /** Of a child: folder with everything of this run. */
+    /** Folder in which a child process works. */
     run: { type: 'string', default: '' },
   },
 })
@@ -110,16 +111,6 @@ async function playInChildren(run: string, from: number, to: number, onDone: (hi
     died.deaths.push(why)
     if (died.deaths.length + died.outcomes.length >= 2) end()
     else next = died.plan.seed
-  }
-}
-
-async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncIterable<string> {
-  let rest = ''
-  const decoder = new TextDecoder()
-  for await (const chunk of stream) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
-    rest = lines.pop() ?? ''
-    yield* lines
   }
 }
 

@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util'
 import { noFaults } from '../tests/sim/fault-kinds.ts'
 import { type SimReport, simulate } from '../tests/sim/simulate.ts'
 import { failureText } from '../tests/support/trace.ts'
+import { linesOf } from './lines-of.ts'
 
 const { values } = parseArgs({
   options: {
@@ -69,16 +70,6 @@ function tellProgress(): void {
   if (performance.now() - toldMs < PROGRESS_MS) return
   toldMs = performance.now()
   process.stderr.write(`  ${done} of ${histories} histories\n`)
-}
-
-async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncIterable<string> {
-  let rest = ''
-  const decoder = new TextDecoder()
-  for await (const chunk of stream) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
-    rest = lines.pop() ?? ''
-    yield* lines
-  }
 }
 
 const passedOn = (['steps', 'trace'] as const).flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]]))

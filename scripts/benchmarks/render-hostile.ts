@@ -1,4 +1,4 @@
-// What hostile content costs those who have no part in it: how long polls of a thousand agents take while each case is read and rendered.
+// Hostile content: how long polls of a thousand agents of other projects take while each case is read and rendered.
 import { rmSync } from 'node:fs'
 import { createDataFolder } from '../local-cluster/child-process.ts'
 import { createGitServer, type GitServer } from '../local-cluster/git-http-server.ts'

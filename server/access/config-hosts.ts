@@ -1,7 +1,7 @@
 // CG8: to which hosts the secrets of a Config go as a credential: those that it names, or those of its first use. Whoever may write a Repository cannot send them elsewhere.
 
 export interface CredentialUse {
-  /** Of the repository. */
+  /** Address of the repository. */
   url: string
   /** Host of the server that the registry at `url` names for tokens. */
   tokenServer?: string | undefined
@@ -11,7 +11,7 @@ export interface CredentialUse {
 export interface HostBinding {
   /** Those that a person wrote. */
   hosts?: readonly string[] | undefined
-  /** Of the first use, in place of `hosts`: each host with its token server, '' while it named none. */
+  /** Hosts of the first use, in place of `hosts`: each with its token server, '' while it named none. */
   firstUse?: Readonly<Record<string, string>> | undefined
 }
 
@@ -26,7 +26,7 @@ export function hostOf(url: string): string {
   return (isSsh ? host.replace(/:22$/, '') : host).toLowerCase()
 }
 
-/** Null: not bound yet. */
+/** Hosts that the credential may be sent to; null while it is not bound. */
 export function boundHosts({ hosts, firstUse }: HostBinding): string[] | null {
   if (hosts !== undefined) return [...hosts]
   if (firstUse === undefined) return null

@@ -50,7 +50,7 @@ export function sealConfig(
   return { kind: 'sealed', spec: canonicalJson({ data, secrets: sealed, ...bindingAfter(binding, hosts) }) }
 }
 
-/** What was shown and is written back changes nothing, and what is left out stays. */
+/** The binding after a write: `hosts` left out, or equal to what is shown, changes nothing. */
 function bindingAfter(held: HostBinding, hosts: readonly string[] | undefined): HostBinding {
   const sorted = hosts === undefined ? undefined : [...new Set(hosts)].sort()
   return sorted === undefined || canonicalJson(sorted) === canonicalJson(boundHosts(held)) ? held : { hosts: sorted }

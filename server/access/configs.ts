@@ -47,7 +47,7 @@ export function createConfigs(store: Pick<Store, 'getResource' | 'listResources'
   }
 }
 
-/** Of the Repositories that name the Config. */
+/** Hosts of the Repositories that name the Config. */
 async function hostsOf(store: Pick<Store, 'listResources'>, project: string, config: string): Promise<string[]> {
   const hosts = new Set<string>()
   for (let after: string | undefined; ; ) {

@@ -49,7 +49,7 @@ export function secretKeyIds(text: string): string[] | null {
   }
 }
 
-/** Of something that is sealed. */
+/** Id of the key that sealed these bytes. */
 export const sealingKeyId = (sealed: Uint8Array): string => Buffer.from(sealed.subarray(1, HEAD_BYTES)).toString('hex')
 
 const newKey = (bytes = KEY_BYTES) => randomBytes(bytes).toString('base64url')

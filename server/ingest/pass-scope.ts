@@ -24,7 +24,7 @@ export async function wholeFleet(store: ScopeStore, id: ServiceId): Promise<Pass
   }
 }
 
-/** Of clusters that are gone there is nothing. */
+/** Clusters that are gone are left out. */
 export async function someClusters(store: ScopeStore, id: ServiceId, clusterIds: readonly ClusterId[]): Promise<PassScope> {
   return {
     clusters: await store.findClusters({ ids: clusterIds }),
@@ -35,5 +35,31 @@ export async function someClusters(store: ScopeStore, id: ServiceId, clusterIds:
       for (const clusterId of clusterIds) found.push(...(await store.listStatus({ clusterId, kind: 'service', key: serviceKey(id) })))
       return found
     },
+  }
+}
+
+/** The whole fleet, or the clusters that changed since the service's last pass. */
+export type PassExtent = 'fleet' | ReadonlySet<ClusterId>
+
+/** What the next pass of each service looks at. */
+export class PassExtents<K> {
+  readonly #fleet = new Set<K>()
+  readonly #clusters = new Map<K, Set<ClusterId>>()
+
+  addFleet(key: K): void {
+    this.#fleet.add(key)
+  }
+
+  addClusters(key: K, clusterIds: Iterable<ClusterId>): void {
+    const held = this.#clusters.get(key) ?? new Set()
+    this.#clusters.set(key, held)
+    for (const clusterId of clusterIds) held.add(clusterId)
+  }
+
+  /** An empty set: a pass that just ran took all there was. */
+  take(key: K): PassExtent {
+    const clusters = this.#clusters.get(key) ?? new Set()
+    this.#clusters.delete(key)
+    return this.#fleet.delete(key) ? 'fleet' : clusters
   }
 }
