@@ -3,6 +3,7 @@ import type { RenderSpec } from '../../shared/model/render.ts'
 import { type Applicable, projectOf, sourcesOf } from '../../shared/model/resources.ts'
 import { NO_RANGE } from '../../shared/model/sources.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
+import { wrongGlobs } from '../render/glob.ts'
 import type { CheckPatches, PatchSet } from '../render/patch/patches.ts'
 import { contradictions } from '../render/renderer-options.ts'
 import { isRange } from '../sources/range.ts'
@@ -13,7 +14,7 @@ export const specProblems = async (resource: Applicable, checkPatches: CheckPatc
   ...(await healthProblems(resource)),
   ...(await problemsOfPatches(resource, checkPatches)),
   ...rangesOf(resource).flatMap(({ range, path }) => (range === undefined || isRange(range) ? [] : [{ path, message: NO_RANGE }])),
-  ...rendersOf(resource).flatMap(({ render, from }) => contradictions(render, from)),
+  ...rendersOf(resource).flatMap(({ render, from }) => [...contradictions(render, from), ...wrongGlobs(render, from)]),
 ]
 
 function rangesOf({ kind, spec }: Applicable): Array<{ range: string | undefined; path: string }> {

@@ -6,7 +6,7 @@ import { KUSTOMIZATION_NAMES } from './kustomize/paths.ts'
 import { templateName } from './liquid/files.ts'
 import { nearestName } from './liquid/problems.ts'
 import type { JobSource } from './renderer.ts'
-import { optionsIn, type WithOptions } from './renderer-options.ts'
+import { optionsIn, RENDERER_OF, type WithOptions } from './renderer-options.ts'
 
 const KUSTOMIZATIONS = [...KUSTOMIZATION_NAMES, ...KUSTOMIZATION_NAMES.map(templateName)]
 export interface ChosenRenderer {
@@ -39,7 +39,7 @@ const UNASKED =
 
 /** RD5: `from` is where the spec has it; `chosen` of all sources that it is for. */
 export function unheardOptions(render: RenderSpec, from: string, chosen: readonly ChosenRenderer[]): Problem[] {
-  const unheard = optionsIn(render).filter((name) => !chosen.some(({ renderer }) => renderer === name))
+  const unheard = optionsIn(render).filter((name) => !chosen.some(({ renderer }) => renderer === RENDERER_OF[name]))
   return unheard.map((name) => ({ path: `${from}.${name}`, message: whyNot(name, chosen, render.typescript?.entry) }))
 }
 
@@ -54,10 +54,12 @@ const SOURCES_TOLD = 5
 
 function whyNot(name: WithOptions, chosen: readonly ChosenRenderer[], entry = 'main.ts'): string {
   if (chosen.length === 0) return 'every source has a render of its own, or is files only'
-  const lacking = { helm: 'Chart.yaml', kustomize: 'kustomization.yaml', typescript: entry, exec: 'program' }[name]
+  const lacking = { directory: 'manifests alone', helm: 'Chart.yaml', kustomize: 'kustomization.yaml', typescript: entry, exec: 'program' }[
+    name
+  ]
   const reasons = chosen.map(({ renderer, said, file, folder }) => {
     if (said !== null) return `${said}, so ${folder} is rendered as ${renderer}`
-    const isLower = file !== null && RENDERERS.indexOf(renderer) > RENDERERS.indexOf(name)
+    const isLower = name !== 'directory' && file !== null && RENDERERS.indexOf(renderer) > RENDERERS.indexOf(name)
     const held = file === null ? `no ${lacking}` : isLower ? `${file} and no ${lacking}` : file
     return `${folder} holds ${held}, so it is rendered as ${renderer}`
   })

@@ -1,9 +1,17 @@
 // RD5: what a render spec says to which renderer, and where it contradicts itself. Pure.
-import type { RenderSpec } from '../../shared/model/render.ts'
+import type { RendererName, RenderSpec } from '../../shared/model/render.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 
-const WITH_OPTIONS = ['helm', 'kustomize', 'typescript', 'exec'] as const
-export type WithOptions = (typeof WITH_OPTIONS)[number]
+/** The renderer that each field of options is for. */
+export const RENDERER_OF = {
+  directory: 'raw',
+  helm: 'helm',
+  kustomize: 'kustomize',
+  typescript: 'typescript',
+  exec: 'exec',
+} as const satisfies Record<string, RendererName>
+export type WithOptions = keyof typeof RENDERER_OF
+const WITH_OPTIONS = Object.keys(RENDERER_OF) as WithOptions[]
 
 export const optionsIn = (render: RenderSpec): WithOptions[] =>
   WITH_OPTIONS.filter((name) => render[name] !== undefined && Object.keys(render[name]).length > 0)
@@ -15,6 +23,6 @@ export function contradictions(render: RenderSpec, from: string): Problem[] {
   if (only === null) return []
   const why = type === 'auto' ? `${from}.exec is what it is rendered by` : `${from}.type is ${type}`
   return optionsIn(render)
-    .filter((name) => name !== only)
+    .filter((name) => RENDERER_OF[name] !== only)
     .map((name) => ({ path: `${from}.${name}`, message: `nothing would hear it: ${why}; take one of the two out` }))
 }

@@ -54,6 +54,19 @@ const helmOptionsSchema = z.strictObject({
   skipSchemaValidation: z.boolean().optional().describe("Values are not held against the chart's values.schema.json. Default false."),
 })
 
+/** Characters of a glob. */
+export const GLOB_LENGTH_MAX = 128
+const globSchema = z.string().min(1).max(GLOB_LENGTH_MAX)
+const directoryOptionsSchema = z.strictObject({
+  include: globSchema
+    .optional()
+    .describe(
+      'Glob of the files to read, matched against the path below the folder: *.yaml, {base,eu}/*. As in Argo CD, * also matches /.',
+    ),
+  exclude: globSchema.optional().describe('Glob of files to leave out: alternatives/*. It wins over include.'),
+  recurse: z.boolean().optional().describe('Folders inside the folder are read, too. Default true.'),
+})
+
 const kustomizeOptionsSchema = z.strictObject({
   helmCharts: z
     .boolean()
@@ -135,6 +148,7 @@ export const renderSchema = z.strictObject({
     .boolean()
     .optional()
     .describe('Manifests, values files and kustomizations are Liquid templates, whatever they are called. Default: only *.liquid.'),
+  directory: directoryOptionsSchema.optional().describe('Which files of a folder of plain manifests are read. Default: all of them.'),
   helm: helmOptionsSchema.optional().describe('Options of Helm charts.'),
   kustomize: kustomizeOptionsSchema.optional().describe('Options of kustomizations.'),
   typescript: z

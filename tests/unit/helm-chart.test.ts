@@ -183,3 +183,33 @@ describe('HM8', () => {
     expect(kept).toBe(1)
   })
 })
+
+describe('HM3 a dependency without a Chart.lock', () => {
+  const ask = async (version: string, lock?: string) => {
+    const asked: string[][] = []
+    const files = {
+      'Chart.yaml': meta('web', `dependencies: [{name: db, version: "${version}", repository: "https://charts.example"}]\n`),
+      ...(lock === undefined ? {} : { 'Chart.lock': lock }),
+    }
+    const charts = async (...of: [string, string, string]) => {
+      asked.push(of)
+      return new Map([['Chart.yaml', new TextEncoder().encode(`apiVersion: v2\nname: db\nversion: ${of[2]}\n`)]])
+    }
+    const found = await readChart({ ...jobOf(files), charts })
+    return { asked, problems: found.kind === 'refused' ? found.problems.map(({ path }) => path) : [] }
+  }
+  test.each([
+    ['1.2.3', '1.2.3'],
+    ['=1.2.3', '1.2.3'],
+    ['= v1.2.3-rc.1+b', 'v1.2.3-rc.1+b'],
+  ])('comes in the exact version %s', async (version, expected) => {
+    expect(await ask(version)).toEqual({ asked: [['https://charts.example', 'db', expected]], problems: [] })
+  })
+  test.each(['^1.2.3', '1.2', '1.2.x', '>=1.2.3', '1.2.3 || 2.0.0', ''])('is an error with the range %p', async (version) => {
+    expect(await ask(version)).toEqual({ asked: [], problems: ['Chart.yaml'] })
+  })
+  test('Chart.lock wins', async () => {
+    const lock = 'dependencies: [{name: db, version: 1.2.3, repository: "https://mirror.example"}]\n'
+    expect((await ask('1.2.3', lock)).asked).toEqual([['https://mirror.example', 'db', '1.2.3']])
+  })
+})

@@ -146,3 +146,38 @@ describe('RN1 documents, lists and JSON', () => {
     expect(found.map(({ object }) => object.metadata.name)).toEqual([...expected])
   })
 })
+
+describe('RN11 which files of a folder are read', () => {
+  const files = {
+    'app/a.yaml': 'a: 1',
+    'app/b.json.liquid': '{}',
+    'app/alternatives/c.yaml': 'a: 1',
+    'app/alternatives/kustomization.yaml': '{}',
+  }
+  test.each([
+    [{}, null],
+    [{ exclude: 'alternatives/*' }, ['app/a.yaml', 'app/b.json']],
+    [{ recurse: false }, ['app/a.yaml', 'app/b.json']],
+    [{ include: '{*.json,alternatives/c.yaml}' }, ['app/alternatives/c.yaml', 'app/b.json']],
+    [{ include: '*.yaml', exclude: '*kustomization.yaml' }, ['app/a.yaml', 'app/alternatives/c.yaml']],
+  ] as const)('%j', async (directory, expected) => {
+    const result = await render(files, 'app', { directory })
+    if (expected === null) expect(problems(result)).toHaveLength(1)
+    else expect([problems(result), Object.keys(texts(result)).sort()]).toEqual([[], [...expected]])
+  })
+})
+
+describe('RN12 Jsonnet beside plain manifests', () => {
+  const wrong = (result: RendererResult) => (result.kind === 'failed' ? result.problems : []).map(({ path }) => path)
+  test('alone it is an error, beside manifests a warning, as a library or left out nothing', async () => {
+    expect(wrong(await render({ 'app/main.jsonnet': '{}', 'app/z.jsonnet': '{}' }))).toEqual(['app/main.jsonnet'])
+    const beside = await render({ 'app/main.jsonnet': '{}', 'app/a.yaml': 'a: 1' })
+    expect(beside.kind === 'rendered' && beside.warnings.map(({ path }) => path)).toEqual(['app/main.jsonnet'])
+    for (const [file, directory] of [
+      ['a.libsonnet', {}],
+      ['.x/a.jsonnet', {}],
+      ['a.jsonnet', { exclude: '*.jsonnet' }],
+    ] as const)
+      expect(await render({ [`app/${file}`]: '{}' }, 'app', { directory })).toMatchObject({ kind: 'rendered', warnings: [] })
+  })
+})

@@ -155,19 +155,18 @@ class ChartReader {
     )
   }
 
-  private async fetchDependency(
-    node: ChartNode,
-    { name, repository }: ChartDependency,
-    folder: string,
-    chartFile: string,
-  ): Promise<boolean> {
+  private async fetchDependency(node: ChartNode, dependency: ChartDependency, folder: string, chartFile: string): Promise<boolean> {
+    const { name, repository } = dependency
     const lock = this.read(`${inFolder(node.folder)}Chart.lock`) ?? this.read(`${inFolder(node.folder)}requirements.lock`)
-    const locked = dependenciesOf(lock?.['dependencies']).find((one) => one.name === name)
+    const locked = dependenciesOf(lock?.['dependencies']).find((one) => one.name === name) ?? exactDependency(dependency)
     const what = `the dependency ${name} (${repository === '' ? 'no repository' : repository}) is not in ${inFolder(node.folder)}charts/`
     const commit = 'run `helm dependency build` and commit what it writes'
     if (this.job.charts === undefined || !/^(https?|oci):\/\//.test(repository)) this.problem(chartFile, `${what}; ${commit}`)
     else if (locked === undefined)
-      this.problem(chartFile, `${what}, and no Chart.lock says which version is meant; ${commit}, at least Chart.lock`)
+      this.problem(
+        chartFile,
+        `${what}, and without a Chart.lock its version must be exact (such as 1.2.3); ${commit}, at least Chart.lock, or write the exact version`,
+      )
     else {
       try {
         const files = await this.job.charts(locked.repository, name, locked.version)
@@ -248,6 +247,14 @@ function dependenciesOf(list: unknown): ChartDependency[] {
     repository: textOf(repository),
     alias: textOf(alias),
   }))
+}
+
+const EXACT_VERSION = /^=?\s*(v?\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?)$/
+
+/** HM3. The dependency with its version alone, where that is exact and needs no Chart.lock. */
+function exactDependency(dependency: ChartDependency): ChartDependency | undefined {
+  const version = EXACT_VERSION.exec(dependency.version)?.[1]
+  return version === undefined ? undefined : { ...dependency, version }
 }
 
 /** As helm calls a file in messages (`podinfo/charts/redis/templates/x.yaml`) → its path in the files of the chart. Null: it is none of them. */

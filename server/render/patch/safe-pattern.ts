@@ -19,9 +19,9 @@ type Node =
   | { kind: 'repeat'; node: Node; least: number; most: number | null }
 
 /** Whether it matches a whole text. Throws PatchError for what is no pattern of the subset. */
-export function compilePattern(pattern: string): (text: string) => boolean {
+export function compilePattern(pattern: string, lengthMax = PATTERN_LENGTH_MAX): (text: string) => boolean {
   if (/^[-A-Za-z0-9_/]*$/.test(pattern)) return (text) => text === pattern
-  if (pattern.length > PATTERN_LENGTH_MAX) throw new PatchError(`a pattern has at most ${PATTERN_LENGTH_MAX} characters`)
+  if (pattern.length > lengthMax) throw new PatchError(`a pattern has at most ${lengthMax} characters`)
   const states: State[] = []
   const end = push(states, { test: null, next: [] })
   const start = build(states, new Reader(pattern).read(), end)
