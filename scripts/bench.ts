@@ -1,4 +1,4 @@
-// scripts/bench NAME [--only PART] [--json]: one JSON object of named figures. Never a test: figures are read by people and go into the README with the machine's description.
+// scripts/bench NAME [--only PART] [--json]: one JSON object of named figures. Never a test: figures are read by people and go into docs/reference/figures.md with the machine's description.
 import { cpus, totalmem } from 'node:os'
 import { benchChain } from './benchmarks/chain.ts'
 import { benchReconcile } from './benchmarks/reconcile.ts'

@@ -58,7 +58,8 @@ export async function runAgentCli(argv: readonly string[], io: AgentIo): Promise
 
 const RUN_EXAMPLE = 'run --data /var/lib/skerry-agent --server https://skerry.example.com --cluster oslo --join-token skj.…'
 
-function agentCommand(io: AgentIo): Command {
+/** The table of commands and flags. */
+export function agentCommand(io: AgentIo): Command {
   const program = new Command('skerry-agent')
     .description('Keeps one Kubernetes cluster equal to its desired state, with or without a network.')
     .addHelpText('before', examples(RUN_EXAMPLE, 'status', 'hold default/shop --reason stocktaking --for 8h', 'confirm default/shop'))

@@ -1,5 +1,5 @@
 // The program `skerry`: commands, options, help, exit codes. Exit codes: 0 done, 1 it did not work, 2 what was typed makes no sense.
-import { Argument, Command, CommanderError, Option } from '@commander-js/extra-typings'
+import { Argument, Command, CommanderError, type CommandUnknownOpts, Option } from '@commander-js/extra-typings'
 import { addOptions } from '../../shared/adapters/option-flags.ts'
 import { RENDER_OUTPUTS } from '../../shared/adapters/render-text.ts'
 import { COUNT_BY, COUNT_OF } from '../../shared/model/counts.ts'
@@ -71,8 +71,8 @@ const RENDER_HELP = `
 Data of Secrets and what came of a Config's secrets is shown as marks. Options from --dir on are for rendering on this machine (-f).
 Exit codes: 0 it renders, 1 it does not (problems are told as file:line:column), 2 what was typed makes no sense.`
 
-/** Parses and runs `io.argv`. Never throws and never ends the process. */
-export async function runCli({ local, version: ownVersion, io }: CliDeps): Promise<number> {
+/** The table of commands and flags. `exitCode` is that of the command that ran last. */
+export function createCommandLine({ local, version: ownVersion, io }: CliDeps): { program: CommandUnknownOpts; exitCode(): number } {
   let exitCode = 0
   const program = new Command('skerry')
     .description('Keeps a fleet of Kubernetes clusters equal to what Git says, also when they are offline.')
@@ -440,10 +440,16 @@ Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what wa
       const known = (program.opts().token ?? io.env['SKERRY_TOKEN'] ?? '') !== ''
       return version(context, ownVersion(), { ...options, known })
     })
+  return { program, exitCode: () => exitCode }
+}
 
+/** Parses and runs `io.argv`. Never throws and never ends the process. */
+export async function runCli(deps: CliDeps): Promise<number> {
+  const { io } = deps
+  const { program, exitCode } = createCommandLine(deps)
   try {
     await program.parseAsync(normalise(io.argv), { from: 'user' })
-    return exitCode
+    return exitCode()
   } catch (error) {
     if (error instanceof CommanderError) {
       return error.code === 'commander.helpDisplayed' ? 0 : EXIT_USAGE

@@ -150,7 +150,7 @@ function foreignTool(input: unknown): string | null {
   return found === undefined ? null : `${found[0]} (${kind})`
 }
 const comesFrom = (tool: string): string =>
-  `is of ${tool}: what it says goes into a Repository and a Service; MIGRATION.md tells what becomes of each field, tests/fixtures/migration has such documents with their translation`
+  `is a resource of ${tool}; write a Repository and a Service instead: docs/how-to/migrate.md lists what becomes of each field`
 
 function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   let value = input

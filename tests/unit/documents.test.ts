@@ -1,42 +1,135 @@
-// What README.md, MIGRATION.md and the guides show is what the product takes: resources that can be applied, fields that there are, with values that they take.
+// README.md and the pages of docs against the product: resources can be applied, fields exist, commands and flags exist, links lead somewhere.
 import { expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync } from 'node:fs'
+import { join, posix } from 'node:path'
 import { explainField } from '../../server/cli/field-reference.ts'
 import { parseResources } from '../../server/cli/resource-files.ts'
 import { specProblems } from '../../server/http/resource-checks.ts'
+import { readExecList } from '../../server/render/exec/list.ts'
 import { checkPatchesHere } from '../../server/render/patch/patches.ts'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
-import { serviceSchema } from '../../shared/model/resources.ts'
+import { readApplyOptions } from '../../shared/kube/apply-options.ts'
+import { orderOf } from '../../shared/kube/waves.ts'
+import { API_VERSION, serviceSchema } from '../../shared/model/resources.ts'
+import { commandProblem, ownCommand } from '../support/command-table.ts'
+import { anchorsOf, blocksOf, inlineCodeOf, linksOf, markdownFiles, userPages } from '../support/markdown.ts'
+import { commandsIn } from '../support/shell-words.ts'
+import { ROOT } from '../support/source-files.ts'
 
-const text = (name: string): string => readFileSync(join(import.meta.dir, '../..', name), 'utf8')
-const yamlIn = (name: string) => [...text(name).matchAll(/^```yaml\n(.*?)^```/gms)].map(([, block = '']) => block)
-const yamlBlocks = yamlIn('README.md')
-const guideBlocks = yamlIn('docs/how-to/health-rules.md')
 const MINIMAL = { source: { repository: 'r', path: 'p' }, targets: { selector: {} } }
 const serviceOf = (spec: object) => ({
-  apiVersion: 'skerry.dev/v1',
+  apiVersion: API_VERSION,
   kind: 'Service',
   metadata: { name: 'a' },
-  spec: { ...MINIMAL, ...spec },
+  spec: { ...MINIMAL, ...('sources' in spec ? { source: undefined } : {}), ...spec },
 })
 
-test('AP4 the README has resources, and parts of a Service', () => expect(yamlBlocks.length).toBeGreaterThan(2))
+const blocks = userPages.flatMap(blocksOf)
+const yamlBlocks = blocks.filter(({ info }) => info.split(' ')[0] === 'yaml')
 
-test.each([...yamlBlocks, ...guideBlocks])('AP4 resources of README.md and of the guides can be applied: %#', async (block) => {
-  const [part] = block.startsWith('spec:') ? parseYamlDocuments(block, { file: 'README.md' }).documents : []
-  const whole = part === undefined ? block : JSON.stringify(serviceOf((part.value as { spec: object }).spec))
-  const { read, problems } = parseResources([{ name: 'README.md', text: whole }])
+interface Manifest {
+  apiVersion?: string
+  kind?: string
+  metadata?: { name?: string; annotations?: Record<string, string> }
+}
+
+async function resourceProblems(name: string, text: string): Promise<string[]> {
+  const { read, problems } = parseResources([{ name, text }])
+  const inSpec = (await Promise.all(read.map(({ resource }) => specProblems(resource, checkPatchesHere)))).flat()
+  const told = [...problems, ...inSpec].map(({ path, message }) => `${path}: ${message}`)
+  return read.length === 0 && told.length === 0 ? ['holds no resource'] : told
+}
+
+/** Of an object of Kubernetes: its annotations for Skerry mean something. */
+function manifestProblems({ apiVersion, kind, metadata }: Manifest): string[] {
+  if (!apiVersion || !kind || !metadata?.name) return ['an object needs apiVersion, kind and metadata.name']
+  const order = orderOf(metadata.annotations)
+  const options = readApplyOptions(metadata.annotations)
+  return [...(order.kind === 'malformed' ? [order.message] : []), ...(options.kind === 'wrong' ? [options.message] : [])]
+}
+
+test('AP4 pages have resources, parts of a Service, objects and lists of renderers', () => {
+  expect(yamlBlocks.length).toBeGreaterThan(20)
+})
+
+test.each(yamlBlocks.map((block) => [block.place, block] as const))('AP4 the YAML at %s is taken', async (place, { info, text }) => {
+  const { documents, problems } = parseYamlDocuments(text, { file: place })
   expect(problems).toEqual([])
-  expect(read.length).toBeGreaterThan(0)
-  expect((await Promise.all(read.map(({ resource }) => specProblems(resource, checkPatchesHere)))).flat()).toEqual([])
+  const [first] = documents
+  if (info === 'yaml renderers') expect(readExecList(first?.value, place)).toHaveProperty('entries')
+  else if (text.startsWith('spec:')) {
+    const { spec } = (first?.value ?? {}) as { spec?: object }
+    expect(await resourceProblems(place, JSON.stringify(serviceOf(spec ?? {})))).toEqual([])
+  } else if (documents.every(({ value }) => (value as Manifest).apiVersion === API_VERSION)) {
+    expect(await resourceProblems(place, text)).toEqual([])
+  } else expect(documents.flatMap(({ value }) => manifestProblems(value as Manifest))).toEqual([])
+})
+
+test('CL8 commands in the shell blocks of pages exist, with their flags and arguments', () => {
+  const shown = blocks
+    .filter(({ info }) => info === 'sh')
+    .flatMap(({ place, text }) => commandsIn(text).map((words) => ({ place, words, own: ownCommand(words) })))
+  const wrong = shown.flatMap(({ place, words, own }) => {
+    const problem = own === null ? null : commandProblem(own.program, own.rest)
+    return problem === null ? [] : [`${place}: ${words.join(' ')}: ${problem}`]
+  })
+  expect(wrong).toEqual([])
+  expect(shown.filter(({ own }) => own !== null).length).toBeGreaterThan(50)
+})
+
+test('CL8 commands that pages name in running text exist, with their flags', () => {
+  const named = userPages
+    .filter(({ path }) => !path.startsWith('docs/decisions/'))
+    .flatMap(inlineCodeOf)
+    .flatMap(({ place, code }) => commandsIn(code).flatMap((words) => ({ place, words, own: ownCommand(words) })))
+  const wrong = named.flatMap(({ place, words, own }) => {
+    const problem = own === null ? null : commandProblem(own.program, own.rest, { partly: true })
+    return problem === null ? [] : [`${place}: ${words.join(' ')}: ${problem}`]
+  })
+  expect(wrong).toEqual([])
+  expect(named.filter(({ own }) => own !== null).length).toBeGreaterThan(30)
+})
+
+test.each([
+  ['skerry get podz --nope', 'skerry get has no flag --nope'],
+  ['skerry gett pods', 'skerry takes no argument gett'],
+  ['skerry server-key rotate mac now', 'skerry server-key rotate takes no argument now'],
+  ['skerry describe', 'skerry describe needs <kind>'],
+  ['skerry server --data', 'skerry server --data needs a value'],
+  ['A=1 dist/skerry-agent status -o xml', 'skerry-agent status -o takes text, json, yaml, not xml'],
+  ['TOKEN=$(skerry join-token create --uses 2) # skerry nope', null],
+  ["skerry get objects --status-selector 'health in (A,B)' | skerry apply -f -", null],
+])('CL8 of %p a check of documents says %p', (line, expected) => {
+  const told = commandsIn(line).flatMap((words) => {
+    const own = ownCommand(words)
+    return own === null ? [] : [commandProblem(own.program, own.rest)]
+  })
+  expect(told.find((problem) => problem !== null) ?? null).toBe(expected)
+  expect(told.length).toBeGreaterThan(0)
+})
+
+test('every relative link of a Markdown file leads to a file and a heading', () => {
+  const pages = new Map(markdownFiles.map((file) => [file.path, file]))
+  const broken = markdownFiles.flatMap((file) =>
+    linksOf(file).flatMap(({ place, target }) => {
+      if (/^[a-z]+:/.test(target)) return []
+      const [to = '', anchor] = target.split('#')
+      const path = to === '' ? file.path : posix.join(posix.dirname(file.path), to)
+      if (!existsSync(join(ROOT, path))) return [`${place}: ${target}: there is no ${path}`]
+      const page = pages.get(path)
+      const isThere = anchor === undefined || (page !== undefined && anchorsOf(page).has(anchor))
+      return isThere ? [] : [`${place}: ${target}: ${path} has no heading ${anchor}`]
+    }),
+  )
+  expect(broken).toEqual([])
 })
 
 const OF_SERVICE =
   /^(source|sources|render|sync|config|configFrom|overrides|targets|namespace|deletionPolicy|ignore|health|dependsOn|protect)(\.|$)/
 const OF_REPOSITORY = /^(git|helm|oci|poll)(\.|$)/
-/** What stands in backquotes in the column of ours. */
-const ours = text('MIGRATION.md')
+const MIGRATE = 'docs/how-to/migrate.md'
+/** The inline code in the second column of its tables. */
+const ours = (userPages.find(({ path }) => path === MIGRATE)?.text ?? '')
   .split('\n')
   .filter((line) => /^\| [^-]/.test(line))
   .flatMap((line) => [...(line.split(' | ')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, span = '']) => span))
@@ -44,15 +137,15 @@ const fields = [...new Set(ours.map((span) => span.replace(/: .*$/, '')))].flatM
   OF_SERVICE.test(field) ? [`service.spec.${field}`] : OF_REPOSITORY.test(field) ? [`repository.spec.${field}`] : [],
 )
 
-test.each(fields)('CL17 the field %s, which MIGRATION.md names, is there', (field) => {
+test.each(fields)(`CL17 the field %s, which ${MIGRATE} names, exists`, (field) => {
   expect(() => explainField({ stdout: { write: () => true } }, field, {})).not.toThrow()
 })
 
 const settings = ours.filter((span) => OF_SERVICE.test(span) && /^[\w.]+: ./.test(span))
-test.each(settings)('AP4 the setting %s, which MIGRATION.md names, is taken', (setting) => {
+test.each(settings)(`AP4 the setting %s, which ${MIGRATE} names, is taken`, (setting) => {
   const [, field = '', value = ''] = /^([\w.]+): (.*)$/.exec(setting) ?? []
   const nested = field.split('.').reduceRight<string>((inner, name) => `{${name}: ${inner}}`, value)
-  const [document] = parseYamlDocuments(nested, { file: 'MIGRATION.md' }).documents
+  const [document] = parseYamlDocuments(nested, { file: MIGRATE }).documents
   expect(serviceSchema.safeParse(serviceOf(document?.value as object)).error?.issues ?? []).toEqual([])
 })
 

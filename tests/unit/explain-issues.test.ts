@@ -55,8 +55,8 @@ test.each([
 ])('AP4 a document of another tool is told where to read on: %s %s', (apiVersion, kind, tool) => {
   const [only, ...more] = told({ apiVersion, kind, metadata: { name: 'web' }, spec: {} })
   expect(more).toEqual([])
-  expect(only).toStartWith(`kind: is of ${tool}: `)
-  expect(only).toContain('MIGRATION.md tells what becomes of each field')
+  expect(only).toStartWith(`kind: is a resource of ${tool}; `)
+  expect(only).toContain('docs/how-to/migrate.md')
 })
 
 test.each([
