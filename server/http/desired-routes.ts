@@ -102,14 +102,18 @@ export async function postBuckets(request: Request, query: string, context: Requ
   const authorization = request.headers.get('authorization')
   const { agentId, clusterId } = sessions.authorize(authorization)
   onSeen(clusterId)
-  const turn = pulls.begin(agentId, () => shards.wake(clusterId))
+  const replaced = new AbortController()
+  const turn = pulls.begin(agentId, () => {
+    replaced.abort()
+    shards.wake(clusterId)
+  })
   const ready = async () => {
     await turn.go()
     sessions.authorize(authorization) // it may have been revoked or superseded meanwhile
   }
   try {
     const sliceBytes = sliceOfQuery(query)
-    const { head, sums } = refetchBody(await readInflated(request, REFETCH_BODY_BYTES_MAX, { ready }))
+    const { head, sums } = refetchBody(await readInflated(request, REFETCH_BODY_BYTES_MAX, { ready, signal: replaced.signal }))
     if (head.proof !== undefined) await restoreGate.offer(clusterId, head.proof, head.keyLinks)
     refuseWhileRestoring(restoreGate)
     const accept: Accept = { zstd: acceptsZstd(request), sliceBytes }

@@ -48,8 +48,12 @@ export function listen({ hostname, port, trustedProxies, openMax = openRequestsM
     port,
     idleTimeout: IDLE_TIMEOUT_SECONDS,
     maxRequestBodySize: REQUEST_BYTES_MAX,
+    development: false,
+    // Without this handler Bun answers with a page of its own: the error, the stack and the working directory.
+    error: () => problemResponse(new AppError('internal')),
     fetch: async (request, bun) => {
       if (bun.pendingRequests > openMax) return overloaded()
+      if (!URL.canParse(request.url)) return withoutUrl()
       const context = { setIdleTimeout: (seconds: number) => bun.timeout(request, seconds), address: () => addressOf(request) }
       return (await handlers.agents(request, context)) ?? handlers.others(request)
     },
@@ -63,6 +67,9 @@ function overloaded(): Response {
   response.headers.set('connection', 'close')
   return response
 }
+
+/** Without a Host header, as HTTP/1.0 allows, or with one that is no host, Bun tells a URL that cannot be parsed. */
+const withoutUrl = (): Response => problemResponse(new AppError('bad_request', { detail: 'the Host header is missing or no host' }))
 
 function openRequestsMax(): number {
   return Math.floor(openFilesMax() * SHARE_OF_OPEN_FILES)

@@ -178,6 +178,16 @@ test('PL9 sums may come as zstd, and a bomb is refused by what it inflates to', 
   expect((await post(Buffer.alloc(REFETCH_BODY_BYTES_MAX + 1))).status).toBe(413)
 })
 
+test('AR1 a refetch whose body is still on its way ends when its agent asks again', async () => {
+  const { server, ask, agent } = await start()
+  const { token } = agent.session
+  const headers = { authorization: `Bearer ${token}` }
+  const body = new ReadableStream<Uint8Array>({ start: (stream) => stream.enqueue(line({})) })
+  const stalled = server.handle(new Request(`http://localhost${ROUTES.buckets}`, { method: 'POST', headers, body }))
+  expect((await ask('POST', ROUTES.buckets, { token, body: buckets({}, 0) })).status).toBe(200)
+  expect((await stalled)?.status).toBe(400)
+})
+
 test('RP2 while a restore waits for a person no page, part or bucket is served, its evidence is taken, and status goes on', async () => {
   const test = await start()
   const { ask, agent, server, publish } = test

@@ -91,6 +91,36 @@ test('AR5 one request more than may be open is refused with Retry-After, and the
   expect((await ask('/')).status).toBe(200)
 })
 
+test.each([
+  ['a host that is none', 'GET / HTTP/1.1\r\nhost: [\r\n\r\n', 400, 'bad_request'],
+  ['a port that is none', 'GET / HTTP/1.1\r\nhost: x:99999\r\n\r\n', 400, 'bad_request'],
+  ['no host', 'GET / HTTP/1.0\r\n\r\n', 400, 'bad_request'],
+  ['a bug of a route', 'GET / HTTP/1.1\r\nhost: x\r\n\r\n', 500, 'internal'],
+])('AR6 %s is answered by a problem that tells nothing of the server', async (_, head, status, code) => {
+  const others = async ({ url }: Request) => Promise.reject(new Error(`a bug at ${new URL(url).pathname}`))
+  const listener = listen({ hostname: '127.0.0.1', port: 0, trustedProxies: [] }, { agents: async () => null, others })
+  listeners.push(listener)
+  const answer = await rawAnswer(listener, head)
+  expect([answer.status, JSON.parse(answer.body).code]).toEqual([status, code])
+  expect(answer.body).not.toMatch(/a bug|\.ts|cwd/)
+})
+
+/** `connection: close` is not asked for, so the answer ends where its length says. */
+function rawAnswer({ port }: Listener, head: string): Promise<{ status: number; body: string }> {
+  const socket = connect(port, '127.0.0.1')
+  sockets.push(socket)
+  socket.write(head)
+  let text = ''
+  return new Promise((resolve) => {
+    socket.on('data', (chunk) => {
+      text += chunk
+      const [start = '', body] = text.split('\r\n\r\n')
+      const length = Number(/content-length: (\d+)/i.exec(start)?.[1])
+      if (body !== undefined && Buffer.byteLength(body) >= length) resolve({ status: Number(start.split(' ')[1]), body })
+    })
+  })
+}
+
 const PROXIES = parseRanges('10.0.0.0/8,192.0.2.7').ranges
 test.each([
   ['no proxy: the header is the caller’s own word', '198.51.100.1', '203.0.113.9', '198.51.100.1'],
