@@ -57,6 +57,24 @@ export function explainField(io: Pick<CliIo, 'stdout'>, path: string | undefined
   io.stdout.write(`${head}${about}${list === '' ? '' : `\nFIELDS:\n${list}`}`)
 }
 
+export interface FieldLine {
+  /** From the kind on: `service.spec.sync.drift`. */
+  path: string
+  /** Type, whether it is required, default. */
+  type: string
+  description: string
+}
+
+/** All fields of all kinds, depth first. */
+export const allFields = (): { kind: string; fields: FieldLine[] }[] =>
+  EXPLAINED.map((kind) => ({ kind: singular(kind), fields: linesBelow(singular(kind), fieldsOf(SCHEMAS[kind])) }))
+
+const linesBelow = (path: string, fields: ReadonlyMap<string, Field>): FieldLine[] =>
+  [...fields].flatMap(([name, field]) => [
+    { path: `${path}.${name}`, type: typeLine(field), description: field.description },
+    ...linesBelow(`${path}.${name}`, fieldsOf(field.core)),
+  ])
+
 const kindsText = (): string =>
   EXPLAINED.map((kind) => `${singular(kind)}.spec\n      ${fieldOf(SCHEMAS[kind]?.shape['spec']).description}\n`).join('')
 

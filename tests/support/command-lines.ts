@@ -1,44 +1,6 @@
-// The commands and flags of both programs, and what is wrong with a command line that a document shows.
+// What is wrong with a command line that a document shows.
 import type { CommandUnknownOpts } from '@commander-js/extra-typings'
-import { agentCommand } from '../../agent/cli/agent-cli.ts'
-import { BACKUP_CREATE_OPTIONS, BACKUP_RESTORE_OPTIONS, BACKUP_VERIFY_OPTIONS } from '../../server/backup/backup-verbs.ts'
-import { createCommandLine } from '../../server/cli/cli.ts'
-import { SERVER_OPTIONS } from '../../server/config.ts'
-import { DOCTOR_OPTIONS } from '../../server/doctor/doctor-verb.ts'
-import { LOCAL_RENDER_OPTIONS } from '../../server/local-render/render-verb.ts'
-import { systemClock } from '../../shared/runtime/clock.ts'
-import type { OptionTable } from '../../shared/runtime/options.ts'
-
-const never = (): never => {
-  throw new Error('a command of a document was run')
-}
-const local = (table: OptionTable) => ({ table, run: never })
-
-const skerry = createCommandLine({
-  local: {
-    server: local(SERVER_OPTIONS),
-    doctor: local(DOCTOR_OPTIONS),
-    render: local(LOCAL_RENDER_OPTIONS),
-    backup: { create: local(BACKUP_CREATE_OPTIONS), verify: local(BACKUP_VERIFY_OPTIONS), restore: local(BACKUP_RESTORE_OPTIONS) },
-  },
-  version: never,
-  io: {
-    argv: [],
-    env: {},
-    stdin: (async function* () {})(),
-    stdout: { write: () => true },
-    stderr: { write: () => true },
-    fetch: never,
-    isTty: false,
-    clock: systemClock,
-  },
-}).program
-
-/** By the name of the program. */
-export const PROGRAMS: Readonly<Record<string, CommandUnknownOpts>> = {
-  skerry,
-  'skerry-agent': agentCommand({ env: {}, out: () => {}, err: () => {}, onStop: () => {} }) as unknown as CommandUnknownOpts,
-}
+import { PROGRAMS } from '../../scripts/docs-pages/programs.ts'
 
 /** The words of a line behind variables that it sets, when it runs one of our programs. */
 export function ownCommand(words: readonly string[]): { program: string; rest: readonly string[] } | null {

@@ -1,0 +1,98 @@
+// The reference pages that are made from the source. tests/unit/reference-pages.test.ts fails when one of them is out of date.
+import type { CommandUnknownOpts } from '@commander-js/extra-typings'
+import { RUN_OPTIONS } from '../../agent/config.ts'
+import { allFields } from '../../server/cli/field-reference.ts'
+import { SERVER_OPTIONS } from '../../server/config.ts'
+import { ERRORS } from '../../shared/protocol/error.ts'
+import { envName, flagName, type OptionTable } from '../../shared/runtime/options.ts'
+import { helpOf, PROGRAMS } from './programs.ts'
+
+export interface Page {
+  /** From the root of the repository. */
+  path: string
+  text: string
+}
+
+const MADE = '<!-- Made by `scripts/docs generate` from the source. Do not edit. -->'
+const page = (name: string, title: string, intro: string, body: string): Page => ({
+  path: `docs/reference/${name}.md`,
+  text: `${MADE}\n# ${title}\n\n${intro}\n\n${body.trimEnd()}\n`,
+})
+
+/** Text in a cell of a table. What stands in angle brackets would be HTML to a Markdown reader. */
+const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('<', '&lt;').replaceAll('\n', ' ')
+const code = (text: string): string => `\`${text.replaceAll('|', '\\|')}\``
+const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |\n`).join('')
+
+const resources = (): Page =>
+  page(
+    'resources',
+    'Resources',
+    '`skerry apply -f` takes these kinds. `skerry explain FIELD` prints the same texts. Unknown fields are errors.\n' +
+      'A field inside a list or a map has the path of that list or map.',
+    allFields()
+      .map(
+        ({ kind, fields }) =>
+          `## ${kind}\n\n${table(
+            ['field', 'type', 'meaning'],
+            fields.map(({ path, type, description }) => [code(path), code(type), cell(description)]),
+          )}`,
+      )
+      .join('\n'),
+  )
+
+const commandPages = (command: CommandUnknownOpts, path: string): string =>
+  `## ${path}\n\n\`\`\`text\n${helpOf(command).trimEnd()}\n\`\`\`\n\n${command.commands
+    .filter((inner) => inner.name() !== 'help')
+    .map((inner) => commandPages(inner, `${path} ${inner.name()}`))
+    .join('')}`
+
+const commands = (): Page =>
+  page(
+    'cli',
+    'Command line',
+    'The help texts of all commands. `skerry` is the server and its client; `skerry-agent` runs in each cluster.',
+    Object.entries(PROGRAMS)
+      .map(([name, program]) => commandPages(program, name))
+      .join(''),
+  )
+
+const optionRows = (options: OptionTable): string =>
+  table(
+    ['flag', 'environment', 'default', 'meaning'],
+    Object.entries(options).map(([name, { help, choices, default: byDefault, required }]) => [
+      code(flagName(name)),
+      code(envName(name)),
+      required === true ? 'required' : byDefault === undefined ? '' : code(byDefault),
+      cell(choices === undefined ? help : `${help} One of ${choices.join(', ')}.`),
+    ]),
+  )
+
+const options = (): Page =>
+  page(
+    'options',
+    'Options of the server and the agent',
+    'A flag wins over the environment, which wins over the default. All wrong options are reported together.',
+    `## skerry server\n\n${optionRows(SERVER_OPTIONS)}\n## skerry-agent run\n\n${optionRows(RUN_OPTIONS)}`,
+  )
+
+const errors = (): Page =>
+  page(
+    'errors',
+    'Errors',
+    'Every error of the API is a problem document (RFC 9457) with one of these codes. Commands print the same texts.\n' +
+      'A retryable error can pass without a change of the request.',
+    table(
+      ['code', 'HTTP status', 'retryable', 'cause', 'what to do'],
+      Object.entries(ERRORS).map(([name, { status, retryable, cause, remedy }]) => [
+        code(name),
+        String(status),
+        retryable ? 'yes' : 'no',
+        cell(cause),
+        cell(remedy),
+      ]),
+    ),
+  )
+
+export const referencePages = (): Page[] => [resources(), commands(), options(), errors()]

@@ -1,0 +1,58 @@
+// The commands and flags of both programs, as tables. No command can be run with them.
+import type { CommandUnknownOpts } from '@commander-js/extra-typings'
+import { agentCommand } from '../../agent/cli/agent-cli.ts'
+import { BACKUP_CREATE_OPTIONS, BACKUP_RESTORE_OPTIONS, BACKUP_VERIFY_OPTIONS } from '../../server/backup/backup-verbs.ts'
+import { createCommandLine } from '../../server/cli/cli.ts'
+import { SERVER_OPTIONS } from '../../server/config.ts'
+import { DOCTOR_OPTIONS } from '../../server/doctor/doctor-verb.ts'
+import { LOCAL_RENDER_OPTIONS } from '../../server/local-render/render-verb.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import type { OptionTable } from '../../shared/runtime/options.ts'
+
+const never = (): never => {
+  throw new Error('a command of a document was run')
+}
+const local = (table: OptionTable) => ({ table, run: never })
+
+/** Where help is written to. */
+let written = ''
+const write = (text: string): boolean => {
+  written += text
+  return true
+}
+
+const skerry = createCommandLine({
+  local: {
+    server: local(SERVER_OPTIONS),
+    doctor: local(DOCTOR_OPTIONS),
+    render: local(LOCAL_RENDER_OPTIONS),
+    backup: { create: local(BACKUP_CREATE_OPTIONS), verify: local(BACKUP_VERIFY_OPTIONS), restore: local(BACKUP_RESTORE_OPTIONS) },
+  },
+  version: never,
+  io: {
+    argv: [],
+    env: {},
+    stdin: (async function* () {})(),
+    stdout: { write },
+    stderr: { write },
+    fetch: never,
+    isTty: false,
+    clock: systemClock,
+  },
+}).program
+
+/** By the name of the program. */
+export const PROGRAMS: Readonly<Record<string, CommandUnknownOpts>> = {
+  skerry,
+  'skerry-agent': agentCommand({ env: {}, out: write, err: write, onStop: () => {} }) as unknown as CommandUnknownOpts,
+}
+
+const HELP_WIDTH = 110
+
+/** What `--help` of a command prints, the same in every terminal. */
+export function helpOf(command: CommandUnknownOpts): string {
+  command.configureHelp({ ...command.configureHelp(), helpWidth: HELP_WIDTH })
+  written = ''
+  command.outputHelp()
+  return written
+}
