@@ -6,6 +6,7 @@ import { SERVER_OPTIONS } from '../../server/config.ts'
 import { ERRORS } from '../../shared/protocol/error.ts'
 import { envName, flagName, type OptionTable } from '../../shared/runtime/options.ts'
 import { helpOf, PROGRAMS } from './programs.ts'
+import { SIZES } from './sizes.ts'
 
 export interface Page {
   /** From the root of the repository. */
@@ -95,4 +96,14 @@ const errors = (): Page =>
     ),
   )
 
-export const referencePages = (): Page[] => [resources(), commands(), options(), errors()]
+const sizes = (): Page =>
+  page(
+    'sizes',
+    'Sizes and counts',
+    'The limits that users can meet. A render program has\n[limits of its own](../security.md#how-are-renderers-isolated). See also [Known limits](limits.md).',
+    Object.entries(SIZES)
+      .map(([title, rows]) => `## ${title}\n\n${table(['what', 'at most'], rows)}`)
+      .join('\n'),
+  )
+
+export const referencePages = (): Page[] => [resources(), commands(), options(), errors(), sizes()]

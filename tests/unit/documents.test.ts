@@ -14,7 +14,7 @@ import { API_VERSION, serviceSchema } from '../../shared/model/resources.ts'
 import { commandProblem, ownCommand } from '../support/command-lines.ts'
 import { anchorsOf, blocksOf, inlineCodeOf, linksOf, markdownFiles, userPages } from '../support/markdown.ts'
 import { commandsIn } from '../support/shell-words.ts'
-import { ROOT } from '../support/source-files.ts'
+import { ROOT, repositoryFiles } from '../support/source-files.ts'
 
 const MINIMAL = { source: { repository: 'r', path: 'p' }, targets: { selector: {} } }
 const serviceOf = (spec: object) => ({
@@ -122,6 +122,17 @@ test('every relative link of a Markdown file leads to a file and a heading', () 
     }),
   )
   expect(broken).toEqual([])
+})
+
+test('every source file that ARCHITECTURE.md and the decisions name exists', () => {
+  const paths = repositoryFiles.map(({ path }) => path)
+  const named = markdownFiles
+    .filter(({ path }) => path === 'ARCHITECTURE.md' || path.startsWith('docs/decisions/'))
+    .flatMap(inlineCodeOf)
+    .filter(({ code }) => /^[\w./-]+\.ts$/.test(code))
+  const gone = named.filter(({ code }) => !paths.some((path) => path === code || path.endsWith(`/${code}`)))
+  expect(gone.map(({ place, code }) => `${place}: ${code}`)).toEqual([])
+  expect(named.length).toBeGreaterThan(50)
 })
 
 const OF_SERVICE =
