@@ -61,8 +61,9 @@ const IMMUTABLE = [
   'updates to parameters are forbidden',
 ]
 
-/** Denials come with any code: policies choose 403 or 422, and a webhook that names none gets 400. */
-const DENIED = /^admission webhook "[^"]+" denied the request|is forbidden: ValidatingAdmissionPolicy '[^']+' with binding /
+/** Denials come with any code: policies choose 403 or 422, and a webhook that names none gets 400. A policy that cannot
+ *  be evaluated (no CRD of its parameters) names no binding. */
+const DENIED = /^admission webhook "[^"]+" denied the request|is forbidden: ValidatingAdmissionPolicy '[^']+' (?:with binding|denied request)/
 
 const saysOneOf = (text: string, phrases: readonly string[]) => phrases.some((phrase) => text.includes(phrase))
 
@@ -119,6 +120,8 @@ function kindOf(code: number, status: KubeStatus | null, message: string, plural
   if (code === 403) return causes.some(({ reason }) => reason === 'NamespaceTerminating') ? 'namespace_terminating' : 'forbidden'
   if (code === 404) return status?.details?.kind === 'namespaces' && plural !== 'namespaces' ? 'namespace_missing' : 'not_found'
   if (code === 409) return 'conflict'
+  // Another program answered, such as a proxy: nothing was said about the object.
+  if (status === null && code >= 400 && code < 500 && code !== 429) return 'server_error'
   if (code === 422) return isImmutable(causes) ? 'immutable' : isTaken(causes) ? 'taken' : 'invalid'
   if (code === 429) return 'throttled'
   // 408 and 410 concern this one request; a retry helps.

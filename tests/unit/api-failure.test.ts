@@ -62,6 +62,20 @@ describe('what an answer means', () => {
       'invalid',
     ],
     ['KA1 a bad request', 400, status(400, 'metadata.managedFields must be nil', {}, 'BadRequest'), 'invalid'],
+    ['KA1 a bad request, in the words of a proxy', 400, undefined, 'server_error'],
+    ['KA1 a body that is larger than a proxy takes', 413, undefined, 'server_error'],
+    ['KA1 a 422 of another program', 422, { error: 'unprocessable' }, 'server_error'],
+    [
+      'KA29 a policy without its parameters',
+      422,
+      status(
+        422,
+        `things "a" is forbidden: ValidatingAdmissionPolicy 'p' denied request: failed to configure policy: failed to find resource`,
+        { causes: [{ message: `ValidatingAdmissionPolicy 'p' denied request: failed to configure policy: failed to find resource` }] },
+        'Invalid',
+      ),
+      'forbidden',
+    ],
     ['KA2 no rights', 403, status(403, 'deployments.apps is forbidden: User "x" cannot patch'), 'forbidden'],
     [
       'KA2 the namespace goes',
