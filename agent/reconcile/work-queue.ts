@@ -37,7 +37,8 @@ export class WorkQueue {
   readonly #ready: Record<Urgency, Set<string>> = { heal: new Set(), other: new Set() }
   /** In the order in which they began. */
   readonly #running = new Map<string, Turn>()
-  readonly #deadlines = new Map<string, { atMs: number; cancel: AbortController }>()
+  /** On the monotonic clock. */
+  readonly #deadlines = new Map<string, { dueMs: number; cancel: AbortController }>()
   readonly #pace: Pace
   #open = false
   #begun = 0
@@ -70,13 +71,15 @@ export class WorkQueue {
 
   /** The earliest deadline counts; a turn that still wants one asks for it again. */
   wakeAt(key: string, atMs: number): void {
+    const { clock } = this.#options
+    const waitMs = Math.max(0, atMs - clock.nowMs())
+    const dueMs = clock.monotonicMs() + waitMs
     const known = this.#deadlines.get(key)
-    if (known !== undefined && known.atMs <= atMs) return
+    if (known !== undefined && known.dueMs <= dueMs) return
     known?.cancel.abort()
     const cancel = new AbortController()
-    this.#deadlines.set(key, { atMs, cancel })
-    const { clock } = this.#options
-    void clock.sleep(Math.max(0, atMs - clock.nowMs()), cancel.signal).then(() => {
+    this.#deadlines.set(key, { dueMs, cancel })
+    void clock.sleep(waitMs, cancel.signal).then(() => {
       if (cancel.signal.aborted) return
       this.#deadlines.delete(key)
       this.wake(key)

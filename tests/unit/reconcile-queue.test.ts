@@ -67,6 +67,16 @@ test('RC10 the earliest deadline counts, once', async () => {
   expect(log).toHaveLength(2)
 })
 
+test.each([-3, 3])('RC17 a deadline of before the clock was set by %d years delays no later one', async (years) => {
+  const { clock, setBy, log, work } = queue()
+  work.setOpen(true)
+  work.wakeAt('a', clock.nowMs() + 36_000_000)
+  setBy(years * 365 * 86_400_000)
+  work.wakeAt('a', clock.nowMs() + years * 365 * 86_400_000 + 1_000)
+  await clock.advance(1_500)
+  expect(log).toEqual(['+a', '-a'])
+})
+
 describe('RC30 turns that last', () => {
   const busy = async (reserved: number) => {
     const site = queue(2, reserved)
