@@ -63,7 +63,8 @@ const IMMUTABLE = [
 
 /** Denials come with any code: policies choose 403 or 422, and a webhook that names none gets 400. A policy that cannot
  *  be evaluated (no CRD of its parameters) names no binding. */
-const DENIED = /^admission webhook "[^"]+" denied the request|is forbidden: ValidatingAdmissionPolicy '[^']+' (?:with binding|denied request)/
+const DENIED =
+  /^admission webhook "[^"]+" denied the request|is forbidden: ValidatingAdmissionPolicy '[^']+' (?:with binding|denied request)/
 
 const saysOneOf = (text: string, phrases: readonly string[]) => phrases.some((phrase) => text.includes(phrase))
 
