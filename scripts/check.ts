@@ -1,119 +1,66 @@
-// Runs the stages of scripts/check one after the other, says how each went and how long it took, and shows the output of those
-// that failed. A failed stage does not stop the later ones: CI should tell everything at once.
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+// Runs the jobs of scripts/check in two lanes, says how each went and how long it took, and shows the output of those that failed. A failed
+// job does not stop the later ones: CI should tell everything at once.
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { addCounts, type Counts, countsLine, countsOf, inLanes, NO_COUNTS } from './check-report.ts'
-import { ON_EACH_STORE, WITH_SERVER } from './end-to-end.ts'
+import { type Extent, type Job, quickJobs, slowJobs, type TestFiles } from './check-jobs.ts'
+import { addCounts, type Counts, countsLine, countsOf, type Duration, durationsOf, inLanes, NO_COUNTS, slowest } from './check-report.ts'
 
-type Stage =
-  /** Passes by its exit code alone. `long`: with --long only. */
-  | { kind: 'command'; name: string; command: string[]; fast: boolean; long?: true; timeoutMs?: number }
-  /** Test files of one folder, in one process, or each in its own because they start clusters. `only`: these of them, by name.
-   *  `beside`: these run beside the others, because they wait and hardly do anything. */
-  | {
-      kind: 'tests'
-      name: string
-      folder: string
-      eachAlone: boolean
-      timeoutMs: number
-      fast: boolean
-      /** So many processes beside each other. They take the files in parts, so that none ends long before the others. */
-      lanes?: number
-      /** Files that begin first, by name, because they take longest. */
-      first?: readonly string[]
-      only?: readonly string[]
-      beside?: readonly string[]
-      env?: Record<string, string>
-    }
-
+const EXTENTS: Readonly<Record<string, Extent>> = { '--fast': 'fast', '--long': 'long' }
 const args = process.argv.slice(2)
-const unknown = args.filter((arg) => arg !== '--fast' && arg !== '--long')
-if (unknown.length > 0 || args.length > 1) {
-  process.stderr.write(`check: cannot take ${args.join(' ')}; there are --fast and --long, one of them at a time\n`)
+const record = args.includes('--record')
+const words = args.filter((arg) => arg !== '--record')
+const asked = words.length === 0 ? 'whole' : words.length === 1 ? EXTENTS[words[0] ?? ''] : undefined
+if (asked === undefined) {
+  process.stderr.write(`check: cannot take ${args.join(' ')}; there are --fast and --long, one of them at a time, and --record\n`)
   process.exit(2)
 }
-const isFast = args.includes('--fast')
-const isLong = args.includes('--long')
-
-const MINUTE_MS = 60_000
-/** Time limit of a test that sets none itself. Tests wait for real programs that share two cores with those of another lane; one that hangs is found all the same. */
-const PATIENCE = ['--timeout', '20000']
-/** In which a lane takes its files: few enough that what a process sets up once is not set up often. */
-const PARTS_PER_LANE = 5
-const STAGES: readonly Stage[] = [
-  { kind: 'command', name: 'format and lint', command: ['biome', 'ci', '--error-on-warnings', '--colors=off'], fast: true },
-  { kind: 'command', name: 'types', command: ['tsc', '--noEmit', '-p', '.'], fast: true },
-  { kind: 'command', name: 'unused code', command: ['bun', '--bun', 'run', 'knip'], fast: true },
-  { kind: 'tests', name: 'structure', folder: 'tests', eachAlone: false, timeoutMs: MINUTE_MS, fast: true },
-  { kind: 'tests', name: 'unit', folder: 'tests/unit', eachAlone: false, timeoutMs: 6 * MINUTE_MS, fast: true },
-  { kind: 'tests', name: 'contract', folder: 'tests/contract', eachAlone: false, lanes: 2, timeoutMs: 20 * MINUTE_MS, fast: false },
-  {
-    kind: 'tests',
-    name: 'simulation',
-    folder: 'tests/sim',
-    eachAlone: true,
-    lanes: 2,
-    timeoutMs: 10 * MINUTE_MS,
-    fast: false,
-    first: ['sync', 'prune'],
-  },
-  {
-    kind: 'command',
-    name: 'damaged data folders',
-    command: ['scripts/damage', '--histories', '2000'],
-    fast: false,
-    long: true,
-    timeoutMs: 60 * MINUTE_MS,
-  },
-  { kind: 'command', name: 'build', command: ['scripts/build', '--check'], fast: false },
-  {
-    kind: 'tests',
-    name: 'end to end',
-    folder: 'tests/e2e',
-    eachAlone: true,
-    lanes: 2,
-    timeoutMs: 10 * MINUTE_MS,
-    fast: false,
-    beside: ['idle'],
-  },
-  {
-    kind: 'tests',
-    name: 'end to end on PostgreSQL',
-    folder: 'tests/e2e',
-    eachAlone: true,
-    lanes: 2,
-    timeoutMs: 10 * MINUTE_MS,
-    fast: false,
-    only: isLong ? WITH_SERVER : ON_EACH_STORE,
-    beside: ['idle'],
-    env: { SKERRY_TEST_STORE: 'postgres' },
-  },
-]
+const extent: Extent = asked
 
 const root = join(import.meta.dir, '..')
+/** Processor cores of the smallest machine that it is meant for. */
+const LANES = 2
+/** Time limit of a test that sets none itself: tests wait for real programs that share two cores with those of the other lane. */
+const PATIENCE = ['--timeout', '20000']
+/** Seconds of each test file, as `scripts/check --record` measured them: what is long begins first. */
+const durationsFile = Bun.file(join(root, 'tests/durations.json'))
+const SLOWEST_SHOWN = 10
+/** A file that takes less is not worth a line in the table of durations. */
+const RECORDED_FROM_SECONDS = 2
+
 const say = (text: string) => process.stdout.write(text)
-const seconds = (sinceMs: number) => `${((performance.now() - sinceMs) / 1000).toFixed(1)} s`
+const secondsSince = (startedMs: number) => (performance.now() - startedMs) / 1000
+const inSeconds = (seconds: number) => `${seconds.toFixed(1)} s`
+const took = (startedMs: number, { processorSeconds }: Outcome) =>
+  `${inSeconds(secondsSince(startedMs))} (processor ${inSeconds(processorSeconds)})`
 
 interface Outcome {
   exitCode: number
   output: string
+  /** Processor seconds of the process and of what it started and waited for. */
+  processorSeconds: number
 }
 
-/** In a folder of its own for temporary files, so that whatever a test or a killed process leaves is gone with the stage. */
-async function run(command: string[], timeoutMs: number, temp?: string, own: Record<string, string> = {}): Promise<Outcome> {
+/** In a folder of its own for temporary files, so that whatever a test or a killed process leaves is gone with the job. */
+async function run(
+  command: readonly string[],
+  timeoutMs: number,
+  temp: string,
+  own: Readonly<Record<string, string>> = {},
+): Promise<Outcome> {
   const child = Bun.spawn(['sh', '-c', 'exec "$@" 2>&1', 'sh', ...command], {
     cwd: root,
     stdin: 'ignore',
     stdout: 'pipe',
     timeout: timeoutMs,
     killSignal: 'SIGKILL',
-    env: { ...process.env, NO_COLOR: '1', ...(temp === undefined ? {} : { TMPDIR: temp }), ...own },
+    env: { ...process.env, NO_COLOR: '1', TMPDIR: temp, SKERRY_TEST_EXTENT: extent, ...own },
   })
   const output = await Bun.readableStreamToText(child.stdout)
   const exitCode = await child.exited
   return {
     exitCode,
+    processorSeconds: Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1e6,
     output: child.signalCode === null ? output : `${output}\nended by ${child.signalCode}, allowed were ${timeoutMs} ms\n`,
   }
 }
@@ -125,30 +72,29 @@ function showFailure({ output }: Outcome): void {
   for (const line of shown) say(`  | ${line}\n`)
 }
 
-const testFiles = (folder: string): string[] =>
-  readdirSync(join(root, folder), { recursive: folder !== 'tests', encoding: 'utf8' })
-    .filter((file) => file.endsWith('.test.ts'))
-    .sort()
-    .map((file) => `./${folder}/${file}`)
+const testDurations: Duration[] = []
+const fileDurations: Duration[] = []
 
-async function runTests(
-  name: string,
-  files: string[],
-  { timeoutMs, env }: { timeoutMs: number; env?: Record<string, string> },
-): Promise<Counts> {
+async function runJob({ name, command, files = [], env, timeoutMs }: Job): Promise<Counts> {
   const started = performance.now()
   const temp = mkdtempSync(join(tmpdir(), 'skerry-check-'))
   try {
+    if (command !== undefined) {
+      const outcome = await run(command, timeoutMs, temp, env)
+      say(`check: ${name}: ${outcome.exitCode === 0 ? 'ok' : 'FAILED'}, ${took(started, outcome)}\n`)
+      if (outcome.exitCode === 0) return NO_COUNTS
+      showFailure(outcome)
+      return { ...NO_COUNTS, failed: 1 }
+    }
     const report = join(temp, 'report.xml')
-    const outcome = await run(
-      ['bun', 'test', ...files, ...PATIENCE, '--reporter=junit', `--reporter-outfile=${report}`],
-      timeoutMs,
-      temp,
-      env,
-    )
-    const file = Bun.file(report)
-    const counts = countsOf((await file.exists()) ? await file.text() : null, outcome.exitCode)
-    say(`check: ${name}: ${countsLine(counts)}, ${seconds(started)}\n`)
+    const test = ['bun', 'test', ...files.map((file) => `./${file}`), ...PATIENCE, '--reporter=junit', `--reporter-outfile=${report}`]
+    const outcome = await run(test, timeoutMs, temp, env)
+    const text = (await Bun.file(report).exists()) ? await Bun.file(report).text() : null
+    const counts = countsOf(text, outcome.exitCode)
+    const durations = durationsOf(text ?? '')
+    testDurations.push(...durations.tests.map((test) => (env === undefined ? test : { ...test, name: `${test.name} (PostgreSQL)` })))
+    fileDurations.push(...durations.files)
+    say(`check: ${name}: ${countsLine(counts)}, ${took(started, outcome)}\n`)
     if (counts.failed > 0) showFailure(outcome)
     return counts
   } finally {
@@ -156,46 +102,55 @@ async function runTests(
   }
 }
 
-async function runStage(stage: Stage): Promise<Counts> {
-  if (stage.kind === 'tests') {
-    const { lanes = 1, first = [], beside = [] } = stage
-    const nameOf = (file: string) => file.slice(file.lastIndexOf('/') + 1, -'.test.ts'.length)
-    const rank = (file: string) => (first.includes(nameOf(file)) ? first.indexOf(nameOf(file)) : first.length)
-    const files = testFiles(stage.folder)
-      .filter((file) => stage.only?.includes(nameOf(file)) ?? true)
-      .sort((a, b) => rank(a) - rank(b))
-    if (!stage.eachAlone) {
-      const parts = lanes === 1 ? 1 : lanes * PARTS_PER_LANE
-      const shares = Array.from({ length: parts }, (_, part) => files.filter((_, index) => index % parts === part))
-      return inLanes(
-        shares.filter((share) => share.length > 0),
-        lanes,
-        (share, part) => runTests(parts === 1 ? stage.name : `${stage.name} ${part + 1} of ${parts}`, share, stage),
-      )
-    }
-    const alone = (file: string) => runTests(`${stage.name}: ${nameOf(file)}`, [file], stage)
-    const isBeside = (file: string) => beside.includes(nameOf(file))
-    const [waiting, others] = await Promise.all([
-      inLanes(files.filter(isBeside), beside.length, alone),
-      inLanes(
-        files.filter((file) => !isBeside(file)),
-        lanes,
-        alone,
-      ),
-    ])
-    return addCounts(waiting, others)
+const testFiles = (folder: string): string[] =>
+  readdirSync(join(root, folder), { recursive: folder !== 'tests', encoding: 'utf8' })
+    .filter((file) => file.endsWith('.test.ts'))
+    .sort()
+    .map((file) => `${folder}/${file}`)
+
+async function runAll(): Promise<Counts> {
+  const files: TestFiles = {
+    structure: testFiles('tests'),
+    unit: testFiles('tests/unit'),
+    contract: testFiles('tests/contract'),
+    simulation: testFiles('tests/sim'),
+    endToEnd: testFiles('tests/e2e'),
+    seconds: await durationsFile.json(),
   }
-  const started = performance.now()
-  const outcome = await run(stage.command, stage.timeoutMs ?? 15 * MINUTE_MS)
-  say(`check: ${stage.name}: ${outcome.exitCode === 0 ? 'ok' : 'FAILED'}, ${seconds(started)}\n`)
-  if (outcome.exitCode === 0) return NO_COUNTS
-  showFailure(outcome)
-  return { ...NO_COUNTS, failed: 1 }
+  const quick = await inLanes(quickJobs(files), LANES, runJob)
+  if (extent === 'fast') return quick
+  const built = Promise.withResolvers<void>()
+  const runSlow = async (job: Job) => {
+    if (job.needsBuild === true) await built.promise
+    const counts = await runJob(job)
+    if (job.name === 'build') built.resolve()
+    return counts
+  }
+  const jobs = slowJobs(files, extent)
+  const beside = jobs.filter((job) => job.beside === true)
+  const [waiting, others] = await Promise.all([
+    inLanes(beside, 1, runSlow),
+    inLanes(
+      jobs.filter((job) => job.beside !== true),
+      LANES,
+      runSlow,
+    ),
+  ])
+  return addCounts(quick, addCounts(waiting, others))
 }
 
 const started = performance.now()
-let total = NO_COUNTS
-const isDue = (stage: Stage) => (stage.fast || !isFast) && (isLong || !(stage.kind === 'command' && stage.long === true))
-for (const stage of STAGES.filter(isDue)) total = addCounts(total, await runStage(stage))
-say(`check: all stages after ${seconds(started)}\n${countsLine(total)}\n`)
+const total = await runAll()
+say(`check: the slowest tests:\n`)
+for (const { name, seconds } of slowest(testDurations, SLOWEST_SHOWN)) say(`check:   ${inSeconds(seconds).padStart(7)}  ${name}\n`)
+if (record) {
+  const held = (await durationsFile.json()) as Record<string, number>
+  const measured = Object.fromEntries(fileDurations.map(({ name, seconds }) => [name, Math.round(seconds)]))
+  const all = Object.entries({ ...held, ...measured }).map(([name, seconds]) => ({ name, seconds }))
+  const worth = all.filter(({ name, seconds }) => seconds >= RECORDED_FROM_SECONDS && existsSync(join(root, name)))
+  const table = Object.fromEntries(slowest(worth, worth.length).map(({ name, seconds }) => [name, seconds]))
+  await Bun.write(durationsFile, `${JSON.stringify(table, null, 2)}\n`)
+}
+if (total.skipped > 0) say(`check: ${total.skipped} skipped\n`)
+say(`check: all stages after ${inSeconds(secondsSince(started))}\n${countsLine(total)}\n`)
 process.exit(total.failed > 0 ? 1 : 0)

@@ -26,20 +26,13 @@ export const WITH_SERVER: readonly string[] = [
 
 /** Those in which the store itself is stressed, or that walk through all of the product: each check runs them on PostgreSQL too.
  *  The others run on it with `scripts/check --long`, because the contract tests of the store run on both databases anyway. */
-export const ON_EACH_STORE: readonly string[] = [
-  'bad-input',
-  'chaos-kill',
-  'chaos-loss',
-  'demo',
-  'full-disk',
-  'idle',
-  'large-page',
-  'offline',
-  'services',
-  'sources',
-]
+export const ON_EACH_STORE: readonly string[] = ['chain', 'chaos-kill', 'chaos-loss', 'full-disk']
 
-/** What is about the file itself, with the reason. */
+/** Test files that only `scripts/check --long` runs. The older Kubernetes: what differs between minors is in tables that each check proves
+ *  with recorded answers of both. */
+export const LONG_ONLY: readonly string[] = ['cluster-older']
+
+/** Tests of the SQLite file itself, each with the reason. */
 export const SQLITE_ONLY: Readonly<Record<string, string>> = {
   backup: 'a backup of PostgreSQL is made with its own programs',
 }

@@ -7,6 +7,7 @@ import { asObject } from '../../agent/cluster/watch-stream.ts'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
+import { KUBERNETES_MINORS } from '../support/extent.ts'
 import { FakeCluster } from '../support/fake-cluster.ts'
 import { CLUSTER_START_TIMEOUT_MS } from '../support/kube-cluster.ts'
 import { MERGE_PATCH, type RealCluster, resourceNamed, type Somebody, somebodyElse, startRealCluster } from '../support/real-cluster.ts'
@@ -129,7 +130,7 @@ interface Real extends RealCluster {
   others: Somebody
 }
 
-describe.each(['newest', 'older'] as const)('the %s Kubernetes', (kubernetes) => {
+describe.each(KUBERNETES_MINORS.map((minor) => [minor] as const))('the %s Kubernetes', (kubernetes) => {
   let real: Real
   beforeAll(async () => {
     const started = await startRealCluster({ name: `differential-${kubernetes}`, kubernetes })

@@ -30,6 +30,7 @@ import { OBJECT_SORTS, PLACEMENT_SORTS } from '../../shared/model/views.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { createTestAdmin } from '../support/admin-app.ts'
+import { inLong } from '../support/extent.ts'
 import { NaiveFleet } from '../support/naive-fleet.ts'
 import { STORES, type StoreKind } from '../support/stores.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -174,7 +175,7 @@ async function walk<T>(limit: number, ask: (after: Position | undefined) => Prom
 
 describe.each(STORES)('$name', (kind) => {
   const isSqlite = kind.name === 'SQLite'
-  const fleets = isSqlite ? 5 : 1
+  const fleets = isSqlite ? inLong(5, 2) : 1
   test.each(Object.entries(COSTS))(
     'QY1 QY2 objects by any filter in any order, %s: pages put together are filter and sort of all',
     async (_, costs) => {

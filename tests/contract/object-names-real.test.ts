@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { nameFaults, wrongNamespace, wrongSegment } from '../../server/render/object-names.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
+import { KUBERNETES_MINORS } from '../support/extent.ts'
 import { CLUSTER_START_TIMEOUT_MS, type KubeCluster, startKubeCluster } from '../support/kube-cluster.ts'
 
 const long = (length: number) => 'a'.repeat(length)
@@ -28,7 +29,7 @@ interface Said {
 const NEVER_APPLIED =
   /Review$|^(Binding|Eviction|TokenRequest|Event|Node|CSINode|CertificateSigningRequest|StorageVersion|ComponentStatus)$/
 
-for (const kubernetes of ['newest', 'older'] as const)
+for (const kubernetes of KUBERNETES_MINORS)
   describe(`RN10 ${kubernetes}`, () => {
     let server: KubeCluster
     let served: Served[]

@@ -14,6 +14,7 @@ import { REV_INCARNATION } from '../../shared/protocol/status.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { joinTestAgent, startTestServer } from '../support/agent-api-kit.ts'
+import { inLong } from '../support/extent.ts'
 import { joined, killAgents, report } from '../support/link-site.ts'
 import { clusterId, joinCluster } from '../support/store-fixtures.ts'
 import { openDb, openIn, STORES, type StoreKind } from '../support/stores.ts'
@@ -115,10 +116,11 @@ describe.each(STORES)('on $name', (kind) => {
     await db.destroy()
   })
 
-  test('PU9 ten thousand pushes at once are all acknowledged in the end, with no error but being sent away', async () => {
+  test('PU9 thousands of pushes at once are all acknowledged in the end, with no error but being sent away', async () => {
     const store = await openIn(kind)
     const clusters = await Promise.all([...'0123456789'].map((digit) => joinCluster(store, digit)))
     const rowsEach = 12
+    const count = inLong(10_000, 3_000)
     let sentAway = 0
     const push = async (n: number): Promise<void> => {
       const cluster = clusters[n % clusters.length] ?? clusterId('0')
@@ -130,11 +132,11 @@ describe.each(STORES)('on $name', (kind) => {
         await systemClock.sleep(retryAfterMs / 20)
       }
     }
-    await Promise.all(Array.from({ length: 10_000 }, (_, n) => push(n)))
-    expect(sentAway).toBeGreaterThanOrEqual(10_000 - Math.ceil(BACKLOG_ROWS_MAX / rowsEach))
+    await Promise.all(Array.from({ length: count }, (_, n) => push(n)))
+    expect(sentAway).toBeGreaterThanOrEqual(count - Math.ceil(BACKLOG_ROWS_MAX / rowsEach))
     const held = await store.listStatus({ kind: 'object' })
     const newest = new Map<string, number>()
-    for (let n = 0; n < 10_000; n++)
+    for (let n = 0; n < count; n++)
       for (let i = 0; i < rowsEach; i++)
         newest.set(`${clusters[n % clusters.length]} ${object(`o${(n * 7 + i) % 400}`, 1).key}`, n * rowsEach + i + 1)
     expect(new Map(held.map((row) => [`${row.clusterId} ${row.key}`, row.rev]))).toEqual(newest)

@@ -10,13 +10,14 @@ import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { CountHistory } from '../support/count-history.ts'
+import { inLong } from '../support/extent.ts'
 import { joinCluster } from '../support/store-fixtures.ts'
 import { STORES } from '../support/stores.ts'
 
 setDefaultTimeout(120_000) // PostgreSQL is started in one of them
 
 describe.each(STORES)('counts on $name', (kind) => {
-  const seeds = Array.from({ length: kind.name === 'SQLite' ? 10 : 2 }, (_, seed) => seed + 1)
+  const seeds = Array.from({ length: kind.name === 'SQLite' ? inLong(10, 4) : inLong(2, 1) }, (_, seed) => seed + 1)
   test.each(seeds)('RU1 RU2 what is kept equals what is counted and what is shown, after each step of history %d', async (seed) => {
     const place = await kind.place()
     const random = seededRandom(seed)

@@ -2,11 +2,12 @@ import { expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { inLong } from '../support/extent.ts'
 import { failureText } from '../support/trace.ts'
 import { FAULT_KINDS, noFaults } from './fault-kinds.ts'
 import { type SimOptions, type SimReport, simulate } from './simulate.ts'
 
-const HISTORIES = 300
+const HISTORIES = inLong(300, 150)
 /** Always the same ones: a change that breaks one is found by the change, not by the day. `scripts/sim --seed N` looks for new ones. */
 const FIRST_SEED = 21_600
 

@@ -1,6 +1,7 @@
 // What scripts/check adds up: a green closing line must be impossible when something did not run.
 import { expect, test } from 'bun:test'
-import { countsLine, countsOf, inLanes } from '../../scripts/check-report.ts'
+import { quickJobs, slowJobs } from '../../scripts/check-jobs.ts'
+import { countsLine, countsOf, durationsOf, evenParts, inLanes } from '../../scripts/check-report.ts'
 import { parseAuditLog } from '../../scripts/local-cluster/audit-log.ts'
 
 const report = (attributes: string) =>
@@ -22,9 +23,57 @@ test.each([
   expect(countsOf(xml, exitCode)).toEqual(expected)
 })
 
-test('the closing line names skipped tests only when there are any', () => {
-  expect(countsLine({ passed: 12, failed: 0, skipped: 0 })).toBe('12 passed, 0 failed')
-  expect(countsLine({ passed: 12, failed: 1, skipped: 2 })).toBe('12 passed, 1 failed, 2 skipped')
+test('the closing line has one form, whatever was skipped', () => {
+  expect(countsLine({ passed: 12, failed: 1, skipped: 2 })).toBe('12 passed, 1 failed')
+})
+
+test('durations of files and tests are read from a report, names unescaped, suites inside files left out', () => {
+  const xml = `<testsuites name="bun test" tests="2" time="3">
+  <testsuite name="tests/unit/a.test.ts" file="tests/unit/a.test.ts" tests="2" time="2.5" hostname="vm">
+    <testsuite name="SQLite" file="tests/unit/a.test.ts" tests="1" time="0.5">
+      <testcase name="a &lt; b &amp;amp; c" classname="" time="0.25" file="tests/unit/a.test.ts" line="4" />
+    </testsuite>
+  </testsuite></testsuites>`
+  expect(durationsOf(xml)).toEqual({
+    files: [{ name: 'tests/unit/a.test.ts', seconds: 2.5 }],
+    tests: [{ name: 'tests/unit/a.test.ts: a < b &amp; c', seconds: 0.25 }],
+  })
+})
+
+test('files are dealt to parts of about the same duration, each to one', () => {
+  const parts = evenParts(['a', 'b', 'c', 'd', 'e'], 2, { a: 9, b: 5, c: 4 })
+  expect(parts).toEqual([
+    ['a', 'd'],
+    ['b', 'c', 'e'],
+  ])
+  expect(evenParts(['a'], 3, {})).toEqual([['a']])
+})
+
+const files = {
+  structure: ['tests/tidy.test.ts'],
+  unit: ['tests/unit/a.test.ts', 'tests/unit/b.test.ts'],
+  contract: ['tests/contract/cluster-older.test.ts', 'tests/contract/pages.test.ts'],
+  simulation: ['tests/sim/prune.test.ts'],
+  endToEnd: ['tests/e2e/chain.test.ts', 'tests/e2e/idle.test.ts', 'tests/e2e/offline.test.ts'],
+  seconds: { 'tests/sim/prune.test.ts': 100, 'tests/e2e/offline.test.ts': 50 },
+}
+
+test('a whole check runs every file but those of --long, the build and then the longest first; a long one runs all, on both stores', () => {
+  const quick = quickJobs(files).flatMap((job) => job.files ?? [])
+  expect(quick.toSorted()).toEqual([...files.structure, ...files.unit].toSorted())
+  const names = (extent: 'whole' | 'long') => slowJobs(files, extent).map((job) => job.name)
+  expect(names('whole').slice(0, 3)).toEqual(['build', 'simulation: prune', 'end to end: offline'])
+  const filesOf = (extent: 'whole' | 'long') => new Set(slowJobs(files, extent).flatMap((job) => job.files ?? []))
+  const slow = [...files.contract, ...files.simulation, ...files.endToEnd]
+  expect(slow.filter((file) => !filesOf('whole').has(file))).toEqual(['tests/contract/cluster-older.test.ts'])
+  expect(slow.filter((file) => !filesOf('long').has(file))).toEqual([])
+  expect(names('long')).toContain('end to end on PostgreSQL: offline')
+  expect(names('whole')).not.toContain('end to end on PostgreSQL: offline')
+  expect(
+    slowJobs(files, 'whole')
+      .filter((job) => job.beside)
+      .map((job) => job.name),
+  ).toEqual(['end to end: idle'])
 })
 
 test('audit lines are told apart by their user agent, not by other fields that name it', () => {
