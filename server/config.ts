@@ -70,7 +70,7 @@ export const SERVER_OPTIONS = {
   renderSandbox: {
     type: 'text',
     placeholder: 'MODE',
-    help: 'How programs that render are kept apart; limits: no TypeScript and no renderers of others; it needs Landlock, and networks are to be cut by whoever runs this server.',
+    help: 'How programs that render are kept apart; limits: no TypeScript and no renderers of others; it needs Landlock (Linux 5.13).',
     default: 'bubblewrap',
     choices: SANDBOX_MODES,
   },

@@ -232,9 +232,8 @@ export const FINDINGS = define({
   sandbox_off: {
     severity: 'note',
     what: 'The server renders with limits of the process and Landlock, without bubblewrap.',
-    means:
-      'TypeScript and renderers of others are refused, and helm and kustomize can send UDP (before Linux 6.7 also TCP). Without Landlock (Linux 5.13) nothing is rendered by programs.',
-    remedy: 'Forbid the server’s network what it does not need; use `--render-sandbox bubblewrap` where user namespaces are allowed.',
+    means: 'TypeScript and renderers of others are refused. Without Landlock (Linux 5.13) nothing is rendered by programs.',
+    remedy: 'Use `--render-sandbox bubblewrap` where user namespaces are allowed.',
   },
   program_missing: {
     severity: 'note',

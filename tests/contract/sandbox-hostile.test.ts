@@ -274,7 +274,8 @@ test.each([
   ['the keys of the server', '/usr/bin/cat', [SECRET], /Permission denied/],
   ['the environment of the server', '/usr/bin/cat', [`/proc/${process.pid}/environ`], /Permission denied/],
   ['a folder of the machine', '/usr/bin/ls', ['/'], /Permission denied/],
-  ['the network', '/bin/bash', ['-c', `exec 3<>/dev/tcp/127.0.0.1/${listener.port}`], /Permission denied/],
+  ['the network', '/bin/bash', ['-c', `exec 3<>/dev/tcp/127.0.0.1/${listener.port}`], /Address family not supported/],
+  ['a name server', '/bin/bash', ['-c', 'echo x > /dev/udp/127.0.0.1/53'], /Address family not supported/],
   ['a file outside of its own folder', '/bin/bash', ['-c', `echo x > ${SECRET}`], /Permission denied/],
 ])('SB7 limits: a program does not get at %s', async (_, program, args, message) => {
   const programs = { kustomize: program, renderers: new Map(), searchPath: searchPath() }

@@ -136,9 +136,6 @@ export function bubblewrapCommand(
 }
 const PRLIMIT = '/bin/prlimit'
 
-/** No proxy is there: what asks for http or https meets nothing. A second line where the kernel does not cut TCP. */
-const NO_NETWORK = { HTTP_PROXY: 'http://127.0.0.1:9', HTTPS_PROXY: 'http://127.0.0.1:9' }
-
 const CONFINE = bundled('sandbox/confine.ts')
 const DEVICES = ['/dev/null', '/dev/zero', '/dev/urandom']
 
@@ -150,18 +147,21 @@ export interface LimitsTools {
   ownBinary: string
   /** The run's own. */
   temp: string
+  /** The system calls that are refused, sockets among them. */
+  filter: Uint8Array
 }
 
 /** Started by confine.ts, which takes all other files away; `cwd` is where nobody of a tenant can have put a configuration of Bun. */
-export function limitsCommand(options: StartOptions, { prlimit, libraries, ownBinary, temp }: LimitsTools): StartCommand {
+export function limitsCommand(options: StartOptions, { prlimit, libraries, ownBinary, temp, filter }: LimitsTools): StartCommand {
   const { program, args, files, cwd } = options
   if (files.dir === null) throw new Error('nothing can be mounted, and the files are not in one folder')
   const order: ConfineOrder = {
     argv: [prlimit, ...byPrlimit(processLimits(options)), '--', program.path, ...args],
-    env: { ...programEnv(options), ...NO_NETWORK, HOME: temp, TMPDIR: temp, PATH: `${temp}/bin` },
+    env: { ...programEnv(options), HOME: temp, TMPDIR: temp, PATH: `${temp}/bin` },
     cwd: cwd === '' ? files.dir : `${files.dir}/${cwd}`,
     read: [...new Set([prlimit, ...libraries, program.path, ...program.mounts.map(([from]) => from), files.dir])],
     write: [temp, ...DEVICES],
+    filter: Buffer.from(filter).toString('base64'),
   }
   return { argv: [ownBinary, '-e', CONFINE, JSON.stringify(order)], env: { BUN_BE_BUN: '1' }, cwd: '/', filter: null }
 }

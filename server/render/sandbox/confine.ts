@@ -1,5 +1,5 @@
-// A program of its own, from which every program of `--render-sandbox limits` comes: it takes from itself, by Landlock, all files but those of the run, and TCP where the kernel can
-// (Linux 6.7), and becomes the program then. Its one argument is a ConfineOrder. Exit code CONFINE_FAILED: the program was not started.
+// A program of its own, from which every program of `--render-sandbox limits` comes: it takes from itself, by Landlock, all files but those of the run,
+// and by seccomp all sockets, and becomes the program then. Its one argument is a ConfineOrder. Exit code CONFINE_FAILED: the program was not started.
 import { dlopen, FFIType, ptr } from 'bun:ffi'
 import { statSync, writeSync } from 'node:fs'
 
@@ -11,6 +11,8 @@ export interface ConfineOrder {
   read: readonly string[]
   /** Files and folders that may be written, too. */
   write: readonly string[]
+  /** Statements for seccomp (system-calls.ts), base64. */
+  filter: string
 }
 
 const CONFINE_FAILED = 125
@@ -20,6 +22,9 @@ const RESTRICT_SELF = 446n
 const ASK_VERSION = 1n
 const RULE_PATH_BENEATH = 1n
 const PR_SET_PDEATHSIG = 1
+const PR_SET_SECCOMP = 22
+const SECCOMP_MODE_FILTER = 2n
+const STATEMENT_BYTES = 8
 const PR_SET_NO_NEW_PRIVS = 38
 const SIGKILL = 9
 const O_PATH_CLOEXEC = 0o12000000
@@ -83,6 +88,16 @@ function confine({ read, write }: ConfineOrder): void {
   if (call(RESTRICT_SELF, BigInt(rules), 0n) !== 0) fail('Landlock cannot be turned on')
 }
 
+/** To be called last: it cannot be taken back. */
+function refuseCalls(filter: string): void {
+  const statements = Buffer.from(filter, 'base64')
+  kept.push(statements)
+  const program = Buffer.alloc(16)
+  program.writeUInt16LE(statements.byteLength / STATEMENT_BYTES, 0)
+  program.writeBigUInt64LE(BigInt(ptr(statements)), 8)
+  if (libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, BigInt(ptr(program)), 0n, 0n) !== 0) fail('seccomp takes no filter')
+}
+
 const order: ConfineOrder = JSON.parse(process.argv.at(-1) ?? '')
 libc.prctl(PR_SET_PDEATHSIG, BigInt(SIGKILL), 0n, 0n, 0n)
 process.chdir(order.cwd)
@@ -90,5 +105,6 @@ const [path = ''] = order.argv
 const argv = texts(order.argv)
 const env = texts(Object.entries(order.env).map(([name, value]) => `${name}=${value}`))
 confine(order)
+refuseCalls(order.filter)
 libc.execve(ptr(text(path)), ptr(argv), ptr(env))
 fail(`${path} cannot be started`)

@@ -62,8 +62,7 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
     const bwrap = programs.tool('bwrap')
     if (bwrap === null) throw unavailable('bubblewrap (bwrap) is not on this server', 'Install bubblewrap')
     const prlimit = prlimitTool()
-    if (filter === null)
-      throw unavailable(`which system calls to refuse is not known for ${architecture}`, 'Run the server on x86-64 or arm64')
+    if (filter === null) throw unknownCalls(architecture)
     tools = tools?.bwrap === bwrap && tools.prlimit === prlimit ? tools : { bwrap, prlimit, libraries: librariesOf(prlimit), filter }
     return tools
   }
@@ -90,8 +89,10 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
     const start = { program, args, files, cwd, env, limits }
     if (mode === 'bubblewrap') return bubblewrapCommand(start, bubblewrapTools(), entryOf(group))
     const prlimit = prlimitTool()
+    const refused = systemCallFilter(architecture, [])
+    if (refused === null) throw unknownCalls(architecture)
     const libraries = [...librariesOf(prlimit), ...(existsSync(LOADER_CACHE) ? [LOADER_CACHE] : [])]
-    return limitsCommand(start, { prlimit, libraries, ownBinary, temp })
+    return limitsCommand(start, { prlimit, libraries, ownBinary, temp, filter: refused })
   }
   const attempt = async (run: SandboxRun, signal?: AbortSignal): Promise<SandboxOutcome> => {
     const name = programName(run.program)
@@ -264,6 +265,9 @@ const unavailable = (detail: string, remedy: string): AppError =>
     detail,
     remedy: `${remedy}. \`--render-sandbox limits\` renders charts and kustomizations without it; \`skerry doctor\` shows what is there.`,
   })
+
+const unknownCalls = (architecture: string): AppError =>
+  unavailable(`which system calls to refuse is not known for ${architecture}`, 'Run the server on x86-64 or arm64')
 
 /** Whether anything can be run at all, for who asks before it is needed. Null: it can; else why not. */
 export async function sandboxTrouble(sandbox: Sandbox): Promise<string | null> {

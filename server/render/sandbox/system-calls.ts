@@ -1,6 +1,6 @@
 // Which calls of the kernel nobody needs who renders manifests: they make memory that belongs to no process and is therefore seen by no limit, leave things behind for
 // others, or are where kernels are broken out of. Sockets can be of the usual three families only: the others are kernel code that no render needs. As a filter for seccomp,
-// which bubblewrap sets before it starts the program.
+// which bubblewrap or confine.ts sets before it starts the program.
 
 interface Machine {
   /** As the kernel names the architecture of a call (AUDIT_ARCH_*). */
@@ -64,20 +64,20 @@ const FAMILY_AT = 16
 /** Calls of 32-bit programs on a 64-bit machine of Intel's kind: the same calls by other numbers. */
 const X32 = 0x40000000
 
-/** Null: no such machine is known here. */
-export function systemCallFilter(architecture: string): Uint8Array | null {
+/** `families`: of the sockets that a program may make. Null: no such machine is known here. */
+export function systemCallFilter(architecture: string, families: readonly number[] = FAMILIES): Uint8Array | null {
   const machine = Object.hasOwn(MACHINES, architecture) ? MACHINES[architecture] : undefined
   if (machine === undefined) return null
   const numbers = Object.values(machine.refused)
   const { socket, socketpair } = machine.sockets
   // The end of the program, from its last statement: what a jump leads to.
   const end = [statement(RETURN, NO_FAMILY), statement(RETURN, ALLOW), statement(RETURN, NOT_THERE)]
-  const families = FAMILIES.map((family, index) => statement(JUMP_IF_EQUAL, family, FAMILIES.length - index, 0))
+  const allowed = families.map((family, index) => statement(JUMP_IF_EQUAL, family, families.length - index, 0))
   const sockets = [
     statement(JUMP_IF_EQUAL, socket, 1, 0),
-    statement(JUMP_IF_EQUAL, socketpair, 0, families.length + 2),
+    statement(JUMP_IF_EQUAL, socketpair, 0, allowed.length + 2),
     statement(LOAD_WORD, FAMILY_AT),
-    ...families,
+    ...allowed,
   ]
   const toNotThere = (left: number) => left + sockets.length + end.length - 1
   const refusals = numbers.map((number, index) => statement(JUMP_IF_EQUAL, number, toNotThere(numbers.length - index - 1), 0))
