@@ -53,6 +53,24 @@ const CASES: readonly Case[] = [
     ],
   },
   {
+    name: 'KU3 an address that looks like inline YAML, below a folder of plugins, and fields in other capitals',
+    files: {
+      'b/kustomization.yaml':
+        'Resources: [https://h/a]\nresources: [cm.yaml]\npatchesStrategicMerge:\n- https://h/b?{\ngenerators:\n- "https://h/c:"\n- ../g\npatches:\n- Path: https://h/d\nreplacements:\n- path: r.yaml\nopenapi: {patH: https://h/e}\n',
+      ...{ 'b/cm.yaml': CM, 'b/r.yaml': 'source: {}\n' },
+      'g/kustomization.yaml': 'resources: [g.yaml]\n',
+      'g/g.yaml': 'apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: a}\nFiles: [x=https://h/f]\n',
+    },
+    problems: [
+      ['b/kustomization.yaml:1', 'field Resources is misspelled; write resources'],
+      ['b/kustomization.yaml:9', 'field Path is misspelled; write path'],
+      ['b/kustomization.yaml:12', 'field patH is misspelled; write path'],
+      ['b/kustomization.yaml:6', 'https://h/c', 'put a copy into the repository'],
+      ['b/kustomization.yaml:4', 'https://h/b', 'put a copy into the repository'],
+      ['g/g.yaml:1', 'https://h/f', 'put a copy into the repository'],
+    ],
+  },
+  {
     name: 'KU8 a JSON patch without a target is told without what it would write',
     files: {
       'b/kustomization.yaml': 'resources: [cm.yaml]\npatches:\n- patch: |-\n    - op: add\n      path: /data\n      value: hunter2\n',

@@ -45,6 +45,10 @@ const LISTS: ReadonlyArray<readonly [field: string, kind: NeedKind]> = [
 const WITH_PATH = ['patches', 'patchesJson6902', 'replacements']
 const PLUGINS = ['generators', 'transformers', 'validators']
 const GENERATORS = ['configMapGenerator', 'secretGenerator']
+const CHARTS = ['helmCharts', 'helmChartInflationGenerator']
+const FIELDS = [...LISTS.map(([field]) => field), ...WITH_PATH, ...GENERATORS, ...CHARTS, 'openapi', 'helmGlobals']
+/** Of mappings below those fields: what names a file or a folder. */
+const FILE_MEMBERS = ['path', 'paths', 'files', 'envs', 'env', 'valuesFile', 'additionalValuesFiles', 'values', 'chartHome']
 
 export interface Named {
   needs: Need[]
@@ -81,9 +85,30 @@ export function namedBy(kustomization: Mapping, parsed: ParsedYaml, text: string
   const inline = PLUGINS.flatMap((field) => textsOf(kustomization[field]).filter(isInline)).map((plugin) => namedInline(plugin, lines))
   const charts = [...chartsOf(kustomization, parsed), ...inline.flatMap((plugin) => plugin.charts)]
   needs.push(...inline.flatMap((plugin) => plugin.needs))
-  for (const item of mappingsOf(kustomization['helmCharts'])) needs.push(...valuesFilesOf(item, parsed.lineOf(item)))
-  return { needs, charts, refused: inline.flatMap(({ refused }) => refused) }
+  for (const item of CHARTS.flatMap((field) => mappingsOf(kustomization[field]))) needs.push(...valuesFilesOf(item, parsed.lineOf(item)))
+  return { needs, charts, refused: [...otherCapitals(kustomization, parsed), ...inline.flatMap(({ refused }) => refused)] }
 }
+
+/** Go takes names of fields in any capitals, and `ſ` for an s: what stands under such a name would be used without having been looked at. */
+function otherCapitals(kustomization: Mapping, parsed: ParsedYaml): Refused[] {
+  const below = [...WITH_PATH, ...GENERATORS, ...CHARTS].flatMap((field) => mappingsOf(kustomization[field]))
+  const single = [kustomization['openapi'], kustomization['helmGlobals']].filter(isMapping)
+  return [
+    ...misspelt(kustomization, FIELDS, parsed),
+    ...[...below, ...single].flatMap((item) => misspelt(item, [...FILE_MEMBERS, 'name', 'chartName', 'version'], parsed)),
+  ]
+}
+
+function misspelt(mapping: Mapping, known: readonly string[], parsed: ParsedYaml): Refused[] {
+  return Object.keys(mapping).flatMap((name) => {
+    const meant = known.find((one) => folded(one) === folded(name))
+    return meant === undefined || meant === name
+      ? []
+      : [{ line: parsed.lineOf(mapping), message: `field ${name} is misspelled; write ${meant}` }]
+  })
+}
+
+const folded = (name: string): string => name.toUpperCase().toLowerCase()
 
 /** `name=path` or a path; a path may hold no `=`. */
 function generatorFiles(item: Mapping): Array<[member: string, path: string]> {
@@ -110,7 +135,7 @@ function chartOf(item: Mapping, member: string, home: string, line: number): Cha
 }
 
 const valuesFilesOf = (item: Mapping, line: number): Need[] =>
-  [...(typeof item['valuesFile'] === 'string' ? [item['valuesFile']] : []), ...textsOf(item['additionalValuesFiles'])].map((path) => ({
+  [...textsOf([item['valuesFile'], item['values']]), ...textsOf(item['additionalValuesFiles'])].map((path) => ({
     ...{ kind: 'file' as const, path, field: 'helmCharts[].valuesFile', line, optional: false },
   }))
 
@@ -132,14 +157,16 @@ export function namedByPlugins(parsed: ParsedYaml): Named {
   return { needs, charts, refused }
 }
 
-const FILE_MEMBERS = new Set(['path', 'paths', 'files', 'envs', 'env', 'valuesFile', 'additionalValuesFiles'])
+const FILES_OF_PLUGINS = new Set(FILE_MEMBERS.filter((member) => member !== 'values' && member !== 'chartHome').map(folded))
 
 function filesIn(value: unknown, depth: number): string[] {
   if (depth > 10 || typeof value !== 'object' || value === null) return []
   return Object.entries(value).flatMap(([member, inside]) => {
-    if (!FILE_MEMBERS.has(member)) return filesIn(inside, depth + 1)
+    if (!FILES_OF_PLUGINS.has(folded(member))) return filesIn(inside, depth + 1)
     const texts = typeof inside === 'string' ? [inside] : textsOf(inside)
-    return texts.filter((text) => !text.includes('\n')).map((text) => (member === 'files' ? text.slice(text.indexOf('=') + 1) : text))
+    return texts
+      .filter((text) => !text.includes('\n'))
+      .map((text) => (folded(member) === 'files' ? text.slice(text.indexOf('=') + 1) : text))
   })
 }
 

@@ -14,5 +14,5 @@ export const looksRemote = (text: string): boolean =>
   /\.git(\/|$)/.test(text) ||
   /^(\w[-\w]*\.)+(com|org|net|io|dev)[/:]/.test(text)
 
-/** Where kustomize takes a path or the thing itself. */
-export const isInline = (text: string): boolean => /[\n{[]|:\s|:$/.test(text)
+/** Where kustomize takes a path or the thing itself. An address may hold braces, too. */
+export const isInline = (text: string): boolean => !isAddress(text) && /[\n{[]|:\s|:$/.test(text)

@@ -43,6 +43,8 @@ export async function scanKustomization(job: ScanJob, more: { folders: readonly 
 interface Place {
   file: string
   folder: string
+  /** What it names configures plugins, as one of `generators`, `transformers` or `validators` led to it. */
+  isOfPlugins: boolean
 }
 
 class Scan {
@@ -84,8 +86,9 @@ class Scan {
   }
 
   /** False: it holds no kustomization. */
-  async readFolder(folder: string): Promise<boolean> {
-    if (this.folders.has(folder)) return true
+  async readFolder(folder: string, isOfPlugins = false): Promise<boolean> {
+    const read = isOfPlugins ? `${folder}\0plugins` : folder
+    if (this.folders.has(read)) return true
     if (this.folders.size >= KUSTOMIZE_FOLDERS_MAX) {
       if (this.folders.size === KUSTOMIZE_FOLDERS_MAX)
         this.problem(folder, `is one more than ${KUSTOMIZE_FOLDERS_MAX} folders with kustomizations`)
@@ -98,8 +101,8 @@ class Scan {
       if (bytes !== null) found.push([path, bytes])
     }
     if (found.length === 0) return false
-    this.folders.add(folder)
-    for (const [file, bytes] of found) this.readKustomization({ file, folder }, bytes)
+    this.folders.add(read)
+    for (const [file, bytes] of found) this.readKustomization({ file, folder, isOfPlugins }, bytes)
     return true
   }
 
@@ -141,22 +144,23 @@ class Scan {
     if (isAddress(need.path)) return this.problem(at, remoteMessage(need))
     const path = treePath(place.folder, need.path)
     if (path === null) return this.problem(at, `${need.field}: ${need.path} leads out of the repository`)
+    const isOfPlugins = place.isOfPlugins || need.kind === 'plugin'
     if (need.kind === 'folder') {
-      if (!(await this.readFolder(path))) this.problem(at, await this.missingFolder(need, path))
+      if (!(await this.readFolder(path, isOfPlugins))) this.problem(at, await this.missingFolder(need, path))
       return
     }
     const mayBeFolder = need.kind !== 'file'
     // A look at a folder as if it were a file would be a look at all that is in it.
     const folderFirst = mayBeFolder && !/\.(ya?ml|json)$/i.test(path)
-    if (folderFirst && (await this.readFolder(path))) return
+    if (folderFirst && (await this.readFolder(path, isOfPlugins))) return
     const bytes = this.files.get(path) ?? (await this.readFile(path))
     if (bytes === null) {
-      if (mayBeFolder && !folderFirst && (await this.readFolder(path))) return
+      if (mayBeFolder && !folderFirst && (await this.readFolder(path, isOfPlugins))) return
       if (!need.optional) this.problem(at, mayBeFolder ? await this.missingFolder(need, path) : missingMessage(need))
       return
     }
     if (!isBelow(path, place.folder)) return this.problem(at, outsideMessage(need, path, place.folder))
-    if (need.kind === 'plugin') this.readPlugins(path, bytes, place)
+    if (mayBeFolder && isOfPlugins) this.readPlugins(path, bytes, place)
   }
 
   private readPlugins(path: string, bytes: Uint8Array, place: Place): void {
@@ -168,7 +172,7 @@ class Scan {
     }
     this.problems.push(...parsed.problems)
     // What its documents name is found from the kustomization's folder, not from theirs.
-    this.take(namedByPlugins(parsed), { file: path, folder: place.folder })
+    this.take(namedByPlugins(parsed), { ...place, file: path })
   }
 
   private async readChart(need: Need, place: Place): Promise<void> {
