@@ -11,6 +11,7 @@ import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import { readApplyOptions } from '../../shared/kube/apply-options.ts'
 import { orderOf } from '../../shared/kube/waves.ts'
 import { API_VERSION, serviceSchema } from '../../shared/model/resources.ts'
+import { createTestAdmin } from '../support/admin-app.ts'
 import { commandProblem, ownCommand } from '../support/command-lines.ts'
 import { anchorsOf, blocksOf, inlineCodeOf, linksOf, markdownFiles, userPages } from '../support/markdown.ts'
 import { commandsIn } from '../support/shell-words.ts'
@@ -106,6 +107,15 @@ test.each([
   })
   expect(told.find((problem) => problem !== null) ?? null).toBe(expected)
   expect(told.length).toBeGreaterThan(0)
+})
+
+test('AP10 routes that pages name are routes of the API', async () => {
+  const admin = await createTestAdmin()
+  const routes = new Set(admin.app.routes.map(({ path }) => path.replace(/:(\w+)/g, '{$1}')))
+  await admin.store.close()
+  const named = userPages.flatMap(({ path, text }) => [...text.matchAll(/\/api\/v1\/[\w/.{}-]*[\w}]/g)].map(([route]) => ({ path, route })))
+  expect(named.filter(({ route }) => !routes.has(route)).map(({ path, route }) => `${path}: ${route}`)).toEqual([])
+  expect(named.length).toBeGreaterThan(5)
 })
 
 test('every relative link of a Markdown file leads to a file and a heading', () => {
