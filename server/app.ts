@@ -54,6 +54,8 @@ export interface AppDeps
   logger: Logger
   /** False while starting or stopping: /readyz says so. */
   ready(): boolean
+  /** Loops of the server that failed lately, by name; absent: none. /readyz names them. */
+  failingLoops?(): readonly string[]
   /** Gets everything below /webhooks/v1/ untouched. */
   webhookHandler?: Handler
 }
@@ -118,7 +120,7 @@ function createElysia(deps: AppDeps) {
   return new Elysia({ aot: true })
     .use(auth.plugin)
     .get('/healthz', () => 'ok', { detail: { hide: true } })
-    .get('/readyz', () => readiness(deps.ready()), { detail: { hide: true } })
+    .get('/readyz', () => readiness(deps.ready(), deps.failingLoops?.() ?? []), { detail: { hide: true } })
     .use(
       openapi({
         provider: null, // its documentation page loads scripts from elsewhere
@@ -139,7 +141,8 @@ function createElysia(deps: AppDeps) {
     .use(api)
 }
 
-function readiness(ready: boolean): string {
+/** A server with a failing loop is still ready: without it agents would get nothing at all. */
+function readiness(ready: boolean, failingLoops: readonly string[]): string {
   if (!ready) throw new AppError('unavailable', { detail: 'starting or stopping' })
-  return 'ok'
+  return ['ok', ...failingLoops.map((name) => `loop ${name} failed and is being restarted`)].join('\n')
 }

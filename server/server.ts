@@ -56,6 +56,7 @@ import { migrationLog } from './store/schema/bring-forward.ts'
 import type { Store } from './store/store.ts'
 import { keepUp, RETENTION, type Retention } from './store/upkeep/upkeep.ts'
 import type { PostgresPlace } from './store-place.ts'
+import { type Supervisor, supervise } from './supervise.ts'
 
 export interface ServerOptions {
   dataDir: string
@@ -253,6 +254,7 @@ async function startOn(
     },
     version: () => ({ ...versionInfo() }),
     ready: () => !stopping.signal.aborted,
+    failingLoops: () => loops?.failing() ?? [],
     stopping: stopping.signal,
     webhookHandler: createWebhook({
       store,
@@ -266,6 +268,7 @@ async function startOn(
     await store.close()
   }
   let http: Listener | undefined
+  let loops: Supervisor | undefined
   let firstAdminToken: string | null
   try {
     const { hostname, port, trustedProxies = [] } = options
@@ -284,15 +287,20 @@ async function startOn(
     onEpochsRaised: () => agents.refresh(),
   }
   const collection = { files: contentFilesIn(at('content'), clock), referenced: store.referencedContent, clock, random, log, pace }
-  const loops = [
-    ingest.run(),
-    seen.run(stopping.signal),
-    maintainShards(maintenance, stopping.signal),
-    keepCaughtUp({ store, content, shards, pace, clock, random, log }, stopping.signal),
-    maintainContent(collection, stopping.signal),
-    store.upkeep.attend(log, stopping.signal),
-    keepUp({ upkeep: store.upkeep, retention: options.retention ?? RETENTION, clock, random, log }, stopping.signal),
-  ]
+  const upkeep = { upkeep: store.upkeep, retention: options.retention ?? RETENTION, clock, random, log }
+  loops = supervise(
+    {
+      ingest: () => ingest.run(),
+      'last-contacts': (signal) => seen.run(signal),
+      'shard-maintenance': (signal) => maintainShards(maintenance, signal),
+      'shard-catch-up': (signal) => keepCaughtUp({ store, content, shards, pace, clock, random, log }, signal),
+      'content-collection': (signal) => maintainContent(collection, signal),
+      'store-log': (signal) => store.upkeep.attend(log, signal),
+      'store-retention': (signal) => keepUp(upkeep, signal),
+    },
+    { clock, random, log },
+    stopping.signal,
+  )
   store.queries.warm()
   log.info('server ready', { url, fingerprint: keys.fingerprint })
 
@@ -316,9 +324,7 @@ async function startOn(
       const written = new AbortController()
       await Promise.race([http.stop().finally(() => written.abort()), clock.sleep(DRAIN_MS_MAX, written.signal)])
       await http.stop(true) // what is slower than that
-      // One that failed keeps nobody from closing: connections that stay open would keep the process.
-      for (const ended of await Promise.allSettled(loops))
-        if (ended.status === 'rejected') log.error('part of the server had ended', { error: describeError(ended.reason) })
+      await loops?.ended
       await workersClosed
       await closeFiles()
       log.info('server stopped')

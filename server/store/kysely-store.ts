@@ -45,9 +45,8 @@ export async function openSqliteStore(path: string, options: StoreOptions): Prom
   const connections = await recounted(await connectSqlite(path, options.tell, options.logFile), options)
   const queries = path === ':memory:' ? localQueries(connections, options) : new WorkerQueries({ path, ...options })
   const { writer } = connections
-  const attend: Attend = async (log, signal) => {
-    if (path !== ':memory:') await keepWalShort({ path, writer, clock: options.clock, log }, signal)
-  }
+  const attend: Attend =
+    path === ':memory:' ? needsNothing : (log, signal) => keepWalShort({ path, writer, clock: options.clock, log }, signal)
   return createStore(createStoreDb(connections, options.clock), { queries, attend }, options)
 }
 
@@ -57,13 +56,15 @@ async function recounted(connections: Connections, { recount = false }: StoreOpt
 }
 
 type Attend = StoreUpkeep['attend']
+const needsNothing: Attend = (_, signal) =>
+  new Promise((resolve) => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })))
 
 /** On a database. */
 export async function openPostgresStore(connect: PostgresConnect, options: StoreOptions): Promise<Store> {
   const connections = await recounted(await connectPostgres(connect, options.clock, options.tell), options)
   return createStore(
     createStoreDb(connections, options.clock),
-    { queries: localQueries(connections, options), attend: async () => {} },
+    { queries: localQueries(connections, options), attend: needsNothing },
     options,
   )
 }

@@ -434,6 +434,14 @@ test('AP3 readiness says when the server is not', async () => {
   await stopping.store.close()
 })
 
+test('LP1 readiness names the loops that failed, and the server serves on', async () => {
+  const failing = await createTestAdmin({ failingLoops: () => ['ingest', 'store-retention'] })
+  const { status, body } = await failing.call('GET', '/readyz')
+  expect(status).toBe(200)
+  expect(['ok', 'ingest', 'store-retention'].map((word) => String(body).includes(word))).toEqual([true, true, true])
+  await failing.store.close()
+})
+
 test('AP5 the webhook of a repository: address and secret, for one that exists', async () => {
   await apply(repositoryDoc('apps'))
   expect((await admin.call('GET', '/api/v1/projects/default/repositories/apps/webhook')).body).toEqual({
