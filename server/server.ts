@@ -31,6 +31,7 @@ import { maintainShards } from './desired/maintenance.ts'
 import { replayShards } from './desired/replay.ts'
 import { createShards, SHARD_COUNT } from './desired/shard-files.ts'
 import { discardStale } from './desired/stale-shards.ts'
+import { keepTombstonesFew } from './desired/tombstones.ts'
 import { createFleetActions } from './fleet/fleet-actions.ts'
 import { createRemovalPlans } from './fleet/removal-plans.ts'
 import { createRestoreActions } from './fleet/restore-actions.ts'
@@ -294,6 +295,7 @@ async function startOn(
       'last-contacts': (signal) => seen.run(signal),
       'shard-maintenance': (signal) => maintainShards(maintenance, signal),
       'shard-catch-up': (signal) => keepCaughtUp({ store, content, shards, pace, clock, random, log }, signal),
+      'removed-services': (signal) => keepTombstonesFew({ store, shards, pace, clock, random, log }, signal),
       'content-collection': (signal) => maintainContent(collection, signal),
       'store-log': (signal) => store.upkeep.attend(log, signal),
       'store-retention': (signal) => keepUp(upkeep, signal),

@@ -128,7 +128,7 @@ async function fill({ exec, insert }: Sink, shape: FleetShape, indices: readonly
 }
 
 async function insertServices(insert: Sink['insert'], { services, shape: { nowMs, clusters } }: FleetRows): Promise<void> {
-  const common = { generation: 1, labels: '{}', created_ms: nowMs, updated_ms: nowMs, deleting_ms: null }
+  const common = { generation: 1, labels: '{}', created_ms: nowMs, updated_ms: nowMs, deleting_ms: null, deleting_by: null }
   const source = { repository: 'apps', path: '.' }
   const spec = canonicalJson(
     serviceSpecSchema.parse({ source, targets: { selector: { matchExpressions: [{ key: 'env', operator: 'Exists' }] } } }),

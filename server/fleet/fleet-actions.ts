@@ -127,13 +127,13 @@ async function deleteService(
   confirmed: ConfirmedData,
 ): Promise<DeleteOutcome> {
   const key: ResourceKey = { kind: 'Service', project: id.project, name: id.service }
-  if (!(await store.markDeleting(key, clock.nowMs()))) return { kind: 'not_found' }
+  if (!(await store.markDeleting(key, clock.nowMs(), by))) return { kind: 'not_found' }
   const names = namesIn(confirmed)
   const data = names.length === 0 ? '' : `, with the data of ${namesText(names)}`
   await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'DeletionRequested', `by ${by}${data}`, { service: id })])
   log.info('deletion requested', { service: serviceKey(id), by, dataConfirmed: names.length })
   ingest.dataConfirmed(confirmed)
-  await ingest.serviceChanged(id, { deletedBy: by })
+  await ingest.serviceChanged(id)
   if ((await store.getResource(key)) === null) return { kind: 'deleted' }
   const confirmation = await store.confirmationFor(removeSubject(id))
   if (confirmation !== null && confirmation.confirmedMs === null) return { kind: 'waiting', confirmation }

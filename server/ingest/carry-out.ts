@@ -103,7 +103,7 @@ async function publishPlanned(
   const changed =
     wanted.length === 0 ? [] : await (together === undefined ? alone() : together(wanted, { clusters: about.clusters.length, release }))
   const removed = publishes.filter(({ what }) => what === 'removed')
-  await Promise.all(removed.map(({ clusterId }) => deps.store.deleteStatusOfService(clusterId, about.id))) // they are committed together
+  await Promise.all(removed.map(({ clusterId }) => deps.store.deleteStatusOfService(clusterId, about.id))) // a kill in between: tombstones.ts
   const { revised, note, events } = publishEvents(about, rendering, publishes, changed, nowMs)
   if (revised > 0) deps.onPublished?.(revised)
   if (note !== null) deps.log.info('revision published', note)

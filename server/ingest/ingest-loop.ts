@@ -43,7 +43,7 @@ export interface Ingest {
   /** It was written or deleted, or a webhook says that it has news. Resolves when it was read and its services were looked at. */
   repositoryChanged(project: string, name: string): Promise<void>
   /** Resolves when a pass that began after this call is done; rejects if it failed (and is tried again). */
-  serviceChanged(id: ServiceId, options?: { deletedBy: string }): Promise<void>
+  serviceChanged(id: ServiceId): Promise<void>
   /** RM1: names that a person confirmed together with a change, told after the change was written and before it is followed. They count in the next pass of each service alone. */
   dataConfirmed(confirmed: ConfirmedData): void
   /** These clusters joined or were written; absent: any did. Resolves when passes that began after this call looked at every service that one of them has or shall have. */
@@ -106,7 +106,6 @@ class IngestLoop implements Ingest {
   private readonly unrevised = new Set<RepositoryKey>()
   /** Of the repositories that there were, to clean up after those that are deleted. */
   private readonly uids = new Map<RepositoryKey, string>()
-  private readonly deletedBy = new Map<ServiceKeyText, string>()
   private readonly confirmed = new Map<ServiceKeyText, ReadonlyMap<ClusterId, readonly string[]>>()
   private readonly specs = new KnownSpecs()
   private readonly extents = new PassExtents<ServiceKeyText>()
@@ -182,10 +181,8 @@ class IngestLoop implements Ingest {
     } catch {} // the look itself meets that as well, tells of it and is tried again
   }
 
-  serviceChanged(id: ServiceId, options?: { deletedBy: string }): Promise<void> {
-    const key: ServiceKeyText = `service/${id.project}/${id.service}`
-    if (options !== undefined) this.deletedBy.set(key, options.deletedBy)
-    return this.passWhole(key)
+  serviceChanged(id: ServiceId): Promise<void> {
+    return this.passWhole(serviceKeyTextOf(id))
   }
 
   private passWhole(key: ServiceKeyText): Promise<void> {
@@ -345,7 +342,7 @@ class IngestLoop implements Ingest {
     const dataConfirmed = this.confirmed.get(key)
     this.confirmed.delete(key)
     const options = {
-      ...{ deletedBy: this.deletedBy.get(key) ?? null, release },
+      release,
       ...(extent === 'fleet' ? {} : { clusters: extent }),
       ...(dataConfirmed === undefined ? {} : { dataConfirmed }),
     }
@@ -356,7 +353,6 @@ class IngestLoop implements Ingest {
       throw error
     })
     if (factless && (extent === 'fleet' || wasFactless)) this.factless.add(key)
-    this.deletedBy.delete(key)
     if (againAtMs !== null) this.agenda.soonest(key, againAtMs)
     if (young !== null) this.lookAgain(id, young)
     if (retry === null) return void this.countSuccess(key)

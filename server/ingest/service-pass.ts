@@ -41,8 +41,6 @@ export interface ServicePassDeps extends CarryOutDeps {
 }
 
 export interface ServicePassOptions {
-  /** Who deleted the service, while that is known. */
-  deletedBy: string | null
   /** Gives its hand to another pass, while it waits for the others of its group. */
   release?(): void
   /** Only these changed since the last pass; absent: whatever it is that changed. */
@@ -291,7 +289,7 @@ const forNow = (rendering: Rendering): Rendering => (rendering.kind === 'good' ?
 
 async function readPlanInput(
   deps: ServicePassDeps,
-  { id, service, spec, options: { deletedBy, dataConfirmed } }: About,
+  { id, service, spec, options: { dataConfirmed } }: About,
   { rendering, questions, scope }: Seen,
 ): Promise<PlanInput> {
   const { store, content, renderer, clock } = deps
@@ -313,7 +311,7 @@ async function readPlanInput(
     id,
     spec,
     deleting,
-    deletedBy,
+    deletedBy: service.deletingBy ?? null,
     ...(dataConfirmed === undefined ? {} : { dataConfirmed }),
     ...(isFrozen ? {} : { handover: await findHandovers(around, id, current, clusters, rendered && renderIn, targets) }),
     render: rendering.kind === 'good' ? { commit: rendering.release.commit, in: renderIn } : null,

@@ -29,6 +29,8 @@ export interface StoredResource extends ResourceKey {
   updatedMs: number
   /** Set while a deleted service's removal orders are still being carried out. */
   deletingMs: number | null
+  /** Who deleted it, while `deletingMs` is set; absent: not known. */
+  deletingBy?: string
 }
 
 export interface Page<T> {
@@ -283,6 +285,14 @@ export interface Confirmation {
   createdMs: number
   confirmedMs: number | null
   confirmedBy: string | null
+}
+
+/** A service that left a cluster: its row in the fleet store, without a document. */
+export interface Tombstone extends ServiceId {
+  clusterId: ClusterId
+  ordinal: number
+  /** Status rows of it may be left. */
+  hasStatus: boolean
 }
 
 /** What a cluster's agent can prove that this server once said (RP2). */

@@ -350,6 +350,7 @@ async function insertCluster(tx: Tx, input: JoinInput, labels: string): Promise<
       created_ms: nowMs,
       updated_ms: nowMs,
       deleting_ms: null,
+      deleting_by: null,
     })
     .execute()
   const { publicKey, recipient } = input

@@ -1,6 +1,7 @@
 // What each cluster shall have of each service. The ordinal is taken from the cluster's row in the transaction that writes the desired row (CU7), so a
 // shard that lags knows exactly what it lacks.
 import { setImmediate } from 'node:timers/promises'
+import { sql } from 'kysely'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { isHealthRules, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
@@ -8,7 +9,7 @@ import { type PlacementWords, placementWords } from '../../shared/model/placemen
 import { type Bulk, runBulk } from './bulk.ts'
 import { countMoves, readReport, reportIn, type WordMove, wordsOf } from './counts/placement-counts.ts'
 import { readSlices, SLICE_ROWS } from './read-slices.ts'
-import type { DesiredService } from './records.ts'
+import type { DesiredService, Tombstone } from './records.ts'
 import type { Store } from './store.ts'
 import type { ReadDb, StoreDb, Tx } from './store-db.ts'
 import type { Tables } from './tables.ts'
@@ -24,6 +25,8 @@ type DesiredStore = Pick<
   | 'publish'
   | 'clusterOrdinals'
   | 'clustersOfProject'
+  | 'tombstones'
+  | 'dropTombstones'
 >
 
 export function createDesiredStore(db: StoreDb): DesiredStore {
@@ -101,6 +104,29 @@ export function createDesiredStore(db: StoreDb): DesiredStore {
       const rows = await db.read.selectFrom('clusters').select(['cluster_id', 'ordinal']).execute()
       return new Map(rows.map((row) => [row.cluster_id, row.ordinal]))
     },
+    tombstones: async ({ after, limit }) => {
+      let removed = db.read
+        .selectFrom('desired')
+        .select(['cluster_id', 'project', 'service', 'ordinal', 'cleanup'])
+        .where('doc', 'is', null)
+        .where('set_sha', 'is', null)
+      if (after !== undefined) {
+        const { clusterId, project, service } = after
+        removed = removed.where(sql<boolean>`(cluster_id, project, service) > (${clusterId}, ${project}, ${service})`)
+      }
+      const rows = await removed.orderBy('cluster_id').orderBy('project').orderBy('service').limit(limit).execute()
+      return rows.map(
+        ({ cluster_id: clusterId, project, service, ordinal, cleanup }): Tombstone => ({
+          ...{ clusterId, project, service, ordinal },
+          hasStatus: cleanup !== 0,
+        }),
+      )
+    },
+    dropTombstones: (tombstones) =>
+      db.write(async ({ sql: trx, engine }) => {
+        const keys = tombstones.map(({ clusterId, project, service, ordinal }) => [clusterId, project, service, ordinal])
+        return (await runBulk(trx, engine, DROP_TOMBSTONES, keys)).length
+      }),
   }
 }
 
@@ -190,6 +216,15 @@ function setsOf(changed: readonly ChangedRow[]): Map<string, string> {
   return sets
 }
 
+const DROP_TOMBSTONES: Bulk = {
+  before: `delete from desired where doc is null and set_sha is null and cleanup = 0
+    and ordinal < (select newest.ordinal from clusters as newest where newest.cluster_id = desired.cluster_id)
+    and (cluster_id, project, service, ordinal) in (values`,
+  row: '(?, ?, ?, ?)',
+  after: ') returning service',
+  types: ['text', 'text', 'text', 'bigint'],
+}
+
 interface ChangedRow {
   row: NewRow
   doc: string | null
@@ -199,11 +234,12 @@ interface ChangedRow {
 
 const WRITE_ROWS: Bulk = {
   before:
-    'insert into desired (cluster_id, project, service, ordinal, doc, set_sha, placed_by, facts_key, rendered_from, digest, sync, health) values',
-  row: '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    'insert into desired (cluster_id, project, service, ordinal, doc, set_sha, placed_by, facts_key, rendered_from, digest, sync, health, cleanup) values',
+  row: '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
   after: `on conflict (cluster_id, project, service) do update set ordinal = excluded.ordinal, doc = excluded.doc, set_sha = excluded.set_sha,
-    placed_by = excluded.placed_by, facts_key = excluded.facts_key, rendered_from = excluded.rendered_from, digest = excluded.digest, sync = excluded.sync, health = excluded.health`,
-  types: ['text', 'text', 'text', 'bigint', 'text', 'text', 'text', 'text', 'text', 'text', 'text', 'text'],
+    placed_by = excluded.placed_by, facts_key = excluded.facts_key, rendered_from = excluded.rendered_from, digest = excluded.digest, sync = excluded.sync, health = excluded.health,
+    cleanup = excluded.cleanup`,
+  types: ['text', 'text', 'text', 'bigint', 'text', 'text', 'text', 'text', 'text', 'text', 'text', 'text', 'bigint'],
 }
 
 /** The new ordinals; none for a cluster that was deleted meanwhile. */
@@ -227,7 +263,8 @@ async function writeChanged(tx: Tx, id: ServiceId, changed: readonly ChangedRow[
     const after = placementWords(row.doc === null ? null : { digest }, readReport(cluster.report))
     moves.push({ clusterId, before, after })
     const words = [after?.sync ?? null, after?.health ?? null]
-    values.push([clusterId, id.project, id.service, cluster.ordinal, doc, setSha, placedBy, factsKey, renderedFrom, digest, ...words])
+    const cleanup = row.doc === null && !isHealthRules(id) ? 1 : 0
+    values.push([clusterId, id.project, id.service, cluster.ordinal, doc, setSha, placedBy, factsKey, renderedFrom, digest, ...words, cleanup])
   }
   await runBulk(tx.sql, tx.engine, WRITE_ROWS, values)
   await countMoves(tx, id, moves)

@@ -70,6 +70,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
             created_ms: nowMs,
             updated_ms: nowMs,
             deleting_ms: null,
+            deleting_by: null,
           }
           await trx.insertInto('resources').values(row).execute()
           changes.add(resourceNote(row))
@@ -129,13 +130,14 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
       }
     },
 
-    markDeleting: (key, nowMs) =>
+    markDeleting: (key, nowMs, by) =>
       db.write(async ({ sql: trx, changes }) => {
         const held = await find(trx, key)
         if (held === undefined) return false
         if (held.deleting_ms !== null) return true
         const version = await nextNumber(trx, 'resource_version')
-        await whereKey(trx.updateTable('resources').set({ deleting_ms: nowMs, updated_ms: nowMs, version }), key).execute()
+        const marks = { deleting_ms: nowMs, deleting_by: by, updated_ms: nowMs, version }
+        await whereKey(trx.updateTable('resources').set(marks), key).execute()
         changes.add(resourceNote(held))
         return true
       }),
@@ -178,7 +180,8 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         changes.add(confirmationNote(question))
         changes.add(resourceNote(key))
         const version = await nextNumber(trx, 'resource_version')
-        await whereKey(trx.updateTable('resources').set({ deleting_ms: null, updated_ms: nowMs, version }), key).execute()
+        const marks = { deleting_ms: null, deleting_by: null, updated_ms: nowMs, version }
+        await whereKey(trx.updateTable('resources').set(marks), key).execute()
         return true
       }),
 
@@ -294,6 +297,7 @@ export function toResource(row: Tables['resources']): StoredResource {
     createdMs: row.created_ms,
     updatedMs: row.updated_ms,
     deletingMs: row.deleting_ms,
+    ...(row.deleting_by === null ? {} : { deletingBy: row.deleting_by }),
   }
 }
 

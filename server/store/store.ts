@@ -31,6 +31,7 @@ import type {
   StatusWrite,
   StoredError,
   StoredResource,
+  Tombstone,
   Variant,
 } from './records.ts'
 import type { StoreUpkeep } from './upkeep/upkeep.ts'
@@ -55,8 +56,8 @@ export interface Store {
     kind: ResourceKind,
     query: { project?: string; selector?: LabelSelector; limit: number; after?: string },
   ): Promise<Page<StoredResource>>
-  /** A deleted service stays, marked, until its removal orders are done. */
-  markDeleting(key: ResourceKey, nowMs: number): Promise<boolean>
+  /** A deleted service stays, marked, until its removal orders are done. Who deleted it first is kept. */
+  markDeleting(key: ResourceKey, nowMs: number, by: string): Promise<boolean>
   deleteResource(key: ResourceKey): Promise<boolean>
   /** The end of a deletion: only what is still marked, and still at the version that was looked at. False: somebody was faster. */
   finishDeletion(key: ResourceKey, version: number): Promise<boolean>
@@ -95,6 +96,11 @@ export interface Store {
     rows: ReadonlyArray<Omit<DesiredService, 'ordinal'>>,
   ): Promise<Array<{ changed: boolean; ordinal: number; before: { doc: string | null; setSha: string | null } | null }>>
   clusterOrdinals(): Promise<Map<ClusterId, number>>
+  /** Ordered by cluster id, project and service; `after`: strictly after that one. */
+  tombstones(query: { after?: Tombstone; limit: number }): Promise<Tombstone[]>
+  /** Those that are still the same and have no status rows left, but never a cluster's newest row: a shard file that is made anew takes the cluster's ordinal
+   *  from it. How many were removed. */
+  dropTombstones(tombstones: readonly Tombstone[]): Promise<number>
   /** Of these clusters, those that have a service of the project, one that is being removed too. */
   clustersOfProject(project: string, among: readonly ClusterId[]): Promise<Set<ClusterId>>
   /** Of these keys of the content store, those that a desired row or a revision names (ST12). */
@@ -144,6 +150,7 @@ export interface Store {
   readonly statusBacklog: { retryAfterMs(clusterId?: ClusterId): number | null }
   /** Ordered by key, then cluster id. */
   listStatus(query: { clusterId?: ClusterId; kind: StatusEntry['kind']; key?: string; keyPrefix?: string }): Promise<StatusEntry[]>
+  /** In steps of a bounded number of rows. The tombstone of the service then says that nothing is left. */
   deleteStatusOfService(clusterId: ClusterId, id: ServiceId): Promise<void>
   /** Newest first; `before`: strictly before that time. */
   statusHistory(clusterId: ClusterId, id: ServiceId, query: { before?: number; limit: number }): Promise<HistoryEntry[]>

@@ -28,6 +28,8 @@ export interface Tables {
     created_ms: number
     updated_ms: number
     deleting_ms: number | null
+    /** Who deleted it; null: it is not being deleted, or was by a server of schema 7. */
+    deleting_by: string | null
   }
   repository_states: {
     project: string
@@ -66,6 +68,8 @@ export interface Tables {
     /** What people see of it, liveness apart: of this row and the agent's report; null for a tombstone. */
     sync: SyncWord | null
     health: HealthWord | null
+    /** 1: a tombstone whose status rows may not all be removed yet. */
+    cleanup: number
   }
   join_tokens: {
     id: string

@@ -30,7 +30,7 @@ const BOOKKEEPING: Record<string, 'all' | readonly string[]> = {
     'event_rev',
     'row_count', // of status_rows
   ],
-  desired: ['placed_by'], // by which targets; what the cluster shall have is the same
+  desired: ['placed_by', 'cleanup'], // by which targets, and whether status rows are left; what the cluster shall have is the same
   status_rows: ['rev', 'received_ms'], // when it was said again
 }
 
@@ -73,7 +73,7 @@ const event = { atMs: 1, type: 'Normal' as const, reason: 'r', message: 'm', clu
 
 const joined: Steps[number] = ['joined', 'prepare', (store) => joinCluster(store, 'a')]
 const written: Steps[number] = ['written', 'prepare', (store) => write(store, service('web'))]
-const marked: Steps[number] = ['marked', 'prepare', (store) => store.markDeleting(service('web'), 2)]
+const marked: Steps[number] = ['marked', 'prepare', (store) => store.markDeleting(service('web'), 2, 'ann')]
 const asked: Steps[number] = ['asked', 'prepare', (store) => store.openConfirmation(question())]
 
 const WRITES: Partial<Record<keyof Store, Steps>> = {
@@ -93,9 +93,9 @@ const WRITES: Partial<Record<keyof Store, Steps>> = {
   ],
   markDeleting: [
     written,
-    ['marked', 'changes', (store) => store.markDeleting(service('web'), 2)],
-    ['again', 'idle', (store) => store.markDeleting(service('web'), 3)],
-    ['unknown', 'idle', (store) => store.markDeleting(service('none'), 3)],
+    ['marked', 'changes', (store) => store.markDeleting(service('web'), 2, 'ann')],
+    ['again', 'idle', (store) => store.markDeleting(service('web'), 3, 'ann')],
+    ['unknown', 'idle', (store) => store.markDeleting(service('none'), 3, 'ann')],
   ],
   deleteResource: [
     written,
@@ -190,6 +190,14 @@ const WRITES: Partial<Record<keyof Store, Steps>> = {
     ['deleted', 'changes', (store) => store.deleteStatusOfService(clusterId('a'), id)],
     ['again', 'idle', (store) => store.deleteStatusOfService(clusterId('a'), id)],
   ],
+  dropTombstones: [
+    joined,
+    ['placed', 'prepare', (store) => store.publish([row('c1')])],
+    ['removed', 'changes', (store) => store.publish([{ ...row('c1'), doc: null, setSha: null }])],
+    ['another one placed', 'prepare', (store) => store.publish([{ ...row('c1'), service: 'api' }])],
+    ['cleaned', 'prepare', (store) => store.deleteStatusOfService(clusterId('a'), id)],
+    ['dropped', 'idle', async (store) => store.dropTombstones(await store.tombstones({ limit: 9 }))],
+  ],
   appendEvents: [
     ['told', 'changes', (store) => store.appendEvents([event])],
     ['none', 'idle', (store) => store.appendEvents([])],
@@ -260,6 +268,7 @@ const READS: ReadonlyArray<keyof Store> = [
   'newestVariants',
   'findClusters',
   'clusterOrdinals',
+  'tombstones',
   'clustersOfProject',
   'referencedContent',
   'listJoinTokens',
@@ -297,7 +306,9 @@ async function truth(db: Kysely<Tables>): Promise<string> {
       .selectFrom(name as keyof Tables)
       .selectAll()
       .execute()
-    const shown = rows.map((held) => JSON.stringify(Object.entries(held).filter(([column]) => !left.includes(column))))
+    // No view shows tombstones.
+    const seen = name === 'desired' ? rows.filter((row) => 'doc' in row && 'set_sha' in row && (row.doc ?? row.set_sha) !== null) : rows
+    const shown = seen.map((held) => JSON.stringify(Object.entries(held).filter(([column]) => !left.includes(column))))
     texts.push(`${name}\n${shown.sort().join('\n')}`)
   }
   return texts.sort().join('\n')

@@ -60,9 +60,7 @@ const renderer = {
 } as unknown as ServiceRenderer
 
 const pass = () =>
-  passService({ store: kit.store, content: kit.content, shards: kit.shards, renderer, clock: systemClock, log: silentLogger }, SHOP, {
-    deletedBy: null,
-  })
+  passService({ store: kit.store, content: kit.content, shards: kit.shards, renderer, clock: systemClock, log: silentLogger }, SHOP, {})
 const digests = async () => Promise.all(clusters.map(async (clusterId) => (await kit.row(clusterId))?.digest ?? null))
 const question = async () => (await kit.store.listConfirmations())[0]
 const tools = async () => (await kit.store.renderState(SHOP)).release?.tools
@@ -192,7 +190,7 @@ test('FA6 a cluster that just joined gets what looks at facts with its first wor
       log: silentLogger,
       factsOf: async () => known,
     }
-    return passService({ ...deps, clock: { ...systemClock, nowMs: () => nowMs } }, SHOP, { deletedBy: null })
+    return passService({ ...deps, clock: { ...systemClock, nowMs: () => nowMs } }, SHOP, {})
   }
   expect([(await passAt(joinedMs + 59_999)).young, await kit.row(late)]).toEqual([
     { clusters: new Set([late]), untilMs: joinedMs + 60_000 },
@@ -227,7 +225,7 @@ describe('clusters whose render fails', () => {
     await kit.join('4')
     head = 'c2'
     const deps = { store: kit.store, content: kit.content, shards: kit.shards, clock: systemClock, log: silentLogger }
-    await passService({ ...deps, renderer: failFor(['cluster-1', 'cluster-4']) }, SHOP, { deletedBy: null })
+    await passService({ ...deps, renderer: failFor(['cluster-1', 'cluster-4']) }, SHOP, {})
     const git = JSON.stringify({ git: { url: 'https://git.example/a.git', ref: 'main' }, poll: '60s' })
     await kit.store.applyResource({ kind: 'Repository', project: SHOP.project, name: 'apps' }, { labels: {}, spec: git, nowMs: 1 })
     const views = createFleetViews(kit.store, systemClock, { pendingSinceMs: async () => null })
@@ -256,7 +254,7 @@ describe('clusters whose render fails', () => {
     const deps = { store: kit.store, content: kit.content, shards: kit.shards, clock: systemClock, log: silentLogger }
     version = '4.2.0'
     make = (commit, cluster, by) => (cluster === 'cluster-1' ? `${commit} by ${by}` : commit)
-    await passService({ ...deps, renderer: failFor(['cluster-1']) }, SHOP, { deletedBy: null })
+    await passService({ ...deps, renderer: failFor(['cluster-1']) }, SHOP, {})
     expect([await question(), await tools()]).toEqual([undefined, { helm: '4.1.0' }])
     await pass()
     expect((await question())?.why).toContain('helm 4.1.0 → 4.2.0: it renders to something else in 1 of 3 clusters')
@@ -273,13 +271,13 @@ describe('clusters whose render fails', () => {
     head = 'c2'
     const deps = { store: kit.store, content: kit.content, shards: kit.shards, clock: systemClock, log: silentLogger }
     const failing = failFor(['cluster-1', 'cluster-4'])
-    await passService({ ...deps, renderer: failing }, SHOP, { deletedBy: null })
+    await passService({ ...deps, renderer: failing }, SHOP, {})
     const [first, second] = await digests()
     expect([first, await kit.row(late)]).toEqual([kept ?? '', null])
     expect(second).not.toBe(kept ?? '')
     expect((await kit.store.renderState(SHOP)).error?.message).toBe('in 2 of 4 clusters (cluster-1, cluster-4): no region')
     await kit.relabel('cluster-1', { env: 'test' })
-    await passService({ ...deps, renderer: failing }, SHOP, { deletedBy: null })
+    await passService({ ...deps, renderer: failing }, SHOP, {})
     expect((await kit.row(clusters[0] as ClusterId))?.removal).toBeDefined()
   })
 })

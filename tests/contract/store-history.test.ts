@@ -133,7 +133,7 @@ describe.each(STORES)('histories on $name', (kind) => {
     await store.applyResource(key, { labels: {}, spec: '{}', nowMs: 1 })
     await store.setRenderState(web, rendered('two'))
     expect(await numbers()).toEqual([[1, 'two']])
-    await store.markDeleting(key, 2)
+    await store.markDeleting(key, 2, 'ann')
     expect(await store.finishDeletion(key, (await store.getResource(key))?.version ?? 0)).toBe(true)
     expect(await numbers()).toEqual([])
   })

@@ -65,6 +65,24 @@ describe.each(STORES)('migrations on $name', (kind) => {
     await store.close()
   })
 
+  test('ST2 UK7 of a store of schema 7, tombstones may have status rows left, and a deletion under way is by nobody known', async () => {
+    const place = await makeOldStore(kind, 7, { rows: false })
+    const columns = 'cluster_id, project, service, ordinal, placed_by'
+    await select(kind, place, `insert into desired (${columns}) values ('c-aaaaaaaaaaaaaaaa', 'p', 'gone', 1, '')`)
+    await select(kind, place, `insert into desired (${columns}, set_sha) values ('c-aaaaaaaaaaaaaaaa', 'p', 'rules', 2, '', 'sha')`)
+    await select(
+      kind,
+      place,
+      `insert into resources (kind, project, name, uid, generation, version, labels, spec, created_ms, updated_ms, deleting_ms)
+        values ('Service', 'p', 'gone', 'u', 1, 1, '{}', '{}', 1, 1, 5)`,
+    )
+    const store = await place.open()
+    expect(await store.tombstones({ limit: 9 })).toMatchObject([{ service: 'gone', hasStatus: true }])
+    const service = await store.getResource({ kind: 'Service', project: 'p', name: 'gone' })
+    expect([service?.deletingMs, service?.deletingBy]).toEqual([5, undefined])
+    await store.close()
+  })
+
   test.each([1, 2, 3])('ST2 an empty store of schema %d is an empty store', async (version) => {
     const place = await makeOldStore(kind, version, { rows: false })
     const held = (await readAll(place)) as Record<string, unknown[]>

@@ -152,6 +152,9 @@ async function useAll(store: Store): Promise<void> {
   await store.clusterByName('cluster-a')
   await store.renderState(web)
   await store.deleteStatusOfService(b, web)
+  const [tombstone] = await store.tombstones({ limit: 5 })
+  await store.tombstones({ limit: 5, after: tombstone ?? { ...web, clusterId: b, ordinal: 1, hasStatus: true } })
+  await store.dropTombstones([tombstone ?? { ...web, clusterId: b, ordinal: 1, hasStatus: true }])
   const keep = { ...keepBounds(RETENTION, 1e12), eventsMax: 0, historySinceMs: 1e12, revisionsMax: 0, changesMax: 1 }
   for (const task of UPKEEP_TASKS) await store.upkeep.slice(task, keep, null)
   await store.deleteCluster('cluster-a')

@@ -211,6 +211,23 @@ export function statusContract({ store }: StoreHarness): void {
     expect(await store().listStatus({ clusterId: b, kind: 'object' })).toHaveLength(2)
   })
 
+  test('ST21 forgetting thousands of rows gives others the store in between, and forgets all of them', async () => {
+    const [a, b] = [await joinCluster(store(), 'a'), await joinCluster(store(), 'b')]
+    const objects = Array.from({ length: 3_000 }, (_, i): StatusWrite => ({ kind: 'object', key: `p/s//Pod/n/x${i}`, rev: i + 1, doc: {} }))
+    await store().upsertStatus(a, [...objects, { kind: 'object', key: 'p/s2//Pod/n/x', rev: 5_000, doc: {} }], delta)
+    const ended: string[] = []
+    const forgetting = store().deleteStatusOfService(a, { project: 'p', service: 's' })
+    await Promise.all([
+      forgetting.then(() => ended.push('forgotten')),
+      Promise.resolve() // the first step of the forgetting waits already
+        .then(() => Promise.resolve())
+        .then(() => store().upsertStatus(b, [{ kind: 'service', key: 'p/s', rev: 1, doc: {} }], delta))
+        .then(() => ended.push('reported')),
+    ])
+    expect(ended).toEqual(['reported', 'forgotten'])
+    expect((await store().listStatus({ clusterId: a, kind: 'object' })).map(({ key }) => key)).toEqual(['p/s2//Pod/n/x'])
+  })
+
   test('ST8 the stream is read by id: the newest at first, then strictly after', async () => {
     const base = { type: 'Normal' as const, reason: 'R', object: null }
     const places = [['a', 'p', 's'], ['b', 'p', 's'], [null, 'p', 't'], ['a', null, null], ['a', 'q', 's']] as const // biome-ignore format: a table

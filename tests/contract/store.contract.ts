@@ -184,10 +184,10 @@ function resourceContract({ store }: StoreHarness): void {
 
   test('ST1 a service that is being deleted stays, marked, and keeps the first time', async () => {
     await write(store(), service('web'))
-    expect(await store().markDeleting(service('web'), 7)).toBe(true)
-    expect(await store().markDeleting(service('web'), 9)).toBe(true)
-    expect((await store().getResource(service('web')))?.deletingMs).toBe(7)
-    expect(await store().markDeleting(service('none'), 7)).toBe(false)
+    expect(await store().markDeleting(service('web'), 7, 'ann')).toBe(true)
+    expect(await store().markDeleting(service('web'), 9, 'bob')).toBe(true)
+    expect(await store().getResource(service('web'))).toMatchObject({ deletingMs: 7, deletingBy: 'ann' })
+    expect(await store().markDeleting(service('none'), 7, 'ann')).toBe(false)
   })
 
   test('ST1 a deletion is finished only of what is still marked and still the same', async () => {
@@ -195,7 +195,7 @@ function resourceContract({ store }: StoreHarness): void {
     const version = async () => (await store().getResource(service('web')))?.version ?? 0
     expect(made.kind).toBe('created')
     expect(await store().finishDeletion(service('web'), await version())).toBe(false)
-    await store().markDeleting(service('web'), 2)
+    await store().markDeleting(service('web'), 2, 'ann')
     const seen = await version()
     await store().applyResource(service('web'), { labels: { a: 'b' }, spec: '{}', nowMs: 3 })
     expect(await store().finishDeletion(service('web'), seen)).toBe(false)
@@ -304,6 +304,35 @@ function desiredContract({ store }: StoreHarness): void {
     expect(await publishOne(store(), web(a, null))).toEqual({ changed: false, ordinal: 2 })
     expect(await store().desiredInCluster(a)).toEqual([{ ...web(a, null), ordinal: 2 }])
     expect(await publishOne(store(), web(a, 'back'))).toEqual({ changed: true, ordinal: 3 })
+  })
+
+  test('UK7 tombstones come in the order of their keys, and go when they are not the newest row of their cluster and left no status', async () => {
+    const [a, b] = [await joinCluster(store(), 'a'), await joinCluster(store(), 'b')]
+    const of = (clusterId: ClusterId, name: string, digest: string | null) => ({ ...web(clusterId, digest), service: name })
+    for (const clusterId of [a, b]) for (const name of ['web', 'api', 'kept']) await publishOne(store(), of(clusterId, name, 'one'))
+    const status = { kind: 'object' as const, key: 'default/web//Pod/n/x', rev: 1, doc: {} }
+    await store().upsertStatus(a, [status], { complete: false, nowMs: 1 })
+    for (const [clusterId, name] of [[a, 'web'], [a, 'api'], [b, 'api'], [b, 'web']] as const) await publishOne(store(), of(clusterId, name, null)) // biome-ignore format: a table
+    const all = await store().tombstones({ limit: 9 })
+    expect(all.map(({ clusterId, service, ordinal, hasStatus }) => [clusterId, service, ordinal, hasStatus])).toEqual([
+      [a, 'api', 5, true],
+      [a, 'web', 4, true],
+      [b, 'api', 4, true],
+      [b, 'web', 5, true],
+    ])
+    const [first, second, third] = all
+    if (first === undefined || second === undefined || third === undefined) throw new Error('no tombstones')
+    expect(await store().tombstones({ limit: 2, after: first })).toEqual([second, third])
+
+    expect(await store().dropTombstones(all)).toBe(0) // status rows may be left
+    for (const tombstone of all) await store().deleteStatusOfService(tombstone.clusterId, tombstone)
+    expect(await store().listStatus({ kind: 'object' })).toEqual([])
+    expect((await store().tombstones({ limit: 9 })).map(({ hasStatus }) => hasStatus)).toEqual([false, false, false, false])
+    await publishOne(store(), of(b, 'api', 'back'))
+    expect(await store().dropTombstones(all)).toBe(2) // neither a/api, which is the newest of its cluster, nor what was placed again
+    expect((await store().desiredInCluster(a)).map(({ service, doc }) => [service, doc === null])).toEqual([['kept', false], ['api', true]]) // biome-ignore format: a table
+    expect((await store().desiredInCluster(b)).map(({ service, doc }) => [service, doc === null])).toEqual([['kept', false], ['api', false]]) // biome-ignore format: a table
+    expect((await store().clusterOrdinals()).get(a)).toBe(5)
   })
 
   test('CU7 many at once still count without a gap', async () => {

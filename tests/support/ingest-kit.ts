@@ -1,4 +1,5 @@
 // A server without its HTTP: a real Git server, a real store, real shard files, and the ingest loop between them.
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createGitServer, type FileChanges } from '../../scripts/local-cluster/git-http-server.ts'
 import { createFleetActions } from '../../server/fleet/fleet-actions.ts'
@@ -35,12 +36,14 @@ export type IngestKit = Awaited<ReturnType<typeof createIngestKit>>
 export async function createIngestKit({
   rendering = () => memoryRendering(),
   clock = systemClock,
+  dir = tempDir(),
 }: {
   rendering?: (dir: string) => Rendering
   clock?: Clock
+  /** As another process left it; the Git server is a new one. */
+  dir?: string
 } = {}) {
-  const dir = tempDir()
-  const git = await createGitServer({ dir: join(dir, 'remote') })
+  const git = await createGitServer({ dir: join(dir, existsSync(join(dir, 'remote')) ? 'remote-again' : 'remote') })
   const store = await openSqliteStore(join(dir, 'fleet.db'), { clock: systemClock, random: seededRandom(1) })
   const { shards } = openTestShards(join(dir, 'shards'))
   const content = createFileContentStore(join(dir, 'content'), systemClock)

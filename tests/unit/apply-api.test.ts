@@ -57,7 +57,7 @@ test('AP4 one wrong resource and nothing is written; all problems are told at on
 
 test('AP4 twice the same name, a cluster that never joined and a service that is going are refused', async () => {
   await apply(repositoryDoc('apps'), serviceDoc('going'))
-  await admin.store.markDeleting({ kind: 'Service', project: 'default', name: 'going' }, 1)
+  await admin.store.markDeleting({ kind: 'Service', project: 'default', name: 'going' }, 1, 'ann')
   const cluster = { apiVersion: 'skerry.dev/v1', kind: 'Cluster', metadata: { name: 'ghost' } }
   const result = await apply(serviceDoc('web'), serviceDoc('web'), cluster, serviceDoc('going'))
   expect(result.status).toBe(422)
@@ -85,7 +85,7 @@ test('AP4 what get shows can be applied again as it is', async () => {
 
 test('AP4 a service whose deletion waits is taken back by applying it; one that goes is not', async () => {
   await apply(repositoryDoc('apps'), serviceDoc('web'))
-  await admin.store.markDeleting({ kind: 'Service', project: 'default', name: 'web' }, 1)
+  await admin.store.markDeleting({ kind: 'Service', project: 'default', name: 'web' }, 1, 'ann')
   const question = {
     kind: 'remove_service',
     subject: 'remove_service/default/web',
@@ -101,7 +101,7 @@ test('AP4 a service whose deletion waits is taken back by applying it; one that 
   expect((await apply(serviceDoc('web'))).body).toMatchObject({ results: [{ action: 'configured' }] })
   expect(admin.asked.slice(-2)).toEqual(['take back default/web by admin', 'changed Service default/web'])
   expect(await admin.store.confirmation(id)).toBeNull()
-  await admin.store.markDeleting({ kind: 'Service', project: 'default', name: 'web' }, 1)
+  await admin.store.markDeleting({ kind: 'Service', project: 'default', name: 'web' }, 1, 'ann')
   await admin.store.confirm(
     (await admin.store.openConfirmation({ ...question, token: 't', names: ['a'], why: 'w', createdMs: 1 })).id,
     'x',

@@ -93,6 +93,6 @@ test('QY7 the same words everywhere; what is deleted is not rendered any more', 
   expect((await get('services'))[0]).toMatchObject({ status: { clusters: { total: 2, synced: 0, offline: 2 } } })
   const { status } = (await admin.call('GET', '/api/v1/projects/default/services/web')).body as { status: object }
   expect((await get('services'))[0]).toMatchObject({ status })
-  await admin.store.markDeleting({ kind: 'Service', project: 'default', name: 'web' }, 1)
+  await admin.store.markDeleting({ kind: 'Service', project: 'default', name: 'web' }, 1, 'ann')
   expect([await get('placements'), await get('clusters/cluster-c/services'), await get('counts?by=service')]).toEqual([[], [], []])
 })
