@@ -37,7 +37,7 @@ const QUESTION = 'Go on with exactly these?'
 
 async function ask(
   context: Context,
-  { id, kind }: ConfirmationView,
+  { id, kind, clusters }: ConfirmationView,
   { yes, confirmData = [] }: { yes?: true | undefined; confirmData?: readonly string[] | undefined },
 ): Promise<ConfirmationView> {
   const { io } = context
@@ -46,7 +46,7 @@ async function ask(
   if (!REMOVALS.includes(kind)) {
     if (confirmData.length > 0) throw new UsageError('--confirm-data is for removals: this confirmation is for the names that it shows')
     await consent(context, QUESTION, yes === true)
-    return client.send('POST', `${address}/confirm`, confirmationViewSchema)
+    return client.send('POST', `${address}/confirm${clusters === undefined ? '' : `?upTo=${clusters.upTo}`}`, confirmationViewSchema)
   }
   const { items } = await client.get(`${address}/removal`, removalsViewSchema)
   io.stderr.write(removalText(items, 'will be'))

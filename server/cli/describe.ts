@@ -258,16 +258,27 @@ const INSTEAD: Record<string, string> = {
 export const answersText = ({ id, kind }: ConfirmationView): string =>
   `Say yes with: skerry confirm ${id}\n${INSTEAD[kind] === undefined ? '' : `${INSTEAD[kind]}\n`}`
 
+const countText = (count: number): string => count.toLocaleString('en-US')
+
+function clustersText({ clusters }: ConfirmationView): string | null {
+  if (clusters === undefined) return null
+  const { count, first } = clusters
+  return `${countText(count)}: ${first.join(', ')}${count > first.length ? ` and ${countText(count - first.length)} more` : ''}`
+}
+
 /** Exactly what a yes would do. */
 export function confirmationText(view: ConfirmationView, nowMs: number): string {
   const head = facts([
     ['Confirmation', view.id],
     ['Service', `${view.project}/${view.service}`],
     ['Cluster', view.cluster],
+    ['Clusters', clustersText(view)],
     ['Why', view.why],
     ['Asked', sinceText(view.createdMs, nowMs)],
     ['Confirmed', view.confirmedMs === null ? null : `${sinceText(view.confirmedMs, nowMs)} by ${view.confirmedBy ?? ''}`],
   ])
-  const title = `${MEANING[view.kind] ?? view.kind} (${view.names.length}):`
+  const { clusters, names } = view
+  const many = clusters === undefined ? '' : ` in ${countText(clusters.count)} clusters, the same ${names.length} objects`
+  const title = clusters === undefined ? `${MEANING[view.kind] ?? view.kind} (${names.length}):` : `${MEANING[view.kind] ?? view.kind}${many}:`
   return `${head}${title}\n${view.names.map((name) => `  ${plainText(name)}\n`).join('')}`
 }

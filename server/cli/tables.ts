@@ -186,7 +186,7 @@ export const confirmationColumns = (nowMs: number): Column<ConfirmationView>[] =
   { title: 'KIND', value: ({ kind }) => kind },
   { title: 'PROJECT', value: (view) => view.project },
   { title: 'SERVICE', value: ({ service }) => service },
-  { title: 'CLUSTER', value: ({ cluster }) => cluster },
+  { title: 'CLUSTER', value: ({ cluster, clusters }) => (clusters === undefined ? cluster : `${clusters.count}-clusters`) },
   { title: 'NAMES', value: ({ names }) => names.length },
   { title: 'AGE', value: ({ createdMs }) => ageText(createdMs, nowMs) },
   { title: 'WHY', value: (view) => view.why },

@@ -84,7 +84,7 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
       follow('cluster deleted', ingest.clusterDeleted(cluster.clusterId, services))
       return true
     },
-    confirm: (confirmationId, by, confirmed = NOTHING_CONFIRMED) => confirm(deps, confirmationId, by, confirmed),
+    confirm: (id, by, confirmed = NOTHING_CONFIRMED, upTo) => confirm(deps, { id, by, ...(upTo === undefined ? {} : { upTo }) }, confirmed),
     planSync: (id, wanted) => planSync(deps, id, wanted),
     allowSync: (id, request, by) => allowSync(deps, id, request, by),
     onChanged(keys, confirmed = NOTHING_CONFIRMED) {
@@ -144,18 +144,18 @@ async function deleteService(
 
 async function confirm(
   { store, ingest, clock, log }: FleetActionsDeps,
-  confirmationId: string,
-  by: string,
+  { id, by, upTo }: { id: string; by: string; upTo?: number },
   confirmed: ConfirmedData,
 ): Promise<Confirmation | null> {
-  const confirmation = await store.confirm(confirmationId, by, clock.nowMs())
+  const confirmation = await store.confirm(id, by, clock.nowMs(), upTo)
   if (confirmation === null) return null
-  const { project, service, cluster, names, kind } = confirmation
+  const { project, service, cluster, names, kind, clusters } = confirmation
+  const where = clusters === undefined ? '' : ` in ${clusters.count} clusters`
   const data = namesIn(confirmed)
-  const message = `${kind} confirmed by ${by}: ${namesText(names)}${data.length === 0 ? '' : `; with the data of ${namesText(data)}`}`
+  const message = `${kind}${where} confirmed by ${by}: ${namesText(names)}${data.length === 0 ? '' : `; with the data of ${namesText(data)}`}`
   const about = { service: { project, service }, ...(cluster === null ? {} : { cluster }) }
   await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'Confirmed', message, about)])
-  log.info('confirmed', { confirmation: confirmationId, kind, service: serviceKey({ project, service }), by })
+  log.info('confirmed', { confirmation: id, kind, clusters: clusters?.count, service: serviceKey({ project, service }), by })
   ingest.dataConfirmed(confirmed)
   await ingest.serviceChanged({ project, service })
   return confirmation
@@ -207,6 +207,7 @@ async function serviceReported(
     const createdMs = clock.nowMs()
     const asked = { kind: 'prune', subject, project, service, cluster, token: digest, names, why: `${why}${more}`, createdMs } as const
     const opened = await store.openConfirmation(asked)
+    if (opened.clusters !== undefined) return // its first cluster told of the question
     // Why, and of what, the agent's own event says.
     const what = only ? `${count} ${count === 1 ? 'deletion' : 'deletions'}` : `pruning ${count} of ${ownedCount} objects`
     const message = `${what} in ${cluster} waits for confirmation: run \`skerry confirm ${opened.id}\``

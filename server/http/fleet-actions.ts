@@ -25,8 +25,8 @@ export interface FleetActions {
   takeBackDeletion(id: ServiceId, by: string): Promise<boolean>
   /** What is applied in the cluster stays applied. False: there is none of that name. */
   deleteCluster(name: string, by: string): Promise<boolean>
-  /** Null: nothing of that id waits. */
-  confirm(id: string, by: string, confirmed?: ConfirmedData): Promise<Confirmation | null>
+  /** Null: nothing of that id waits. `upTo`: as `Store.confirm` has it. */
+  confirm(id: string, by: string, confirmed?: ConfirmedData, upTo?: number): Promise<Confirmation | null>
   /** What a sync by hand would change in the wanted clusters. Null: there is no such service. */
   planSync(id: ServiceId, wanted: (cluster: ClusterRecord) => boolean): Promise<SyncPlanView | null>
   /** Throws `conflict` for a digest that is not current. Null: there is no such service. */

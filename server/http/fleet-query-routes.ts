@@ -25,7 +25,8 @@ import { metadataOf } from './fleet-views.ts'
 import { jsonSchema } from './resource-routes.ts'
 
 export function fleetQueryRoutes({ store, restore, clock }: AdminDeps) {
-  const questions = async () => new Map((await store.listConfirmations()).map((item) => [item.subject, item]))
+  const questionsOf = (rows: ReadonlyArray<PlacementFacts | UnrenderedFacts | null>) =>
+    store.openConfirmationsFor(rows.flatMap((facts) => (facts !== null && 'desired' in facts ? [pruneSubject(facts.desired.clusterId, facts.desired)] : [])))
   return new Elysia({ tags: ['fleet'] })
     .get(
       '/objects',
@@ -46,7 +47,7 @@ export function fleetQueryRoutes({ store, restore, clock }: AdminDeps) {
         const asked = { ...rest, labels, words }
         const after = readToken({ placements: asked }, asked.sort, token)
         const { items, next } = await store.queries.answer({ kind: 'placements', query: { ...asked, limit, after } }, request.signal)
-        const [open, nowMs] = [await questions(), clock.nowMs()]
+        const [open, nowMs] = [await questionsOf(items), clock.nowMs()]
         return { items: items.map((facts) => toAnyPlacementView(facts, open, nowMs)), continue: writeToken({ placements: asked }, next) }
       },
       documented(placementParameters, placementViewSchema, 'Services in clusters, of the whole fleet'),
@@ -60,7 +61,7 @@ export function fleetQueryRoutes({ store, restore, clock }: AdminDeps) {
         const query = { ...asked, limit, after, nowMs: clock.nowMs() }
         const { items, next } = await store.queries.answer({ kind: 'clusters', query }, request.signal)
         const restoreSinceMs = await restore.pendingSinceMs()
-        const open = await questions()
+        const open = await questionsOf(items.map(({ worst }) => worst))
         const failing = await readFailing(store)
         return {
           items: items.map((facts) => toClusterView(facts, { questions: open, nowMs: query.nowMs, restoreSinceMs, failing })),

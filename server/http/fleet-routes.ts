@@ -7,7 +7,7 @@ import { confirmationViewSchema, eventViewSchema, listOf, placementViewSchema } 
 import { confirmDataBody, readConfirmedData } from './confirm-data.ts'
 import type { AdminDeps } from './deps.ts'
 import { notFound } from './problem.ts'
-import { limitQuery } from './query.ts'
+import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
 import { confirmationView, jsonSchema } from './resource-routes.ts'
 import { keyNotFound } from './write-resource.ts'
 
@@ -24,6 +24,11 @@ export const confirmationId = z.object({ id: z.string().regex(/^[0-9a-z]{1,32}$/
 /** Without members that are undefined, which an optional query parameter is and an optional property is not. */
 const given = <T extends object>(query: T) =>
   Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as { [K in keyof T]?: Exclude<T[K], undefined> }
+
+function readConfirmationPlace(token: string | undefined): { createdMs: number; id: string } | undefined {
+  const [createdMs = '', id = ''] = decodeContinue(token)?.split('/') ?? []
+  return /^\d+$/.test(createdMs) ? { createdMs: Number(createdMs), id } : undefined
+}
 
 export const confirmationGone = (id: string) =>
   notFound(`confirmation ${id}: it was carried out or withdrawn, or what it asks has changed`, 'skerry confirm')
@@ -57,10 +62,21 @@ export function fleetRoutes(deps: AdminDeps) {
       async ({ query: { limit, ...filter } }) => ({ items: await store.listEvents({ limit, ...given(filter) }), continue: null }),
       { query: eventQuery, response: listOf(eventViewSchema), detail: { summary: 'Events, oldest first; follow with `after`' } },
     )
-    .get('/confirmations', async () => ({ items: (await store.listConfirmations()).map(confirmationView), continue: null }), {
-      response: listOf(confirmationViewSchema),
-      detail: { summary: 'What waits for a person' },
-    })
+    .get(
+      '/confirmations',
+      async ({ query: { limit, continue: token } }) => {
+        const after = readConfirmationPlace(token)
+        const items = await store.listConfirmations({ limit: limit + 1, ...(after === undefined ? {} : { after }) })
+        const last = items.length > limit ? items[limit - 1] : undefined
+        const next = last === undefined ? null : encodeContinue(`${last.createdMs}/${last.id}`)
+        return { items: items.slice(0, limit).map(confirmationView), continue: next }
+      },
+      {
+        query: z.object({ limit: limitQuery, continue: continueQuery }),
+        response: listOf(confirmationViewSchema),
+        detail: { summary: 'List what waits for a person' },
+      },
+    )
     .get(
       '/confirmations/:id',
       async ({ params: { id } }) => {
@@ -72,18 +88,20 @@ export function fleetRoutes(deps: AdminDeps) {
     )
     .post(
       '/confirmations/:id/confirm',
-      async ({ params: { id }, body, request }) => {
+      async ({ params: { id }, query: { upTo }, body, request }) => {
         const data = await readConfirmedData(body, async () => {
           const asked = await store.confirmation(id)
           if (asked === null) throw confirmationGone(id)
           return deps.removals.ofConfirmation(asked)
         })
-        const confirmed = await actions.confirm(id, deps.principal(request).name, data)
+        const confirmed = await actions.confirm(id, deps.principal(request).name, data, upTo)
         if (confirmed === null) throw confirmationGone(id)
         return confirmationView(confirmed)
       },
       {
         params: confirmationId,
+        /** Of a question of several clusters, `clusters.upTo` as it was shown: clusters that came later are asked about again. */
+        query: z.object({ upTo: z.coerce.number().int().min(0).optional() }),
         response: confirmationViewSchema,
         detail: {
           summary: 'Say yes to exactly these names',

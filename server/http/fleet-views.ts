@@ -43,7 +43,7 @@ import {
 import type { RepositoryLook } from '../ingest/look-times.ts'
 import { FACTS_AWAITED_MS } from '../ingest/young-clusters.ts'
 import type { AwayOfService } from '../store/counts/rollups.ts'
-import type { ClusterRecord, DesiredService, ResourceKey, StatusEntry, StoredError, StoredResource } from '../store/records.ts'
+import type { ClusterRecord, Confirmation, DesiredService, ResourceKey, StatusEntry, StoredError, StoredResource } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 import { failingService, readFailing } from './failing-services.ts'
 
@@ -120,8 +120,6 @@ class FleetReading {
 
   private readonly clusters = () =>
     this.once('clusters', async () => new Map((await this.store.listClusters()).map((cluster) => [cluster.clusterId, cluster])))
-  private readonly questions = () =>
-    this.once('questions', async () => new Map((await this.store.listConfirmations()).map((item) => [item.subject, item])))
   /** Null: there is none of that name. */
   private readonly repository = (project: string, name: string) =>
     this.once(`repository ${project}/${name}`, async () => {
@@ -206,8 +204,9 @@ class FleetReading {
     const { project, name: service } = resource
     const id = { project, service }
     const spec = serviceSpecSchema.parse(JSON.parse(resource.spec))
-    const questions = await this.questions()
-    const open = [removeSubject(id), releaseSubject(id), leaveSubject(id)].map((subject) => questions.get(subject))
+    const subjects = [removeSubject(id), releaseSubject(id), leaveSubject(id)]
+    const questions = await this.store.openConfirmationsFor(subjects)
+    const open = subjects.map((subject) => questions.get(subject))
     const render = await this.store.renderState(id)
     const placements = known === undefined ? await this.placementsOfService(id) : []
     const summary =
@@ -286,7 +285,8 @@ class FleetReading {
     )
     if (row === undefined || row.doc === null) return null
     const [entry] = await this.store.listStatus({ clusterId, kind: 'service', key: serviceKey(id) })
-    return this.placement(cluster, row, entry)
+    const subject = pruneSubject(clusterId, row)
+    return this.placement(cluster, row, entry, (await this.store.openConfirmationsFor([subject])).get(subject))
   }
 
   async placementsOfService(id: ServiceId): Promise<PlacementView[]> {
@@ -297,13 +297,14 @@ class FleetReading {
     const entries = new Map(
       (await this.store.listStatus({ kind: 'service', key: serviceKey(id) })).map((entry) => [entry.clusterId, entry]),
     )
+    const questions = new Map((await this.store.confirmationsOfService(id)).map((item) => [item.subject, item]))
     const placements: PlacementView[] = []
     const holding = new Set<string>()
     for (const row of desired) {
       const cluster = clusters.get(row.clusterId)
       if (cluster === undefined) continue
       holding.add(cluster.name)
-      placements.push(keptIn(await this.placement(cluster, row, entries.get(row.clusterId)), failed))
+      placements.push(keptIn(this.placement(cluster, row, entries.get(row.clusterId), questions.get(pruneSubject(row.clusterId, row))), failed))
     }
     if (failed !== null)
       for (const cluster of clusters.values()) {
@@ -319,9 +320,12 @@ class FleetReading {
     const byKey = new Map(entries.map((entry) => [entry.key, entry]))
     const failing = await this.failing()
     const holding = new Set(desired.map(serviceKey))
+    const questions = await this.store.openConfirmationsFor(desired.map((row) => pruneSubject(row.clusterId, row)))
     const placements: PlacementView[] = []
-    for (const row of desired)
-      placements.push(keptIn(await this.placement(cluster, row, byKey.get(serviceKey(row))), failing.get(serviceKey(row)) ?? null))
+    for (const row of desired) {
+      const question = questions.get(pruneSubject(row.clusterId, row))
+      placements.push(keptIn(this.placement(cluster, row, byKey.get(serviceKey(row)), question), failing.get(serviceKey(row)) ?? null))
+    }
     for (const [key, failed] of failing) {
       const words = holding.has(key) ? undefined : failed.failing.without(cluster)
       if (words !== undefined) placements.push(this.unrendered(failed, cluster, words))
@@ -336,14 +340,18 @@ class FleetReading {
     return unrenderedPlacement(id, { cluster: cluster.name, liveness: livenessOf(cluster, this.nowMs) }, words, sinceMs)
   }
 
-  private async placement(cluster: ClusterRecord, desired: DesiredService, entry: StatusEntry | undefined): Promise<PlacementView> {
-    const questions = await this.questions()
+  private placement(
+    cluster: ClusterRecord,
+    desired: DesiredService,
+    entry: StatusEntry | undefined,
+    question: Confirmation | undefined,
+  ): PlacementView {
     return placementView({
       cluster,
       liveness: livenessOf(cluster, this.nowMs),
       desired,
       status: serviceStatusSchema.safeParse(entry?.doc).data ?? null,
-      confirmation: questions.get(pruneSubject(cluster.clusterId, desired)) ?? null,
+      confirmation: question === undefined || question.confirmedMs !== null ? null : question,
     })
   }
 }

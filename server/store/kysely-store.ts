@@ -18,6 +18,7 @@ import { createEventStore } from './status/store-events.ts'
 import { createStatusStore } from './status/store-status.ts'
 import type { Store } from './store.ts'
 import { createAgentStore } from './store-agents.ts'
+import { createConfirmationStore } from './store-confirmations.ts'
 import { type Connections, createStoreDb, type StoreDb } from './store-db.ts'
 import { createDesiredStore } from './store-desired.ts'
 import { createPeopleStore } from './store-people.ts'
@@ -87,7 +88,8 @@ function createStore(db: StoreDb, { queries, attend }: { queries: FleetQueries; 
     ...createHistoryStore(db),
     ...createUpkeepStore(db, attend),
     rollups: createRollups(db),
-    ...createPeopleStore(db, () => pick(random, CONFIRMATION_ALPHABET, 6)),
+    ...createConfirmationStore(db, () => pick(random, CONFIRMATION_ALPHABET, 6)),
+    ...createPeopleStore(db),
     queries,
     close: async () => {
       endFollowing()

@@ -285,6 +285,8 @@ export interface Confirmation {
   createdMs: number
   confirmedMs: number | null
   confirmedBy: string | null
+  /** Of several clusters that ask the same, in place of `cluster`: how many, the first ones by name, and the number of the last one (`confirm`). */
+  clusters?: { count: number; first: string[]; upTo: number }
 }
 
 /** A service that left a cluster: its row in the fleet store, without a document. */

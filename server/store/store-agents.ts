@@ -17,8 +17,8 @@ import { forgetHistory } from './status/status-history.ts'
 import { appendEvents } from './status/store-events.ts'
 import { deleteStatusOfCluster } from './status/store-status.ts'
 import type { Store } from './store.ts'
+import { confirmationNote, leaveAll } from './store-confirmations.ts'
 import type { ReadDb, StoreDb, Tx } from './store-db.ts'
-import { confirmationNote } from './store-people.ts'
 import { readLabels, type Tables } from './tables.ts'
 
 type AgentStore = Pick<
@@ -227,6 +227,7 @@ export async function deleteClusterRows(tx: Tx, engine: Engine, name: string): P
   await trx.deleteFrom('resources').where('kind', '=', 'Cluster').where('project', '=', FLEET).where('name', '=', name).execute()
   const questions = trx.deleteFrom('confirmations').where('cluster', '=', name).returning(['id', 'project', 'service'])
   for (const question of await questions.execute()) changes.add(confirmationNote(question))
+  await leaveAll(tx, id)
   await trx.deleteFrom('desired').where('cluster_id', '=', id).execute()
   await deleteStatusOfCluster(tx, engine, cluster.no)
   await forgetHistory(trx, cluster.no)

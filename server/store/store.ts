@@ -182,16 +182,20 @@ export interface Store {
   readonly upkeep: StoreUpkeep
 
   // What waits for a person
-  openConfirmation(confirmation: Omit<Confirmation, 'id' | 'confirmedMs' | 'confirmedBy'>): Promise<Confirmation>
+  /** Of kind prune with a cluster: clusters of one service with the same token and names ask together. */
+  openConfirmation(confirmation: Omit<Confirmation, 'id' | 'confirmedMs' | 'confirmedBy' | 'clusters'>): Promise<Confirmation>
   confirmation(id: string): Promise<Confirmation | null>
   confirmationFor(subject: string): Promise<Confirmation | null>
-  /** Open ones and confirmed ones. */
+  /** Open ones, by their subjects. */
+  openConfirmationsFor(subjects: readonly string[]): Promise<Map<string, Confirmation>>
+  /** Open ones and confirmed ones; one for each cluster. */
   confirmationsOfService(id: ServiceId): Promise<Confirmation[]>
   /** Services of which something is asked, or was confirmed and not carried out, that concerns all of their clusters: not what one agent refuses to prune. */
   askedServices(): Promise<ServiceId[]>
-  /** Open ones only, oldest first. */
-  listConfirmations(): Promise<Confirmation[]>
-  confirm(id: string, by: string, nowMs: number): Promise<Confirmation | null>
+  /** Open ones only, oldest first. `after`: strictly after that one. */
+  listConfirmations(page?: { limit?: number; after?: Pick<Confirmation, 'id' | 'createdMs'> }): Promise<Confirmation[]>
+  /** `upTo`: of a question of several clusters, those that were shown (`Confirmation.clusters`); later ones go on asking, under another id. */
+  confirm(id: string, by: string, nowMs: number, upTo?: number): Promise<Confirmation | null>
   closeConfirmation(subject: string): Promise<void>
 
   // People

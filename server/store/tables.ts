@@ -231,6 +231,20 @@ export interface Tables {
     created_ms: number
     confirmed_ms: number | null
     confirmed_by: string | null
+    /** Equal for equal questions of different clusters, which are then in `confirmation_clusters`; null: it is not asked of single clusters. */
+    group_key: string | null
+    /** How many clusters there are. */
+    members: number
+    /** The number that the last of them got. */
+    last_member: number
+  }
+  /** Clusters that ask the same. */
+  confirmation_clusters: {
+    subject: string
+    confirmation_id: string
+    /** In the order in which they came. */
+    no: number
+    cluster: string
   }
   api_tokens: {
     id: string

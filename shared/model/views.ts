@@ -215,6 +215,8 @@ export const confirmationViewSchema = z.object({
   project: z.string(),
   service: z.string(),
   cluster: z.string().nullable(),
+  /** Of several clusters whose agents ask about the same objects of the same revision: how many, and the first of them. A yes is for those up to `upTo`. */
+  clusters: z.object({ count: z.number(), first: z.array(z.string()), upTo: z.number() }).exactOptional(),
   /** Clusters, or objects as `Kind namespace/name`: exactly what a yes is for. */
   names: z.array(z.string()),
   why: z.string(),

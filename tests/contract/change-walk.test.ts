@@ -68,6 +68,8 @@ const question = (token = 't', names = ['a', 'b']) => ({
   why: 'w',
   createdMs: 1,
 })
+const ofCluster = (digit: string) =>
+  ({ ...question(), kind: 'prune', subject: `prune/${clusterId(digit)}/p/web`, cluster: `cluster-${digit}` }) as const
 const openId = async (store: Store) => (await store.confirmationFor(question().subject))?.id ?? ''
 const event = { atMs: 1, type: 'Normal' as const, reason: 'r', message: 'm', cluster: null, ...id, object: null }
 
@@ -222,6 +224,11 @@ const WRITES: Partial<Record<keyof Store, Steps>> = {
     ['the same', 'idle', (store) => store.openConfirmation(question('u'))],
   ],
   confirm: [
+    ['asked by a cluster', 'changes', (store) => store.openConfirmation(ofCluster('a'))],
+    ['asked by another', 'changes', (store) => store.openConfirmation(ofCluster('b'))],
+    ['asked by it again', 'idle', (store) => store.openConfirmation(ofCluster('b'))],
+    ['confirmed for the first', 'changes', async (store) => store.confirm((await store.listConfirmations())[0]?.id ?? '', 'p', 2, 1)],
+    ['taken back by the second', 'changes', (store) => store.closeConfirmation(ofCluster('b').subject)],
     asked,
     ['confirmed', 'changes', async (store) => store.confirm(await openId(store), 'p', 2)],
     ['again', 'idle', async (store) => store.confirm(await openId(store), 'p', 3)],
@@ -286,6 +293,7 @@ const READS: ReadonlyArray<keyof Store> = [
   'restoreProofs',
   'confirmation',
   'confirmationFor',
+  'openConfirmationsFor',
   'confirmationsOfService',
   'listConfirmations',
   'apiTokenByHash',

@@ -83,6 +83,30 @@ describe.each(STORES)('migrations on $name', (kind) => {
     await store.close()
   })
 
+  test('ST2 ST23 questions of schema 7 that clusters ask alike are one, and what was confirmed stays confirmed', async () => {
+    const place = await makeOldStore(kind, 7, { rows: false })
+    const ask = (id: string, cluster: string, names: string, confirmedMs: number | null) =>
+      select(
+        kind,
+        place,
+        `insert into confirmations (id, kind, subject, project, service, cluster, token, names, why, created_ms, confirmed_ms, confirmed_by)
+          values ('${id}', 'prune', 'prune/c-${cluster}/p/web', 'p', 'web', '${cluster}', 't', '${names}', 'w', 1, ${confirmedMs}, 'ada')`,
+      )
+    await ask('id1', 'one', '["a"]', null)
+    await ask('id2', 'two', '["a"]', null)
+    await ask('id3', 'three', '["a"]', 5)
+    await ask('id4', 'four', '["b"]', null)
+    const store = await place.open()
+    expect((await store.listConfirmations()).map(({ id, cluster, clusters }) => [id, cluster, clusters?.count])).toEqual([
+      ['id1', null, 2],
+      ['id4', 'four', undefined],
+    ])
+    expect((await store.confirmationsOfService({ project: 'p', service: 'web' })).map(({ subject, confirmedMs }) => [subject, confirmedMs]).sort()).toEqual(
+      [['prune/c-four/p/web', null], ['prune/c-one/p/web', null], ['prune/c-three/p/web', 5], ['prune/c-two/p/web', null]], // biome-ignore format: a table
+    )
+    await store.close()
+  })
+
   test.each([1, 2, 3])('ST2 an empty store of schema %d is an empty store', async (version) => {
     const place = await makeOldStore(kind, version, { rows: false })
     const held = (await readAll(place)) as Record<string, unknown[]>

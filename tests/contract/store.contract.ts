@@ -408,6 +408,67 @@ function peopleContract({ store }: StoreHarness): void {
     expect(more.confirmedMs).toBeNull()
   })
 
+  const ofCluster = (digit: string, names = ['a', 'b'], createdMs = 10) => {
+    const [subject, cluster] = [`prune/${clusterId(digit)}/default/web`, `cluster-${digit}`]
+    return store().openConfirmation({ ...question, kind: 'prune', subject, cluster, names, createdMs })
+  }
+  const subjectOf = (digit: string) => `prune/${clusterId(digit)}/default/web`
+
+  test('ST23 clusters that ask the same of one revision are one question, with its names once', async () => {
+    const { id } = await ofCluster('a')
+    expect((await ofCluster('a', ['a', 'b'], 11)).id).toBe(id)
+    expect(await store().listConfirmations()).toMatchObject([{ id, subject: subjectOf('a'), cluster: 'cluster-a', names: ['a', 'b'] }])
+    for (const digit of ['b', 'c']) expect((await ofCluster(digit, ['a', 'b'], 20)).id).toBe(id)
+    const other = await ofCluster('d', ['z'], 30)
+    expect((await store().listConfirmations()).map(({ id, cluster, clusters, createdMs }) => [id, cluster, clusters, createdMs])).toEqual([
+      [id, null, { count: 3, first: ['cluster-a', 'cluster-b', 'cluster-c'], upTo: 3 }, 10],
+      [other.id, 'cluster-d', undefined, 30],
+    ])
+    expect((await store().listConfirmations({ limit: 1 })).map((item) => item.id)).toEqual([id])
+    expect((await store().listConfirmations({ after: { id, createdMs: 10 } })).map((item) => item.id)).toEqual([other.id])
+    const ofService = await store().confirmationsOfService({ project: 'default', service: 'web' })
+    expect(ofService.map(({ subject }) => subject).sort()).toEqual(['a', 'b', 'c', 'd'].map(subjectOf))
+    expect(new Set(ofService.map(({ names }) => names)).size).toBe(2)
+    const found = await store().openConfirmationsFor([subjectOf('b'), subjectOf('d'), 'none'])
+    expect([...found].map(([subject, one]) => [subject, one.id, one.cluster]).sort()).toEqual([
+      [subjectOf('b'), id, 'cluster-b'],
+      [subjectOf('d'), other.id, 'cluster-d'],
+    ])
+  })
+
+  test('ST23 a yes is for the clusters that were shown; a later one asks under another id', async () => {
+    const { id } = await ofCluster('a')
+    await ofCluster('b')
+    await ofCluster('c') // after two were shown
+    expect(await store().confirm(id, 'ada', 50, 2)).toMatchObject({ confirmedBy: 'ada', clusters: { count: 2, upTo: 3 } })
+    const [open] = await store().listConfirmations()
+    expect(open).toMatchObject({ cluster: 'cluster-c', confirmedMs: null })
+    expect(open?.id).not.toBe(id)
+    expect((await ofCluster('d')).id).toBe(open?.id ?? '')
+    expect(await ofCluster('a', ['a'])).toMatchObject({ id, confirmedMs: 50 }) // names only left
+    expect((await store().confirmationFor(subjectOf('b')))?.confirmedBy).toBe('ada')
+    for (const digit of ['a', 'b']) await store().closeConfirmation(subjectOf(digit))
+    expect(await store().confirmation(id)).toBeNull()
+    expect(await store().confirm(id, 'ada', 60)).toBeNull()
+    for (const digit of ['c', 'd']) await store().closeConfirmation(subjectOf(digit))
+    await ofCluster('e')
+    expect(await store().confirm((await ofCluster('e')).id, 'ada', 70, 0)).toBeNull() // none of those that were shown
+    expect(await store().listConfirmations()).toMatchObject([{ cluster: 'cluster-e' }])
+  })
+
+  test('ST23 ST6 a cluster that asks something else, is answered or is deleted leaves the others', async () => {
+    const [a, b] = [await joinCluster(store(), 'a'), await joinCluster(store(), 'b')]
+    const { id } = await ofCluster('a')
+    await ofCluster('b')
+    await ofCluster('c')
+    expect((await ofCluster('c', ['a'])).id).not.toBe(id)
+    expect(await store().listConfirmations()).toMatchObject([{ id, clusters: { count: 2, first: ['cluster-a', 'cluster-b'] } }, { cluster: 'cluster-c' }])
+    await store().deleteCluster('cluster-a')
+    expect(await store().confirmation(id)).toMatchObject({ cluster: 'cluster-b', subject: subjectOf('b') })
+    await store().deleteCluster('cluster-b')
+    expect([await store().confirmation(id), a === b]).toEqual([null, false])
+  })
+
   test('ST7 oldest first; closing forgets', async () => {
     const late = await store().openConfirmation({ ...question, subject: 'prune/x', createdMs: 50 })
     const early = await store().openConfirmation({ ...question, subject: 'prune/y', createdMs: 5 })

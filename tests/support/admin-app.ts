@@ -78,9 +78,9 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}, nowMs = 
         note(`delete cluster ${name}`, by)
         return store.deleteCluster(name)
       },
-      async confirm(id, by, confirmed = new Map()) {
-        note(`confirm ${id}${dataText(confirmed)}`, by)
-        return store.confirm(id, by, time.nowMs)
+      async confirm(id, by, confirmed = new Map(), upTo) {
+        note(`confirm ${id}${upTo === undefined ? '' : ` up to ${upTo}`}${dataText(confirmed)}`, by)
+        return store.confirm(id, by, time.nowMs, upTo)
       },
       planSync: async () => null,
       allowSync: async () => null,

@@ -322,6 +322,7 @@ Delete service web? [y/N] `,
       createdMs: 900_000,
     })
     const list = (await cli('confirm')).out
+    expect(list).not.toContain('Clusters:')
     expect(list).toContain('These objects are deleted (2):\n  ConfigMap web/a\n  Secret web/b\n')
     expect(list).toContain(`Say yes with: skerry confirm ${id}\n`)
     expect(await cli(`confirm ${id}`)).toMatchObject({ code: 2 })
@@ -333,6 +334,22 @@ Delete service web? [y/N] `,
     expect(await cli(`confirm ${id} --yes`)).toMatchObject({ code: 0 })
     expect(admin.asked).toEqual([`confirm ${id} by admin`])
   })
+})
+
+test('CL5 what many clusters ask alike is shown once, and answered for those that were shown', async () => {
+  const ask = (cluster: string) =>
+    admin.store.openConfirmation({
+      ...{ kind: 'prune', subject: `prune/c-${cluster}/default/web`, project: 'default', service: 'web', cluster, token: 't' },
+      ...{ names: ['ConfigMap web/a', 'Secret web/b'], why: 'w', createdMs: 900_000 },
+    })
+  for (let i = 0; i < 1_200; i++) await ask(`ship-${i}`)
+  const { out } = await cli('confirm')
+  expect(out).toContain('in 1,200 clusters, the same 2 objects:\n  ConfigMap web/a\n  Secret web/b\n')
+  expect(out).toContain('ship-0, ship-1, ship-2, ship-3, ship-4 and 1,195 more')
+  expect((await cli('get confirmations')).out).toContain(' 1200-clusters ')
+  const { id } = await ask('ship-0')
+  await cli(`confirm ${id} --yes`)
+  expect(admin.asked).toEqual([`confirm ${id} up to 1200 by admin`])
 })
 
 describe('join tokens, events, version', () => {

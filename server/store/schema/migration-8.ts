@@ -1,11 +1,57 @@
-// Schema 8: who deleted a service, and tombstones of services whose status rows are still to be removed.
+// Schema 8: who deleted a service; tombstones whose status rows are still to be removed; equal questions of many clusters as one.
 import { sql } from 'kysely'
-import { addNumbers, addTexts, type Ddl } from './ddl.ts'
+import { groupKey, groupSubject } from '../store-confirmations.ts'
+import { readNames } from '../tables.ts'
+import { addNumbers, addTexts, createTable, type Ddl } from './ddl.ts'
 
 export async function migrateTo8(ddl: Ddl): Promise<void> {
+  const { trx } = ddl
   await addTexts(ddl, 'resources', ['deleting_by'])
   await addNumbers(ddl, 'desired', ['cleanup'])
   // A server that was killed after it wrote a tombstone may have left status rows behind.
-  await sql`update desired set cleanup = 1 where doc is null and set_sha is null`.execute(ddl.trx)
-  await sql`create index desired_removed on desired (cluster_id, project, service) where doc is null and set_sha is null`.execute(ddl.trx)
+  await sql`update desired set cleanup = 1 where doc is null and set_sha is null`.execute(trx)
+  await sql`create index desired_removed on desired (cluster_id, project, service) where doc is null and set_sha is null`.execute(trx)
+  await addTexts(ddl, 'confirmations', ['group_key'])
+  await addNumbers(ddl, 'confirmations', ['members', 'last_member'])
+  await createTable(
+    ddl,
+    'confirmation_clusters',
+    ['subject'],
+    [
+      ['subject', 'text'],
+      ['confirmation_id', 'text'],
+      ['no', 'bigint'],
+      ['cluster', 'text'],
+    ],
+  ).execute()
+  await trx.schema.createIndex('confirmation_clusters_by_question').on('confirmation_clusters').columns(['confirmation_id', 'no']).execute()
+  await trx.schema.createIndex('confirmations_by_service').on('confirmations').columns(['project', 'service']).execute()
+  await trx.schema.createIndex('confirmations_by_group').on('confirmations').column('group_key').execute()
+  await groupQuestions(ddl)
+}
+
+const QUESTIONS_A_TIME = 100
+
+/** Of clusters that asked the same, the first question stays, and the others become its clusters. */
+async function groupQuestions({ trx }: Ddl): Promise<void> {
+  const open = new Map<string, { id: string; count: number }>()
+  for (let after = ''; ; ) {
+    const asked = trx.selectFrom('confirmations').selectAll().where('kind', '=', 'prune').where('cluster', 'is not', null)
+    const rows = await asked.where('id', '>', after).orderBy('id').limit(QUESTIONS_A_TIME).execute()
+    for (const { id, project, service, token, names, cluster, subject, confirmed_ms } of rows) {
+      const key = groupKey({ project, service, token, names: readNames(names) })
+      const known = confirmed_ms === null ? open.get(key) : undefined
+      const group = known ?? { id, count: 0 }
+      if (confirmed_ms === null) open.set(key, group)
+      group.count += 1
+      const row = { subject, confirmation_id: group.id, no: group.count, cluster: cluster ?? '' }
+      await trx.insertInto('confirmation_clusters').values(row).execute()
+      if (known !== undefined) await trx.deleteFrom('confirmations').where('id', '=', id).execute()
+      const columns = { subject: groupSubject(group.id), cluster: null, group_key: key, members: group.count, last_member: group.count }
+      await trx.updateTable('confirmations').set(columns).where('id', '=', group.id).execute()
+    }
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < QUESTIONS_A_TIME) return
+    after = last.id
+  }
 }
