@@ -91,7 +91,7 @@ async function insertPostgres(db: Kysely<Tables>, table: string, rows: ReadonlyA
     await sql`insert into ${sql.table(table)} (${sql.raw(columns.join())}) select * from unnest(${sql.join(lists)})`.execute(db)
   }
 }
-const TEXTS = new Set(['doc', 'set_sha', 'digest', 'images', 'error', 'sweep_from'])
+const TEXTS = new Set(['deleting_by', 'facts_key', 'rendered_from', 'doc', 'set_sha', 'digest', 'images', 'error', 'sweep_from'])
 
 async function fill({ exec, insert }: Sink, shape: FleetShape, indices: readonly Index[]): Promise<number> {
   const fleet = new FleetRows(shape)

@@ -16,7 +16,7 @@ import {
 import { pruneSubject } from '../fleet/plan-service.ts'
 import { clusterStatusView, livenessOf, objectView, placementView } from '../fleet/status-view.ts'
 import { type FailingService, keepingPlacement, unrenderedPlacement, withUnrenderedIn } from '../fleet/unrendered.ts'
-import type { ClusterFacts, ObjectFacts, PlacementFacts, UnrenderedFacts } from '../store/queries/fleet-queries.ts'
+import type { ClusterFacts, ObjectFacts, PlacementFacts, PlacementQuery, UnrenderedFacts } from '../store/queries/fleet-queries.ts'
 import type { Confirmation } from '../store/records.ts'
 import type { AdminDeps } from './deps.ts'
 import { readFailing } from './failing-services.ts'
@@ -24,9 +24,26 @@ import { clusterParameters, objectParameters, placementParameters, readParameter
 import { metadataOf } from './fleet-views.ts'
 import { jsonSchema } from './resource-routes.ts'
 
+/** Open questions about pruning, for the placements that are there. */
+const questionsOf = (store: AdminDeps['store'], rows: ReadonlyArray<PlacementFacts | UnrenderedFacts | null>) =>
+  store.openConfirmationsFor(
+    rows.flatMap((facts) => (facts !== null && 'desired' in facts ? [pruneSubject(facts.desired.clusterId, facts.desired)] : [])),
+  )
+
+/** A page of services in clusters. */
+export async function placementsPage(
+  { store, clock }: Pick<AdminDeps, 'store' | 'clock'>,
+  asked: Omit<PlacementQuery, 'limit' | 'after'>,
+  { limit, continue: token }: { limit: number; continue?: string | undefined },
+  signal: AbortSignal,
+): Promise<{ items: PlacementView[]; continue: string | null }> {
+  const after = readToken({ placements: asked }, asked.sort, token)
+  const { items, next } = await store.queries.answer({ kind: 'placements', query: { ...asked, limit, after } }, signal)
+  const [open, nowMs] = [await questionsOf(store, items), clock.nowMs()]
+  return { items: items.map((facts) => toAnyPlacementView(facts, open, nowMs)), continue: writeToken({ placements: asked }, next) }
+}
+
 export function fleetQueryRoutes({ store, restore, clock }: AdminDeps) {
-  const questionsOf = (rows: ReadonlyArray<PlacementFacts | UnrenderedFacts | null>) =>
-    store.openConfirmationsFor(rows.flatMap((facts) => (facts !== null && 'desired' in facts ? [pruneSubject(facts.desired.clusterId, facts.desired)] : [])))
   return new Elysia({ tags: ['fleet'] })
     .get(
       '/objects',
@@ -44,11 +61,7 @@ export function fleetQueryRoutes({ store, restore, clock }: AdminDeps) {
       '/placements',
       async ({ request }) => {
         const { limit, continue: token, labelSelector: labels, search: words, ...rest } = readParameters(placementParameters, request)
-        const asked = { ...rest, labels, words }
-        const after = readToken({ placements: asked }, asked.sort, token)
-        const { items, next } = await store.queries.answer({ kind: 'placements', query: { ...asked, limit, after } }, request.signal)
-        const [open, nowMs] = [await questionsOf(items), clock.nowMs()]
-        return { items: items.map((facts) => toAnyPlacementView(facts, open, nowMs)), continue: writeToken({ placements: asked }, next) }
+        return placementsPage({ store, clock }, { ...rest, labels, words }, { limit, continue: token }, request.signal)
       },
       documented(placementParameters, placementViewSchema, 'Services in clusters, of the whole fleet'),
     )
@@ -61,7 +74,8 @@ export function fleetQueryRoutes({ store, restore, clock }: AdminDeps) {
         const query = { ...asked, limit, after, nowMs: clock.nowMs() }
         const { items, next } = await store.queries.answer({ kind: 'clusters', query }, request.signal)
         const restoreSinceMs = await restore.pendingSinceMs()
-        const open = await questionsOf(items.map(({ worst }) => worst))
+        const worst = items.map((item) => item.worst)
+        const open = await questionsOf(store, worst)
         const failing = await readFailing(store)
         return {
           items: items.map((facts) => toClusterView(facts, { questions: open, nowMs: query.nowMs, restoreSinceMs, failing })),

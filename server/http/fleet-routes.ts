@@ -6,6 +6,7 @@ import { FLEET } from '../../shared/model/resources.ts'
 import { confirmationViewSchema, eventViewSchema, listOf, placementViewSchema } from '../../shared/model/views.ts'
 import { confirmDataBody, readConfirmedData } from './confirm-data.ts'
 import type { AdminDeps } from './deps.ts'
+import { placementsPage } from './fleet-query-routes.ts'
 import { notFound } from './problem.ts'
 import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
 import { confirmationView, jsonSchema } from './resource-routes.ts'
@@ -19,6 +20,7 @@ const eventQuery = z.object({
   service: nameSchema.optional(),
   limit: limitQuery,
 })
+const pageQuery = z.object({ limit: limitQuery, continue: continueQuery })
 export const confirmationId = z.object({ id: z.string().regex(/^[0-9a-z]{1,32}$/, 'expected the id that `skerry confirm` lists') })
 
 /** Without members that are undefined, which an optional query parameter is and an optional property is not. */
@@ -34,28 +36,33 @@ export const confirmationGone = (id: string) =>
   notFound(`confirmation ${id}: it was carried out or withdrawn, or what it asks has changed`, 'skerry confirm')
 
 export function fleetRoutes(deps: AdminDeps) {
-  const { store, views, actions } = deps
+  const { store, actions } = deps
   return new Elysia({ tags: ['fleet'] })
     .get(
       '/projects/:project/services/:name/clusters',
-      async ({ params: { project, name } }) => {
+      async ({ params: { project, name }, query, request }) => {
         if ((await store.getResource({ kind: 'Service', project, name })) === null) throw keyNotFound({ kind: 'Service', project, name })
-        return { items: await views.placementsOfService({ project, service: name }), continue: null }
+        return placementsPage(deps, { project, service: name, sort: 'cluster' }, query, request.signal)
       },
       {
         params: z.object({ project: nameSchema, name: nameSchema }),
+        query: pageQuery,
         response: listOf(placementViewSchema),
         detail: { summary: 'A service in each of its clusters' },
       },
     )
     .get(
       '/clusters/:name/services',
-      async ({ params: { name } }) => {
-        const cluster = await store.clusterByName(name)
-        if (cluster === null) throw keyNotFound({ kind: 'Cluster', project: FLEET, name })
-        return { items: await views.placementsInCluster(cluster), continue: null }
+      async ({ params: { name }, query, request }) => {
+        if ((await store.clusterByName(name)) === null) throw keyNotFound({ kind: 'Cluster', project: FLEET, name })
+        return placementsPage(deps, { cluster: name, sort: 'cluster' }, query, request.signal)
       },
-      { params: z.object({ name: nameSchema }), response: listOf(placementViewSchema), detail: { summary: 'The services of a cluster' } },
+      {
+        params: z.object({ name: nameSchema }),
+        query: pageQuery,
+        response: listOf(placementViewSchema),
+        detail: { summary: 'The services of a cluster' },
+      },
     )
     .get(
       '/events',
@@ -72,7 +79,7 @@ export function fleetRoutes(deps: AdminDeps) {
         return { items: items.slice(0, limit).map(confirmationView), continue: next }
       },
       {
-        query: z.object({ limit: limitQuery, continue: continueQuery }),
+        query: pageQuery,
         response: listOf(confirmationViewSchema),
         detail: { summary: 'List what waits for a person' },
       },
