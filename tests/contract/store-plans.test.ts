@@ -95,6 +95,16 @@ test('UK6 statements that are run all the time are led by an index', async () =>
   expect(scans.join('\n')).toBe('')
 })
 
+test('HI1 a set is noted by its digest, however many variants a revision has', async () => {
+  const { at } = await SQLITE.place()
+  await (await connectSqlite(at)).close()
+  const db = openSqlite(at, { readonly: true })
+  const where = 'project = ? and service = ? and digest = ? and set_sha is null'
+  const plan = db.query(`explain query plan update revision_variants set set_sha = ? where ${where}`).all('s', 'p', 'w', 'd')
+  expect(plan).toMatchObject([{ detail: expect.stringContaining('digest=?') }])
+  db.close()
+})
+
 async function useAll(store: Store): Promise<void> {
   const web = { project: 'default', service: 'web' }
   const [a, b] = [await joinCluster(store, 'a', { env: 'prod' }), await joinCluster(store, 'b')]

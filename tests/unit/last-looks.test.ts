@@ -54,3 +54,18 @@ describe('IC13 what a commit changes of a service', () => {
     expect(await changed(looks, 'one')).toBe(true)
   })
 })
+
+test('IC13 what is remembered is bounded: services that were rendered the longest time ago are forgotten, and count as changed', async () => {
+  const looks = new LastLooks(() => null, 2)
+  const look = await lastLookOf('s', [], outcomes(null), async () => 'one')
+  const ids = ['a', 'b', 'c'].map((service) => ({ project: 'default', service }))
+  const unchanged = async () => {
+    const answers = await Promise.all(ids.map((id) => looks.changedBy({ ...LOOKED, id }, 'apps', source('one'), 'c2')))
+    return ids.filter((_, index) => answers[index] === false).map(({ service }) => service)
+  }
+  for (const id of ids) looks.end(id, look)
+  expect(await unchanged()).toEqual(['b', 'c'])
+  looks.end({ project: 'default', service: 'b' }, look)
+  looks.end({ project: 'default', service: 'a' }, look)
+  expect(await unchanged()).toEqual(['a', 'b'])
+})

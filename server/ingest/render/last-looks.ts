@@ -1,4 +1,5 @@
-// What is remembered of the last render of each service: where it looked, and what it rendered to. In memory only: after a start each service is rendered once.
+// What is remembered of the last render of each service: where it looked, and what it rendered to. In memory only, and bounded: a service that is not remembered
+// is rendered with the next commit of a repository that it uses, and after a start each is.
 
 import { keyOutsideNamespaces } from '../../../shared/kube/object.ts'
 import { objectRowPrefix } from '../../../shared/model/desired.ts'
@@ -51,17 +52,21 @@ export class LastLooks {
   /** By names without their namespaces: of some kinds nobody knows here whether they have one. */
   private readonly naming = new NameIndex((service) => this.namesOf(service))
 
-  constructor(peek: RenderCache['peek']) {
+  private readonly entriesMax: number
+  private entries = 0
+
+  constructor(peek: RenderCache['peek'], entriesMax = ENTRIES_MAX) {
     this.peek = peek
+    this.entriesMax = entriesMax
   }
 
   begin(id: ServiceId): void {
-    this.lasts.set(serviceKey(id), { look: this.lookOf(id), unread: true })
+    this.remember(serviceKey(id), { look: this.lookOf(id), unread: true })
   }
 
   /** Null: it failed before it looked anywhere, for a reason that no commit changes. */
   end(id: ServiceId, look: LastLook | null): void {
-    this.lasts.set(serviceKey(id), { look: look ?? this.lookOf(id), unread: false })
+    this.remember(serviceKey(id), { look: look ?? this.lookOf(id), unread: false })
     this.naming.changed(serviceKey(id))
   }
 
@@ -90,19 +95,35 @@ export class LastLooks {
     const versioned = look.versioned.union(more.versioned)
     const all = files.length === 0 ? look.files : [...look.files, ...files]
     const both = { ...look, files: all, versioned, others, labels: look.labels || more.labels }
-    this.lasts.set(serviceKey(id), { look: both, unread: unread || isOther })
+    this.remember(serviceKey(id), { look: both, unread: unread || isOther })
   }
 
   forgetClusters(id: ServiceId, clusterIds: ReadonlySet<ClusterId>): void {
     const last = this.lasts.get(serviceKey(id))
     if (last?.look == null || ![...clusterIds].some((clusterId) => last.look?.others.has(clusterId))) return
     const others = new Map([...last.look.others].filter(([clusterId]) => !clusterIds.has(clusterId)))
-    this.lasts.set(serviceKey(id), { ...last, look: { ...last.look, others } })
+    this.remember(serviceKey(id), { ...last, look: { ...last.look, others } })
   }
 
   forget(id: ServiceId): void {
-    this.lasts.delete(serviceKey(id))
-    this.naming.changed(serviceKey(id))
+    this.drop(serviceKey(id))
+  }
+
+  /** Services that were rendered the longest time ago are forgotten for it. */
+  private remember(key: string, last: Last): void {
+    this.entries += entriesOf(last) - entriesOf(this.lasts.get(key))
+    this.lasts.delete(key)
+    this.lasts.set(key, last)
+    for (const [oldest] of this.lasts) {
+      if (this.entries <= this.entriesMax || oldest === key) return
+      this.drop(oldest)
+    }
+  }
+
+  private drop(key: string): void {
+    this.entries -= entriesOf(this.lasts.get(key))
+    this.lasts.delete(key)
+    this.naming.changed(key)
   }
 
   /** Where it looked last it will look again: that is read at once. */
@@ -189,6 +210,10 @@ export class LastLooks {
     return result?.kind === 'rendered' ? result.objects : null
   }
 }
+
+/** Files and clusters that are remembered, of all services together: 100 bytes each. */
+const ENTRIES_MAX = 1_000_000
+const entriesOf = (last: Last | undefined): number => (last?.look == null ? 0 : last.look.files.length + last.look.others.size)
 
 /** Those that it lies in: '', `a` and `a/b` of `a/b/c`. */
 const foldersOf = (path: string): string[] => ['', ...[...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index))]

@@ -2,9 +2,10 @@
 import type { Transaction } from 'kysely'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { ServiceId } from '../../../shared/model/ids.ts'
+import { readSlices, SLICE_ROWS } from '../read-slices.ts'
 import type { RenderState, Revision, Variant } from '../records.ts'
 import type { Store } from '../store.ts'
-import type { StoreDb, Tx } from '../store-db.ts'
+import type { ReadDb, StoreDb, Tx } from '../store-db.ts'
 import { readSources, type Tables } from '../tables.ts'
 
 export function createRevisionStore(db: StoreDb): Pick<Store, 'revisions' | 'variant' | 'newestVariants' | 'addVariants'> {
@@ -14,31 +15,13 @@ export function createRevisionStore(db: StoreDb): Pick<Store, 'revisions' | 'var
       if (before !== undefined) query = query.where('number', '<', before)
       const rows = await query.orderBy('number', 'desc').limit(limit).execute()
       if (rows.length === 0) return []
-      const counted = await db.read
-        .selectFrom('desired')
-        .select((eb) => ['digest', eb.fn.countAll<number>().as('clusters')])
-        .where('project', '=', project)
-        .where('service', '=', service)
-        .where('digest', 'is not', null)
-        .groupBy('digest')
-        .execute()
-      const clusters = new Map(counted.map((row) => [row.digest, Number(row.clusters)]))
-      const [oldest, newest] = [rows.at(-1)?.number ?? 0, rows[0]?.number ?? 0]
-      const variants = await ofVariants(db.read, { project, service })
-        .select(['number', 'digest'])
-        .where('number', '>=', oldest)
-        .where('number', '<=', newest)
-        .execute()
-      const digests = new Map<number, string[]>()
-      for (const { number, digest } of variants) digests.set(number, [...(digests.get(number) ?? []), digest])
-      return rows.map((row) => {
-        const own = digests.get(row.number) ?? [row.digest]
-        return toRevision(
-          row,
-          own.length,
-          own.reduce((sum, digest) => sum + (clusters.get(digest) ?? 0), 0),
-        )
-      })
+      const clusters = await clustersByDigest(db.read, { project, service })
+      const counted: Revision[] = []
+      for (const row of rows) {
+        const variants = await countVariants(db.read, { project, service }, row.number, clusters)
+        counted.push(toRevision(row, variants ?? { variants: 1, clusters: clusters.get(row.digest) ?? 0 }))
+      }
+      return counted
     },
     newestVariants: async (id, digests) => {
       const newest = await newestOf(db.read, id)
@@ -77,6 +60,34 @@ const ofService = (db: Pick<Transaction<Tables>, 'selectFrom'>, { project, servi
 
 const newestOf = (db: Pick<Transaction<Tables>, 'selectFrom'>, id: ServiceId) =>
   ofService(db, id).selectAll().orderBy('number', 'desc').limit(1).executeTakeFirst()
+
+/** How many clusters shall have each digest. */
+async function clustersByDigest(db: ReadDb, { project, service }: ServiceId): Promise<ReadonlyMap<string, number>> {
+  const clusters = new Map<string, number>()
+  const placed = db.selectFrom('desired').select(['cluster_id', 'digest']).where('project', '=', project).where('service', '=', service)
+  await readSlices(
+    (after: Pick<Tables['desired'], 'cluster_id' | 'digest'> | null) =>
+      (after === null ? placed : placed.where('cluster_id', '>', after.cluster_id)).orderBy('cluster_id').limit(SLICE_ROWS).execute(),
+    ({ digest }) => digest !== null && clusters.set(digest, (clusters.get(digest) ?? 0) + 1),
+  )
+  return clusters
+}
+
+/** Null: the revision is the same in every cluster. */
+async function countVariants(
+  db: ReadDb,
+  id: ServiceId,
+  number: number,
+  clusters: ReadonlyMap<string, number>,
+): Promise<Pick<Revision, 'variants' | 'clusters'> | null> {
+  const variants = ofVariants(db, id).select('digest').where('number', '=', number)
+  const counts = await readSlices(
+    (after: { digest: string } | null) =>
+      (after === null ? variants : variants.where('digest', '>', after.digest)).orderBy('digest').limit(SLICE_ROWS).execute(),
+    ({ digest }) => clusters.get(digest) ?? 0,
+  )
+  return counts.length === 0 ? null : { variants: counts.length, clusters: counts.reduce((sum, count) => sum + count, 0) }
+}
 
 const ofVariants = (db: Pick<Transaction<Tables>, 'selectFrom'>, { project, service }: ServiceId) =>
   db.selectFrom('revision_variants').where('project', '=', project).where('service', '=', service)
@@ -219,7 +230,7 @@ export async function forgetRevisions(trx: Transaction<Tables>, { project, servi
 const sourcesText = (revisions: Readonly<Record<string, string>>): string | null =>
   Object.keys(revisions).length > 1 ? canonicalJson(revisions) : null
 
-const toRevision = (row: Tables['revisions'], variants: number, clusters: number): Revision => ({
+const toRevision = (row: Tables['revisions'], counts: Pick<Revision, 'variants' | 'clusters'>): Revision => ({
   number: row.number,
   commit: row.commit_id,
   generation: row.generation,
@@ -227,7 +238,6 @@ const toRevision = (row: Tables['revisions'], variants: number, clusters: number
   objectCount: row.object_count,
   setSha: row.set_sha,
   renderedMs: row.rendered_ms,
-  clusters,
-  variants,
+  ...counts,
   revisions: readSources(row.sources),
 })
