@@ -28,6 +28,8 @@ export interface FleetShape {
   seed?: number
   /** Times are multiples of it, so that many are equal. */
   tickMs?: number
+  /** Default 24. More of them are in the first hundred clusters alone, one object each: two million placements would take minutes to fill. */
+  services?: number
 }
 
 export type NameRow = Omit<Tables['names'], 'id'> & { id: number }
@@ -53,6 +55,10 @@ const EVERYWHERE = [
   'cert-manager', 'backup', 'printer', 'signage', 'camera', 'scanner', 'loyalty', 'mqtt',
 ] // biome-ignore format: a list of words
 const REGIONAL = ['tax', 'payments', 'language', 'weather', 'customs', 'fuel', 'lottery', 'pharmacy']
+
+const USUAL_SERVICES = EVERYWHERE.length + REGIONAL.length
+/** Those that have all services. */
+const FULL_CLUSTERS = 100
 
 const OBJECT_KINDS: ReadonlyArray<readonly [groupKind: string, name: string, images: number]> = [
   ['apps/Deployment', '', 2],
@@ -87,11 +93,7 @@ export class FleetRows {
   readonly shape: FleetShape
   readonly names: NameRow[] = []
   readonly states: StateRow[] = []
-  readonly services: Placed[] = [...EVERYWHERE, ...REGIONAL].map((service, number) => ({
-    project: PROJECTS[number % PROJECTS.length] ?? '',
-    service,
-    number,
-  }))
+  readonly services: Placed[]
   readonly #nameIds = new Map<string, number>()
   readonly #stateIds = new Map<string, number>()
   readonly #known = new Map<string, number>()
@@ -99,6 +101,9 @@ export class FleetRows {
 
   constructor(shape: FleetShape) {
     this.shape = shape
+    const usual = [...EVERYWHERE, ...REGIONAL]
+    const more = Array.from({ length: Math.max(0, (shape.services ?? 0) - usual.length) }, (_, n) => `service-${n}`)
+    this.services = [...usual, ...more].map((service, number) => ({ project: PROJECTS[number % PROJECTS.length] ?? '', service, number }))
   }
 
   labelsOf(number: number): Labels {
@@ -114,9 +119,9 @@ export class FleetRows {
 
   servicesOf(labels: Labels): Placed[] {
     const region = REGIONS.indexOf(labels['region'] ?? '')
-    return this.services.filter(
-      ({ number }) => number < EVERYWHERE.length || (number - EVERYWHERE.length - region + 16) % REGIONAL.length < 4,
-    )
+    return this.services
+      .slice(0, USUAL_SERVICES)
+      .filter(({ number }) => number < EVERYWHERE.length || (number - EVERYWHERE.length - region + 16) % REGIONAL.length < 4)
   }
 
   cluster(number: number): ClusterRows {
@@ -126,7 +131,8 @@ export class FleetRows {
     const name = clusterName(number)
     const cluster_id = clusterIdOf(number)
     const joined_ms = nowMs - 200 * DAY_MS + number * 1_000
-    const services = this.servicesOf(labels)
+    const usual = this.servicesOf(labels)
+    const services = number < FULL_CLUSTERS ? [...usual, ...this.services.slice(USUAL_SERVICES)] : usual
     const statuses: Tables['status_rows'][] = []
     const desired: Tables['desired'][] = []
     const add = (kind: RowKind, key: string, state_id: number | null, since_ms: number | null, doc: string | null) => {
@@ -147,7 +153,8 @@ export class FleetRows {
     }
     for (const [index, placed] of services.entries()) {
       // What is left over goes to the first ones.
-      const count = Math.floor(objects / services.length) + (index < objects % services.length ? 1 : 0)
+      const isUsual = index < usual.length
+      const count = isUsual ? Math.floor(objects / usual.length) + (index < objects % usual.length ? 1 : 0) : 1
       const version = random() < 0.9 ? 0 : 1 + Math.floor(random() * 3)
       let worst: HealthWord = 'Healthy'
       for (let n = 0; n < count; n++) {

@@ -1,5 +1,6 @@
 // scripts/bench store: the fleet store under ten thousand clusters, on both engines.
 import { type Part, runParts, type Say } from './parts.ts'
+import { benchBlocks } from './store-blocks.ts'
 import { benchFeed, benchFeedPostgres } from './store-feed.ts'
 import { benchFollowers, benchFollowersPostgres } from './store-followers.ts'
 import { benchIngest, benchIngestPostgres, benchRollups } from './store-ingest.ts'
@@ -13,6 +14,7 @@ const PARTS: Record<string, Part> = {
   'ingest-postgres': benchIngestPostgres,
   queries: benchQueries,
   'queries-postgres': benchQueriesPostgres,
+  blocks: benchBlocks,
   feed: benchFeed,
   'feed-postgres': benchFeedPostgres,
   followers: benchFollowers,

@@ -16,6 +16,7 @@ import {
 import { clusterStatusSchema, factsStatusSchema, HEALTH_WORDS, SYNC_WORDS, serviceStatusSchema } from '../../shared/model/status.ts'
 import type { ClusterView, ConfigView, HealthRuleView, PlacementView, RepositoryView, ServiceView } from '../../shared/model/views.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { createPace, type Pace } from '../../shared/runtime/pace.ts'
 import { shownConfig } from '../access/config-secrets.ts'
 import type { Behind } from '../desired/behind.ts'
 import { configUsers } from '../fleet/config-users.ts'
@@ -102,6 +103,8 @@ class FleetReading {
   private readonly lookOf: LookOf
   private readonly behindOf: BehindOf
   private readonly nowMs: number
+  /** A service may be in every cluster of the fleet. */
+  private readonly pace: Pace
   private readonly memo = new Map<string, Promise<unknown>>()
 
   constructor(store: Store, clock: Clock, restore: Pick<RestoreActions, 'pendingSinceMs'>, lookOf: LookOf, behindOf: BehindOf) {
@@ -110,6 +113,7 @@ class FleetReading {
     this.lookOf = lookOf
     this.behindOf = behindOf
     this.nowMs = clock.nowMs()
+    this.pace = createPace(clock)
   }
 
   private once<T>(key: string, read: () => Promise<T>): Promise<T> {
@@ -301,6 +305,8 @@ class FleetReading {
     const placements: PlacementView[] = []
     const holding = new Set<string>()
     for (const row of desired) {
+      const turn = this.pace()
+      if (turn !== undefined) await turn
       const cluster = clusters.get(row.clusterId)
       if (cluster === undefined) continue
       holding.add(cluster.name)
