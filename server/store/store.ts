@@ -150,7 +150,7 @@ export interface Store {
   readonly statusBacklog: { retryAfterMs(clusterId?: ClusterId): number | null }
   /** Ordered by key, then cluster id. */
   listStatus(query: { clusterId?: ClusterId; kind: StatusEntry['kind']; key?: string; keyPrefix?: string }): Promise<StatusEntry[]>
-  /** In steps of a bounded number of rows. The tombstone of the service then says that nothing is left. */
+  /** In steps of a bounded number of rows; nothing of a service that the cluster shall have. Its tombstone then says that nothing is left. */
   deleteStatusOfService(clusterId: ClusterId, id: ServiceId): Promise<void>
   /** Newest first; `before`: strictly before that time. */
   statusHistory(clusterId: ClusterId, id: ServiceId, query: { before?: number; limit: number }): Promise<HistoryEntry[]>

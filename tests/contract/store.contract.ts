@@ -329,6 +329,9 @@ function desiredContract({ store }: StoreHarness): void {
     expect(await store().listStatus({ kind: 'object' })).toEqual([])
     expect((await store().tombstones({ limit: 9 })).map(({ hasStatus }) => hasStatus)).toEqual([false, false, false, false])
     await publishOne(store(), of(b, 'api', 'back'))
+    await store().upsertStatus(b, [{ ...status, key: 'default/api//Pod/n/x' }], { complete: false, nowMs: 1 })
+    await store().deleteStatusOfService(b, { project: 'default', service: 'api' }) // by somebody who saw the tombstone
+    expect(await store().listStatus({ kind: 'object' })).toHaveLength(1)
     expect(await store().dropTombstones(all)).toBe(2) // neither a/api, which is the newest of its cluster, nor what was placed again
     expect((await store().desiredInCluster(a)).map(({ service, doc }) => [service, doc === null])).toEqual([['kept', false], ['api', true]]) // biome-ignore format: a table
     expect((await store().desiredInCluster(b)).map(({ service, doc }) => [service, doc === null])).toEqual([['kept', false], ['api', false]]) // biome-ignore format: a table

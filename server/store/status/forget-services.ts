@@ -1,7 +1,9 @@
 // Removes the status rows of services that left a cluster, in steps of a bounded number of rows, so that no transaction holds the write lock for long. Services that
 // leave one cluster together share the steps.
+import type { Transaction } from 'kysely'
 import { type ClusterId, type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import { type Bulk, runBulk } from '../bulk.ts'
+import type { Tables } from '../tables.ts'
 import { dropRows, type NamedRow, namedRows } from './status-sweep.ts'
 import { noteChange, noteReports, type Report, ROWS_A_TURN, type StatusTx, serviceOf } from './status-tx.ts'
 
@@ -68,11 +70,17 @@ export async function forgetServices(status: StatusTx, { clusterId, services, af
     .orderBy('name_id')
     .limit(FORGET_ROWS)
     .execute()
-  const keys = new Set(services.map(serviceKey))
+  const keys = new Set(services.map(serviceKey)).difference(await placedIn(trx, clusterId))
   await drop(status, clusterId, { no: cluster.no, rowCount: cluster.row_count }, held.filter(({ key }) => keys.has(serviceOf(key))))
   if (held.length === FORGET_ROWS) return held.at(-1)?.name_id ?? null
   await runBulk(trx, engine, CLEANED, services.map(({ project, service }) => [project, service]), [clusterId])
   return null
+}
+
+/** Services that were placed again meanwhile: their agent reports anew. */
+async function placedIn(trx: Transaction<Tables>, clusterId: ClusterId): Promise<Set<string>> {
+  const placed = trx.selectFrom('desired').select(['project', 'service']).where('cluster_id', '=', clusterId).where('doc', 'is not', null)
+  return new Set((await placed.execute()).map(serviceKey))
 }
 
 async function drop(status: StatusTx, clusterId: ClusterId, of: { no: number; rowCount: number }, rows: readonly NamedRow[]): Promise<void> {
