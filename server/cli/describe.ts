@@ -279,6 +279,7 @@ export function confirmationText(view: ConfirmationView, nowMs: number): string 
   ])
   const { clusters, names } = view
   const many = clusters === undefined ? '' : ` in ${countText(clusters.count)} clusters, the same ${names.length} objects`
-  const title = clusters === undefined ? `${MEANING[view.kind] ?? view.kind} (${names.length}):` : `${MEANING[view.kind] ?? view.kind}${many}:`
+  const title =
+    clusters === undefined ? `${MEANING[view.kind] ?? view.kind} (${names.length}):` : `${MEANING[view.kind] ?? view.kind}${many}:`
   return `${head}${title}\n${view.names.map((name) => `  ${plainText(name)}\n`).join('')}`
 }

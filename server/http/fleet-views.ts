@@ -44,7 +44,15 @@ import {
 import type { RepositoryLook } from '../ingest/look-times.ts'
 import { FACTS_AWAITED_MS } from '../ingest/young-clusters.ts'
 import type { AwayOfService } from '../store/counts/rollups.ts'
-import type { ClusterRecord, Confirmation, DesiredService, ResourceKey, StatusEntry, StoredError, StoredResource } from '../store/records.ts'
+import type {
+  ClusterRecord,
+  Confirmation,
+  DesiredService,
+  ResourceKey,
+  StatusEntry,
+  StoredError,
+  StoredResource,
+} from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 import { failingService, readFailing } from './failing-services.ts'
 
@@ -310,7 +318,9 @@ class FleetReading {
       const cluster = clusters.get(row.clusterId)
       if (cluster === undefined) continue
       holding.add(cluster.name)
-      placements.push(keptIn(this.placement(cluster, row, entries.get(row.clusterId), questions.get(pruneSubject(row.clusterId, row))), failed))
+      placements.push(
+        keptIn(this.placement(cluster, row, entries.get(row.clusterId), questions.get(pruneSubject(row.clusterId, row))), failed),
+      )
     }
     if (failed !== null)
       for (const cluster of clusters.values()) {

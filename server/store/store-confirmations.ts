@@ -36,8 +36,7 @@ const SUBJECTS_A_TIME = 500
 
 export function createConfirmationStore(db: StoreDb, newId: () => string): ConfirmationStore {
   return {
-    openConfirmation: (asked) =>
-      db.write((tx) => (isOfCluster(asked) ? openOfCluster(tx, asked, newId) : openOfFleet(tx, asked, newId))),
+    openConfirmation: (asked) => db.write((tx) => (isOfCluster(asked) ? openOfCluster(tx, asked, newId) : openOfFleet(tx, asked, newId))),
     confirmation: (id) => readOne(db.read, id),
     confirmationFor: async (subject) => (await forSubjects(db.read, [subject])).get(subject) ?? null,
     openConfirmationsFor: async (subjects) => {
@@ -177,7 +176,8 @@ async function openOfFleet({ sql: trx, changes }: Tx, asked: Asked, newId: () =>
     confirmed_ms: same ? held.confirmed_ms : null,
     confirmed_by: same ? held.confirmed_by : null,
   }
-  if (held !== undefined && (Object.keys(row) as Array<keyof Row>).every((column) => held[column] === row[column])) return toConfirmation(held)
+  if (held !== undefined && (Object.keys(row) as Array<keyof Row>).every((column) => held[column] === row[column]))
+    return toConfirmation(held)
   changes.add({ ...confirmationNote(row), keys: held === undefined || held.id === row.id ? [row.id] : [held.id, row.id] })
   await trx
     .insertInto('confirmations')
@@ -252,7 +252,8 @@ async function leave({ sql: trx, changes }: Tx, { subject, confirmation_id: id }
 export async function leaveAll(tx: Tx, clusterId: ClusterId): Promise<void> {
   const prefix = `prune/${clusterId}`
   const members = tx.sql.selectFrom('confirmation_clusters').selectAll()
-  for (const member of await members.where('subject', '>', `${prefix}/`).where('subject', '<', `${prefix}0`).execute()) await leave(tx, member)
+  for (const member of await members.where('subject', '>', `${prefix}/`).where('subject', '<', `${prefix}0`).execute())
+    await leave(tx, member)
 }
 
 interface Yes {

@@ -264,7 +264,20 @@ async function writeChanged(tx: Tx, id: ServiceId, changed: readonly ChangedRow[
     moves.push({ clusterId, before, after })
     const words = [after?.sync ?? null, after?.health ?? null]
     const cleanup = row.doc === null && !isHealthRules(id) ? 1 : 0
-    values.push([clusterId, id.project, id.service, cluster.ordinal, doc, setSha, placedBy, factsKey, renderedFrom, digest, ...words, cleanup])
+    values.push([
+      clusterId,
+      id.project,
+      id.service,
+      cluster.ordinal,
+      doc,
+      setSha,
+      placedBy,
+      factsKey,
+      renderedFrom,
+      digest,
+      ...words,
+      cleanup,
+    ])
   }
   await runBulk(tx.sql, tx.engine, WRITE_ROWS, values)
   await countMoves(tx, id, moves)

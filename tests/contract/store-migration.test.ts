@@ -101,7 +101,11 @@ describe.each(STORES)('migrations on $name', (kind) => {
       ['id1', null, 2],
       ['id4', 'four', undefined],
     ])
-    expect((await store.confirmationsOfService({ project: 'p', service: 'web' })).map(({ subject, confirmedMs }) => [subject, confirmedMs]).sort()).toEqual(
+    expect(
+      (await store.confirmationsOfService({ project: 'p', service: 'web' }))
+        .map(({ subject, confirmedMs }) => [subject, confirmedMs])
+        .sort(),
+    ).toEqual(
       [['prune/c-four/p/web', null], ['prune/c-one/p/web', null], ['prune/c-three/p/web', 5], ['prune/c-two/p/web', null]], // biome-ignore format: a table
     )
     await store.close()

@@ -465,7 +465,10 @@ function peopleContract({ store }: StoreHarness): void {
     await ofCluster('b')
     await ofCluster('c')
     expect((await ofCluster('c', ['a'])).id).not.toBe(id)
-    expect(await store().listConfirmations()).toMatchObject([{ id, clusters: { count: 2, first: ['cluster-a', 'cluster-b'] } }, { cluster: 'cluster-c' }])
+    expect(await store().listConfirmations()).toMatchObject([
+      { id, clusters: { count: 2, first: ['cluster-a', 'cluster-b'] } },
+      { cluster: 'cluster-c' },
+    ])
     await store().deleteCluster('cluster-a')
     expect(await store().confirmation(id)).toMatchObject({ cluster: 'cluster-b', subject: subjectOf('b') })
     await store().deleteCluster('cluster-b')

@@ -8,7 +8,12 @@ const clusterId = await kit.join('1')
 await kit.git.commit({ 'shop/a.yaml': configMap('a', '1') }, 'first')
 await kit.repository()
 await kit.service()
-const objects = Array.from({ length: 1_200 }, (_, i) => ({ kind: 'object' as const, key: `default/shop//Pod/n/x${i}`, rev: 1_000 + i, doc: {} }))
+const objects = Array.from({ length: 1_200 }, (_, i) => ({
+  kind: 'object' as const,
+  key: `default/shop//Pod/n/x${i}`,
+  rev: 1_000 + i,
+  doc: {},
+}))
 await kit.store.upsertStatus(clusterId, objects, { complete: false, nowMs: 1 })
 
 const store = kit.store as unknown as Record<string, (...args: unknown[]) => unknown>

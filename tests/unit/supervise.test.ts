@@ -1,6 +1,6 @@
 // Loops of the server that fail: what is started again, when, and what is said of it.
 import { expect, test } from 'bun:test'
-import { STEADY_MS, type ServerLoop, supervise } from '../../server/supervise.ts'
+import { type ServerLoop, STEADY_MS, supervise } from '../../server/supervise.ts'
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 

@@ -71,9 +71,20 @@ export async function forgetServices(status: StatusTx, { clusterId, services, af
     .limit(FORGET_ROWS)
     .execute()
   const keys = new Set(services.map(serviceKey)).difference(await placedIn(trx, clusterId))
-  await drop(status, clusterId, { no: cluster.no, rowCount: cluster.row_count }, held.filter(({ key }) => keys.has(serviceOf(key))))
+  await drop(
+    status,
+    clusterId,
+    { no: cluster.no, rowCount: cluster.row_count },
+    held.filter(({ key }) => keys.has(serviceOf(key))),
+  )
   if (held.length === FORGET_ROWS) return held.at(-1)?.name_id ?? null
-  await runBulk(trx, engine, CLEANED, services.map(({ project, service }) => [project, service]), [clusterId])
+  await runBulk(
+    trx,
+    engine,
+    CLEANED,
+    services.map(({ project, service }) => [project, service]),
+    [clusterId],
+  )
   return null
 }
 
@@ -83,7 +94,12 @@ async function placedIn(trx: Transaction<Tables>, clusterId: ClusterId): Promise
   return new Set((await placed.execute()).map(serviceKey))
 }
 
-async function drop(status: StatusTx, clusterId: ClusterId, of: { no: number; rowCount: number }, rows: readonly NamedRow[]): Promise<void> {
+async function drop(
+  status: StatusTx,
+  clusterId: ClusterId,
+  of: { no: number; rowCount: number },
+  rows: readonly NamedRow[],
+): Promise<void> {
   if (rows.length === 0) return
   await dropRows(status, of, rows)
   const gone = rows.map(({ kind, key }): Report => ({ clusterId, kind, key, doc: null }))
