@@ -464,7 +464,7 @@ function peopleContract({ store }: StoreHarness): void {
     const { id } = await ofCluster('a')
     await ofCluster('b')
     await ofCluster('c')
-    expect((await ofCluster('c', ['a'])).id).not.toBe(id)
+    expect((await ofCluster('c', ['a'], 20)).id).not.toBe(id)
     expect(await store().listConfirmations()).toMatchObject([
       { id, clusters: { count: 2, first: ['cluster-a', 'cluster-b'] } },
       { cluster: 'cluster-c' },

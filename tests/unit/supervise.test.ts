@@ -2,21 +2,21 @@
 import { expect, test } from 'bun:test'
 import { type ServerLoop, STEADY_MS, supervise } from '../../server/supervise.ts'
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts'
-import { createVirtualClock } from '../support/virtual-clock.ts'
+import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts'
 
-function harness(loops: Record<string, ServerLoop>) {
-  const clock = createVirtualClock()
+function harness(clock: VirtualClock, loops: Record<string, ServerLoop>) {
   const stopping = new AbortController()
   const logged: unknown[] = []
   const log: Logger = { ...silentLogger, error: (_, fields) => void logged.push(fields) }
   const supervisor = supervise(loops, { clock, random: () => 1, log }, stopping.signal)
-  return { clock, stopping, logged, supervisor }
+  return { stopping, logged, supervisor }
 }
 
 test('LP1 a loop that fails, or ends by itself, is started again after 1, 2, 4 s; the others run on', async () => {
+  const clock = createVirtualClock()
   const starts: Record<string, number[]> = { throws: [], ends: [], steady: [] }
   const note = (name: string) => starts[name]?.push(clock.monotonicMs())
-  const { clock, stopping, logged, supervisor } = harness({
+  const { stopping, logged, supervisor } = harness(clock, {
     throws: async (signal) => {
       note('throws')
       if ((starts['throws']?.length ?? 0) < 3) throw new Error('disk I/O error')
@@ -41,8 +41,9 @@ test('LP1 a loop that fails, or ends by itself, is started again after 1, 2, 4 s
 })
 
 test('LP1 the wait grows to 60 s, and begins at 1 s again after the loop ran for two minutes', async () => {
+  const clock = createVirtualClock()
   let starts = 0
-  const { clock, stopping, logged, supervisor } = harness({
+  const { stopping, logged, supervisor } = harness(clock, {
     flaky: async (signal) => {
       starts += 1
       if (starts === 9) await clock.sleep(STEADY_MS, signal)
