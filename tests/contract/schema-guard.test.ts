@@ -17,6 +17,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     5: '17a421ba1df01032',
     6: '2a65ff8bfc6462a2',
     7: 'e835e5c46890b219',
+    8: '89d0b3dfc21abb40',
   },
   PostgreSQL: {
     1: 'b031b6640bfd07f7',
@@ -26,6 +27,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     5: '785c72f6a3c878cd',
     6: 'bce910729f3f1343',
     7: '82ec18a228a2ad71',
+    8: '89490553affb0aef',
   },
 }
 

@@ -1,5 +1,4 @@
-// Schema 8: who deleted a service; tombstones whose status rows are still to be removed; equal questions of many clusters as one; variants by their
-// digest.
+// Schema 8: who deleted a service; tombstones whose status rows are still to be removed; equal questions of many clusters as one.
 import { sql } from 'kysely'
 import { groupKey, groupSubject } from '../store-confirmations.ts'
 import { readNames } from '../tables.ts'
@@ -28,8 +27,6 @@ export async function migrateTo8(ddl: Ddl): Promise<void> {
   await trx.schema.createIndex('confirmation_clusters_by_question').on('confirmation_clusters').columns(['confirmation_id', 'no']).execute()
   await trx.schema.createIndex('confirmations_by_service').on('confirmations').columns(['project', 'service']).execute()
   await trx.schema.createIndex('confirmations_by_group').on('confirmations').column('group_key').execute()
-  // A set is noted by its digest: without it a revision with ten thousand variants looks at all of them for each.
-  await trx.schema.createIndex('revision_variants_by_digest').on('revision_variants').columns(['project', 'service', 'digest']).execute()
   await groupQuestions(ddl)
 }
 
