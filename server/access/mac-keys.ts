@@ -2,6 +2,7 @@
 // alone, because forges hold secrets that were made with it; the next rotation drops it.
 import { createHmac, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import { AppError } from '../../shared/protocol/error.ts'
 import { readOrMake, replaceSecret } from './secret-file.ts'
 
 export type MacPurpose = 'session' | 'nonce' | 'webhook' | 'render'
@@ -31,9 +32,18 @@ const keysIn = (text: string): Buffer[] =>
     .split('\n')
     .map((line) => Buffer.from(line, 'base64url'))
 
+/** Throws `data_unusable` for a file that holds no key: MACs by an empty one could be made by anybody. */
 export function loadMacKeys(folder: string): MacKeys {
   const path = join(folder, 'mac.key')
-  let [current = Buffer.alloc(0), earlier] = keysIn(readOrMake(path, newKey))
+  const text = readOrMake(path, newKey)
+  if (macKeyCount(text) === null)
+    throw new AppError('data_unusable', {
+      doing: 'read the keys',
+      detail: `${path} is not one or two keys of ${KEY_BYTES} bytes`,
+      remedy:
+        'Restore it from a backup. Or remove it: the server makes another key, every session ends, and every webhook needs its new secret.',
+    })
+  let [current = Buffer.alloc(0), earlier] = keysIn(text)
   const macBy = (key: Buffer, purpose: MacPurpose, bytes: Uint8Array) =>
     createHmac('sha256', key).update(purpose).update('\0').update(bytes).digest().subarray(0, MAC_BYTES)
   return {

@@ -16,9 +16,13 @@ export function secretTexts(config: MergedConfig, configs: Iterable<ConfigLayer>
   return [...new Set([...forms, ...lines])].filter(({ length }) => length >= LENGTH_MIN).sort((a, b) => b.length - a.length)
 }
 
+/** The same text with … in the place of each of the secrets. */
+export const maskText = (text: string, secrets: readonly string[]): string =>
+  secrets.reduce((masked, secret) => masked.replaceAll(secret, '…'), text)
+
 /** The same problems with … in the place of each of the texts. */
 export function maskProblems(problems: readonly Problem[], secrets: readonly string[]): Problem[] {
-  const mask = (text: string) => secrets.reduce((masked, secret) => masked.replaceAll(secret, '…'), text)
+  const mask = (text: string) => maskText(text, secrets)
   return problems.map(({ path, message, excerpt }) => ({
     path: mask(path),
     message: mask(message),

@@ -11,7 +11,7 @@ import { doubted, looksAtCluster } from './for-nobody.ts'
 import type { ClusterInputs, InputRead, Reads, RenderInputs } from './inputs.ts'
 import { Meter } from './liquid/limits.ts'
 import { type Manifest, type Manifests, readManifests } from './manifests.ts'
-import { maskProblems, secretTexts } from './mask-problems.ts'
+import { maskProblems, maskText, secretTexts } from './mask-problems.ts'
 import { failedRender, noManifests, type RenderResult, rowsOf, versionText } from './object-rows.ts'
 import type { RenderSettings } from './overrides-of.ts'
 import { applyPatches } from './patch/patches.ts'
@@ -76,7 +76,7 @@ export async function runPipeline(deps: PipelineDeps, input: PipelineInput): Pro
     return { result: await renderSources(deps, input, recorder), reads: recorder.reads(), late: recorder.wasLate() }
   } catch (error) {
     if (!(error instanceof AppError)) throw error
-    return { result: error, reads: recorder.reads(), late: recorder.wasLate() }
+    return { result: maskedError(error, input), reads: recorder.reads(), late: recorder.wasLate() }
   }
 }
 
@@ -108,9 +108,18 @@ function masked(result: RenderResult, { settings, configs }: PipelineInput): Ren
 }
 
 /** A folder that is not there is named, and its name may be made of anything. */
-const maskedMessage = (message: string, secrets: Parameters<typeof maskProblems>[1]): { message: string } => ({
-  message: maskProblems([{ path: '', message }], secrets)[0]?.message ?? message,
-})
+const maskedMessage = (message: string, secrets: readonly string[]): { message: string } => ({ message: maskText(message, secrets) })
+
+/** A path that leads out of the tree is named, too. */
+function maskedError({ code, data }: AppError, { settings, configs }: PipelineInput): AppError {
+  const secrets = secretTexts(settings.config, configs.values())
+  const { detail, problems } = data
+  return new AppError(code, {
+    ...data,
+    ...(detail === undefined ? {} : { detail: maskText(detail, secrets) }),
+    ...(problems === undefined ? {} : { problems: maskProblems(problems, secrets) }),
+  })
+}
 
 async function renderParts(deps: PipelineDeps, unplaced: PipelineInput, recorder: Recorder): Promise<RenderResult> {
   const place = placeSources(unplaced.sources, (index) =>

@@ -282,6 +282,17 @@ test('RP9 a head proof by a revoked key says nothing about a restore', async () 
   expect(test.server.restoreGate.pending()).toBe(false)
 })
 
+test.each([
+  ['an empty file', ''],
+  ['a short key', 'AAAA'],
+  ['a good key and an empty line', `${'A'.repeat(43)}\n\nx`],
+])('KM2 a mac.key that is %s is refused and left as it is', (_, text) => {
+  const folder = tempDir()
+  writeFileSync(join(folder, 'mac.key'), text)
+  expect(() => loadServerKeys(folder)).toThrow(expect.objectContaining({ code: 'data_unusable' }))
+  expect(readFileSync(join(folder, 'mac.key'), 'utf8')).toBe(text)
+})
+
 test('KM1 another mac.key ends sessions and changes secrets of webhooks; the ones before count until the next rotation', async () => {
   const folder = tempDir()
   const keys = loadServerKeys(folder)

@@ -76,6 +76,14 @@ test('CG2 what a program says of a secret that it was given is in no problem and
   expect(warned.result).toMatchObject({ kind: 'rendered', warnings: expected })
 })
 
+test('CG2 a path that is made of a secret and cannot be read is told without it', async () => {
+  const config = { values: { password: 'hunter2' }, secrets: new Set(['password']) }
+  const problem = { path: 'x', message: 'hunter2' }
+  const helm = async () => Promise.reject(new AppError('source_refused', { detail: 'up/hunter2 leads out', problems: [problem] }))
+  const { result } = await run({ sources: [{ files: { 'app/Chart.yaml': 'name: c\n' } }], settings: { config }, helm })
+  expect(result).toMatchObject({ code: 'source_refused', message: 'up/… leads out', data: { problems: [{ path: 'x', message: '…' }] } })
+})
+
 describe('RD10 a render for nobody', () => {
   const [always, perhaps] = [
     { path: 'a', message: 'always' },
