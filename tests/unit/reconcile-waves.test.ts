@@ -2,7 +2,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { annotated, deployment, hook, job, ready, WAVE, waved } from '../support/hook-fixtures.ts'
-import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
+import { crd, setup, stopAll, thing, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef } from '../support/reconcile-kit.ts'
 
 afterEach(stopAll)
@@ -70,6 +70,33 @@ test('OR4 what is refused for good stops the later waves and is named', async ()
   expect(cluster.object(configMapRef('last'))).toBeNull()
   expect(kit.object(configMapKey('last'))?.message).toContain('ConfigMap default/bad, which is not applied')
   expect(kit.object(configMapKey('bad'))).toMatchObject({ reason: 'Invalid' })
+})
+
+test('RC38, OR4 what its CRD does not take yet is tried again, and is refused for good no sooner than that shows', async () => {
+  const { cluster, kit, run, clock } = setup()
+  cluster.applyAs('somebody', crd)
+  await clock.advance(1_000)
+  const refusals: number[] = []
+  let isOld = true
+  cluster.fail(({ verb, ref }) => {
+    if (verb !== 'apply' || ref?.kind !== 'Thing' || !isOld) return null
+    refusals.push(clock.nowMs())
+    return { kind: 'invalid', status: 422, reason: 'Invalid', message: 'no such field' }
+  })
+  kit.desire([thing('a'), hook('rescue', 'sync-fail')])
+  await run()
+  expect(kit.object('example.com/Thing//a')).toMatchObject({ sync: 'OutOfSync', reason: 'Invalid' })
+  for (let calls = 0; refusals.length < 5; calls += 1) {
+    expect(calls).toBeLessThan(100)
+    expect(writes(cluster)).not.toContain('apply Job rescue')
+    await clock.advance(500)
+  }
+  await clock.advance(3_600_000)
+  expect(refusals.length).toBeLessThan(30)
+  expect(writes(cluster).filter((write) => write === 'apply Job rescue')).toHaveLength(1)
+  isOld = false
+  await clock.advance(1_800_000)
+  expect(kit.object('example.com/Thing//a')).toMatchObject({ sync: 'Synced' })
 })
 
 test('OR4, HE3 a refused object of the only wave speaks for its service, though hooks come after it', async () => {

@@ -4,7 +4,7 @@ import { type ObjectRef, refKey, refText, versionOf } from '../../../shared/kube
 import { applyStage } from '../../../shared/kube/order.ts'
 import type { Phase } from '../../../shared/kube/waves.ts'
 import { backoffMs } from '../../../shared/runtime/backoff.ts'
-import { type ApiFailure, TERMINAL_FAILURES } from '../../cluster/cluster.ts'
+import type { ApiFailure } from '../../cluster/cluster.ts'
 import { goesAfter, isOfHook, judgeRun, type RunStep, runDocument, runIdOf, runRef, runsToAnEnd } from '../plan/order/hook-run.ts'
 import { isAdoptable, isOurs, namespaceGate } from '../plan/plan.ts'
 import type { PlanView } from '../plan/plan-view.ts'
@@ -15,7 +15,7 @@ import type { Reports, Requests, Services, Site, Storage, Turns } from '../ports
 import type { HookEnd, HookRun, HookSpec } from '../snapshot/hook-spec.ts'
 import { isHealthOverdue } from '../snapshot/overdue.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
-import { isRefusedStill, isStillToCome } from '../snapshot/situation.ts'
+import { isRefusedForGood, isRefusedStill, isStillToCome } from '../snapshot/situation.ts'
 import { type LiveObject, type LiveView, type Owner, ownerText } from '../snapshot/watch/live-object.ts'
 import { readJobEnd } from './gone-jobs.ts'
 import type { Recorder } from './record.ts'
@@ -241,14 +241,15 @@ function take(work: HookWork, recorder: Recorder, result: StepResult, isLast: bo
       if (refKey(run.ref) === result.step.key && run.outcome === 'running' && run.uid === null)
         model.hooks.setRun(phase, key, { ...run, uid })
     }
-  } else if (result.kind === 'failed' && result.step.kind === 'apply' && isForGood(work, result.failure.kind)) {
+  } else if (result.kind === 'failed' && result.step.kind === 'apply' && isForGood(work, result.step.key, result.failure.kind)) {
     endRunsOf(work, result.step.key, { outcome: 'failed', message: result.failure.message })
   }
 }
 
 /** What a removal took along does not come back for its last hooks. */
-const isForGood = ({ model }: HookWork, kind: ApiFailure['kind']): boolean =>
-  TERMINAL_FAILURES.has(kind) || (model.row?.removal !== undefined && (kind === 'namespace_missing' || kind === 'namespace_terminating'))
+const isForGood = ({ model }: HookWork, key: string, kind: ApiFailure['kind']): boolean =>
+  isRefusedForGood(model.problems.get(key)) ||
+  (model.row?.removal !== undefined && (kind === 'namespace_missing' || kind === 'namespace_terminating'))
 
 const isNamedNow = ({ model }: HookWork, key: string): boolean => model.hooks.specs.has(key) || model.hooks.farewell.has(key)
 

@@ -23,7 +23,7 @@ import type { Reports, Requests, Services, Site, Storage, Turns } from '../ports
 import type { HookSpec } from '../snapshot/hook-spec.ts'
 import { isHealthOverdue } from '../snapshot/overdue.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
-import { isOrderReason } from '../snapshot/situation.ts'
+import { isOrderReason, isRefusedForGood } from '../snapshot/situation.ts'
 import type { Wanted } from '../snapshot/wanted.ts'
 import { beginRevision, removalWait } from './begin.ts'
 import { type HookWork, runHooks, save, tidyHooks } from './hook-rounds.ts'
@@ -160,7 +160,7 @@ function unappliedOf(model: ServiceModel, { key, ref, sent }: Wanted): Untimed |
   const problem = model.problems.get(key)
   if (problem === undefined && !model.agenda.dirty.has(key)) return null
   const said = problem === undefined || problem.kind === 'gated' ? '' : describeProblem(problem).message
-  const failed = problem?.kind === 'failed' && problem.retryAtMs === null ? said : null
+  const failed = isRefusedForGood(problem) ? said : null
   return { ref, lacks: 'applied', failed, detail: failed === null ? said : '' }
 }
 

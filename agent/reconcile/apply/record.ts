@@ -3,6 +3,7 @@
 import { deletingText } from '../../../shared/kube/deletion.ts'
 import { otherOwner, takeoverWarning } from '../../../shared/kube/foreign-owners.ts'
 import { type K8sObject, type ObjectRef, refKey, refText } from '../../../shared/kube/object.ts'
+import { isBuiltInGroup } from '../../../shared/kube/order.ts'
 import { serviceKey } from '../../../shared/model/ids.ts'
 import type { DriftStatus } from '../../../shared/model/status.ts'
 import { exhaustive } from '../../../shared/runtime/assert.ts'
@@ -24,6 +25,8 @@ import { dropDeleted, keepRecreates, keepRefusedNulls, lastObject, letGo, rememb
 import { RETRY_BACKOFF } from './revision.ts'
 
 const BATCH_MAX = 200
+/** RC38: at first for an API server that does not know a new CRD yet, then for whoever updates an old one. */
+const SCHEMA_BACKOFF = { baseMs: 1_000, capMs: 1_800_000 }
 /** Attempts to delete an object that is never as it was seen, before the next ones wait. */
 const DELETES_AT_ONCE_MAX = 3
 
@@ -267,7 +270,8 @@ export class Recorder {
     const isAgain = before?.kind === 'failed' && (before.sent === sent || heals || before.heals === true)
     const attempt = isAgain ? before.attempt + 1 : 0
     const terminal = step.kind === 'apply' && TERMINAL_FAILURES.has(failure.kind)
-    const ownRetryAtMs = terminal ? null : clock.nowMs() + backoffMs(attempt, RETRY_BACKOFF, random, failure.retryAfterMs)
+    const backoff = terminal ? (failure.kind === 'invalid' && !isBuiltInGroup(ref.group) ? SCHEMA_BACKOFF : null) : RETRY_BACKOFF
+    const ownRetryAtMs = backoff === null ? null : clock.nowMs() + backoffMs(attempt, backoff, random, failure.retryAfterMs)
     const retryAtMs = failure.kind === 'namespace_terminating' ? this.#sharedRetry(ref.namespace, ownRetryAtMs) : ownRetryAtMs
     const problem: Problem = { kind: 'failed', failure, attempt, retryAtMs, sent, ...(heals ? { heals } : {}) }
     model.objects.failed(key, problem)

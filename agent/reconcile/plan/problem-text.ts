@@ -29,6 +29,14 @@ const NEXT: Record<ApiFailure['kind'], { reason: string; next: string }> = {
 
 const DELETE_CONFLICT = { reason: 'Conflict', next: 'stop the manager that keeps writing the object; retrying' }
 
+/** RC38 */
+const SCHEMA = { reason: 'Invalid', next: 'correct the manifest, or install the CustomResourceDefinition that it is written for; retrying' }
+
+function nextOf({ failure, sent, retryAtMs }: Extract<Problem, { kind: 'failed' }>): { reason: string; next: string } {
+  if (sent === null) return failure.reason === CHANGED_BEFORE_DELETE ? DELETE_CONFLICT : NEXT[failure.kind]
+  return failure.kind === 'invalid' && retryAtMs !== null ? SCHEMA : NEXT[failure.kind]
+}
+
 export function describeProblem(problem: Problem): { reason: string; message: string } {
   switch (problem.kind) {
     case 'unserved':
@@ -51,8 +59,7 @@ export function describeProblem(problem: Problem): { reason: string; message: st
     case 'unknown':
       return { reason: 'NotWatched', message: unknownText(problem.failure) }
     case 'failed': {
-      const { reason, next } =
-        problem.sent === null && problem.failure.reason === CHANGED_BEFORE_DELETE ? DELETE_CONFLICT : NEXT[problem.failure.kind]
+      const { reason, next } = nextOf(problem)
       const again = problem.again === undefined ? '' : `${problem.again.why}; `
       return { reason, message: `${problem.failure.message}; ${again}${next}` }
     }

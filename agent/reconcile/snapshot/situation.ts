@@ -66,6 +66,14 @@ export const isStillToCome = (atMs: number, nowMs: number): boolean => nowMs < a
 export const isRefusedStill = (problem: Problem | undefined, nowMs: number): problem is Extract<Problem, { kind: 'failed' }> =>
   problem?.kind === 'failed' && (problem.retryAtMs === null || isStillToCome(problem.retryAtMs, nowMs))
 
+/** RC38: refusals by the schema of a custom kind before the object counts as refused for good. */
+const SCHEMA_REFUSALS = 5
+
+/** Only another document helps, as far as is known. */
+export const isRefusedForGood = (problem: Problem | undefined): boolean =>
+  problem?.kind === 'failed' &&
+  (problem.retryAtMs === null || (problem.failure.kind === 'invalid' && problem.sent !== null && problem.attempt >= SCHEMA_REFUSALS))
+
 export const retryAtOf = (problem: Problem): number | null => {
   switch (problem.kind) {
     case 'unserved':
