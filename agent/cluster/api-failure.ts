@@ -91,12 +91,14 @@ export interface RefusedAnswer {
   plural: string
   /** The body of the request. The answer may quote it. */
   sent?: unknown
+  /** Other documents that the answer may quote. */
+  about?: readonly unknown[]
 }
 
 /** KA1–KA6, KA31: the meaning of an answer that is not a success. */
-export function failureOf({ status: code, body, text, retryAfter, plural, sent }: RefusedAnswer): ApiFailure {
+export function failureOf({ status: code, body, text, retryAfter, plural, sent, about = [] }: RefusedAnswer): ApiFailure {
   const status = parseStatus(body)
-  const context = { documents: sent === undefined ? [] : [sent], isSecret: plural === 'secrets' }
+  const context = { documents: sent === undefined ? about : [sent, ...about], isSecret: plural === 'secrets' }
   const raw = status === null ? plainText(text) : (status.message ?? '')
   const message = status === null ? safeText(raw, context) : safeStatus(status, context)
   const retryAfterMs = retryAfterMsOf(retryAfter, status)

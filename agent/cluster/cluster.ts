@@ -89,6 +89,11 @@ export interface Acting {
   as?: string
 }
 
+/** KA51: of a request that carries no object: the documents of the object, which a refusal may quote. */
+export interface About {
+  about?: (() => readonly unknown[]) | undefined
+}
+
 /** `metadataOnly`: apiVersion, kind and metadata alone, so that a CRD or a Secret costs a few hundred bytes. */
 export interface Extent {
   metadataOnly?: boolean
@@ -118,11 +123,11 @@ export interface Cluster {
     resource: ApiResource,
     ref: ObjectRef,
     uid: string,
-    options?: { foreground?: boolean; resourceVersion?: string } & Acting,
+    options?: { foreground?: boolean; resourceVersion?: string } & Acting & About,
   ): Promise<DeleteResult>
   /** A merge patch with field manager `skerry-marks`, for managedFields and marks. `resourceVersion` in the body guards
    *  it. */
-  mergePatch(resource: ApiResource, ref: ObjectRef, body: Record<string, unknown>, acting?: Acting): Promise<ApplyResult>
+  mergePatch(resource: ApiResource, ref: ObjectRef, body: Record<string, unknown>, options?: Acting & About): Promise<ApplyResult>
   /** Runs until the signal aborts, for one consumer. It resumes from the last bookmark and lists again only if it
    *  must. */
   watch(resource: ApiResource, options: WatchScope & Extent): AsyncIterable<WatchEvent>

@@ -5,7 +5,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { failureOf, unreachable } from './api-failure.ts'
-import type { ApiFailure } from './cluster.ts'
+import type { About, ApiFailure } from './cluster.ts'
 import type { KubeAccess, KubeCredentials } from './kube-credentials.ts'
 import { parseJson } from './watch-stream.ts'
 
@@ -20,7 +20,7 @@ const REQUEST_TIMEOUT_MS = 65_000
 /** Credentials are read again at this age. Kubelets rotate tokens hours before they expire. */
 const ACCESS_AGE_MAX_MS = 60_000
 
-export interface KubeRequest {
+export interface KubeRequest extends About {
   method: 'GET' | 'PATCH' | 'DELETE'
   /** Path and query. */
   path: string
@@ -86,11 +86,11 @@ export function createKubeHttp(
     return send(request, renewed)
   }
 
-  async function refused(response: Response, { plural, body: request }: KubeRequest) {
+  async function refused(response: Response, { plural, body: request, about }: KubeRequest) {
     const text = await response.text()
     const body = parseJson(text)
     const retryAfter = response.headers.get('retry-after')
-    const failure = failureOf({ status: response.status, body, text, retryAfter, plural, sent: request?.json })
+    const failure = failureOf({ status: response.status, body, text, retryAfter, plural, sent: request?.json, about: about?.() ?? [] })
     return { failure, body, warning: response.headers.get('warning') }
   }
 

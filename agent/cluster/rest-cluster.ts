@@ -8,10 +8,21 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { namesMissingObject, parseStatus } from './api-failure.ts'
-import type { Acting, ApiFailure, ApiResource, ApplyResult, Cluster, ClusterInfo, DeleteResult, Discovery, GetResult } from './cluster.ts'
+import type {
+  About,
+  Acting,
+  ApiFailure,
+  ApiResource,
+  ApplyResult,
+  Cluster,
+  ClusterInfo,
+  DeleteResult,
+  Discovery,
+  GetResult,
+} from './cluster.ts'
 import { DISCOVERY_ACCEPT, objectPath, parseDiscovery } from './discovery.ts'
 import type { KubeCredentials } from './kube-credentials.ts'
-import { createKubeHttp, type KubeAnswer, type KubeHttp } from './kube-http.ts'
+import { createKubeHttp, type KubeAnswer, type KubeHttp, type KubeRequest } from './kube-http.ts'
 import { watchResource } from './kube-watch.ts'
 import { METADATA_ACCEPT, ofResource } from './object-metadata.ts'
 import { type PodLogs, readPodLog } from './pod-logs.ts'
@@ -39,10 +50,10 @@ export function createRestCluster(credentials: KubeCredentials, deps: RestCluste
     { namespace, name }: { namespace: string; name: string },
     query: string,
     body: { type: string; json: unknown },
-    as: string | undefined,
+    { as, about }: Pick<KubeRequest, 'as' | 'about'>,
   ): Promise<ApplyResult> {
     const path = `${objectPath(resource, namespace, name)}?${query}`
-    const answer = await http.request({ method: 'PATCH', path, plural: resource.plural, body, as })
+    const answer = await http.request({ method: 'PATCH', path, plural: resource.plural, body, as, about })
     const warnings = warningsOf(answer.warning ?? null, body.json)
     const warned = warnings.length === 0 ? {} : { warnings }
     if (answer.kind === 'failed') return { kind: 'failed', failure: answer.failure, ...warned }
@@ -57,11 +68,11 @@ export function createRestCluster(credentials: KubeCredentials, deps: RestCluste
     apply(resource, object, { force, dryRun, as }) {
       const { name = '', namespace = '' } = object.metadata
       const query = `fieldManager=${FIELD_MANAGER}&force=${force}${dryRun ? '&dryRun=All' : ''}`
-      return patch(resource, { namespace, name }, query, { type: 'application/apply-patch+yaml', json: object }, as)
+      return patch(resource, { namespace, name }, query, { type: 'application/apply-patch+yaml', json: object }, { as })
     },
 
-    mergePatch: (resource, ref, body, { as } = {}) =>
-      patch(resource, ref, `fieldManager=${MARKS_MANAGER}`, { type: 'application/merge-patch+json', json: body }, as),
+    mergePatch: (resource, ref, body, options = {}) =>
+      patch(resource, ref, `fieldManager=${MARKS_MANAGER}`, { type: 'application/merge-patch+json', json: body }, options),
 
     async get(resource, ref, { metadataOnly = false } = {}): Promise<GetResult> {
       const path = objectPath(resource, ref.namespace, ref.name)
@@ -82,7 +93,7 @@ export function createRestCluster(credentials: KubeCredentials, deps: RestCluste
 /** Both forms of an unmet precondition: rest/delete.go and storage/interfaces.go of the API server. */
 const UNMET = /\b(UID|ResourceVersion) in (?:the )?precondition/
 
-interface Deletion extends Acting {
+interface Deletion extends Acting, About {
   resource: ApiResource
   ref: ObjectRef
   uid: string
@@ -92,13 +103,14 @@ interface Deletion extends Acting {
 
 async function deleteObject(
   http: KubeHttp,
-  { resource, ref, uid, foreground = false, resourceVersion, as }: Deletion,
+  { resource, ref, uid, foreground = false, resourceVersion, as, about }: Deletion,
 ): Promise<DeleteResult> {
   const propagationPolicy = foreground ? 'Foreground' : 'Background'
   const preconditions = { uid, ...(resourceVersion === undefined ? {} : { resourceVersion }) }
   const json = { apiVersion: 'v1', kind: 'DeleteOptions', propagationPolicy, preconditions }
   const path = objectPath(resource, ref.namespace, ref.name)
-  const answer = await http.request({ method: 'DELETE', path, plural: resource.plural, body: { type: 'application/json', json }, as })
+  const body = { type: 'application/json', json }
+  const answer = await http.request({ method: 'DELETE', path, plural: resource.plural, body, as, about })
   if (answer.kind === 'failed') {
     if (isAbsent(answer, resource, ref.name)) return { kind: 'gone' }
     const unmet = answer.failure.kind === 'conflict' ? UNMET.exec(parseStatus(answer.body)?.message ?? '')?.[1] : undefined

@@ -3,6 +3,7 @@
 // by owner references, conversion between versions (only apiVersion is rewritten); fake-field-sets.ts says how lists differ.
 import { failureOf } from '../../agent/cluster/api-failure.ts'
 import type {
+  About,
   Acting,
   ApiFailure,
   ApiResource,
@@ -113,24 +114,31 @@ export class FakeCluster implements Cluster {
     resource: ApiResource,
     ref: ObjectRef,
     uid: string,
-    { foreground = false, resourceVersion, as }: { foreground?: boolean; resourceVersion?: string } & Acting = {},
+    { foreground = false, resourceVersion, as, about }: { foreground?: boolean; resourceVersion?: string } & Acting & About = {},
   ): Promise<DeleteResult> {
-    return this.#answer<DeleteResult>({ verb: 'delete', ref, ...acting(as) }, resource, () => {
+    const work = (): DeleteResult => {
       const live = this.#objects.read(resource, ref)
       if (live === null) return { kind: 'gone' }
       if (live.metadata.uid !== uid) return { kind: 'replaced' }
       if (resourceVersion !== undefined && live.metadata.resourceVersion !== resourceVersion) return { kind: 'changed' }
+      this.#objects.checkDeleteAdmission(resource, live)
       const finalizers = this.#objects.delete(ref, foreground)
       return finalizers === null ? { kind: 'gone' } : { kind: 'deleting', finalizers }
-    })
+    }
+    return this.#answer({ verb: 'delete', ref, ...acting(as) }, resource, work, undefined, about?.())
   }
 
-  mergePatch(resource: ApiResource, ref: ObjectRef, body: Record<string, unknown>, { as }: Acting = {}): Promise<ApplyResult> {
+  mergePatch(
+    resource: ApiResource,
+    ref: ObjectRef,
+    body: Record<string, unknown>,
+    { as, about }: Acting & About = {},
+  ): Promise<ApplyResult> {
     const work = (): ApplyResult => {
       const object = this.#objects.mergePatch(resource, ref, structuredClone(body), MARKS_MANAGER)
       return { kind: 'applied', object, created: false }
     }
-    return this.#answer({ verb: 'patch', ref, ...acting(as) }, resource, work, body)
+    return this.#answer({ verb: 'patch', ref, ...acting(as) }, resource, work, body, about?.())
   }
 
   async *watch(resource: ApiResource, options: WatchScope & Extent): AsyncGenerator<WatchEvent> {
@@ -236,6 +244,11 @@ export class FakeCluster implements Cluster {
     this.#objects.admission = decide
   }
 
+  /** As `admit`, of the object that a delete would end. */
+  admitDeletes(decide: (object: K8sObject) => string | null): void {
+    this.#objects.deleteAdmission = decide
+  }
+
   /** What a policy of the cluster warns of when an object is written. */
   warn(decide: (object: K8sObject) => string[]): void {
     this.#warnOf = decide
@@ -321,22 +334,28 @@ export class FakeCluster implements Cluster {
     resource: ApiResource,
     work: () => T,
     sent?: unknown,
+    about?: readonly unknown[],
   ): Promise<T | { kind: 'failed'; failure: ApiFailure }> {
     const failure = (await this.#arrive(request)) ?? this.#forbidden(request, resource) ?? this.#notServed(resource)
     if (failure !== null) return { kind: 'failed', failure }
-    const answer = this.#carryOut(resource, work, sent)
+    const answer = this.#carryOut(resource, work, sent, about)
     const lagMs = this.#answerLagMs(request)
     const life = this.#lives
     if (lagMs > 0) await this.#clock.sleep(lagMs, this.#hurry.signal)
     return life === this.#lives ? answer : { kind: 'failed', failure: CUT_OFF }
   }
 
-  #carryOut<T>(resource: ApiResource, work: () => T, sent: unknown): T | { kind: 'failed'; failure: ApiFailure } {
+  #carryOut<T>(
+    resource: ApiResource,
+    work: () => T,
+    sent: unknown,
+    about: readonly unknown[] = [],
+  ): T | { kind: 'failed'; failure: ApiFailure } {
     try {
       return structuredClone(work())
     } catch (error) {
       if (!(error instanceof Refusal)) throw error
-      return { kind: 'failed', failure: failureFrom(error, resource, sent) }
+      return { kind: 'failed', failure: failureFrom(error, resource, sent, about) }
     }
   }
 
@@ -367,8 +386,12 @@ const metadataOf = ({ apiVersion, kind, metadata }: K8sObject): K8sObject => ({ 
 const extent = (metadataOnly: boolean): { metadataOnly?: true } => (metadataOnly ? { metadataOnly } : {})
 const acting = (as: string | undefined): { as?: string } => (as === undefined ? {} : { as })
 
-const failureFrom = ({ status, body, message }: Refusal, { plural }: ApiResource, sent?: unknown): ApiFailure =>
-  failureOf({ status, body, text: message, retryAfter: null, plural, sent })
+const failureFrom = (
+  { status, body, message }: Refusal,
+  { plural }: ApiResource,
+  sent?: unknown,
+  about: readonly unknown[] = [],
+): ApiFailure => failureOf({ status, body, text: message, retryAfter: null, plural, sent, about })
 
 function versioned(object: K8sObject, { group, version }: ApiResource): K8sObject {
   const clone = structuredClone(object)

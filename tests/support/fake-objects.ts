@@ -52,6 +52,7 @@ export class FakeObjects {
   revision = 1
   /** Why a write that would leave this object is refused; null: it is not. */
   admission: (object: K8sObject) => string | null = () => null
+  deleteAdmission: (object: K8sObject) => string | null = () => null
   readonly #byKey = new Map<string, K8sObject>()
   readonly #served = new Map<string, ApiResource>()
   /** Groups that the server does not serve for now, although their CRDs and objects are there. */
@@ -263,6 +264,11 @@ export class FakeObjects {
 
   #checkAdmission(resource: ApiResource, object: K8sObject): void {
     const message = this.admission(object)
+    if (message !== null) throw denied(resource, object.metadata.name ?? '', message)
+  }
+
+  checkDeleteAdmission(resource: ApiResource, object: K8sObject): void {
+    const message = this.deleteAdmission(object)
     if (message !== null) throw denied(resource, object.metadata.name ?? '', message)
   }
 

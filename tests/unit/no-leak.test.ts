@@ -36,6 +36,7 @@ const deployment = (value: string) =>
 const job = (value: string) => object('batch/v1', 'Job', 'work', { spec: { template: template(value) } })
 const secret = (name: string, data: Record<string, unknown>) => object('v1', 'Secret', name, { type: 'Opaque', ...data })
 const ref = (group: string, kind: string, name: string): ObjectRef => ({ group, kind, namespace: 'default', name })
+const OTHER = { project: 'web', service: 'other' }
 const pod = ref('', 'Pod', 'web-1-a')
 
 test('KA31 whatever goes wrong with objects, no value of theirs leaves the agent', async () => {
@@ -52,8 +53,13 @@ test('KA31 whatever goes wrong with objects, no value of theirs leaves the agent
     Object.assign(live, { spec: template('first').spec })
   })
   const data = { data: { password: Buffer.from('canary').toString('base64') } }
+  const kept = (): K8sObject => {
+    const made = secret('kept', data)
+    return { ...made, metadata: { ...made.metadata, annotations: { 'skerry.dev/prune': 'disabled' } } }
+  }
   const frozen = { immutable: true, ...data }
   kit.desire([deployment('first'), job('first'), secret('frozen', frozen), secret('drifting', data)])
+  kit.desire([secret('staying', data), secret('leaving', data), kept()], {}, OTHER)
   await run()
   cluster.setStatus(pod, {
     containerStatuses: [
@@ -82,8 +88,14 @@ test('KA31 whatever goes wrong with objects, no value of theirs leaves the agent
   await settle()
 
   // Immutable fields, wrong types, a policy that quotes what it judges, and a row that cannot be read.
+  cluster.admitDeletes(() => 'canary is still in use')
+  kit.desire([secret('staying', data)], {}, OTHER)
   cluster.admit((live) =>
-    live.metadata.name === 'denied' ? `refused ${JSON.stringify(live)}: the value canary is "canary", in base64 ${btoa('canary')}` : null,
+    live.metadata.name === 'kept'
+      ? 'canary stays'
+      : live.metadata.name === 'denied'
+        ? `refused ${JSON.stringify(live)}: the value canary is "canary", in base64 ${btoa('canary')}`
+        : null,
   )
   kit.desire([
     deployment('first'),
@@ -109,7 +121,8 @@ test('KA31 whatever goes wrong with objects, no value of theirs leaves the agent
     '/Secret/default/denied',
     'example.com/Boat/default/unserved',
   ].map((key) => kit.object(key)?.reason)
-  expect(reasons).toEqual(['Immutable', 'Immutable', 'Invalid', 'Forbidden', 'UnknownKind'])
+  for (const name of ['leaving', 'kept']) reasons.push(kit.object(`/Secret/default/${name}`, OTHER)?.reason)
+  expect(reasons).toEqual(['Immutable', 'Immutable', 'Invalid', 'Forbidden', 'UnknownKind', 'Forbidden', 'Forbidden'])
   expect(kit.object('/Secret/default/numbered')?.message).toContain('.data.pin: expected string, got a number')
   expect(kit.drift('/Secret/default/drifting')?.action).toBe('healed')
   const written = cluster.objects().filter(({ kind }) => kind === 'Event')

@@ -30,7 +30,11 @@ const NOT_FOUND = {
 }
 
 /** One DELETE; `then` is what a GET answers afterwards. */
-async function deleted(answer: unknown, then: unknown): Promise<{ result: DeleteResult; requests: string[] }> {
+async function deleted(
+  answer: unknown,
+  then: unknown,
+  about: readonly unknown[] = [],
+): Promise<{ result: DeleteResult; requests: string[] }> {
   const requests: string[] = []
   const listener = Bun.serve({
     port: 0,
@@ -52,7 +56,7 @@ async function deleted(answer: unknown, then: unknown): Promise<{ result: Delete
     () => cluster.close(),
     () => listener.stop(true),
   )
-  return { result: await cluster.delete(RESOURCE, REF, UID), requests }
+  return { result: await cluster.delete(RESOURCE, REF, UID, { about: () => about }), requests }
 }
 
 const UNAVAILABLE = {
@@ -87,4 +91,11 @@ test.each<[what: string, answer: unknown, then: unknown, result: unknown, reques
 ])('KA58 %s', async (_, answer, then, expected, requests) => {
   const told = await deleted(answer, then)
   expect(told).toMatchObject({ result: expected, requests } as object)
+})
+
+test('KA51 a refused delete quotes no value of the object', async () => {
+  const message = 'admission webhook "v.example" denied the request: swordfish is still in use'
+  const answer = { ...NOT_FOUND, reason: 'Forbidden', code: 403, message }
+  const { result } = await deleted(answer, NOT_FOUND, [{ ...object(), spec: { token: 'swordfish' } }])
+  expect(result).toMatchObject({ failure: { kind: 'forbidden', message: message.replace('swordfish', '<redacted>') } })
 })

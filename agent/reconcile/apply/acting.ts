@@ -1,7 +1,11 @@
 // The port as the account that a service acts as (account.ts): every write is made as its ServiceAccount, and a refusal says what that account lacks. Watches, looks and the claim stay the agent's own.
+
+import { type ObjectRef, refKey } from '../../../shared/kube/object.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../../cluster/cluster.ts'
 import type { Site } from '../ports.ts'
 import { type Account, type Acted, type ActingAs, actingOf, unplacedAccount } from '../snapshot/account.ts'
+import type { HookBook } from '../snapshot/hooks.ts'
+import type { ServiceSnapshot } from '../snapshot/service-model.ts'
 
 export const userOf = ({ namespace, name }: Account): string => `system:serviceaccount:${namespace}:${name}`
 
@@ -65,8 +69,32 @@ function refusing(cluster: Cluster, acting: ActingAs): Cluster {
   }
 }
 
+type Documented = Pick<ServiceSnapshot, 'wanted' | 'inventory'> & { hooks: Pick<HookBook, 'specs' | 'farewell' | 'runs'> }
+
+/** KA51: the documents of an object, as far as the service has them. */
+function* documentsOf({ wanted, inventory, hooks }: Documented, key: string): Generator<unknown> {
+  const texts = new Set([wanted.get(key)?.sent, inventory.get(key)?.appliedDoc])
+  for (const { key: name, run } of hooks.runs())
+    if (refKey(run.ref) === key) texts.add((hooks.specs.get(name) ?? hooks.farewell.get(name))?.doc)
+  for (const text of texts) if (text != null) yield JSON.parse(text)
+}
+
+/** The same cluster, which knows of what each delete and patch is. */
+function documented(cluster: Cluster, model: Documented): Cluster {
+  const about = (ref: ObjectRef) => ({ about: () => [...documentsOf(model, refKey(ref))] })
+  return {
+    info: () => cluster.info(),
+    discover: () => cluster.discover(),
+    get: (resource, ref, options) => cluster.get(resource, ref, options),
+    watch: (resource, options) => cluster.watch(resource, options),
+    apply: (resource, object, options) => cluster.apply(resource, object, options),
+    delete: (resource, ref, uid, options) => cluster.delete(resource, ref, uid, { ...options, ...about(ref) }),
+    mergePatch: (resource, ref, body, options) => cluster.mergePatch(resource, ref, body, { ...options, ...about(ref) }),
+  }
+}
+
 /** IM1: the cluster as the service may change it. */
-export function serviceCluster(model: Acted, { cluster, kinds }: Pick<Site, 'cluster' | 'kinds'>): Cluster {
+export function serviceCluster(model: Acted & Documented, { cluster, kinds }: Pick<Site, 'cluster' | 'kinds'>): Cluster {
   const lookup = kinds.find('', 'v1', 'ServiceAccount')
-  return clusterAs(cluster, actingOf(model), lookup.kind === 'served' ? lookup.resource : null)
+  return clusterAs(documented(cluster, model), actingOf(model), lookup.kind === 'served' ? lookup.resource : null)
 }
