@@ -103,6 +103,12 @@ export function keyOutsideNamespaces(key: string): string {
   return `${group}/${kind}//${name}`
 }
 
+/** The key of the object of the same kind and name in `namespace`. */
+export function keyInNamespace(key: string, namespace: string): string {
+  const [group, kind, , name] = key.split('/')
+  return `${group}/${kind}/${namespace}/${name}`
+}
+
 /** Whether `named` is the key of the object `key`, perhaps given a namespace by somebody who does not know that its kind has none. */
 export const namesObject = (named: string, key: string): boolean =>
   named === key || (keyOutsideNamespaces(key) === key && keyOutsideNamespaces(named) === key)

@@ -1,6 +1,7 @@
 // A revision of which only hooks are left is as empty as one without any: the guard counts what is kept in the cluster.
 import { afterEach, expect, test } from 'bun:test'
-import { hook, succeed } from '../support/hook-fixtures.ts'
+import type { K8sObject } from '../../shared/kube/object.ts'
+import { hook, hooked, succeed } from '../support/hook-fixtures.ts'
 import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapRef } from '../support/reconcile-kit.ts'
 
@@ -39,4 +40,15 @@ test('PR1 hooks that are still there do not lessen the share of what goes', asyn
   await settle()
   // 6 of 11, not 6 of 14.
   expect(kit.service()?.refusal).toMatchObject({ count: 6, ownedCount: 11 })
+})
+
+test('HK7 what becomes a hook that cannot be read is not pruned', async () => {
+  const { cluster, kit, run, clock } = setup()
+  const { namespace: _namespace, ...metadata } = configMap('b').metadata
+  const bare: K8sObject = { ...configMap('b'), metadata }
+  kit.desire([configMap('a'), bare], { namespace: 'default' })
+  await run()
+  kit.desire([configMap('a'), hooked(bare, 'post-sync', { 'skerry.dev/sync-options': 'Typo' })], { namespace: 'default' })
+  await clock.advance(60_000)
+  expect(cluster.object(configMapRef('b'))).not.toBeNull()
 })

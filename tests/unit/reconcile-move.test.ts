@@ -1,6 +1,7 @@
 // Objects that go from one service to another, in every order in which the two can learn of it: they are never deleted on the way, and never lost.
 import { afterEach, describe, expect, test } from 'bun:test'
 import { REQUESTS_MAX } from '../../agent/reconcile/requests/request-scheduler.ts'
+import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef } from '../support/reconcile-kit.ts'
@@ -38,6 +39,41 @@ describe('an object that moves between services', () => {
     expect(writes(cluster).filter((line) => line.endsWith(' moved'))).toEqual(['apply ConfigMap moved'])
     expect(cluster.object(configMapRef('moved'))?.metadata.uid).toBe(uid as string)
     expect(names.map((name) => kit.service(service(name))?.reason)).toEqual(names.map(() => 'Synced'))
+  })
+
+  test.each([
+    ['in the namespace of its service', { namespace: 'default' }],
+    ['in no namespace at all', {}],
+  ])('RC3 to a service that names it wrongly %s, it is not deleted', async (_, options) => {
+    const { cluster, kit, run, clock } = setup()
+    const { namespace: _namespace, ...metadata } = moved.metadata
+    const bare: K8sObject = { ...moved, metadata }
+    const wrong: K8sObject = { ...bare, metadata: { ...metadata, annotations: { 'skerry.dev/sync-options': 'Typo' } } }
+    kit.desire([configMap('own-a'), bare], { namespace: 'default' }, A)
+    kit.desire([configMap('own-z')], options, Z)
+    await run()
+    const uid = cluster.object(configMapRef('moved'))?.metadata.uid
+    kit.desire([configMap('own-a', { v: '2' })], { namespace: 'default' }, A)
+    kit.desire([configMap('own-z', { v: '2' }), wrong], options, Z)
+    await clock.advance(60_000)
+    expect(cluster.object(configMapRef('moved'))?.metadata.uid).toBe(uid as string)
+    kit.desire([configMap('own-z', { v: '3' }), bare], { namespace: 'default' }, Z)
+    await clock.advance(60_000)
+    expect(cluster.object(configMapRef('moved'))?.metadata.uid).toBe(uid as string)
+    expect(kit.object(configMapKey('moved'), Z)).toMatchObject({ sync: 'Synced' })
+  })
+
+  test('RC3 to a service that names another one of its name wrongly, it is pruned', async () => {
+    const { cluster, kit, run, clock } = setup()
+    const { namespace: _namespace, ...metadata } = moved.metadata
+    const wrong: K8sObject = { ...moved, metadata: { ...metadata, annotations: { 'skerry.dev/sync-options': 'Typo' } } }
+    kit.desire([configMap('own-a'), moved], {}, A)
+    kit.desire([configMap('own-z')], {}, Z)
+    await run()
+    kit.desire([configMap('own-a', { v: '2' })], {}, A)
+    kit.desire([configMap('own-z', { v: '2' }), wrong], { namespace: 'kube-system' }, Z)
+    await clock.advance(60_000)
+    expect(cluster.object(configMapRef('moved'))).toBeNull()
   })
 
   test('RC3 from a service that is removed in the same commit, it is not deleted', async () => {

@@ -257,7 +257,9 @@ export class ServiceModel {
   leaving(): string[] {
     const keys: string[] = []
     const held = this.hooks.held()
-    for (const key of this.inventory.keys()) if (!this.wanted.has(key) && !this.unread.has(key) && !held.has(key)) keys.push(key)
+    const mayBeHook = this.hooks.unread.length === 0 ? () => false : (key: string) => this.hooks.isUnread(key)
+    for (const key of this.inventory.keys())
+      if (!this.wanted.has(key) && !this.unread.has(key) && !held.has(key) && !mayBeHook(key)) keys.push(key)
     return keys
   }
 

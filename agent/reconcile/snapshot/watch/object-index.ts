@@ -76,7 +76,7 @@ export class ObjectIndex {
   naming(key: string): Iterable<ServiceModel> {
     const models = this.#naming.get(key)
     const named = models === undefined ? [] : models instanceof Set ? [...models] : [models]
-    const unread = this.#unread.get(key)
+    const unread = this.#unread.get(keyOutsideNamespaces(key))
     return unread === undefined ? named : new Set([...named, ...unread.keys()])
   }
 
