@@ -219,7 +219,7 @@ async function startOn(
   const seen = createSeenMarks(store, clock, log)
   const agentRoutes = createAgentRoutes({
     join: { store, agents, keys, clock, randomBytes, log, onJoined: reports.onJoined },
-    sessions: createSessions({ keys, agents, store, clock, randomBytes, onUnknown: knocks.note }),
+    sessions: createSessions({ keys, agents, store, clock, randomBytes, salt: randomBytes(16), onUnknown: knocks.note }),
     shards,
     store,
     onStatus: (agent, changed) => {

@@ -55,6 +55,8 @@ export interface SessionDeps {
   store: Pick<Store, 'raiseIncarnation' | 'removedCluster'>
   clock: Clock
   randomBytes(count: number): Uint8Array
+  /** Of this process alone: a nonce that an earlier one gave out may have been used, which only that one knew. Default: none. */
+  salt?: Uint8Array
   /** Default NONCES_USED_MAX. */
   usedMax?: number
   /** An agent that is not known asked for a session, or showed one that it had. */
@@ -62,13 +64,13 @@ export interface SessionDeps {
 }
 
 export function createSessions(deps: SessionDeps): Sessions {
-  const { keys, agents, store, clock, randomBytes, onUnknown, usedMax = NONCES_USED_MAX } = deps
+  const { keys, agents, store, clock, randomBytes, onUnknown, salt = new Uint8Array(), usedMax = NONCES_USED_MAX } = deps
   const usedUntilMs = new Map<string, number>()
 
   // A session is one with the keys of its time: after a rotation or a revocation each agent opens a new one and is told of it (RP7, RP9).
   const contextOf = () => Buffer.concat([Buffer.from(keys.fingerprint, 'hex'), Buffer.from(keys.revocation?.oldest ?? '')])
   const macOf = (purpose: 'session' | 'nonce', body: Buffer) =>
-    keys.mac(purpose, purpose === 'session' ? Buffer.concat([contextOf(), body]) : body)
+    keys.mac(purpose, Buffer.concat([purpose === 'session' ? contextOf() : salt, body]))
   const seal = (purpose: 'session' | 'nonce', body: Buffer) => Buffer.concat([body, macOf(purpose, body)]).toString('base64url')
   const unseal = (purpose: 'session' | 'nonce', text: string): Buffer | null => {
     const bytes = Buffer.from(text, 'base64url')

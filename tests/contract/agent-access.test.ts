@@ -187,6 +187,17 @@ test('SE1 a session is had by signing a fresh nonce of this server, once', async
   expect(await open(sessionBody(keys, agentId, incarnation, past))).toBe('401 session_required')
 })
 
+test('SE1 a nonce of an earlier process is none, so a restart opens no session a second time', async () => {
+  const server = await startTestServer()
+  const { keys, joined } = await joinTestAgent(server)
+  const deps = { keys: server.server.keys, agents: server.server.agents, store: server.server.store, clock: server.clock, randomBytes }
+  const [before, after] = [createSessions({ ...deps, salt: randomBytes(16) }), createSessions({ ...deps, salt: randomBytes(16) })]
+  const request = sessionRequestSchema.parse(sessionBody(keys, joined.agentId, joined.incarnation, before.nonce()))
+  const { token } = await before.open(request)
+  expect(await after.open(request).catch(({ code }: AppError) => code)).toBe('session_required')
+  expect(after.authorize(`Bearer ${token}`).agentId).toBe(joined.agentId) // sessions outlive the process
+})
+
 test('SE1 a clock that was ahead and was set back locks nobody out', async () => {
   const server = await startTestServer()
   const { keys, joined } = await joinTestAgent(server)
