@@ -205,14 +205,17 @@ class ClusterRenders {
   private async place(cluster: Wanted, from: End, looks: readonly Look[]): Promise<End & { isWhole: boolean }> {
     const left = new Map(looks.map((look) => [lookText(look), look]))
     for (let trail = from.trail; trail !== null; trail = trail.before) left.delete(trail.step.text)
+    // One iterator for all: each new one would pass over every look that is gone, which a template can make 60,000 of.
+    const inOrder = left.entries()
+    let next = inOrder.next().value
     let end = from
     let isKnown = true
     for (;;) {
-      const [next] = left.values()
+      while (next !== undefined && !left.has(next[0])) next = inOrder.next().value
       // Beyond what is known all its looks come together, as one run.
       const known: Step | undefined = isKnown || next === undefined ? this.paths.stepAt(end) : undefined
       isKnown = known !== undefined
-      const step = known ?? (next === undefined ? undefined : this.paths.add(end, next))
+      const step = known ?? (next === undefined ? undefined : this.paths.add(end, next[1]))
       if (step === undefined) return { ...end, isWhole: true }
       left.delete(step.text)
       const value = await this.values.at(step, cluster)
