@@ -1,7 +1,9 @@
 // Classifies a refused request by its HTTP status and the Status in its body. Kubernetes answers some final errors with
 // code 500 and some passing ones with 403, so the code alone is never enough. The classes are read from the raw text,
-// which stays in this file: the message of a failure has passed the boundary (redact/safe-text.ts).
+// which stays in this file: the message of a failure has passed the boundary (redact/safe-text.ts), and so have the
+// warnings of any answer, which come in HTTP headers: `299 - "text"` (RFC 7234, section 5.5), several joined by commas.
 import { z } from 'zod'
+import { WARNING_CHARS_MAX, WARNINGS_MAX } from '../../shared/model/status.ts'
 import type { ApiFailure, ApiResource } from './cluster.ts'
 import { MESSAGE_CHARS_MAX, safeStatus, safeText } from './redact/safe-text.ts'
 
@@ -196,4 +198,24 @@ function errorCode(error: unknown): string {
   if (error === null || typeof error !== 'object') return ''
   if ('code' in error && typeof error.code === 'string') return error.code
   return error instanceof Error ? error.name : ''
+}
+
+const WARNING = /\s*,?\s*\d{3}\s+\S+\s+"((?:[^"\\]|\\.)*)"(?:\s+"[^"]*")?/y
+
+/** The texts as the server wrote them, without the quotes of the header. */
+export function parseWarnings(header: string | null): string[] {
+  const texts: string[] = []
+  if (header === null) return texts
+  WARNING.lastIndex = 0
+  for (let match = WARNING.exec(header); match !== null; match = WARNING.exec(header)) {
+    const text = (match[1] ?? '').replace(/\\(.)/g, '$1').trim()
+    if (text !== '') texts.push(text)
+  }
+  return texts
+}
+
+/** KA55: the warnings about the object that was sent, as people may read them: sorted, and each once. */
+export function warningsOf(header: string | null, sent: unknown): string[] {
+  const texts = parseWarnings(header).map((text) => safeText(text, { documents: [sent] }).slice(0, WARNING_CHARS_MAX))
+  return [...new Set(texts)].sort().slice(0, WARNINGS_MAX)
 }

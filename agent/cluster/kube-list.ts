@@ -4,8 +4,7 @@ import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ApiFailure, ApiResource, Extent, WatchScope } from './cluster.ts'
 import { collectionPath } from './discovery.ts'
 import type { KubeHttp } from './kube-http.ts'
-import { METADATA_LIST_ACCEPT, ofResource } from './object-metadata.ts'
-import { asObject } from './watch-stream.ts'
+import { asObject, METADATA_LIST_ACCEPT, ofResource } from './watch-stream.ts'
 
 const PAGE_OBJECTS_MAX = 500
 

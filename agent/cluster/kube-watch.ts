@@ -12,9 +12,8 @@ import type { ApiFailure, ApiResource, Extent, WatchEvent, WatchScope } from './
 import { collectionPath } from './discovery.ts'
 import type { KubeHttp } from './kube-http.ts'
 import { listObjects, listVersion } from './kube-list.ts'
-import { METADATA_ACCEPT } from './object-metadata.ts'
 import { isBehind, type Positions } from './resource-version.ts'
-import { LineSplitter, parseWatchLine, type WatchLine } from './watch-stream.ts'
+import { LineSplitter, METADATA_ACCEPT, parseWatchLine, type WatchLine } from './watch-stream.ts'
 
 /** API servers send a bookmark each minute. A longer silence means a frozen link. */
 export const SILENCE_MAX_MS = 150_000

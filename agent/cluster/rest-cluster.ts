@@ -7,7 +7,7 @@ import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Random } from '../../shared/runtime/random.ts'
-import { namesMissingObject, parseStatus } from './api-failure.ts'
+import { namesMissingObject, parseStatus, warningsOf } from './api-failure.ts'
 import type {
   About,
   Acting,
@@ -24,11 +24,9 @@ import { DISCOVERY_ACCEPT, objectPath, parseDiscovery } from './discovery.ts'
 import type { KubeCredentials } from './kube-credentials.ts'
 import { createKubeHttp, type KubeAnswer, type KubeHttp, type KubeRequest } from './kube-http.ts'
 import { watchResource } from './kube-watch.ts'
-import { METADATA_ACCEPT, ofResource } from './object-metadata.ts'
 import { type PodLogs, readPodLog } from './pod-logs.ts'
 import { Positions } from './resource-version.ts'
-import { warningsOf } from './warning-header.ts'
-import { asObject } from './watch-stream.ts'
+import { asObject, METADATA_ACCEPT, ofResource } from './watch-stream.ts'
 
 /** Field manager of patches outside of an apply, whose fields must not mix with those that Git owns. */
 export const MARKS_MANAGER = 'skerry-marks'

@@ -1,10 +1,9 @@
-// Turns the bytes of a watch into events: splits lines and parses each one. Pure; kube-watch.ts does requests and
-// retries.
+// Turns the bytes of a watch into events: splits lines, parses each one, and gives objects that were requested with their
+// metadata alone their own kind. Pure; kube-watch.ts does requests and retries.
 import { z } from 'zod'
 import { isK8sObject, type K8sObject } from '../../shared/kube/object.ts'
 import { failureOf } from './api-failure.ts'
 import type { ApiFailure, ApiResource } from './cluster.ts'
-import { ofResource } from './object-metadata.ts'
 import { safeText } from './redact/safe-text.ts'
 
 /** One line is one object, and etcd takes 1.5 MB by default. A longer line does not come from a watch. */
@@ -107,3 +106,18 @@ const unreadable = (message: string): WatchLine => ({
   kind: 'error',
   failure: { kind: 'server_error', status: 200, reason: 'Unreadable', message },
 })
+
+const FORM = 'g=meta.k8s.io;v=v1'
+/** Accept header for the metadata of one object and for a watch of metadata. */
+export const METADATA_ACCEPT = `application/json;as=PartialObjectMetadata;${FORM}`
+/** Accept header for the metadata of a list by pages. */
+export const METADATA_LIST_ACCEPT = `application/json;as=PartialObjectMetadataList;${FORM}`
+
+const PARTIAL = 'PartialObjectMetadata'
+
+/** `object` with the kind and version of the requested resource, in place of PartialObjectMetadata. Any other value is
+ *  returned as it is. */
+export function ofResource(object: unknown, { group, version, kind }: ApiResource): unknown {
+  if (object === null || typeof object !== 'object' || !('kind' in object) || object.kind !== PARTIAL) return object
+  return { ...object, apiVersion: group === '' ? version : `${group}/${version}`, kind }
+}

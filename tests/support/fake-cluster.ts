@@ -1,7 +1,7 @@
 // A strict Kubernetes API server in memory: the Cluster port for simulation and unit tests, held to the real one by the contract suite. It
 // owns fields, merges, refuses, finalizes and watches as Kubernetes does. Not there: defaulting, CRD schemas, admission but by `admit`, cascading deletion
 // by owner references, conversion between versions (only apiVersion is rewritten); fake-field-sets.ts says how lists differ.
-import { failureOf } from '../../agent/cluster/api-failure.ts'
+import { failureOf, warningsOf } from '../../agent/cluster/api-failure.ts'
 import type {
   About,
   Acting,
@@ -18,7 +18,6 @@ import type {
   WatchScope,
 } from '../../agent/cluster/cluster.ts'
 import { MARKS_MANAGER } from '../../agent/cluster/rest-cluster.ts'
-import { warningsOf } from '../../agent/cluster/warning-header.ts'
 import { FIELD_MANAGER } from '../../shared/kube/marks.ts'
 import { groupOf, type K8sObject, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
 import { AppError } from '../../shared/protocol/error.ts'

@@ -1,7 +1,7 @@
 // Warnings of the API server: how the header is read, what is new, and where an agent shows them.
 import { afterEach, expect, test } from 'bun:test'
-import { parseWarnings, warningsOf } from '../../agent/cluster/warning-header.ts'
-import { type WarningNews, warningNews } from '../../agent/reconcile/apply/admission-warnings.ts'
+import { parseWarnings, warningsOf } from '../../agent/cluster/api-failure.ts'
+import { type WarningNews, warningNews } from '../../agent/reconcile/plan/problem-text.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { objectStatusSchema } from '../../shared/model/status.ts'
 import { warningHeader } from '../support/fake-warnings.ts'

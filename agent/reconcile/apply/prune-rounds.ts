@@ -5,7 +5,6 @@ import { serviceKey } from '../../../shared/model/ids.ts'
 import type { PruneRefusal } from '../../../shared/model/status.ts'
 import { confirmationOf } from '../plan/gates/confirmation.ts'
 import { pruneHold } from '../plan/order/phases.ts'
-import { keptFacts, namespaceThatGoes } from '../plan/own-namespace.ts'
 import {
   type Contents,
   type Decision,
@@ -17,7 +16,7 @@ import {
 } from '../plan/prune/deletion.ts'
 import { handedOver, waitsForTakers } from '../plan/prune/handover.ts'
 import { olderHold } from '../plan/prune/prune-guard.ts'
-import { nextSteps, type PruneOptions, type PrunePlan, planPrune } from '../plan/prune/prune-plan.ts'
+import { keptFacts, namespaceThatGoes, nextSteps, type PruneOptions, type PrunePlan, planPrune } from '../plan/prune/prune-plan.ts'
 import { firstNotReady, overdueAtMs, waitText } from '../plan/prune/prune-wait.ts'
 import { planView } from '../plan/turn-view.ts'
 import type { Reports, Requests, Services, Site, Storage, Turns } from '../ports.ts'

@@ -7,7 +7,7 @@ import { type ObjectStatus, objectStatusSchema, serviceStatusSchema } from '../.
 import { type AgentState, entryOnPaper, type InventoryEntry, type ServiceState } from '../../state/agent-state.ts'
 import { confirmationFact, isOutdated, recallConfirmation, type SiteConfirmation } from '../plan/gates/confirmation.ts'
 import { recallBegun } from '../plan/gates/revision-gate.ts'
-import { recallKept } from '../plan/own-namespace.ts'
+import { recallKept } from '../plan/prune/prune-plan.ts'
 import { type Recreate, readRecreates, recreateFacts } from '../plan/recreate.ts'
 import type { StepOf } from '../plan/step.ts'
 import type { Services, Site, Storage, Turns } from '../ports.ts'

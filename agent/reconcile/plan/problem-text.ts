@@ -1,5 +1,7 @@
 // What stands in the way of an object, in words for people: a reason that tools match on, and a message that names what to do next. Pure and deterministic: the same problem gives the
-// same bytes.
+// same bytes. Warnings of the API server (a deprecated version, a violated security standard) stand in the status of an object until a write brings others or none, and each is told once.
+import { type ObjectRef, refText } from '../../../shared/kube/object.ts'
+import type { EventStatus } from '../../../shared/model/status.ts'
 import { exhaustive } from '../../../shared/runtime/assert.ts'
 import type { ApiFailure } from '../../cluster/cluster.ts'
 import { CHANGED_BEFORE_DELETE, type Problem } from '../snapshot/situation.ts'
@@ -94,4 +96,29 @@ function nextForKind({ kind, message }: ApiFailure): string {
   if (message.includes('storage is (re)initializing'))
     return 'if it lasts, the conversion webhook of its CRD (spec.conversion) gives no answer; it is tried again'
   return NEXT[kind].next
+}
+
+export interface Warned {
+  ref: ObjectRef
+  /** The warnings of this write. */
+  warnings: readonly string[]
+  /** In the status of the object before this write. */
+  known: readonly string[]
+  /** The API server refused the write, so that the object is as it was. */
+  isRefused: boolean
+}
+
+export interface WarningNews {
+  /** For the status of the object. Null: those that it has stay. */
+  warnings: readonly string[] | null
+  /** Null if every warning was told before. */
+  event: Pick<EventStatus, 'type' | 'reason' | 'message'> | null
+}
+
+/** AW1, AW2 */
+export function warningNews({ ref, warnings, known, isRefused }: Warned): WarningNews {
+  if (isRefused && warnings.length === 0) return { warnings: null, event: null }
+  const added = warnings.filter((text) => !known.includes(text))
+  if (added.length === 0) return { warnings, event: null }
+  return { warnings, event: { type: 'Warning', reason: 'AdmissionWarning', message: `${refText(ref)}: ${added.join('; ')}` } }
 }

@@ -4,8 +4,11 @@ import { allowsPrune, isKeptByOthers, keepMark, keepsFrom } from '../../../../sh
 import { groupOf, type K8sObject, type ObjectRef, refKey, versionOf } from '../../../../shared/kube/object.ts'
 import { comparePrune, namespaceOfObject, PRUNE_STAGE_WAITED, pruneStage, STAGES } from '../../../../shared/kube/order.ts'
 import { waveOfDocument } from '../../../../shared/kube/waves.ts'
+import { deletes, type ServiceRow } from '../../../../shared/model/desired.ts'
+import type { ServiceId } from '../../../../shared/model/ids.ts'
 import type { InventoryEntry } from '../../../state/agent-state.ts'
-import { isRefusedStill, type Problem } from '../../snapshot/situation.ts'
+import { isRefusedStill, namespaceKey, type Problem } from '../../snapshot/situation.ts'
+import { namespaceContext, type WantedContext, wantedNamespace } from '../../snapshot/wanted.ts'
 import type { KindEnd } from '../../snapshot/watch/definitions.ts'
 import type { LiveObject } from '../../snapshot/watch/live-object.ts'
 import { again, isOurs } from '../plan.ts'
@@ -210,3 +213,34 @@ function isKept(live: LiveObject, applied: Marks | null, ref: ObjectRef, removal
 
 const hasOtherMark = ({ otherMark }: LiveObject, applied: Marks | null, ref: ObjectRef): boolean =>
   otherMark !== undefined && (applied === null || otherOwner(applied, ref) !== otherMark)
+
+interface LeavingService {
+  id: ServiceId
+  row: ServiceRow
+  clusterId: string
+  inventory: ReadonlyMap<string, InventoryEntry>
+  /** Whether another service has an object in the namespace. */
+  hasOthersIn(namespace: string): boolean
+}
+
+const NAMESPACE_STAYS = 'namespace/stays'
+
+/** NS2: something is let go in the namespace because it is to be kept (IV4): it would be deleted with the namespace. The fact outlives a restart; null: there is no such step. */
+export function keptFacts(row: ServiceRow, steps: ReadonlyArray<{ kind: string; ref: ObjectRef }>): ReadonlyMap<string, unknown> | null {
+  const isInside = ({ kind, ref }: { kind: string; ref: ObjectRef }) => kind === 'orphan' && ref.namespace === row.namespace
+  if (row.namespace === undefined || row.removal?.policy === 'orphan' || !steps.some(isInside)) return null
+  return new Map([[NAMESPACE_STAYS, { namespace: row.namespace }]])
+}
+
+export const recallKept = (facts: ReadonlyMap<string, unknown>): boolean => facts.has(NAMESPACE_STAYS)
+
+/** NS2: the key of the namespace that is deleted with its service, last of all. Only the very one that we made, by its document; and not while another service has
+ *  anything in it, which would be deleted with it. */
+export function namespaceThatGoes({ id, row, clusterId, inventory, hasOthersIn }: LeavingService): string | null {
+  const { namespace, sync, removal } = row
+  if (removal === undefined || !deletes(removal) || sync.deleteNamespace !== true || namespace === undefined) return null
+  const key = namespaceKey(namespace)
+  const context: WantedContext = { ...namespaceContext(row), clusterId, service: id, find: () => ({ kind: 'stale' }) }
+  if (inventory.get(key)?.appliedDoc !== wantedNamespace(namespace, context).sent) return null
+  return hasOthersIn(namespace) ? null : key
+}
