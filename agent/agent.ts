@@ -17,7 +17,7 @@ import { FactsKeeper } from './facts-keeper.ts'
 import { claimantText, DELETE_CLAIM } from './reconcile/claim/claim.ts'
 import type { ClaimState } from './reconcile/claim/claim-keeper.ts'
 import type { EdgeAnswer, EdgeOrder } from './reconcile/edge-orders.ts'
-import { type ActiveHold, Holds, holdText } from './reconcile/plan/gates/hold.ts'
+import { type ActiveHold, holdOfCluster, holdText } from './reconcile/plan/gates/hold.ts'
 import { createReconciler, type Reconciler, type ReconcilerDeps } from './reconcile/reconcile-loop.ts'
 import type { KubeEvents } from './reconcile/report/kube-event.ts'
 import { createCrdtReplica } from './replica/crdt-replica.ts'
@@ -338,7 +338,7 @@ class RunningAgent implements Agent {
   /** A hold of the whole cluster, as it is written down; its end is reported when it comes. */
   #holdOfCluster(): ActiveHold | null {
     const { clock } = this.#deps
-    const hold = new Holds(this.#state).ofCluster(clock.nowMs())
+    const hold = holdOfCluster(this.#state, clock.nowMs())
     this.#holdEnd.abort()
     if (hold?.untilMs !== undefined) {
       this.#holdEnd = new AbortController()
@@ -371,7 +371,7 @@ class RunningAgent implements Agent {
   }
 
   report(): AgentReport {
-    const hold = new Holds(this.#state).ofCluster(this.#deps.clock.nowMs())
+    const hold = holdOfCluster(this.#state, this.#deps.clock.nowMs())
     const enforcement = enforcementOf(this.#claim, this.#unreachable, this.#sync.replica() !== null, hold)
     return agentReport({
       running: true,

@@ -128,6 +128,8 @@ export interface AgentState {
   /** What else was found out or decided here and must survive a restart (outcomes of hooks, holds, confirmations at the site): small JSON documents by key. They go with
    *  the service. The key's first segment (`hook/…`) names whose they are. */
   facts(service: ServiceId, prefix: string): Map<string, unknown>
+  /** The facts with this key, by service key; looks at the facts of all services. */
+  factsOf(key: string): Map<string, unknown>
   /** Null removes. One transaction. */
   setFacts(service: ServiceId, facts: ReadonlyMap<string, unknown>): void
   /** Removes the service with its inventory; only after a removal order was carried out. */

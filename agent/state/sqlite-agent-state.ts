@@ -24,13 +24,10 @@ import { assert } from '../../shared/runtime/assert.ts'
 import type { WrittenClaim } from '../reconcile/claim/claim.ts'
 import type { AgentState, Identity, InventoryEntry, OutboxRow, Removal, ServiceState } from './agent-state.ts'
 import type { DiskReserve } from './disk-reserve.ts'
-import { createRepeats } from './event-repeats.ts'
+import { createEventBounds, createRepeats, OUTBOX_EVENTS_MAX } from './outbox-events.ts'
 import { type InventoryRecord, prepareStatements, type Waiting } from './state-statements.ts'
 
 const SCHEMA_VERSION = 3
-/** Unacknowledged events kept for a server that cannot be reached, and their documents together; the oldest go first. States are one for each key. */
-export const OUTBOX_EVENTS_MAX = 1_000
-export const OUTBOX_EVENT_BYTES_MAX = 512 * 1_024
 
 const SCHEMA = `
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -68,6 +65,9 @@ export function openAgentState(path: string, reserve?: DiskReserve, logFile?: Lo
   const listeners: Array<() => void> = []
   const repeats = createRepeats()
   const statements = prepareStatements(db)
+  const bounds = createEventBounds(statements)
+  /** As the file has them: nobody else writes it. */
+  const meta = new Map<string, string | null>()
   /** Reads a value that was written as JSON. */
   const stored = <T>(text: string): T => {
     try {
@@ -86,13 +86,22 @@ export function openAgentState(path: string, reserve?: DiskReserve, logFile?: Lo
     writeTransaction(db, () => statements.boundEvents.run(eventsMax))
     foldLog(db)
   }
-  const write = <T>(work: () => T extends Promise<unknown> ? never : T): T => {
+  const writeOnce = <T>(work: () => T extends Promise<unknown> ? never : T): T => {
     try {
       return writeTransaction(db, work)
     } catch (error) {
+      meta.clear()
+      bounds.recount()
+      throw error
+    }
+  }
+  const write = <T>(work: () => T extends Promise<unknown> ? never : T): T => {
+    try {
+      return writeOnce(work)
+    } catch (error) {
       if (reserve === undefined || !isDiskFull(error)) throw error
       makeRoom(reserve)
-      return writeTransaction(db, work)
+      return writeOnce(work)
     }
   }
 
@@ -103,8 +112,17 @@ export function openAgentState(path: string, reserve?: DiskReserve, logFile?: Lo
     return result
   }
 
-  const readMeta = (key: string): string | null => statements.readMeta.get(key)?.value ?? null
-  const writeMeta = (key: string, value: string) => statements.writeMeta.run(key, value)
+  const readMeta = (key: string): string | null => {
+    const known = meta.get(key)
+    if (known !== undefined) return known
+    const value = statements.readMeta.get(key)?.value ?? null
+    meta.set(key, value)
+    return value
+  }
+  const writeMeta = (key: string, value: string) => {
+    statements.writeMeta.run(key, value)
+    meta.set(key, value)
+  }
 
   const identity = (): Identity | null => {
     const text = readMeta('identity')
@@ -179,6 +197,7 @@ export function openAgentState(path: string, reserve?: DiskReserve, logFile?: Lo
       writeSettled(() => {
         for (const table of ['inventory', 'fact', 'service', 'outbox']) db.run(`DELETE FROM ${table}`)
         db.run("DELETE FROM meta WHERE key NOT IN ('claim', 'definitions')")
+        meta.clear()
       })
       emptyLog(db)
     },
@@ -234,6 +253,7 @@ export function openAgentState(path: string, reserve?: DiskReserve, logFile?: Lo
     setServiceState: (service, state) => write(() => void setServiceState(service, state)),
     facts: (service, prefix) =>
       new Map(statements.facts.all(serviceKey(service)).flatMap(({ key, doc }) => (key.startsWith(prefix) ? [[key, stored(doc)]] : []))),
+    factsOf: (key) => new Map(statements.factsOf.all(key).map(({ service, doc }) => [service, stored(doc)])),
     setFacts: (service, facts) =>
       writeSettled(() => {
         const id = serviceKey(service)
@@ -259,19 +279,15 @@ export function openAgentState(path: string, reserve?: DiskReserve, logFile?: Lo
         for (const { kind, key, doc: given } of rows) {
           const doc = kind === 'event' ? repeats.count(key, given, (earlier) => statements.forgetEvent.run(earlier).changes > 0) : given
           const text = doc === null ? null : canonicalJson(doc)
-          const known = statements.reported.get(kind, key)
-          if (known === null ? text === null : known.doc === text) continue // PU6: nothing new, nothing written
-          rev += 1
-          statements.report.run(kind, key, rev, text)
+          const { changes } =
+            text === null ? statements.reportGone.run(rev + 1, kind, key) : statements.report.run(kind, key, rev + 1, text)
+          rev += changes
+          if (kind === 'event' && text !== null) bounds.added(text)
         }
         if (rev === before) return false
         writeMeta('rev', String(rev))
         if (reserve?.problem() === null) eventsMax = OUTBOX_EVENTS_MAX
-        // It looks at all events that wait.
-        if (rows.some(({ kind }) => kind === 'event')) {
-          statements.boundEvents.run(eventsMax)
-          statements.boundEventBytes.run(OUTBOX_EVENT_BYTES_MAX)
-        }
+        bounds.enforce(eventsMax)
         return true
       })
       if (changed) for (const listener of listeners) listener()

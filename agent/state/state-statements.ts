@@ -34,6 +34,7 @@ export function prepareStatements(db: Database) {
       'INSERT INTO service (key, applied, healthy) VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET applied = excluded.applied, healthy = excluded.healthy',
     ),
     facts: query<{ key: string; doc: string }, [string]>('SELECT key, doc FROM fact WHERE service = ? ORDER BY key'),
+    factsOf: query<{ service: string; doc: string }, [string]>('SELECT service, doc FROM fact WHERE key = ?'),
     setFact: query<never, [string, string, string]>(
       'INSERT INTO fact (service, key, doc) VALUES (?, ?, ?) ON CONFLICT (service, key) DO UPDATE SET doc = excluded.doc',
     ),
@@ -53,8 +54,13 @@ export function prepareStatements(db: Database) {
     narrow: query<never, [string, string]>('DELETE FROM inventory WHERE ref = ? AND service = ?'),
     forgetInventory: query<never, [string]>('DELETE FROM inventory WHERE service = ?'),
     reported: query<{ doc: string | null }, [string, string]>('SELECT doc FROM outbox WHERE kind = ? AND key = ?'),
-    report: query<never, [string, string, number, string | null]>(
-      'INSERT INTO outbox (kind, key, rev, doc) VALUES (?, ?, ?, ?) ON CONFLICT (kind, key) DO UPDATE SET rev = excluded.rev, doc = excluded.doc, acked = 0',
+    // PU6: both change no row where nothing is new.
+    report: query<never, [string, string, number, string]>(
+      `INSERT INTO outbox (kind, key, rev, doc) VALUES (?, ?, ?, ?)
+       ON CONFLICT (kind, key) DO UPDATE SET rev = excluded.rev, doc = excluded.doc, acked = 0 WHERE outbox.doc IS NOT excluded.doc`,
+    ),
+    reportGone: query<never, [number, string, string]>(
+      'UPDATE outbox SET rev = ?, doc = NULL, acked = 0 WHERE kind = ? AND key = ? AND doc IS NOT NULL',
     ),
     renumber: query<never, [number, string, string]>('UPDATE outbox SET rev = ?, acked = 0 WHERE kind = ? AND key = ?'),
     waiting: query<Waiting, [number]>('SELECT kind, key, rev, doc FROM outbox WHERE acked = 0 ORDER BY rev LIMIT ?'),
@@ -65,7 +71,9 @@ export function prepareStatements(db: Database) {
       "SELECT 1 AS one FROM outbox WHERE acked = 0 AND kind = 'service' AND json_extract(doc, '$.health') IN ('Degraded', 'Healthy') LIMIT 1",
     ),
     forgetEvent: query<never, [string]>("DELETE FROM outbox WHERE kind = 'event' AND acked = 0 AND key = ?"),
-    events: query<{ n: number }, []>("SELECT count(*) AS n FROM outbox WHERE kind = 'event'"),
+    events: query<{ n: number; bytes: number }, []>(
+      "SELECT count(*) AS n, coalesce(sum(octet_length(doc)), 0) AS bytes FROM outbox WHERE kind = 'event'",
+    ),
     depth: query<{ n: number }, []>('SELECT count(*) AS n FROM outbox WHERE acked = 0'),
     forgetAcked: query<never, [number]>("DELETE FROM outbox WHERE acked = 0 AND rev <= ? AND (doc IS NULL OR kind = 'event')"),
     ack: query<never, [number]>('UPDATE outbox SET acked = 1 WHERE acked = 0 AND rev <= ?'),
@@ -75,7 +83,9 @@ export function prepareStatements(db: Database) {
     // Oldest first until the newer ones fit.
     boundEventBytes: query<never, [number]>(
       `DELETE FROM outbox WHERE kind = 'event' AND rev <= (SELECT max(rev) FROM (
-        SELECT rev, sum(length(CAST(doc AS BLOB))) OVER (ORDER BY rev DESC) AS total FROM outbox WHERE kind = 'event') WHERE total > ?)`,
+        SELECT rev, sum(octet_length(doc)) OVER (ORDER BY rev DESC) AS total FROM outbox WHERE kind = 'event') WHERE total > ?)`,
     ),
   }
 }
+
+export type Statements = ReturnType<typeof prepareStatements>

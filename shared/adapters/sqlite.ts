@@ -34,12 +34,24 @@ export function openSqlite(path: string, options: OpenOptions = {}): Database {
 /** A write transaction. BEGIN IMMEDIATE, because a read that turns into a write loses to a faster writer (SQLITE_BUSY_SNAPSHOT). The type refuses a
  *  promise: Bun would commit at the first await. */
 export function writeTransaction<T>(db: Database, work: () => T extends Promise<unknown> ? never : T): T {
-  return db.transaction(work as () => T).immediate() as T
+  return transactionOf(db).immediate(work) as T
 }
 
 /** One read snapshot over several statements. */
 export function readTransaction<T>(db: Database, work: () => T extends Promise<unknown> ? never : T): T {
-  return db.transaction(work as () => T).deferred() as T
+  return transactionOf(db).deferred(work) as T
+}
+
+type Transaction = ReturnType<Database['transaction']>
+const transactions = new WeakMap<Database, Transaction>()
+
+/** One for each connection: Bun needs longer to make one than a small transaction takes. */
+function transactionOf(db: Database): Transaction {
+  const known = transactions.get(db)
+  if (known !== undefined) return known
+  const made: Transaction = db.transaction((work: () => unknown) => work())
+  transactions.set(db, made)
+  return made
 }
 
 /** True when SQLite could not write because the disk is full or refuses writes. */

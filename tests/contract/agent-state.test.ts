@@ -3,7 +3,8 @@ import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { entryOnPaper } from '../../agent/state/agent-state.ts'
-import { OUTBOX_EVENT_BYTES_MAX, OUTBOX_EVENTS_MAX, openAgentState } from '../../agent/state/sqlite-agent-state.ts'
+import { OUTBOX_EVENT_BYTES_MAX, OUTBOX_EVENTS_MAX } from '../../agent/state/outbox-events.ts'
+import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { REV_INCARNATION } from '../../shared/protocol/status.ts'
 
@@ -170,6 +171,14 @@ describe('outbox', () => {
     expect(waiting.length).toBe(OUTBOX_EVENTS_MAX + 1)
     expect(waiting.filter((row) => row.kind === 'event')[0]?.key).toBe('1')
     expect(waiting.some((row) => row.kind === 'service')).toBe(true)
+    state.acknowledge(state.lastRev()) // makes room for as many
+    state.report(Array.from({ length: OUTBOX_EVENTS_MAX }, (_, n) => event(10_000 + n)))
+    expect(state.outboxDepth()).toBe(OUTBOX_EVENTS_MAX)
+    state.report([event(20_000)])
+    expect(state.outbox(OUTBOX_EVENTS_MAX).map(({ key }) => key)).toEqual([
+      ...Array.from({ length: OUTBOX_EVENTS_MAX - 1 }, (_, n) => String(10_001 + n)),
+      '20000',
+    ])
   })
 })
 

@@ -26,46 +26,45 @@ export const holdFacts = (id: ServiceId | null, hold: Hold | null): { owner: Ser
   facts: new Map([[FACT, hold]]),
 })
 
-export class Holds {
-  readonly #state: Pick<AgentState, 'facts'>
-  readonly #known = new Map<string, Hold | null>()
+/** A hold of the whole cluster, as it is written down. */
+export function holdOfCluster(state: Pick<AgentState, 'facts'>, nowMs: number): ActiveHold | null {
+  const hold = readHold(state.facts(WHOLE_CLUSTER, FACT).get(FACT))
+  return hold === null || nowMs >= endOf(hold) ? null : { ...hold, scope: '--all' }
+}
 
-  constructor(state: Pick<AgentState, 'facts'>) {
-    this.#state = state
+const readHold = (fact: unknown): Hold | null => (fact === undefined ? null : (holdSchema.safeParse(fact).data ?? null))
+
+/** All holds of the cluster. They are read from the state once, because each turn asks several times and hardly any service is held. */
+export class Holds {
+  /** By service key. */
+  readonly #holds = new Map<string, Hold>()
+
+  constructor(state: Pick<AgentState, 'factsOf'>) {
+    for (const [service, fact] of state.factsOf(FACT)) {
+      const hold = readHold(fact)
+      if (hold !== null) this.#holds.set(service, hold)
+    }
   }
 
   /** Of the service or of the whole cluster; of both, the one that lasts longer. */
   of(id: ServiceId, nowMs: number): ActiveHold | null {
-    const own = this.#read(id)
-    const whole = this.#read(WHOLE_CLUSTER)
+    if (this.#holds.size === 0) return null
+    const own = this.#holds.get(serviceKey(id)) ?? null
+    const whole = this.#holds.get(serviceKey(WHOLE_CLUSTER)) ?? null
     const longer = own === null || endOf(whole) > endOf(own) ? whole : own
     const hold = longer !== null && nowMs < endOf(longer) ? longer : null
     return hold === null ? null : { ...hold, scope: hold === own ? serviceKey(id) : '--all' }
   }
 
-  /** Of the whole cluster. */
-  ofCluster(nowMs: number): ActiveHold | null {
-    const hold = this.#read(WHOLE_CLUSTER)
-    return hold === null || nowMs >= endOf(hold) ? null : { ...hold, scope: '--all' }
-  }
-
   /** It was written down. Null: lifted. */
   set(owner: ServiceId, hold: Hold | null): void {
-    this.#known.set(serviceKey(owner), hold)
+    if (hold === null) this.#holds.delete(serviceKey(owner))
+    else this.#holds.set(serviceKey(owner), hold)
   }
 
   /** The service is gone, its facts with it. */
   forget(id: ServiceId): void {
-    this.#known.delete(serviceKey(id))
-  }
-
-  #read(id: ServiceId): Hold | null {
-    const key = serviceKey(id)
-    const known = this.#known.get(key)
-    if (known !== undefined) return known
-    const read = holdSchema.safeParse(this.#state.facts(id, FACT).get(FACT)).data ?? null
-    this.#known.set(key, read)
-    return read
+    this.#holds.delete(serviceKey(id))
   }
 }
 

@@ -1,0 +1,79 @@
+// The events of the outbox: repeated ones are counted, and together they stay within bounds.
+import { eventStatusSchema } from '../../shared/model/status.ts'
+import type { Statements } from './state-statements.ts'
+
+/** Unacknowledged events kept for a server that cannot be reached, and their documents together; the oldest go first. States are one for each key. */
+export const OUTBOX_EVENTS_MAX = 1_000
+export const OUTBOX_EVENT_BYTES_MAX = 512 * 1_024
+
+/** Different events that are remembered; the outbox holds no more. */
+const REMEMBERED_MAX = 1_000
+
+/** Events that say the same and that nobody has heard yet are one event with a count, as Kubernetes does: a day of flapping behind a dead link costs as much as
+ *  an hour of it. Only an event that was not handed out yet is counted up: one that may be on the server stays as it went. */
+export interface EventRepeats {
+  /** The document to keep under `key`. `take` removes an earlier event of that key and says whether it was there. */
+  count(key: string, doc: unknown, take: (earlierKey: string) => boolean): unknown
+  /** What was counted so far may be on its way. */
+  forget(): void
+}
+
+export function createRepeats(): EventRepeats {
+  const waiting = new Map<string, { key: string; count: number }>()
+  return {
+    forget: () => waiting.clear(),
+    count(key, doc, take) {
+      const event = eventStatusSchema.safeParse(doc)
+      if (!event.success) return doc
+      const { type, reason, message, service = '', object = '', count = 1 } = event.data
+      const what = JSON.stringify([type, reason, message, service, object])
+      const earlier = waiting.get(what)
+      const before = earlier === undefined ? 0 : earlier.key === key ? earlier.count - count : take(earlier.key) ? earlier.count : 0
+      const total = count + Math.max(0, before)
+      waiting.delete(what)
+      waiting.set(what, { key, count: total })
+      const [oldest] = waiting.keys()
+      if (waiting.size > REMEMBERED_MAX && oldest !== undefined) waiting.delete(oldest)
+      return total === 1 ? doc : { ...event.data, count: total }
+    },
+  }
+}
+
+/** Deletes the oldest events when there are too many. All events are looked at only then: a look after each report would cost a burst of reports as much as
+ *  everything else that they write. */
+export interface EventBounds {
+  /** An event entered the outbox; `text`: its document. */
+  added(text: string): void
+  /** At the end of the transaction in which they were added. */
+  enforce(eventsMax: number): void
+  /** The transaction failed: what was counted in it is not so. */
+  recount(): void
+}
+
+export function createEventBounds({ events, boundEvents, boundEventBytes }: Statements): EventBounds {
+  /** At most: events that were acknowledged since the last count are still in it. */
+  let held = { n: 0, bytes: 0 }
+  let isCounted = false
+  const count = () => {
+    held = events.get() ?? { n: 0, bytes: 0 }
+    isCounted = true
+  }
+  return {
+    added: (text) => {
+      held.n += 1
+      held.bytes += Buffer.byteLength(text)
+    },
+    enforce: (eventsMax) => {
+      const isTooMuch = () => held.n > eventsMax || held.bytes > OUTBOX_EVENT_BYTES_MAX
+      if (isCounted && !isTooMuch()) return
+      count()
+      if (!isTooMuch()) return
+      boundEvents.run(eventsMax)
+      boundEventBytes.run(OUTBOX_EVENT_BYTES_MAX)
+      count()
+    },
+    recount: () => {
+      isCounted = false
+    },
+  }
+}
