@@ -217,8 +217,7 @@ async function reconcileService(model: ServiceModel, deps: Ports): Promise<numbe
     else await applyRounds(model, deps)
     if (hasFarewell(model)) await farewellRounds(model, deps, 'pre-delete')
     await pruneRounds(model, deps) // PR1: past the guard, after health
-    if (model.row?.removal !== undefined && (!hasFarewell(model) || (await farewellRounds(model, deps, 'post-delete'))))
-      await pruneRounds(model, deps)
+    if (hasFarewell(model) && (await farewellRounds(model, deps, 'post-delete'))) await pruneRounds(model, deps)
   } while (model.revisionPending && !isStopped()) // RC14
   finishRemoval(model, deps)
   deps.explainer.look(model, deps) // HE8

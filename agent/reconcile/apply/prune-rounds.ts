@@ -32,7 +32,22 @@ import { absorb, carryOut, isInterrupted } from './rounds.ts'
 export async function pruneRounds(model: ServiceModel, deps: Site & Requests & Storage & Services & Turns & Reports): Promise<void> {
   const { row } = model
   model.pruning.begin()
-  if (model.reading.kind !== 'complete' || row === null || !deps.replica.verified()) return
+  if (model.reading.kind !== 'complete' || row === null) return
+  if (model.leaving().length > 0) {
+    if (!deps.replica.verified()) return
+    await deleteLeaving(model, row, deps)
+  }
+  if (model.leaving().length > 0) return
+  model.pruning.waits(model.hooks.farewellWhy)
+  ask(model, deps, row, null, [])
+}
+
+/** Round by round, until nothing is left or the rest has to wait. */
+async function deleteLeaving(
+  model: ServiceModel,
+  row: ServiceRow,
+  deps: Site & Requests & Storage & Services & Turns & Reports,
+): Promise<void> {
   const handovers = handedOver(row.handover ?? [])
   const options: PruneOptions = {
     wantedElsewhere: (key) => deps.othersWanting(model, key).length > 0,
@@ -88,10 +103,6 @@ export async function pruneRounds(model: ServiceModel, deps: Site & Requests & S
     await carryOut(model, deps, steps, () => isInterrupted(model, deps) || deps.takersSeen() !== seen || isHeld())
     // A Namespace that was empty may have objects by the time of the next attempt.
     for (const [key, { kind }] of contents) if (kind === 'own') contents.delete(key)
-  }
-  if (model.leaving().length === 0) {
-    model.pruning.waits(model.hooks.farewellWhy)
-    ask(model, deps, row, null, [])
   }
 }
 

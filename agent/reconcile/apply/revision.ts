@@ -14,6 +14,8 @@ import { dropOutdatedConfirmation, remember, takeIn, writeProgress } from './rem
 
 /** RC8: waits between attempts that may succeed by themselves. */
 export const RETRY_BACKOFF = { baseMs: 1_000, capMs: 300_000 }
+/** Objects that enter the inventory in one transaction, after which others on this thread may have a turn. */
+const TAKEN_AT_ONCE = 500
 /** KA60 */
 const [NEW_KIND_PAUSE_MS, RETRY_PAUSE_MS] = [500, 10_000]
 
@@ -95,9 +97,11 @@ export async function widenInventory(model: ServiceModel, deps: Site & Storage &
       if (!model.inventory.has(key) && !deps.owners.has(key)) missing.push({ ref, apiVersion })
     }
   }
-  if (missing.length > 0) {
+  const pace = createPace(deps.clock)
+  for (let start = 0; start < missing.length; start += TAKEN_AT_ONCE) {
+    if (start > 0) await pace()
     // It may have been looked at while it was nobody's, in a turn that another service's prune crossed.
-    for (const key of takeIn(model, deps, missing)) {
+    for (const key of takeIn(model, deps, missing.slice(start, start + TAKEN_AT_ONCE))) {
       model.foundByLabel.delete(key)
       model.agenda.mark(key)
     }

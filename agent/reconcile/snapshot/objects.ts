@@ -139,6 +139,11 @@ class Facet<T> implements ReadonlyMap<string, T> {
   }
 }
 
+function isEmpty(known: Known): boolean {
+  for (const field in known) if (known[field as Field] !== undefined) return false
+  return true
+}
+
 /** What the listener is told. `uid`: null where nothing is in force. */
 interface Said {
   named: boolean
@@ -190,9 +195,7 @@ export class ObjectStates {
     const before = isTold ? saidOf(known) : null
     Object.assign(known, change)
     if (before !== null) this.#tell(key, before, saidOf(known))
-    let isEmpty = true
-    for (const field in known) if (known[field as Field] !== undefined) isEmpty = false
-    if (isEmpty) this.#known.delete(key)
+    if (isEmpty(known)) this.#known.delete(key)
     else this.#known.set(key, known)
     for (const field in change) this.#facets[field as Field].note(key, known)
   }
