@@ -1,18 +1,31 @@
 import { createHash, hash } from 'node:crypto'
 
+/** Names of fields are few and short, and to quote one anew costs as much as everything else that is done about it. */
+const [KEYS_MAX, KEY_CHARS_MAX] = [10_000, 64]
+const keyTexts = new Map<string, string>()
+
+function keyText(key: string): string {
+  const known = keyTexts.get(key)
+  if (known !== undefined) return known
+  const text = `${JSON.stringify(key)}:`
+  if (keyTexts.size < KEYS_MAX && key.length <= KEY_CHARS_MAX) keyTexts.set(key, text)
+  return text
+}
+
 /** JSON with sorted keys and no white space: equal objects have equal bytes. `undefined` members are left out, as JSON.stringify does. */
 export function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join(',')}]`
-  if (value !== null && typeof value === 'object') {
-    const members: string[] = []
-    const record = value as Record<string, unknown>
-    for (const key of Object.keys(record).sort()) {
-      const member = record[key]
-      if (member !== undefined) members.push(`${JSON.stringify(key)}:${canonicalJson(member)}`)
-    }
-    return `{${members.join(',')}}`
+  if (value === null || typeof value !== 'object') return JSON.stringify(value) ?? 'null'
+  let text = ''
+  if (Array.isArray(value)) {
+    for (const item of value) text += `${text === '' ? '[' : ','}${canonicalJson(item ?? null)}`
+    return text === '' ? '[]' : `${text}]`
   }
-  return JSON.stringify(value) ?? 'null'
+  const record = value as Record<string, unknown>
+  for (const key of Object.keys(record).sort()) {
+    const member = record[key]
+    if (member !== undefined) text += `${text === '' ? '{' : ','}${keyText(key)}${canonicalJson(member)}`
+  }
+  return text === '' ? '{}' : `${text}}`
 }
 
 export const sha256Hex = (data: string | Uint8Array): string => hash('sha256', data, 'hex')
