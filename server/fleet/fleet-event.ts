@@ -1,8 +1,8 @@
 // Events that the server itself adds to the stream: one for each change of state, none for a tick.
 import type { ServiceId } from '../../shared/model/ids.ts'
-import type { FleetEvent } from '../store/records.ts'
+import type { FleetEvent, UnnumberedEvent } from '../store/records.ts'
 
-export type NewEvent = Omit<FleetEvent, 'id'>
+export type NewEvent = UnnumberedEvent
 
 interface About {
   project?: string

@@ -59,15 +59,14 @@ export async function carryOut(
     await Promise.all(plan.close.slice(start, start + CLOSED_A_TIME).map((subject) => store.closeConfirmation(subject)))
     await pace()
   }
-  // Not if it was taken back while this pass ran: whoever did that asked for another pass.
-  if (plan.finished && (await store.finishDeletion(service, service.version))) {
-    deps.renderer.forget(id)
-    events.push(fleetEvent(nowMs, 'Normal', 'ServiceDeleted', 'it is gone from every cluster', { service: id }))
-  }
-  for (let start = 0; start < events.length; start += EVENTS_A_TIME) {
-    await store.appendEvents(events.slice(start, start + EVENTS_A_TIME))
+  while (events.length > EVENTS_A_TIME) {
+    await store.appendEvents(events.splice(0, EVENTS_A_TIME))
     await pace()
   }
+  const ended = fleetEvent(nowMs, 'Normal', 'ServiceDeleted', 'it is gone from every cluster', { service: id })
+  // Not if it was taken back while this pass ran: whoever did that asked for another pass.
+  if (plan.finished && (await store.finishDeletion(service, service.version, [...events, ended]))) deps.renderer.forget(id)
+  else if (events.length > 0) await store.appendEvents(events)
 }
 
 const DEPENDENTS = '; what depends on it stays and begins no new revision without it: '

@@ -242,9 +242,8 @@ async function recordRender(
   const isSame = !waits && (await isSameRevision(store, id, before, generation, rendering, current))
   const after = waits ? waitingState(before, generation) : nextRenderState(before, generation, rendering, nowMs, nameOf, failing, isSame)
   if (after === before) return
-  await store.setRenderState(id, after, waits ? [] : variantsOf(rendering))
   const events = renderEvents(before, after, rendering, nowMs, id)
-  if (events.length > 0) await store.appendEvents(events)
+  await store.setRenderState(id, after, waits ? [] : variantsOf(rendering), events)
   for (const { reason, message } of events) log.info('render changed its state', { service: serviceKey(id), reason, detail: message })
 }
 

@@ -265,6 +265,8 @@ export interface FleetEvent {
   service: string | null
   object: string | null
 }
+/** Before it is in the stream. */
+export type UnnumberedEvent = Omit<FleetEvent, 'id'>
 
 /** Something that waits for a person. `subject` is unique: opening it again with the same token and no further name keeps id and yes, with anything else it
  *  becomes a new question with a new id. */

@@ -6,6 +6,7 @@ import { clusterRelabelled } from './counts/placement-counts.ts'
 import type { ChangeNote } from './feed/change-log.ts'
 import type { Page, ResourceKey, StoredResource } from './records.ts'
 import { findDependencyCycle } from './service-dependencies.ts'
+import { appendEvents } from './status/store-events.ts'
 import type { Store } from './store.ts'
 import { deleteClusterRows } from './store-agents.ts'
 import { confirmationNote } from './store-confirmations.ts'
@@ -130,10 +131,12 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
       }
     },
 
-    markDeleting: (key, nowMs, by) =>
-      db.write(async ({ sql: trx, changes }) => {
+    markDeleting: (key, nowMs, by, events = []) =>
+      db.write(async (tx) => {
+        const { sql: trx, changes } = tx
         const held = await find(trx, key)
         if (held === undefined) return false
+        await appendEvents(tx, db.engine, events)
         if (held.deleting_ms !== null) return true
         const version = await nextNumber(trx, 'resource_version')
         const marks = { deleting_ms: nowMs, deleting_by: by, updated_ms: nowMs, version }
@@ -157,14 +160,16 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         return numDeletedRows > 0n
       }),
 
-    finishDeletion: (key, version) =>
-      db.write(async ({ sql: trx, changes }) => {
+    finishDeletion: (key, version, events = []) =>
+      db.write(async (tx) => {
+        const { sql: trx, changes } = tx
         const marked = trx.deleteFrom('resources').where('version', '=', version).where('deleting_ms', 'is not', null)
         const { numDeletedRows } = await whereKey(marked, key).executeTakeFirstOrThrow()
         if (numDeletedRows === 0n) return false
         changes.add(resourceNote(key))
         await trx.deleteFrom('render_states').where('project', '=', key.project).where('service', '=', key.name).execute()
         await forgetRevisions(trx, { project: key.project, service: key.name })
+        await appendEvents(tx, db.engine, events)
         return true
       }),
 
@@ -238,7 +243,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         return error === null ? [] : [{ id: { project, service }, error, spec }]
       }),
 
-    setRenderState: async ({ project, service }, state, variants = []) => {
+    setRenderState: async ({ project, service }, state, variants = [], events = []) => {
       const columns = {
         commit_id: state.commit,
         generation: state.generation,
@@ -248,7 +253,9 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         error: writeError(state.error),
         release_note: state.release === undefined ? null : canonicalJson(state.release),
       }
-      await db.write(async ({ sql: trx, changes }) => {
+      await db.write(async (tx) => {
+        const { sql: trx, changes } = tx
+        await appendEvents(tx, db.engine, events)
         const ofIt = trx.selectFrom('render_states').selectAll().where('project', '=', project).where('service', '=', service)
         if (isSame(await ofIt.executeTakeFirst(), columns)) return
         await trx

@@ -32,6 +32,7 @@ import type {
   StoredError,
   StoredResource,
   Tombstone,
+  UnnumberedEvent,
   Variant,
 } from './records.ts'
 import type { StoreUpkeep } from './upkeep/upkeep.ts'
@@ -56,11 +57,11 @@ export interface Store {
     kind: ResourceKind,
     query: { project?: string; selector?: LabelSelector; limit: number; after?: string },
   ): Promise<Page<StoredResource>>
-  /** A deleted service stays, marked, until its removal orders are done. Who deleted it first is kept. */
-  markDeleting(key: ResourceKey, nowMs: number, by: string): Promise<boolean>
+  /** A deleted service stays, marked, until its removal orders are done. Who deleted it first is kept. `events`, here and below: told in the same transaction. */
+  markDeleting(key: ResourceKey, nowMs: number, by: string, events?: readonly UnnumberedEvent[]): Promise<boolean>
   deleteResource(key: ResourceKey): Promise<boolean>
   /** The end of a deletion: only what is still marked, and still at the version that was looked at. False: somebody was faster. */
-  finishDeletion(key: ResourceKey, version: number): Promise<boolean>
+  finishDeletion(key: ResourceKey, version: number, events?: readonly UnnumberedEvent[]): Promise<boolean>
   /** The service is not deleted after all, if the question of that subject still waits for its answer; the question goes with it. */
   takeBackDeletion(key: ResourceKey, subject: string, nowMs: number): Promise<boolean>
 
@@ -71,7 +72,7 @@ export interface Store {
   /** Of all services whose last render failed, for some clusters or for all, but for those that are being deleted. `spec`: as it is stored. */
   renderErrors(): Promise<Array<{ id: ServiceId; error: StoredError; spec: string }>>
   /** Another digest is the next revision of the service. `variants`: when it is not the same in every cluster; its digest then stands for theirs together. */
-  setRenderState(id: ServiceId, state: RenderState, variants?: readonly Variant[]): Promise<void>
+  setRenderState(id: ServiceId, state: RenderState, variants?: readonly Variant[], events?: readonly UnnumberedEvent[]): Promise<void>
   /** Newest first; `before`: strictly below that number. */
   revisions(id: ServiceId, query: { before?: number; limit: number }): Promise<Revision[]>
   /** Of these digests, those that are variants of the newest revision, or its only one. */
@@ -154,7 +155,7 @@ export interface Store {
   deleteStatusOfService(clusterId: ClusterId, id: ServiceId): Promise<void>
   /** Newest first; `before`: strictly before that time. */
   statusHistory(clusterId: ClusterId, id: ServiceId, query: { before?: number; limit: number }): Promise<HistoryEntry[]>
-  appendEvents(events: ReadonlyArray<Omit<FleetEvent, 'id'>>): Promise<void>
+  appendEvents(events: readonly UnnumberedEvent[]): Promise<void>
   /** Newest last. `after`: strictly after that id. */
   listEvents(query: { after?: number; cluster?: string; project?: string; service?: string; limit: number }): Promise<FleetEvent[]>
 

@@ -208,6 +208,22 @@ function resourceContract({ store }: StoreHarness): void {
     expect((await store().renderState({ project: 'default', service: 'web' })).commit).toBeNull()
   })
 
+  test('ST8 events of a change are told with it, or not at all', async () => {
+    const id = { project: 'default', service: 'web' }
+    const event = (reason: string) => ({ ...id, atMs: 1, type: 'Normal' as const, reason, message: '', cluster: null, object: null })
+    const version = async () => (await store().getResource(service('web')))?.version ?? 0
+    await write(store(), service('web'))
+    await store().markDeleting(service('none'), 2, 'ann', [event('none')])
+    await store().markDeleting(service('web'), 2, 'ann', [event('marked')])
+    const state = await store().renderState(id)
+    await store().setRenderState(id, { ...state, commit: 'c' }, [], [event('rendered')])
+    await store().setRenderState(id, { ...state, commit: 'c' }, [], [event('rendered again')])
+    await store().finishDeletion(service('web'), (await version()) + 1, [event('too early')])
+    await store().finishDeletion(service('web'), await version(), [event('finished')])
+    const told = (await store().listEvents({ limit: 9 })).map(({ reason }) => reason)
+    expect(told).toEqual(['marked', 'rendered', 'rendered again', 'finished'])
+  })
+
   test('ST5 a cluster that never joined cannot be written', async () => {
     expect(await write(store(), { kind: 'Cluster', project: '', name: 'ghost' })).toEqual({ kind: 'conflict', version: null })
     expect(await store().clusterByName('ghost')).toBeNull()

@@ -51,10 +51,11 @@ export async function appendEvents({ sql: trx, changes }: Tx, engine: Engine, ev
     return [first + index, atMs, type, storable(reason), storable(message), cluster, project, service, object && storable(object)]
   })
   await runBulk(trx, engine, WRITE_EVENTS, values)
-  await trx
-    .deleteFrom('events')
-    .where('id', '<=', last - EVENTS_MAX)
-    .execute()
+  if (last > EVENTS_MAX)
+    await trx
+      .deleteFrom('events')
+      .where('id', '<=', last - EVENTS_MAX)
+      .execute()
   for (const cluster of new Set(events.map(({ clusterId }) => clusterId)))
     changes.add({ topic: 'event', ...(cluster === undefined ? {} : { cluster }) })
 }
