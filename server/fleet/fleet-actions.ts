@@ -127,10 +127,11 @@ async function deleteService(
   confirmed: ConfirmedData,
 ): Promise<DeleteOutcome> {
   const key: ResourceKey = { kind: 'Service', project: id.project, name: id.service }
-  if (!(await store.markDeleting(key, clock.nowMs(), by))) return { kind: 'not_found' }
   const names = namesIn(confirmed)
   const data = names.length === 0 ? '' : `, with the data of ${namesText(names)}`
-  await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'DeletionRequested', `by ${by}${data}`, { service: id })])
+  const nowMs = clock.nowMs()
+  const requested = fleetEvent(nowMs, 'Normal', 'DeletionRequested', `by ${by}${data}`, { service: id })
+  if (!(await store.markDeleting(key, nowMs, by, [requested]))) return { kind: 'not_found' }
   log.info('deletion requested', { service: serviceKey(id), by, dataConfirmed: names.length })
   ingest.dataConfirmed(confirmed)
   await ingest.serviceChanged(id)
@@ -169,16 +170,13 @@ const REPORTS_A_TURN = 50
 
 /** An agent can say anything of anything: it has consequences only for services that its cluster has from here. Questions are opened one after the other. */
 async function servicesReported(deps: FleetActionsDeps, cluster: ReportingCluster, reports: readonly StatusWrite[]): Promise<void> {
-  let services: ReadonlySet<string> | null = null
   const removed: ServiceId[] = []
   for (const [index, { key, doc }] of reports.entries()) {
     if (index % REPORTS_A_TURN === REPORTS_A_TURN - 1) await setImmediate()
     const status = serviceStatusSchema.safeParse(doc).data
-    if (status?.refusal !== undefined || status?.removed === true) {
-      services ??= new Set((await deps.store.desiredInCluster(cluster.clusterId)).map(serviceKey))
-      if (!services.has(key)) continue
-    }
     const id = parseServiceKey(key)
+    const hasConsequences = status?.refusal !== undefined || status?.removed === true
+    if (hasConsequences && (await deps.store.desiredOf(id, [cluster.clusterId])).length === 0) continue
     await serviceReported(deps, cluster, id, status).catch((error: unknown) => reportFailed(deps, id, error))
     if (status?.removed === true) removed.push(id)
   }

@@ -191,21 +191,31 @@ export function statusContract({ store }: StoreHarness): void {
     expect(await keys({ keyPrefix: 'p/web/' })).toEqual([])
   })
 
-  test('ST6 what is forgotten of a service is its rows, its objects and its drift in that cluster', async () => {
+  test.each([
+    ['of few rows', 0],
+    ['of more rows than are read at once', 600],
+  ])('ST6 what is forgotten of a service is its rows, its objects and its drift in that cluster, %s', async (_, others) => {
     const a = await joinCluster(store(), 'a')
     const b = await joinCluster(store(), 'b')
+    const objects = Array.from(
+      { length: others },
+      (_, n): StatusWrite => ({ kind: 'object', key: `q/s//Pod/n/x${n}`, rev: n + 1, doc: {} }),
+    )
+    await store().upsertStatus(a, objects, delta)
     const key = 'p/s/apps/Deployment/n/x'
     const rows: StatusWrite[] = [
-      { kind: 'service', key: 'p/s', rev: 1, doc: {} },
-      { kind: 'object', key, rev: 2, doc: {} },
-      { kind: 'drift', key, rev: 3, doc: {} },
-      { kind: 'service', key: 'p/s2', rev: 4, doc: {} },
-      { kind: 'object', key: 'p/s2//Pod/n/x', rev: 5, doc: {} },
+      { kind: 'service', key: 'p/s', rev: others + 1, doc: {} },
+      { kind: 'object', key, rev: others + 2, doc: {} },
+      { kind: 'drift', key, rev: others + 3, doc: {} },
+      { kind: 'service', key: 'p/s2', rev: others + 4, doc: {} },
+      { kind: 'object', key: 'p/s2//Pod/n/x', rev: others + 5, doc: {} },
     ]
     await store().upsertStatus(a, rows, delta)
     await store().upsertStatus(b, rows, delta)
     await store().deleteStatusOfService(a, { project: 'p', service: 's' })
-    expect((await store().listStatus({ clusterId: a, kind: 'object' })).map((entry) => entry.key)).toEqual(['p/s2//Pod/n/x'])
+    const left = await store().listStatus({ clusterId: a, kind: 'object' })
+    expect(left.filter(({ key: of }) => !of.startsWith('q/')).map((entry) => entry.key)).toEqual(['p/s2//Pod/n/x'])
+    expect(left).toHaveLength(others + 1)
     expect((await store().listStatus({ clusterId: a, kind: 'service' })).map((entry) => entry.key)).toEqual(['p/s2'])
     expect(await store().listStatus({ clusterId: a, kind: 'drift' })).toEqual([])
     expect(await store().listStatus({ clusterId: b, kind: 'object' })).toHaveLength(2)
