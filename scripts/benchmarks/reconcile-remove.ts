@@ -23,7 +23,7 @@ async function deleteAll({ fleet }: ReconcileSite): Promise<void> {
 export const remove: Part = async (say) => {
   const site = await startReconcileSite('remove', { controllers: true, controllerQps: CONTROLLER_QPS })
   try {
-    await rollOut(site)
+    say(`all of ${APPS} services are ready after ${rounded(await rollOut(site), 0)} ms`)
     const mark = site.cluster.auditMark()
     const started = performance.now()
     await deleteAll(site)
