@@ -347,6 +347,7 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     clusterId,
     former,
     signal,
+    otherOf: (model, key) => registry.otherOf(model, key),
     isLeaving: (key) => registry.known(key)?.row?.removal !== undefined,
   })
   const definitions = new Definitions({ cluster: ask({ service: DEFINITIONS }), kinds, state, log })

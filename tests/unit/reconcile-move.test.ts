@@ -1,16 +1,17 @@
 // Objects that go from one service to another, in every order in which the two can learn of it: they are never deleted on the way, and never lost.
 import { afterEach, describe, expect, test } from 'bun:test'
 import { REQUESTS_MAX } from '../../agent/reconcile/requests/request-scheduler.ts'
-import type { K8sObject } from '../../shared/kube/object.ts'
+import { type K8sObject, type ObjectRef, refOf } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
-import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
-import { configMap, configMapKey, configMapRef } from '../support/reconcile-kit.ts'
+import { crd, namespace, namespaceRef, setup, stopAll, thing, writes } from '../support/reconcile-fixtures.ts'
+import { configMap, configMapKey, configMapRef, type RowOptions } from '../support/reconcile-kit.ts'
 
 afterEach(stopAll)
 
 const service = (name: string): ServiceId => ({ project: 'web', service: name })
 const [A, Z] = [service('a'), service('z')]
 const moved = configMap('moved')
+const crdRef: ObjectRef = refOf(crd)
 
 /** The deletes of this object take that long. */
 function slowDelete({ cluster, clock }: Pick<ReturnType<typeof setup>, 'cluster' | 'clock'>, name: string, ms: number): void {
@@ -172,5 +173,29 @@ describe('an object that moves between services', () => {
     await clock.advance(60_000)
     expect(widened).toEqual(['z moved'])
     expect([kit.service(A)?.reason, kit.service(Z)?.reason]).toEqual(['Synced', 'Synced'])
+  })
+})
+
+describe('an object whose service goes with what it is in', () => {
+  const boat = { ...thing('moved') }
+  const inShop = (name: string) => configMap(name, {}, 'shop')
+  const shop = { namespace: 'shop', sync: { deleteNamespace: true, createNamespace: true } }
+  test.each<[string, K8sObject[], K8sObject, RowOptions, ObjectRef]>([
+    ['the namespace of the service', [inShop('own')], inShop('moved'), shop, namespaceRef('shop')],
+    ['a Namespace of its manifests', [namespace('shop'), inShop('own')], inShop('moved'), {}, namespaceRef('shop')],
+    ['a CRD of its manifests', [crd, configMap('own')], boat, {}, crdRef],
+  ])('RM3, NS2 while its next service has not begun, %s is not deleted', async (_, own, object, options, holder) => {
+    const { cluster, kit, run, clock } = setup()
+    kit.desire([...own, object], options, A)
+    await run()
+    await clock.advance(60_000)
+    const uid = cluster.object(refOf(object))?.metadata.uid
+    expect(uid).toBeDefined()
+    kit.desire([object], { sync: { mode: 'manual' } }, Z)
+    kit.remove('delete', A, 1, options)
+    await clock.advance(120_000)
+    expect(cluster.object(refOf(object))?.metadata).toMatchObject({ uid })
+    expect(cluster.object(refOf(object))?.metadata.deletionTimestamp).toBeUndefined()
+    expect(cluster.object(holder)?.metadata.deletionTimestamp).toBeUndefined()
   })
 })

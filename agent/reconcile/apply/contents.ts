@@ -19,6 +19,8 @@ export interface ContentsDeps extends Registrations {
   asking(who: { service: string }): Pick<Asking, 'get' | 'list'>
   kinds: Pick<ServedKinds, 'all' | 'find' | 'findAny' | 'unheard' | 'refresh' | 'servesPlural' | 'answers'>
   signal: AbortSignal
+  /** Another service of this cluster that has the object, or whose revision names it, by its key; null: none. */
+  otherOf(model: ServiceModel, key: string): string | null
   /** A service of this cluster with a removal order. */
   isLeaving(serviceKey: string): boolean
 }
@@ -68,8 +70,12 @@ export class ContentsReader {
 
   #ownerOf(model: ServiceModel, object: K8sObject): Item['of'] {
     const owner = ownerOf(object)
-    const { clusterId, former, isLeaving } = this.#deps
-    if (model.inventory.has(refKey(refOf(object))) || isOurs({ id: model.id, clusterId, former }, { owner })) return 'own'
+    const { clusterId, former, isLeaving, otherOf } = this.#deps
+    const objectKey = refKey(refOf(object))
+    // RC3: let go to a service that has not begun, it carries the mark of this one still.
+    const other = otherOf(model, objectKey)
+    if (other !== null) return { service: other, isLeaving: isLeaving(other) }
+    if (model.inventory.has(objectKey) || isOurs({ id: model.id, clusterId, former }, { owner })) return 'own'
     if (!isOfThisCluster(owner, { clusterId, former })) return null
     const key = serviceKey({ project: owner.project, service: owner.service } as ServiceModel['id'])
     return { service: key, isLeaving: isLeaving(key) }

@@ -53,7 +53,6 @@ async function deleteLeaving(
     wantedElsewhere: (key) => deps.othersWanting(model, key).length > 0,
     isUidInForce: deps.isUidInForce,
     handover: (key) => (handovers.has(key) ? waitsForTakers(key, row.handover ?? [], deps.taker) : null),
-    namespaceGoes: namespaceOf(model, row, deps),
     removal: row.removal !== undefined,
     orphan: row.removal?.policy === 'orphan',
     endOf: () => ({ kind: 'unknown' }),
@@ -69,6 +68,7 @@ async function deleteLeaving(
       break
     }
     const seen = deps.takersSeen()
+    options.namespaceGoes = namespaceOf(model, row, deps)
     // DE3: what waits is not in force yet.
     const waits = revisionGate(model, deps)
     const isOthers = (key: string) => options.wantedElsewhere(key) || handovers.has(key)
@@ -94,10 +94,7 @@ async function deleteLeaving(
     }
     if (steps.length === 0) break
     const kept = keptFacts(row, steps)
-    if (kept !== null) {
-      keepNamespace(model, deps, kept)
-      options.namespaceGoes = null
-    }
+    if (kept !== null) keepNamespace(model, deps, kept)
     // HO1: a hold that comes meanwhile. What needs no delete goes on under one.
     const isHeld = () => held === null && deps.times.shut(model.id, deps.clock.nowMs()) !== null
     await carryOut(model, deps, steps, () => isInterrupted(model, deps) || deps.takersSeen() !== seen || isHeld())

@@ -109,6 +109,12 @@ export class ServiceRegistry {
     return [...this.#index.naming(key)].filter((other) => other !== model && wants(other))
   }
 
+  /** Another service that has the object, or whose revision names it; null: none. */
+  otherOf(model: ServiceModel, key: string): string | null {
+    const owner = this.ownerOf(key)
+    return owner !== null && owner !== model ? owner.key : (this.othersWanting(model, key)[0]?.key ?? null)
+  }
+
   othersNeeding(model: ServiceModel, key: string): ServiceModel[] {
     return [...this.#index.naming(key)].filter((other) => other !== model && other.wanted.get(key)?.onlyIfAbsent === true)
   }
