@@ -204,7 +204,7 @@ async function startOn(
     },
     { store, answers: cache.answers, credentials: configs.credentials, clock, log },
   )
-  const rendering = { config: configs.read, cache, renders, build: `${VERSION} ${COMMIT}` }
+  const rendering = { config: configs.read, configOf: configs.boundTo, cache, renders, build: `${VERSION} ${COMMIT}` }
   const ingest = createIngest({ store, content, shards, sources, rendering, onPublished, clock, random, log, stopping: stopping.signal })
   const reports = createFleetActions({ store, content, shards, ingest, clock, log, onClusterDeleted })
   const actions: FleetActions = {

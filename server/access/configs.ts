@@ -12,6 +12,8 @@ export interface Configs {
   /** CG8: the secrets alone, to be sent as `use` says; throws `credential_missing` when there is no such Config, and `source_refused` for a host to which
    *  it is not bound. The first use binds it. */
   credentials(project: string, name: string, use: CredentialUse): Promise<Readonly<Record<string, string>>>
+  /** SO56: the first of these Configs that is bound to the host of the URL; null: none of them is. Binds nothing. */
+  boundTo(project: string, names: readonly string[], url: string): Promise<string | null>
 }
 
 const PAGE = 500
@@ -43,6 +45,13 @@ export function createConfigs(store: Pick<Store, 'getResource' | 'listResources'
           return secrets
       }
       throw new AppError('conflict', { detail: `the Config ${name} in project ${project} is written too often to bind it to its hosts` })
+    },
+    async boundTo(project, names, url) {
+      for (const name of names) {
+        const held = await heldOf(project, name)
+        if (held !== null && boundHosts(bindingOf(held.spec))?.includes(hostOf(url)) === true) return name
+      }
+      return null
     },
   }
 }

@@ -27,6 +27,7 @@ export function sourceFacts({ metadata, spec, status }: ServiceView): Fact[] {
       const at = read === null ? '' : ` at ${read}`
       return ['Source', `${sourceText(source)}${named}${at}${only}`]
     }),
+    ...remoteBaseFacts(spec, status.revisions),
     ['Renderer', rendererText({ spec })],
     ['Tools', toolsText(status.tools)],
     ...renderFacts(spec.render),
@@ -34,6 +35,15 @@ export function sourceFacts({ metadata, spec, status }: ServiceView): Fact[] {
     ['Overrides', spec.overrides === undefined ? null : `${spec.overrides.length}, for some of its clusters`],
     ['Renders', variants <= 1 ? null : `${variants} different ones; \`skerry render ${metadata.name} -p ${metadata.project} --all-clusters\` shows which clusters share one`], // biome-ignore format: one sentence
   ]
+}
+
+/** KU15. Revisions that are of no Repository. */
+function remoteBaseFacts(spec: ServiceSpec, revisions: Readonly<Record<string, string>>): Fact[] {
+  const repositories = new Set(sourcesOf(spec).map(({ repository }) => repository))
+  return Object.entries(revisions)
+    .filter(([name]) => !repositories.has(name))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, revision]): Fact => ['Remote base', `${plainText(name)} at ${revision}`])
 }
 
 function variablesText({ config = {}, configFrom = [] }: ServiceSpec): string | null {

@@ -28,7 +28,10 @@ function names(kind: 'Repository' | 'Service', spec: string, config: string): bo
 
 /** By name. */
 export function configsOf(spec: ServiceSpec): Set<string> {
-  const ofRender = (render: RenderSpec | undefined) => render?.helm?.valuesFrom ?? []
+  const ofRender = (render: RenderSpec | undefined) => [
+    ...(render?.helm?.valuesFrom ?? []),
+    ...(render?.kustomize?.remoteBaseSecretRefs ?? []).map((name) => ({ name })),
+  ]
   const named = [spec.configFrom ?? [], ofRender(spec.render), ...sourcesOf(spec).map(({ render }) => ofRender(render))]
   return new Set(named.flatMap((refs) => refs.map(({ name }) => name)))
 }

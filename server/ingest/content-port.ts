@@ -2,8 +2,10 @@
 // versions and rows. No other content comes through it.
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { RenderSpec } from '../../shared/model/render.ts'
+import type { AppError } from '../../shared/protocol/error.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'
 import type { ClusterInputs } from '../render/inputs.ts'
+import type { RemoteBase } from '../render/kustomize/remote.ts'
 import type { RenderSettings } from '../render/overrides-of.ts'
 import type { PipelineOutcome } from '../render/pipeline.ts'
 import type { SandboxProgram } from '../render/sandbox.ts'
@@ -32,7 +34,10 @@ export interface ContentSources {
   /** Makes no request. */
   open(key: SourceKey): ContentSource
   removeOthers(key: SourceKey): Promise<void>
+  /** Spares the folders of remote bases. */
   removeUnknown(uids: ReadonlySet<string>): Promise<void>
+  /** Removes the folders of all remote bases but those of these uids. Absent: there are none. */
+  removeUnusedBases?(uids: ReadonlySet<string>): Promise<void>
   forget(uid: string): Promise<void>
 }
 
@@ -52,6 +57,12 @@ export interface ServiceSource {
   filesOnly: boolean
 }
 
+/** The revision of a remote base in one reconciliation of a service. */
+export type BaseState = { kind: 'ready'; key: SourceKey; revision: string } | { kind: 'pending' } | { kind: 'failed'; error: AppError }
+
+/** `lost`: a revision that was answered before, and is not on the disk any more. */
+export type StateOfBase = (base: RemoteBase, lost: string | null) => Promise<BaseState>
+
 export interface RenderRequest {
   id: ServiceId
   namespace: string | undefined
@@ -61,6 +72,8 @@ export interface RenderRequest {
   cluster: ClusterInputs | null
   settings: RenderSettings
   configs: ReadonlyMap<string, ConfigLayer>
+  /** Absent: there are no remote bases. */
+  base?: StateOfBase | undefined
 }
 
 /** `tools` has the versions of the programs that took part. Null means that the program is missing. */

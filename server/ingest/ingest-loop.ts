@@ -25,6 +25,7 @@ import { PassExtents } from './pass-scope.ts'
 import { firstLookMs, HANDS, Hosts, hostOf, nextLookMs } from './poll-times.ts'
 import { PublishGroup } from './publish-group.ts'
 import { type RankedService, rankServices } from './publish-order.ts'
+import { RemoteBases, type RemoteBasesDeps } from './remote-bases.ts'
 import { ServiceRenderer, type ServiceRendererDeps } from './render/service-render.ts'
 import { passRepository, type RepositoryPass } from './repository-pass.ts'
 import { passService, type ServicePass, type ServicePassDeps } from './service-pass.ts'
@@ -32,7 +33,8 @@ import { passService, type ServicePass, type ServicePassDeps } from './service-p
 /** `stopping` should also cut the requests of the sources short. */
 export type IngestDeps = Omit<ServicePassDeps, 'renderer'> & {
   sources: ContentSources
-  rendering: Omit<ServiceRendererDeps, 'store' | 'content' | 'sources' | 'facts' | 'clock' | 'log' | 'signal'>
+  rendering: Omit<ServiceRendererDeps, 'store' | 'content' | 'sources' | 'facts' | 'bases' | 'clock' | 'log' | 'signal'> &
+    Pick<RemoteBasesDeps, 'configOf'>
   random: Random
   stopping: AbortSignal
 }
@@ -112,6 +114,7 @@ class IngestLoop implements Ingest {
   private readonly young = new Map<YoungKey, ReadonlySet<ClusterId>>()
   private readonly clusterChanges: ClusterChanges
   private readonly rules: HealthRuleRows
+  private readonly bases: RemoteBases
   private readonly facts: KnownFacts
   private readonly factsChanges: FactsChanges
   /** Services whose last render looked at no facts of any cluster. */
@@ -119,7 +122,12 @@ class IngestLoop implements Ingest {
 
   constructor(deps: IngestDeps) {
     this.facts = createKnownFacts(deps.store, deps.clock)
-    const { store, content, sources, rendering, clock, log, stopping: signal } = deps
+    const { store, content, sources, clock, random, log, stopping: signal } = deps
+    const { configOf, ...rendering } = deps.rendering
+    this.bases = new RemoteBases({
+      ...{ sources, store, configOf, clock, random, log, stopping: signal },
+      wake: (id) => void this.passWhole(serviceKeyTextOf(id)).catch(() => {}), // entered in the agenda again
+    })
     const facts = (clusters: readonly ClusterId[]) => this.facts.of(clusters)
     this.rules = new HealthRuleRows(deps)
     this.publishing = new PublishGroup({
@@ -133,7 +141,7 @@ class IngestLoop implements Ingest {
       factsOf: facts,
       rules: this.rules,
       publish: this.publishing.publish.bind(this.publishing),
-      renderer: new ServiceRenderer({ ...rendering, store, content, sources, clock, log, facts, signal }),
+      renderer: new ServiceRenderer({ ...rendering, store, content, sources, bases: this.bases, clock, log, facts, signal }),
     }
     this.agenda = new Agenda(deps.clock)
     this.clusterChanges = new ClusterChanges({
@@ -157,6 +165,7 @@ class IngestLoop implements Ingest {
       await this.agenda.wait(stopping)
     }
     await this.repositories.idle()
+    await this.bases.idle()
     await this.services.idle()
   }
 
@@ -292,10 +301,16 @@ class IngestLoop implements Ingest {
       if (repository === null) return this.forgetRepository(key, project, name)
       const pass = await this.askRepository(key, repository, expectChange)
       release() // what follows asks nobody, and may take long
+      this.followBases(repository)
       if (pass.kind === 'changed' || this.unrevised.has(key)) await this.revising.run(() => this.reviseServicesOf(repository, pass))
       this.unrevised.delete(key)
       if (pass.kind !== 'failed') this.countSuccess(key)
     })
+  }
+
+  private followBases({ project, name, spec }: StoredResource): void {
+    const pollMs = durationMs(repositorySpecSchema.parse(JSON.parse(spec)).poll)
+    this.bases.follow(project, name, pollMs)
   }
 
   private async askRepository(key: RepositoryKey, repository: StoredResource, expectChange: boolean): Promise<RepositoryPass> {

@@ -9,6 +9,7 @@ import type { ConfigLayer, MergedConfig } from './config-merge.ts'
 import { type ExcerptSource, withExcerpts } from './excerpts.ts'
 import { doubted, looksAtCluster } from './for-nobody.ts'
 import type { ClusterInputs, InputRead, Reads, RenderInputs } from './inputs.ts'
+import { baseName, type RemoteBase } from './kustomize/remote.ts'
 import { Meter } from './liquid/limits.ts'
 import { type Manifest, type Manifests, readManifests } from './manifests.ts'
 import { maskProblems, maskText, secretTexts } from './mask-problems.ts'
@@ -20,7 +21,7 @@ import { recordedInputs } from './record/inputs.ts'
 import { createRecorder, type Recorder } from './record/reads.ts'
 import { recordedSandbox } from './record/sandbox.ts'
 import { recordedTree } from './record/tree.ts'
-import type { JobSource, Renderer, RendererResult, RenderJob } from './renderer.ts'
+import type { JobSource, OpenedBase, Renderer, RendererResult, RenderJob } from './renderer.ts'
 import { type ChosenRenderer, chooseRenderer, missingFolder, unheardOptions, unheardOverrides } from './renderer-of.ts'
 import { mayPassLater, type Sandbox } from './sandbox.ts'
 import { placeSources } from './source-roots.ts'
@@ -56,6 +57,7 @@ export interface PipelineDeps {
   /** `secret`: asked when it is done, whether a secret may be in it. */
   once(parts: readonly string[], run: () => Promise<Uint8Array>, secret: () => boolean): Promise<Uint8Array>
   charts?: RenderJob['charts']
+  bases?: RenderJob['bases']
   signal: AbortSignal
 }
 
@@ -80,9 +82,9 @@ export async function runPipeline(deps: PipelineDeps, input: PipelineInput): Pro
   }
 }
 
-/** A chart that could not be had leaves nothing to know the render by: it is no result, but an error that is not kept. */
+/** A chart or a remote base that could not be had leaves nothing to know the render by: it is no result, but an error that is not kept. */
 async function renderSources(deps: PipelineDeps, input: PipelineInput, recorder: Recorder): Promise<RenderResult> {
-  const { charts } = deps
+  const { charts, bases } = deps
   const lacking: AppError[] = []
   const noted = async (...asked: Parameters<NonNullable<typeof charts>>) => {
     try {
@@ -92,11 +94,23 @@ async function renderSources(deps: PipelineDeps, input: PipelineInput, recorder:
       throw error
     }
   }
-  const result = masked(await renderParts(charts === undefined ? deps : { ...deps, charts: noted }, input, recorder), input)
+  const notedBase = async (base: RemoteBase): Promise<OpenedBase> => {
+    recorder.input(['bases', baseName(base)])
+    const opened = (await bases?.(base)) ?? { kind: 'pending' }
+    if (opened.kind === 'pending') lacking.push(new AppError('source_unreachable', PENDING))
+    if (opened.kind === 'failed') lacking.push(new AppError(opened.error.code, { ...opened.error.data, remedy: BASE_REMEDY }))
+    return opened
+  }
+  const asked = { ...deps, ...(charts === undefined ? {} : { charts: noted }), ...(bases === undefined ? {} : { bases: notedBase }) }
+  const result = masked(await renderParts(asked, input, recorder), input)
   const [first] = lacking
   if (first === undefined || result.kind !== 'failed') return result
   throw new AppError(first.code, { ...first.data, problems: result.problems }, { cause: first })
 }
+
+const BASE_REMEDY =
+  'Correct the address of the remote base in the kustomization, or name a Config that is bound to its host in render.kustomize.remoteBaseSecretRefs.'
+const PENDING = { detail: 'a remote base is being fetched', remedy: 'Nothing is to be done: it is rendered again when the base is there.' }
 
 /** CG2 */
 function masked(result: RenderResult, { settings, configs }: PipelineInput): RenderResult {
@@ -190,7 +204,7 @@ interface JobParts {
   recorder: Recorder
 }
 
-function jobOf({ sandbox, once, charts, signal }: PipelineDeps, input: PipelineInput, parts: JobParts): RenderJob {
+function jobOf({ sandbox, once, charts, bases, signal }: PipelineDeps, input: PipelineInput, parts: JobParts): RenderJob {
   const { id, namespace, settings, configs } = input
   const { index, recorder } = parts
   const plainInputs = inputsOf(input, index)
@@ -219,6 +233,7 @@ function jobOf({ sandbox, once, charts, signal }: PipelineDeps, input: PipelineI
     },
     sandbox: recordedSandbox(sandbox, (tool) => recorder.input(['tools', tool]), recorder.late),
     ...(charts === undefined ? {} : { charts }),
+    ...(bases === undefined ? {} : { bases }),
   }
 }
 

@@ -2,9 +2,10 @@
 // What comes after (reading the texts, patches, labels, namespaces, rows) is the same for all.
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { HelmValues, RenderSpec } from '../../shared/model/render.ts'
-import type { Problem } from '../../shared/protocol/error.ts'
+import type { AppError, Problem } from '../../shared/protocol/error.ts'
 import type { SourceTree } from '../sources/source.ts'
 import type { InputRead, RenderInputs } from './inputs.ts'
+import type { RemoteBase } from './kustomize/remote.ts'
 import type { Meter } from './liquid/limits.ts'
 import type { Sandbox } from './sandbox.ts'
 
@@ -22,6 +23,9 @@ export interface HelmLayer {
   /** Below its values, above all of the levels before it. */
   valuesFiles?: readonly string[]
 }
+
+/** `pending`: it is being fetched, and the render is done again afterwards. The tree of a file holds it as SINGLE_FILE. */
+export type OpenedBase = { kind: 'ready'; tree: SourceTree; revision: string } | { kind: 'pending' } | { kind: 'failed'; error: AppError }
 
 export interface RenderJob {
   id: ServiceId
@@ -45,6 +49,8 @@ export interface RenderJob {
   /** Files of one version of a chart that another depends on, by path from that chart's folder. `repository`: as its Chart.lock has it (http, https or oci), of a Repository of the same project;
    *  `version`: exactly. Throws `source_refused` and its like, with what to do. Absent: no charts but those of the tree. */
   charts?: (repository: string, name: string, version: string) => Promise<ReadonlyMap<string, Uint8Array>>
+  /** A remote base at the revision of this render, recorded as an input. Absent: nothing is fetched here. */
+  bases?: (base: RemoteBase) => Promise<OpenedBase>
   sandbox: Sandbox
   /** What a program said for exactly these parts, which name all that it got; runs it if that is not known. Bounded, and shared by all services. */
   once(parts: readonly string[], run: () => Promise<Uint8Array>): Promise<Uint8Array>

@@ -16,9 +16,18 @@ export async function removeFolders(root: string, isOld: (folder: string) => boo
   await Promise.all(old.map((name) => rm(join(root, name), { recursive: true, force: true })))
 }
 
-/** Removes the folders of unknown repositories. */
+/** Begins the uids of remote bases, which no resource names. */
+export const BASE_UID_PREFIX = 'remote-base-'
+
+/** Removes the folders of unknown repositories and spares those of remote bases. */
 export const removeUnknownFolders = (root: string, isKnown: (uid: string) => boolean): Promise<void> =>
-  removeFolders(root, (folder) => !isKnown(uidOf(folder)))
+  removeFolders(root, (folder) => !isBase(folder) && !isKnown(uidOf(folder)))
+
+/** Removes the folders of all remote bases but these. */
+export const removeUnusedBases = (root: string, uids: ReadonlySet<string>): Promise<void> =>
+  removeFolders(root, (folder) => isBase(folder) && !uids.has(uidOf(folder)))
+
+const isBase = (folder: string): boolean => folder.startsWith(BASE_UID_PREFIX)
 
 /** Removes keys that a process left when it was killed while git ran. `owner` limits it to the folders of one process. */
 export function removeLeftSecrets(root: string, owner = ''): void {

@@ -1,5 +1,6 @@
 // The port to where manifests come from: one Source for each repository. Reading needs no network once a commit was fetched, so the last content
 // stays in use while the other side is away.
+import type { RepositoryPlace } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 
 /** Larger folders are refused, not cut. */
@@ -47,6 +48,16 @@ export interface OpenedSource {
   /** For people: `commit 3f2c…` is '3f2c…' in full; of a chart `6.5.2 sha256:…`; of an OCI artifact `v1.2.0 sha256:…`. At most 200 characters. */
   version: string
 }
+
+/** Where a source is: of a Repository, or one file at a URL. */
+export type SourcePlace = RepositoryPlace | { kind: 'file'; spec: FileSpec }
+export interface FileSpec {
+  url: string
+  auth?: { secretRef: string }
+}
+
+/** Path of the only file in the tree of a source that is one file. */
+export const SINGLE_FILE = 'file'
 
 /** Where manifests come from. A revision is text that names all of it: a Git commit, the SHA-256 of a Helm repository's index, the digest of an OCI manifest. */
 export interface Source {

@@ -1,7 +1,6 @@
 // One Source, with a folder of its own, for each repository and what it says: another URL, ref or option starts afresh, and what belonged to an older one is removed.
 import { join } from 'node:path'
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
-import type { RepositoryPlace } from '../../shared/model/resources.ts'
 import type { HelmRepositorySpec, OciSpec } from '../../shared/model/sources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -13,15 +12,16 @@ import { createGitTokens } from './git/tokens.ts'
 import { createHelmSource, createIndexCache, type IndexCache } from './helm/source.ts'
 import { openRegistry, pullAnonymously } from './oci/pull.ts'
 import { createOciSource } from './oci/source.ts'
-import type { Source } from './source.ts'
+import type { FileSpec, Source, SourcePlace } from './source.ts'
+import { createFileSource } from './stored/file-source.ts'
 import { createUnpacked, type Unpacked } from './stored/unpacked.ts'
 import type { WebCredential } from './web-request.ts'
 
 export interface SourceKey {
-  /** Of the Repository resource. */
+  /** Of the Repository resource; of a remote base see remoteBaseUid. */
   uid: string
   project: string
-  place: RepositoryPlace
+  place: SourcePlace
 }
 
 export interface Sources {
@@ -104,7 +104,7 @@ function openOr(open: () => Source): Source {
 }
 
 /** Of a Git repository with nothing but an address and a ref, as it always was: no upgrade fetches anew. */
-function folderText(place: RepositoryPlace): string {
+function folderText(place: SourcePlace): string {
   if (place.kind === 'git' && Object.keys(place.spec).every((name) => name === 'url' || name === 'ref'))
     return `${place.spec.url}\n${place.spec.ref}`
   return canonicalJson(place)
@@ -132,10 +132,14 @@ function create(
       const credential = credentialOf(deps, project, place.spec)
       return createOciSource({ ...openRegistry(place.spec, addresses, credential), dir, unpacked })
     }
+    case 'file': {
+      const { fetcher, namedOnly } = addresses
+      return createFileSource({ url: place.spec.url, dir, fetcher, namedOnly, credential: credentialOf(deps, project, place.spec) })
+    }
   }
 }
 
-const credentialOf = (deps: SourceDeps, project: string, { auth, url }: HelmRepositorySpec | OciSpec): WebCredential => ({
+const credentialOf = (deps: SourceDeps, project: string, { auth, url }: HelmRepositorySpec | OciSpec | FileSpec): WebCredential => ({
   secretRef: auth?.secretRef ?? null,
   read: async (tokenServer) => (auth === undefined ? {} : deps.credentials(project, auth.secretRef, { url, tokenServer })),
 })

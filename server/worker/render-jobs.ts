@@ -4,10 +4,11 @@
 import type { RendererName } from '../../shared/model/render.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'
+import type { RemoteBase } from '../render/kustomize/remote.ts'
 import { checkPatchesHere } from '../render/patch/patches.ts'
 import { type PipelineInput, type PipelineOutcome, type PipelineSource, runPipeline } from '../render/pipeline.ts'
 import { toolName } from '../render/record/sandbox.ts'
-import type { Renderer } from '../render/renderer.ts'
+import type { OpenedBase, Renderer } from '../render/renderer.ts'
 import type { Sandbox } from '../render/sandbox.ts'
 import type { Sources } from '../sources/sources.ts'
 import {
@@ -20,7 +21,7 @@ import {
   ROWS_BYTES_MAX,
 } from './channel/messages.ts'
 import { looksToLines, rowsToLines } from './channel/render-lines.ts'
-import { toWire } from './channel/wire-error.ts'
+import { fromWire, toWire } from './channel/wire-error.ts'
 import { currentJob } from './current-job.ts'
 import { createOnce } from './once.ts'
 import type { Jobs } from './worker.ts'
@@ -56,7 +57,7 @@ export function createRenderJobs({
         },
       }
       const outcome = await runPipeline(
-        { renderers, sandbox: asked, once, charts: chartsOf(sources), signal },
+        { renderers, sandbox: asked, once, charts: chartsOf(sources), bases: basesOf(sources), signal },
         await inputOf(sources, order),
       )
       return answerOf(outcome, tools, rowsBytesMax)
@@ -88,6 +89,24 @@ function chartsOf(sources: Sources) {
       throw new AppError('source_refused', { detail: `the chart ${name} ${version} of ${repository}: that Repository has no charts` })
     const { tree, root } = await source.chart(repository, name, version)
     return new Map([...(await tree.files(root, () => true))].map(([path, { bytes }]) => [path, bytes]))
+  }
+}
+
+/** Control says which revision counts for this render, and fetches what is not here. */
+function basesOf(sources: Sources) {
+  const ask = async (base: RemoteBase, lost: string | null) => (await currentJob().ask('base', { base, lost })).value
+  return async (base: RemoteBase): Promise<OpenedBase> => {
+    const first = await ask(base, null)
+    const isLost = first.kind === 'ready' && !(await sources.open(first.key).has(first.revision))
+    const answer = isLost ? await ask(base, first.revision) : first
+    if (answer.kind === 'pending') return answer
+    if (answer.kind === 'failed') {
+      const error = fromWire(answer.error)
+      if (!(error instanceof AppError)) throw error
+      return { kind: 'failed', error }
+    }
+    const { tree } = await sources.open(answer.key).open(answer.revision, { path: '.' })
+    return { kind: 'ready', tree, revision: answer.revision }
   }
 }
 

@@ -72,6 +72,19 @@ const kustomizeOptionsSchema = z.strictObject({
     .boolean()
     .optional()
     .describe('helmCharts: of kustomizations is inflated; only charts that are in the tree. Default false: refused.'),
+  remoteBases: z
+    .boolean()
+    .optional()
+    .describe(
+      'resources and components of kustomizations may be URLs: Git repositories (https://host/org/repo//path?ref=v1) and YAML files. They are fetched like a Repository, and followed at its poll interval. Default false: refused.',
+    ),
+  remoteBaseSecretRefs: z
+    .array(nameSchema)
+    .max(20)
+    .optional()
+    .describe(
+      'Configs of the same project with credentials for remote bases. Each is sent only to the hosts that it is bound to. Default: none.',
+    ),
   namePrefix: z.string().max(63).optional().describe('Put before the name of every object, instead of what the kustomization says.'),
   nameSuffix: z.string().max(63).optional().describe('Put behind the name of every object, instead of what the kustomization says.'),
   images: z

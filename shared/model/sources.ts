@@ -29,7 +29,7 @@ const holdsCredentials = (text: string): boolean => {
   return password !== '' || (username !== '' && protocol !== 'ssh:')
 }
 
-const gitUrlSchema = z
+export const gitUrlSchema = z
   .string()
   .max(2048)
   .refine(
@@ -37,7 +37,7 @@ const gitUrlSchema = z
     'expected an http://, https:// or ssh:// URL, or user@host:path',
   )
   .refine((text) => !holdsCredentials(text), NO_CREDENTIALS)
-const webUrlSchema = z
+export const webUrlSchema = z
   .string()
   .max(2048)
   .refine(isUrlOf(['http', 'https']), 'expected an http:// or https:// URL')

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { removeUnusedBases } from '../../server/sources/folders.ts'
 import { createSources } from '../../server/sources/sources.ts'
 import { placeOf, repositorySpecSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -59,7 +60,8 @@ test.skipIf(!sshIsThere)(
 test('IN8a after a start what belongs to no repository goes; what is open, and what is no source, stays', async () => {
   const root = join(tempDir(), 'git')
   const folder = (uid: string) => `${uid}-0123456789ab`
-  for (const name of [folder('gone'), `${folder('gone')}.modules`, folder('there'), 'notes'])
+  const [used, unused] = [folder('remote-base-1'), folder('remote-base-2')]
+  for (const name of [folder('gone'), `${folder('gone')}.modules`, folder('there'), 'notes', used, unused, `${unused}.modules`])
     mkdirSync(join(root, name), { recursive: true })
   const sources = createSources({
     ...{ root, addresses: loopbackGuard(), credentials: async () => ({}), clock: systemClock },
@@ -68,7 +70,9 @@ test('IN8a after a start what belongs to no repository goes; what is open, and w
   sources.open({ uid: 'new', project: 'web', place: place({ url: 'https://git.example/x.git' }) })
   mkdirSync(join(root, folder('new')))
   await sources.removeUnknown(new Set(['there']))
-  expect(readdirSync(root).sort()).toEqual([folder('new'), 'notes', folder('there')])
+  expect(readdirSync(root).sort()).toEqual([folder('new'), 'notes', used, unused, `${unused}.modules`, folder('there')])
+  await removeUnusedBases(root, new Set(['remote-base-1']))
+  expect(readdirSync(root).sort()).toEqual([folder('new'), 'notes', used, folder('there')])
 })
 
 test('SO36 the library cannot speak ssh, and says so to whoever wants something of it', async () => {

@@ -318,3 +318,23 @@ test('CG6 the services and repositories that name a Config are looked at again, 
   await done.promise
   expect(looked).toEqual(['repository apps', 'service web'])
 })
+
+test('SO56 a remote base gets the first Config that is bound to its host, and binds none', async () => {
+  const doc = (name: string, hosts?: string[]) => ({
+    ...configDoc(name, {}),
+    spec: { secrets: { token: 'hunter2' }, ...(hosts === undefined ? {} : { hosts }) },
+  })
+  await apply(doc('unbound'), doc('one', ['git.example.com']), doc('two', ['git.example.com', 'git.example.com:8443']))
+  const configs = createConfigs(admin.store, loadSecretBox(keys))
+  const names = ['unbound', 'gone', 'one', 'two']
+  const of = (url: string) => configs.boundTo('default', names, url)
+  expect([
+    await of('https://git.example.com/a/b'),
+    await of('https://git.example.com:8443/a/b'),
+    await of('git@git.example.com:a/b'),
+  ]).toEqual(['one', 'two', 'one'])
+  expect([await of('https://evil.example.com/a'), await configs.boundTo('other', names, 'https://git.example.com/a')]).toEqual([null, null])
+  expect(
+    ((await admin.call('GET', '/api/v1/projects/default/configs/unbound')).body as { spec: { hosts?: string[] } }).spec.hosts,
+  ).toBeUndefined()
+})

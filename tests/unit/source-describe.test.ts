@@ -50,6 +50,8 @@ const lines = (facts: ReturnType<typeof sourceFacts>) =>
 test('CL14 a service says what it is made of: sources with what was resolved, renderer, tools, variables, patches, how many renders', () => {
   const plain = service({ source: { repository: 'apps', path: 'web' } }, { commit: 'c0ffee' })
   expect(lines(sourceFacts(plain))).toEqual(['Source: apps/web at c0ffee', 'Renderer: auto'])
+  const base = service({ source: { repository: 'apps', path: 'web' } }, { revisions: { apps: 'c0ffee', 'https://h/o/r?ref=v1': 'beef' } })
+  expect(lines(sourceFacts(base))).toContain('Remote base: https://h/o/r?ref=v1 at beef')
   const chart = service(
     {
       sources: [

@@ -3,12 +3,14 @@ import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { HANDS } from '../../server/ingest/poll-times.ts'
+import { BASES_OF_SERVICE_MAX } from '../../server/ingest/remote-bases.ts'
 import { FACTS_AWAITED_MS } from '../../server/ingest/young-clusters.ts'
 import { CACHE_DISK_BYTES_MAX } from '../../server/render/cache/files.ts'
 import { CACHE_MEMORY_BYTES_MAX } from '../../server/render/cache/renders.ts'
 import { API_VERSIONS_BYTES_MAX } from '../../server/render/helm/capabilities.ts'
 import { IGNORE_LENGTH_MAX, IGNORE_RULES_MAX, IGNORE_STEPS_MAX } from '../../server/render/helm/ignore.ts'
 import { HELM_VALUES_BYTES_MAX } from '../../server/render/helm/layers.ts'
+import { REMOTE_BASES_MAX, REMOTE_DEPTH_MAX } from '../../server/render/kustomize/remote.ts'
 import { KUSTOMIZE_FOLDERS_MAX } from '../../server/render/kustomize/scan.ts'
 import {
   TEMPLATE_BYTES_MAX,
@@ -38,7 +40,7 @@ import { INDEX_BYTES_MAX } from '../../server/sources/helm/chart-index.ts'
 import { SOURCE_FILE_BYTES_MAX, SOURCE_FILES_MAX, SOURCE_PATH_LENGTH_MAX, SOURCE_TREE_BYTES_MAX } from '../../server/sources/source.ts'
 import { DEADLINES } from '../../server/sources/web-request.ts'
 import { YAML_ALIASES_MAX, YAML_BYTES_MAX, YAML_DEPTH_MAX, YAML_NODES_MAX } from '../../shared/adapters/yaml.ts'
-import { CONFIG_DATA_LENGTH_MAX, CONFIG_SECRETS_MAX } from '../../shared/model/render.ts'
+import { CONFIG_DATA_LENGTH_MAX, CONFIG_SECRETS_MAX, GLOB_LENGTH_MAX } from '../../shared/model/render.ts'
 import { FACTS_APIS_MAX, FACTS_CHARS_MAX } from '../../shared/model/status.ts'
 
 const SPECS = ['SPEC.md', 'SPEC-render.md'].map((name) => readFileSync(join(import.meta.dir, '../../shared', name), 'utf8')).join('\n')
@@ -91,6 +93,9 @@ const TOLD: ReadonlyArray<readonly [id: string, told: string]> = [
     'KU2',
     `At most ${count(KUSTOMIZE_FOLDERS_MAX)} folders with kustomizations, ${count(SOURCE_FILES_MAX)} files and ${size(SOURCE_TREE_BYTES_MAX)}`,
   ],
+  ['KU14', `at most ${REMOTE_BASES_MAX} different remote bases`],
+  ['KU14', `at most ${REMOTE_DEPTH_MAX} in each other, and a service at most ${BASES_OF_SERVICE_MAX}`],
+  ['RN11', `at most ${GLOB_LENGTH_MAX} characters`],
   ['LQ4', `at most ${size(TEMPLATE_BYTES_MAX)}, of that ${size(TEMPLATE_CODE_MAX)}`],
   ['LQ4', `its output ${size(TEMPLATE_OUTPUT_BYTES_MAX)}`],
   ['LQ4', `at most ${count(TEMPLATE_WORK_MAX)} steps`],

@@ -17,7 +17,7 @@ import { leastReads } from '../../render/record/reads.ts'
 import type { Handlers } from '../../worker/channel/channel.ts'
 import { ASKED, type AskedAnswers, type Layer, type RenderOrder } from '../../worker/channel/messages.ts'
 import { looksFromLines, rowsFromLines } from '../../worker/channel/render-lines.ts'
-import { fromWire } from '../../worker/channel/wire-error.ts'
+import { fromWire, toWire } from '../../worker/channel/wire-error.ts'
 import type { JobAnswer, WorkerPool } from './pool.ts'
 import { credentialsOf, type RemoteSourcesDeps } from './remote-sources.ts'
 
@@ -77,8 +77,8 @@ function orderOf({ id, namespace, render, sources, cluster, settings, configs }:
 
 const layerOf = ({ values, secrets }: ConfigLayer): Layer => ({ values, secrets: [...(secrets ?? [])] })
 
-/** A render may ask for credentials of its own repositories, charts of its own project, and earlier answers of programs. */
-function serving(deps: RemoteRendersDeps, { id, sources }: RenderRequest): Handlers {
+/** A render may ask for credentials of its own repositories, charts and remote bases of its own project, and earlier answers of programs. */
+function serving(deps: RemoteRendersDeps, { id, sources, base: stateOf }: RenderRequest): Handlers {
   const credentials = credentialsOf(
     deps,
     sources.map(({ key }) => key),
@@ -95,6 +95,11 @@ function serving(deps: RemoteRendersDeps, { id, sources }: RenderRequest): Handl
       credentials.allow(key)
       return { value: key }
     }),
+    ...asked('base', async ({ base, lost }) => {
+      const state = (await stateOf?.(base, lost)) ?? { kind: 'failed', error: new AppError('source_refused', NO_BASES) }
+      if (state.kind === 'ready') credentials.allow(state.key)
+      return { value: state.kind === 'failed' ? { kind: 'failed', error: toWire(state.error) } : state }
+    }),
     ...asked('answer.get', async ({ parts }) => {
       const data = await answers.get(parts)
       return data === null ? { value: { found: false } } : { value: { found: true }, data }
@@ -102,6 +107,8 @@ function serving(deps: RemoteRendersDeps, { id, sources }: RenderRequest): Handl
     ...asked('answer.put', async ({ parts, secret }, data) => ({ value: await answers.put(parts, data, secret) })),
   }
 }
+
+const NO_BASES = { detail: 'remote bases are not fetched for this render' }
 
 async function answerOf({ id }: RenderRequest, { value, data }: JobAnswer<'render'>, clock: Pick<Clock, 'nowMs'>): Promise<RenderAnswer> {
   const pace = createPace(clock)

@@ -5,7 +5,7 @@ import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { CredentialUse } from '../../access/config-hosts.ts'
 import type { ContentIds, ContentSource, ContentSources, OpenedContent } from '../../ingest/content-port.ts'
-import { removeUnknownFolders } from '../../sources/folders.ts'
+import { removeUnknownFolders, removeUnusedBases } from '../../sources/folders.ts'
 import { SizedCache } from '../../sources/sized-cache.ts'
 import type { SourcePick } from '../../sources/source.ts'
 import { ASKED, type Method, type Orders, PATHS_AT_ONCE_MAX, type SourceKey } from '../../worker/channel/messages.ts'
@@ -88,6 +88,10 @@ class RemoteSources implements ContentSources {
     await removeUnknownFolders(this.deps.root, (uid) => uids.has(uid) || this.projects.has(uid)) // as of when the folders are known
   }
 
+  removeUnusedBases(uids: ReadonlySet<string>): Promise<void> {
+    return removeUnusedBases(this.deps.root, uids)
+  }
+
   async forget(uid: string): Promise<void> {
     const project = this.projects.get(uid) ?? ''
     this.projects.delete(uid)
@@ -133,7 +137,7 @@ class RemoteSources implements ContentSources {
   private run<Name extends Method>(method: Name, order: Orders[Name], kind: JobKind, key: SourceKey): Promise<JobAnswer<Name>> {
     const credentials = credentialsOf(this.deps, [key])
     return this.deps.workers.run({
-      ...{ method, order, kind, project: key.project, subject: `repository ${key.place.spec.url}` },
+      ...{ method, order, kind, project: key.project, subject: `repository ${key.place.spec.url.replace(/\?.*$/, '')}` },
       serve: { credentials: async (asked) => ({ value: await credentials.read(ASKED.credentials.parse(asked)) }) },
     })
   }

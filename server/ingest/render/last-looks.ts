@@ -30,6 +30,8 @@ interface LastLook {
   labels: boolean
   /** Something could not be had, perhaps of a Repository that is not one of theirs: a chart that theirs depends on. */
   lacking: boolean
+  /** Names of remote bases, with their revisions. */
+  bases: ReadonlyMap<string, string>
 }
 
 interface LookedService {
@@ -94,7 +96,8 @@ export class LastLooks {
     const isOther = more.files.some((file) => known.has(placeOf(file)) && known.get(placeOf(file)) !== file.id)
     const versioned = look.versioned.union(more.versioned)
     const all = files.length === 0 ? look.files : [...look.files, ...files]
-    const both = { ...look, files: all, versioned, others, labels: look.labels || more.labels }
+    const bases = new Map([...look.bases, ...more.bases])
+    const both = { ...look, files: all, versioned, others, bases, labels: look.labels || more.labels }
     this.remember(serviceKey(id), { look: both, unread: unread || isOther })
   }
 
@@ -135,6 +138,11 @@ export class LastLooks {
 
   isLacking(id: ServiceId): boolean {
     return this.lookOf(id)?.lacking ?? false
+  }
+
+  /** Remote bases of the last render, by name. */
+  basesOf(id: ServiceId): ReadonlyMap<string, string> {
+    return this.lookOf(id)?.bases ?? NO_BASES
   }
 
   ignoresLabels(id: ServiceId): boolean {
@@ -218,6 +226,8 @@ const entriesOf = (last: Last | undefined): number => (last?.look == null ? 0 : 
 /** Those that it lies in: '', `a` and `a/b` of `a/b/c`. */
 const foldersOf = (path: string): string[] => ['', ...[...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index))]
 
+const NO_BASES: ReadonlyMap<string, string> = new Map()
+
 /** Its labels, or all of the cluster. */
 const isOfLabels = ([first, second]: InputRead): boolean => first === 'cluster' && (second === undefined || second === 'labels')
 
@@ -227,6 +237,7 @@ export async function lastLookOf(
   sources: readonly ServiceSource[],
   { clusters }: ClusterOutcomes,
   fileId: (source: number, path: string) => Promise<string | null | undefined>,
+  baseOf?: (name: string) => Promise<string>,
 ): Promise<LastLook> {
   // Not where older renders looked, too: one that failed listed the whole repository, which every commit changes.
   const shapes = [...new Set([...clusters.values()].map(({ shape }) => shape))]
@@ -234,6 +245,9 @@ export async function lastLookOf(
   for (const { source, path } of shapes.flatMap((shape) => shape.files))
     files.set(`${source}\0${path}`, { source, path, id: await fileId(source, path) })
   const versioned = shapes.flatMap(({ inputs }) => inputs.flatMap(([first, index]) => (first === 'source' ? [Number(index)] : [])))
+  const bases = new Map<string, string>()
+  for (const [first, name = ''] of shapes.flatMap(({ inputs }) => inputs))
+    if (first === 'bases' && baseOf !== undefined) bases.set(name, await baseOf(name))
   const counts = new Map<string | null, number>()
   for (const { key } of clusters.values()) counts.set(key, (counts.get(key) ?? 0) + 1)
   const [[most] = [null]] = [...counts].sort(([, a], [, b]) => b - a)
@@ -248,5 +262,6 @@ export async function lastLookOf(
     others,
     labels: shapes.some(({ inputs }) => inputs.some(isOfLabels)),
     lacking: [...clusters.values()].some(({ result }) => result instanceof AppError),
+    bases,
   }
 }

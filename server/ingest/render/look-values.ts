@@ -24,6 +24,8 @@ export interface LookedAt {
   /** Null: it is not there. */
   tools: Pick<ToolVersions, 'held' | 'now'>
   factsOf(clusterId: ClusterId): ClusterFacts
+  /** Revision of a remote base by its name. Absent: the service has none. */
+  baseOf?: ((name: string) => Promise<string>) | undefined
 }
 
 /** FA3 */
@@ -109,6 +111,7 @@ export class LookValues {
       if (version !== null) this.tools.set(second, version)
       return version ?? 'none'
     }
+    if (first === 'bases') return (await this.from.baseOf?.(second)) ?? 'none'
     if (first === 'configs') return short(valueAt(configs.get(second)?.values, look.slice(2)))
     return short(valueAt({ source: Object.fromEntries(versions.map((version, index) => [index, { version }])) }, look))
   }

@@ -8,11 +8,13 @@ import { createPace } from '../../../shared/runtime/pace.ts'
 import type { RenderCache } from '../../render/cache/renders.ts'
 import type { ConfigLayer } from '../../render/config-merge.ts'
 import type { ClusterFacts } from '../../render/inputs.ts'
+import { REMOTE_DEPTH_MAX } from '../../render/kustomize/remote.ts'
 import { settingsFor } from '../../render/overrides-of.ts'
 import { createSlots } from '../../render/sandbox/slots.ts'
 import type { ContentStore } from '../../store/content/content-store.ts'
 import type { Store } from '../../store/store.ts'
 import type { ContentSource, ContentSources, Renders, ServiceSource } from '../content-port.ts'
+import type { BasesOfPass, RemoteBases } from '../remote-bases.ts'
 import { inForceOf } from './in-force.ts'
 import { LastLooks, lastLookOf } from './last-looks.ts'
 import { LateRenders } from './late-renders.ts'
@@ -34,6 +36,8 @@ export interface ServiceRendererDeps {
   facts(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, ClusterFacts>>
   /** Of this program: another one may render the same to something else. */
   build: string
+  /** Absent: remote bases are refused. */
+  bases?: RemoteBases | undefined
   clock: Pick<Clock, 'nowMs'>
   log: Logger
   signal: AbortSignal
@@ -111,17 +115,45 @@ export class ServiceRenderer {
 
   forget(id: ServiceId): void {
     this.looks.forget(id)
+    this.deps.bases?.forget(id)
     this.lates.forget(serviceKey(id))
   }
 
   private renderNow(id: ServiceId, spec: ServiceSpec, clusters: readonly RenderCluster[], extent: WholeExtent): Promise<Rendering>
   private renderNow(id: ServiceId, spec: ServiceSpec, clusters: readonly RenderCluster[], extent: Extent): Promise<Rendering | null>
   private async renderNow(id: ServiceId, spec: ServiceSpec, clusters: readonly RenderCluster[], extent: Extent): Promise<Rendering | null> {
+    for (let round = 0; ; round++) {
+      const bases = this.basesFor(id, spec, extent)
+      const rendering = await this.renderWith(bases, id, spec, clusters, extent)
+      if (bases?.isPending() !== true) return rendering
+      // A person waits for the answer; a reconciliation is woken when the bases are there.
+      if (extent.kind !== 'at' || round > REMOTE_DEPTH_MAX) return extent.kind === 'more' ? null : { kind: 'no_content' }
+      await bases.settled()
+    }
+  }
+
+  private basesFor(id: ServiceId, spec: ServiceSpec, extent: Extent): BasesOfPass | null {
+    const renders = [spec.render, ...sourcesOf(spec).map(({ render }) => render)]
+    if (renders.some((render) => render?.kustomize?.remoteBases === true))
+      return this.deps.bases?.forPass(id, spec, extent.kind === 'at' ? extent.revisions : null) ?? null
+    if (extent.kind === 'all') this.deps.bases?.forget(id)
+    return null
+  }
+
+  private async renderWith(
+    bases: BasesOfPass | null,
+    id: ServiceId,
+    spec: ServiceSpec,
+    clusters: readonly RenderCluster[],
+    extent: Extent,
+  ): Promise<Rendering | null> {
     const opening = await openSources(this.deps, id, spec, extent.kind === 'at' ? extent.revisions : undefined)
     if (opening.kind !== 'opened') return opening
     const { sources, release } = opening
     const versions = sources.map(({ opened }) => opened.version)
     if (extent.kind === 'more' && !this.looks.isCurrent(id, this.specText(id, spec), versions)) return null
+    if (extent.kind === 'more')
+      for (const [name, revision] of this.looks.basesOf(id)) if ((await bases?.valueOf(name)) !== revision) return null
     const names = async (project: string) =>
       (await this.deps.store.listResources('Config', { limit: CONFIGS_LOOKED_MAX, project })).items.map(({ name }) => name)
     const found = await configsOfService(this.deps.config, names, id, spec)
@@ -134,7 +166,7 @@ export class ServiceRenderer {
     await this.looks.ahead(id, sources)
     const fileId = fileIds(sources)
     const outcomes = await this.renderAll(
-      { id, spec, sources, configs: found.configs, factsOf, fileId, isRemembered: extent.kind === 'all' },
+      { id, spec, sources, configs: found.configs, factsOf, fileId, bases, isRemembered: extent.kind === 'all' },
       clusters,
     )
     if (outcomes.renders > 0)
@@ -144,9 +176,11 @@ export class ServiceRenderer {
         renders: outcomes.renders,
         clusters: clusters.length,
       })
-    if (await opening.isGone(outcomes)) return { kind: 'no_content' }
+    if (bases?.isPending() === true || (await opening.isGone(outcomes))) return { kind: 'no_content' }
+    const named = basesIn(outcomes)
     if (extent.kind !== 'at') {
-      const look = await lastLookOf(this.specText(id, spec), sources, outcomes, fileId)
+      const look = await lastLookOf(this.specText(id, spec), sources, outcomes, fileId, bases?.valueOf)
+      if (extent.kind === 'all') bases?.end(named)
       if (extent.kind === 'all') this.looks.end(id, look)
       else
         this.looks.extend(
@@ -156,14 +190,15 @@ export class ServiceRenderer {
         )
     }
     return renderingOf({
-      ...{ release, outcomes: outcomes.clusters },
+      release: { ...release, revisions: { ...release.revisions, ...bases?.revisions(named) } },
+      outcomes: outcomes.clusters,
       factsKey: (cluster) => factsKeyOf(cluster === null ? NO_FACTS : factsOf(cluster.clusterId)),
     })
   }
 
   private async renderAll(run: ServiceRun, clusters: readonly RenderCluster[]): Promise<ClusterOutcomes> {
     const { cache, clock, signal } = this.deps
-    const { id, spec, sources, configs, factsOf, fileId, isRemembered } = run
+    const { id, spec, sources, configs, factsOf, fileId, bases, isRemembered } = run
     const key = serviceKey(id)
     const due = isRemembered ? this.lates.due(key, clock.nowMs()) : new Set<string>()
     for (const late of due) cache.drop(late)
@@ -180,7 +215,7 @@ export class ServiceRenderer {
         settingsOf: settingsFor(id, spec, layers),
         tools,
         render: (subject) => this.runOne(run, subject, tools),
-        ...{ configs, fileId, factsOf },
+        ...{ configs, fileId, factsOf, baseOf: bases?.valueOf },
       },
       clusters.length === 0 ? [null] : clusters,
     )
@@ -190,9 +225,9 @@ export class ServiceRenderer {
     return outcomes
   }
 
-  private async runOne({ id, spec, sources, configs }: ServiceRun, { cluster, settings, facts }: Subject, tools: ToolVersions) {
+  private async runOne({ id, spec, sources, configs, bases }: ServiceRun, { cluster, settings, facts }: Subject, tools: ToolVersions) {
     const answer = await this.deps.renders.run({
-      ...{ id, sources, configs, settings },
+      ...{ id, sources, configs, settings, base: bases?.state },
       namespace: spec.namespace,
       render: spec.render ?? {},
       cluster: cluster === null ? null : { name: cluster.name, labels: cluster.labels, facts },
@@ -219,7 +254,15 @@ interface ServiceRun {
   configs: ReadonlyMap<string, ConfigLayer>
   factsOf(clusterId: ClusterId): ClusterFacts
   fileId: FileIds
+  /** Null: the service has no remote bases. */
+  bases: BasesOfPass | null
   isRemembered: boolean
+}
+
+/** Names of remote bases at which any of the renders looked. */
+function basesIn({ clusters }: ClusterOutcomes): Set<string> {
+  const shapes = new Set([...clusters.values()].map(({ shape }) => shape))
+  return new Set([...shapes].flatMap(({ inputs }) => inputs.flatMap(([first, name = '']) => (first === 'bases' ? [name] : []))))
 }
 
 /** IC3: what is the same for all clusters of the service, by whatever build. Variables and overrides are not in it: they count by what is looked at. */

@@ -1,6 +1,8 @@
 // Paths and addresses as kustomizations write them.
 export const KUSTOMIZATION_NAMES = ['kustomization.yaml', 'kustomization.yml', 'Kustomization'] as const
 
+export const inFolder = (folder: string, name: string): string => (folder === '' || name === '' ? folder + name : `${folder}/${name}`)
+
 export const isBelow = (path: string, folder: string): boolean => folder === '' || path === folder || path.startsWith(`${folder}/`)
 
 /** Whatever else there is of that name: this is never a file. */

@@ -14,11 +14,15 @@ export const renderKustomize: Renderer = async (job) => {
   const { spec, source, inputs, meter } = job
   const options = spec.kustomize ?? {}
   const root = treePath('', source.root) ?? ''
-  const scanJob: ScanJob = { inputs, meter, source, templated: spec.templated === true, helmCharts: options.helmCharts === true }
+  const scanJob: ScanJob = {
+    ...{ inputs, meter, source, templated: spec.templated === true },
+    ...{ helmCharts: options.helmCharts === true, remoteBases: options.remoteBases === true },
+    ...(job.bases === undefined ? {} : { bases: job.bases }),
+  }
   const scanned = await scanKustomization(scanJob, { folders: options.components ?? [] })
-  const { templates } = scanned
-  if (scanned.problems.length > 0) return { kind: 'failed', problems: byTemplates(scanned.problems, templates) }
-  const built = edited({ files: scanned.files, root }, options)
+  const { templates, remote } = scanned
+  if (scanned.problems.length > 0) return { kind: 'failed', problems: remote.told(byTemplates(scanned.problems, templates)) }
+  const built = edited({ files: remote.rewritten(scanned.files), root }, options)
   const args = argsOf(job, scanned)
   const outcome = await build(job, args, built)
   if (outcome.kind === 'built') return rendered(outcome, built)
@@ -28,7 +32,7 @@ export const renderKustomize: Renderer = async (job) => {
   if (again?.kind === 'built' && more !== null) return rendered(again, more)
   const last = again ?? outcome
   const problems = last.kind === 'refused' ? problemsOf(last.stderr, built) : [stopped(last, built)]
-  return allOfInputs(byTemplates(problems, templates))
+  return allOfInputs(remote.told(byTemplates(problems, templates)))
 }
 
 /** KU6 */

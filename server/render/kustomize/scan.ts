@@ -4,10 +4,14 @@ import { type ParsedYaml, parseYamlDocuments } from '../../../shared/adapters/ya
 import { AppError, type Problem } from '../../../shared/protocol/error.ts'
 import { SOURCE_FILES_MAX, SOURCE_TREE_BYTES_MAX } from '../../sources/source.ts'
 import { renderFile, type TemplateJob, templateName } from '../liquid/files.ts'
+import { versionText } from '../object-rows.ts'
+import type { RenderJob } from '../renderer.ts'
 import { treePath } from '../tree-path.ts'
 import { decodeUtf8 } from '../utf8.ts'
 import { type Chart, type Named, type Need, namedBy, namedByPlugins } from './fields.ts'
-import { isAddress, isBelow, KUSTOMIZATION_NAMES, looksRemote } from './paths.ts'
+import { inFolder, isAddress, isBelow, KUSTOMIZATION_NAMES, looksRemote } from './paths.ts'
+import { parseRemote, REMOTE_FIELDS, type RemoteAddress } from './remote.ts'
+import { RemoteTrees, relativePath } from './remote-trees.ts'
 
 /** Folders with a kustomization that one render reads. */
 export const KUSTOMIZE_FOLDERS_MAX = 1_000
@@ -20,11 +24,15 @@ export interface KustomizeFiles {
   problems: Problem[]
   /** A chart is among them. */
   charts: boolean
+  /** Where content of remote bases was put. */
+  remote: RemoteTrees
 }
 
-export interface ScanJob extends TemplateJob {
+export interface ScanJob extends TemplateJob, Pick<RenderJob, 'bases'> {
   /** Whether `helmCharts` of kustomizations is inflated. */
   helmCharts: boolean
+  /** Whether kustomizations may name what is fetched from elsewhere. */
+  remoteBases: boolean
 }
 
 /** The kustomization of the source's folder with all that it and its bases name, and nothing else of the tree. `more.folders`: components that the service adds. Problems are in the answer. */
@@ -37,7 +45,7 @@ export async function scanKustomization(job: ScanJob, more: { folders: readonly 
     if (!(await scan.readFolder(path))) scan.problem('kustomize.components', `${folder} is no folder with a kustomization`)
   }
   await scan.finish()
-  return { files: scan.files, templates: scan.templates, problems: scan.problems, charts: scan.charts }
+  return { files: scan.files, templates: scan.templates, problems: scan.problems, charts: scan.charts, remote: scan.remote }
 }
 
 interface Place {
@@ -52,6 +60,7 @@ class Scan {
   readonly templates = new Set<string>()
   readonly problems: Problem[] = []
   charts = false
+  readonly remote: RemoteTrees
   private readonly job: ScanJob
   private readonly folders = new Set<string>()
   private readonly queue: Array<{ need: Need; place: Place }> = []
@@ -59,6 +68,7 @@ class Scan {
 
   constructor(job: ScanJob) {
     this.job = job
+    this.remote = new RemoteTrees(job.source.tree, job.bases)
   }
 
   problem(path: string, message: string): void {
@@ -141,8 +151,13 @@ class Scan {
   private async read(need: Need, place: Place): Promise<void> {
     const at = `${place.file}:${need.line}`
     if (need.kind === 'chart') return this.readChart(need, place)
+    if (this.job.remoteBases && (need.kind === 'either' || need.kind === 'folder')) {
+      const remote = parseRemote(need.path, need.kind === 'either')
+      if (remote?.kind === 'refused') return this.problem(at, `${need.field}: ${withoutQuery(need.path)}: ${remote.message}`)
+      if (remote !== null) return this.readRemote(remote, need, place)
+    }
     if (isAddress(need.path)) return this.problem(at, remoteMessage(need))
-    const path = treePath(place.folder, need.path)
+    const path = this.remote.resolve(place.folder, need.path)
     if (path === null) return this.problem(at, `${need.field}: ${need.path} leads out of the repository`)
     const isOfPlugins = place.isOfPlugins || need.kind === 'plugin'
     if (need.kind === 'folder') {
@@ -163,6 +178,23 @@ class Scan {
     if (mayBeFolder && isOfPlugins) this.readPlugins(path, bytes, place)
   }
 
+  /** KU12. What is fetched is read as if it lay in the tree, and the kustomization is given its path there. */
+  private async readRemote({ base, path }: Extract<RemoteAddress, { kind: 'remote' }>, need: Need, place: Place): Promise<void> {
+    const at = `${place.file}:${need.line}`
+    const told = (message: string) => this.problem(at, `${need.field}: ${withoutQuery(need.path)} ${message}`)
+    const opened = await this.remote.open(base, place.folder)
+    if (opened.kind === 'refused') return told(opened.message)
+    if (opened.kind === 'file') {
+      const file = inFolder(place.folder, opened.name)
+      this.keep(file, opened.bytes)
+      return this.remote.rewrite(place.file, need.path, opened.name)
+    }
+    const folder = inFolder(opened.prefix, path)
+    if (!(await this.readFolder(folder)))
+      return told(`has no ${KUSTOMIZATION_NAMES.join(', ')} in ${path === '' ? 'its root' : path} at ${versionText(opened.revision)}`)
+    this.remote.rewrite(place.file, need.path, relativePath(place.folder, folder))
+  }
+
   private readPlugins(path: string, bytes: Uint8Array, place: Place): void {
     const text = decodeUtf8(bytes)
     const parsed: ParsedYaml | null = text === null ? null : parseYamlDocuments(text, { file: path })
@@ -178,10 +210,11 @@ class Scan {
   private async readChart(need: Need, place: Place): Promise<void> {
     const at = `${place.file}:${need.line}`
     for (const written of need.path.split('\n')) {
-      const folder = treePath(place.folder, written)
+      const folder = this.remote.resolve(place.folder, written)
       if (folder === null) return this.problem(at, `helmCharts: ${written} leads out of the repository`)
-      if ((await this.job.source.tree.file(inFolder(folder, 'Chart.yaml'))) === null) continue
-      for (const [path, { bytes }] of await this.job.source.tree.files(folder, () => true)) this.keep(path, bytes)
+      const { tree, prefix, path: inTree } = this.remote.at(folder)
+      if ((await tree.file(inFolder(inTree, 'Chart.yaml'))) === null) continue
+      for (const [path, { bytes }] of await tree.files(inTree, () => true)) this.keep(inFolder(prefix, path), bytes)
       return
     }
     const last = need.path.split('\n').at(-1) ?? ''
@@ -193,7 +226,12 @@ class Scan {
 
   /** As what it is rendered to, when it is a template. Null: there is none. */
   private async readFile(path: string): Promise<Uint8Array | null> {
-    const { tree } = this.job.source
+    const { tree, prefix, path: inTree } = this.remote.at(path)
+    if (prefix !== '') {
+      const found = await tree.file(inTree)
+      if (found !== null) this.keep(path, found.bytes)
+      return found?.bytes ?? null
+    }
     const plain = await tree.file(path)
     const template = plain === null ? await tree.file(templateName(path)) : null
     const found = plain ?? template
@@ -214,20 +252,18 @@ class Scan {
   }
 
   private async missingFolder(need: Need, path: string): Promise<string> {
-    const isThere = (await this.job.source.tree.id(path)) !== null
+    const { tree, path: inTree } = this.remote.at(path)
+    const isThere = (await tree.id(inTree)) !== null
     if (isThere) return `${need.field}: ${need.path} has no ${KUSTOMIZATION_NAMES.join(', ')}`
     return looksRemote(need.path) ? remoteMessage(need) : missingMessage(need)
   }
 }
 
-const inFolder = (folder: string, name: string): string => (folder === '' ? name : `${folder}/${name}`)
-
 const missingMessage = ({ kind, field, path }: Need): string =>
   kind === 'file' ? `${field}: there is no file ${path}` : `${field}: there is no file or folder ${path}`
 
 const remoteMessage = ({ field, path }: Need): string =>
-  `${field}: ${withoutQuery(path)} is fetched from elsewhere, which a render never does; put a copy into the repository (kustomize localize makes one), or make it a source of the service`
-
+  `${field}: ${withoutQuery(path)} is fetched from elsewhere, which this service does not allow; ${REMOTE_FIELDS.includes(field) ? 'set render.kustomize.remoteBases to true, or ' : ''}put a copy into the repository (kustomize localize makes one)`
 /** A query may hold a token. */
 const withoutQuery = (path: string): string => path.replace(/\/\/[^/@]*@/, '//').replace(/\?.*$/, '')
 

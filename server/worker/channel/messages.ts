@@ -2,20 +2,20 @@
 // orders are typed and not checked again. Control checks each field that a worker sends, because a worker reads content of tenants.
 //
 // Version 1 (2026-11): greet, source.*, sources.*, tools.version, patches.check, render. A worker asks, as part of a job:
-// credentials, chart, answer.get, answer.put.
+// credentials, chart, base, answer.get, answer.put.
 import { z } from 'zod'
 import type { ServiceId } from '../../../shared/model/ids.ts'
 import type { Labels } from '../../../shared/model/labels.ts'
 import type { RenderSpec } from '../../../shared/model/render.ts'
-import type { RepositoryPlace } from '../../../shared/model/resources.ts'
 import { problemSchema } from '../../../shared/protocol/error.ts'
 import type { ExecEntry } from '../../render/exec/list.ts'
+import { remoteBaseSchema } from '../../render/kustomize/remote.ts'
 import type { PatchLayer } from '../../render/overrides-of.ts'
 import type { PatchSet } from '../../render/patch/patches.ts'
 import type { HelmLayer } from '../../render/renderer.ts'
 import type { SandboxMode } from '../../render/sandbox/runs.ts'
 import type { SandboxProgram } from '../../render/sandbox.ts'
-import type { SourcePick } from '../../sources/source.ts'
+import type { SourcePick, SourcePlace } from '../../sources/source.ts'
 import type { FrameLimits } from './frames.ts'
 
 export const CHANNEL_VERSION = 1
@@ -63,11 +63,11 @@ export interface Greeting {
 }
 export const greetedSchema = z.strictObject({ build: z.string() })
 
-/** A Repository resource. */
+/** A Repository resource, or a remote base. */
 export interface SourceKey {
   uid: string
   project: string
-  place: RepositoryPlace
+  place: SourcePlace
 }
 
 /** Everything that is needed to open a source of a service at a revision. */
@@ -164,13 +164,18 @@ export const ASKED = {
   credentials: z.strictObject({ secretRef: text(300), url: text(2_048), tokenServer: text(300).optional() }),
   /** Which Repository of the project has a chart that another chart depends on. */
   chart: z.strictObject({ repository: text(4_096), name: text(300), version: text(300) }),
+  /** At which revision a remote base is read. `lost`: a revision that was answered before and is not on the disk any more. */
+  base: z.strictObject({ base: remoteBaseSchema, lost: text(200).nullable() }),
   /** The earlier answer of a program, by a digest of all its input. */
   'answer.get': z.strictObject({ parts: z.string().regex(/^[0-9a-f]{64}$/) }),
   'answer.put': z.strictObject({ parts: z.string().regex(/^[0-9a-f]{64}$/), secret: z.boolean() }),
 } satisfies Record<string, z.ZodType>
+/** `error` has the form of wire-error.ts. */
+export type BaseAnswer = { kind: 'ready'; key: SourceKey; revision: string } | { kind: 'pending' } | { kind: 'failed'; error: string }
 export interface AskedAnswers {
   credentials: Readonly<Record<string, string>>
   chart: SourceKey
+  base: BaseAnswer
   'answer.get': { found: boolean }
   'answer.put': undefined
 }
