@@ -54,6 +54,19 @@ test.each(MODES)('SB1 %s: helm, helm 3 and kustomize render and say their versio
   expect(built.kind === 'done' && new TextDecoder().decode(built.stdout)).toContain('name: p-a')
 })
 
+test.each(MODES)('HM4 SB9 %s: a program gets 1 MiB of arguments, and one that cannot be started is an error of that run', async (mode) => {
+  const sandbox = realSandbox({ mode })
+  const files = new Map([
+    ['chart/Chart.yaml', encode('apiVersion: v2\nname: c\nversion: 1.0.0\n')],
+    ['chart/templates/a.yaml', encode('a: {{ .Capabilities.APIVersions.Has "é999/v1" }}\n')],
+  ])
+  const group = (start: number) => Array.from({ length: 6_000 }, (_, n) => `é${start + n}/v1`).join(',')
+  const run = (more: string[]) => sandbox.run({ program: 'helm', args: ['template', 'r', 'chart', ...more], files })
+  const outcome = await run(Array.from({ length: 14 }, (_, n) => `--api-versions=${group(n * 6_000)}`))
+  expect(outcome.kind === 'done' && new TextDecoder().decode(outcome.stdout)).toContain('a: true')
+  expect((await errorOf(run([`--api-versions=${'x'.repeat(200_000)}`]))).code).toBe('sandbox_unavailable')
+})
+
 test('SB7 limits: neither TypeScript nor a renderer of others runs', async () => {
   const sandbox = realSandbox({
     mode: 'limits',

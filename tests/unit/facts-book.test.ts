@@ -66,6 +66,15 @@ describe('FA1 facts', () => {
     expect(JSON.stringify(doc).length).toBeLessThanOrEqual(FACTS_CHARS_MAX)
     expect(factsStatusSchema.safeParse(doc).success).toBe(true)
   })
+
+  test('FA2 the server refuses a row with more entries, over however many versions', () => {
+    const doc = (versions: number) => {
+      const apis = Array.from({ length: versions }, (_, n) => [`g${n}/v1`, ['A', 'B']])
+      return { kubernetesVersion: 'v1', apis: Object.fromEntries(apis) }
+    }
+    const most = FACTS_APIS_MAX / 3
+    expect([most, most + 1].map((versions) => factsStatusSchema.safeParse(doc(versions)).success)).toEqual([true, false])
+  })
 })
 
 describe('FA3 what the server knows', () => {

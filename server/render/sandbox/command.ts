@@ -151,6 +151,16 @@ export interface LimitsTools {
   filter: Uint8Array
 }
 
+/** Characters: the kernel takes no single argument of 128 KiB, and those of a program can have more together. */
+const ARGUMENT_MAX = 64 * 1024
+
+function orderArguments(order: ConfineOrder): string[] {
+  const text = Buffer.from(JSON.stringify(order)).toString('base64')
+  return Array.from({ length: Math.ceil(text.length / ARGUMENT_MAX) }, (_, index) =>
+    text.slice(index * ARGUMENT_MAX, (index + 1) * ARGUMENT_MAX),
+  )
+}
+
 /** Started by confine.ts, which takes all other files away; `cwd` is where nobody of a tenant can have put a configuration of Bun. */
 export function limitsCommand(options: StartOptions, { prlimit, libraries, ownBinary, temp, filter }: LimitsTools): StartCommand {
   const { program, args, files, cwd } = options
@@ -163,5 +173,5 @@ export function limitsCommand(options: StartOptions, { prlimit, libraries, ownBi
     write: [temp, ...DEVICES],
     filter: Buffer.from(filter).toString('base64'),
   }
-  return { argv: [ownBinary, '-e', CONFINE, JSON.stringify(order)], env: { BUN_BE_BUN: '1' }, cwd: '/', filter: null }
+  return { argv: [ownBinary, '-e', CONFINE, ...orderArguments(order)], env: { BUN_BE_BUN: '1' }, cwd: '/', filter: null }
 }

@@ -1,5 +1,5 @@
 // A program of its own, from which every program of `--render-sandbox limits` comes: it takes from itself, by Landlock, all files but those of the run,
-// and by seccomp all sockets, and becomes the program then. Its one argument is a ConfineOrder. Exit code CONFINE_FAILED: the program was not started.
+// and by seccomp all sockets, and becomes the program then. Its arguments are a ConfineOrder (orderArguments). Exit code CONFINE_FAILED: the program was not started.
 import { dlopen, FFIType, ptr } from 'bun:ffi'
 import { statSync, writeSync } from 'node:fs'
 
@@ -98,7 +98,7 @@ function refuseCalls(filter: string): void {
   if (libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, BigInt(ptr(program)), 0n, 0n) !== 0) fail('seccomp takes no filter')
 }
 
-const order: ConfineOrder = JSON.parse(process.argv.at(-1) ?? '')
+const order: ConfineOrder = JSON.parse(Buffer.from(process.argv.slice(1).join(''), 'base64').toString())
 libc.prctl(PR_SET_PDEATHSIG, BigInt(SIGKILL), 0n, 0n, 0n)
 process.chdir(order.cwd)
 const [path = ''] = order.argv

@@ -1,7 +1,9 @@
 // One process with all that comes of it: fed, watched, and ended at the first limit that it meets.
 import { closeSync, openSync } from 'node:fs'
 import type { Subprocess } from 'bun'
+import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { describeError } from '../../../shared/runtime/loop.ts'
 import type { SandboxLimits, SandboxOutcome } from '../sandbox.ts'
 import type { StartCommand } from './command.ts'
 import { childrenOf, measureTree, offerToKernel, putFirst } from './tree-size.ts'
@@ -32,7 +34,7 @@ export async function runProcess(
   signal?: AbortSignal,
 ): Promise<SandboxOutcome> {
   signal?.throwIfAborted()
-  const child = start(command, stdin)
+  const child = start(command, stdin, name)
   offerToKernel(child.pid)
   let stopped: Stop | null = null
   const end = (why: Stop | null) => {
@@ -66,7 +68,8 @@ export async function runProcess(
   }
 }
 
-function start({ argv, env, cwd, filter }: StartCommand, stdin: Uint8Array | undefined): Child {
+/** Throws `sandbox_unavailable`: the kernel takes no such arguments, or has no room for another process. */
+function start({ argv, env, cwd, filter }: StartCommand, stdin: Uint8Array | undefined, name: string): Child {
   // Opened once more: whoever reads it starts at its beginning.
   const own = filter === null ? null : openSync(`/proc/self/fd/${filter}`, 'r')
   try {
@@ -76,6 +79,13 @@ function start({ argv, env, cwd, filter }: StartCommand, stdin: Uint8Array | und
       stdio: [stdin ?? 'ignore', 'pipe', 'pipe', ...(own === null ? [] : [own])],
       detached: true,
     })
+  } catch (error) {
+    const detail = `${name} cannot be started: ${describeError(error).slice(0, 300)}`
+    throw new AppError(
+      'sandbox_unavailable',
+      { doing: 'render', detail, remedy: 'Look at the limits of this server on processes and memory.' },
+      { cause: error },
+    )
   } finally {
     if (own !== null) closeSync(own)
   }
