@@ -210,13 +210,6 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'agent/reconcile/snapshot/watch/resync.ts': 'lists through the port, one kind at a time',
   'agent/reconcile/snapshot/watch/watches.ts': 'passes on what a read by name answered',
   'agent/reconcile/work-queue.ts': 'runs one pass for each service at a time',
-  'server/fleet/fleet-actions.ts': 'what a write or a report sets off: asks for the pass that decides',
-  'server/fleet/cluster-facts.ts': 'reads what agents said of their clusters once, at the first question',
-  'server/fleet/config-users.ts': 'lists who names a Config, page by page',
-  'server/fleet/sync-actions.ts': 'reads what the plan of a sync is made of, and writes a yes down',
-  'server/fleet/removal-plans.ts': 'reads what clusters hold of a service that is to leave them; removal-effect.ts says what of it goes',
-  'server/fleet/restore-gate.ts': 'holds proofs against the store and the shards; what they mean is a few comparisons',
-  'server/fleet/restore-actions.ts': 'reads what the plan is made of, and carries out a yes',
   'agent/reconcile/apply/terminating.ts': 'reads the namespace that a write was refused for',
   'agent/reconcile/report/explainer.ts': 'asks why objects are not well, beside the turns',
   'agent/reconcile/report/read-cause.ts': 'reads the Pods, Jobs and Events that say why',
@@ -324,6 +317,19 @@ test('rooms of the reconciler import one way: report, apply, plan, snapshot', ()
       .map(() => `${file.path} imports the loop`),
   )
   expectNone([...offenders, ...above], 'who follows a change reads the rooms in their order, and none of them twice')
+})
+
+/** The way of a commit through the server: what is decided, the truth, what agents pull, who carries it out, the doors. A room imports only rooms before it. */
+const SERVER_ROOMS = ['fleet', 'store', 'access', 'desired', 'ingest', 'actions', 'http'] as const
+const serverRoomOf = (path: string): number => SERVER_ROOMS.findIndex((room) => path.startsWith(`server/${room}/`))
+
+test('rooms of the server import one way: http, actions, ingest, desired, access, store, fleet', () => {
+  const offenders = productFiles.flatMap((file) =>
+    importsOf(file)
+      .filter(({ target }) => target !== null && serverRoomOf(file.path) >= 0 && serverRoomOf(target) > serverRoomOf(file.path))
+      .map(({ specifier }) => `${file.path} imports ${specifier}`),
+  )
+  expectNone(offenders, 'who follows a commit reads the rooms in their order; types count as well, because a reader follows them too')
 })
 
 test('plans of the reconciler are given no disk and change no service', () => {

@@ -1,6 +1,6 @@
 // Every agent in memory, so that a poll costs no query. Whoever changes agents, revocations or clusters says which; a change of one reads one.
 import type { AgentId, ClusterId } from '../../shared/model/ids.ts'
-import type { AgentRecord } from '../store/records.ts'
+import type { AgentRecord } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 
 export interface AgentIndex {

@@ -1,6 +1,6 @@
 // CG7: another key for the secrets of Configs. Everything that is sealed is sealed anew under it before the earlier keys are destroyed; a server that is stopped in
 // between has both, and goes on when the command is given again.
-import type { ResourceKey } from '../store/records.ts'
+import type { ResourceKey } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 import { resealConfig } from './config-secrets.ts'
 import type { SecretBox } from './secret-box.ts'

@@ -15,7 +15,7 @@ import {
 } from '../../shared/protocol/session.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { verifyBytes } from '../../shared/runtime/keys.ts'
-import type { AgentRecord } from '../store/records.ts'
+import type { AgentRecord } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 import type { AgentIndex } from './agent-index.ts'
 import { keyLinksMember } from './join.ts'

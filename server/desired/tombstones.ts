@@ -6,7 +6,7 @@ import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Pace } from '../../shared/runtime/pace.ts'
 import type { Random } from '../../shared/runtime/random.ts'
-import type { Tombstone } from '../store/records.ts'
+import type { Tombstone } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 import type { Shards } from './shards.ts'
 

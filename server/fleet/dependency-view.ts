@@ -2,7 +2,7 @@
 import type { DependencyView } from '../../shared/model/dependency-views.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import type { ServiceStatus } from '../../shared/model/status.ts'
-import type { DesiredService } from '../store/records.ts'
+import type { DesiredService } from './records.ts'
 
 export interface DependencyInput {
   project: string

@@ -1,6 +1,6 @@
 // Events that the server itself adds to the stream: one for each change of state, none for a tick.
 import type { ServiceId } from '../../shared/model/ids.ts'
-import type { FleetEvent, UnnumberedEvent } from '../store/records.ts'
+import type { FleetEvent, UnnumberedEvent } from './records.ts'
 
 export type NewEvent = UnnumberedEvent
 

@@ -5,7 +5,7 @@ import { deletes, type ServiceRow } from '../../shared/model/desired.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
 import type { ServiceStatus } from '../../shared/model/status.ts'
 import type { RestoreClusterView, RestoreServiceView } from '../../shared/model/views.ts'
-import type { DesiredService, RestoreProof } from '../store/records.ts'
+import type { DesiredService, RestoreProof } from './records.ts'
 
 export interface RestoreInput {
   cluster: string

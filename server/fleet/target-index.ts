@@ -2,7 +2,7 @@
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import { type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
-import type { StoredResource } from '../store/records.ts'
+import type { StoredResource } from './records.ts'
 import { isTarget, type TargetTest } from './targeting.ts'
 
 export interface IndexedService {

@@ -6,7 +6,7 @@ import type { ClusterId } from '../../shared/model/ids.ts'
 import { type Labels, labelSelectorSchema, matchesSelector } from '../../shared/model/labels.ts'
 import type { ClusterOverride, ConfigData } from '../../shared/model/render.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
-import type { DesiredService } from '../store/records.ts'
+import type { DesiredService } from './records.ts'
 
 export interface TargetCluster {
   clusterId: ClusterId

@@ -15,7 +15,7 @@ import {
 import { joinTokenText } from '../../shared/protocol/join.ts'
 import { newId, newSecret } from '../access/api-tokens.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
-import type { JoinTokenRecord } from '../store/records.ts'
+import type { JoinTokenRecord } from '../fleet/records.ts'
 import type { AdminDeps } from './deps.ts'
 import { invalidInput, notFound } from './problem.ts'
 import { jsonSchema } from './resource-routes.ts'

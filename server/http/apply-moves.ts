@@ -15,10 +15,10 @@ import {
   whyLeavingWaits,
 } from '../fleet/moves.ts'
 import { leaveSubject } from '../fleet/plan-service.ts'
-import type { Leaver, PlannedRemoval } from '../fleet/removal-plans.ts'
+import type { Leaver, PlannedRemoval } from '../actions/removal-plans.ts'
 import { createTargetMemo, isTarget, type TargetCluster, type TargetTest } from '../fleet/targeting.ts'
 import { parseServiceSpec } from '../ingest/known-specs.ts'
-import type { DesiredService, StoredResource } from '../store/records.ts'
+import type { DesiredService, StoredResource } from '../fleet/records.ts'
 import type { AdminDeps } from './deps.ts'
 
 /** Services of which it is looked whether leaving waits: all rows of each are read. */

@@ -2,7 +2,8 @@
 import { z } from 'zod'
 import { confirmDataSchema } from '../../shared/model/removal-views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
-import { type ConfirmedData, confirmedData, type PlannedRemoval } from '../fleet/removal-plans.ts'
+import { confirmedData, type PlannedRemoval } from '../actions/removal-plans.ts'
+import type { ConfirmedData } from '../fleet/removal-effect.ts'
 
 /** The body of a deletion or a confirmation; it may be left out. */
 export const confirmDataBody = z.strictObject({ confirmData: confirmDataSchema })

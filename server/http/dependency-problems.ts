@@ -4,7 +4,7 @@ import { cycleText, cycleThrough, dependencyKey, dependencyKeys } from '../../sh
 import { nameSchema, parseServiceKey, serviceKey } from '../../shared/model/ids.ts'
 import { type Applicable, DEFAULT_PROJECT, projectOf, serviceSpecSchema } from '../../shared/model/resources.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
-import type { DependencyCycle } from '../store/records.ts'
+import type { DependencyCycle } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 
 /** TG15, at the path of the entry that closes the circle. */

@@ -2,7 +2,7 @@
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
 import { countWithout, type FailingService, failingIn } from '../fleet/unrendered.ts'
-import type { StoredError } from '../store/records.ts'
+import type { StoredError } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 import type { UnrenderedBy } from './fleet-counts.ts'
 

@@ -19,10 +19,10 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import { createPace, type Pace } from '../../shared/runtime/pace.ts'
 import { shownConfig } from '../access/config-secrets.ts'
 import type { Behind } from '../desired/behind.ts'
-import { configUsers } from '../fleet/config-users.ts'
+import { configUsers } from '../ingest/config-users.ts'
 import { type PlacementsSummary, summarise, worstWords } from '../fleet/placements-summary.ts'
 import { leaveSubject, pruneSubject, releaseSubject, removeSubject } from '../fleet/plan-service.ts'
-import type { RestoreActions } from '../fleet/restore-actions.ts'
+import type { RestoreActions } from '../actions/restore-actions.ts'
 import {
   clusterStatusView,
   livenessOf,
@@ -52,7 +52,7 @@ import type {
   StatusEntry,
   StoredError,
   StoredResource,
-} from '../store/records.ts'
+} from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 import { failingService, readFailing } from './failing-services.ts'
 

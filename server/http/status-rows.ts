@@ -5,7 +5,7 @@ import { isStatusKind, STATUS_SCHEMAS, type StatusKind } from '../../shared/mode
 import { AppError } from '../../shared/protocol/error.ts'
 import { STATUS_DOC_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { type InventoryRange, inRange, REV_INCARNATION, type RejectCode, statusRowSchema } from '../../shared/protocol/status.ts'
-import type { StatusWrite } from '../store/records.ts'
+import type { StatusWrite } from '../fleet/records.ts'
 import { mayBeUnstorable, storableDoc } from '../store/status/storable-text.ts'
 
 export interface SortedRows {

@@ -6,10 +6,10 @@ import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import { sealConfig } from '../access/config-secrets.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import { removeSubject } from '../fleet/plan-service.ts'
-import type { ResourceKey, ResourceKind, StoredResource } from '../store/records.ts'
+import type { ResourceKey, ResourceKind, StoredResource } from '../fleet/records.ts'
 import { cycleProblem } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
-import type { ChangedResource } from './fleet-actions.ts'
+import type { ChangedResource } from '../actions/port.ts'
 import { notFound, wrongFields } from './problem.ts'
 
 export type WriteAction = ApplyAnswer['results'][number]['action']

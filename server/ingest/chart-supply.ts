@@ -3,7 +3,7 @@ import { placeOf, type RepositoryPlace, repositorySpecSchema } from '../../share
 import { AppError } from '../../shared/protocol/error.ts'
 import { editDistance } from '../../shared/runtime/edit-distance.ts'
 import type { SourceKey } from '../sources/sources.ts'
-import type { StoredResource } from '../store/records.ts'
+import type { StoredResource } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 
 interface Dependency {

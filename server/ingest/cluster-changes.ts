@@ -6,7 +6,7 @@ import type { ServiceSpec } from '../../shared/model/resources.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { createPace } from '../../shared/runtime/pace.ts'
 import { TargetIndex } from '../fleet/target-index.ts'
-import type { StoredResource } from '../store/records.ts'
+import type { StoredResource } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 import { KeyedQueue } from './keyed-queue.ts'
 

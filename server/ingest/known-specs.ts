@@ -2,7 +2,7 @@
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
 import { RecentMap } from '../store/recent-map.ts'
-import type { StoredResource } from '../store/records.ts'
+import type { StoredResource } from '../fleet/records.ts'
 
 export interface KnownService {
   id: ServiceId

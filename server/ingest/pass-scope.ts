@@ -1,6 +1,6 @@
 // Which clusters a pass of a service looks at: the whole fleet, or only those that joined, were relabelled or said something new.
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
-import type { ClusterRecord, DesiredService, StatusEntry } from '../store/records.ts'
+import type { ClusterRecord, DesiredService, StatusEntry } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 
 export interface PassScope {

@@ -8,7 +8,7 @@ import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import { type PlannedConfirmation, releaseSubject } from '../fleet/plan-service.ts'
 import type { TargetCluster } from '../fleet/targeting.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
-import type { Confirmation, DesiredService, RenderState } from '../store/records.ts'
+import type { Confirmation, DesiredService, RenderState } from '../fleet/records.ts'
 import type { Rendering } from './render/rendering.ts'
 import type { ServiceRenderer } from './render/service-render.ts'
 

@@ -6,7 +6,7 @@ import { fleetEvent, type NewEvent } from '../fleet/fleet-event.ts'
 import type { PlannedPublish } from '../fleet/plan-service.ts'
 import { waitsForSync } from '../fleet/sync-plan.ts'
 import { keptText } from '../fleet/unrendered.ts'
-import type { RenderState } from '../store/records.ts'
+import type { RenderState } from '../fleet/records.ts'
 import { type GoodRender, type Rendering, releaseDigest, renderOf } from './render/rendering.ts'
 import { sameFault } from './render-state.ts'
 

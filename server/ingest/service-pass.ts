@@ -16,7 +16,7 @@ import type {
   RenderState,
   StoredResource,
   Variant,
-} from '../store/records.ts'
+} from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 import { type CarryOutDeps, carryOut } from './carry-out.ts'
 import { findHandovers } from './find-handovers.ts'

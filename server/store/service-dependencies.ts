@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { cycleThrough, dependencyKey } from '../../shared/model/dependencies.ts'
 import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { dependencySchema } from '../../shared/model/resources.ts'
-import type { DependencyCycle, ResourceKey } from './records.ts'
+import type { DependencyCycle, ResourceKey } from '../fleet/records.ts'
 import type { Store } from './store.ts'
 import type { ReadDb } from './store-db.ts'
 

@@ -12,7 +12,7 @@ import { clusterJoined, clusterLeaves, labelsIn } from './counts/placement-count
 import type { Engine } from './engines/engine.ts'
 import type { ChangeNote } from './feed/change-log.ts'
 import { readSlices, SLICE_ROWS } from './read-slices.ts'
-import type { AgentRecord, ClusterRecord, JoinInput, JoinResult, JoinTokenRecord } from './records.ts'
+import type { AgentRecord, ClusterRecord, JoinInput, JoinResult, JoinTokenRecord } from '../fleet/records.ts'
 import { forgetHistory } from './status/status-history.ts'
 import { appendEvents } from './status/store-events.ts'
 import { deleteStatusOfCluster } from './status/store-status.ts'

@@ -9,7 +9,7 @@ import { type PlacementWords, placementWords } from '../../shared/model/placemen
 import { type Bulk, runBulk } from './bulk.ts'
 import { countMoves, readReport, reportIn, type WordMove, wordsOf } from './counts/placement-counts.ts'
 import { readSlices, SLICE_ROWS } from './read-slices.ts'
-import type { DesiredService, Tombstone } from './records.ts'
+import type { DesiredService, Tombstone } from '../fleet/records.ts'
 import type { Store } from './store.ts'
 import type { ReadDb, StoreDb, Tx } from './store-db.ts'
 import type { Tables } from './tables.ts'

@@ -34,7 +34,7 @@ import type {
   Tombstone,
   UnnumberedEvent,
   Variant,
-} from './records.ts'
+} from '../fleet/records.ts'
 import type { StoreUpkeep } from './upkeep/upkeep.ts'
 
 export interface Store {

@@ -7,7 +7,7 @@ import type { AgentId, ClusterId } from '../../shared/model/ids.ts'
 import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status.ts'
 import { problemSchema } from '../../shared/protocol/error.ts'
 import type { RollupDimension } from './counts/rollup-dimensions.ts'
-import type { Confirmation, FleetEvent, ReleaseNote, ResourceKind, StoredError } from './records.ts'
+import type { Confirmation, FleetEvent, ReleaseNote, ResourceKind, StoredError } from '../fleet/records.ts'
 
 export interface Tables {
   /** `schema`: number of the last migration; `shard <index>`: dbId of the shard file that was last adopted. */

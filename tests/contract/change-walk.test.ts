@@ -1,7 +1,7 @@
 // Every method of the store, walked: the feed grows exactly if the method changed something. A new method is written into one of the two tables here.
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Kysely } from 'kysely'
-import type { ResourceKey } from '../../server/store/records.ts'
+import type { ResourceKey } from '../../server/fleet/records.ts'
 import type { Store } from '../../server/store/store.ts'
 import type { Connections } from '../../server/store/store-db.ts'
 import type { Tables } from '../../server/store/tables.ts'

@@ -2,7 +2,7 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { livenessOf, onlineWithinMs } from '../../server/fleet/status-view.ts'
 import { fleetCounts } from '../../server/http/fleet-counts.ts'
-import type { StatusWrite } from '../../server/store/records.ts'
+import type { StatusWrite } from '../../server/fleet/records.ts'
 import type { Store } from '../../server/store/store.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'

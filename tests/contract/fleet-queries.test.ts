@@ -16,7 +16,7 @@ import type {
 } from '../../server/store/queries/fleet-queries.ts'
 import { FleetQueryEngine } from '../../server/store/queries/fleet-query-engine.ts'
 import { type Costs, SQLITE_COSTS } from '../../server/store/queries/fleet-query-plan.ts'
-import type { FailingClusters } from '../../server/store/records.ts'
+import type { FailingClusters } from '../../server/fleet/records.ts'
 import type { Store } from '../../server/store/store.ts'
 import type { Connections } from '../../server/store/store-db.ts'
 import type { Tables } from '../../server/store/tables.ts'

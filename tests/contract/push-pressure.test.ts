@@ -1,6 +1,6 @@
 // Pushes when the store is slow, when there are very many at once, and when a cluster says more than there is room for.
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import type { StatusWrite } from '../../server/store/records.ts'
+import type { StatusWrite } from '../../server/fleet/records.ts'
 import { BACKLOG_AGE_MAX_MS, BACKLOG_ROWS_MAX } from '../../server/store/status/backlog.ts'
 import { EVENTS_BURST } from '../../server/store/status/event-bounds.ts'
 import { STATUS_ROWS_PER_CLUSTER_MAX } from '../../server/store/status/status-rows.ts'

@@ -1,6 +1,6 @@
 // Revisions of services, and how their words changed in clusters, on both databases.
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import type { RenderState } from '../../server/store/records.ts'
+import type { RenderState } from '../../server/fleet/records.ts'
 import type { Store } from '../../server/store/store.ts'
 import type { ServiceRow } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'

@@ -1,6 +1,6 @@
 // Status rows by rev, complete inventories, and events exactly once.
 import { expect, test } from 'bun:test'
-import type { StatusWrite } from '../../server/store/records.ts'
+import type { StatusWrite } from '../../server/fleet/records.ts'
 import { clusterId, joinCluster, type StoreHarness } from '../support/store-fixtures.ts'
 
 const object = (name: string, rev: number, doc: unknown = { name, rev }): StatusWrite => ({

@@ -1,6 +1,6 @@
 // What every fleet store must do, whatever database is under it. Fixtures are tiny and named; ids are fixed so that a failure reads well.
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import type { ResourceKey } from '../../server/store/records.ts'
+import type { ResourceKey } from '../../server/fleet/records.ts'
 import type { Store } from '../../server/store/store.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { clusterId, joinCluster, publishOne, type StoreHarness } from '../support/store-fixtures.ts'

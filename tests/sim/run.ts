@@ -1,6 +1,6 @@
 // One history under way: its servers, its sites, and what was put aside to be brought back later.
 
-import type { DesiredService } from '../../server/store/records.ts'
+import type { DesiredService } from '../../server/fleet/records.ts'
 import { canonicalJson, setDigest } from '../../shared/kube/canonical.ts'
 import { objectRowId, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'

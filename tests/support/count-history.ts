@@ -1,6 +1,6 @@
 // Random histories of a small fleet, step by step through the port of the store: what people, sources and agents do to the rows that are counted.
 
-import type { StatusWrite } from '../../server/store/records.ts'
+import type { StatusWrite } from '../../server/fleet/records.ts'
 import type { Store } from '../../server/store/store.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
 import type { AgentId, ClusterId, ServiceId } from '../../shared/model/ids.ts'

@@ -1,6 +1,6 @@
 // All that can be read of a fleet store through methods that it had in schema 2 as well: the fixtures in tests/fixtures/store were read with this by the code of that time.
 
-import { RESOURCE_KINDS } from '../../server/store/records.ts'
+import { RESOURCE_KINDS } from '../../server/fleet/records.ts'
 import type { Store } from '../../server/store/store.ts'
 
 const KINDS = ['object', 'service', 'cluster', 'drift'] as const

@@ -1,6 +1,6 @@
 // Clusters and join tokens for tests that need a store with something in it. Ids are fixed so that a failure reads well.
 
-import type { JoinInput } from '../../server/store/records.ts'
+import type { JoinInput } from '../../server/fleet/records.ts'
 import type { Store } from '../../server/store/store.ts'
 import { type AgentId, agentIdSchema, type ClusterId, clusterIdSchema } from '../../shared/model/ids.ts'
 

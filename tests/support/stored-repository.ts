@@ -1,5 +1,5 @@
 // A repository as the fleet store holds it, for whoever needs one and nothing of what it says.
-import type { StoredResource } from '../../server/store/records.ts'
+import type { StoredResource } from '../../server/fleet/records.ts'
 
 export const storedRepository: StoredResource = {
   kind: 'Repository',

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createAgentIndex } from '../../server/access/agent-index.ts'
-import type { AgentRecord } from '../../server/store/records.ts'
+import type { AgentRecord } from '../../server/fleet/records.ts'
 import type { AgentId } from '../../shared/model/ids.ts'
 import { agentId, clusterId } from '../support/store-fixtures.ts'
 

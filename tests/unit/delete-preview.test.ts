@@ -1,6 +1,6 @@
 // What delete says before it asks: what really goes, and for what is still in use, who uses it.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import type { StatusWrite } from '../../server/store/records.ts'
+import type { StatusWrite } from '../../server/fleet/records.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
 import { runTestCli } from '../support/cli-run.ts'

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { REMOVALS_PERCENT_MAX, REMOVALS_SMALL } from '../../server/fleet/guard.ts'
 import { type PlanInput, planService } from '../../server/fleet/plan-service.ts'
 import { isTarget } from '../../server/fleet/targeting.ts'
-import type { Confirmation } from '../../server/store/records.ts'
+import type { Confirmation } from '../../server/fleet/records.ts'
 import { type ClusterId, clusterIdSchema } from '../../shared/model/ids.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
 

@@ -5,7 +5,7 @@ import { type NamedSource, placeOf, repositorySpecSchema, type ServiceSpec, sour
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { SourcePick } from '../../sources/source.ts'
 import type { SourceKey } from '../../sources/sources.ts'
-import type { StoredResource } from '../../store/records.ts'
+import type { StoredResource } from '../../fleet/records.ts'
 import type { Store } from '../../store/store.ts'
 import type { ContentSource, ContentSources, ServiceSource } from '../content-port.ts'
 import type { ClusterOutcomes } from './render-clusters.ts'

@@ -4,10 +4,10 @@ import type { RenderView, VariantsView } from '../../../shared/model/render-view
 import { type ServiceSpec, serviceSpecSchema } from '../../../shared/model/resources.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Configs } from '../../access/configs.ts'
-import { configsOf } from '../../fleet/config-users.ts'
+import { configsOf } from '../config-users.ts'
 import { isTarget, targetsOf } from '../../fleet/targeting.ts'
 import { maskSecrets } from '../../render/mask-secrets.ts'
-import type { ClusterRecord } from '../../store/records.ts'
+import type { ClusterRecord } from '../../fleet/records.ts'
 import type { Store } from '../../store/store.ts'
 import type { ClusterRender, Rendering } from './rendering.ts'
 

@@ -2,7 +2,7 @@
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
 import type { ClusterId, ServiceId } from '../../../shared/model/ids.ts'
 import { type AppError, ERRORS, isErrorCode, type Problem } from '../../../shared/protocol/error.ts'
-import type { StoredError, Variant } from '../../store/records.ts'
+import type { StoredError, Variant } from '../../fleet/records.ts'
 
 export interface GoodRender {
   kind: 'rendered'

@@ -3,7 +3,7 @@
 import type { ClusterId } from '../../../shared/model/ids.ts'
 import { type Bulk, runBulk, runIn } from '../bulk.ts'
 import { placementKey } from '../counts/placement-counts.ts'
-import type { StatusWrite } from '../records.ts'
+import type { StatusWrite } from '../../fleet/records.ts'
 import type { Store } from '../store.ts'
 import type { Tables } from '../tables.ts'
 import { historyNotes, noteHistory } from './status-history.ts'

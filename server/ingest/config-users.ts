@@ -1,7 +1,7 @@
 // Who names a Config: it stays while they do, and they are looked at again when it changes.
 import type { RenderSpec } from '../../shared/model/render.ts'
 import { placeOf, repositorySpecSchema, type ServiceSpec, serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
-import type { ResourceKey } from '../store/records.ts'
+import type { ResourceKey } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 
 const LIST_LIMIT = 500

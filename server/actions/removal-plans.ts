@@ -9,10 +9,10 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import { createPace, type Pace } from '../../shared/runtime/pace.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
-import type { Confirmation, DesiredService, StatusEntry } from '../store/records.ts'
+import type { Confirmation, DesiredService, StatusEntry } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
-import { firstByKey } from './placements-summary.ts'
-import { type HeldObjects, removalEffect } from './removal-effect.ts'
+import { firstByKey } from '../fleet/placements-summary.ts'
+import { type ConfirmedData, type HeldObjects, removalEffect } from '../fleet/removal-effect.ts'
 
 /** A service that a cluster is about to lose. */
 export interface Leaver {
@@ -26,9 +26,6 @@ export interface PlannedRemoval {
   view: RemovalView
   clusterIds: readonly ClusterId[]
 }
-
-/** Names that a person confirmed with what is lost, by service key and cluster: of objects that were shown, and no others. */
-export type ConfirmedData = ReadonlyMap<string, ReadonlyMap<ClusterId, readonly string[]>>
 
 export interface RemovalPlans {
   /** For each group: what is equal in many clusters is told once; by service, then by the first cluster. */
