@@ -396,17 +396,6 @@ describe('targets', () => {
     expect(await kit.store.listConfirmations()).toEqual([])
   })
 
-  test('TG12 ST23 what two clusters refuse alike is one question, told once; one yes goes into both rows', async () => {
-    const digest = (await kit.row(one))?.digest ?? ''
-    const refusal = { digest, names: ['ConfigMap shop/x'], count: 1, ownedCount: 3, why: 'most of it would go' }
-    for (const cluster of [one, two]) await kit.report(cluster, { refusal })
-    expect(await kit.store.listConfirmations()).toMatchObject([{ clusters: { count: 2 }, names: ['ConfigMap shop/x'] }])
-    expect((await kit.events()).filter((event) => event.startsWith('ConfirmationNeeded'))).toHaveLength(1)
-    await kit.actions.confirm(await confirmationId(kit.store), 'ada', undefined, 2)
-    expect([(await kit.row(one))?.pruneConfirmed, (await kit.row(two))?.pruneConfirmed]).toEqual([digest, digest])
-    expect(await kit.store.confirmationsOfService(SHOP)).toEqual([])
-  })
-
   test('TG12 an agent that reports of services which its cluster does not have opens no questions, and costs next to nothing', async () => {
     const refusal = { digest: 'a'.repeat(64), names: ['ConfigMap shop/x'], count: 1, ownedCount: 3, why: 'x' }
     const doc = {
