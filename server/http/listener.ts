@@ -49,6 +49,7 @@ export function listen({ hostname, port, trustedProxies, openMax = openRequestsM
     idleTimeout: IDLE_TIMEOUT_SECONDS,
     maxRequestBodySize: REQUEST_BYTES_MAX,
     development: false,
+    reusePort: false, // the default with `development: false` shares the port with another server
     // Without this handler Bun answers with a page of its own: the error, the stack and the working directory.
     error: () => problemResponse(new AppError('internal')),
     fetch: async (request, bun) => {
