@@ -8,11 +8,11 @@ import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { createPace, type Pace } from '../../shared/runtime/pace.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
-import type { ContentStore } from '../store/content/content-store.ts'
-import type { Confirmation, DesiredService, StatusEntry } from '../fleet/records.ts'
-import type { Store } from '../store/store.ts'
 import { firstByKey } from '../fleet/placements-summary.ts'
+import type { Confirmation, DesiredService, StatusEntry } from '../fleet/records.ts'
 import { type ConfirmedData, type HeldObjects, removalEffect } from '../fleet/removal-effect.ts'
+import type { ContentStore } from '../store/content/content-store.ts'
+import type { Store } from '../store/store.ts'
 
 /** A service that a cluster is about to lose. */
 export interface Leaver {

@@ -9,11 +9,11 @@ import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Knocks } from '../access/knocks.ts'
 import { type Publication, type PublishDeps, publishRevisions } from '../desired/publisher.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
-import type { ClusterRecord, DesiredService, RestoreProof } from '../fleet/records.ts'
-import type { Store } from '../store/store.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
-import type { RestoreGate } from './restore-gate.ts'
+import type { ClusterRecord, DesiredService, RestoreProof } from '../fleet/records.ts'
 import { planRestore, restoredDoc, restoreToken } from '../fleet/restore-plan.ts'
+import type { Store } from '../store/store.ts'
+import type { RestoreGate } from './restore-gate.ts'
 
 export interface RestoreActions {
   /** Since when agents wait for a person; null: they do not. */

@@ -9,9 +9,9 @@ import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { ServerKeys } from '../access/server-keys.ts'
 import type { Shards } from '../desired/shards.ts'
+import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { RestoreProof, StatusWrite } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
-import { fleetEvent } from '../fleet/fleet-event.ts'
 
 export interface RestoreGate {
   /** Pulls are answered 503 `restore_pending`. Asked at every poll: no I/O. */

@@ -3,10 +3,10 @@ import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/i
 import type { Labels } from '../../shared/model/labels.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import type { MoveView } from '../../shared/model/views.ts'
-import type { Confirmation, DesiredService } from './records.ts'
 import { guardRemovals } from './guard.ts'
 import { firstByKey } from './placements-summary.ts'
 import { isUnasked } from './plan-service.ts'
+import type { Confirmation, DesiredService } from './records.ts'
 import { isTarget, leftByNewTargets, readPlacedBy, type TargetCluster, type TargetTest } from './targeting.ts'
 
 /** Named of each resource. */

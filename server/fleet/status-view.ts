@@ -8,9 +8,9 @@ import type { ClusterView, Liveness, ObjectView, PlacementView, RepositoryView, 
 import { ERRORS, isErrorCode, type Problem } from '../../shared/protocol/error.ts'
 import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
 import { mayNeedCluster } from '../render/for-nobody.ts'
-import type { ClusterRecord, Confirmation, DesiredService, RenderState, RepositoryState, StoredError } from './records.ts'
 import { nextStep } from './next-steps.ts'
 import { foldSummary, isFine, nameList, type PlacementsSummary, summaryCounts } from './placements-summary.ts'
+import type { ClusterRecord, Confirmation, DesiredService, RenderState, RepositoryState, StoredError } from './records.ts'
 import { keptText } from './unrendered.ts'
 
 /** Two polls may be lost, and last-seen times are coarse by ten seconds. */

@@ -5,8 +5,8 @@ import type { Labels } from '../../shared/model/labels.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import type { Liveness, PlacementView, State } from '../../shared/model/views.ts'
 import { ERRORS, isErrorCode } from '../../shared/protocol/error.ts'
-import type { FailingClusters, StoredError } from './records.ts'
 import { isFine, nameList, type PlacementsSummary, severity } from './placements-summary.ts'
+import type { FailingClusters, StoredError } from './records.ts'
 import { isTarget } from './targeting.ts'
 
 /** Of one service; of more, how many there are. */

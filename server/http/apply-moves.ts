@@ -5,6 +5,7 @@ import type { Labels } from '../../shared/model/labels.ts'
 import { type Applicable, projectOf, serviceSpecSchema } from '../../shared/model/resources.ts'
 import { LIST_LIMIT_MAX, type MoveView } from '../../shared/model/views.ts'
 import { createPace, type Pace } from '../../shared/runtime/pace.ts'
+import type { Leaver, PlannedRemoval } from '../actions/removal-plans.ts'
 import {
   type LeavingFacts,
   leavingTally,
@@ -15,10 +16,9 @@ import {
   whyLeavingWaits,
 } from '../fleet/moves.ts'
 import { leaveSubject } from '../fleet/plan-service.ts'
-import type { Leaver, PlannedRemoval } from '../actions/removal-plans.ts'
+import type { DesiredService, StoredResource } from '../fleet/records.ts'
 import { createTargetMemo, isTarget, type TargetCluster, type TargetTest } from '../fleet/targeting.ts'
 import { parseServiceSpec } from '../ingest/known-specs.ts'
-import type { DesiredService, StoredResource } from '../fleet/records.ts'
 import type { AdminDeps } from './deps.ts'
 
 /** Services of which it is looked whether leaving waits: all rows of each are read. */

@@ -3,12 +3,12 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { ApiTokens, Principal } from '../access/api-tokens.ts'
 import type { SecretBox } from '../access/secret-box.ts'
 import type { ServerKeys } from '../access/server-keys.ts'
+import type { FleetActions } from '../actions/port.ts'
 import type { RemovalPlans } from '../actions/removal-plans.ts'
 import type { RestoreActions } from '../actions/restore-actions.ts'
 import type { RenderNow } from '../ingest/render/render-now.ts'
 import type { CheckPatches } from '../render/patch/patches.ts'
 import type { Store } from '../store/store.ts'
-import type { FleetActions } from '../actions/port.ts'
 import type { FleetViews } from './fleet-views.ts'
 
 export interface AdminDeps {

@@ -1,8 +1,8 @@
 // Services that cannot be rendered for some of their clusters, as what people see of clusters and counts takes them.
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
-import { countWithout, type FailingService, failingIn } from '../fleet/unrendered.ts'
 import type { StoredError } from '../fleet/records.ts'
+import { countWithout, type FailingService, failingIn } from '../fleet/unrendered.ts'
 import type { Store } from '../store/store.ts'
 import type { UnrenderedBy } from './fleet-counts.ts'
 

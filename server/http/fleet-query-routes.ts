@@ -14,10 +14,10 @@ import {
   placementViewSchema,
 } from '../../shared/model/views.ts'
 import { pruneSubject } from '../fleet/plan-service.ts'
+import type { Confirmation } from '../fleet/records.ts'
 import { clusterStatusView, livenessOf, objectView, placementView } from '../fleet/status-view.ts'
 import { type FailingService, keepingPlacement, unrenderedPlacement, withUnrenderedIn } from '../fleet/unrendered.ts'
 import type { ClusterFacts, ObjectFacts, PlacementFacts, PlacementQuery, UnrenderedFacts } from '../store/queries/fleet-queries.ts'
-import type { Confirmation } from '../fleet/records.ts'
 import type { AdminDeps } from './deps.ts'
 import { readFailing } from './failing-services.ts'
 import { clusterParameters, objectParameters, placementParameters, readParameters, readToken, writeToken } from './fleet-query.ts'

@@ -18,11 +18,19 @@ import type { ClusterView, ConfigView, HealthRuleView, PlacementView, Repository
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { createPace, type Pace } from '../../shared/runtime/pace.ts'
 import { shownConfig } from '../access/config-secrets.ts'
+import type { RestoreActions } from '../actions/restore-actions.ts'
 import type { Behind } from '../desired/behind.ts'
-import { configUsers } from '../ingest/config-users.ts'
 import { type PlacementsSummary, summarise, worstWords } from '../fleet/placements-summary.ts'
 import { leaveSubject, pruneSubject, releaseSubject, removeSubject } from '../fleet/plan-service.ts'
-import type { RestoreActions } from '../actions/restore-actions.ts'
+import type {
+  ClusterRecord,
+  Confirmation,
+  DesiredService,
+  ResourceKey,
+  StatusEntry,
+  StoredError,
+  StoredResource,
+} from '../fleet/records.ts'
 import {
   clusterStatusView,
   livenessOf,
@@ -41,18 +49,10 @@ import {
   unrenderedPlacement,
   withUnrendered,
 } from '../fleet/unrendered.ts'
+import { configUsers } from '../ingest/config-users.ts'
 import type { RepositoryLook } from '../ingest/look-times.ts'
 import { FACTS_AWAITED_MS } from '../ingest/young-clusters.ts'
 import type { AwayOfService } from '../store/counts/rollups.ts'
-import type {
-  ClusterRecord,
-  Confirmation,
-  DesiredService,
-  ResourceKey,
-  StatusEntry,
-  StoredError,
-  StoredResource,
-} from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 import { failingService, readFailing } from './failing-services.ts'
 

@@ -26,11 +26,11 @@ import {
   webhookAnswerSchema,
 } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
-import { configUsers } from '../ingest/config-users.ts'
+import type { DeleteOutcome } from '../actions/port.ts'
 import type { Confirmation, ResourceKey, ResourceKind } from '../fleet/records.ts'
+import { configUsers } from '../ingest/config-users.ts'
 import { confirmDataBody, readConfirmedData } from './confirm-data.ts'
 import type { AdminDeps } from './deps.ts'
-import type { DeleteOutcome } from '../actions/port.ts'
 import { invalidInput, wrongFields } from './problem.ts'
 import { decodeContinue, encodeContinue, listQuery, selectorOf } from './query.ts'
 import { specProblems } from './resource-checks.ts'

@@ -4,12 +4,12 @@ import { type Applicable, clusterSpecSchema, projectOf } from '../../shared/mode
 import type { ApplyAnswer } from '../../shared/model/views.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import { sealConfig } from '../access/config-secrets.ts'
+import type { ChangedResource } from '../actions/port.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import { removeSubject } from '../fleet/plan-service.ts'
 import type { ResourceKey, ResourceKind, StoredResource } from '../fleet/records.ts'
 import { cycleProblem } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
-import type { ChangedResource } from '../actions/port.ts'
 import { notFound, wrongFields } from './problem.ts'
 
 export type WriteAction = ApplyAnswer['results'][number]['action']

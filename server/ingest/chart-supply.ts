@@ -2,8 +2,8 @@
 import { placeOf, type RepositoryPlace, repositorySpecSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { editDistance } from '../../shared/runtime/edit-distance.ts'
-import type { SourceKey } from '../sources/sources.ts'
 import type { StoredResource } from '../fleet/records.ts'
+import type { SourceKey } from '../sources/sources.ts'
 import type { Store } from '../store/store.ts'
 
 interface Dependency {

@@ -4,8 +4,8 @@ import type { ClusterId } from '../../shared/model/ids.ts'
 import { factsStatusSchema } from '../../shared/model/status.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { createPace } from '../../shared/runtime/pace.ts'
-import type { ClusterFacts } from '../render/inputs.ts'
 import type { StatusWrite } from '../fleet/records.ts'
+import type { ClusterFacts } from '../render/inputs.ts'
 import type { Store } from '../store/store.ts'
 
 export interface KnownFacts {

@@ -2,8 +2,8 @@
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import type { PlanInput } from '../fleet/plan-service.ts'
-import type { ContentStore } from '../store/content/content-store.ts'
 import type { DesiredService } from '../fleet/records.ts'
+import type { ContentStore } from '../store/content/content-store.ts'
 import type { GoodRender } from './render/rendering.ts'
 
 /** RL5 */

@@ -1,8 +1,8 @@
 // Specs of services as they were parsed last: a commit asks for those of all services, of which hardly one has changed.
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
-import { RecentMap } from '../store/recent-map.ts'
 import type { StoredResource } from '../fleet/records.ts'
+import { RecentMap } from '../store/recent-map.ts'
 
 export interface KnownService {
   id: ServiceId

@@ -2,8 +2,8 @@
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
-import { type FailedCluster, gatherFailing } from '../fleet/unrendered.ts'
 import type { FailingClusters, ReleaseNote, RenderState, StoredError } from '../fleet/records.ts'
+import { type FailedCluster, gatherFailing } from '../fleet/unrendered.ts'
 import { goodRenders, type RenderError, type Rendering, releaseDigest } from './render/rendering.ts'
 
 const sameError = (a: RenderError | null, b: RenderError): boolean =>

@@ -7,7 +7,6 @@ import type { ServiceSpec } from '../../shared/model/resources.ts'
 import { serviceStatusSchema } from '../../shared/model/status.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import { type Elsewhere, isUnasked, type PlanInput, planService, releaseSubject } from '../fleet/plan-service.ts'
-import { isTarget, leftByNewTargets, renderedFor, targetsOf } from '../fleet/targeting.ts'
 import type {
   ClusterRecord,
   Confirmation,
@@ -17,6 +16,7 @@ import type {
   StoredResource,
   Variant,
 } from '../fleet/records.ts'
+import { isTarget, leftByNewTargets, renderedFor, targetsOf } from '../fleet/targeting.ts'
 import type { Store } from '../store/store.ts'
 import { type CarryOutDeps, carryOut } from './carry-out.ts'
 import { findHandovers } from './find-handovers.ts'

@@ -1,10 +1,10 @@
 // Resources that people wrote, and what the last look at their sources brought.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { matchesSelector } from '../../shared/model/labels.ts'
+import type { Page, ResourceKey, StoredResource } from '../fleet/records.ts'
 import { nextNumber } from './counters.ts'
 import { clusterRelabelled } from './counts/placement-counts.ts'
 import type { ChangeNote } from './feed/change-log.ts'
-import type { Page, ResourceKey, StoredResource } from '../fleet/records.ts'
 import { findDependencyCycle } from './service-dependencies.ts'
 import { appendEvents } from './status/store-events.ts'
 import type { Store } from './store.ts'

@@ -1,7 +1,7 @@
 // What is known of a fleet store that was set back (RP2): proofs that its own server once said more than it holds, until a person settled the matter.
 import { sql } from 'kysely'
-import { leapChanges } from './feed/change-log.ts'
 import type { RestoreProof } from '../fleet/records.ts'
+import { leapChanges } from './feed/change-log.ts'
 import type { Store } from './store.ts'
 import type { StoreDb } from './store-db.ts'
 import type { Tables } from './tables.ts'

@@ -3,9 +3,6 @@
 import type { AgentId, ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { LabelSelector, Labels } from '../../shared/model/labels.ts'
 import type { InventoryRange } from '../../shared/protocol/status.ts'
-import type { Rollups } from './counts/rollups.ts'
-import type { ChangeFeed } from './feed/change-feed.ts'
-import type { FleetQueries } from './queries/fleet-queries.ts'
 import type {
   AgentRecord,
   ApiTokenRecord,
@@ -35,6 +32,9 @@ import type {
   UnnumberedEvent,
   Variant,
 } from '../fleet/records.ts'
+import type { Rollups } from './counts/rollups.ts'
+import type { ChangeFeed } from './feed/change-feed.ts'
+import type { FleetQueries } from './queries/fleet-queries.ts'
 import type { StoreUpkeep } from './upkeep/upkeep.ts'
 
 export interface Store {

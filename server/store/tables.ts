@@ -6,8 +6,8 @@ import type { ChangeTopic } from '../../shared/model/change.ts'
 import type { AgentId, ClusterId } from '../../shared/model/ids.ts'
 import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status.ts'
 import { problemSchema } from '../../shared/protocol/error.ts'
-import type { RollupDimension } from './counts/rollup-dimensions.ts'
 import type { Confirmation, FleetEvent, ReleaseNote, ResourceKind, StoredError } from '../fleet/records.ts'
+import type { RollupDimension } from './counts/rollup-dimensions.ts'
 
 export interface Tables {
   /** `schema`: number of the last migration; `shard <index>`: dbId of the shard file that was last adopted. */

@@ -1,7 +1,7 @@
 // The feed of changes on both databases: what is read from it, who is woken, what became of those who were away for too long.
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { CHANGES_KEPT_MS, type Change, type FeedChanges, type FeedGone, type FeedIdle } from '../../server/store/feed/change-feed.ts'
 import type { ResourceKey, StatusWrite } from '../../server/fleet/records.ts'
+import { CHANGES_KEPT_MS, type Change, type FeedChanges, type FeedGone, type FeedIdle } from '../../server/store/feed/change-feed.ts'
 import type { Store } from '../../server/store/store.ts'
 import { createStoreDb } from '../../server/store/store-db.ts'
 import { keepBounds, RETENTION } from '../../server/store/upkeep/upkeep.ts'

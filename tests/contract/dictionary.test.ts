@@ -1,9 +1,9 @@
 // Names and states of status rows: how many rows refer to each is exact whatever happened, and what is remembered of them is what is there.
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { KyselyPlugin, Transaction } from 'kysely'
+import type { StatusWrite } from '../../server/fleet/records.ts'
 import { FleetDictionary } from '../../server/store/queries/fleet-dictionary.ts'
 import { RecentMap } from '../../server/store/recent-map.ts'
-import type { StatusWrite } from '../../server/fleet/records.ts'
 import { Dictionary } from '../../server/store/status/dictionary.ts'
 import { driftState, statusColumns } from '../../server/store/status/status-columns.ts'
 import { createStatusStore, deleteStatusOfCluster } from '../../server/store/status/store-status.ts'

@@ -1,10 +1,10 @@
 // Lists that are read page by page while agents report, clusters come and go, and numbers are given anew.
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { sql } from 'kysely'
+import type { StatusWrite } from '../../server/fleet/records.ts'
 import type { ObjectFilter, Position } from '../../server/store/queries/fleet-queries.ts'
 import { FleetQueryEngine } from '../../server/store/queries/fleet-query-engine.ts'
 import { SQLITE_COSTS } from '../../server/store/queries/fleet-query-plan.ts'
-import type { StatusWrite } from '../../server/fleet/records.ts'
 import type { Store } from '../../server/store/store.ts'
 import type { Connections } from '../../server/store/store-db.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'

@@ -1,7 +1,7 @@
 // The list of services says of each what its own view says, and reads next to nothing for it.
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { createFleetViews } from '../../server/http/fleet-views.ts'
 import type { StoredResource } from '../../server/fleet/records.ts'
+import { createFleetViews } from '../../server/http/fleet-views.ts'
 import type { Store } from '../../server/store/store.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
 import { agentIdSchema, type ClusterId, clusterIdSchema } from '../../shared/model/ids.ts'

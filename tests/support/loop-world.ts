@@ -1,6 +1,7 @@
 // The ingest loop alone, on a virtual clock: a store, sources and a renderer that answer at once, or fail as the test says. Nothing is ever published in it.
-import { createIngest, type IngestDeps } from '../../server/ingest/ingest-loop.ts'
+
 import type { ClusterRecord, RenderState, RepositoryState } from '../../server/fleet/records.ts'
+import { createIngest, type IngestDeps } from '../../server/ingest/ingest-loop.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts'

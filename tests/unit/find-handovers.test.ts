@@ -1,8 +1,8 @@
 // Who gains what a service is about to lose, looked up for a whole fleet at once.
 import { expect, test } from 'bun:test'
 import { encodeRenderedSet } from '../../server/desired/rendered-set.ts'
-import { findHandovers, type HandoverDeps } from '../../server/ingest/find-handovers.ts'
 import type { DesiredService } from '../../server/fleet/records.ts'
+import { findHandovers, type HandoverDeps } from '../../server/ingest/find-handovers.ts'
 import { objectRowPrefix, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
 import { type ClusterId, clusterIdSchema, type ServiceId } from '../../shared/model/ids.ts'
 

@@ -1,9 +1,9 @@
 // Many repositories on one server: when each is asked, on a virtual clock, with the real loop and a store and sources that answer at once.
 import { expect, setDefaultTimeout, test } from 'bun:test'
+import type { RepositoryState } from '../../server/fleet/records.ts'
 import { createIngest, type IngestDeps } from '../../server/ingest/ingest-loop.ts'
 import { firstLookMs } from '../../server/ingest/poll-times.ts'
 import type { Source } from '../../server/sources/source.ts'
-import type { RepositoryState } from '../../server/fleet/records.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'

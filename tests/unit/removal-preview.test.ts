@@ -1,9 +1,9 @@
 // What people are told before a service is removed: the exact objects, those that hold data apart and by name; and that only names which were given go with the order.
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { encodeRenderedSet } from '../../server/desired/rendered-set.ts'
-import { type HeldObjects, removalEffect } from '../../server/fleet/removal-effect.ts'
 import { confirmedData } from '../../server/actions/removal-plans.ts'
+import { encodeRenderedSet } from '../../server/desired/rendered-set.ts'
 import type { StatusWrite } from '../../server/fleet/records.ts'
+import { type HeldObjects, removalEffect } from '../../server/fleet/removal-effect.ts'
 import { type K8sObject, refKey, refOf } from '../../shared/kube/object.ts'
 import { objectRowId } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'

@@ -1,8 +1,8 @@
 // RP2 in planService: how long a service row says that it is of a backup.
 import { expect, test } from 'bun:test'
 import { type PlanInput, planService, pruneSubject } from '../../server/fleet/plan-service.ts'
-import { placedByText } from '../../server/fleet/targeting.ts'
 import type { Confirmation, DesiredService } from '../../server/fleet/records.ts'
+import { placedByText } from '../../server/fleet/targeting.ts'
 import type { ServiceRow } from '../../shared/model/desired.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
 import { CLUSTER, WEB } from '../support/sync-kit.ts'

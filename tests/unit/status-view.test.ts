@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { summarise } from '../../server/fleet/placements-summary.ts'
+import type { ClusterRecord, Confirmation, RenderState } from '../../server/fleet/records.ts'
 import {
   clusterStatusView,
   livenessOf,
@@ -13,7 +14,6 @@ import {
   serviceStatusView,
 } from '../../server/fleet/status-view.ts'
 import { FOR_NO_CLUSTER } from '../../server/render/for-nobody.ts'
-import type { ClusterRecord, Confirmation, RenderState } from '../../server/fleet/records.ts'
 import { confirmationToken, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'

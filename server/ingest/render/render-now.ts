@@ -4,11 +4,11 @@ import type { RenderView, VariantsView } from '../../../shared/model/render-view
 import { type ServiceSpec, serviceSpecSchema } from '../../../shared/model/resources.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Configs } from '../../access/configs.ts'
-import { configsOf } from '../config-users.ts'
+import type { ClusterRecord } from '../../fleet/records.ts'
 import { isTarget, targetsOf } from '../../fleet/targeting.ts'
 import { maskSecrets } from '../../render/mask-secrets.ts'
-import type { ClusterRecord } from '../../fleet/records.ts'
 import type { Store } from '../../store/store.ts'
+import { configsOf } from '../config-users.ts'
 import type { ClusterRender, Rendering } from './rendering.ts'
 
 export interface RenderNowDeps {

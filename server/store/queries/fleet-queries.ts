@@ -7,8 +7,8 @@ import type { LabelSelector } from '../../../shared/model/labels.ts'
 import type { PlacementWords } from '../../../shared/model/placement-words.ts'
 import type { HealthWord, ObjectStatus, SyncWord } from '../../../shared/model/status.ts'
 import type { ClusterSort, LivenessWord, ObjectSort, PlacementSort } from '../../../shared/model/views.ts'
-import type { FailedWords } from '../../fleet/unrendered.ts'
 import type { ClusterRecord, DesiredService, StoredResource } from '../../fleet/records.ts'
+import type { FailedWords } from '../../fleet/unrendered.ts'
 
 /** Where a page ends: whoever passes it on gets what comes strictly after it in the order of the query. Null in it: behind everything that begins so. */
 export type Position = ReadonlyArray<string | number | null>

@@ -1,9 +1,9 @@
 // Statuses as they were written, from the columns that hold them: in slices, and by the way that leads to few rows.
 import { setImmediate } from 'node:timers/promises'
 import type { ClusterId } from '../../../shared/model/ids.ts'
+import type { StatusEntry } from '../../fleet/records.ts'
 import { AFTER_EVERY_KEY, byteOrder } from '../byte-order.ts'
 import { SLICE_ROWS } from '../read-slices.ts'
-import type { StatusEntry } from '../../fleet/records.ts'
 import type { Store } from '../store.ts'
 import type { ReadDb } from '../store-db.ts'
 import type { Tables } from '../tables.ts'

@@ -1,6 +1,7 @@
 // Writes status rows of many clusters at once. Nobody else writes meanwhile: what is decided about a row that was read holds until the commit.
-import { type Bulk, runBulk } from '../bulk.ts'
+
 import type { StatusWrite } from '../../fleet/records.ts'
+import { type Bulk, runBulk } from '../bulk.ts'
 import type { Tables } from '../tables.ts'
 import type { Numbered } from './dictionary.ts'
 import { type RowKind, type StatusColumns, statusColumns } from './status-columns.ts'

@@ -1,9 +1,9 @@
 // Which rows of a cluster go because an inventory, whole or in ranges, does not name them (PU4), and rows that go with their service or cluster.
 
 import { type InventoryRange, inRange } from '../../../shared/protocol/status.ts'
+import type { StatusWrite } from '../../fleet/records.ts'
 import { type Bulk, runIn } from '../bulk.ts'
 import { byteOrder } from '../byte-order.ts'
-import type { StatusWrite } from '../../fleet/records.ts'
 import type { Tables } from '../tables.ts'
 import type { RowKind } from './status-columns.ts'
 import { type ClusterRows, type NewRow, STATUS_ROWS_PER_CLUSTER_MAX } from './status-rows.ts'

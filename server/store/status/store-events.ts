@@ -1,10 +1,10 @@
 // The event stream: what agents and this server tell of, numbered in the order of commits.
 import { type ClusterId, parseServiceKey } from '../../../shared/model/ids.ts'
 import { eventStatusSchema } from '../../../shared/model/status.ts'
+import type { FleetEvent } from '../../fleet/records.ts'
 import { type Bulk, runBulk } from '../bulk.ts'
 import { nextNumber } from '../counters.ts'
 import type { Engine } from '../engines/engine.ts'
-import type { FleetEvent } from '../../fleet/records.ts'
 import type { Store } from '../store.ts'
 import type { StoreDb, Tx } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
