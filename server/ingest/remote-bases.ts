@@ -16,11 +16,10 @@ import type { SourceKey } from '../sources/sources.ts'
 import type { Store } from '../store/store.ts'
 import type { BaseState, ContentSources, StateOfBase } from './content-port.ts'
 import { KeyedQueue } from './keyed-queue.ts'
-import { Hosts, hostOf } from './poll-times.ts'
+import { HANDS, Hosts, hostOf } from './poll-times.ts'
 
 /** Of one service, all of its clusters together. */
 export const BASES_OF_SERVICE_MAX = 200
-const HANDS = 4
 const RETRY = { baseMs: 2_000, capMs: 60_000 }
 /** Until then folders of bases that no service asked for since the start are kept. */
 const KEPT_AFTER_START_MS = 3_600_000
@@ -63,7 +62,7 @@ export interface BasesOfPass {
   settled(): Promise<void>
   /** By name as it is shown: of these looks, those that are here. */
   revisions(names: Iterable<string>): Record<string, string>
-  /** The render of all clusters came to its end and looked at these: others are not followed for the service any more. */
+  /** All clusters were rendered, and these were looked at: others are not followed for the service any more. */
   end(names: Iterable<string>): void
 }
 

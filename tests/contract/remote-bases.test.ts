@@ -146,6 +146,17 @@ test('SO10 while the other side is away what was fetched stays, after a restart 
   expect(after.release?.revisions[`${base.url}?ref=main`]).toBe(before.release?.revisions[`${base.url}?ref=main`] ?? '')
 })
 
+test('SO57 a commit that cannot be rendered drops no base: the next one needs no request', async () => {
+  await base.commit(BASE, 'base')
+  await published()
+  base.setDown(true)
+  await file.stop()
+  await kit.push({ 'shop/kustomization.yaml': 'resources: [' })
+  expect((await state()).error).not.toBeNull()
+  await kit.push({ 'shop/kustomization.yaml': `${overlay()}namePrefix: new-\n` })
+  expect((await state()).error).toBeNull()
+})
+
 test('KU12 a base that cannot be fetched is an error with file, line and address, and is tried again', async () => {
   base.setDown(true)
   await kit.git.commit({ 'shop/kustomization.yaml': overlay() }, 'overlay')

@@ -2,6 +2,7 @@
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import { type ServiceSpec, sourcesOf } from '../../../shared/model/resources.ts'
+import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { createPace } from '../../../shared/runtime/pace.ts'
@@ -180,7 +181,7 @@ export class ServiceRenderer {
     const named = basesIn(outcomes)
     if (extent.kind !== 'at') {
       const look = await lastLookOf(this.specText(id, spec), sources, outcomes, fileId, bases?.valueOf)
-      if (extent.kind === 'all') bases?.end(named)
+      if (extent.kind === 'all' && allRendered(outcomes)) bases?.end(named)
       if (extent.kind === 'all') this.looks.end(id, look)
       else
         this.looks.extend(
@@ -258,6 +259,10 @@ interface ServiceRun {
   bases: BasesOfPass | null
   isRemembered: boolean
 }
+
+/** A render that failed may not have come to all of its remote bases. */
+const allRendered = ({ clusters }: ClusterOutcomes): boolean =>
+  [...clusters.values()].every(({ result }) => !(result instanceof AppError) && result.kind === 'rendered')
 
 /** Names of remote bases at which any of the renders looked. */
 function basesIn({ clusters }: ClusterOutcomes): Set<string> {
