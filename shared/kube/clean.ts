@@ -51,11 +51,10 @@ export const withoutNulls = <T extends object>(object: T): T => withoutNullMembe
 function withoutNullMembers(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNullMembers)
   if (value === null || typeof value !== 'object') return value
-  const result: Record<string, unknown> = {}
-  for (const [key, member] of Object.entries(value)) {
-    if (member !== null && member !== undefined) result[key] = withoutNullMembers(member)
-  }
-  return result
+  // From entries, because a ConfigMap may have the key `__proto__`.
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, member]) => (member === null || member === undefined ? [] : [[key, withoutNullMembers(member)]])),
+  )
 }
 
 /** A controller writes the rules of an aggregated role: whoever applies `rules: []` as well would fight with it for ever. */

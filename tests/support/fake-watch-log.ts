@@ -92,7 +92,7 @@ interface Selectors {
 
 export function matcher(resource: ApiResource, { labelSelector, fieldSelector, namespace }: Selectors): (object: K8sObject) => boolean {
   const labels = (labelSelector ?? '').split(/,(?![^(]*\))/).filter((part) => part.trim() !== '')
-  const fields = (fieldSelector ?? '').split(',').filter((part) => part !== '')
+  const fields = (fieldSelector ?? '').split(/(?<!\\),/).filter((part) => part !== '')
   return (object) =>
     object.kind === resource.kind &&
     groupOf(object.apiVersion) === resource.group &&
@@ -117,7 +117,8 @@ function matchesLabel(requirement: string, labels: Readonly<Record<string, strin
 }
 
 function matchesField(requirement: string, object: K8sObject): boolean {
-  const [field, value] = requirement.split('=')
+  const [field, ...values] = requirement.split(/(?<!\\)=/)
+  const value = values.join('=').replace(/\\([\\,=])/g, '$1')
   const { metadata, kind } = object
   if (field === 'metadata.name') return metadata.name === value
   if (field === 'metadata.namespace') return metadata.namespace === value

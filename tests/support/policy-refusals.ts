@@ -53,6 +53,12 @@ const GATEKEEPER = 'validation.gatekeeper.sh'
 
 export const POLICY_REFUSALS: readonly PolicyRefusal[] = [
   {
+    name: 'MutatingAdmissionPolicy: of a Secret',
+    document: SECRET,
+    said: "policy 'add-labels' with binding 'all-teams' denied request: failed to configure binding: not found",
+    safe: "policy 'add-labels' with binding 'all-teams' denied request: failed to configure binding: not found",
+  },
+  {
     name: 'Kyverno: a missing label',
     said: webhook(
       KYVERNO,

@@ -21,6 +21,11 @@ describe('RC1 a document is cleaned before it is sent', () => {
     ['managedFields would be 400', configMap({}, { managedFields: [{ manager: 'x' }] }), configMap()],
     ['a null creationTimestamp', configMap({}, { creationTimestamp: null }), configMap()],
     ['a null in a map of strings would become ""', configMap({ data: { a: null, b: 'x' } }), configMap({ data: { b: 'x' } })],
+    [
+      'a key that every object has',
+      configMap(JSON.parse('{"data":{"__proto__":"x","a":null}}')),
+      configMap(JSON.parse('{"data":{"__proto__":"x"}}')),
+    ],
     ['nulls deep in lists of maps', configMap({ list: [{ a: null, b: 1 }] }), configMap({ list: [{ b: 1 }] })],
     [
       'RC25 nulls of a custom resource stay',

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { readGapMs } from '../../agent/reconcile/snapshot/watch/follow-ups.ts'
 import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
-import type { ObjectRef } from '../../shared/kube/object.ts'
+import { type ObjectRef, refKey } from '../../shared/kube/object.ts'
 import type { FakeCluster } from '../support/fake-cluster.ts'
 import { denied, setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef, type ReconcileKit } from '../support/reconcile-kit.ts'
@@ -36,6 +36,22 @@ describe('an object that lost its label', () => {
     await clock.advance(1_000)
     expect(kit.object(KEY)).toMatchObject({ health: 'Missing' })
     expect(kit.service()).toMatchObject({ health: 'Missing' })
+  })
+
+  test('LS1 its name may have what a selector has a meaning for', async () => {
+    const { cluster, clock, kit, run } = setup()
+    const rbac = { group: 'rbac.authorization.k8s.io', kind: 'ClusterRole' }
+    const ref = { ...rbac, namespace: '', name: 'a,b=c' }
+    kit.desire([{ apiVersion: `${rbac.group}/v1`, kind: rbac.kind, metadata: { name: ref.name }, rules: [] }], {
+      sync: { drift: 'report' },
+    })
+    await run()
+    removeLabel(cluster, ref)
+    await clock.advance(60_000)
+    expect(kit.object(refKey(ref))).toMatchObject({ reason: 'Drifted', health: 'Healthy' })
+    cluster.deleteAs('kubectl', ref)
+    await clock.advance(1_000)
+    expect(kit.object(refKey(ref))).toMatchObject({ health: 'Missing' })
   })
 
   test('LS1 it is noticed if it is deleted before anybody could follow it', async () => {

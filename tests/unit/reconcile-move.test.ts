@@ -177,6 +177,24 @@ describe('an object that moves between services', () => {
 })
 
 describe('an object whose service goes with what it is in', () => {
+  test.each(['auto', 'manual'] as const)('NS2 a service that has another name now keeps its namespace, sync %s', async (mode) => {
+    const { cluster, kit, run, clock } = setup()
+    const options: RowOptions = { namespace: 'shop', sync: { deleteNamespace: true, createNamespace: true } }
+    const objects = [configMap('a', {}, 'shop'), configMap('b', {}, 'shop')]
+    kit.desire(objects, options, A)
+    await run()
+    const uids = () =>
+      [configMapRef('a', 'shop'), configMapRef('b', 'shop'), namespaceRef('shop')].map((ref) => cluster.object(ref)?.metadata.uid)
+    const before = uids()
+    expect(before).not.toContain(undefined)
+    kit.remove('delete', A, 1, options)
+    kit.desire(objects, { ...options, sync: { ...options.sync, mode } }, Z)
+    await clock.advance(10_000)
+    expect(uids()).toEqual(before)
+    expect(kit.service(A)).toMatchObject({ removed: true })
+    expect(kit.events().map(({ reason }) => reason)).not.toContain('ConfirmationPending')
+  })
+
   const boat = { ...thing('moved') }
   const inShop = (name: string) => configMap(name, {}, 'shop')
   const shop = { namespace: 'shop', sync: { deleteNamespace: true, createNamespace: true } }

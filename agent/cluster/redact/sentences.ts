@@ -28,6 +28,7 @@ const SENTENCES: readonly RegExp[] = [
   /^existing pods in namespace "(?<n1>[^"]*)" violate the new PodSecurity enforce level "(?<n2>[^"]*)"$/d,
   /^ValidatingAdmissionPolicy '(?<n1>[^']*)' with binding '(?<n2>[^']*)' denied request: (?<r1>.+)$/ds,
   /^ValidatingAdmissionPolicy '(?<n1>[^']*)' denied request: (?<r1>.+)$/ds,
+  /^policy '(?<n1>[^']*)' with binding '(?<n2>[^']*)' denied request: (?<r1>.+)$/ds,
   /^Validation failed for ValidatingAdmissionPolicy '(?<n1>[^']*)' with binding '(?<n2>[^']*)': (?<r1>.+)$/ds,
   /^admission webhook "(?<n1>[^"]*)" denied the request without explanation$/d,
   /^admission webhook "(?<n1>[^"]*)" denied the request: (?<r1>.+)$/ds,

@@ -111,7 +111,7 @@ export class FollowUps {
     const { resource, ref, stop } = followUp
     const { sink } = this.#deps
     const signal = AbortSignal.any([stop.signal, this.#deps.signal])
-    const options = { ...(ref.namespace === '' ? {} : { namespace: ref.namespace }), fieldSelector: `metadata.name=${ref.name}`, signal }
+    const options = { ...(ref.namespace === '' ? {} : { namespace: ref.namespace }), fieldSelector: selectorOf(ref), signal }
     let isListed = true
     const take = (event: WatchEvent) => {
       switch (event.kind) {
@@ -174,5 +174,8 @@ export class FollowUps {
     this.#deps.sink.turned(followUp.resource)
   }
 }
+
+/** Names of RBAC may have the characters of a selector in them. */
+const selectorOf = ({ name }: ObjectRef): string => `metadata.name=${name.replace(/[\\,=]/g, '\\$&')}`
 
 const idOf = ({ group, version, kind }: ApiResource, key: string): string => `${group}/${version}/${kind} ${key}`
