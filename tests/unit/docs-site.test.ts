@@ -1,7 +1,8 @@
 // The site of the documents: every page is in the sidebar once, links lead to pages of the site, templates stay as they are.
 import { expect, test } from 'bun:test'
+import { posix } from 'node:path'
 import { siteConfig, sitePages } from '../../scripts/docs-pages/site.ts'
-import { markdownFiles } from '../support/markdown.ts'
+import { linksOf, markdownFiles } from '../support/markdown.ts'
 
 const pages = sitePages(markdownFiles)
 const linkTo = (path: string): string => `/${path.replace(/(index)?\.md$/, '')}`
@@ -11,6 +12,13 @@ test('every page is in the sidebar once, with its title', () => {
   expect(items.map(({ link }) => link).sort()).toEqual(pages.map(({ path }) => linkTo(path)).sort())
   expect(items.filter(({ text }) => text.endsWith('.md'))).toEqual([])
   expect(items.length).toBeGreaterThan(30)
+})
+
+test('docs/README.md links every other page', () => {
+  const index = markdownFiles.find(({ path }) => path === 'docs/README.md')
+  const linked = new Set(index === undefined ? [] : linksOf(index).map(({ target }) => posix.join('docs', target)))
+  const others = markdownFiles.filter(({ path }) => path.startsWith('docs/') && path !== 'docs/README.md')
+  expect(others.map(({ path }) => path).filter((path) => !linked.has(path))).toEqual([])
 })
 
 test('the README is the index of its folder, also for links', () => {
