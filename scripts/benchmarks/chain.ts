@@ -7,6 +7,7 @@ import { startKubeCluster } from '../local-cluster/local-cluster.ts'
 import { createLocalFleet, type LocalFleet } from '../local-cluster/local-fleet.ts'
 import { percentile, residentMb, rounded } from './figures.ts'
 import { type DirectKube, directKube } from './kube-direct.ts'
+import { type Part, runParts, type Say } from './parts.ts'
 
 const COMMITS = 200
 const DRIFTS = 50
@@ -16,20 +17,6 @@ const BULK = 4_000
 const CONCURRENCY = 20
 const IDLE_MS = 120_000
 
-export interface ChainFigures {
-  push_to_apply_p50_ms: number
-  push_to_apply_p99_ms: number
-  drift_heal_p50_ms: number
-  drift_heal_p99_ms: number
-  apply_4000_ratio: number
-  floor_ops_per_s: number
-  agent_rss_mb: number
-  server_rss_mb: number
-  idle_api_requests_per_min: number
-  idle_polls_per_min: number
-}
-
-type Say = (text: string) => void
 type Visible = (what: string, matches: (name: string, uid: string, value: string | undefined) => boolean) => Promise<number>
 
 const configMap = (name: string, value: string) =>
@@ -37,7 +24,7 @@ const configMap = (name: string, value: string) =>
 const service = (name: string) =>
   `---\napiVersion: skerry.dev/v1\nkind: Service\nmetadata: {name: ${name}}\nspec:\n  source: {repository: apps, path: ${name}}\n  targets: {selector: {}}\n  namespace: ${name}\n`
 
-export async function benchChain(say: Say): Promise<ChainFigures> {
+const chain: Part = async (say) => {
   const gitDir = mkdtempSync(join(tmpdir(), 'skerry-bench-'))
   const git = await createGitServer({ dir: gitDir })
   const cluster = await startKubeCluster({ name: 'bench', controllers: false })
@@ -102,6 +89,8 @@ export async function benchChain(say: Say): Promise<ChainFigures> {
   }
 }
 
+export const benchChain = (say: Say, only: string | null): Promise<Record<string, number>> => runParts('chain', { chain }, say, only)
+
 /** Foreign change answered → our repair visible. */
 async function driftHeals(kube: DirectKube, visible: Visible): Promise<number[]> {
   const heals: number[] = []
@@ -139,13 +128,7 @@ interface BulkParts {
 }
 
 /** Ours: first to last server-side apply of the agent, by the API server's own log. The floor: the same documents in another namespace, nothing else done. */
-async function bulkApply({
-  git,
-  fleet,
-  kube,
-  cluster,
-  say,
-}: BulkParts): Promise<Pick<ChainFigures, 'apply_4000_ratio' | 'floor_ops_per_s'>> {
+async function bulkApply({ git, fleet, kube, cluster, say }: BulkParts): Promise<Record<string, number>> {
   const names = Array.from({ length: BULK }, (_, n) => `bulk-${n}`)
   const text = (name: string) => `${name} ${'x'.repeat(400)}`
   await (await kube.request('POST', '/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'floor' } })).text()

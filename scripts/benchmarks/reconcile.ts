@@ -1,6 +1,6 @@
 // What the agent does to a cluster, how fast, and what it costs: `scripts/bench reconcile`. Each part has a cluster, a server and an agent of its own.
 //   SKERRY_BENCH_APPS=100, SKERRY_BENCH_IDLE_S=60, SKERRY_BENCH_CHURN_S=300: less, for a look while something is being changed
-import { type Part, runParts, type Say } from './parts.ts'
+import { runParts, type Say } from './parts.ts'
 import { appsReady, appsRequests } from './reconcile-apps.ts'
 import { bulk, churn } from './reconcile-bulk.ts'
 import { drift } from './reconcile-drift.ts'
@@ -8,9 +8,6 @@ import { order } from './reconcile-order.ts'
 import { remove } from './reconcile-remove.ts'
 import { slowWebhookPart } from './reconcile-slow-webhook.ts'
 
-const PARTS: Record<string, Part> = { apps: appsReady, requests: appsRequests, remove, drift, order, bulk, 'slow-webhook': slowWebhookPart }
-/** Half an hour, so only when it is asked for. */
-const LONG_PARTS: Record<string, Part> = { churn }
+const PARTS = { apps: appsReady, requests: appsRequests, remove, drift, order, bulk, 'slow-webhook': slowWebhookPart, churn }
 
-export const benchReconcile = (say: Say, only: string | null): Promise<Record<string, number>> =>
-  runParts(only !== null && Object.hasOwn(LONG_PARTS, only) ? LONG_PARTS : PARTS, say, only)
+export const benchReconcile = (say: Say, only: string | null): Promise<Record<string, number>> => runParts('reconcile', PARTS, say, only)

@@ -22,7 +22,7 @@ const ratioOf =
       return { [`${program}_ratio`]: ratio }
     })
 
-const PARTS: Record<string, Part> = {
+const PARTS = {
   identical: renderIdentical,
   monorepo: renderMonoRepo,
   hostile: benchHostile,
@@ -31,7 +31,7 @@ const PARTS: Record<string, Part> = {
   kustomize: ratioOf('kustomize', measureKustomize),
 }
 
-export const benchRender = (say: Say, only: string | null): Promise<Record<string, number>> => runParts(PARTS, say, only)
+export const benchRender = (say: Say, only: string | null): Promise<Record<string, number>> => runParts('render', PARTS, say, only)
 
 async function withSandbox<T>(work: (sandbox: ReturnType<typeof createSandbox>, folder: string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'skerry-bench-'))

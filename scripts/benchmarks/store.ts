@@ -1,5 +1,5 @@
 // scripts/bench store: the fleet store under ten thousand clusters, on both engines.
-import { type Part, runParts, type Say } from './parts.ts'
+import { runParts, type Say } from './parts.ts'
 import { benchBlocks } from './store-blocks.ts'
 import { benchFeed, benchFeedPostgres } from './store-feed.ts'
 import { benchFollowers, benchFollowersPostgres } from './store-followers.ts'
@@ -8,7 +8,7 @@ import { benchQueries, benchQueriesPostgres } from './store-queries.ts'
 import { benchStorm } from './store-storm.ts'
 import { benchJoins, benchRelabel } from './store-targets.ts'
 
-const PARTS: Record<string, Part> = {
+const PARTS = {
   ingest: benchIngest,
   rollups: benchRollups,
   'ingest-postgres': benchIngestPostgres,
@@ -24,4 +24,4 @@ const PARTS: Record<string, Part> = {
   joins: benchJoins,
 }
 
-export const benchStore = (say: Say, only: string | null): Promise<Record<string, number>> => runParts(PARTS, say, only)
+export const benchStore = (say: Say, only: string | null): Promise<Record<string, number>> => runParts('store', PARTS, say, only)
