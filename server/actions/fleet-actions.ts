@@ -51,6 +51,7 @@ export interface AgentReports {
 
 export function createFleetActions(deps: FleetActionsDeps): FleetActions & AgentReports {
   const { store, shards, ingest, clock, log } = deps
+  const reporting = { ...deps, questionsFor: questionLookup(store) }
   /** For work that nobody waits for. A service pass has told of its failure, and tries again, itself. */
   const follow = (what: string, work: Promise<unknown>) => {
     work.catch((error: unknown) => log.warn('what a change sets off failed', { what, error: describeError(error) }))
@@ -101,7 +102,7 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
     onStatus(cluster, rows) {
       ingest.statusReported(cluster.clusterId, rows)
       const reports = rows.filter(({ kind }) => kind === 'service')
-      if (reports.length > 0) follow('service status', servicesReported(deps, cluster, reports))
+      if (reports.length > 0) follow('service status', servicesReported(reporting, cluster, reports))
     },
   }
 }
@@ -168,8 +169,31 @@ const namesText = (names: readonly string[]): string =>
 /** Reports that are followed between two turns of everybody else. */
 const REPORTS_A_TURN = 50
 
+type QuestionLookup = (subjects: readonly string[]) => Promise<ReadonlyMap<string, Confirmation>>
+type ReportingDeps = FleetActionsDeps & { questionsFor: QuestionLookup }
+
+/** One look for all reports that come in the same turn of the loop: after a commit ten thousand agents report, and few of them wait for a person. */
+function questionLookup(store: Pick<Store, 'confirmationsFor'>): QuestionLookup {
+  let gathering: { subjects: string[]; found: ReturnType<QuestionLookup> } | null = null
+  const gather = () => {
+    const subjects: string[] = []
+    const found = setImmediate().then(() => {
+      gathering = null
+      return store.confirmationsFor(subjects)
+    })
+    return { subjects, found }
+  }
+  return (subjects) => {
+    gathering ??= gather()
+    gathering.subjects.push(...subjects)
+    return gathering.found
+  }
+}
+
 /** An agent can say anything of anything: it has consequences only for services that its cluster has from here. Questions are opened one after the other. */
-async function servicesReported(deps: FleetActionsDeps, cluster: ReportingCluster, reports: readonly StatusWrite[]): Promise<void> {
+async function servicesReported(deps: ReportingDeps, cluster: ReportingCluster, reports: readonly StatusWrite[]): Promise<void> {
+  const subjectOf = (key: string) => pruneSubject(cluster.clusterId, parseServiceKey(key))
+  const questions = await deps.questionsFor(reports.map(({ key }) => subjectOf(key)))
   const removed: ServiceId[] = []
   for (const [index, { key, doc }] of reports.entries()) {
     if (index % REPORTS_A_TURN === REPORTS_A_TURN - 1) await setImmediate()
@@ -177,7 +201,8 @@ async function servicesReported(deps: FleetActionsDeps, cluster: ReportingCluste
     const id = parseServiceKey(key)
     const hasConsequences = status?.refusal !== undefined || status?.removed === true
     if (hasConsequences && (await deps.store.desiredOf(id, [cluster.clusterId])).length === 0) continue
-    await serviceReported(deps, cluster, id, status).catch((error: unknown) => reportFailed(deps, id, error))
+    const held = questions.get(subjectOf(key)) ?? null
+    await serviceReported(deps, cluster, { id, status, held }).catch((error: unknown) => reportFailed(deps, id, error))
     if (status?.removed === true) removed.push(id)
   }
   // Together, so that their passes share publications and commits.
@@ -191,12 +216,10 @@ const reportFailed = ({ log }: FleetActionsDeps, id: ServiceId, error: unknown):
 async function serviceReported(
   deps: FleetActionsDeps,
   { clusterId, clusterName: cluster }: ReportingCluster,
-  id: ServiceId,
-  status: ServiceStatus | undefined,
+  { id, status, held }: { id: ServiceId; status: ServiceStatus | undefined; held: Confirmation | null },
 ): Promise<void> {
   const { store, clock } = deps
   const subject = pruneSubject(clusterId, id)
-  const held = await store.confirmationFor(subject)
   if (status?.refusal !== undefined) {
     const { digest, names, count, ownedCount, why, only = false } = status.refusal
     if (held?.token === digest && canonicalJson(held.names) === canonicalJson(names)) return

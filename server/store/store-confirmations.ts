@@ -16,6 +16,7 @@ type ConfirmationStore = Pick<
   | 'openConfirmation'
   | 'confirmation'
   | 'confirmationFor'
+  | 'confirmationsFor'
   | 'openConfirmationsFor'
   | 'confirmationsOfService'
   | 'listConfirmations'
@@ -39,14 +40,10 @@ export function createConfirmationStore(db: StoreDb, newId: () => string): Confi
     openConfirmation: (asked) => db.write((tx) => (isOfCluster(asked) ? openOfCluster(tx, asked, newId) : openOfFleet(tx, asked, newId))),
     confirmation: (id) => readOne(db.read, id),
     confirmationFor: async (subject) => (await forSubjects(db.read, [subject])).get(subject) ?? null,
+    confirmationsFor: (subjects) => forManySubjects(db.read, subjects),
     openConfirmationsFor: async (subjects) => {
-      const found = new Map<string, Confirmation>()
-      for (let start = 0; start < subjects.length; start += SUBJECTS_A_TIME) {
-        if (start > 0) await setImmediate()
-        for (const [subject, one] of await forSubjects(db.read, subjects.slice(start, start + SUBJECTS_A_TIME)))
-          if (one.confirmedMs === null) found.set(subject, one)
-      }
-      return found
+      const found = await forManySubjects(db.read, subjects)
+      return new Map([...found].filter(([, { confirmedMs }]) => confirmedMs === null))
     },
     confirmationsOfService: (id) => ofService(db.read, id),
     askedServices: () =>
@@ -123,6 +120,15 @@ const ofMember = (group: Confirmation, { subject, cluster }: Pick<Member, 'subje
   subject,
   cluster,
 })
+
+async function forManySubjects(sql: ReadDb, subjects: readonly string[]): Promise<Map<string, Confirmation>> {
+  const found = new Map<string, Confirmation>()
+  for (let start = 0; start < subjects.length; start += SUBJECTS_A_TIME) {
+    if (start > 0) await setImmediate()
+    for (const [subject, one] of await forSubjects(sql, subjects.slice(start, start + SUBJECTS_A_TIME))) found.set(subject, one)
+  }
+  return found
+}
 
 async function forSubjects(sql: ReadDb, subjects: readonly string[]): Promise<Map<string, Confirmation>> {
   const found = new Map<string, Confirmation>()

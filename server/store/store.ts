@@ -187,6 +187,8 @@ export interface Store {
   openConfirmation(confirmation: Omit<Confirmation, 'id' | 'confirmedMs' | 'confirmedBy' | 'clusters'>): Promise<Confirmation>
   confirmation(id: string): Promise<Confirmation | null>
   confirmationFor(subject: string): Promise<Confirmation | null>
+  /** By subject, of those subjects that have one. */
+  confirmationsFor(subjects: readonly string[]): Promise<ReadonlyMap<string, Confirmation>>
   /** Open ones, by their subjects. */
   openConfirmationsFor(subjects: readonly string[]): Promise<Map<string, Confirmation>>
   /** Open ones and confirmed ones; one for each cluster. */

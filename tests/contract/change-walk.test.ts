@@ -293,6 +293,7 @@ const READS: ReadonlyArray<keyof Store> = [
   'restoreProofs',
   'confirmation',
   'confirmationFor',
+  'confirmationsFor',
   'openConfirmationsFor',
   'confirmationsOfService',
   'listConfirmations',

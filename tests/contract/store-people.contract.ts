@@ -121,6 +121,9 @@ export function peopleContract({ store }: StoreHarness): void {
     await store().closeConfirmation('prune/y')
     expect((await store().listConfirmations()).map((item) => item.id)).toEqual([late.id])
     expect(await store().confirmationFor('prune/y')).toBeNull()
+    const many = Array.from({ length: 1_200 }, (_, n) => `prune/${n}`)
+    expect(await store().confirmationsFor([...many, 'prune/y', 'prune/x'])).toEqual(new Map([['prune/x', late]]))
+    expect(await store().confirmationsFor([])).toEqual(new Map())
   })
 
   const apiToken = (id: string, more: { expiresMs?: number; replaces?: string } = {}) =>
