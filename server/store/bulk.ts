@@ -83,13 +83,15 @@ export async function runBulk<R>(
 const columnsOf = ({ types }: Bulk, rows: ReadonlyArray<readonly unknown[]>): unknown[][] =>
   types.map((_, index) => rows.map((row) => row[index]))
 
-/** The same for a list of values to be found or deleted, where one that comes twice does no harm: a single statement for each 512. */
+/** The same for a list of values to be found or deleted, where one that comes twice does no harm: a single statement for each 512. `last`: parameters that stand after
+ *  the list. */
 export async function runIn<R>(
   trx: Transaction<Tables>,
   engine: Engine,
   bulk: Bulk,
   values: readonly unknown[],
   first: readonly unknown[] = [],
+  last: readonly unknown[] = [],
 ): Promise<R[]> {
   const found: R[] = []
   for (let start = 0; start < values.length; start += BULK_ROWS_MAX) {
@@ -97,7 +99,7 @@ export async function runIn<R>(
     const count = 2 ** Math.ceil(Math.log2(some.length))
     const padded = [...some, ...Array.from({ length: count - some.length }, () => some[0])]
     const [text, parameters] = engine === 'postgres' ? [anyOf(bulk), [some]] : [listed(bulk, count), padded]
-    const { rows } = await trx.executeQuery<R>(queryOf(text, [...first, ...parameters]))
+    const { rows } = await trx.executeQuery<R>(queryOf(text, [...first, ...parameters, ...last]))
     for (const row of rows) found.push(row)
   }
   return found

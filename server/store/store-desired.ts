@@ -7,8 +7,8 @@ import { isHealthRules, type ServiceRow, serviceRowSchema } from '../../shared/m
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { type PlacementWords, placementWords } from '../../shared/model/placement-words.ts'
 import type { DesiredService, Tombstone } from '../fleet/records.ts'
-import { type Bulk, runBulk } from './bulk.ts'
-import { countMoves, readReport, reportIn, type WordMove, wordsOf } from './counts/placement-counts.ts'
+import { type Bulk, runBulk, runIn } from './bulk.ts'
+import { countMoves, readReport, type WordMove, wordsOf } from './counts/placement-counts.ts'
 import { readSlices, SLICE_ROWS } from './read-slices.ts'
 import type { Store } from './store.ts'
 import type { ReadDb, StoreDb, Tx } from './store-db.ts'
@@ -158,10 +158,9 @@ function runsOf(rows: readonly NewRow[]): Written[] {
 }
 
 async function publishRun(tx: Tx, { project, service, rows }: Written): Promise<Published[]> {
-  const { sql: trx, changes } = tx
+  const { sql: trx, engine, changes } = tx
   const ids = rows.map(({ clusterId }) => clusterId)
-  const ofService = () => trx.selectFrom('desired').where('project', '=', project).where('service', '=', service)
-  const found = await ofService().selectAll().where('cluster_id', 'in', ids).execute()
+  const found = await runIn<Tables['desired']>(trx, engine, HELD, ids, [project, service])
   const held = new Map(found.map((row) => [row.cluster_id, row]))
   const text = docText()
   const changed: ChangedRow[] = []
@@ -232,6 +231,23 @@ interface ChangedRow {
   before: PlacementWords | null
 }
 
+const HELD: Bulk = {
+  before: 'select * from desired where project = ? and service = ? and cluster_id in (',
+  row: '?',
+  after: ')',
+  types: ['text'],
+}
+
+/** With what the agent says of the service. */
+const RAISE_ORDINALS: Bulk = {
+  before: 'update clusters set ordinal = ordinal + 1 where cluster_id in (',
+  row: '?',
+  after: `) returning cluster_id, ordinal, (select s.doc from status_rows s where s.cluster_no = clusters.no
+    and s.name_id = (select n.id from names n where n.kind = 'service' and n.key = ?)) as report`,
+  types: ['text'],
+}
+type RaisedCluster = Pick<Tables['clusters'], 'cluster_id' | 'ordinal'> & { report: string | null }
+
 const WRITE_ROWS: Bulk = {
   before:
     'insert into desired (cluster_id, project, service, ordinal, doc, set_sha, placed_by, facts_key, rendered_from, digest, sync, health, cleanup) values',
@@ -246,12 +262,7 @@ const WRITE_ROWS: Bulk = {
 async function writeChanged(tx: Tx, id: ServiceId, changed: readonly ChangedRow[]): Promise<Map<ClusterId, number>> {
   if (changed.length === 0) return new Map()
   const ids = changed.map(({ row }) => row.clusterId)
-  const clusters = await tx.sql
-    .updateTable('clusters')
-    .set((eb) => ({ ordinal: eb('ordinal', '+', 1) }))
-    .where('cluster_id', 'in', ids)
-    .returning((eb) => ['cluster_id', 'ordinal', reportIn(eb, id).as('report')])
-    .execute()
+  const clusters = await runIn<RaisedCluster>(tx.sql, tx.engine, RAISE_ORDINALS, ids, [], [serviceKey(id)])
   const found = new Map(clusters.map((cluster) => [cluster.cluster_id, cluster]))
   const moves: WordMove[] = []
   const values: unknown[][] = []

@@ -1,6 +1,6 @@
 // The words of services in clusters, kept in their desired rows, and the counts of them: what changes when agents report, when a cluster's labels change and when it goes.
 import type { ExpressionBuilder } from 'kysely'
-import { type ClusterId, type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
+import type { ClusterId, ServiceId } from '../../../shared/model/ids.ts'
 import type { Labels } from '../../../shared/model/labels.ts'
 import { type PlacementWords, placementWords, type ReportedService } from '../../../shared/model/placement-words.ts'
 import { FLEET } from '../../../shared/model/resources.ts'
@@ -122,17 +122,7 @@ export async function countMoves(tx: Tx, id: ServiceId, moves: readonly WordMove
 
 const NO_LABELS: Labels = {}
 
-/** For the rows of a statement that has `clusters`: what the agent says of the service. A subquery, because planners that may choose begin with all clusters. */
-export const reportIn = (eb: ExpressionBuilder<Tables, 'clusters'>, id: ServiceId) =>
-  eb
-    .selectFrom('status_rows')
-    .select('status_rows.doc')
-    .whereRef('status_rows.cluster_no', '=', 'clusters.no')
-    .where('status_rows.name_id', '=', (name) =>
-      name.selectFrom('names').select('names.id').where('names.kind', '=', 'service').where('names.key', '=', serviceKey(id)),
-    )
-
-/** …its labels. */
+/** For the rows of a statement that has `clusters`: its labels. A subquery, because planners that may choose begin with all clusters. */
 export const labelsIn = (eb: ExpressionBuilder<Tables, 'clusters'>) =>
   eb
     .selectFrom('resources')

@@ -25,26 +25,27 @@ export function sqliteDialect(path: string, options: { readonly?: boolean; cache
 }
 
 function shim(db: Database): SqliteDatabase {
-  const prepared = new Map<string, Statement>()
+  const prepared = new Map<string, { statement: Statement; adapted: SqliteStatement }>()
   return {
     prepare(text) {
       // A read that turns into a write would lose to another process's write (SQLITE_BUSY_SNAPSHOT).
       const sql = text === 'begin' ? 'begin immediate' : text
-      let statement = prepared.get(sql)
-      if (statement === undefined) {
-        statement = named(() => db.prepare(sql))
+      let held = prepared.get(sql)
+      if (held === undefined) {
+        const statement = named(() => db.prepare(sql))
+        // A full disk or a failing one ends the transaction by itself, and a second end would hide the reason for the first.
+        held = { statement, adapted: adapt(statement, sql === 'rollback' ? () => db.inTransaction : undefined) }
         const oldest = prepared.size < STATEMENTS_MAX ? undefined : prepared.entries().next().value
         if (oldest !== undefined) {
           prepared.delete(oldest[0])
-          oldest[1].finalize()
+          oldest[1].statement.finalize()
         }
       } else prepared.delete(sql) // to the end: the map's order is by last use
-      prepared.set(sql, statement)
-      // A full disk or a failing one ends the transaction by itself, and a second end would hide the reason for the first.
-      return adapt(statement, sql === 'rollback' ? () => db.inTransaction : undefined)
+      prepared.set(sql, held)
+      return held.adapted
     },
     close() {
-      for (const statement of prepared.values()) statement.finalize()
+      for (const { statement } of prepared.values()) statement.finalize()
       prepared.clear()
       db.close(true)
     },
