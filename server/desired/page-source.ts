@@ -19,5 +19,5 @@ export function readBody(
   const read = reader.read(clusterId, ask, bounds)
   if (read.kind !== 'rows') return read
   const { lines, ...head } = read
-  return { ...head, body: frames.body(lines.bytes, zstd) }
+  return { ...head, body: frames.body(lines, zstd) }
 }

@@ -3,7 +3,7 @@ import type { Position } from '../../shared/crdt/position.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { type Checkpoint, checkpointBytes, type Hello } from '../../shared/protocol/frames.ts'
 import { COMPRESS_BYTES_MIN } from '../../shared/protocol/routes.ts'
-import { zstd } from '../../shared/runtime/zstd.ts'
+import { rawZstd, zstd } from '../../shared/runtime/zstd.ts'
 import type { RowBody } from './row-frames.ts'
 
 export interface PageInput {
@@ -38,7 +38,9 @@ export function encodePage(input: PageInput): WirePage {
   const covered = { count, rows: body.sha256 }
   const checkpoint: Checkpoint = { t: 'checkpoint', ...covered, signature: sign(checkpointBytes(clusterId, hello, covered)) }
   const [head, tail] = [hello, checkpoint].map((frame) => Buffer.from(`${JSON.stringify(frame)}\n`)) as [Buffer, Buffer]
-  if (body.packed) return { head: zstd(head), body, tail: zstd(tail), zstd: true }
+  // Hello and checkpoint are mostly hex digits. For thousands of clusters at once, the time to compress them counts for more than the 150 bytes.
+  const own = body.common ? rawZstd : zstd
+  if (body.packed) return { head: own(head), body, tail: own(tail), zstd: true }
   const plain = { head, body, tail, zstd: false }
   return input.zstd ? packedWhole(plain) : plain
 }

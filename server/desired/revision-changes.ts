@@ -44,12 +44,15 @@ export function changesFromHeld(revision: ServiceRevision, held: Rows): Changes 
 export function changesFromBefore(revision: ServiceRevision, before: Pick<ServiceRevision, 'serviceDoc' | 'objects'>): Changes {
   const objects = objectChanges(before.objects, revision.objects)
   const service = serviceChange(serviceRowId(revision), before.serviceDoc, revision.serviceDoc)
-  return {
-    changes: [...objects.changes, ...service.changes], // `object/…` sorts before `service/…`
-    sum: addHash(objects.sum, service.sum),
-    count: objects.count + service.count,
+  if (joined === null || joined.objects !== objects || joined.service !== service) {
+    const changes = [...objects.changes, ...service.changes] // `object/…` sorts before `service/…`
+    joined = { objects, service, both: { changes, sum: addHash(objects.sum, service.sum), count: objects.count + service.count } }
   }
+  return joined.both
 }
+
+/** Also the same for most clusters of a commit: the last one is kept. */
+let joined: { objects: Changes; service: Changes; both: Changes } | null = null
 
 /** About how many rows there are to write, or to read. */
 export const rowsToWrite = ({ objects, before }: ServiceRevision): number =>
@@ -67,7 +70,7 @@ function objectChanges(held: Rows, wanted: Rows): Changes {
 
 const rowOf = (id: string, doc: string | null): Rows => new Map(doc === null ? [] : [[id, doc]])
 
-/** Also the same for most clusters of a commit: the last one is kept. */
+/** The last one, as above. */
 let last: { id: string; before: string | null; after: string | null; changes: Changes } | null = null
 
 function serviceChange(id: string, before: string | null, after: string | null): Changes {

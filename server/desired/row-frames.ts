@@ -2,8 +2,9 @@
 // lines, the least recently used go first.
 import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { zstd } from '../../shared/runtime/zstd.ts'
+import type { RowLines } from './row-lines.ts'
 
-/** Fewer lines than this are compressed together with hello and checkpoint: a frame of their own would not pay. */
+/** Lines shorter than this are compressed together with hello and checkpoint, unless several clusters get them. */
 export const FRAME_BYTES_MIN = 4 * 1_024
 
 export interface RowBody {
@@ -12,10 +13,12 @@ export interface RowBody {
   bytes: Uint8Array
   /** `bytes` is a zstd frame of the lines. */
   packed: boolean
+  /** Several clusters get these lines. */
+  common: boolean
 }
 
 export interface RowFrames {
-  body(lines: Uint8Array, zstd: boolean): RowBody
+  body(lines: RowLines, zstd: boolean): RowBody
   /** How often something was compressed. */
   readonly compressions: number
 }
@@ -41,10 +44,15 @@ export function createRowFrames(bytesMax: number): RowFrames {
     return frame
   }
   return {
-    body(lines, accepted) {
-      const sha256 = sha256Hex(lines)
-      const packed = accepted && lines.length >= FRAME_BYTES_MIN
-      return { sha256, bytes: packed ? pack(sha256, lines) : lines, packed }
+    body({ bytes, recent }, accepted) {
+      const common = recent !== undefined && recent.writes > 1
+      const packed = accepted && (common || bytes.length >= FRAME_BYTES_MIN)
+      const sha256 = recent?.sha256 ?? sha256Hex(bytes)
+      if (!packed) return { sha256, bytes, packed, common }
+      if (!common) return { sha256, bytes: pack(sha256, bytes), packed, common }
+      if (recent.frame === null) compressions += 1
+      recent.frame ??= zstd(bytes)
+      return { sha256, bytes: recent.frame, packed, common }
     },
     get compressions() {
       return compressions

@@ -1,5 +1,6 @@
 // The lines of a page, written as the rows are read: a large cluster's rows are never all there as objects and as text at once.
 import { type Row, rowLine } from '../../shared/protocol/frames.ts'
+import type { RecentLines } from './recent-lines.ts'
 
 /** More than this is not read. */
 export interface ReadBounds {
@@ -11,6 +12,8 @@ export const UNBOUNDED: ReadBounds = { rows: Number.POSITIVE_INFINITY, bytes: Nu
 export interface RowLines {
   bytes: Buffer
   rows: number
+  /** Present where other clusters may get the same lines. */
+  recent?: RecentLines
 }
 
 /** What small pages are written in, one after the other: a buffer for each of ten thousand would be garbage at once. */

@@ -11,9 +11,10 @@ import { addHash, EMPTY_HASH, hashText, parseHash, rowHash } from '../../shared/
 import { HEALTH_RULE_PREFIX, isHealthRules, objectRowPrefix, serviceRowId } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { assert } from '../../shared/runtime/assert.ts'
+import { type RecentLines, RecentLinesCache } from './recent-lines.ts'
 import { type Changes, changesFromBefore, changesFromHeld } from './revision-changes.ts'
-import type { ReadBounds } from './row-lines.ts'
-import { deltaReader, type KnownHead, SHARD_CACHE_KIB, type ShardOrigin } from './shard-reader.ts'
+import type { ReadBounds, RowLines } from './row-lines.ts'
+import { type ChangeRow, deltaReader, deltaRows, type KnownHead, SHARD_CACHE_KIB, type ShardOrigin } from './shard-reader.ts'
 import type { ServiceRevision } from './shards.ts'
 
 const TABLES = `
@@ -34,6 +35,13 @@ ON CONFLICT (cluster, id) DO UPDATE SET doc = excluded.doc WHERE doc IS NOT excl
 // name is replayed (CU7). Most of that is there already, and writes nothing.
 const AS_LOGGED = `UPDATE cluster_ordinal SET ordinal =
   coalesce((SELECT max(t.ordinal) FROM tx_log t WHERE t.cluster = cluster_ordinal.cluster), 0)`
+
+// The clocks of a transaction's own versions, as DELTA has them; the documents are those that were just written.
+const CLOCKS = `
+SELECT c.db_version AS dv, p.id AS id, c.col_name AS cell, c.col_version AS colVersion,
+  (SELECT s.col_version FROM desired__crsql_clock s WHERE s.key = c.key AND s.col_name = '-1') AS cl
+FROM desired__crsql_clock c CROSS JOIN desired__crsql_pks p ON p.__crsql_key = c.key
+WHERE c.db_version >= $first ORDER BY c.db_version, c.seq, p.id`
 
 const SERVICE_ROWS = `SELECT id, doc FROM desired WHERE cluster = $cluster AND (id = $service OR (id >= $from AND id < $below))`
 
@@ -59,6 +67,8 @@ export interface ShardFileOptions {
   newDbId(): string
   libraryDir?: string
   opening?: Opening
+  /** Shared by the files of a server; default: one of its own. */
+  recent?: RecentLinesCache
 }
 
 export interface OpenShardFile extends ShardFileOptions {
@@ -188,12 +198,12 @@ export function createShardFile(options: ShardFileOptions, origin: ShardOrigin):
     crdt.db.run(TABLES)
     crdt.db.query('INSERT INTO meta (db_id, term, origin) VALUES (?, 1, ?)').run(options.newDbId(), origin)
   })
-  return new CrdtShardFile(crdt)
+  return new CrdtShardFile(crdt, options.recent)
 }
 
 /** A file that was checked or written by this process just before. */
 export function reopenShardFile(options: Omit<ShardFileOptions, 'newDbId'>): ShardFile {
-  return new CrdtShardFile(openCrdtDb(options.path, { ...openOptions(options), checked: true }))
+  return new CrdtShardFile(openCrdtDb(options.path, { ...openOptions(options), checked: true }), options.recent)
 }
 
 class CrdtShardFile implements ShardFile {
@@ -206,9 +216,11 @@ class CrdtShardFile implements ShardFile {
   readonly #transaction
   /** This is the file's only writer, so what it wrote or read last is what the file holds. */
   readonly #heads = new Map<string, Head>()
+  readonly #recent: RecentLinesCache
 
-  constructor(crdt: CrdtDb) {
+  constructor(crdt: CrdtDb, recent = new RecentLinesCache()) {
     this.#crdt = crdt
+    this.#recent = recent
     this.#transaction = crdt.db.transaction((revisions: readonly ServiceRevision[], reread: boolean) => this.#writeAll(revisions, reread))
     this.siteId = crdt.siteId
     const meta = crdt.db.query<Identity, []>(IDENTITY).get()
@@ -240,14 +252,17 @@ class CrdtShardFile implements ShardFile {
   /** `reread`: trust nothing but the rows themselves about what is held. */
   #writeAll(revisions: readonly ServiceRevision[], reread: boolean): Array<Position | null> {
     let last = 0
-    return revisions.map((revision) => {
-      const head = this.#writeOne(revision, last, reread)
+    const written = new Map<string, Written>()
+    const heads = revisions.map((revision) => {
+      const head = this.#writeOne(revision, last, reread, written)
       if (head !== null) last = head.dv
       return head
     })
+    if (written.size > 0) this.#remember(written)
+    return heads
   }
 
-  #writeOne(revision: ServiceRevision, last: number, reread: boolean): Position | null {
+  #writeOne(revision: ServiceRevision, last: number, reread: boolean, written: Map<string, Written>): Position | null {
     const { clusterId: cluster, ordinal } = revision
     const { upsert, remove, log, seen } = this.#statements
     const held = this.#head(cluster)
@@ -258,16 +273,17 @@ class CrdtShardFile implements ShardFile {
     if (changes.length === 0) return null
 
     const dv = this.#crdt.nextDbVersion(last + 1) // CU6
-    let chars = 0
+    const own: Written = written.get(cluster) ?? { after: this.#positionOf(held), dvs: [], chars: 0, docs: new Map() }
+    own.dvs.push(dv)
+    written.set(cluster, own)
     for (const { id, doc } of changes) {
-      chars += doc?.length ?? 0
+      own.docs.set(id, doc)
+      own.chars += doc?.length ?? 0
       const ran = doc === null ? remove.run({ cluster, id }) : upsert.run({ cluster, id, doc })
       if (ran.changes !== 1) throw new NotAsBefore(`${id} of ${cluster} was not held as expected`)
     }
     const hash = hashText(addHash(parseHash(held.hash), sum))
-    const after = { dbId: this.dbId, term: held.term, dv: held.dv, hash: held.hash }
-    const written = { after, rows: changes.length, chars }
-    Object.assign(next, { dv, term: this.#term, hash, count: held.count + count, written })
+    Object.assign(next, { dv, term: this.#term, hash, count: held.count + count })
     log.run({ dv, cluster, ordinal, term: this.#term, hash, count: next.count })
     return { dbId: this.dbId, term: this.#term, dv, hash }
   }
@@ -280,8 +296,31 @@ class CrdtShardFile implements ShardFile {
     return changesFromHeld(revision, new Map(held.map(({ id, doc }) => [id, doc])))
   }
 
+  /** The agents of these clusters ask for their pages at once. */
+  #remember(written: ReadonlyMap<string, Written>): void {
+    const rows = written.values().reduce((sum, { docs }) => sum + docs.size, 0)
+    const cells = rows > REMEMBERED_ROWS_MAX ? null : this.#cellsOf(written)
+    for (const [cluster, { after, chars, docs }] of written) {
+      const changed = cells?.get(cluster)?.map((cell) => ({ ...cell, doc: docs.get(cell.id) ?? null }))
+      const lines = changed === undefined ? null : this.#recent.of([...deltaRows(changed)])
+      this.#head(cluster).written = { after, rows: docs.size, chars, lines }
+    }
+  }
+
+  /** By cluster, in the order of a page. */
+  #cellsOf(written: ReadonlyMap<string, Written>): Map<string, ClockRow[]> {
+    const clusterOf = new Map<number, string>()
+    for (const [cluster, { dvs }] of written) for (const dv of dvs) clusterOf.set(dv, cluster)
+    const first = clusterOf.keys().reduce((least, dv) => Math.min(least, dv))
+    const cells = this.#statements.clocks.all({ first })
+    return Map.groupBy(cells, ({ dv }) => clusterOf.get(dv) ?? '')
+  }
+
   head(clusterId: string): Position {
-    const { dv, term, hash } = this.#head(clusterId)
+    return this.#positionOf(this.#head(clusterId))
+  }
+
+  #positionOf({ dv, term, hash }: Head): Position {
     return { dbId: this.dbId, term, dv, hash }
   }
 
@@ -294,7 +333,7 @@ class CrdtShardFile implements ShardFile {
       to: this.head(clusterId),
       count,
       ordinal,
-      delta: (bounds) => (isLarge(bounds) ? null : delta.lines(clusterId, cursor.dv, bounds)),
+      delta: (bounds) => (isLarge(bounds) ? null : (heldLines(written.lines) ?? delta.lines(clusterId, cursor.dv, bounds))),
     }
   }
 
@@ -349,8 +388,25 @@ interface Head {
   hash: string
   count: number
   ordinal: number
-  /** The last write of this process: where it began, and how much it was. */
-  written?: { after: Position; rows: number; chars: number }
+  /** The last transaction of this process that wrote to the cluster: where it began, how much it was, and its lines. */
+  written?: { after: Position; rows: number; chars: number; lines: RecentLines | null }
+}
+
+/** To one cluster in one transaction. */
+interface Written {
+  after: Position
+  dvs: number[]
+  /** Row id → document; null: deleted. */
+  docs: Map<string, string | null>
+  chars: number
+}
+type ClockRow = Omit<ChangeRow, 'doc'> & { dv: number }
+
+/** In a transaction; the lines of larger ones are read when they are asked for. */
+const REMEMBERED_ROWS_MAX = 1_000
+
+function heldLines(lines: RecentLines | null): RowLines | null {
+  return lines === null || lines.bytes === null ? null : { bytes: lines.bytes, rows: lines.rows, recent: lines }
 }
 
 /** What was said to be held is not: nothing is written on that ground. */
@@ -362,6 +418,7 @@ function prepare(db: Database) {
     upsert: db.prepare<null, { cluster: string; id: string; doc: string }>(UPSERT),
     remove: db.prepare<null, { cluster: string; id: string }>('DELETE FROM desired WHERE cluster = $cluster AND id = $id'),
     delta: deltaReader(db),
+    clocks: db.prepare<ClockRow, { first: number }>(CLOCKS),
     log: db.prepare<null, { dv: number; cluster: string; ordinal: number; term: number; hash: string; count: number }>(
       'INSERT INTO tx_log (dv, cluster, ordinal, term, hash, count) VALUES ($dv, $cluster, $ordinal, $term, $hash, $count)',
     ),

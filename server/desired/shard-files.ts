@@ -17,6 +17,7 @@ import { BehindClusters } from './behind.ts'
 import { LargeReads } from './large-reads.ts'
 import { encodePage, type WirePage } from './page.ts'
 import { readBody, type SourceResult } from './page-source.ts'
+import { RecentLinesCache } from './recent-lines.ts'
 import { createRowFrames } from './row-frames.ts'
 import { type ReadBounds, UNBOUNDED } from './row-lines.ts'
 import { openShardFile, reopenShardFile, type ShardFile } from './shard-file.ts'
@@ -90,9 +91,11 @@ export function createShards(options: ShardsOptions): OpenedShards {
     syncPath(dir)
   }
   const pathOf = (index: number) => join(dir, `shard-${String(index).padStart(2, '0')}.db`)
+  const recent = new RecentLinesCache()
   const fileOptions = (index: number) => ({
     path: pathOf(index),
     newDbId: newId,
+    recent,
     ...(libraryDir === undefined ? {} : { libraryDir }),
     ...(guard === undefined ? {} : { opening: guard.opening }),
   })

@@ -40,7 +40,8 @@ export const SHARD_CACHE_KIB = 512
 /** How the file came to be, and therefore what an agent with another dbId has met. */
 export type ShardOrigin = 'created' | 'rebuilt' | 'compacted'
 
-interface ChangeRow {
+/** A cell that a write changed. */
+export interface ChangeRow {
   id: string
   cell: string
   colVersion: number
@@ -214,7 +215,7 @@ function* wholeRows(rows: Iterable<{ id: string; doc: string }>): Iterable<Row> 
 }
 
 /** Cells → rows. A row that was deleted and inserted again has both cells at one dv: the `doc` cell tells all. */
-function* deltaRows(changes: Iterable<ChangeRow>): Iterable<Row> {
+export function* deltaRows(changes: Iterable<ChangeRow>): Iterable<Row> {
   for (const { id, cell, colVersion, doc, cl } of changes) {
     if (cell === 'doc') {
       assert(doc !== null, `${id} has a clock but no row`)

@@ -167,7 +167,7 @@ function memory(): number {
 }
 
 const pageOf = (bytes: number): WirePage => {
-  const body = { sha256: newId(), bytes: crypto.getRandomValues(new Uint8Array(bytes)), packed: true }
+  const body = { sha256: newId(), bytes: crypto.getRandomValues(new Uint8Array(bytes)), packed: true, common: false }
   return { head: new Uint8Array(10), body, tail: new Uint8Array(10), zstd: true }
 }
 
@@ -324,6 +324,24 @@ test('PL13 equal pages of a thousand clusters are compressed once, also when the
   expect(sizes.size).toBeLessThan(4)
   shards.close()
 }, 60_000)
+
+test('PL13 the small pages of a commit are compressed once, and are the pages that an agent without zstd gets', async () => {
+  const opened = openWith()
+  const { shards } = opened
+  const clusters = Array.from({ length: 20 }, (_, n) => clusterNumber(n))
+  const commit = (n: number) =>
+    shards.writeRevisions(clusters.map((cluster) => revision(cluster, WEB, n, { a: `${n} ${'x'.repeat(600)}`, b: 'stays' })))
+  commit(1)
+  const cursors = clusters.map((cluster) => shards.head(cluster))
+  commit(2)
+  for (const [n, cluster] of clusters.entries()) {
+    const page = await pullPage(shards, cluster, cursors[n] ?? null, ZSTD)
+    expect(page.text).toBe((await pullPage(shards, cluster, cursors[n] ?? null, IDENTITY)).text)
+    expect([page.rows.length, signed(page, cluster)]).toEqual([2, true])
+  }
+  expect(opened.compressions()).toBe(1)
+  shards.close()
+})
 
 test('PL2 an agent fifty versions behind gets each row once, and merges to what the server holds', async () => {
   const { shards, dir } = openWith()
