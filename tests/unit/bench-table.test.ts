@@ -51,9 +51,9 @@ test('help names each benchmark, part and figure', () => {
   expect(names.filter((name) => !words.has(name))).toEqual([])
 })
 
-test('the figures of the README are figures of the benchmarks', () => {
-  const readme = readFileSync(join(import.meta.dir, '../../README.md'), 'utf8')
-  const rows = readme.slice(readme.indexOf('## Figures')).matchAll(/^\| (`[a-z0-9_`, ]+`) \|/gm)
+test('the documented figures are figures of the benchmarks', () => {
+  const page = readFileSync(join(import.meta.dir, '../../docs/reference/figures.md'), 'utf8')
+  const rows = page.matchAll(/^\| (`[a-z0-9_`, ]+`) \|/gm)
   const named = [...rows].flatMap(([, cell = '']) => [...cell.matchAll(/`([a-z0-9_]+)`/g)].map(([, name = '']) => name))
   expect(named.length).toBeGreaterThan(50)
   expect(named.filter((name) => !figures.includes(name))).toEqual([])

@@ -2,9 +2,9 @@
 
 /** `entry`: a path from the folder of renderers. */
 export function bundled(entry: string): string {
-  const command = [process.execPath, 'build', `${import.meta.dir}/../${entry}`, '--target=bun', '--format=esm', '--minify-whitespace']
-  // Options of the server's own process, such as a probe that is loaded before it, are none of a build.
-  const built = Bun.spawnSync(command, { env: { ...process.env, BUN_OPTIONS: undefined } })
+  const build = [process.execPath, 'build', `${import.meta.dir}/../${entry}`, '--target=bun', '--format=esm', '--minify-whitespace']
+  // BUN_OPTIONS of this process, such as a preloaded probe, are refused by a build.
+  const built = Bun.spawnSync(['env', '-u', 'BUN_OPTIONS', ...build])
   if (!built.success) throw new Error(`cannot bundle ${entry}: ${built.stderr.toString()}`)
   return built.stdout.toString()
 }
