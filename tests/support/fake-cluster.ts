@@ -120,7 +120,7 @@ export class FakeCluster implements Cluster {
       if (live === null) return { kind: 'gone' }
       if (live.metadata.uid !== uid) return { kind: 'replaced' }
       if (resourceVersion !== undefined && live.metadata.resourceVersion !== resourceVersion) return { kind: 'changed' }
-      this.#objects.checkDeleteAdmission(resource, live)
+      this.#objects.checkAdmission(resource, live, this.#objects.deleteAdmission)
       const finalizers = this.#objects.delete(ref, foreground)
       return finalizers === null ? { kind: 'gone' } : { kind: 'deleting', finalizers }
     }

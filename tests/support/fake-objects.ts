@@ -149,7 +149,7 @@ export class FakeObjects {
     const after = withoutEmptyMaps(absorbStringData(withIdentity(merged, base)))
     checkObject(after, resource)
     if (live !== null) this.#checkUpdate(live, after)
-    this.#checkAdmission(resource, after)
+    this.checkAdmission(resource, after)
 
     const fields: FieldSet = new Set(wanted.keys())
     const unchanged = live !== null && sameContent(live, after) && ours !== null && sameSet(ours.fields, fields) && lost.size === 0
@@ -224,7 +224,7 @@ export class FakeObjects {
     if (Array.isArray(entries)) after.metadata.managedFields = entries as ManagedFieldsEntry[]
     checkObject(after, resource)
     this.#checkUpdate(live, after)
-    this.#checkAdmission(resource, after)
+    this.checkAdmission(resource, after)
     const same =
       sameContent(live, after) && canonicalJson(live.metadata.managedFields ?? []) === canonicalJson(after.metadata.managedFields ?? [])
     return same ? live : this.#store(live, after)
@@ -262,13 +262,8 @@ export class FakeObjects {
     checkImmutable(live, after)
   }
 
-  #checkAdmission(resource: ApiResource, object: K8sObject): void {
-    const message = this.admission(object)
-    if (message !== null) throw denied(resource, object.metadata.name ?? '', message)
-  }
-
-  checkDeleteAdmission(resource: ApiResource, object: K8sObject): void {
-    const message = this.deleteAdmission(object)
+  checkAdmission(resource: ApiResource, object: K8sObject, admission = this.admission): void {
+    const message = admission(object)
     if (message !== null) throw denied(resource, object.metadata.name ?? '', message)
   }
 
@@ -420,8 +415,7 @@ function newObject(resource: ApiResource, { namespace, name }: ObjectRef): K8sOb
 }
 
 const blank = ({ apiVersion, kind, metadata: { name, namespace } }: K8sObject): K8sObject => ({
-  apiVersion,
-  kind,
+  ...{ apiVersion, kind },
   metadata: { ...(name === undefined ? {} : { name }), ...(namespace === undefined ? {} : { namespace }) },
 })
 
