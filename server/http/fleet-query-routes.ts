@@ -13,6 +13,8 @@ import {
   type PlacementView,
   placementViewSchema,
 } from '../../shared/model/views.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { createPace } from '../../shared/runtime/pace.ts'
 import { pruneSubject } from '../fleet/plan-service.ts'
 import type { Confirmation } from '../fleet/records.ts'
 import { clusterStatusView, livenessOf, objectView, placementView } from '../fleet/status-view.ts'
@@ -40,7 +42,19 @@ export async function placementsPage(
   const after = readToken({ placements: asked }, asked.sort, token)
   const { items, next } = await store.queries.answer({ kind: 'placements', query: { ...asked, limit, after } }, signal)
   const [open, nowMs] = [await questionsOf(store, items), clock.nowMs()]
-  return { items: items.map((facts) => toAnyPlacementView(facts, open, nowMs)), continue: writeToken({ placements: asked }, next) }
+  const views = await inTurns(items, clock, (facts) => toAnyPlacementView(facts, open, nowMs))
+  return { items: views, continue: writeToken({ placements: asked }, next) }
+}
+
+/** A page has up to 500 views, each of which is checked and written anew. */
+async function inTurns<T, R>(items: readonly T[], clock: Clock, toView: (item: T) => R): Promise<R[]> {
+  const pace = createPace(clock)
+  const views: R[] = []
+  for (const item of items) {
+    views.push(toView(item))
+    await pace()
+  }
+  return views
 }
 
 export function fleetQueryRoutes({ store, restore, clock }: AdminDeps) {
@@ -53,7 +67,8 @@ export function fleetQueryRoutes({ store, restore, clock }: AdminDeps) {
         const after = readToken({ objects: asked }, asked.sort, token)
         const { items, next } = await store.queries.answer({ kind: 'objects', query: { ...asked, limit, after } }, request.signal)
         const nowMs = clock.nowMs()
-        return { items: items.map((facts) => toObjectView(facts, nowMs)), continue: writeToken({ objects: asked }, next) }
+        const views = await inTurns(items, clock, (facts) => toObjectView(facts, nowMs))
+        return { items: views, continue: writeToken({ objects: asked }, next) }
       },
       documented(objectParameters, objectViewSchema, 'Objects as their agents last reported them'),
     )
@@ -77,8 +92,9 @@ export function fleetQueryRoutes({ store, restore, clock }: AdminDeps) {
         const worst = items.map((item) => item.worst)
         const open = await questionsOf(store, worst)
         const failing = await readFailing(store)
+        const around = { questions: open, nowMs: query.nowMs, restoreSinceMs, failing }
         return {
-          items: items.map((facts) => toClusterView(facts, { questions: open, nowMs: query.nowMs, restoreSinceMs, failing })),
+          items: await inTurns(items, clock, (facts) => toClusterView(facts, around)),
           continue: writeToken({ clusters: asked }, next),
         }
       },
@@ -160,14 +176,19 @@ function toClusterView(
 /** For the OpenAPI document alone: parameters are read by hand, so that wrong ones are told with the nearest right name, and what we made ourselves is not parsed again. */
 function documented(parameters: z.ZodObject, view: z.ZodType, summary: string) {
   const { properties = {} } = jsonSchema(parameters) as { properties?: Record<string, object> }
-  const content = { 'application/json': { schema: jsonSchema(listOf(view), 'output') } }
   return {
     detail: {
       summary,
       parameters: Object.entries(properties).map(([name, schema]) => ({ in: 'query' as const, name, required: false, schema })),
-      responses: {
-        '200': { description: 'Done. A page may be short, even empty, and go on: so much was looked through for it', content },
-      },
+      responses: pageResponses(view),
     },
   }
 }
+
+/** In place of a schema by which Elysia would check each of 500 views: a third of what the page costs. */
+export const pageResponses = (view: z.ZodType) => ({
+  '200': {
+    description: 'Done. A page may be short, even empty, and go on: so much was looked through for it',
+    content: { 'application/json': { schema: jsonSchema(listOf(view), 'output') } },
+  },
+})

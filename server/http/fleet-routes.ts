@@ -6,7 +6,7 @@ import { FLEET } from '../../shared/model/resources.ts'
 import { confirmationViewSchema, eventViewSchema, listOf, placementViewSchema } from '../../shared/model/views.ts'
 import { confirmDataBody, readConfirmedData } from './confirm-data.ts'
 import type { AdminDeps } from './deps.ts'
-import { placementsPage } from './fleet-query-routes.ts'
+import { pageResponses, placementsPage } from './fleet-query-routes.ts'
 import { notFound } from './problem.ts'
 import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
 import { confirmationView, jsonSchema } from './resource-routes.ts'
@@ -47,8 +47,7 @@ export function fleetRoutes(deps: AdminDeps) {
       {
         params: z.object({ project: nameSchema, name: nameSchema }),
         query: pageQuery,
-        response: listOf(placementViewSchema),
-        detail: { summary: 'A service in each of its clusters' },
+        detail: { summary: 'A service in each of its clusters', responses: pageResponses(placementViewSchema) },
       },
     )
     .get(
@@ -60,8 +59,7 @@ export function fleetRoutes(deps: AdminDeps) {
       {
         params: z.object({ name: nameSchema }),
         query: pageQuery,
-        response: listOf(placementViewSchema),
-        detail: { summary: 'The services of a cluster' },
+        detail: { summary: 'The services of a cluster', responses: pageResponses(placementViewSchema) },
       },
     )
     .get(

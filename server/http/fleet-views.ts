@@ -1,5 +1,4 @@
 // Reads what a view needs from the store and leaves the words to server/fleet/status-view.ts.
-import { setImmediate } from 'node:timers/promises'
 import { z } from 'zod'
 import { healthRuleSpecSchema } from '../../shared/model/health-rules.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
@@ -101,9 +100,6 @@ interface KnownCounts {
 
 /** Clusters that wait for their facts, as far as they are looked for. */
 const YOUNG_MAX = 20
-/** Services of a list, after which others have a turn. */
-const LISTED_A_TURN = 8
-
 /** One answer's worth of reading: what many of its items need is read once. */
 class FleetReading {
   private readonly store: Store
@@ -184,8 +180,8 @@ class FleetReading {
     const counts = await rollups.ofKeys('service', services.map(serviceKey))
     const away = await rollups.awayOfServices(services, this.nowMs, onlineWithinMs)
     const views: AnyView[] = []
-    for (const [index, resource] of resources.entries()) {
-      if (index % LISTED_A_TURN === LISTED_A_TURN - 1) await setImmediate()
+    for (const resource of resources) {
+      await this.pace()
       const key = `${resource.project}/${resource.name}`
       const known = { counts: counts.get(key) ?? {}, away: away.get(key) }
       const view =
@@ -292,9 +288,7 @@ class FleetReading {
 
   private async placementOf(cluster: ClusterRecord, id: ServiceId): Promise<PlacementView | null> {
     const { clusterId } = cluster
-    const row = (await this.store.desiredInCluster(clusterId)).find(
-      ({ project, service }) => project === id.project && service === id.service,
-    )
+    const [row] = await this.store.desiredOf(id, [clusterId])
     if (row === undefined || row.doc === null) return null
     const [entry] = await this.store.listStatus({ clusterId, kind: 'service', key: serviceKey(id) })
     const subject = pruneSubject(clusterId, row)
@@ -327,7 +321,10 @@ class FleetReading {
         const words = holding.has(cluster.name) ? undefined : failed.failing.without(cluster)
         if (words !== undefined) placements.push(this.unrendered(failed, cluster, words))
       }
-    return placements.sort((a, b) => order(a.cluster, b.cluster))
+    await this.pace()
+    placements.sort((a, b) => order(a.cluster, b.cluster))
+    await this.pace()
+    return placements
   }
 
   async placementsInCluster(cluster: ClusterRecord): Promise<PlacementView[]> {
