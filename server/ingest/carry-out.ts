@@ -14,6 +14,7 @@ import type { ContentStore } from '../store/content/content-store.ts'
 import { readDependents } from '../store/service-dependencies.ts'
 import type { Store } from '../store/store.ts'
 import type { HealthRuleRows } from './health-rule-rows.ts'
+import { betweenPieces } from './pass-scope.ts'
 import type { Publisher } from './publish-group.ts'
 import { publishEvents } from './release-events.ts'
 import { type Rendering, renderOf } from './render/rendering.ts'
@@ -98,6 +99,7 @@ async function publishPlanned(
     const notes = { placedBy, ...(factsKey === undefined ? {} : { factsKey }), ...(renderedFrom === undefined ? {} : { renderedFrom }) }
     return { ...about.id, clusterId, doc, ...notes, objects: objects === 'rendered' ? rendered : NONE }
   })
+  await betweenPieces(wanted.length)
   await deps.rules?.coming(about.id.project, newcomers(about.current, publishes))
   const alone = () => publishRevisions({ ...deps, pace: createPace(deps.clock) }, wanted)
   const together = deps.publish?.bind(deps)
@@ -105,6 +107,7 @@ async function publishPlanned(
     wanted.length === 0 ? [] : await (together === undefined ? alone() : together(wanted, { clusters: about.clusters.length, release }))
   const removed = publishes.filter(({ what }) => what === 'removed')
   await Promise.all(removed.map(({ clusterId }) => deps.store.deleteStatusOfService(clusterId, about.id))) // a kill in between: tombstones.ts
+  await betweenPieces(wanted.length)
   const { revised, note, events } = publishEvents(about, rendering, publishes, changed, nowMs)
   if (revised > 0) deps.onPublished?.(revised)
   if (note !== null) deps.log.info('revision published', note)

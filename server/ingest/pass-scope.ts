@@ -1,4 +1,5 @@
 // Which clusters a pass of a service looks at: the whole fleet, or only those that joined, were relabelled or said something new.
+import { setImmediate } from 'node:timers/promises'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { ClusterRecord, DesiredService, StatusEntry } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
@@ -11,6 +12,13 @@ export interface PassScope {
   desiredOf(other: ServiceId): Promise<DesiredService[]>
   /** What the agents of these clusters report of the service. */
   reports(): Promise<StatusEntry[]>
+}
+
+const LARGE_FLEET = 1_000
+
+/** Between two pieces of work on so many clusters: where they are many, everything else on this thread has a turn. */
+export async function betweenPieces(clusters: number): Promise<void> {
+  if (clusters > LARGE_FLEET) await setImmediate()
 }
 
 type ScopeStore = Pick<Store, 'listClusters' | 'desiredOfService' | 'findClusters' | 'desiredOf' | 'listStatus'>

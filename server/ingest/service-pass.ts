@@ -22,7 +22,7 @@ import { type CarryOutDeps, carryOut } from './carry-out.ts'
 import { findHandovers } from './find-handovers.ts'
 import { findLosses } from './find-losses.ts'
 import { parseServiceSpec } from './known-specs.ts'
-import { type PassScope, someClusters, wholeFleet } from './pass-scope.ts'
+import { betweenPieces, type PassScope, someClusters, wholeFleet } from './pass-scope.ts'
 import { judgeRelease } from './pending-release.ts'
 import { renderEvents } from './release-events.ts'
 import { failuresOf, goodRenders, mayPass, type Rendering, releaseDigest, renderOf, variantsOf } from './render/rendering.ts'
@@ -102,15 +102,19 @@ async function passFleet(deps: ServicePassDeps, about: About, scope: PassScope):
   const questions = await readQuestions(deps, id)
   const held = questions.get(releaseSubject(id))
   const { question, noted } = await judgeRelease(deps, { id, spec, generation, before, rendering, clusters: asked, current, held })
+  await betweenPieces(clusters.length)
   // Pending removals still count as placements.
   const holding = new Set(current.flatMap(({ clusterId, doc }) => (doc === null ? [] : [clusterId])))
   const failing = failingClusters(rendering, asked, (clusterId) => holding.has(clusterId))
   await recordRender(deps, id, { before, generation, rendering: noted, failing, waits: question !== null }, scope)
   const nowMs = deps.clock.nowMs()
+  await betweenPieces(clusters.length)
   const young = question === null ? await clustersWithoutFacts(deps.factsOf, rendering, clusters, current, nowMs) : NOBODY_YOUNG
   const published = question === null ? withoutClusters(rendering, young.clusters) : forNow(rendering)
   const input = await readPlanInput(deps, about, { rendering: published, questions, scope })
+  await betweenPieces(clusters.length)
   const plan = planService(input)
+  await betweenPieces(clusters.length)
   if (question !== null && held?.token !== question.token) plan.open.push(question)
   if (question === null && held !== undefined && rendering.kind === 'good') plan.close.push(held.subject)
   deps.onPlanned?.(id, clusters.length)
