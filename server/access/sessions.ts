@@ -26,6 +26,8 @@ export const SESSION_MS = 12 * 60 * 60_000
 export const NONCE_MS = 60_000
 /** Nonces that were used and are not yet too old; past it new sessions wait. Only a valid signature uses one up. */
 const NONCES_USED_MAX = 100_000
+/** SE9: of those that one agent used. It opens one session in twelve hours, and some more while its link is cut again and again. */
+export const NONCES_OF_ONE_MAX = 100
 
 // token: agent id 8 bytes · incarnation 4 · expiry in seconds 4 · MAC 16. nonce: made at, ms 8 · random 8 · MAC 16. Both are 43 characters.
 const MAC_AT = 16
@@ -65,7 +67,8 @@ export interface SessionDeps {
 
 export function createSessions(deps: SessionDeps): Sessions {
   const { keys, agents, store, clock, randomBytes, onUnknown, salt = new Uint8Array(), usedMax = NONCES_USED_MAX } = deps
-  const usedUntilMs = new Map<string, number>()
+  const usedUntilMs = new Map<string, { agentId: AgentId; untilMs: number }>()
+  const usedBy = new Map<AgentId, number>()
 
   // A session is one with the keys of its time: after a rotation or a revocation each agent opens a new one and is told of it (RP7, RP9).
   const contextOf = () => Buffer.concat([Buffer.from(keys.fingerprint, 'hex'), Buffer.from(keys.revocation?.oldest ?? '')])
@@ -92,15 +95,26 @@ export function createSessions(deps: SessionDeps): Sessions {
     const ageMs = clock.nowMs() - Number(body.readBigUInt64BE(0))
     return ageMs >= 0 && ageMs < NONCE_MS
   }
-  const useUp = (text: string) => {
+  const forgetOld = () => {
     const now = clock.nowMs()
-    for (const [used, untilMs] of usedUntilMs) {
+    for (const [used, { agentId, untilMs }] of usedUntilMs) {
       // In order of time; what lies further ahead is from before the clock was set back, and fresh no more.
       if (untilMs > now && untilMs <= now + NONCE_MS) break
       usedUntilMs.delete(used)
+      const left = (usedBy.get(agentId) ?? 0) - 1
+      if (left > 0) usedBy.set(agentId, left)
+      else usedBy.delete(agentId)
     }
-    if (usedUntilMs.size >= usedMax) throw new AppError('too_many_requests', { doing: 'open a session', retryAfterMs: NONCE_MS })
-    usedUntilMs.set(text, now + NONCE_MS)
+  }
+  const refuseMore = (agentId: AgentId) => {
+    forgetOld()
+    if (usedUntilMs.size >= usedMax || (usedBy.get(agentId) ?? 0) >= NONCES_OF_ONE_MAX)
+      throw new AppError('too_many_requests', { doing: 'open a session', retryAfterMs: NONCE_MS })
+  }
+  const useUp = (text: string, agentId: AgentId) => {
+    refuseMore(agentId)
+    usedUntilMs.set(text, { agentId, untilMs: clock.nowMs() + NONCE_MS })
+    usedBy.set(agentId, (usedBy.get(agentId) ?? 0) + 1)
   }
 
   let claims = new Map<string, Claim>()
@@ -143,7 +157,7 @@ export function createSessions(deps: SessionDeps): Sessions {
       const agent = admitted(find(agentId)) // it may have been revoked meanwhile
       if (!fresh(given)) throw required('the nonce is used, too old or not of this server')
       if (!verifyBytes(agent.publicKey, sessionProofBytes(agentId, incarnation, given), signature)) throw required('wrong signature')
-      useUp(given)
+      useUp(given, agentId)
       if (incarnation !== null && incarnation < agent.incarnation) throw superseded(agent)
       if (incarnation !== null && incarnation > agent.incarnation + INCARNATION_LEAD_MAX) {
         throw new AppError('bad_request', {
