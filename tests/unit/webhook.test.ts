@@ -50,6 +50,21 @@ describe('webhook', () => {
   test('IN11 an unknown repository answers as a wrong signature does', async () => {
     expect(await post({ 'x-gitlab-token': secret }, { path: 'default/other' })).toEqual([401])
   })
+  test('IN11 as much is computed for an unknown repository as for a wrong signature', async () => {
+    const asked: string[] = []
+    const earlierMac = (purpose: string, uid: Uint8Array) => {
+      asked.push(`${purpose} ${uid}`)
+      return null
+    }
+    const counted = { mac: macBy('server key'), earlierMac }
+    const store = { getResource: async ({ name }: { name: string }) => (name === 'apps' ? repository : null) }
+    const webhook = createWebhook({ store, keys: counted, repositoryChanged: () => {} })
+    for (const name of ['apps', 'other'])
+      await webhook(
+        new Request(`http://localhost/webhooks/v1/default/${name}`, { method: 'POST', body, headers: { 'x-gitlab-token': 'x' } }),
+      )
+    expect(asked).toHaveLength(2)
+  })
   test('IN12 a body of 1 MiB is taken, a byte more is not', async () => {
     const largest = 'x'.repeat(WEBHOOK_BODY_BYTES_MAX)
     expect(await post({ 'x-skerry-signature': sign(largest) }, { body: largest })).toEqual([202, 'default/apps'])
