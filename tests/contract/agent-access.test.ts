@@ -8,7 +8,7 @@ import { createServerClient, type Fetcher } from '../../agent/sync/server-client
 import { createKnocks, KNOCKS_MAX } from '../../server/access/knocks.ts'
 import { createSeenMarks } from '../../server/access/seen-marks.ts'
 import { loadServerKeys } from '../../server/access/server-keys.ts'
-import { createSessions, NONCE_MS, NONCES_OF_ONE_MAX, SESSION_MS } from '../../server/access/sessions.ts'
+import { createSessions, NONCE_MS, SESSION_MS } from '../../server/access/sessions.ts'
 import { cursorText } from '../../shared/crdt/position.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import type { AppError } from '../../shared/protocol/error.ts'
@@ -185,35 +185,6 @@ test('SE1 a session is had by signing a fresh nonce of this server, once', async
   expect(await open(sessionBody(keys, agentId, incarnation, edge))).toBe('200 ok')
   server.clock.jump(1)
   expect(await open(sessionBody(keys, agentId, incarnation, past))).toBe('401 session_required')
-})
-
-test('SE1 a nonce of an earlier process is none, so a restart opens no session a second time', async () => {
-  const server = await startTestServer()
-  const { keys, joined } = await joinTestAgent(server)
-  const deps = { keys: server.server.keys, agents: server.server.agents, store: server.server.store, clock: server.clock, randomBytes }
-  const [before, after] = [createSessions({ ...deps, salt: randomBytes(16) }), createSessions({ ...deps, salt: randomBytes(16) })]
-  const request = sessionRequestSchema.parse(sessionBody(keys, joined.agentId, joined.incarnation, before.nonce()))
-  const { token } = await before.open(request)
-  expect(await after.open(request).catch(({ code }: AppError) => code)).toBe('session_required')
-  expect(after.authorize(`Bearer ${token}`).agentId).toBe(joined.agentId) // sessions outlive the process
-})
-
-test('SE9 an agent that opens session after session is sent away, and others are not', async () => {
-  const server = await startTestServer()
-  const [busy, other] = [await joinTestAgent(server, 'busy'), await joinTestAgent(server, 'other')]
-  const deps = { keys: server.server.keys, agents: server.server.agents, store: server.server.store, clock: server.clock, randomBytes }
-  const sessions = createSessions({ ...deps, usedMax: NONCES_OF_ONE_MAX + 1 })
-  const open = ({ keys, joined }: typeof busy) =>
-    sessions.open(sessionRequestSchema.parse(sessionBody(keys, joined.agentId, joined.incarnation, sessions.nonce()))).then(
-      () => 'open',
-      ({ code }: AppError) => code,
-    )
-  const outcomes: string[] = []
-  for (let n = 0; n <= NONCES_OF_ONE_MAX; n++) outcomes.push(await open(busy))
-  expect(outcomes.map((outcome) => outcome === 'open').lastIndexOf(true)).toBe(NONCES_OF_ONE_MAX - 1)
-  expect([outcomes.at(-1), await open(other)]).toEqual(['too_many_requests', 'open'])
-  server.clock.jump(NONCE_MS)
-  expect(await open(busy)).toBe('open')
 })
 
 test('SE1 a clock that was ahead and was set back locks nobody out', async () => {
