@@ -133,6 +133,7 @@ function adoptMarked(model: ServiceModel, deps: Site & Storage & Services): void
 export async function retryWhatIsDue(model: ServiceModel, deps: Site & Services): Promise<void> {
   const { clock, random, kinds, clusterId } = deps
   const nowMs = clock.nowMs()
+  model.objects.noteDate(nowMs - clock.monotonicMs())
   model.agenda.began(nowMs)
   let askKinds = false
   for (const [key, problem] of model.problems) {

@@ -4,9 +4,9 @@ import { refKey } from '../../../shared/kube/object.ts'
 import type { ObjectStatus } from '../../../shared/model/status.ts'
 import type { InventoryEntry } from '../../state/agent-state.ts'
 import type { Recreate } from '../plan/recreate.ts'
-import { type Contest, noteContests } from './fields/contest.ts'
+import { type Contest, movedContest, noteContests } from './fields/contest.ts'
 import type { DriftNote } from './fields/drift.ts'
-import type { Contact, Problem } from './situation.ts'
+import { type Contact, movedProblem, type Problem } from './situation.ts'
 import type { Unread, Wanted } from './wanted.ts'
 
 export interface TimedNote extends DriftNote {
@@ -156,9 +156,13 @@ const saidOf = ({ wanted, unread, entry }: Known): Said => ({
   uid: wanted === undefined ? null : (entry?.uid ?? null),
 })
 
+/** The date and the monotonic clock differ by less without anybody setting the date. */
+const DATE_SET_LEAST_MS = 1_000
+
 export class ObjectStates {
   readonly #known = new Map<string, Known>()
   #listener: ObjectListener | null = null
+  #dateAheadMs: number | null = null
   readonly #facets = {
     wanted: new Facet((known) => known.wanted),
     unread: new Facet((known) => known.unread),
@@ -275,6 +279,16 @@ export class ObjectStates {
       delete: (key: string) => this.#put(key, { contest: undefined }),
     }
     noteContests(all, judged, nowMs)
+  }
+
+  /** RC17: an object that waits for a time waits no longer because somebody set the date. `aheadMs`: of the date, before the monotonic clock. */
+  noteDate(aheadMs: number): void {
+    const setByMs = aheadMs - (this.#dateAheadMs ?? aheadMs)
+    if (this.#dateAheadMs !== null && Math.abs(setByMs) < DATE_SET_LEAST_MS) return
+    this.#dateAheadMs = aheadMs
+    if (setByMs === 0) return
+    for (const [key, problem] of [...this.#facets.problem]) this.#put(key, { problem: movedProblem(problem, setByMs) })
+    for (const [key, contest] of [...this.#facets.contest]) this.#put(key, { contest: movedContest(contest, setByMs) })
   }
 
   /** DR2; null: it was corrected. */

@@ -88,6 +88,12 @@ export const retryAtOf = (problem: Problem): number | null => {
   }
 }
 
+/** The same problem after somebody set the date. */
+export function movedProblem(problem: Problem, byMs: number): Problem {
+  if (problem.kind === 'contested') return { ...problem, untilMs: problem.untilMs + byMs }
+  return 'retryAtMs' in problem && problem.retryAtMs !== null ? { ...problem, retryAtMs: problem.retryAtMs + byMs } : problem
+}
+
 /** What was found where an object is about to be applied for the first time. */
 export type Contact =
   /** `listed`: says a list of names that may be some seconds old (RC19). */

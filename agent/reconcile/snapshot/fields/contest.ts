@@ -19,6 +19,13 @@ export const NO_CONTEST: Contest = { correctedMs: [], rounds: 0, untilMs: 0 }
 
 export type Verdict = { kind: 'correct'; contest: Contest } | { kind: 'contested'; contest: Contest }
 
+/** The same fight after somebody set the date. */
+export const movedContest = ({ correctedMs, rounds, untilMs }: Contest, byMs: number): Contest => ({
+  correctedMs: correctedMs.map((atMs) => atMs + byMs),
+  rounds,
+  untilMs: untilMs === 0 ? 0 : untilMs + byMs,
+})
+
 /** DR4: asked when an object has drifted again. */
 export function judgeContest(contest: Contest, nowMs: number): Verdict {
   const last = contest.correctedMs.at(-1)
