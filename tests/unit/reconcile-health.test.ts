@@ -223,3 +223,35 @@ describe('HE17 a custom object whose controller has told nothing', () => {
     expect(told()).toMatchObject({ health: 'Healthy', message: '' })
   })
 })
+
+describe('HE31 an object whose row cannot be read is as well as it is', () => {
+  test.each([
+    ['in the namespace that its row names', configMap('a')],
+    ['in the namespace of its service', { ...configMap('a'), metadata: { name: 'a' } }],
+  ])('%s', async (_, object) => {
+    const options = { namespace: 'default' }
+    kit.start()
+    kit.desire([object, configMap('b')], options)
+    await clock.advance(1_000)
+    const { metadata } = object
+    kit.desire([{ ...object, metadata: { ...metadata, annotations: { 'skerry.dev/sync-options': 'Typo' } } }, configMap('b')], options)
+    await clock.advance(1_000)
+    const key = refKey({ ...configMapRef('a'), namespace: metadata.namespace ?? '' })
+    expect(kit.object(key)).toMatchObject({ sync: 'OutOfSync', health: 'Healthy', reason: 'Unreadable' })
+    expect(kit.service()).toMatchObject({ sync: 'OutOfSync', health: 'Healthy' })
+    cluster.deleteAs('kubectl', configMapRef('a'))
+    await clock.advance(1_000)
+    expect(kit.object(key)).toMatchObject({ health: 'Missing', reason: 'Unreadable' })
+  })
+
+  test('in a version that is not served', async () => {
+    cluster.applyAs('somebody', crd)
+    kit.start()
+    kit.desire([thing('a')])
+    await clock.advance(200_000)
+    expect(kit.object('example.com/Thing//a')).toMatchObject({ sync: 'Synced', health: 'Healthy' })
+    kit.desire([{ ...thing('a'), apiVersion: 'example.com/v9' }])
+    await clock.advance(1_000)
+    expect(kit.object('example.com/Thing//a')).toMatchObject({ sync: 'OutOfSync', health: 'Healthy', reason: 'UnknownKind' })
+  })
+})

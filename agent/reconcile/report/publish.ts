@@ -2,7 +2,7 @@
 // (a retry, a health deadline). It may look at everything, and must never send anything for a service or change what is wanted of it.
 import { isBindingUnknown } from '../../../shared/kube/claim-binding.ts'
 import { worksToAnEnd } from '../../../shared/kube/health-working.ts'
-import { type ObjectRef, versionOf } from '../../../shared/kube/object.ts'
+import { keyInNamespace, keyOutsideNamespaces, type ObjectRef, versionOf } from '../../../shared/kube/object.ts'
 import { durationMs } from '../../../shared/model/resources.ts'
 import { isWell, type ObjectStatus, type ServiceStatus } from '../../../shared/model/status.ts'
 import { heldBack, isInForce, wakeDependents } from '../apply/begin.ts'
@@ -33,6 +33,7 @@ const ABSENT: LiveView = { kind: 'absent' }
 export function publish(model: ServiceModel, deps: Site & Storage & Services & Turns & Reports): void {
   const nowMs = deps.clock.nowMs()
   const rows: StatusUpdate[] = []
+  touchUnread(model)
   for (const key of model.agenda.touched) rows.push(...objectRows(model, deps, key, nowMs))
   model.agenda.allSaid()
   const before = model.progress.reached
@@ -179,15 +180,31 @@ function isForeignNamespace(model: ServiceSnapshot, key: string): boolean {
   return model.wanted.get(key)?.onlyIfAbsent === true && !model.problems.has(key) && (model.inventory.get(key)?.appliedDoc ?? null) === null
 }
 
-function viewOf(model: ServiceSnapshot, { kinds, watches }: Site, key: string): LiveView {
+function viewOf(model: ServiceSnapshot, { kinds, watches }: Site, named: string): LiveView {
+  const key = keyInForce(model, named)
+  const entry = model.inventory.get(key)
   const wanted = model.wanted.get(key)
-  const known = wanted ?? model.inventory.get(key)
-  if (known === undefined || model.unread.has(key)) return ABSENT
+  // HE31: of an object that was applied, whatever is wrong with its row.
+  const isInForce = entry !== undefined && entry.appliedDoc !== null
+  const known = wanted ?? entry
+  if (known === undefined || (model.unread.has(named) && !isInForce)) return ABSENT
   const version = versionOf(known.apiVersion)
   const { group, kind } = known.ref
-  const lookup = wanted === undefined ? kinds.findAny(group, version, kind) : kinds.find(group, version, kind)
-  if (lookup.kind === 'served') return withEnd(watches.view(lookup.resource, key), model.finishedJobs, key, model.inventory.get(key))
+  const lookup = wanted === undefined || isInForce ? kinds.findAny(group, version, kind) : kinds.find(group, version, kind)
+  if (lookup.kind === 'served') return withEnd(watches.view(lookup.resource, key), model.finishedJobs, key, entry)
   return lookup.kind === 'stale' ? UNKNOWN : ABSENT
+}
+
+/** A row that cannot be read, and names no namespace, is of the object in the namespace of the service. */
+function keyInForce({ row, unread, inventory }: ServiceSnapshot, named: string): string {
+  const key = unread.has(named) && row?.namespace !== undefined ? keyInNamespace(named, row.namespace) : named
+  return inventory.has(key) ? key : named
+}
+
+/** An event is of an object where it is; its row that cannot be read may name no namespace. */
+function touchUnread({ unread, agenda }: ServiceModel): void {
+  if (unread.size === 0) return
+  for (const key of [...agenda.touched].map(keyOutsideNamespaces)) if (unread.has(key)) agenda.touch(key)
 }
 
 /** RC15: applied is when nothing of the revision is left to do; healthy is when all of it is well besides. */
