@@ -38,7 +38,7 @@ export function encodePage(input: PageInput): WirePage {
   const covered = { count, rows: body.sha256 }
   const checkpoint: Checkpoint = { t: 'checkpoint', ...covered, signature: sign(checkpointBytes(clusterId, hello, covered)) }
   const [head, tail] = [hello, checkpoint].map((frame) => Buffer.from(`${JSON.stringify(frame)}\n`)) as [Buffer, Buffer]
-  // Hello and checkpoint are mostly hex digits. For thousands of clusters at once, the time to compress them counts for more than the 200 bytes that it saves.
+  // Hello and checkpoint are mostly hex digits: to compress those of thousands of clusters saves 200 bytes each and takes too long.
   const own = body.common ? rawZstd : zstd
   if (body.packed) return { head: own(head), body, tail: own(tail), zstd: true }
   const plain = { head, body, tail, zstd: false }
