@@ -243,7 +243,7 @@ describe('clusters whose render fails', () => {
     const [there] = late === null ? [] : await views.placementsInCluster(late)
     expect(there).toMatchObject({ service: SHOP.service, sync: 'OutOfSync', health: 'Missing', reason: 'RenderFailed' })
     expect(there?.message).toBe('it cannot be rendered for this cluster: no region; nothing is published here yet')
-    expect(there?.next).toStartWith('Mend the manifests')
+    expect(there?.next).toStartWith('Fix the manifests')
     await pass()
     expect((await views.placementsOfService(SHOP)).filter(({ reason }) => reason === 'RenderFailed')).toEqual([])
   })

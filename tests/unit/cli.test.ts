@@ -255,7 +255,7 @@ describe('apply', () => {
   ${path}:14: spec.sync.maxPrunePercnt: unknown field; did you mean "maxPrunePercent"?
   ${path}:15: spec.sync.drift: expected "correct" or "report" or "pause"
   ${path}:19: kind: expected Repository or Service or Cluster or Config or HealthRule
-hint: Mend the fields that are named and send it again; nothing was changed.
+hint: Fix the fields listed and apply again; nothing was changed.
 `,
     )
     expect(admin.asked).toEqual([])

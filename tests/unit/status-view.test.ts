@@ -252,7 +252,7 @@ describe('a service', () => {
       'OutOfSync',
       'Healthy',
       'RenderFailed',
-      'Mend the manifests',
+      'Fix the manifests',
     ],
     [
       'AP11 nothing read yet because Git does not answer',
