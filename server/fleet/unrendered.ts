@@ -3,6 +3,7 @@
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
+import { revisionWords } from '../../shared/model/revision-text.ts'
 import type { Liveness, PlacementView, State } from '../../shared/model/views.ts'
 import { ERRORS, isErrorCode } from '../../shared/protocol/error.ts'
 import { isFine, nameList, type PlacementsSummary, severity } from './placements-summary.ts'
@@ -81,6 +82,11 @@ export function failingIn({ failing = [] }: Pick<StoredError, 'failing'>, target
 export const countWithout = (error: StoredError | null): number =>
   (error?.failing ?? []).reduce((sum, { without, moreWithout }) => sum + without.length + moreWithout, 0)
 
+/** ` (commit 3f2c9d81aa10 by Ana Example)`; empty when no revision was read. */
+export const failedAtText = ({ at }: Pick<StoredError, 'at'>): string =>
+  at === undefined ? '' : ` (${revisionWords(at.commit, COMMIT_LENGTH)}${at.author === null ? '' : ` by ${at.author}`})`
+const COMMIT_LENGTH = 12
+
 export function keptText(digest: string | null, error: Pick<StoredError, 'failing'> | null): string {
   if (digest === null) return 'nothing is published yet'
   const groups = error?.failing ?? []
@@ -116,7 +122,7 @@ export const unrenderedPlacement = (
   ...{ cluster, liveness, sync: 'OutOfSync', health: 'Missing' },
   ...unrenderedState(group, false, sinceMs),
   ...{ desired: null, received: null, applied: null, healthy: null, objectCount: 0, healthyCount: 0 },
-  ...{ removal: null, refusal: null, confirmationId: null },
+  ...{ removal: null, refusal: null, confirmationId: null, suspensions: [] },
 })
 
 /** What a cluster runs is as it was said to be, and still not what it should have by now. */

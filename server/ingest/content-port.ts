@@ -26,7 +26,7 @@ export interface OpenedContent {
   version: string
 }
 
-export interface ContentSource extends Pick<Source, 'head' | 'fetch' | 'tagOf' | 'has'> {
+export interface ContentSource extends Pick<Source, 'head' | 'fetch' | 'tagOf' | 'has' | 'authorOf'> {
   open(revision: string, pick: SourcePick): Promise<OpenedContent>
 }
 

@@ -6,7 +6,7 @@ import { fleetEvent, type NewEvent } from '../fleet/fleet-event.ts'
 import type { PlannedPublish } from '../fleet/plan-service.ts'
 import type { RenderState } from '../fleet/records.ts'
 import { waitsForSync } from '../fleet/sync-plan.ts'
-import { keptText } from '../fleet/unrendered.ts'
+import { failedAtText, keptText } from '../fleet/unrendered.ts'
 import { type GoodRender, type Rendering, releaseDigest, renderOf } from './render/rendering.ts'
 import { sameFault } from './render-state.ts'
 
@@ -20,7 +20,13 @@ export function renderEvents(before: RenderState, after: RenderState, rendering:
     const [first] = after.error.problems
     const where = first === undefined ? '' : `: ${first.path}: ${first.message}`
     return [
-      fleetEvent(nowMs, 'Warning', 'RenderFailed', `${after.error.message}${where}; ${keptText(before.digest, after.error)}`, { service }),
+      fleetEvent(
+        nowMs,
+        'Warning',
+        'RenderFailed',
+        `${after.error.message}${where}${failedAtText(after.error)}; ${keptText(before.digest, after.error)}`,
+        { service },
+      ),
     ]
   }
   const events: NewEvent[] = []

@@ -2,7 +2,7 @@
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
-import type { FailingClusters, ReleaseNote, RenderState, StoredError } from '../fleet/records.ts'
+import type { FailedRevision, FailingClusters, ReleaseNote, RenderState, StoredError } from '../fleet/records.ts'
 import { type FailedCluster, gatherFailing } from '../fleet/unrendered.ts'
 import { goodRenders, type RenderError, type Rendering, releaseDigest } from './render/rendering.ts'
 
@@ -39,7 +39,7 @@ export function nextRenderState(
     case 'failed': {
       if (before.generation === generation && sameError(before.error, rendering.error) && sameFailing(before.error, failing)) return before
       // Commit, digest and count stay those of the last good render: it is what is in force.
-      return { ...before, generation, error: storedError(rendering.error, before.error, nowMs, failing) }
+      return { ...before, generation, error: storedError(rendering.error, before.error, nowMs, failing, failedAt(rendering)) }
     }
     case 'good': {
       const renders = goodRenders(rendering)
@@ -58,7 +58,7 @@ export function nextRenderState(
         digest,
         objectCount: Math.max(0, ...renders.map(({ count, hooks }) => count - hooks)),
         renderedMs: nowMs,
-        error: error === null ? null : storedError(error, before.error, nowMs, failing),
+        error: error === null ? null : storedError(error, before.error, nowMs, failing, failedAt(rendering)),
         ...(release === undefined ? {} : { release }),
       }
     }
@@ -129,20 +129,31 @@ export function failingClusters(
   return gatherFailing(failed)
 }
 
-/** `sinceMs` counts from the first failure of the same code. */
-export const storedError = (
-  { code, message, problems, remedy }: RenderError,
+function failedAt(rendering: Exclude<Rendering, { kind: 'no_content' }>): FailedRevision | undefined {
+  const commit = rendering.kind === 'failed' ? rendering.commit : rendering.release.commit
+  return commit === null || commit === '' ? undefined : { commit, author: rendering.author ?? null }
+}
+
+/** `sinceMs` counts from the first failure of the same code; `at` is the revision of the first failure that is the same fault. */
+export function storedError(
+  error: RenderError,
   before: StoredError | null,
   nowMs: number,
   failing: FailingClusters[] = [],
-): StoredError => ({
-  code,
-  message,
-  problems: [...problems],
-  sinceMs: before?.code === code ? before.sinceMs : nowMs,
-  ...(remedy === undefined ? {} : { remedy }),
-  ...(failing.length === 0 ? {} : { failing }),
-})
+  failed?: FailedRevision,
+): StoredError {
+  const { code, message, problems, remedy } = error
+  const at = sameFault(before, error) ? (before?.at ?? failed) : failed
+  return {
+    code,
+    message,
+    problems: [...problems],
+    sinceMs: before?.code === code ? before.sinceMs : nowMs,
+    ...(remedy === undefined ? {} : { remedy }),
+    ...(failing.length === 0 ? {} : { failing }),
+    ...(at === undefined ? {} : { at }),
+  }
+}
 
 function fewest(problems: readonly Problem[], max: number): Problem[] {
   if (problems.length <= max) return [...problems]

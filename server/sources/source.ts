@@ -67,6 +67,8 @@ export interface Source {
   fetch(): Promise<string>
   /** What people call a revision that was looked up since the start: the tag that a semver range chose. Null, or absent: nothing else. */
   tagOf?(revision: string): string | null
+  /** Name of the person who wrote a revision that was fetched, at most 200 characters. Null, or absent: the source does not say. */
+  authorOf?(revision: string): Promise<string | null>
   /** Whether the revision can be read without the other side. A chart may still have to be downloaded once. */
   has(revision: string): Promise<boolean>
   /** Throws `source_refused` (no such chart, no version in the range), `git_failed` and its like. */

@@ -22,6 +22,7 @@ export function createSourceJobs(sources: Sources): SourceJobs {
       const { root, version } = await sources.open(key).open(revision, pick)
       return { value: { root, version } }
     },
+    'source.author': async ({ key, revision }) => ({ value: { author: (await sources.open(key).authorOf?.(revision)) ?? null } }),
     'source.ids': async ({ at: { key, revision, pick }, paths }) => {
       const { tree } = await sources.open(key).open(revision, pick)
       const ids: Array<string | null | false> = []

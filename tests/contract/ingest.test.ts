@@ -171,13 +171,13 @@ describe('bad input changes nothing and says why', () => {
     expect((await kit.store.renderState(SHOP)).commit).toBe(first)
   })
 
-  test('RN1 a syntax error names file and line, is told once, and its end too', async () => {
+  test('RN1 RL8 a syntax error names file, line, commit and author, is told once, and its end too', async () => {
     const error = await unchanged(async () => {
-      await kit.push({ 'shop/a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a\n' })
+      const commit = await kit.push({ 'shop/a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a\n' })
       await kit.push({ 'other/c.yaml': configMap('c', '3') })
+      expect((await kit.events()).join()).toContain(` (commit ${commit.slice(0, 12)} by Skerry demo); the last good`)
     })
-    expect(error?.code).toBe('render_failed')
-    expect(error?.problems[0]?.path).toBe('shop/a.yaml:3:11')
+    expect(error).toMatchObject({ code: 'render_failed', at: { author: 'Skerry demo' }, problems: [{ path: 'shop/a.yaml:3:11' }] })
     await kit.push({ 'shop/a.yaml': configMap('a', '1') })
     expect((await kit.store.renderState(SHOP)).error).toBeNull()
     const told = (await kit.events()).filter((event) => event.startsWith('Render')).map((event) => event.split(':')[0])

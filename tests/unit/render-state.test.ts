@@ -15,7 +15,7 @@ const rendering = (commit: string, renders: ClusterRender[], change: Partial<Ext
   ...change,
 })
 const good = (commit: string, digest: string): Rendering => rendering(commit, [render(digest)])
-const failed = (path: string, code = 'render_failed'): Rendering => ({
+const failed = (path: string, code = 'render_failed'): Extract<Rendering, { kind: 'failed' }> => ({
   kind: 'failed',
   commit: 'c9',
   error: { code, message: '1 error in the manifests', problems: [{ path, message: 'x' }] },
@@ -33,7 +33,10 @@ const broken = nextRenderState(ok, 1, failed('a:1'), 20)
 test('RN1 an error keeps commit, digest and count of the last good render', () => {
   expect(broken).toEqual({
     ...ok,
-    error: { code: 'render_failed', message: '1 error in the manifests', problems: [{ path: 'a:1', message: 'x' }], sinceMs: 20 },
+    error: {
+      ...{ code: 'render_failed', message: '1 error in the manifests', problems: [{ path: 'a:1', message: 'x' }], sinceMs: 20 },
+      at: { commit: 'c9', author: null },
+    },
   })
 })
 test('RN8 the count is of objects, without hooks', () => {
@@ -52,6 +55,13 @@ test.each([
   ['RN1 a good render ends it', broken, good('c2', 'd1'), undefined],
 ] as const)('%s', (_, before, rendering, since) => expect(nextRenderState(before, 1, rendering, 30).error?.sinceMs).toBe(since))
 
+test.each<[string, Rendering, string, string | null]>([
+  ['the first render that fails so', { ...failed('a:1'), commit: 'c10', author: 'Ana' }, 'c9', null],
+  ['the first of another fault', { ...failed('b:2'), commit: 'c10', author: 'Ana' }, 'c10', 'Ana'],
+])('RL8 a failed render keeps the revision of %s', (_, rendering, commit, author) =>
+  expect(nextRenderState(broken, 2, rendering, 30).error?.at).toEqual({ commit, author }),
+)
+
 const refused = (message: string, path = 'a.yaml:1:1'): ClusterRender => ({
   kind: 'failed',
   error: { code: 'render_failed', message, problems: [{ path, message }] },
@@ -67,6 +77,7 @@ test('RL1 clusters whose render fails are counted, and the first three of them n
     message: 'in 4 of 5 clusters (site-1, site-3, site-4 and 1 more): b',
     problems: [{ path: 'a.yaml:1:1', message: 'b' }],
     sinceMs: 30,
+    at: { commit: 'c2', author: null },
   })
   expect(nextRenderState(after, 1, rendering('c3', renders), 40, nameOf)).toBe(after)
   expect(nextRenderState(after, 1, rendering('c3', [render('d2'), render('d2')]), 40, nameOf).error).toBeNull()

@@ -21,6 +21,8 @@ export type Opening =
       kind: 'opened'
       sources: ServiceSource[]
       release: Omit<Release, 'tools'>
+      /** Who wrote the revision of the first source; null: the source does not say. */
+      authorOf(): Promise<string | null>
       /** Content was replaced by a fresh folder in the midst of reading: the repository's next revision is on its way. */
       isGone(outcomes: ClusterOutcomes): Promise<boolean>
     }
@@ -69,6 +71,15 @@ export async function openSources(
     for (const [name, { source }] of handles) if (!(await source.has(revisions[name] ?? ''))) return false
     return true
   }
+  const authorOf = async () => {
+    const name = wanted[0]?.repository ?? ''
+    return (
+      (await handles
+        .get(name)
+        ?.source.authorOf?.(revisions[name] ?? '')
+        .catch(() => null)) ?? null
+    )
+  }
   const opened: ServiceSource[] = []
   try {
     for (const one of wanted) {
@@ -88,13 +99,14 @@ export async function openSources(
   } catch (error) {
     if (!(error instanceof AppError)) throw error
     if (error.code === 'git_failed' && !(await hasAll())) return { kind: 'no_content' }
-    const [commit = null] = Object.values(revisions)
-    return { kind: 'failed', commit, error: renderErrorOf(error) }
+    const commit = revisions[wanted[0]?.repository ?? ''] ?? null
+    return { kind: 'failed', commit, author: await authorOf(), error: renderErrorOf(error) }
   }
   return {
     kind: 'opened',
     sources: opened,
     release: { commit: (opened[0]?.opened.version ?? '').slice(0, COMMIT_LENGTH_MAX), revisions },
+    authorOf,
     isGone: async ({ clusters }) =>
       [...clusters.values()].some(({ result }) => result instanceof AppError && result.code === 'git_failed') && !(await hasAll()),
   }

@@ -31,6 +31,7 @@ export interface Release {
   tools: Readonly<Record<string, string>>
 }
 
+/** `author`: who wrote the revision of the first source, where a render of it failed. Absent: no render failed. */
 export type Rendering =
   | {
       kind: 'good'
@@ -42,9 +43,10 @@ export type Rendering =
       /** All that it would need a cluster for, where it is null; what may be wrong all the same is in `warnings`, too. */
       lacking?: readonly Problem[]
       warnings: Problem[]
+      author?: string | null
     }
   /** Nothing could be rendered for anybody. */
-  | { kind: 'failed'; commit: string | null; error: RenderError }
+  | { kind: 'failed'; commit: string | null; author?: string | null; error: RenderError }
   /** A repository was not read yet, or cannot be: its own state says why. */
   | { kind: 'no_content' }
 

@@ -22,7 +22,7 @@ import { LateRenders } from './late-renders.ts'
 import { NO_FACTS, type RenderCluster } from './look-values.ts'
 import { openSources } from './open-sources.ts'
 import { type ClusterOutcomes, renderClusters, type Subject } from './render-clusters.ts'
-import type { NamingService, Rendering } from './rendering.ts'
+import { failuresOf, type NamingService, type Rendering } from './rendering.ts'
 import { renderingOf } from './rendering-of.ts'
 import { configsOfService, type ReadConfig } from './service-configs.ts'
 import { ToolVersions } from './tool-versions.ts'
@@ -160,7 +160,7 @@ export class ServiceRenderer {
     const found = await configsOfService(this.deps.config, names, id, spec)
     if (found.kind === 'failed') {
       if (extent.kind === 'all') this.looks.end(id, null)
-      return { kind: 'failed', commit: release.commit, error: found.error }
+      return { kind: 'failed', commit: release.commit, author: await opening.authorOf(), error: found.error }
     }
     const known = await this.deps.facts(clusters.map(({ clusterId }) => clusterId))
     const factsOf = (clusterId: ClusterId) => known.get(clusterId) ?? NO_FACTS
@@ -190,11 +190,14 @@ export class ServiceRenderer {
           clusters.map(({ clusterId }) => clusterId),
         )
     }
-    return renderingOf({
+    const rendering = renderingOf({
       release: { ...release, revisions: { ...release.revisions, ...bases?.revisions(named) } },
       outcomes: outcomes.clusters,
       factsKey: (cluster) => factsKeyOf(cluster === null ? NO_FACTS : factsOf(cluster.clusterId)),
     })
+    return rendering.kind === 'no_content' || failuresOf(rendering).length === 0
+      ? rendering
+      : { ...rendering, author: await opening.authorOf() }
   }
 
   private async renderAll(run: ServiceRun, clusters: readonly RenderCluster[]): Promise<ClusterOutcomes> {

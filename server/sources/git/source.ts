@@ -11,7 +11,7 @@ import { type GitBackend, GitDamaged, type GitObjects, type GitWant, type Remote
 import type { OpenSubmodule } from './places.ts'
 import { COMMIT_ID, firstNamed, greatestTag, isRefName, refNames } from './refs.ts'
 import { type Candidate, type Keys, readKeys, Unverified, verifyCommit } from './signature.ts'
-import { headId } from './text.ts'
+import { authorName, headId } from './text.ts'
 import { createLinkCache, GitTree } from './tree.ts'
 import { madeMs, parentsOf, raised, readWatermark, type SignedCommit, writeWatermark } from './watermark.ts'
 
@@ -317,6 +317,11 @@ export class GitSource implements Source {
     // One for all services of the repository: a thousand of them ask for the same folders.
     if (this.lately?.commit !== commit) this.lately = { commit, tree: this.treeAt(commit) }
     return { tree: this.lately.tree, root: pathSegments(pick.path).join('/'), version: commit }
+  }
+
+  async authorOf(commit: string): Promise<string | null> {
+    const read = await this.backend.objects(this.options.dir).text(commit)
+    return read?.type === 'commit' ? authorName(read.text) : null
   }
 
   private treeAt(commit: string): SourceTree {

@@ -31,3 +31,15 @@ export function headId(text: Uint8Array, name: 'tree' | 'object'): string | null
   const match = /^(tree|object) ([0-9a-f]{40})$/.exec(line)
   return match?.[1] === name ? (match[2] ?? null) : null
 }
+
+const AUTHOR_LENGTH_MAX = 200
+/** The lines before the message of a commit are searched this far: a signature may stand among them, after the author. */
+const AUTHOR_WITHIN_BYTES = 4_096
+
+/** `author Ana Example <ana@example.com> 1700000000 +0000` gives the name, or the address of an author without a name. Null: there is no such line. */
+export function authorName(commit: Uint8Array): string | null {
+  const head = new TextDecoder().decode(commit.subarray(0, AUTHOR_WITHIN_BYTES)).split('\n\n')[0] ?? ''
+  const [, name = '', address = ''] = /^author (.*?) ?<([^<>\n]*)>/m.exec(head) ?? []
+  const author = (name.trim() || address.trim()).slice(0, AUTHOR_LENGTH_MAX)
+  return author === '' ? null : author
+}

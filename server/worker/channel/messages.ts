@@ -100,6 +100,7 @@ export interface Orders {
   'source.fetch': SourceKey
   'source.has': { key: SourceKey; revision: string }
   'source.open': SourceRef
+  'source.author': { key: SourceKey; revision: string }
   'source.ids': { at: SourceRef; paths: readonly string[] }
   'sources.removeOthers': SourceKey
   'sources.forget': { uid: string }
@@ -131,6 +132,7 @@ export const ANSWERS = {
   'source.fetch': looked,
   'source.has': z.strictObject({ has: z.boolean() }),
   'source.open': z.strictObject({ root: text(2_000), version: text(300) }),
+  'source.author': z.strictObject({ author: text(200).nullable() }),
   /** Content ids. Null means that nothing is at the path, false that it cannot be read. */
   'source.ids': z.strictObject({ ids: z.array(z.union([text(300), z.null(), z.literal(false)])).max(PATHS_AT_ONCE_MAX) }),
   'sources.removeOthers': z.undefined(),
