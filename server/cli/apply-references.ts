@@ -59,6 +59,9 @@ function referencesOf(resource: Applicable): Reference[] {
     ...(spec.configFrom ?? []).flatMap(({ name, optional }, index): Reference[] =>
       optional === true ? [] : [{ place: `${at}.configFrom[${index}]`, kind: 'Config', project, name }],
     ),
+    ...(spec.dependsOn ?? []).map(({ name, project: of = project }, index): Reference => {
+      return { place: `${at}.dependsOn[${index}]`, kind: 'Service', project: of, name }
+    }),
     ...renders.flatMap((render) =>
       (render?.helm?.valuesFrom ?? []).flatMap(({ name, optional }, index): Reference[] =>
         optional === true ? [] : [{ place: `${at}: helm.valuesFrom[${index}]`, kind: 'Config', project, name }],

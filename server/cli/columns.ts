@@ -24,6 +24,11 @@ const MESSAGE = 'MESSAGE'
 
 const EMPTY = '-'
 const GAP = '   '
+/** CL22: what `-o wide` fits where names leave room for it. */
+export const WIDE_COLUMNS = 160
+const WIDE_GAP = '  '
+const CUT_LEAST = 8
+const MESSAGE_LEAST = 12
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
@@ -35,6 +40,8 @@ export interface TableStyle {
   /** Of what was printed before, when a table goes on: read, and widened. */
   widths?: number[]
   wide: boolean
+  /** Columns of the terminal that a line has at most: what only `-o wide` shows is cut to that. Absent: nothing is cut. */
+  fit?: number
   headers: boolean
   colours: boolean
 }
@@ -42,9 +49,17 @@ export interface TableStyle {
 export function renderTable<T>(columns: readonly Column<T>[], items: readonly T[], style: TableStyle): string {
   const shown = columns.filter((column) => style.wide || column.wide !== true)
   const last = shown.length - 1
-  const rows = items.map((item) => shown.map((column, i) => cell(column.value(item), i === last)))
-  const lines = style.headers ? [shown.map((column) => column.title), ...rows] : rows
-  const widths = shown.map((_, i) => Math.max(style.widths?.[i] ?? 0, ...lines.map((line) => Bun.stringWidth(line[i] ?? ''))))
+  const whole = items.map((item) => shown.map((column, i) => cell(column.value(item), i === last)))
+  const titles = style.headers ? [shown.map((column) => column.title)] : []
+  const needed = shown.map((_, i) =>
+    Math.max(style.widths?.[i] ?? 0, ...[...titles, ...whole].map((line) => Bun.stringWidth(line[i] ?? ''))),
+  )
+  const isTooWide = style.fit !== undefined && sumOf(needed) + GAP.length * last > style.fit
+  const gap = isTooWide ? WIDE_GAP : GAP
+  const widths = isTooWide ? fitted(shown, needed, (style.fit ?? 0) - gap.length * last) : needed
+  const isCut = (i: number) => (widths[i] ?? 0) < (needed[i] ?? 0)
+  const rows = whole.map((line) => line.map((text, i) => (isCut(i) ? cutText(text, widths[i]) : text)))
+  const lines = [...titles, ...rows]
   style.widths?.splice(0, widths.length, ...widths)
   const isTitle = (line: string[]) => style.headers && line === lines[0]
   return lines
@@ -53,9 +68,26 @@ export function renderTable<T>(columns: readonly Column<T>[], items: readonly T[
         const padding = i === last ? '' : ' '.repeat((widths[i] ?? 0) - Bun.stringWidth(text))
         return (style.colours && shown[i]?.colour === true && !isTitle(line) ? coloured(text) : text) + padding
       })
-      return `${cells.join(GAP).trimEnd()}\n`
+      return `${cells.join(gap).trimEnd()}\n`
     })
     .join('')
+}
+
+const sumOf = (widths: readonly number[]): number => widths.reduce((sum, width) => sum + width, 0)
+
+/** The widest column that may be cut gives way first. Names, states and reasons are never cut. */
+function fitted<T>(columns: readonly Column<T>[], needed: readonly number[], max: number): number[] {
+  const widths = [...needed]
+  const least = columns.map(({ wide, title }, i) =>
+    wide === true ? Math.max(title.length, title === MESSAGE ? MESSAGE_LEAST : CUT_LEAST) : (needed[i] ?? 0),
+  )
+  const room = (i: number) => (widths[i] ?? 0) > (least[i] ?? 0)
+  for (let excess = sumOf(widths) - max; excess > 0; excess -= 1) {
+    const widest = widths.reduce((best, width, i) => (room(i) && (best < 0 || width > (widths[best] ?? 0)) ? i : best), -1)
+    if (widest < 0) break
+    widths[widest] = (widths[widest] ?? 0) - 1
+  }
+  return widths
 }
 
 function cell(value: string | number | null, last: boolean): string {

@@ -2,7 +2,7 @@
 import { toYaml } from '../../shared/adapters/yaml.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Client } from './client.ts'
-import { type Column, plainText, renderTable } from './columns.ts'
+import { type Column, plainText, renderTable, type TableStyle, WIDE_COLUMNS } from './columns.ts'
 import type { CliIo } from './io.ts'
 
 export const OUTPUTS = ['json', 'yaml', 'wide', 'name'] as const
@@ -18,6 +18,9 @@ export interface PrintOptions {
   output?: Output
   headers?: boolean
 }
+
+export const wideStyle = (output: Output): Pick<TableStyle, 'wide' | 'fit'> =>
+  output === 'wide' ? { wide: true, fit: WIDE_COLUMNS } : { wide: false }
 
 export const usesColour = ({ isTty, env }: CliIo): boolean => isTty && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb'
 
@@ -40,7 +43,7 @@ export function printItems<T>(
       return
     default:
       if (items.length === 0) io.stderr.write(`${what.none}\n`)
-      else io.stdout.write(renderTable(what.columns, items, { wide: output === 'wide', headers, colours: usesColour(io) }))
+      else io.stdout.write(renderTable(what.columns, items, { ...wideStyle(output), headers, colours: usesColour(io) }))
   }
 }
 

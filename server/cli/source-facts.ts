@@ -93,14 +93,14 @@ export function repositoryPlaceFacts({ spec, status }: RepositoryView, nowMs: nu
     [place.kind === 'git' ? 'Commit' : place.kind === 'helm' ? 'Index' : 'Digest', status.commit],
     ['Tag', status.tag],
     ['Last content', kept],
-    ['Last looked', lookText(status, nowMs)],
+    ['Last read', readText(status, nowMs)],
   ]
 }
 
-/** Null: the server does not say. */
-function lookText({ ready, lookedAtMs, nextLookAtMs }: RepositoryView['status'], nowMs: number): string | null {
+/** When it was last read, whether that failed, and when it is read next. Null: the server does not say. */
+export function readText({ ready, lookedAtMs, nextLookAtMs }: RepositoryView['status'], nowMs: number): string | null {
   if (nextLookAtMs === null) return null
-  const last = lookedAtMs === null ? 'not since the server started' : `${ageText(lookedAtMs, nowMs)} ago${ready ? '' : ', in vain'}`
+  const last = lookedAtMs === null ? 'not since the server started' : `${ageText(lookedAtMs, nowMs)} ago${ready ? '' : ', failed'}`
   return `${last}; next ${nextLookAtMs <= nowMs ? 'now' : `in about ${ageText(nowMs, nextLookAtMs)}`}`
 }
 

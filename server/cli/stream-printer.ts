@@ -1,7 +1,7 @@
 // A list that has no end: one JSON document a line, or a table whose columns stay where they are until a wider word comes.
 import { toYaml } from '../../shared/adapters/yaml.ts'
 import { type Column, renderTable } from './columns.ts'
-import { type Context, type PrintOptions, usesColour } from './context.ts'
+import { type Context, type PrintOptions, usesColour, wideStyle } from './context.ts'
 
 /** `columns`: asked for at each printing, because ages grow. `nameOf`: as `-o name` has it. */
 export function streamPrinter<T>(
@@ -16,7 +16,7 @@ export function streamPrinter<T>(
     else if (output === 'yaml') io.stdout.write(items.map((item) => `---\n${toYaml(item)}`).join(''))
     else if (output === 'name') io.stdout.write(items.map((item) => `${what.nameOf(item)}\n`).join(''))
     else if (items.length > 0) {
-      const style = { wide: output === 'wide', headers: titles, colours: usesColour(io), widths }
+      const style = { ...wideStyle(output), headers: titles, colours: usesColour(io), widths }
       io.stdout.write(renderTable(what.columns(), items, style))
       titles = false
     }

@@ -77,18 +77,10 @@ export const serviceColumns = (nowMs: number, allProjects: boolean): Column<Serv
   { title: 'COMMIT', value: ({ status }) => short(status.commit) },
   { title: 'AGE', value: ({ metadata }) => ageText(metadata.createdMs, nowMs) },
   {
-    title: 'REPOSITORY',
+    title: 'SOURCE',
     value: ({ spec }) =>
       sourcesOf(spec)
-        .map(({ repository }) => repository)
-        .join(','),
-    wide: true,
-  },
-  {
-    title: 'PATH',
-    value: ({ spec }) =>
-      sourcesOf(spec)
-        .map(({ path, chart }) => chart ?? path)
+        .map(({ repository, path, chart }) => `${repository}:${chart ?? path ?? '.'}`)
         .join(','),
     wide: true,
   },

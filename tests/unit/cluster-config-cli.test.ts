@@ -53,6 +53,21 @@ test('CL18 apply warns of an override for a service that does not exist, with th
   expect(elsewhere.err).toBe('warning: cluster/cluster-a: spec.overrides[0] names the Service web of project team, which does not exist\n')
 })
 
+test('CL18 apply warns of a dependency on a service that does not exist, with the nearest name', async () => {
+  await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc('apps'), serviceDoc('cache')] })
+  const web = serviceDoc('web')
+  const dependsOn = [{ name: 'cache' }, { name: 'cach' }, { name: 'cache', project: 'team' }, { name: 'coming' }]
+  const stdin = [{ ...web, spec: { ...web.spec, dependsOn } }, serviceDoc('coming')].map((one) => JSON.stringify(one)).join('\n---\n')
+  const { code, err } = await runTestCli(admin, ['apply', '-f', '-'], { stdin })
+  expect([code, err.trimEnd().split('\n')]).toEqual([
+    0,
+    [
+      'warning: service/web: spec.dependsOn[1] names the Service cach of project default, which does not exist; did you mean "cache"?',
+      'warning: service/web: spec.dependsOn[2] names the Service cache of project team, which does not exist',
+    ],
+  ])
+})
+
 test('CL18 apply warns of Repositories and Configs that a service names and nobody has, with the nearest name', async () => {
   await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc('apps')] })
   const service = (spec: Record<string, unknown>) => ({ ...serviceDoc('web'), spec: { targets: { selector: {} }, ...spec } })

@@ -108,11 +108,11 @@ test.each([
   [{ lookedAtMs: null, nextLookAtMs: 103_000 }, 'not since the server started; next in about 3s'],
   [{ lookedAtMs: 88_000, nextLookAtMs: 148_000 }, '12s ago; next in about 48s'],
   [{ lookedAtMs: 88_000, nextLookAtMs: 100_000 }, '12s ago; next now'],
-  [{ lookedAtMs: 88_000, nextLookAtMs: 148_000, ready: false }, '12s ago, in vain; next in about 48s'],
+  [{ lookedAtMs: 88_000, nextLookAtMs: 148_000, ready: false }, '12s ago, failed; next in about 48s'],
   [{ lookedAtMs: null, nextLookAtMs: 99_000, ready: false }, 'not since the server started; next now'],
 ])('SO52 of a repository with %j describe says when it was looked at: %s', (status, expected) => {
   const facts = repositoryPlaceFacts(repository({ git: { url: 'https://git.example/a.git' } }, status), 100_000)
-  expect(facts.find(([name]) => name === 'Last looked')?.[1] ?? null).toBe(expected)
+  expect(facts.find(([name]) => name === 'Last read')?.[1] ?? null).toBe(expected)
 })
 
 test('SO52 the API, describe and get -o wide show when a repository was looked at', async () => {
@@ -126,8 +126,8 @@ test('SO52 the API, describe and get -o wide show when a repository was looked a
     [null, null],
   ])
   const cli = async (...argv: string[]) => (await runTestCli(admin, argv)).out
-  expect(await cli('describe', 'repository', 'apps')).toMatch(/^Last looked: +12s ago, in vain; next in about 48s$/m)
-  expect(await cli('describe', 'repository', 'new')).not.toContain('Last looked')
+  expect(await cli('describe', 'repository', 'apps')).toMatch(/^Last read: +12s ago, failed; next in about 48s$/m)
+  expect(await cli('describe', 'repository', 'new')).not.toContain('Last read')
   const table = (await cli('get', 'repositories', '-o', 'wide')).trimEnd().split('\n').map((line) => line.split(/ {2,}/)) // biome-ignore format: one line
   const at = table[0]?.indexOf('LOOKED') ?? -1
   expect(table.map((cells) => cells[at])).toEqual(['LOOKED', '12s', '-'])
