@@ -246,6 +246,7 @@ class RunningAgent implements Agent {
         this.#claim = claim
         this.#reportCluster()
       },
+      onSuspended: () => this.#reportCluster(),
       onUnreachable: (message) => {
         if (message === this.#unreachable) return
         this.#unreachable = message
@@ -361,7 +362,8 @@ class RunningAgent implements Agent {
     const full = this.#reserve.problem()
     if (full !== null) found.push({ code: 'disk_full', message: full })
     const hold = this.#holdOfCluster()
-    if (hold !== null) found.push({ code: 'held', message: holdText(hold), sinceMs: Math.max(0, hold.sinceMs) })
+    if (hold !== null)
+      found.push({ code: hold.suspended === undefined ? 'held' : 'suspended', message: holdText(hold), sinceMs: Math.max(0, hold.sinceMs) })
     for (const code of [...this.#problemSince.keys()]) if (!found.some((problem) => problem.code === code)) this.#problemSince.delete(code)
     return found.map((problem) => {
       const sinceMs = this.#problemSince.get(problem.code) ?? this.#deps.clock.nowMs()

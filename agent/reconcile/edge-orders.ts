@@ -91,7 +91,7 @@ function releasedText(whole: string, service: string | null, held: readonly stri
 }
 
 const stillHeld = (services: readonly ServiceId[], holds: Holds, nowMs: number): string[] =>
-  services.filter((id) => holds.of(id, nowMs) !== null).map(serviceKey)
+  services.filter((id) => holds.ofSite(id, nowMs) !== null).map(serviceKey)
 
 /** EC1. */
 function confirm(

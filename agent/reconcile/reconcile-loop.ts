@@ -21,7 +21,7 @@ import { applyRounds } from './apply/rounds.ts'
 import type { ClaimState } from './claim/claim-keeper.ts'
 import { createEnforcement } from './claim/enforcement.ts'
 import { carryOutOrder, type EdgeAnswer, type EdgeOrder } from './edge-orders.ts'
-import { Holds } from './plan/gates/hold.ts'
+import { Holds, suspensionFacts } from './plan/gates/hold.ts'
 import { type ServiceWindows, TimeGates, type WindowSource } from './plan/gates/time-gates.ts'
 import type { Reports, Requests, Services, Site, Storage, Turns } from './ports.ts'
 import { Explainer } from './report/explainer.ts'
@@ -66,6 +66,8 @@ export interface ReconcilerDeps {
   windowsOf?: WindowSource
   /** PR7: since this process started the server confirmed the replica, or brought a newer one. Absent: nobody could have set it back. */
   isCurrent?(): boolean
+  /** SU4: other services are suspended than before. */
+  onSuspended?(): void
   /** Told of every change of the claim. */
   onClaim(claim: ClaimState): void
   /** How often each watched kind is compared with a list of it (LS6); null or absent: never. */
@@ -147,9 +149,11 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     run: async (signal) => {
       const { registry, index, ports, queue, holds, resync, healthChoices, kubeEvents, registeredBefore } = assemble(deps, signal)
       const rulesCame = () => healthChoices.rulesCame(deps, (changed) => ports.watches.judgeKindAgain(changed))
-      wakeServices = (services) => {
+      const services = () => [...new Map([...deps.state.services(), ...deps.replica.services()].map((id) => [serviceKey(id), id])).values()]
+      wakeServices = (changed) => {
         void rulesCame()
-        registry.revisionsChanged(services)
+        // Each service reads its row again, so that a turn under way is pre-empted.
+        registry.revisionsChanged(takeSuspensions(deps, holds) ? services() : changed)
       }
       wakeAll = () => {
         for (const id of deps.replica.services()) queue.wake(serviceKey(id))
@@ -161,7 +165,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       resynced = resync.count
       await healthChoices.load(deps.state)
       await rulesCame()
-      const services = () => [...new Map([...deps.state.services(), ...deps.replica.services()].map((id) => [serviceKey(id), id])).values()]
+      takeSuspensions(deps, holds)
       // Everything that replica or inventory know is looked at once.
       for (const id of services()) registry.model(id).markAll()
       index.followKinds()
@@ -188,6 +192,22 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       await queue.idle()
     },
   }
+}
+
+/** SU1: kept beside the replica, for when that cannot be read. True: others are suspended than before. */
+function takeSuspensions({ replica, state, log, onSuspended }: ReconcilerDeps, holds: Holds): boolean {
+  const rows = replica.suspensions()
+  if (rows === null || holds.isSuspendedAs(rows)) return false
+  const { owner, facts } = suspensionFacts(rows)
+  try {
+    remember({ id: owner }, { state }, facts)
+  } catch (error) {
+    log.error('suspensions cannot be kept beside the replica', { error: describeError(error) })
+  }
+  log.info('suspensions changed', { suspensions: rows.length })
+  holds.suspend(rows)
+  onSuspended?.()
+  return true
 }
 
 type Ports = Site & Requests & Storage & Services & Turns & Reports

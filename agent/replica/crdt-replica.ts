@@ -8,6 +8,7 @@ import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { type Position, samePosition } from '../../shared/crdt/position.ts'
 import { HEALTH_RULE_PREFIX } from '../../shared/model/desired.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
+import { SUSPENSION_PREFIX } from '../../shared/model/suspension.ts'
 import type { HeadProof } from '../../shared/protocol/frames.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
@@ -297,9 +298,17 @@ class CrdtReplica implements CheckedReplica {
   }
 
   healthRules(): Array<readonly [id: string, doc: string]> | null {
+    return this.#rowsOf(HEALTH_RULE_PREFIX)
+  }
+
+  suspensions(): Array<readonly [id: string, doc: string]> | null {
+    return this.#rowsOf(SUSPENSION_PREFIX)
+  }
+
+  /** `prefix` ends with a slash. */
+  #rowsOf(prefix: string): Array<readonly [id: string, doc: string]> | null {
     const file = this.#file
-    const [from, below] = [HEALTH_RULE_PREFIX, `${HEALTH_RULE_PREFIX.slice(0, -1)}0`]
-    return file === null || !this.verified() ? null : this.#unlessDamaged(() => file.rows(from, below), null)
+    return file === null || !this.verified() ? null : this.#unlessDamaged(() => file.rows(prefix, `${prefix.slice(0, -1)}0`), null)
   }
 
   rowCount(): number {

@@ -40,6 +40,8 @@ export interface Replica {
   isLeaving(service: ServiceId): boolean
   /** Rows of health rules, sorted by id. Null while nothing may be read. */
   healthRules(): Array<readonly [id: string, doc: string]> | null
+  /** Rows of suspensions, sorted by id. Null while nothing may be read. */
+  suspensions(): Array<readonly [id: string, doc: string]> | null
   /** Live rows, as the last page's checkpoint counted them. */
   rowCount(): number
   /** Every live row, sorted by id. */

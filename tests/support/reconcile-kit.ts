@@ -40,6 +40,8 @@ export class MemoryReplica implements Replica {
   }
   rules = new Map<string, string>()
   healthRules = () => [...this.rules].sort(([a], [b]) => (a < b ? -1 : 1))
+  suspended: ReturnType<Replica['suspensions']> = []
+  suspensions = () => this.suspended
   rowCount = () => this.reads.size
   dump = () => []
   verified = () => this.ok

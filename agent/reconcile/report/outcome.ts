@@ -121,8 +121,8 @@ export interface ServiceFacts {
   phase?: PhaseWords | null
   /** What is still to be pruned, in words, sorted; kept by `sync.prune: false` or waiting for health. */
   leaving: { count: number; why: string; overdue?: boolean } | null
-  /** A person's hold, in words. */
-  hold?: { text: string; hold: Hold } | null
+  /** A person's hold or suspension, in words. */
+  hold?: { reason: 'Held' | 'Suspended'; text: string; hold: Hold } | null
   refusal: PruneRefusal | null
   /** The revision as a whole has not begun, and why. */
   held?: { reason: string; message: string } | null
@@ -176,7 +176,7 @@ function summary(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { syn
   if (facts.hold) {
     // What waits for the hold to end is not done.
     const waits = refusal !== null || leaving !== null || removal.kind === 'running' || facts.held || facts.phase?.holdsBack
-    return { sync: sync === 'Synced' && waits ? 'OutOfSync' : sync, reason: 'Held', message: facts.hold.text }
+    return { sync: sync === 'Synced' && waits ? 'OutOfSync' : sync, reason: facts.hold.reason, message: facts.hold.text }
   }
   if (refusal?.only === true) {
     const what = removal.kind === 'running' ? 'removal' : 'prune'

@@ -7,7 +7,7 @@ import { durationMs } from '../../../shared/model/resources.ts'
 import { isWell, type ObjectStatus, type ServiceStatus } from '../../../shared/model/status.ts'
 import { heldBack, isInForce, wakeDependents } from '../apply/begin.ts'
 import { lastObject, reaches, remember } from '../apply/remember.ts'
-import { holdSchema, holdText } from '../plan/gates/hold.ts'
+import { type ActiveHold, holdReason, holdSchema, holdText } from '../plan/gates/hold.ts'
 import { leftAlone } from '../plan/left-alone.ts'
 import { phaseWords } from '../plan/order/phases.ts'
 import { notInForce } from '../plan/turn-view.ts'
@@ -297,7 +297,7 @@ function serviceFacts(model: ServiceSnapshot): ServiceFacts | null {
     phase: phaseWords(model.hooks.position),
     leaving:
       model.pruning.why === null ? null : { count: model.leaving().length, why: model.pruning.why, overdue: model.pruning.isOverdue },
-    hold: model.gating.hold === null ? null : { text: holdText(model.gating.hold), hold: holdSchema.parse(model.gating.hold) },
+    hold: model.gating.hold === null ? null : holdWords(model.gating.hold),
     refusal: model.pruning.refusal,
     held: model.gating.held,
     received: model.received,
@@ -305,6 +305,8 @@ function serviceFacts(model: ServiceSnapshot): ServiceFacts | null {
     removal: removalOf(model),
   }
 }
+
+const holdWords = (hold: ActiveHold) => ({ reason: holdReason(hold), text: holdText(hold), hold: holdSchema.parse(hold) })
 
 function removalOf({ row, removal }: ServiceSnapshot): ServiceFacts['removal'] {
   const order = row?.removal

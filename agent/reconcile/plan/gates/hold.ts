@@ -1,9 +1,12 @@
 // A person's word at the site that nothing is to be changed for now: who said so, why, until when. It is kept with the agent's state, so that it outlives a restart, and
 // works with no network. It shuts what a window shuts: new documents, prunes and the correction of what people change by hand; what is deleted is put back.
+// A suspension is such a word on the server, and shuts all of it.
 import { z } from 'zod'
 import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
+import { type SuspendedScope, suspendedText } from '../../../../shared/model/suspension.ts'
 import type { AgentState } from '../../../state/agent-state.ts'
 import { type Closed, closed } from '../../snapshot/situation.ts'
+import { type ActiveSuspension, keptSuspensions, SUSPENSIONS_FACT, Suspensions, type SuspensionRows } from './suspensions.ts'
 
 export const holdSchema = z.object({
   by: z.string().max(256),
@@ -13,8 +16,8 @@ export const holdSchema = z.object({
   untilMs: z.number().int().optional(),
 })
 export type Hold = z.infer<typeof holdSchema>
-/** `scope`: what `skerry-agent unhold` is given to lift it. */
-export type ActiveHold = Hold & { scope: string }
+/** `scope`: what `skerry-agent unhold` is given to lift it. `suspended`: it was ordered on the server, for those. */
+export type ActiveHold = Hold & { scope: string; suspended?: SuspendedScope }
 
 /** Names hold no star: facts that belong to no service but to all. */
 const WHOLE_CLUSTER: ServiceId = { project: '*', service: '*' }
@@ -26,8 +29,18 @@ export const holdFacts = (id: ServiceId | null, hold: Hold | null): { owner: Ser
   facts: new Map([[FACT, hold]]),
 })
 
-/** A hold of the whole cluster, as it is written down. */
+/** To be written down before it counts. */
+export const suspensionFacts = (rows: SuspensionRows): { owner: ServiceId; facts: ReadonlyMap<string, unknown> } => ({
+  owner: WHOLE_CLUSTER,
+  facts: new Map([[SUSPENSIONS_FACT, rows.length === 0 ? null : rows]]),
+})
+
+const asHold = (suspension: ActiveSuspension | null): ActiveHold | null => (suspension === null ? null : { ...suspension, scope: '' })
+
+/** A suspension or a hold of the whole cluster, as it is written down. */
 export function holdOfCluster(state: Pick<AgentState, 'facts'>, nowMs: number): ActiveHold | null {
+  const suspension = keptSuspensions(state.facts(WHOLE_CLUSTER, SUSPENSIONS_FACT).get(SUSPENSIONS_FACT)).whole
+  if (suspension !== null) return asHold(suspension)
   const hold = readHold(state.facts(WHOLE_CLUSTER, FACT).get(FACT))
   return hold === null || nowMs >= endOf(hold) ? null : { ...hold, scope: '--all' }
 }
@@ -38,16 +51,31 @@ const readHold = (fact: unknown): Hold | null => (fact === undefined ? null : (h
 export class Holds {
   /** By service key. */
   readonly #holds = new Map<string, Hold>()
+  #suspensions: Suspensions
 
   constructor(state: Pick<AgentState, 'factsOf'>) {
+    this.#suspensions = keptSuspensions(state.factsOf(SUSPENSIONS_FACT).get(serviceKey(WHOLE_CLUSTER)))
     for (const [service, fact] of state.factsOf(FACT)) {
       const hold = readHold(fact)
       if (hold !== null) this.#holds.set(service, hold)
     }
   }
 
-  /** Of the service or of the whole cluster; of both, the one that lasts longer. */
+  isSuspendedAs(rows: SuspensionRows): boolean {
+    return this.#suspensions.isSame(rows)
+  }
+
+  suspend(rows: SuspensionRows): void {
+    this.#suspensions = new Suspensions(rows)
+  }
+
+  /** SU4: a suspension before a hold, because it shuts more. */
   of(id: ServiceId, nowMs: number): ActiveHold | null {
+    return asHold(this.#suspensions.of(id)) ?? this.ofSite(id, nowMs)
+  }
+
+  /** Of the service or of the whole cluster; of both, the one that lasts longer. */
+  ofSite(id: ServiceId, nowMs: number): ActiveHold | null {
     if (this.#holds.size === 0) return null
     const own = this.#holds.get(serviceKey(id)) ?? null
     const whole = this.#holds.get(serviceKey(WHOLE_CLUSTER)) ?? null
@@ -76,9 +104,12 @@ export const LAST_UNTIL_MS = 253_402_300_799_999
 const minuteText = (ms: number): string => `${new Date(Math.min(ms, LAST_UNTIL_MS)).toISOString().slice(0, 16)}Z`
 
 /** The same text for as long as the hold is the same. */
-export function holdText({ by, why, sinceMs, untilMs, scope }: ActiveHold): string {
+export function holdText({ by, why, sinceMs, untilMs, scope, suspended }: ActiveHold): string {
+  if (suspended !== undefined) return suspendedText({ by, why, sinceMs }, suspended)
   const until = untilMs === undefined ? '' : ` until ${minuteText(untilMs)}`
   return `held by ${by} since ${minuteText(sinceMs)}${until}: ${why}; \`skerry-agent unhold ${scope}\` lets it go on`
 }
 
-export const heldGate = (hold: ActiveHold): Closed => closed('Held', holdText(hold))
+export const holdReason = ({ suspended }: ActiveHold): 'Held' | 'Suspended' => (suspended === undefined ? 'Held' : 'Suspended')
+
+export const heldGate = (hold: ActiveHold): Closed => closed(holdReason(hold), holdText(hold))

@@ -55,6 +55,8 @@ export class TimeGates {
   gate(id: ServiceId, nowMs: number): Gate {
     const shut = this.shut(id, nowMs)
     if (shut === null) return () => null
+    // SU2: a suspended service is left as it is.
+    if (this.#holds.of(id, nowMs)?.suspended !== undefined) return () => shut
     const drift = this.#windowsOf(id).drift ?? CAREFUL
     return (_, deed) => (deed !== 'change' && drift[deed] ? null : shut)
   }

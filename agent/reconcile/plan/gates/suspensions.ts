@@ -1,0 +1,63 @@
+// Suspensions: a person's word on the server that services are left as they are. They come with the rows and are kept with the agent's state, so that they count with no
+// network and no replica.
+import { z } from 'zod'
+import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
+import {
+  parseSuspensionRowId,
+  type SuspendedScope,
+  type Suspension,
+  suspensionSchema,
+  widthOf,
+} from '../../../../shared/model/suspension.ts'
+
+/** Row id and document. */
+export type SuspensionRows = ReadonlyArray<readonly [id: string, doc: string]>
+export type ActiveSuspension = Suspension & { suspended: SuspendedScope }
+
+export const SUSPENSIONS_FACT = 'hold/server'
+const keptRows = z.array(z.tuple([z.string(), z.string()])).catch([])
+
+/** Of the widest that concern a service. */
+export class Suspensions {
+  readonly #text: string
+  /** Of the whole cluster. */
+  readonly whole: ActiveSuspension | null
+  readonly #services: ReadonlyMap<string, ActiveSuspension>
+
+  constructor(rows: SuspensionRows) {
+    this.#text = JSON.stringify(rows)
+    const found = rows.flatMap(([id, doc]): ActiveSuspension[] => {
+      const suspended = parseSuspensionRowId(id)
+      return suspended === null ? [] : [{ ...readDocument(doc), suspended }]
+    })
+    const services = new Map<string, ActiveSuspension>()
+    let whole: ActiveSuspension | null = null
+    for (const one of found.sort((a, b) => widthOf(a.suspended) - widthOf(b.suspended))) {
+      const { service } = one.suspended
+      if (service === null) whole ??= one
+      else if (!services.has(serviceKey(service))) services.set(serviceKey(service), one)
+    }
+    this.whole = whole
+    this.#services = services
+  }
+
+  of(id: ServiceId): ActiveSuspension | null {
+    return this.whole ?? (this.#services.size === 0 ? null : (this.#services.get(serviceKey(id)) ?? null))
+  }
+
+  isSame(rows: SuspensionRows): boolean {
+    return this.#text === JSON.stringify(rows)
+  }
+}
+
+/** As they were written down. */
+export const keptSuspensions = (fact: unknown): Suspensions => new Suspensions(keptRows.parse(fact ?? []))
+
+/** SU5: a document that this version cannot read suspends all the same. */
+function readDocument(doc: string): Suspension {
+  try {
+    const read = suspensionSchema.safeParse(JSON.parse(doc))
+    if (read.success) return read.data
+  } catch {}
+  return { by: 'the server', why: 'in words that this version of the agent cannot read', sinceMs: 0 }
+}
