@@ -27,6 +27,7 @@ import { renderRoutes } from './http/render-routes.ts'
 import { jsonSchema, resourceRoutes } from './http/resource-routes.ts'
 import { restoreRoutes } from './http/restore-routes.ts'
 import { serverKeyRoutes } from './http/server-key-routes.ts'
+import { suspensionRoutes } from './http/suspension-routes.ts'
 import { syncRoutes } from './http/sync-routes.ts'
 import { WEBHOOKS } from './http/webhook.ts'
 import type { Store } from './store/store.ts'
@@ -108,6 +109,7 @@ function createElysia(deps: AppDeps) {
     .use(fleetRoutes(admin))
     .use(removalRoutes(admin))
     .use(syncRoutes(admin))
+    .use(suspensionRoutes(admin))
     .use(dependencyRoutes(admin))
     .use(renderRoutes(admin))
     .use(fleetQueryRoutes(admin))

@@ -1,7 +1,7 @@
 // What a person's write or an agent's report sets off. The deciding is planService's, in the service pass that each of these asks for.
 import { setImmediate } from 'node:timers/promises'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
-import { isHealthRules } from '../../shared/model/desired.ts'
+import { isFleetRows } from '../../shared/model/desired.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import { parseServiceKey, serviceKey } from '../../shared/model/ids.ts'
 import { type ServiceStatus, serviceStatusSchema } from '../../shared/model/status.ts'
@@ -32,6 +32,7 @@ export interface FleetActionsDeps {
     | 'clustersChanged'
     | 'clusterDeleted'
     | 'healthRulesChanged'
+    | 'suspensionsChanged'
     | 'statusReported'
   >
   /** Its agent may no longer open sessions. */
@@ -69,7 +70,7 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
     async deleteCluster(name, by) {
       const cluster = await store.clusterByName(name)
       if (cluster === null) return false
-      const services = (await store.desiredInCluster(cluster.clusterId)).filter((row) => !isHealthRules(row))
+      const services = (await store.desiredInCluster(cluster.clusterId)).filter((row) => !isFleetRows(row))
       if (!(await store.deleteCluster(name))) return false
       await deps.onClusterDeleted(cluster.clusterId)
       ingest.statusReported(cluster.clusterId, [{ kind: 'facts', key: 'cluster', rev: 0, doc: null }])
@@ -86,6 +87,7 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
       return true
     },
     confirm: (id, by, confirmed = NOTHING_CONFIRMED, upTo) => confirm(deps, { id, by, ...(upTo === undefined ? {} : { upTo }) }, confirmed),
+    suspensionsChanged: () => ingest.suspensionsChanged(),
     planSync: (id, wanted) => planSync(deps, id, wanted),
     allowSync: (id, request, by) => allowSync(deps, id, request, by),
     onChanged(keys, confirmed = NOTHING_CONFIRMED) {
@@ -97,7 +99,9 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
       for (const key of others) follow(`${key.kind} changed`, changed(deps, key))
     },
     onJoined(name) {
-      follow('cluster joined', Promise.all([ingest.clustersChanged([{ name, labelsOnly: false }]), ingest.healthRulesChanged([name])]))
+      const after = () => Promise.all([ingest.clustersChanged([{ name, labelsOnly: false }]), ingest.healthRulesChanged([name])])
+      // SU1: a suspended service is told to be so before it comes.
+      follow('cluster joined', ingest.suspensionsChanged([name]).then(after))
     },
     onStatus(cluster, rows) {
       ingest.statusReported(cluster.clusterId, rows)

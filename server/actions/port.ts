@@ -31,6 +31,8 @@ export interface FleetActions {
   planSync(id: ServiceId, wanted: (cluster: ClusterRecord) => boolean): Promise<SyncPlanView | null>
   /** Throws `conflict` for a digest that is not current. Null: there is no such service. */
   allowSync(id: ServiceId, request: SyncRequest, by: string): Promise<SyncAnswer | null>
+  /** Suspensions were ordered or lifted. Resolves when every cluster is told with its rows. */
+  suspensionsChanged(): Promise<void>
   /** Resources were created, changed or (a repository) deleted: all that one request did. Returns at once; the work follows. */
   onChanged(changed: readonly ChangedResource[], confirmed?: ConfirmedData): void
 }

@@ -7,8 +7,9 @@ import { DEFAULT_PROJECT } from '../../shared/model/resources.ts'
 import { LIST_LIMIT_MAX } from '../../shared/model/views.ts'
 import { apply } from './apply.ts'
 import { createClient, SERVER_DEFAULT } from './client.ts'
+import { collect, examples, isGiven, output, projectOf, projectOption, wholeNumber } from './command-options.ts'
 import { confirm } from './confirm.ts'
-import { type Context, errorText, OUTPUTS } from './context.ts'
+import { type Context, errorText } from './context.ts'
 import { count } from './count.ts'
 import { remove } from './delete.ts'
 import { describe } from './describe.ts'
@@ -24,6 +25,7 @@ import { addLocalCommands, type LocalCommands } from './local-commands.ts'
 import { render } from './render.ts'
 import { confirmRestore, showRestore } from './restore.ts'
 import { listServerKeys, ROTATED_KEYS, revokeServerKeys, rotateServerKey } from './server-key.ts'
+import { addSuspendCommands } from './suspend-commands.ts'
 import { sync } from './sync.ts'
 import { exchangeToken } from './token.ts'
 import { type OwnVersion, version } from './version.ts'
@@ -37,19 +39,6 @@ export interface CliDeps {
 
 const EXIT_FAILURE = 1
 const EXIT_USAGE = 2
-
-const output = () => new Option('-o, --output <form>', 'another form of the answer').choices(OUTPUTS)
-const projectOption = () => new Option('-p, --project <name>', 'project (env: SKERRY_PROJECT)').default(DEFAULT_PROJECT)
-const collect = (value: string, before: string[] | undefined): string[] => [...(before ?? []), value]
-const examples = (...lines: string[]): string => `Examples:\n${lines.map((line) => `  ${line}\n`).join('')}`
-
-function wholeNumber(max: number) {
-  return (text: string): number => {
-    if (!/^\d{1,6}$/.test(text) || Number(text) < 1 || Number(text) > max)
-      throw new UsageError(`expected a whole number from 1 to ${max}, not "${text}"`)
-    return Number(text)
-  }
-}
 
 const HEALTH_CHECK_HELP = `
 RULE names what decided. The rules, in the order in which they are asked:
@@ -92,14 +81,12 @@ export function createCommandLine({ local, version: ownVersion, io }: CliDeps): 
     },
   }
   // commander would read the real environment.
-  const inProject = <T extends { project: string }>(options: T, given: boolean): T =>
-    given ? options : { ...options, project: io.env['SKERRY_PROJECT'] ?? DEFAULT_PROJECT }
+  const inProject = <T extends { project: string }>(options: T, given: boolean): T => projectOf(io, options, given)
   /** Health rules without a project are of the whole fleet: for them only a project that is named counts. */
   const scoped = <T extends { project: string }>(options: T, given: boolean) => ({
     ...inProject(options, given),
     givenProject: given ? options.project : undefined,
   })
-  const isGiven = (command: { getOptionValueSource(name: string): string | undefined }) => command.getOptionValueSource('project') === 'cli'
 
   addLocalCommands(program, local, (code) => {
     exitCode = code
@@ -246,6 +233,8 @@ Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what wa
     .action((service, { cluster = [], ...options }, command) =>
       sync(context, service, inProject({ cluster, ...options }, isGiven(command))),
     )
+
+  addSuspendCommands(program, context)
 
   const renderCommand = program
     .command('render')

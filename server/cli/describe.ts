@@ -2,6 +2,7 @@
 
 import { dependenciesViewSchema } from '../../shared/model/dependency-views.ts'
 import { selectorText } from '../../shared/model/labels.ts'
+import { DEFAULT_PROJECT, sourcesOf } from '../../shared/model/resources.ts'
 import {
   type ClusterView,
   type ConfirmationView,
@@ -22,7 +23,7 @@ import {
 } from '../../shared/model/views.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import { cutTexts } from '../../shared/runtime/cut-text.ts'
-import { path } from './client.ts'
+import { type Client, path } from './client.ts'
 import { ageText, type Column, labelsText, messagesOf, plainText, renderTable, withShortMessages } from './columns.ts'
 import { clusterConfigFacts, configFacts } from './config-facts.ts'
 import { type Context, usesColour } from './context.ts'
@@ -31,7 +32,8 @@ import { UsageError } from './io.ts'
 import { parseTarget } from './kinds.ts'
 import { type Fact, optionFacts } from './service-facts.ts'
 import { shownProblem } from './shown-problem.ts'
-import { repositoryPlaceFacts, sourceFacts, WEBHOOK_HELP, warningsText } from './source-facts.ts'
+import { readText, repositoryPlaceFacts, sourceFacts, WEBHOOK_HELP, warningsText } from './source-facts.ts'
+import { suspensionFacts } from './suspend.ts'
 import { eventColumns, objectColumns, placementColumns, warnedColumns } from './tables.ts'
 
 const EVENTS_SHOWN = 10
@@ -87,7 +89,7 @@ export async function describe(
       const bad = objects.filter((object) => object.sync !== 'Synced' || object.health !== 'Healthy')
       const warned = objects.filter(({ warnings = [] }) => warnings.length > 0)
       return void write(
-        facts([...serviceFacts(view, nowMs), ...optionFacts(view.spec, dependencies)]),
+        facts([...serviceFacts(view, nowMs), ...(await sourceReadFacts(client, view, nowMs)), ...optionFacts(view.spec, dependencies)]),
         warningsText(view.status),
         problems(view.status.problems),
         section('Clusters', placementColumns(nowMs, false), placements),
@@ -126,6 +128,18 @@ export async function describe(
       return void write(`${confirmationText(view, nowMs)}${view.confirmedMs === null ? answersText(view) : ''}`)
     }
   }
+}
+
+/** Of a server that does not say when it reads, and of a repository that does not exist, there is nothing to tell. */
+async function sourceReadFacts(client: Client, { metadata, spec }: ServiceView, nowMs: number): Promise<Fact[]> {
+  const names = [...new Set(sourcesOf(spec).map(({ repository }) => repository))]
+  const read = async (name: string): Promise<Fact[]> => {
+    const address = path`/projects/${metadata.project ?? DEFAULT_PROJECT}/repositories/${name}`
+    const view = await client.get(address, repositoryViewSchema).catch(() => null)
+    const text = view === null ? null : readText(view.status, nowMs)
+    return text === null ? [] : [['Source read', names.length === 1 ? text : `${name}: ${text}`]]
+  }
+  return (await Promise.all(names.map(read))).flat()
 }
 
 /** Names and values in two columns; what is empty is left out. */
@@ -179,6 +193,7 @@ const clusterFacts = ({ metadata, spec, status }: ClusterView, nowMs: number): F
   ['Labels', labelsText(metadata.labels)],
   ['Liveness', livenessText(status.liveness, nowMs)],
   ...stateFacts(status, nowMs),
+  ...suspensionFacts(status.suspensions, nowMs),
   ['Joined', sinceText(status.joinedMs, nowMs)],
   ['Kubernetes', status.facts?.kubernetesVersion ?? status.kubernetesVersion],
   ['APIs', apisText(status.facts)],
@@ -196,6 +211,7 @@ function serviceFacts(view: ServiceView, nowMs: number): Fact[] {
     ['Labels', labelsText(metadata.labels)],
     ...stateFacts(status, nowMs),
     ['Waits for', status.confirmationId === null ? null : `skerry confirm ${status.confirmationId}`],
+    ...suspensionFacts(status.suspensions, nowMs),
     ...sourceFacts(view),
     ['Targets', selectorText(spec.targets.selector) || 'every cluster'],
     [
@@ -208,6 +224,7 @@ function serviceFacts(view: ServiceView, nowMs: number): Fact[] {
     ['On deletion', spec.deletionPolicy],
     ['Protected', spec.protect ? 'nothing of it is removed or pruned without a person' : null],
     ['Commit', status.commit],
+    ['Failed at', failedText(view.status)],
     ['Objects', status.variants > 1 ? `${status.objectCount} at most, in ${status.variants} variants` : status.objectCount],
     ['Rendered', sinceText(status.renderedMs, nowMs)],
     [
@@ -218,6 +235,9 @@ function serviceFacts(view: ServiceView, nowMs: number): Fact[] {
     ],
   ]
 }
+
+const failedText = ({ failedAt }: ServiceView['status']): string | null =>
+  failedAt === null ? null : `${failedAt.commit}${failedAt.author === null ? '' : ` by ${failedAt.author}`}`
 
 const repositoryFacts = (view: RepositoryView, nowMs: number): Fact[] => [
   ['Repository', view.metadata.name],

@@ -1,6 +1,7 @@
 // get: lists and single things of every kind.
 import type { z } from 'zod'
 import { FLEET } from '../../shared/model/resources.ts'
+import { suspensionViewSchema } from '../../shared/model/suspension.ts'
 import {
   clusterViewSchema,
   configViewSchema,
@@ -21,6 +22,7 @@ import { type FilterOptions, filterQuery, isFiltered } from './fleet-filters.ts'
 import { UsageError } from './io.ts'
 import { KINDS, type Kind, parseTarget, singular } from './kinds.ts'
 import { streamPrinter } from './stream-printer.ts'
+import { suspensionColumns } from './suspend.ts'
 import {
   clusterColumns,
   configColumns,
@@ -193,6 +195,14 @@ export async function get(context: Context, kindText: string, nameText: string |
         (nowMs) => eventColumns(nowMs, all),
         (item) => String(item.id),
         '',
+      )
+    case 'suspensions':
+      return show(
+        suspensionViewSchema,
+        { list: ['/suspensions'] },
+        suspensionColumns,
+        ({ project: of, service: named, cluster: at }) => [of ?? '*', named ?? '*', at ?? '*'].join('/'),
+        ': nothing is suspended',
       )
     case 'join-tokens':
       return show(joinTokenViewSchema, { list: ['/join-tokens'] }, joinTokenColumns, (item) => item.id, '')

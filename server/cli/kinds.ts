@@ -13,6 +13,7 @@ const ALIASES = {
   confirmations: ['confirmation', 'conf'],
   events: ['event', 'ev'],
   'join-tokens': ['join-token', 'jt'],
+  suspensions: ['suspension', 'susp'],
 } as const
 export type Kind = keyof typeof ALIASES
 

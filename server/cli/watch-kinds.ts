@@ -45,11 +45,12 @@ export const WATCHING: Record<WatchedKind, Watching> = {
   objects: { topics: ['cluster', 'status'], about: aboutObjects },
   confirmations: { topics: ['confirmation'], about: () => 'all' },
   'join-tokens': { topics: ['token'], about: () => 'all' },
+  suspensions: { topics: ['resource'], about: ({ name }) => (isSuspension(name) ? 'all' : null) },
 }
 
 function aboutClusters({ topic, cluster, name, keys }: ChangeView, { items }: Shown): About {
   const nameOf = (id: string) => [...items.values()].map((item) => (item as ClusterView).metadata).find(({ uid }) => uid === id)?.name
-  if (topic === 'restore') return 'all'
+  if (topic === 'restore' || isSuspension(name)) return 'all'
   if (topic === 'desired') return keys?.flatMap((id) => nameOf(id) ?? []) ?? 'all'
   if (cluster === null) return null
   const known = nameOf(cluster) ?? named(name, 'Cluster')
@@ -73,6 +74,7 @@ function aboutServices({ topic, cluster, project, name, keys }: ChangeView, show
       return services.map(([key]) => key)
     }
     case 'resource':
+      if (isSuspension(name)) return 'all'
       return inProject(project, shown) ? some(named(name, 'Service'), project) : null
     default:
       return inProject(project, shown) ? some(name, project) : null
@@ -80,6 +82,7 @@ function aboutServices({ topic, cluster, project, name, keys }: ChangeView, show
 }
 
 function aboutPlacements({ topic, cluster, project, name, keys }: ChangeView, shown: Shown): About {
+  if (isSuspension(name)) return 'all'
   if (topic === 'resource' || topic === 'cluster') return cluster === null ? null : ofCluster(cluster, shown)
   if (topic === 'status') return ofCluster(cluster, shown) && ofKeys(keys, ['service'], shown)
   if (shown.service !== undefined) return project === shown.project && name === shown.service ? 'all' : null
@@ -109,6 +112,9 @@ function ofKeys(keys: readonly string[] | null, kinds: readonly string[], { proj
 const inProject = (project: string | null, shown: Shown): boolean => shown.project === undefined || shown.project === project
 
 const some = (name: string | null, project: string | null): About => (name === null ? null : [`${project}/${name}`])
+
+/** SU8: it may concern any service and any cluster. */
+const isSuspension = (name: string | null): boolean => named(name, 'Suspension') !== null
 
 /** `Service/web`. */
 const named = (name: string | null, kind: string): string | null => (name?.startsWith(`${kind}/`) ? name.slice(kind.length + 1) : null)

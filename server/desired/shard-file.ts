@@ -8,7 +8,7 @@ import { type Database, isDamage, openSqlite, writeTransaction } from '../../sha
 import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { type Position, samePosition } from '../../shared/crdt/position.ts'
 import { addHash, EMPTY_HASH, hashText, parseHash, rowHash } from '../../shared/crdt/row-hash.ts'
-import { HEALTH_RULE_PREFIX, isHealthRules, objectRowPrefix, serviceRowId } from '../../shared/model/desired.ts'
+import { fleetRowsPrefix, isFleetRows, objectRowPrefix, serviceRowId } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { assert } from '../../shared/runtime/assert.ts'
 import { type RecentLines, RecentLinesCache } from './recent-lines.ts'
@@ -290,7 +290,7 @@ class CrdtShardFile implements ShardFile {
 
   #changes(revision: ServiceRevision, reread: boolean): Changes {
     if (revision.before !== undefined && !reread) return changesFromBefore(revision, revision.before)
-    const prefix = isHealthRules(revision) ? HEALTH_RULE_PREFIX : objectRowPrefix(revision)
+    const prefix = isFleetRows(revision) ? fleetRowsPrefix(revision) : objectRowPrefix(revision)
     const bounds = { service: serviceRowId(revision), from: prefix, below: `${prefix.slice(0, -1)}0` }
     const held = this.#statements.rows.all({ cluster: revision.clusterId, ...bounds })
     return changesFromHeld(revision, new Map(held.map(({ id, doc }) => [id, doc])))

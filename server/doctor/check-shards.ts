@@ -7,6 +7,7 @@ import { openSqlite, readTransaction } from '../../shared/adapters/sqlite.ts'
 import { canonicalJson, setDigest } from '../../shared/kube/canonical.ts'
 import { parseRowId, serviceRowId, serviceRowSchema } from '../../shared/model/desired.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { SUSPENSION_PREFIX } from '../../shared/model/suspension.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
@@ -86,7 +87,7 @@ interface ShardToCompare {
 /** The rows it holds. */
 async function compareShard(deps: CheckShardsDeps, { name, path, clusterIds }: ShardToCompare): Promise<number> {
   const { look, findings, running, clock, dataDir } = deps
-  const judgeNow = async (ids?: readonly string[]) => judgeFile(path, wanted, await readRuleSets(dataDir, clock, wanted.values()), ids)
+  const judgeNow = async (ids?: readonly string[]) => judgeFile(path, wanted, await readFleetSets(dataDir, clock, wanted.values()), ids)
   const wantedOf = (ids: readonly string[]) => look.inOneState((db) => readWanted(db, ids))
   let wanted = await wantedOf(clusterIds)
   const judged = await judgeNow()
@@ -118,8 +119,8 @@ interface HeldCluster {
   services: Map<string, string>
   /** By `project/service`. */
   objects: Map<string, Array<[id: string, doc: string]>>
-  /** Documents of health rules, by their row id. */
-  rules: Map<string, string>
+  /** Documents of rows that are of no service, by their row id. */
+  ofFleet: Map<string, string>
 }
 
 /** Of the clusters that do not fit; `only`: of no others. One cluster's rows are in memory at a time. */
@@ -150,7 +151,7 @@ function judgeFile(
         ordinal: ordinals.get(cluster) ?? 0,
         services: new Map(),
         objects: new Map(),
-        rules: new Map(),
+        ofFleet: new Map(),
       })
       const statement = only === undefined ? db.query<Row, []>(ALL_DESIRED) : null
       const rowsOf = only === undefined ? null : db.query<Row, [string]>('SELECT cluster, id, doc FROM desired WHERE cluster = ?')
@@ -186,10 +187,10 @@ interface Row {
   doc: string
 }
 
-function hold({ services, objects, rules }: HeldCluster, id: string, doc: string): void {
+function hold({ services, objects, ofFleet }: HeldCluster, id: string, doc: string): void {
   const row = parseRowId(id)
   if (row.kind === 'service') services.set(id, doc)
-  else if (row.kind === 'healthrule') rules.set(id, doc)
+  else if (row.kind === 'healthrule' || id.startsWith(SUSPENSION_PREFIX)) ofFleet.set(id, doc)
   else if (row.kind === 'object') {
     const of = objects.get(serviceKey(row.id))
     if (of === undefined) objects.set(serviceKey(row.id), [[id, doc]])
@@ -199,7 +200,7 @@ function hold({ services, objects, rules }: HeldCluster, id: string, doc: string
 
 /** Null: the file holds what the store wants. `setOf`: sets of the content store by their names; undefined for one that cannot be read, which is told elsewhere. */
 function judge(wanted: WantedCluster | undefined, held: HeldCluster, setOf: Sets): Verdict | null {
-  const holds = held.ordinal > 0 || held.services.size > 0 || held.objects.size > 0 || held.rules.size > 0
+  const holds = held.ordinal > 0 || held.services.size > 0 || held.objects.size > 0 || held.ofFleet.size > 0
   if (wanted === undefined) return holds ? { code: 'shard_unknown_cluster', why: '' } : null
   if (held.ordinal !== wanted.ordinal) {
     const why = ` at ${held.ordinal}, the store at ${wanted.ordinal}`
@@ -216,20 +217,20 @@ function judge(wanted: WantedCluster | undefined, held: HeldCluster, setOf: Sets
     (key) => !expected.has(key),
   )
   if (extra !== undefined) return { code: 'shard_rows', why: `, ${extra}: it shall not be there` }
-  const rules = wanted.rulesSha === null ? NO_ROWS : setOf.get(wanted.rulesSha)
-  return rules === undefined || sameRows(rules, held.rules) ? null : { code: 'shard_rows', why: ', its health rules are others' }
+  const sets = wanted.fleetShas.map((sha) => setOf.get(sha))
+  const rows = sets.every((set) => set !== undefined) ? new Map(sets.flatMap((set) => [...set])) : null
+  return rows === null || sameRows(rows, held.ofFleet) ? null : { code: 'shard_rows', why: ', its health rules or suspensions differ' }
 }
 
 type Rows = ReadonlyMap<string, string>
 type Sets = ReadonlyMap<string, Rows>
-const NO_ROWS: Rows = new Map()
 const sameRows = (a: Rows, b: Rows): boolean => a.size === b.size && [...a].every(([id, doc]) => b.get(id) === doc)
 
-/** Of the health rules that these clusters shall have: most have the same. */
-async function readRuleSets(dataDir: string, clock: Clock, wanted: Iterable<WantedCluster>): Promise<Sets> {
+/** Of the rows of no service that these clusters shall have: most have the same. */
+async function readFleetSets(dataDir: string, clock: Clock, wanted: Iterable<WantedCluster>): Promise<Sets> {
   const content = createFileContentStore(join(dataDir, 'content'), clock)
   const sets = new Map<string, Rows>()
-  for (const sha of new Set([...wanted].flatMap(({ rulesSha }) => rulesSha ?? []))) {
+  for (const sha of new Set([...wanted].flatMap(({ fleetShas }) => fleetShas))) {
     const bytes = await content.get(sha)
     if (bytes !== null) sets.set(sha, decodeRenderedSet(bytes))
   }

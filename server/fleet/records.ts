@@ -6,8 +6,10 @@ import type { ClusterOverride, ConfigData } from '../../shared/model/render.ts'
 import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 
-export const RESOURCE_KINDS = ['Repository', 'Service', 'Cluster', 'Config', 'HealthRule'] as const
+export const RESOURCE_KINDS = ['Repository', 'Service', 'Cluster', 'Config', 'HealthRule', 'Suspension'] as const
 export type ResourceKind = (typeof RESOURCE_KINDS)[number]
+/** Kinds that people write as documents. */
+export type DocumentKind = Exclude<ResourceKind, 'Suspension'>
 
 /** Clusters, and health rules for the whole fleet, have project ''. */
 export interface ResourceKey {
@@ -58,6 +60,14 @@ export interface StoredError {
   remedy?: string
   /** Of a render: for whom it failed. */
   failing?: FailingClusters[]
+  /** Of a render: the revision at which it first failed so. */
+  at?: FailedRevision
+}
+
+/** Revision of the first source, in full, and who wrote it; null: the source does not say. */
+export interface FailedRevision {
+  commit: string
+  author: string | null
 }
 
 /** Clusters for which a service cannot be rendered, those together for which it fails alike. */

@@ -4,6 +4,7 @@ import { confirmationToken } from '../../shared/model/desired.ts'
 import { placementWords } from '../../shared/model/placement-words.ts'
 import { revisionWords } from '../../shared/model/revision-text.ts'
 import type { ClusterStatus, DriftStatus, FactsStatus, ObjectStatus, ServiceStatus } from '../../shared/model/status.ts'
+import { resumeFlags, suspendedText } from '../../shared/model/suspension.ts'
 import type { ClusterView, Liveness, ObjectView, PlacementView, RepositoryView, ServiceView, State } from '../../shared/model/views.ts'
 import { ERRORS, isErrorCode, type Problem } from '../../shared/protocol/error.ts'
 import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
@@ -11,7 +12,8 @@ import { mayNeedCluster } from '../render/for-nobody.ts'
 import { nextStep } from './next-steps.ts'
 import { foldSummary, isFine, nameList, type PlacementsSummary, summaryCounts } from './placements-summary.ts'
 import type { ClusterRecord, Confirmation, DesiredService, RenderState, RepositoryState, StoredError } from './records.ts'
-import { keptText } from './unrendered.ts'
+import { type OrderedSuspension, suspensionView } from './suspensions.ts'
+import { failedAtText, keptText } from './unrendered.ts'
 
 /** Two polls may be lost, and last-seen times are coarse by ten seconds. */
 export const onlineWithinMs = (waitSeconds: number): number => 2 * Math.max(waitSeconds, WAIT_SECONDS_DEFAULT) * 1_000 + 20_000
@@ -58,10 +60,12 @@ export interface PlacementInput {
   status: ServiceStatus | null
   /** Open question about pruning this service in this cluster; null when it was answered, too. */
   confirmation: Confirmation | null
+  /** That concern it, the widest first. Absent: none. */
+  suspensions?: readonly OrderedSuspension[]
 }
 
 export function placementView(input: PlacementInput): PlacementView {
-  const { cluster, liveness, desired, status, confirmation } = input
+  const { cluster, liveness, desired, status, confirmation, suspensions = [] } = input
   const { project, service, doc } = desired
   const row = doc === null || doc.removal !== undefined ? null : doc
   return {
@@ -79,16 +83,19 @@ export function placementView(input: PlacementInput): PlacementView {
     removal: doc?.removal ?? null,
     refusal: status?.refusal ?? null,
     confirmationId: confirmation?.id ?? null,
+    suspensions: suspensions.map(suspensionView),
   }
 }
 
-function placementState({ cluster, liveness, desired, status, confirmation }: PlacementInput): State {
+function placementState({ cluster, liveness, desired, status, confirmation, suspensions = [] }: PlacementInput): State {
   const { doc } = desired
   const away = absence(cluster.name, liveness)
   const words = placementWords(doc === null ? null : { digest: doc.removal === undefined ? doc.digest : null }, status)
   const last = { sync: words?.sync ?? 'Synced', health: status?.health ?? 'Unknown', sinceMs: status?.sinceMs ?? null } as const
   const details = `\`skerry get objects -p ${desired.project} --service ${desired.service} --cluster ${cluster.name}\` shows each object.`
   if (doc === null) return { ...last, reason: 'Removed', message: 'nothing of it is left here', next: '' }
+  const [suspension] = suspensions
+  if (suspension !== undefined) return { ...last, ...suspendedState(suspension, status, doc.removal !== undefined, away) }
   if (doc.removal !== undefined) {
     const { policy, by, why, atMs } = doc.removal
     const how = policy !== 'orphan' ? 'its objects are being deleted' : 'its objects are being released and stay in the cluster'
@@ -109,6 +116,13 @@ function placementState({ cluster, liveness, desired, status, confirmation }: Pl
     }
     return { ...last, ...(away ?? waiting) }
   }
+  if (status.reason === 'Suspended')
+    return {
+      ...last,
+      reason: 'Resuming',
+      message: 'the agent has not taken the resume yet',
+      next: away?.next ?? 'Nothing yet: it is on its way.',
+    }
   if (status.refusal !== undefined) {
     const { names, count: total, why, only = false } = status.refusal
     const named = `${why}: ${nameList(names)}${total > names.length ? ` (${total} in all)` : ''}`
@@ -142,6 +156,22 @@ function placementState({ cluster, liveness, desired, status, confirmation }: Pl
   return { ...last, reason: status.reason, message: `${told}${sentence(away?.message ?? '')}`, next: away?.next ?? step ?? details }
 }
 
+/** SU8. The agent's own word says whether it has taken the suspension. */
+function suspendedState(
+  suspension: OrderedSuspension,
+  status: ServiceStatus | null,
+  leaves: boolean,
+  away: Pick<State, 'message'> | null,
+): Pick<State, 'reason' | 'message' | 'next'> {
+  const untold = status?.reason === 'Suspended' ? '' : '; the agent has not confirmed it yet'
+  const waits = leaves ? '; its removal waits' : ''
+  return {
+    reason: 'Suspended',
+    message: `${suspendedText(suspension, suspension)}${waits}${untold}${untold === '' ? '' : sentence(away?.message ?? '')}`,
+    next: `Nothing, if it is meant to be suspended; else \`skerry resume ${resumeFlags(suspension)}\`.`,
+  }
+}
+
 /** RM1 */
 const confirmationStep = (confirmation: Confirmation | null, away: Pick<State, 'message'> | null): string =>
   confirmation === null
@@ -164,13 +194,17 @@ export interface ServiceInput {
   waiting?: { young: readonly string[]; others: readonly string[] }
   /** Open questions of this service. */
   confirmations: readonly Confirmation[]
+  /** That concern it somewhere, the widest first. Absent: none. */
+  suspensions?: readonly OrderedSuspension[]
 }
 
 export function serviceStatusView(input: ServiceInput): ServiceView['status'] {
   const { render, placements } = input
   const question = input.confirmations.find((confirmation) => confirmation.cluster === null) ?? input.confirmations[0]
+  const { suspensions = [] } = input
   return {
-    ...serviceState(input, question),
+    ...withSuspensions(serviceState(input, question), suspensions),
+    suspensions: suspensions.map(suspensionView),
     commit: render.commit,
     objectCount: render.objectCount,
     renderedMs: render.renderedMs,
@@ -180,9 +214,38 @@ export function serviceStatusView(input: ServiceInput): ServiceView['status'] {
     tools: { ...render.release?.tools },
     warnings: render.release?.warnings ?? [],
     problems: render.error?.problems ?? [],
+    failedAt: render.error?.at ?? null,
     confirmationId: question?.id ?? null,
   }
 }
+
+function withSuspensions(state: State, suspensions: readonly OrderedSuspension[]): State {
+  const everywhere = suspensions.find(({ cluster }) => cluster === null)
+  if (everywhere !== undefined || suspensions.length === 0 || state.reason !== '') return withSuspension(state, everywhere)
+  const clusters = suspensions.flatMap(({ cluster }) => cluster ?? [])
+  return {
+    ...state,
+    reason: 'PartlySuspended',
+    message: `suspended in ${nameList(clusters)}`,
+    next: 'Nothing, if it is meant to be: `skerry get suspensions`.',
+  }
+}
+
+/** SU8: what a person has to do besides is said first. */
+function withSuspension(state: State, suspension: OrderedSuspension | undefined): State {
+  if (suspension === undefined) return state
+  const message = suspendedText(suspension, suspension)
+  if (SAID_FIRST.has(state.reason)) return { ...state, message: `${state.message}; ${message}` }
+  return {
+    ...state,
+    reason: 'Suspended',
+    message,
+    next: `Nothing, if it is meant to be suspended; else \`skerry resume ${resumeFlags(suspension)}\`.`,
+  }
+}
+const SAID_FIRST: ReadonlySet<string> = new Set([
+  ...['WaitingForConfirmation', 'Deleting', 'RepositoryNotFound', 'RepositoryUnreadable', 'RepositoryNotRead', 'RenderFailed'],
+])
 
 function serviceState(input: ServiceInput, question: Confirmation | undefined): State {
   const { id, render, repository, placements, remaining, deletingMs } = input
@@ -243,6 +306,8 @@ function serviceState(input: ServiceInput, question: Confirmation | undefined): 
   if (repository.state.error !== null && render.commit === null)
     return { ...folded, ...unreadable(repository.name, repository.state.error, repository.isOneOfMany) }
   const isPlaced = placements.counts.length > 0
+  if (repository.state.commit === null && repository.state.error === null && render.commit === null)
+    return { ...folded, sync: 'OutOfSync', ...neverRead(repository.name, project) }
   if (render.generation < input.generation || (render.commit === null && isPlaced)) {
     return { ...folded, sync: 'OutOfSync', reason: 'Rendering', message: 'not rendered yet', next: RENDERING }
   }
@@ -253,6 +318,12 @@ function serviceState(input: ServiceInput, question: Confirmation | undefined): 
 }
 
 const RENDERING = 'Nothing yet: it is being rendered.'
+
+const neverRead = (repository: string, project: string) => ({
+  reason: 'RepositoryNotRead',
+  message: `repository ${repository} has not been read yet`,
+  next: `\`skerry describe repository ${repository} -p ${project}\` says when it is read next.`,
+})
 
 /** As the render found it, with the name that was probably meant. */
 function missingRepository({ id, repository, render }: ServiceInput): string {
@@ -305,7 +376,7 @@ function errorState(reason: string, error: StoredError, kept?: string): Pick<Sta
   const where = problemsText(error.problems)
   return {
     reason,
-    message: `${error.message}${where}${kept === undefined ? '' : `; ${kept}`}`,
+    message: `${error.message}${where}${failedAtText(error)}${kept === undefined ? '' : `; ${kept}`}`,
     next: error.remedy ?? (isErrorCode(error.code) ? ERRORS[error.code].remedy : 'Mend it and push again.'),
     sinceMs: error.sinceMs,
   }
@@ -344,6 +415,8 @@ export interface ClusterInput {
   restoreSinceMs: number | null
   /** Why revisions cannot be written to its shard file; absent or null: they can. */
   behind?: { sinceMs: number; error: string } | null
+  /** That concern something in it, the widest first. Absent: none. */
+  suspensions?: readonly OrderedSuspension[]
 }
 
 export function clusterStatusView({
@@ -354,6 +427,7 @@ export function clusterStatusView({
   placements,
   restoreSinceMs,
   behind = null,
+  suspensions = [],
 }: ClusterInput): ClusterView['status'] {
   const services = summaryCounts(placements)
   const base = {
@@ -364,11 +438,13 @@ export function clusterStatusView({
     kubernetesVersion: report?.kubernetesVersion ?? null,
     nodeCount: report?.nodeCount ?? null,
     services,
+    suspensions: suspensions.map(suspensionView),
     problems: [...(behind === null ? [] : [behindProblem(behind)]), ...(report?.problems ?? [])],
   }
   const folded = { ...foldSummary(placements), ...(services.total === 0 ? NOTHING_PLACED : {}) }
   const away = absence(cluster.name, liveness)
-  const [problem] = base.problems
+  // What the server ordered it knows better than a report from before.
+  const problem = base.problems.find(({ code }) => code !== 'suspended')
   if (restoreSinceMs !== null) {
     const { cause, remedy } = ERRORS.restore_pending
     return { ...base, ...folded, sync: 'Unknown', reason: 'RestorePending', message: cause, next: remedy, sinceMs: restoreSinceMs }
@@ -382,7 +458,8 @@ export function clusterStatusView({
     return { ...base, ...folded, reason, message: problem.message, next: remedy, sinceMs: problem.sinceMs }
   }
   if (away !== null) return { ...base, ...folded, ...away, sinceMs: liveness.lastSeenMs }
-  return { ...base, ...folded }
+  const suspension = suspensions.find(({ service }) => service === null)
+  return { ...base, ...withSuspension(folded, suspension) }
 }
 
 const behindProblem = ({ sinceMs, error }: { sinceMs: number; error: string }): ClusterView['status']['problems'][number] => ({

@@ -4,6 +4,7 @@ import type { z } from 'zod'
 import { serviceKey } from '../../shared/model/ids.ts'
 import { API_VERSION, clusterSpecSchema } from '../../shared/model/resources.ts'
 import { clusterStatusSchema, driftStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
+import { isSuspendedBy } from '../../shared/model/suspension.ts'
 import {
   type ClusterView,
   clusterViewSchema,
@@ -18,6 +19,8 @@ import { createPace } from '../../shared/runtime/pace.ts'
 import { pruneSubject } from '../fleet/plan-service.ts'
 import type { Confirmation } from '../fleet/records.ts'
 import { clusterStatusView, livenessOf, objectView, placementView } from '../fleet/status-view.ts'
+import type { OrderedSuspension } from '../fleet/suspensions.ts'
+import { listSuspensions } from '../ingest/suspension-rows.ts'
 import { type FailingService, keepingPlacement, unrenderedPlacement, withUnrenderedIn } from '../fleet/unrendered.ts'
 import type { ClusterFacts, ObjectFacts, PlacementFacts, PlacementQuery, UnrenderedFacts } from '../store/queries/fleet-queries.ts'
 import type { AdminDeps } from './deps.ts'
@@ -41,8 +44,8 @@ export async function placementsPage(
 ): Promise<{ items: PlacementView[]; continue: string | null }> {
   const after = readToken({ placements: asked }, asked.sort, token)
   const { items, next } = await store.queries.answer({ kind: 'placements', query: { ...asked, limit, after } }, signal)
-  const [open, nowMs] = [await questionsOf(store, items), clock.nowMs()]
-  const views = await inTurns(items, clock, (facts) => toAnyPlacementView(facts, open, nowMs))
+  const around = { questions: await questionsOf(store, items), suspensions: await listSuspensions(store), nowMs: clock.nowMs() }
+  const views = await inTurns(items, clock, (facts) => toAnyPlacementView(facts, around))
   return { items: views, continue: writeToken({ placements: asked }, next) }
 }
 
@@ -92,7 +95,7 @@ export function fleetQueryRoutes({ store, restore, clock }: AdminDeps) {
         const worst = items.map((item) => item.worst)
         const open = await questionsOf(store, worst)
         const failing = await readFailing(store)
-        const around = { questions: open, nowMs: query.nowMs, restoreSinceMs, failing }
+        const around = { questions: open, suspensions: await listSuspensions(store), nowMs: query.nowMs, restoreSinceMs, failing }
         return {
           items: await inTurns(items, clock, (facts) => toClusterView(facts, around)),
           continue: writeToken({ clusters: asked }, next),
@@ -107,50 +110,45 @@ function toObjectView({ cluster, id, ref, status, drift }: ObjectFacts, nowMs: n
   return objectView({ cluster, liveness: livenessOf(cluster, nowMs), id, ref, status, drift: known })
 }
 
-function toPlacementView(
-  { cluster, desired, status }: PlacementFacts,
-  questions: ReadonlyMap<string, Confirmation>,
-  nowMs: number,
-): PlacementView {
+interface PlacementsAround {
+  questions: ReadonlyMap<string, Confirmation>
+  suspensions: readonly OrderedSuspension[]
+  nowMs: number
+}
+
+function toPlacementView({ cluster, desired, status }: PlacementFacts, { questions, suspensions, nowMs }: PlacementsAround): PlacementView {
   return placementView({
     cluster,
     liveness: livenessOf(cluster, nowMs),
     desired,
     status: status === null ? null : (serviceStatusSchema.safeParse(status).data ?? null),
     confirmation: questions.get(pruneSubject(desired.clusterId, desired)) ?? null,
+    suspensions: suspensions.filter((one) => isSuspendedBy(one, desired, cluster.name)),
   })
 }
 
-function toAnyPlacementView(
-  facts: PlacementFacts | UnrenderedFacts,
-  questions: ReadonlyMap<string, Confirmation>,
-  nowMs: number,
-): PlacementView {
+function toAnyPlacementView(facts: PlacementFacts | UnrenderedFacts, around: PlacementsAround): PlacementView {
   const { cluster, failed } = facts
   if (!('desired' in facts))
     return unrenderedPlacement(
       facts.id,
-      { cluster: cluster.name, liveness: livenessOf(cluster, nowMs) },
+      { cluster: cluster.name, liveness: livenessOf(cluster, around.nowMs) },
       facts.failed.words,
       facts.failed.sinceMs,
     )
-  const view = toPlacementView(facts, questions, nowMs)
+  const view = toPlacementView(facts, around)
   return failed === undefined ? view : keepingPlacement(view, failed.words, failed.sinceMs)
 }
 
-interface Around {
-  questions: ReadonlyMap<string, Confirmation>
-  nowMs: number
+interface Around extends PlacementsAround {
   restoreSinceMs: number | null
   failing: readonly FailingService[]
 }
 
-function toClusterView(
-  { resource, cluster, report, services, counts, worst, sinceMs }: ClusterFacts,
-  { questions, nowMs, restoreSinceMs, failing }: Around,
-): ClusterView {
+function toClusterView({ resource, cluster, report, services, counts, worst, sinceMs }: ClusterFacts, around: Around): ClusterView {
+  const { nowMs, restoreSinceMs, failing, suspensions } = around
   const liveness = livenessOf(cluster, nowMs)
-  const state = worst === null ? null : toPlacementView(worst, questions, nowMs)
+  const state = worst === null ? null : toPlacementView(worst, around)
   const placements = {
     counts,
     worst: state === null ? null : { place: serviceKey(state), state },
@@ -169,6 +167,7 @@ function toClusterView(
       report: known,
       placements: withUnrenderedIn(placements, { cluster: cluster.name, labels: cluster.labels, liveness }, failing, services),
       restoreSinceMs,
+      suspensions: suspensions.filter((one) => one.cluster === null || one.cluster === cluster.name),
     }),
   }
 }

@@ -13,6 +13,7 @@ import {
   sourcesOf,
 } from '../../shared/model/resources.ts'
 import { clusterStatusSchema, factsStatusSchema, HEALTH_WORDS, SYNC_WORDS, serviceStatusSchema } from '../../shared/model/status.ts'
+import { isSuspendedBy } from '../../shared/model/suspension.ts'
 import type { ClusterView, ConfigView, HealthRuleView, PlacementView, RepositoryView, ServiceView } from '../../shared/model/views.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { createPace, type Pace } from '../../shared/runtime/pace.ts'
@@ -39,6 +40,8 @@ import {
   type ServiceInput,
   serviceStatusView,
 } from '../fleet/status-view.ts'
+import type { OrderedSuspension } from '../fleet/suspensions.ts'
+import { listSuspensions } from '../ingest/suspension-rows.ts'
 import { isTarget } from '../fleet/targeting.ts'
 import {
   countWithout,
@@ -135,6 +138,8 @@ class FleetReading {
       return held === null ? null : this.store.repositoryState(project, name)
     })
 
+  private readonly suspensions = () => this.once('suspensions', () => listSuspensions(this.store))
+
   async resource(resource: StoredResource): Promise<AnyView | null> {
     const head = { apiVersion: API_VERSION, metadata: metadataOf(resource) } as const
     const spec: unknown = JSON.parse(resource.spec)
@@ -153,6 +158,8 @@ class FleetReading {
       }
       case 'Config':
         return this.config(resource, await configUsers(this.store, resource.project, resource.name))
+      case 'Suspension':
+        return null
       case 'HealthRule': {
         const { project } = resource
         const clusters = [...(await this.clusters()).keys()]
@@ -171,7 +178,9 @@ class FleetReading {
     const report = clusterStatusSchema.safeParse(entry?.doc).data ?? null
     const restoreSinceMs = await this.once('restore', () => this.restore.pendingSinceMs())
     const behind = this.behindOf(cluster.clusterId)
-    return clusterStatusView({ cluster, liveness: livenessOf(cluster, this.nowMs), report, facts, placements, restoreSinceMs, behind })
+    const suspensions = (await this.suspensions()).filter((one) => one.cluster === null || one.cluster === name)
+    const liveness = livenessOf(cluster, this.nowMs)
+    return clusterStatusView({ cluster, liveness, report, facts, placements, restoreSinceMs, behind, suspensions })
   }
 
   async listed(resources: readonly StoredResource[]): Promise<AnyView[]> {
@@ -230,6 +239,7 @@ class FleetReading {
       placements: summary,
       remaining: placements.map(({ cluster }) => cluster),
       confirmations: open.filter((item) => item !== undefined),
+      suspensions: (await this.suspensions()).filter((one) => isOfService(one, id)),
       ...(summary.counts.length > 0 || resource.deletingMs !== null ? {} : { waiting: await this.waiting(spec) }),
     })
     return { apiVersion: API_VERSION, metadata: metadataOf(resource), kind: 'Service', spec, status }
@@ -292,7 +302,8 @@ class FleetReading {
     if (row === undefined || row.doc === null) return null
     const [entry] = await this.store.listStatus({ clusterId, kind: 'service', key: serviceKey(id) })
     const subject = pruneSubject(clusterId, row)
-    return this.placement(cluster, row, entry, (await this.store.openConfirmationsFor([subject])).get(subject))
+    const question = (await this.store.openConfirmationsFor([subject])).get(subject)
+    return this.placement(cluster, row, entry, { question, suspensions: await this.suspensions() })
   }
 
   async placementsOfService(id: ServiceId): Promise<PlacementView[]> {
@@ -304,6 +315,7 @@ class FleetReading {
       (await this.store.listStatus({ kind: 'service', key: serviceKey(id) })).map((entry) => [entry.clusterId, entry]),
     )
     const questions = new Map((await this.store.confirmationsOfService(id)).map((item) => [item.subject, item]))
+    const suspensions = await this.suspensions()
     const placements: PlacementView[] = []
     const holding = new Set<string>()
     for (const row of desired) {
@@ -312,9 +324,8 @@ class FleetReading {
       const cluster = clusters.get(row.clusterId)
       if (cluster === undefined) continue
       holding.add(cluster.name)
-      placements.push(
-        keptIn(this.placement(cluster, row, entries.get(row.clusterId), questions.get(pruneSubject(row.clusterId, row))), failed),
-      )
+      const around = { question: questions.get(pruneSubject(row.clusterId, row)), suspensions }
+      placements.push(keptIn(this.placement(cluster, row, entries.get(row.clusterId), around), failed))
     }
     if (failed !== null)
       for (const cluster of clusters.values()) {
@@ -334,10 +345,13 @@ class FleetReading {
     const failing = await this.failing()
     const holding = new Set(desired.map(serviceKey))
     const questions = await this.store.openConfirmationsFor(desired.map((row) => pruneSubject(row.clusterId, row)))
+    const suspensions = await this.suspensions()
     const placements: PlacementView[] = []
     for (const row of desired) {
       const question = questions.get(pruneSubject(row.clusterId, row))
-      placements.push(keptIn(this.placement(cluster, row, byKey.get(serviceKey(row)), question), failing.get(serviceKey(row)) ?? null))
+      placements.push(
+        keptIn(this.placement(cluster, row, byKey.get(serviceKey(row)), { question, suspensions }), failing.get(serviceKey(row)) ?? null),
+      )
     }
     for (const [key, failed] of failing) {
       const words = holding.has(key) ? undefined : failed.failing.without(cluster)
@@ -357,7 +371,7 @@ class FleetReading {
     cluster: ClusterRecord,
     desired: DesiredService,
     entry: StatusEntry | undefined,
-    question: Confirmation | undefined,
+    { question, suspensions }: { question: Confirmation | undefined; suspensions: readonly OrderedSuspension[] },
   ): PlacementView {
     return placementView({
       cluster,
@@ -365,9 +379,14 @@ class FleetReading {
       desired,
       status: serviceStatusSchema.safeParse(entry?.doc).data ?? null,
       confirmation: question === undefined || question.confirmedMs !== null ? null : question,
+      suspensions: suspensions.filter((one) => isSuspendedBy(one, desired, cluster.name)),
     })
   }
 }
+
+/** Those of whole clusters are shown with the clusters. */
+const isOfService = ({ service, cluster }: OrderedSuspension, id: ServiceId): boolean =>
+  service === null ? cluster === null : serviceKey(service) === serviceKey(id)
 
 function keptIn(placement: PlacementView, failed: FailingService | null): PlacementView {
   const words = failed?.failing.keeping(placement.cluster)

@@ -21,13 +21,14 @@ import {
   deleteAnswerSchema,
   healthRuleViewSchema,
   listOf,
+  refreshAnswerSchema,
   repositoryViewSchema,
   serviceViewSchema,
   webhookAnswerSchema,
 } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { DeleteOutcome } from '../actions/port.ts'
-import type { Confirmation, ResourceKey, ResourceKind } from '../fleet/records.ts'
+import type { Confirmation, DocumentKind, ResourceKey } from '../fleet/records.ts'
 import { configUsers } from '../ingest/config-users.ts'
 import { confirmDataBody, readConfirmedData } from './confirm-data.ts'
 import type { AdminDeps } from './deps.ts'
@@ -59,7 +60,7 @@ interface Headers {
 }
 
 export function resourceRoutes(deps: AdminDeps) {
-  const lister = (kind: ResourceKind) => async (query: z.infer<typeof listQuery>) => {
+  const lister = (kind: DocumentKind) => async (query: z.infer<typeof listQuery>) => {
     const selector = selectorOf(query.labelSelector)
     const after = decodeContinue(query.continue)
     const page = await deps.store.listResources(kind, {
@@ -77,7 +78,7 @@ export function resourceRoutes(deps: AdminDeps) {
     set.headers['etag'] = `"${view.metadata.version}"`
     return view
   }
-  const put = async (key: ResourceKey, request: Request, body: unknown, set: Headers) => {
+  const put = async (key: ResourceKey & { kind: DocumentKind }, request: Request, body: unknown, set: Headers) => {
     const schema = SCHEMAS[key.kind]
     const input = withoutReadOnly(body)
     const parsed = schema.safeParse(input)
@@ -113,12 +114,12 @@ export function resourceRoutes(deps: AdminDeps) {
         return deleteAnswer(outcome)
     }
   }
-  const of = (kind: 'Repository' | 'Service' | 'Config' | 'HealthRule', params: z.infer<typeof inProject>): ResourceKey => ({
+  const of = (kind: 'Repository' | 'Service' | 'Config' | 'HealthRule', params: z.infer<typeof inProject>) => ({
     kind,
     ...params,
   })
-  const cluster = (params: z.infer<typeof inFleet>): ResourceKey => ({ kind: 'Cluster', project: FLEET, ...params })
-  const fleetRule = (params: z.infer<typeof inFleet>): ResourceKey => ({ kind: 'HealthRule', project: FLEET, ...params })
+  const cluster = (params: z.infer<typeof inFleet>) => ({ kind: 'Cluster' as const, project: FLEET, ...params })
+  const fleetRule = (params: z.infer<typeof inFleet>) => ({ kind: 'HealthRule' as const, project: FLEET, ...params })
 
   const repositories = new Elysia({ tags: ['repositories'] })
     .get('/repositories', ({ query }) => lister('Repository')(query), doc('Repository', 'list', { query: listQuery }))
@@ -146,6 +147,18 @@ export function resourceRoutes(deps: AdminDeps) {
         return found
       },
       { params: inProject, response: webhookAnswerSchema, detail: { summary: 'Address and secret to give to the forge' } },
+    )
+    .post(
+      '/projects/:project/repositories/:name/refresh',
+      async ({ params, set }) => {
+        const key = of('Repository', params)
+        if ((await deps.store.getResource(key)) === null) throw keyNotFound(key)
+        const requestedMs = deps.clock.nowMs()
+        deps.actions.onChanged([key])
+        set.status = 202
+        return { requestedMs }
+      },
+      { params: inProject, response: { 202: refreshAnswerSchema }, detail: { summary: 'Read a repository now, as a webhook does' } },
     )
   const services = new Elysia({ tags: ['services'] })
     .get('/services', ({ query }) => lister('Service')(query), doc('Service', 'list', { query: listQuery }))
@@ -295,7 +308,7 @@ export function confirmationView({ subject: _, token: __, ...view }: Confirmatio
 }
 
 /** Summary, schemas and the body for the OpenAPI document. Bodies are parsed by hand, so that problems name fields and nearest names. */
-function doc<K extends ResourceKind, const S extends { params?: z.ZodType; query?: z.ZodType }>(
+function doc<K extends DocumentKind, const S extends { params?: z.ZodType; query?: z.ZodType }>(
   kind: K,
   verb: 'list' | 'get' | 'put' | 'delete',
   schemas: S,

@@ -36,6 +36,7 @@ export const keyNotFound = (key: ResourceKey): AppError =>
       Cluster: 'skerry get clusters',
       Config: 'skerry get configs -A',
       HealthRule: 'skerry get health-rules',
+      Suspension: 'skerry get suspensions',
     }[key.kind],
   )
 

@@ -1,5 +1,5 @@
 // From clusters that joined, were written or said something new to the services that this concerns: those whose targets take them, and those that they have.
-import { isHealthRules } from '../../shared/model/desired.ts'
+import { isFleetRows } from '../../shared/model/desired.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
@@ -105,7 +105,7 @@ export class ClusterChanges {
     const asked = new Set((await store.askedServices()).map(serviceKey))
     for (const { clusterId, name, labels } of await store.findClusters({ names: [...changed.keys()] })) {
       const held = new Map(
-        (await store.desiredInCluster(clusterId)).filter((row) => !isHealthRules(row)).map((row) => [serviceKey(row), row]),
+        (await store.desiredInCluster(clusterId)).filter((row) => !isFleetRows(row)).map((row) => [serviceKey(row), row]),
       )
       for (const { id, spec } of this.#targets.matching(labels)) {
         const row = held.get(serviceKey(id))

@@ -29,6 +29,7 @@ import { RemoteBases, type RemoteBasesDeps } from './remote-bases.ts'
 import { ServiceRenderer, type ServiceRendererDeps } from './render/service-render.ts'
 import { passRepository, type RepositoryPass } from './repository-pass.ts'
 import { passService, type ServicePass, type ServicePassDeps } from './service-pass.ts'
+import { SuspensionRows } from './suspension-rows.ts'
 
 /** `stopping` should also cut the requests of the sources short. */
 export type IngestDeps = Omit<ServicePassDeps, 'renderer'> & {
@@ -54,6 +55,8 @@ export interface Ingest {
   clusterDeleted(clusterId: ClusterId, services: readonly ServiceId[]): Promise<void>
   /** A rule was written or deleted; `clusterNames`: these clusters joined. Resolves when every cluster, or each of these, has the rules that concern it. */
   healthRulesChanged(clusterNames?: readonly string[]): Promise<void>
+  /** SU1: suspensions were ordered or lifted; `clusterNames`: these clusters joined. Resolves when every cluster, or each of these, has the rows that concern it. */
+  suspensionsChanged(clusterNames?: readonly string[]): Promise<void>
   /** Status rows of a cluster, written just now; what it says of itself may change renders (FA5). Returns at once. */
   statusReported(clusterId: ClusterId, rows: readonly StatusWrite[]): void
   /** Null: there is no such repository, as far as is known. */
@@ -115,6 +118,7 @@ class IngestLoop implements Ingest {
   private readonly clusterChanges: ClusterChanges
   private readonly rules: HealthRuleRows
   private readonly bases: RemoteBases
+  private readonly suspensions: SuspensionRows
   private readonly facts: KnownFacts
   private readonly factsChanges: FactsChanges
   /** Services whose last render looked at no facts of any cluster. */
@@ -130,6 +134,7 @@ class IngestLoop implements Ingest {
     })
     const facts = (clusters: readonly ClusterId[]) => this.facts.of(clusters)
     this.rules = new HealthRuleRows(deps)
+    this.suspensions = new SuspensionRows(deps)
     this.publishing = new PublishGroup({
       publish: (publications) => publishRevisions({ ...deps, pace: createPace(clock) }, publications),
       clock,
@@ -158,6 +163,7 @@ class IngestLoop implements Ingest {
   async run(): Promise<void> {
     const { stopping } = this.deps
     void this.rules.changed()
+    void this.suspensions.changed()
     // What changed while nobody looked: labels, specs, confirmations, statuses.
     for (const kind of ['Repository', 'Service'] as const) await this.enterAll(kind)
     while (!stopping.aborted) {
@@ -171,6 +177,10 @@ class IngestLoop implements Ingest {
 
   healthRulesChanged(clusterNames?: readonly string[]): Promise<void> {
     return clusterNames === undefined ? this.rules.changed() : this.rules.joined(clusterNames)
+  }
+
+  suspensionsChanged(clusterNames?: readonly string[]): Promise<void> {
+    return this.suspensions.changed(clusterNames)
   }
 
   async repositoryChanged(project: string, name: string): Promise<void> {

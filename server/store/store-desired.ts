@@ -3,7 +3,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
-import { isHealthRules, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
+import { isFleetRows, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { type PlacementWords, placementWords } from '../../shared/model/placement-words.ts'
 import type { DesiredService, Tombstone } from '../fleet/records.ts'
@@ -169,7 +169,7 @@ async function publishRun(tx: Tx, { project, service, rows }: Written): Promise<
     const before = held.get(row.clusterId)
     const doc = text(row.doc)
     // Rows of health rules are content without a service; a service that was never there needs no tombstone.
-    const isSomething = doc !== null || (row.setSha !== null && isHealthRules({ project, service }))
+    const isSomething = doc !== null || (row.setSha !== null && isFleetRows({ project, service }))
     if (before === undefined ? isSomething : before.doc !== doc || before.set_sha !== row.setSha)
       changed.push({ row, doc, before: wordsOf(before) })
     else if (before !== undefined && !sameNotes(before, notesOf(row))) {
@@ -188,7 +188,7 @@ async function publishRun(tx: Tx, { project, service, rows }: Written): Promise<
   const ordinals = await writeChanged(tx, { project, service }, changed)
   for (const [digest, setSha] of setsOf(changed)) await noteSet(trx, { project, service }, digest, setSha)
   // No view shows which clusters have health rules.
-  if (ordinals.size > 0 && !isHealthRules({ project, service }))
+  if (ordinals.size > 0 && !isFleetRows({ project, service }))
     changes.add({ topic: 'desired', project, name: service, keys: [...ordinals.keys()] })
   return rows.map(({ clusterId }) => {
     const before = held.get(clusterId)

@@ -4,6 +4,7 @@ import { type ObjectRef, parseRefKey, refKey } from '../kube/object.ts'
 import { serviceHealthSchema } from './health-rules.ts'
 import type { ServiceId } from './ids.ts'
 import { dependencySchema, ignoreRuleSchema, type SyncOptions, syncOptionsSchema } from './resources.ts'
+import { SUSPENSION_PREFIX, SUSPENSIONS } from './suspension.ts'
 
 export const serviceRowId = (id: ServiceId): string => `service/${id.project}/${id.service}`
 /** Every object row of a service begins with this, and nothing else does: names hold no slash. */
@@ -12,7 +13,10 @@ export const objectRowId = (id: ServiceId, ref: ObjectRef): string => objectRowP
 
 /** Stands in the place of a service for the health rules that a cluster's agent shall know. No service has an empty name. */
 export const HEALTH_RULES: ServiceId = { project: '', service: '' }
-export const isHealthRules = ({ service }: ServiceId): boolean => service === HEALTH_RULES.service
+/** Rows of a cluster that are of no service: health rules and suspensions. */
+export const isFleetRows = ({ service }: ServiceId): boolean => service === HEALTH_RULES.service
+export const fleetRowsPrefix = ({ project }: ServiceId): string =>
+  project === SUSPENSIONS.project ? SUSPENSION_PREFIX : HEALTH_RULE_PREFIX
 /** `project` is empty for a rule of the whole fleet. Agents that know no rules take these rows for rows of another kind, which they leave alone. */
 export const healthRuleRowId = (project: string, name: string): string => `${HEALTH_RULE_PREFIX}${project}/${name}`
 export const HEALTH_RULE_PREFIX = 'healthrule/'

@@ -8,6 +8,7 @@ import { removalViewSchema } from './removal-views.ts'
 import { configSpecSchema } from './render.ts'
 import { API_VERSION, clusterSpecSchema, repositorySpecSchema, serviceSpecSchema } from './resources.ts'
 import { driftStatusSchema, factsStatusSchema, HEALTH_WORDS, pruneRefusalSchema, SYNC_WORDS } from './status.ts'
+import { suspensionViewSchema } from './suspension.ts'
 
 export const LIST_LIMIT_MAX = 500
 export const LIST_LIMIT_DEFAULT = 100
@@ -63,6 +64,9 @@ const metadata = z.object({
 /** Members of `metadata` that the server writes: `get -o yaml` shows them and `apply -f` passes over them. */
 export const READ_ONLY_METADATA = ['uid', 'generation', 'version', 'createdMs', 'updatedMs', 'deletingMs'] as const
 
+/** Suspensions that concern it, or a part of it; the widest first. */
+const suspended = { suspensions: z.array(suspensionViewSchema).default([]) }
+
 const head = { apiVersion: z.literal(API_VERSION), metadata }
 const counts = z.object({ total: ms, synced: ms, healthy: ms, offline: ms })
 
@@ -109,8 +113,11 @@ export const serviceViewSchema = z.object({
     warnings: z.array(problemSchema).default([]),
     /** Of the last render: `path` is `file:line:column` where there is a line. */
     problems: z.array(problemSchema),
+    /** Revision at which the last render first failed as it does, and who wrote it. Null: it did not fail, or nothing was read. */
+    failedAt: z.object({ commit: z.string(), author: z.string().nullable() }).nullable().default(null),
     /** What `skerry confirm` takes, when this service waits for a person. */
     confirmationId: z.string().nullable(),
+    ...suspended,
   }),
 })
 export type ServiceView = z.infer<typeof serviceViewSchema>
@@ -129,6 +136,7 @@ export const clusterViewSchema = z.object({
     facts: factsStatusSchema.nullable().default(null),
     nodeCount: ms.nullable(),
     services: counts,
+    ...suspended,
     problems: z.array(z.object({ code: z.string(), message: z.string(), sinceMs: ms })),
   }),
 })
@@ -175,6 +183,7 @@ export const placementViewSchema = z.object({
   removal: removalOrderSchema.nullable(),
   refusal: pruneRefusalSchema.nullable(),
   confirmationId: z.string().nullable(),
+  ...suspended,
 })
 export type PlacementView = z.infer<typeof placementViewSchema>
 
@@ -343,6 +352,8 @@ export const deleteAnswerSchema = z.object({
 })
 export type DeleteAnswer = z.infer<typeof deleteAnswerSchema>
 
+/** By the clock of the server: a look that ended before then was another one. */
+export const refreshAnswerSchema = z.object({ requestedMs: ms })
 export const webhookAnswerSchema = z.object({ url: z.string(), secret: z.string() })
 export const exchangedTokenSchema = z.object({ token: z.string() })
 export const whoamiAnswerSchema = z.object({ id: z.string(), name: z.string() })

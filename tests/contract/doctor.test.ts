@@ -322,7 +322,9 @@ describe('shard files', () => {
       const revision = { clusterId: first(), ...HEALTH_RULES, ordinal: shards.ordinal(first()), serviceDoc: null, objects: new Map() }
       expect(shards.writeRevisions([revision])).toEqual([{ changed: true }])
     })
-    expect(await codes()).toEqual([expect.stringMatching(new RegExp(`^shard_rows shard-.*: ${first()}, its health rules are others`))])
+    expect(await codes()).toEqual([
+      expect.stringMatching(new RegExp(`^shard_rows shard-.*: ${first()}, its health rules or suspensions differ`)),
+    ])
   })
 
   test('DO3 while the server runs a difference that passes is none, and one that stays is told', async () => {

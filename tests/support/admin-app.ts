@@ -83,6 +83,7 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}, nowMs = 
         note(`confirm ${id}${upTo === undefined ? '' : ` up to ${upTo}`}${dataText(confirmed)}`, by)
         return store.confirm(id, by, time.nowMs, upTo)
       },
+      suspensionsChanged: async () => void note('suspensions changed'),
       planSync: async () => null,
       allowSync: async () => null,
       onChanged: (keys: readonly ResourceKey[], confirmed: ConfirmedData = new Map()) =>

@@ -273,6 +273,15 @@ describe('a service', () => {
       'RepositoryUnreadable',
       'Check spec.git.url',
     ],
+    [
+      'AP11 a service whose repository was never read',
+      service({
+        render: { ...rendered, commit: null, generation: 0 },
+        placements: inClusters(),
+        repository: { name: 'apps', state: { commit: null, fetchedMs: null, tag: null, error: null } },
+      }),
+      ...(['OutOfSync', 'Unknown', 'RepositoryNotRead', '`skerry describe repository apps -p'] as const),
+    ],
     ['AP11 a newer spec than what was rendered', service({ generation: 3 }), 'OutOfSync', 'Healthy', 'Rendering', 'Nothing yet'],
     ['AP11 no cluster matches', service({ placements: inClusters() }), 'Synced', 'Healthy', 'NoTargets', 'Compare spec.targets'],
     [

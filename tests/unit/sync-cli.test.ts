@@ -44,6 +44,7 @@ async function fleet(plan: SyncPlanView = PLAN) {
       takeBackDeletion: async () => false,
       deleteCluster: async () => false,
       confirm: async () => null,
+      suspensionsChanged: async () => {},
       onChanged: () => {},
       planSync: async (id, wanted) => {
         if (id.service !== 'web') return null

@@ -278,8 +278,8 @@ export interface WantedCluster {
   ordinal: number
   /** Documents of service rows as text; tombstones are left out. */
   services: Array<{ project: string; service: string; doc: string }>
-  /** Content of its rows of health rules; null when it has none. */
-  rulesSha: string | null
+  /** Contents of its rows that are of no service: health rules, suspensions. */
+  fleetShas: string[]
 }
 
 /** What clusters shall have, as it is now. */
@@ -292,7 +292,7 @@ export async function readWanted(db: ReadDb, clusterIds: readonly string[]): Pro
     ordinal: number
   }>`select cluster_id, ordinal from clusters where cluster_id in (${ids})`.execute(db)
   for (const { cluster_id, ordinal } of clusters.rows)
-    wanted.set(cluster_id, { clusterId: cluster_id, ordinal, services: [], rulesSha: null })
+    wanted.set(cluster_id, { clusterId: cluster_id, ordinal, services: [], fleetShas: [] })
   const rows = await sql<{
     cluster_id: string
     project: string
@@ -301,13 +301,10 @@ export async function readWanted(db: ReadDb, clusterIds: readonly string[]): Pro
   }>`select cluster_id, project, service, doc from desired
     where doc is not null and cluster_id in (${ids})`.execute(db)
   for (const { cluster_id, ...service } of rows.rows) wanted.get(cluster_id)?.services.push(service)
-  const { project, service } = HEALTH_RULES
-  const rules = await sql<{ cluster_id: string; set_sha: string }>`select cluster_id, set_sha from desired
-    where project = ${project} and service = ${service} and set_sha is not null and cluster_id in (${ids})`.execute(db)
-  for (const { cluster_id, set_sha } of rules.rows) {
-    const cluster = wanted.get(cluster_id)
-    if (cluster !== undefined) cluster.rulesSha = set_sha
-  }
+  const { service } = HEALTH_RULES
+  const ofFleet = await sql<{ cluster_id: string; set_sha: string }>`select cluster_id, set_sha from desired
+    where service = ${service} and set_sha is not null and cluster_id in (${ids})`.execute(db)
+  for (const { cluster_id, set_sha } of ofFleet.rows) wanted.get(cluster_id)?.fleetShas.push(set_sha)
   return wanted
 }
 

@@ -6,7 +6,7 @@ import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
 import { type SuspendedScope, suspendedText } from '../../../../shared/model/suspension.ts'
 import type { AgentState } from '../../../state/agent-state.ts'
 import { type Closed, closed } from '../../snapshot/situation.ts'
-import { type ActiveSuspension, keptSuspensions, SUSPENSIONS_FACT, Suspensions, type SuspensionRows } from './suspensions.ts'
+import { type ActiveSuspension, keptSuspensions, SUSPENSIONS_FACT, type SuspensionRows, Suspensions } from './suspensions.ts'
 
 export const holdSchema = z.object({
   by: z.string().max(256),

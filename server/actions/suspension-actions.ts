@@ -1,0 +1,117 @@
+// Orders suspensions and lifts them: reads what a request names, writes what it orders, and says so in events.
+import { canonicalJson } from '../../shared/kube/canonical.ts'
+import type { LabelSelector } from '../../shared/model/labels.ts'
+import { DEFAULT_PROJECT } from '../../shared/model/resources.ts'
+import { type ScopeRequest, type SuspendAnswer, type SuspendedScope, scopeText } from '../../shared/model/suspension.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import { fleetEvent, type NewEvent } from '../fleet/fleet-event.ts'
+import { type OrderedSuspension, overlaps, suspensionKey, suspensionView } from '../fleet/suspensions.ts'
+import { listSuspensions } from '../ingest/suspension-rows.ts'
+import type { Store } from '../store/store.ts'
+
+export interface SuspensionsDeps {
+  store: Pick<Store, 'listResources' | 'getResource' | 'clusterByName' | 'applyResource' | 'deleteResource' | 'appendEvents'>
+  clock: Pick<Clock, 'nowMs'>
+}
+
+const LIST_LIMIT = 500
+
+type Ordered = ScopeRequest & { selector: LabelSelector | undefined }
+type Doing = 'suspend' | 'resume'
+
+/** SU6. Throws `bad_request` for a request that names nothing, and `not_found` for names that do not exist. */
+export async function suspend(deps: SuspensionsDeps, asked: Ordered, why: string, by: string): Promise<SuspendAnswer> {
+  const { store, clock } = deps
+  const scopes = await readScopes(deps, asked, 'suspend')
+  const nowMs = clock.nowMs()
+  const known = new Map((await listSuspensions(store)).map((one) => [scopeText(one), one]))
+  const results: SuspendAnswer['results'] = []
+  const events: NewEvent[] = []
+  for (const scope of scopes) {
+    const held = known.get(scopeText(scope))
+    const ordered: OrderedSuspension = held ?? { ...scope, by, why, sinceMs: nowMs }
+    results.push({ ...suspensionView(ordered), action: held === undefined ? 'suspended' : 'unchanged' })
+    if (held !== undefined || asked.dryRun === true) continue
+    await store.applyResource(suspensionKey(scope), { labels: {}, spec: canonicalJson({ by, why, sinceMs: nowMs }), nowMs })
+    events.push(eventOf(nowMs, 'Suspended', `${scopeText(scope)} suspended by ${by}: ${why}`, scope))
+  }
+  if (events.length > 0) await store.appendEvents(events)
+  return { dryRun: asked.dryRun === true, results, remaining: [] }
+}
+
+/** SU7. As `suspend`; what is not suspended is `unchanged`. */
+export async function resume(deps: SuspensionsDeps, asked: Ordered, why: string | undefined, by: string): Promise<SuspendAnswer> {
+  const { store, clock } = deps
+  const scopes = await readScopes(deps, asked, 'resume')
+  const nowMs = clock.nowMs()
+  const all = await listSuspensions(store)
+  const known = new Map(all.map((one) => [scopeText(one), one]))
+  const results: SuspendAnswer['results'] = []
+  const events: NewEvent[] = []
+  for (const scope of scopes) {
+    const held = known.get(scopeText(scope))
+    if (held === undefined) {
+      results.push({ ...suspensionView({ ...scope, by, why: why ?? '', sinceMs: nowMs }), action: 'unchanged' })
+      continue
+    }
+    results.push({ ...suspensionView(held), action: 'resumed' })
+    if (asked.dryRun === true || !(await store.deleteResource(suspensionKey(scope)))) continue
+    events.push(eventOf(nowMs, 'Resumed', `${scopeText(scope)} resumed by ${by}${why === undefined ? '' : `: ${why}`}`, scope))
+  }
+  if (events.length > 0) await store.appendEvents(events)
+  const lifted = new Set(scopes.map(scopeText))
+  const remaining = all.filter((one) => !lifted.has(scopeText(one)) && scopes.some((scope) => overlaps(one, scope)))
+  return { dryRun: asked.dryRun === true, results, remaining: remaining.map(suspensionView) }
+}
+
+const eventOf = (nowMs: number, reason: string, message: string, { service, cluster }: SuspendedScope): NewEvent =>
+  fleetEvent(nowMs, 'Normal', reason, message, {
+    ...(service === null ? {} : { service }),
+    ...(cluster === null ? {} : { cluster }),
+  })
+
+async function readScopes(deps: SuspensionsDeps, asked: Ordered, doing: Doing): Promise<SuspendedScope[]> {
+  const { all = false, clusters = [], services = [], selector } = asked
+  const ofServices = services.length > 0 || selector !== undefined
+  if (all ? ofServices : !ofServices && clusters.length === 0)
+    throw new AppError('bad_request', {
+      doing,
+      detail: all ? 'all goes with neither services nor a selector' : 'expected services, a selector, clusters or all',
+    })
+  const found = ofServices ? await servicesOf(deps, asked, doing) : [null]
+  // A service or cluster that does not exist any more may still be suspended.
+  if (doing === 'suspend')
+    for (const name of clusters)
+      if ((await deps.store.clusterByName(name)) === null)
+        throw new AppError('not_found', { doing, detail: `there is no cluster ${name}`, remedy: 'List them with `skerry get clusters`.' })
+  const places = clusters.length === 0 ? [null] : [...new Set(clusters)]
+  return found.flatMap((service) => places.map((cluster): SuspendedScope => ({ service, cluster })))
+}
+
+async function servicesOf({ store }: SuspensionsDeps, asked: Ordered, doing: Doing): Promise<SuspendedScope['service'][]> {
+  const { project, services = [], selector } = asked
+  const named = [...new Set(services)].map((service) => ({ project: project ?? DEFAULT_PROJECT, service }))
+  if (doing === 'suspend')
+    for (const { project: of, service } of named)
+      if ((await store.getResource({ kind: 'Service', project: of, name: service })) === null)
+        throw new AppError('not_found', {
+          ...{ doing, detail: `there is no service ${service} in project ${of}`, remedy: 'List them with `skerry get services -A`.' },
+        })
+  if (selector === undefined) return named
+  const matching: SuspendedScope['service'][] = []
+  let after: string | undefined
+  do {
+    const of = project === undefined ? {} : { project }
+    const page = await store.listResources('Service', { ...of, selector, limit: LIST_LIMIT, ...(after === undefined ? {} : { after }) })
+    for (const { project, name } of page.items) matching.push({ project, service: name })
+    after = page.next ?? undefined
+  } while (after !== undefined)
+  if (matching.length === 0)
+    throw new AppError('not_found', {
+      doing,
+      detail: 'no service has these labels',
+      remedy: '`skerry get services -A -o wide` shows labels.',
+    })
+  return [...named, ...matching.filter((one) => !named.some((other) => other.project === one?.project && other.service === one?.service))]
+}

@@ -1,0 +1,101 @@
+// suspend and resume: services are left as they are, in all clusters or in some, until somebody resumes them.
+import { toYaml } from '../../shared/adapters/yaml.ts'
+import {
+  resumeFlags,
+  type SuspendAnswer,
+  type SuspendedScope,
+  type SuspensionView,
+  scopeText,
+  suspendAnswerSchema,
+} from '../../shared/model/suspension.ts'
+import { ageText, type Column, plainText } from './columns.ts'
+import type { Context, Output } from './context.ts'
+import { UsageError } from './io.ts'
+import { parseTarget } from './kinds.ts'
+
+export interface SuspendOptions {
+  project: string
+  isProjectGiven: boolean
+  /** With a selector. */
+  allProjects?: true | undefined
+  cluster: string[]
+  selector?: string | undefined
+  all?: true | undefined
+  reason?: string | undefined
+  dryRun?: true | undefined
+  output?: Output
+}
+
+export async function suspend(context: Context, targets: readonly string[], options: SuspendOptions): Promise<void> {
+  if (options.reason === undefined || options.reason.trim() === '')
+    throw new UsageError('give --reason TEXT: everybody who looks at the service reads why it is suspended')
+  const answer = await send(context, '/suspend', targets, options)
+  print(context, answer, options.output)
+}
+
+export async function resume(context: Context, targets: readonly string[], options: SuspendOptions): Promise<void> {
+  const answer = await send(context, '/resume', targets, options)
+  print(context, answer, options.output)
+  if (answer.remaining.length > 0)
+    context.io.stderr.write(
+      `still suspended:\n${answer.remaining.map((one) => `  ${plainText(`${scopeText(scopeOf(one))}, by ${one.by}: ${one.reason}`)}\n    skerry resume ${resumeFlags(scopeOf(one))}\n`).join('')}`,
+    )
+}
+
+async function send(context: Context, address: string, targets: readonly string[], options: SuspendOptions): Promise<SuspendAnswer> {
+  const { cluster: clusters, selector, all, dryRun, reason, project, isProjectGiven, allProjects } = options
+  const services = targets.map(serviceName)
+  const ofServices = services.length > 0 || selector !== undefined
+  if (all === true ? ofServices : !ofServices && clusters.length === 0)
+    throw new UsageError(
+      all === true ? '--all goes with neither names nor -l' : 'which ones? give names, -l LABELS, --cluster NAME or --all',
+    )
+  if (isProjectGiven && !ofServices) throw new UsageError('-p goes with names or -l: --all and --cluster mean the services of all projects')
+  if (allProjects === true && (services.length > 0 || selector === undefined)) throw new UsageError('-A goes with -l, and not with names')
+  return context.client().send('POST', address, suspendAnswerSchema, {
+    ...(ofServices && allProjects !== true ? { project } : {}),
+    ...(services.length === 0 ? {} : { services }),
+    ...(selector === undefined ? {} : { labelSelector: selector }),
+    ...(clusters.length === 0 ? {} : { clusters }),
+    ...(all === true ? { all } : {}),
+    ...(dryRun === true ? { dryRun } : {}),
+    ...(reason === undefined ? {} : { reason }),
+  })
+}
+
+function serviceName(target: string): string {
+  const name = target.includes('/') ? parseTarget(target, undefined, ['services']).name : target
+  if (name === undefined || name === '') throw new UsageError('which one? `skerry get services` lists the names')
+  return name
+}
+
+const scopeOf = ({ project, service, cluster }: Pick<SuspensionView, 'project' | 'service' | 'cluster'>): SuspendedScope => ({
+  service: project === null || service === null ? null : { project, service },
+  cluster,
+})
+
+function print({ io }: Context, answer: SuspendAnswer, output: Output): void {
+  if (output === 'json') return void io.stdout.write(`${JSON.stringify(answer, null, 2)}\n`)
+  if (output === 'yaml') return void io.stdout.write(toYaml(answer))
+  const note = answer.dryRun ? ' (dry run)' : ''
+  for (const result of answer.results) {
+    const scope = plainText(scopeText(scopeOf(result)))
+    io.stdout.write(output === 'name' ? `${scope}\n` : `${scope} ${result.action}${note}\n`)
+  }
+}
+
+export const suspensionColumns = (nowMs: number): Column<SuspensionView>[] => [
+  { title: 'PROJECT', value: ({ project }) => project ?? '*' },
+  { title: 'SERVICE', value: ({ service }) => service ?? '*' },
+  { title: 'CLUSTER', value: ({ cluster }) => cluster ?? '*' },
+  { title: 'BY', value: ({ by }) => by },
+  { title: 'AGE', value: ({ sinceMs }) => ageText(sinceMs, nowMs) },
+  { title: 'REASON', value: ({ reason }) => reason },
+]
+
+/** For `describe`: who suspended it, when and why, and how it is resumed. */
+export const suspensionFacts = (suspensions: readonly SuspensionView[], nowMs: number): Array<[string, string]> =>
+  suspensions.map((one) => [
+    'Suspended',
+    `${scopeText(scopeOf(one))}, by ${one.by} ${ageText(one.sinceMs, nowMs)} ago: ${one.reason}; skerry resume ${resumeFlags(scopeOf(one))}`,
+  ])
