@@ -274,7 +274,7 @@ async function writeChanged(tx: Tx, id: ServiceId, changed: readonly ChangedRow[
     const after = placementWords(row.doc === null ? null : { digest }, readReport(cluster.report))
     moves.push({ clusterId, before, after })
     const words = [after?.sync ?? null, after?.health ?? null]
-    const cleanup = row.doc === null && !isHealthRules(id) ? 1 : 0
+    const cleanup = row.doc === null && !isFleetRows(id) ? 1 : 0
     values.push([
       clusterId,
       id.project,
