@@ -41,7 +41,6 @@ import {
   serviceStatusView,
 } from '../fleet/status-view.ts'
 import type { OrderedSuspension } from '../fleet/suspensions.ts'
-import { listSuspensions } from '../ingest/suspension-rows.ts'
 import { isTarget } from '../fleet/targeting.ts'
 import {
   countWithout,
@@ -53,6 +52,7 @@ import {
 } from '../fleet/unrendered.ts'
 import { configUsers } from '../ingest/config-users.ts'
 import type { RepositoryLook } from '../ingest/look-times.ts'
+import { listSuspensions } from '../ingest/suspension-rows.ts'
 import { FACTS_AWAITED_MS } from '../ingest/young-clusters.ts'
 import type { AwayOfService } from '../store/counts/rollups.ts'
 import type { Store } from '../store/store.ts'
