@@ -49,7 +49,8 @@ export async function apply(
   const note = answer.dryRun ? ' (dry run)' : ''
   for (const result of answer.results) {
     io.stdout.write(options.output === 'name' ? `${resultName(result)}\n` : `${resultName(result)} ${result.action}${note}\n`)
-    if (options.output !== 'name') for (const line of movedLines(result, answer)) io.stdout.write(`  ${line}\n`)
+    if (options.output !== 'name')
+      for (const line of [...movedLines(result, answer), ...changedLines(result, answer)]) io.stdout.write(`  ${plainText(line)}\n`)
   }
   const removals = (answer.moves ?? []).flatMap((moved) => moved.removals ?? [])
   const kept = dataNames(removals)
@@ -121,6 +122,17 @@ function movedLines({ kind, project, name }: Result, { moves = [], dryRun }: App
     ),
   ]
 }
+
+/** What a relabelled cluster, or a service with another namespace, changes where the service stays. */
+const changedLines = ({ kind, project, name }: Result, { changes = [], dryRun }: ApplyAnswer): string[] =>
+  changes
+    .filter((one) => one.kind === kind && one.name === name && (kind === 'Cluster' || one.project === project))
+    .map(({ project: of, service, what, detail, clusters: { count, first } }) => {
+      const [lose, get, move] = dryRun ? ['would lose', 'would get', 'would move'] : ['loses', 'gets', 'moves']
+      if (what !== 'namespace') return `${of}/${service} ${what === 'override_lost' ? lose : get} ${detail}`
+      const more = count > first.length ? ` and ${count - first.length} more` : ''
+      return `${move} ${detail} in ${countText(count, 'cluster')}: ${first.join(', ')}${more}; its objects are created there, and those of before are pruned`
+    })
 
 const resultName = ({ kind, project, name }: Result): string =>
   `${kind.toLowerCase()}/${name}${project === '' || project === 'default' ? '' : ` (project ${project})`}`

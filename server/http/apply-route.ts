@@ -11,6 +11,7 @@ import type { ChangedResource } from '../actions/port.ts'
 import { confirmedData } from '../actions/removal-plans.ts'
 import type { StoredResource } from '../fleet/records.ts'
 import type { ConfirmedData } from '../fleet/removal-effect.ts'
+import { readChangesInPlace } from './apply-changes.ts'
 import { readMoves } from './apply-moves.ts'
 import { dependenciesFirst, dependencyProblems } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
@@ -106,7 +107,8 @@ async function apply(deps: AdminDeps, body: unknown, by: string): Promise<ApplyA
   const ordered = dependenciesFirst(planned, ({ resource }) => resource)
   const found = await readMoves(deps, ordered)
   const confirmed = confirmedData(found.removals, request.data.confirmData)
-  const moves = found.moves.length === 0 ? {} : { moves: found.moves }
+  const changes = await readChangesInPlace(deps, ordered)
+  const moves = { ...(found.moves.length === 0 ? {} : { moves: found.moves }), ...(changes.length === 0 ? {} : { changes }) }
   if (!request.data.dryRun) return { dryRun: false, ...moves, results: await writeAll(deps, ordered, by, confirmed) }
   const results = ordered.map(({ resource, held }) => ({ ...keyOf(resource), action: plannedAction(deps, resource, held) }))
   return { dryRun: true, ...moves, results }

@@ -328,8 +328,28 @@ const moveSchema = z.object({
 })
 export type MoveView = z.infer<typeof moveSchema>
 
+export const KEPT_CHANGES = ['override_lost', 'override_gained', 'namespace'] as const
+export interface KeptChange {
+  what: (typeof KEPT_CHANGES)[number]
+  /** `overrides[1] (region=eu)`, `from web to shop`. */
+  detail: string
+}
+/** What changes of a service in clusters that keep it, because of the resource `kind`/`name`. */
+const changeInPlaceSchema = z.object({
+  kind: z.string(),
+  name: z.string(),
+  project: z.string(),
+  service: z.string(),
+  what: z.enum(KEPT_CHANGES),
+  detail: z.string(),
+  clusters: z.object({ count: z.number(), first: z.array(z.string()) }),
+})
+export type ChangeInPlaceView = z.infer<typeof changeInPlaceSchema>
+
 export const applyAnswerSchema = z.object({
   dryRun: z.boolean(),
+  /** Absent: overrides and namespaces stay as they are, or the server does not say. */
+  changes: z.array(changeInPlaceSchema).exactOptional(),
   /** Absent: nothing leaves and nothing comes. */
   moves: z.array(moveSchema).exactOptional(),
   results: z.array(

@@ -1,0 +1,81 @@
+// What an apply changes in the clusters that keep a service: read before anything is written, and told with its answer.
+import { canonicalJson } from '../../shared/kube/canonical.ts'
+import { serviceKey } from '../../shared/model/ids.ts'
+import { type Applicable, type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
+import type { ChangeInPlaceView, KeptChange } from '../../shared/model/views.ts'
+import { createPace } from '../../shared/runtime/pace.ts'
+import { changedNamespace, changedOverrides } from '../fleet/apply-changes.ts'
+import type { DesiredService, StoredResource } from '../fleet/records.ts'
+import { isTarget } from '../fleet/targeting.ts'
+import type { AdminDeps } from './deps.ts'
+
+/** Named of each resource. */
+const FIRST_MAX = 10
+
+interface Planned {
+  resource: Applicable
+  held: StoredResource | null
+}
+
+/** TG19. In the order of the resources; of those that change nothing of this kind there is none. */
+export async function readChangesInPlace(
+  { store, clock }: Pick<AdminDeps, 'store' | 'clock'>,
+  planned: readonly Planned[],
+): Promise<ChangeInPlaceView[]> {
+  const pace = createPace(clock)
+  const given = new Map(planned.flatMap(({ resource }) => (resource.kind === 'Service' ? [[keyOf(resource), resource.spec] as const] : [])))
+  const specs = new Map<string, ServiceSpec | null>()
+  const specOf = async ({ project, service }: DesiredService): Promise<ServiceSpec | null> => {
+    const key = serviceKey({ project, service })
+    const known = specs.get(key) ?? given.get(key)
+    if (known !== undefined || specs.has(key)) return known ?? null
+    const held = await store.getResource({ kind: 'Service', project, name: service })
+    const spec = held === null || held.deletingMs !== null ? null : serviceSpecSchema.parse(JSON.parse(held.spec))
+    specs.set(key, spec)
+    return spec
+  }
+  const views: ChangeInPlaceView[] = []
+  const note = (resource: Applicable, all: ReadonlyArray<KeptChange & { project: string; service: string; clusters: string[] }>) => {
+    const { name } = resource.metadata
+    for (const { clusters, ...change } of all.slice(0, FIRST_MAX))
+      views.push({ kind: resource.kind, name, ...change, clusters: { count: clusters.length, first: clusters.slice(0, FIRST_MAX) } })
+  }
+  for (const { resource, held } of planned) {
+    if (held === null || held.deletingMs !== null) continue
+    const { name, labels } = resource.metadata
+    if (resource.kind === 'Cluster' && canonicalJson(held.labels) !== canonicalJson(labels)) {
+      const cluster = await store.clusterByName(name)
+      const rows = cluster === null ? [] : (await store.desiredInCluster(cluster.clusterId)).filter(isHeld)
+      const found: Parameters<typeof note>[1][number][] = []
+      for (const row of rows) {
+        const spec = await specOf(row)
+        if (spec !== null && isTarget(labels, spec.targets))
+          found.push(
+            ...changedOverrides(spec, held.labels, labels).map((change) => ({
+              ...{ ...change, project: row.project, service: row.service, clusters: [name] },
+            })),
+          )
+        await pace()
+      }
+      note(resource, found)
+    }
+    if (resource.kind === 'Service') {
+      const changes = changedNamespace(serviceSpecSchema.parse(JSON.parse(held.spec)), resource.spec)
+      if (changes.length === 0) continue
+      const id = { project: held.project, service: name }
+      const rows = (await store.desiredOfService(id)).filter(isHeld)
+      const found = await store.findClusters({ ids: rows.map(({ clusterId }) => clusterId) })
+      const clusters = found.filter((cluster) => isTarget(cluster.labels, resource.spec.targets)).map((cluster) => cluster.name)
+      if (clusters.length > 0)
+        note(
+          resource,
+          changes.map((change) => ({ ...change, ...id, clusters: clusters.sort() })),
+        )
+    }
+  }
+  return views
+}
+
+const isHeld = ({ doc }: DesiredService): boolean => doc !== null && doc.removal === undefined
+const keyOf = ({ metadata }: Extract<Applicable, { kind: 'Service' }>): string =>
+  serviceKey({ project: metadata.project, service: metadata.name })
