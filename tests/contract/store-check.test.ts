@@ -14,6 +14,9 @@ import { tempDir } from '../support/temp-dir.ts'
 setDefaultTimeout(30_000)
 
 const password = async () => null
+const ORPHAN = "insert into confirmation_clusters (subject, confirmation_id, no, cluster) values ('prune/c-9/p/s', 'none', 1, 'c')"
+const ASKED = `insert into confirmations (id, kind, subject, project, service, token, names, why, created_ms, group_key, members, last_member)
+  values ('q', 'prune', 'clusters/q', 'p', 's', 't', '[]', 'w', 1, 'k', 2, 2)`
 const BREAKS: Array<[what: string, code: string, statement: string]> = [
   [
     'a row without its owner',
@@ -21,6 +24,8 @@ const BREAKS: Array<[what: string, code: string, statement: string]> = [
     "update desired set cluster_id = 'c-9' where service = 'db' and cluster_id = 'c-2222222222222222'",
   ],
   ['reports without their name', 'row_without_owner', 'update status_rows set name_id = 99 where cluster_no = 1'],
+  ['a cluster without its question', 'row_without_owner', ORPHAN],
+  ['the clusters of a question', 'count_wrong', ASKED],
   ['a missing row', 'row_missing', "delete from agents where agent_id = 'a-1111111111111111'"],
   ['references', 'count_wrong', 'update states set refs = refs + 1'],
   ['a count', 'count_wrong', "update rollups set n = n + 1 where dimension = 'cluster'"],

@@ -122,6 +122,16 @@ const RULES: readonly Rule[] = [
       where not exists (select 1 from clusters where clusters.no = r.cluster_no)`,
   },
   {
+    code: 'row_without_owner',
+    schema: 8,
+    sql: orphans(
+      'confirmation_clusters',
+      "'confirmation_clusters ' || confirmation_clusters.subject",
+      'confirmations',
+      'confirmations.id = confirmation_clusters.confirmation_id',
+    ),
+  },
+  {
     code: 'row_missing',
     schema: 1,
     sql: `select 'the Cluster resource of ' || clusters.name as at from clusters
@@ -145,6 +155,13 @@ const RULES: readonly Rule[] = [
     sql: `select 'rows of ' || c.name || ': ' || cast(c.row_count as text) || ', not ' || cast(coalesce(r.n, 0) as text) as at
       from clusters c left join (select cluster_no, count(*) as n from status_rows group by cluster_no) r on r.cluster_no = c.no
       where c.row_count <> coalesce(r.n, 0)`,
+  },
+  {
+    code: 'count_wrong',
+    schema: 8,
+    sql: `select 'clusters of confirmation ' || c.id || ': ' || cast(c.members as text) || ', not ' || cast(coalesce(m.n, 0) as text) as at
+      from confirmations c left join (select confirmation_id, count(*) as n from confirmation_clusters group by confirmation_id) m
+        on m.confirmation_id = c.id where c.members <> coalesce(m.n, 0)`,
   },
   { code: 'number_wrong', schema: 1, sql: overtaken('resource_version', 'resources', 'version') },
   { code: 'number_wrong', schema: 1, sql: overtaken('event_id', 'events', 'id') },
@@ -180,6 +197,7 @@ const NUMBERS: ReadonlyArray<[schema: number, table: string, columns: string[]]>
   [3, 'changes', ['id', 'at_ms']],
   [3, 'revisions', ['number', 'generation', 'object_count', 'rendered_ms']],
   [4, 'revision_variants', ['number', 'object_count']],
+  [8, 'confirmations', ['members', 'last_member']],
 ]
 
 export interface BrokenRule {
