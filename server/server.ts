@@ -114,7 +114,7 @@ export const libraryDirOf = (dataDir: string): string => join(dataDir, 'lib')
 /** Pages for so many agents leave their own size again as garbage, which the engine by itself keeps until the next such commit. */
 const MANY_CLUSTERS = 1_000
 /** By then the agents have fetched their pages. */
-const FREE_MEMORY_AFTER_MS = 5_000
+const FREE_MEMORY_AFTER_MS = 500
 
 /** A server before this one that is about to end: until its connections are gone, the database is in use. */
 const STORE_PATIENCE_MS = 15_000
