@@ -54,6 +54,8 @@ export interface AppDeps
   clock: Clock
   logger: Logger
   /** False while starting or stopping: /readyz says so. */
+  /** Address of the caller of a request that is being answered; null if it is not known. */
+  addressOf?(request: Request): string | null
   ready(): boolean
   /** Loops of the server that failed lately, by name; absent: none. /readyz names them. */
   failingLoops?(): readonly string[]
@@ -78,7 +80,8 @@ export function createApp(deps: AppDeps): App {
     if (own !== undefined) return (await own(request)) ?? problemResponse(new AppError('not_found', { detail: 'there is no such route' }))
     // AR4: the probes take no body, and a stranger's is not worth the memory.
     if (!pathname.startsWith('/api/')) return elysia.handle(withoutBody(request))
-    if ((await deps.tokens.authenticate(request.headers.get('authorization'))) === null) throw new AppError('unauthorized')
+    const caller = await deps.tokens.authenticate(request.headers.get('authorization'), deps.addressOf?.(request) ?? null)
+    if (caller === null) throw new AppError('unauthorized')
     const answer = await elysia.handle(await withLimitedBody(request, ADMIN_BODY_BYTES_MAX, reading))
     return pathname === OPENAPI_DOCUMENT && answer.ok ? Response.json(completeOpenApi(await answer.json())) : answer
   }
@@ -103,7 +106,10 @@ function createElysia(deps: AppDeps) {
   const admin: AdminDeps = { ...deps, views, principal: auth.principal }
   const api = new Elysia({ prefix: ADMIN_API })
     // The second lock: a route that the first plugin's path check did not cover has no principal.
-    .derive(({ request }) => ({ principal: auth.principal(request) }))
+    .derive(({ request, route }) => {
+      auth.authorize(request, route)
+      return { principal: auth.principal(request) }
+    })
     .use(resourceRoutes(admin))
     .use(applyRoute(admin))
     .use(fleetRoutes(admin))

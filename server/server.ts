@@ -232,7 +232,7 @@ async function startOn(
     clock,
     log,
   })
-  const tokens = createApiTokens({ store, clock })
+  const tokens = createApiTokens({ store, clock, log })
   const { adminTokenFile = at('admin-token') } = options
 
   const app = createApp({
@@ -254,6 +254,7 @@ async function startOn(
       return repository && { url: `${url}${WEBHOOKS}/${project}/${name}`, secret: webhookSecret(keys, repository.uid) }
     },
     version: () => ({ ...versionInfo() }),
+    addressOf: (request) => http?.addressOf(request) ?? null,
     ready: () => !stopping.signal.aborted,
     failingLoops: () => loops?.failing() ?? [],
     stopping: stopping.signal,

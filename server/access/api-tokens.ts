@@ -1,28 +1,44 @@
-// API tokens: 256 random bits that people and tools show. The store holds SHA-256 of them: a look-up by hash leaks nothing by its timing, because whoever
-// guesses cannot steer the hash. No passwords anywhere.
+// API tokens: 256 random bits that people and tools show. The store holds their SHA-256: the time of a look-up by hash tells nothing about a token.
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { open, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { sha256Hex } from '../../shared/kube/canonical.ts'
+import type { Role } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import type { ApiTokenRecord, NewApiToken } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 
 export interface Principal {
   id: string
   /** What `by` says in orders and confirmations. */
   name: string
+  role: Role
+}
+
+export interface TokenOrder {
+  name: string
+  role: Role
+  /** Null: it does not expire. */
+  expiresMs: number | null
 }
 
 export interface ApiTokens {
-  /** AP2: on a store without a valid token makes the first one, which expires, and returns it. `save` gets it before the store does. */
+  /** AP2: on a store without a valid admin token makes one, which expires, and returns it. `save` gets it before the store does. */
   createFirst(save: (token: string) => Promise<void>): Promise<string | null>
+  /** AP16: the text of the new token, which is kept nowhere. */
+  create(order: TokenOrder, by: Principal): Promise<{ id: string; token: string }>
   /** AP12: a token in the place of the caller's, which ends when the new one is first used. */
   exchange(principal: Principal): Promise<string>
-  /** Of an `authorization` header; null for none, another scheme and a token that is unknown or has expired. */
-  authenticate(header: string | null): Promise<Principal | null>
+  /** AP16: false if there is none with that id. No request that begins afterwards is taken, and streams of that token end. */
+  revoke(id: string): Promise<boolean>
+  /** Of an `authorization` header; null for none, another scheme and a token that is unknown or has expired. `from`: address of the caller. */
+  authenticate(header: string | null, from?: string | null): Promise<Principal | null>
+  /** Aborts when the token is revoked or replaced. */
+  ended(id: string): AbortSignal
 }
 
 const PREFIX = 'sk_'
@@ -31,33 +47,64 @@ export const FIRST_TOKEN_MS = 24 * 60 * 60_000
 /** How long a token that was found is not looked up again. */
 const CACHE_MS = 30_000
 const CACHE_MAX = 1_000
+/** The time of the last use is exact to this much, so that few requests write. */
+const USE_NOTED_MS = 60_000
 
 export interface ApiTokensDeps {
-  store: Pick<Store, 'createApiToken' | 'apiTokenByHash' | 'countApiTokens' | 'retireReplaced'>
+  store: Pick<
+    Store,
+    'createApiToken' | 'apiTokenByHash' | 'countAdminTokens' | 'retireReplaced' | 'listApiTokens' | 'deleteApiToken' | 'noteApiTokenUse'
+  >
   clock: Clock
+  log?: Logger
 }
 
-export function createApiTokens({ store, clock }: ApiTokensDeps): ApiTokens {
+export function createApiTokens({ store, clock, log }: ApiTokensDeps): ApiTokens {
   const known = new Map<string, { principal: Principal; untilMs: number }>()
+  const streaming = new Map<string, AbortController>()
+  const end = (id: string) => {
+    known.clear()
+    streaming.get(id)?.abort()
+    streaming.delete(id)
+  }
+  const make = async (
+    record: Omit<NewApiToken, 'id' | 'tokenHash' | 'createdMs'>,
+    save: (token: string) => Promise<void> = async () => {},
+  ) => {
+    const made = { id: newId('t'), createdMs: clock.nowMs() }
+    const token = newApiToken()
+    await save(token)
+    await store.createApiToken({ ...record, ...made, tokenHash: sha256Hex(token) })
+    return { id: made.id, token }
+  }
+  const noteUse = ({ id, lastUsedMs }: ApiTokenRecord, nowMs: number, from: string | null) => {
+    if (lastUsedMs !== null && nowMs - lastUsedMs < USE_NOTED_MS) return
+    // A store that cannot be written (a full disk) still answers readers.
+    store.noteApiTokenUse(id, nowMs, from).catch((error: unknown) => log?.warn('cannot note the use of a token', { error: String(error) }))
+  }
   return {
     async createFirst(save) {
-      const createdMs = clock.nowMs()
-      if ((await store.countApiTokens(createdMs)) > 0) return null
-      const token = PREFIX + newSecret()
-      await save(token)
-      const expiresMs = createdMs + FIRST_TOKEN_MS
-      await store.createApiToken({ id: newId('t'), tokenHash: sha256Hex(token), name: 'admin', createdMs, expiresMs, replaces: null })
-      return token
+      const nowMs = clock.nowMs()
+      if ((await store.countAdminTokens(nowMs)) > 0) return null
+      const first = { name: 'admin', role: 'admin', createdBy: null, expiresMs: nowMs + FIRST_TOKEN_MS, replaces: null } as const
+      return (await make(first, save)).token
     },
-    async exchange({ id, name }) {
-      const token = PREFIX + newSecret()
-      const made = { id: newId('t'), tokenHash: sha256Hex(token), createdMs: clock.nowMs() }
-      await store.createApiToken({ ...made, name, expiresMs: null, replaces: id })
-      return token
+    create: ({ name, role, expiresMs }, by) => make({ name, role, expiresMs, createdBy: by.name, replaces: null }),
+    async exchange({ id, name, role }) {
+      const held = (await store.listApiTokens()).find((token) => token.id === id)
+      // Only the first admin token expires for a reason that its successor does not have.
+      const expiresMs = held?.createdBy === null || held === undefined ? null : held.expiresMs
+      const createdBy = held?.createdBy ?? null
+      return (await make({ name, role, createdBy, expiresMs, replaces: id })).token
     },
-    async authenticate(header) {
-      const token = /^Bearer +(sk_[A-Za-z0-9_-]{43})$/i.exec(header ?? '')?.[1]
-      if (token === undefined) return null
+    async revoke(id) {
+      const deleted = await store.deleteApiToken(id)
+      end(id)
+      return deleted
+    },
+    async authenticate(header, from = null) {
+      const token = /^Bearer +(\S+)$/i.exec(header ?? '')?.[1]
+      if (token === undefined || !isApiToken(token)) return null
       const tokenHash = sha256Hex(token)
       const nowMs = clock.nowMs()
       const held = known.get(tokenHash)
@@ -65,17 +112,40 @@ export function createApiTokens({ store, clock }: ApiTokensDeps): ApiTokens {
       known.delete(tokenHash)
       const found = await store.apiTokenByHash(tokenHash)
       if (found === null || (found.expiresMs !== null && found.expiresMs <= nowMs)) return null
-      const { id, name, expiresMs, replaces } = found
+      const { id, name, role, expiresMs, replaces } = found
       if (replaces !== null) {
         await store.retireReplaced(id)
-        known.clear()
+        end(replaces)
       }
+      noteUse(found, nowMs, from)
       if (known.size >= CACHE_MAX) known.clear()
-      const principal = { id, name }
+      const principal = { id, name, role }
       known.set(tokenHash, { principal, untilMs: Math.min(nowMs + CACHE_MS, expiresMs ?? Number.POSITIVE_INFINITY) })
       return principal
     },
+    ended(id) {
+      const held = streaming.get(id) ?? new AbortController()
+      streaming.set(id, held)
+      return held.signal
+    },
   }
+}
+
+const CHECKSUM_DIGITS = 8
+const checksum = (text: string): string => Bun.hash.crc32(text).toString(16).padStart(CHECKSUM_DIGITS, '0')
+
+/** AP16: `sk_`, 43 characters of 256 random bits, and a CRC-32 of both in 8 hex digits: scanners find it, and a mistyped one is not looked up. */
+export function newApiToken(): string {
+  const text = PREFIX + newSecret()
+  return text + checksum(text)
+}
+
+const TOKEN = /^(sk_[A-Za-z0-9_-]{43})([0-9a-f]{8})?$/
+
+/** Tokens of earlier versions have no checksum. */
+export function isApiToken(text: string): boolean {
+  const [, body = '', sum] = TOKEN.exec(text) ?? []
+  return body !== '' && (sum === undefined || sum === checksum(body))
 }
 
 /** 256 bits, base64url, 43 characters. */

@@ -3,7 +3,6 @@ import { Argument, Command, CommanderError, type CommandUnknownOpts, Option } fr
 import { addOptions } from '../../shared/adapters/option-flags.ts'
 import { RENDER_OUTPUTS } from '../../shared/adapters/render-text.ts'
 import { COUNT_BY, COUNT_OF } from '../../shared/model/counts.ts'
-import { DEFAULT_PROJECT } from '../../shared/model/resources.ts'
 import { LIST_LIMIT_MAX } from '../../shared/model/views.ts'
 import { apply } from './apply.ts'
 import { createClient, SERVER_DEFAULT } from './client.ts'
@@ -19,7 +18,6 @@ import { get } from './get.ts'
 import { healthCheck } from './health-check.ts'
 import { history } from './history.ts'
 import { type CliIo, UsageError } from './io.ts'
-import { createJoinToken } from './join-token.ts'
 import { KINDS, kindHelp } from './kinds.ts'
 import { addLocalCommands, type LocalCommands } from './local-commands.ts'
 import { render } from './render.ts'
@@ -27,7 +25,7 @@ import { confirmRestore, showRestore } from './restore.ts'
 import { listServerKeys, ROTATED_KEYS, revokeServerKeys, rotateServerKey } from './server-key.ts'
 import { addSuspendCommands } from './suspend-commands.ts'
 import { sync } from './sync.ts'
-import { exchangeToken } from './token.ts'
+import { addTokenCommands } from './token-commands.ts'
 import { type OwnVersion, version } from './version.ts'
 
 export interface CliDeps {
@@ -334,47 +332,7 @@ Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what wa
     )
     .action((options) => count(context, options))
 
-  const token = program
-    .command('token')
-    .description('the API token that this command line uses')
-    .addHelpText('before', examples('skerry token exchange --token-file data/admin-token'))
-  token
-    .command('exchange')
-    .description('exchange an API token for a new one that does not expire; the earlier one ends')
-    .option('--token-file <file>', 'file that holds the earlier token, such as the first admin token; default: SKERRY_TOKEN')
-    .addHelpText('before', examples('skerry token exchange --token-file data/admin-token', 'export SKERRY_TOKEN=$(skerry token exchange)'))
-    .action((options) => exchangeToken(context, options))
-
-  const joinToken = program
-    .command('join-token')
-    .description('tokens with which new clusters join')
-    .addHelpText('before', examples('skerry join-token create --label env=prod', 'skerry join-token list'))
-  joinToken
-    .command('create')
-    .description('make one; it is shown only now')
-    .option('--expires <duration>', 'how long it is good for: 30m, 12h, 7d', '1h')
-    .option('--uses <count>', 'how many clusters may join with it', wholeNumber(10_000), 1)
-    .option('--label <key=value>', 'label for every cluster that joins with it; may be repeated', collect)
-    .addOption(output())
-    .addHelpText(
-      'before',
-      examples('skerry join-token create --label env=prod', 'TOKEN=$(skerry join-token create --uses 20 --expires 12h)'),
-    )
-    .action(({ label = [], ...options }) => createJoinToken(context, { label, ...options }))
-  joinToken
-    .command('list')
-    .description('those that are there, without their secrets')
-    .addOption(output())
-    .option('--no-headers', 'no line with titles')
-    .addHelpText('before', examples('skerry join-token list', 'skerry join-token list -o json'))
-    .action((options) => get(context, 'join-tokens', undefined, { ...options, project: DEFAULT_PROJECT }))
-  joinToken
-    .command('delete')
-    .description('make one worthless; clusters that joined with it stay')
-    .argument('<id>')
-    .option('-y, --yes', 'do not ask')
-    .addHelpText('before', examples('skerry join-token delete k7f2qx'))
-    .action((id, options) => remove(context, 'join-tokens', [id], { ...options, project: DEFAULT_PROJECT }))
+  addTokenCommands(program, context)
 
   const restore = program
     .command('restore')

@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import { FLEET } from '../../shared/model/resources.ts'
 import { suspensionViewSchema } from '../../shared/model/suspension.ts'
 import {
+  apiTokenViewSchema,
   clusterViewSchema,
   configViewSchema,
   confirmationViewSchema,
@@ -24,6 +25,7 @@ import { KINDS, type Kind, parseTarget, singular } from './kinds.ts'
 import { streamPrinter } from './stream-printer.ts'
 import { suspensionColumns } from './suspend.ts'
 import {
+  apiTokenColumns,
   clusterColumns,
   configColumns,
   confirmationColumns,
@@ -204,6 +206,8 @@ export async function get(context: Context, kindText: string, nameText: string |
         ({ project: of, service: named, cluster: at }) => [of ?? '*', named ?? '*', at ?? '*'].join('/'),
         ': nothing is suspended',
       )
+    case 'tokens':
+      return show(apiTokenViewSchema, { list: ['/tokens'] }, apiTokenColumns, (item) => item.id, '')
     case 'join-tokens':
       return show(joinTokenViewSchema, { list: ['/join-tokens'] }, joinTokenColumns, (item) => item.id, '')
   }

@@ -14,6 +14,7 @@ const ALIASES = {
   events: ['event', 'ev'],
   'join-tokens': ['join-token', 'jt'],
   suspensions: ['suspension', 'susp'],
+  tokens: ['token'],
 } as const
 export type Kind = keyof typeof ALIASES
 

@@ -3,6 +3,7 @@ import type { Command } from '@commander-js/extra-typings'
 import { Option } from '@commander-js/extra-typings'
 import { addOptions } from '../../shared/adapters/option-flags.ts'
 import type { OptionTable } from '../../shared/runtime/options.ts'
+import { examples } from './command-options.ts'
 
 type Flags = Record<string, string | boolean | undefined>
 
@@ -20,8 +21,6 @@ export interface LocalCommands {
   render: LocalCommand
   backup: { create: LocalCommand; verify: LocalCommand; restore: LocalCommand }
 }
-
-const examples = (...lines: string[]): string => `Examples:\n${lines.map((line) => `  ${line}\n`).join('')}`
 
 export function addLocalCommands(program: Command, { server, doctor, backup }: LocalCommands, onExit: (code: number) => void): void {
   const run = async (command: LocalCommand, flags: Flags, argument = '') => onExit(await command.run(flags, argument))

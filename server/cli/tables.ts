@@ -5,6 +5,7 @@ import { VERDICTS } from '../../shared/model/health-rules.ts'
 import { placeOf, placeTexts, sourcesOf } from '../../shared/model/resources.ts'
 import { shortRevision } from '../../shared/model/revision-text.ts'
 import type {
+  ApiTokenView,
   ClusterView,
   ConfigView,
   ConfirmationView,
@@ -182,6 +183,18 @@ export const confirmationColumns = (nowMs: number): Column<ConfirmationView>[] =
   { title: 'NAMES', value: ({ names }) => names.length },
   { title: 'AGE', value: ({ createdMs }) => ageText(createdMs, nowMs) },
   { title: 'WHY', value: (view) => view.why },
+]
+
+export const apiTokenColumns = (nowMs: number): Column<ApiTokenView>[] => [
+  { title: 'ID', value: ({ id }) => id },
+  { title: 'NAME', value: ({ name }) => name },
+  { title: 'ROLE', value: ({ role }) => role },
+  { title: 'STATE', value: (view) => view.state, colour: true },
+  { title: 'EXPIRES', value: ({ expiresMs }) => (expiresMs === null ? 'never' : expiresMs <= nowMs ? 'past' : ageText(nowMs, expiresMs)) },
+  { title: 'LAST-USED', value: ({ lastUsedMs }) => (lastUsedMs === null ? '' : ageText(lastUsedMs, nowMs)) },
+  { title: 'FROM', value: ({ lastUsedFrom }) => lastUsedFrom ?? '' },
+  { title: 'AGE', value: ({ createdMs }) => ageText(createdMs, nowMs) },
+  { title: 'BY', value: ({ createdBy }) => createdBy ?? 'server' },
 ]
 
 export const joinTokenColumns = (nowMs: number): Column<JoinTokenView>[] => [

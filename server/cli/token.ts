@@ -1,7 +1,12 @@
-// token exchange: an API token in the place of the first admin token, which expires.
+// token: API tokens for people and programs, and one in the place of the first admin token, which expires.
 import { readFile } from 'node:fs/promises'
-import { exchangedTokenSchema, whoamiAnswerSchema } from '../../shared/model/views.ts'
-import type { Context } from './context.ts'
+import { toYaml } from '../../shared/adapters/yaml.ts'
+import type { Role } from '../../shared/model/resources.ts'
+import { apiTokenViewSchema, createdApiTokenSchema, exchangedTokenSchema, whoamiAnswerSchema } from '../../shared/model/views.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { noContent, path } from './client.ts'
+import type { Context, Output } from './context.ts'
+import { consent } from './delete.ts'
 import { UsageError } from './io.ts'
 
 export async function exchangeToken(context: Context, { tokenFile }: { tokenFile?: string | undefined }): Promise<void> {
@@ -13,7 +18,42 @@ export async function exchangeToken(context: Context, { tokenFile }: { tokenFile
   // The token alone on stdout: SKERRY_TOKEN=$(skerry token exchange …).
   io.stdout.write(`${token}\n`)
   const ended = tokenFile === undefined ? 'the earlier token' : `the token in ${tokenFile}`
-  io.stderr.write(`This token of ${name} does not expire and is shown only now; ${ended} is no longer valid.\n`)
+  io.stderr.write(`This token of ${name} is shown only now; ${ended} is no longer valid.\n`)
+}
+
+export interface TokenOptions {
+  role: Role
+  expires: string
+  output?: Output
+}
+
+export async function createToken(context: Context, name: string, { role, expires, output }: TokenOptions): Promise<void> {
+  const { io } = context
+  const created = await context.client().send('POST', '/tokens', createdApiTokenSchema, { name, role, expires })
+  if (output === 'json') io.stdout.write(`${JSON.stringify(created, null, 2)}\n`)
+  else if (output === 'yaml') io.stdout.write(toYaml(created))
+  else if (output === 'name') io.stdout.write(`token/${created.id}\n`)
+  else {
+    // The token alone on stdout: SKERRY_TOKEN=$(skerry token create …).
+    io.stdout.write(`${created.token}\n`)
+    const until = expires === 'never' ? 'does not expire' : `expires in ${expires}`
+    io.stderr.write(`\n${created.id}: token of ${name}, role ${role}; it ${until} and is shown only now\n`)
+    io.stderr.write(`revoke it with: skerry token revoke ${created.id}\n`)
+  }
+}
+
+export async function revokeToken(context: Context, id: string, { yes }: { yes?: true | undefined }): Promise<void> {
+  const client = context.client()
+  const tokens = await client.list('/tokens', apiTokenViewSchema)
+  const token = tokens.find((one) => one.id === id)
+  if (token === undefined)
+    throw new AppError('not_found', { detail: `there is no API token ${id}`, remedy: 'List them with `skerry token list`.' })
+  const isLast = token.role === 'admin' && !tokens.some((one) => one.id !== id && one.role === 'admin' && one.state === 'valid')
+  if (isLast)
+    context.io.stderr.write('This is the last valid admin token: the server makes a new one, in a file, only at its next start.\n')
+  await consent(context, `Revoke the token ${id} of ${token.name} (role ${token.role})?`, yes === true)
+  await client.send('DELETE', path`/tokens/${id}`, noContent)
+  context.io.stdout.write(`token/${id} revoked\n`)
 }
 
 async function readToken(path: string): Promise<string> {

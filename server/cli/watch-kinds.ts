@@ -46,6 +46,7 @@ export const WATCHING: Record<WatchedKind, Watching> = {
   confirmations: { topics: ['confirmation'], about: () => 'all' },
   'join-tokens': { topics: ['token'], about: () => 'all' },
   suspensions: { topics: ['resource'], about: ({ name }) => (isSuspension(name) ? 'all' : null) },
+  tokens: { topics: ['token'], about: () => 'all' },
 }
 
 function aboutClusters({ topic, cluster, name, keys }: ChangeView, { items }: Shown): About {

@@ -3,6 +3,7 @@ import type { ServiceRow } from '../../shared/model/desired.ts'
 import type { AgentId, ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import type { ClusterOverride, ConfigData } from '../../shared/model/render.ts'
+import type { Role } from '../../shared/model/resources.ts'
 import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 
@@ -182,7 +183,18 @@ export interface ApiTokenRecord {
   expiresMs: number | null
   /** Id of the token that ends with the first use of this one. */
   replaces: string | null
+  role: Role
+  createdMs: number
+  /** Name of the token that made it; null for the first admin token. */
+  createdBy: string | null
+  /** Null: never. Within a minute of the last use. */
+  lastUsedMs: number | null
+  /** Address of that caller; null if it is not known. */
+  lastUsedFrom: string | null
 }
+
+/** What a new token is made of; `tokenHash` is the SHA-256 of its text. */
+export type NewApiToken = Omit<ApiTokenRecord, 'lastUsedMs' | 'lastUsedFrom'> & { tokenHash: string }
 
 export interface JoinTokenRecord {
   id: string

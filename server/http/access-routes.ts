@@ -1,9 +1,12 @@
-// Join tokens, who am I, and what this server is.
+// Join tokens, API tokens, who am I, and what this server is.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { sha256Hex } from '../../shared/kube/canonical.ts'
-import { durationMs, joinTokenSpecSchema } from '../../shared/model/resources.ts'
+import { apiTokenSpecSchema, durationMs, joinTokenSpecSchema } from '../../shared/model/resources.ts'
 import {
+  type ApiTokenView,
+  apiTokenViewSchema,
+  createdApiTokenSchema,
   createdJoinTokenSchema,
   exchangedTokenSchema,
   type JoinTokenView,
@@ -15,7 +18,7 @@ import {
 import { joinTokenText } from '../../shared/protocol/join.ts'
 import { newId, newSecret } from '../access/api-tokens.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
-import type { JoinTokenRecord } from '../fleet/records.ts'
+import type { ApiTokenRecord, JoinTokenRecord } from '../fleet/records.ts'
 import type { AdminDeps } from './deps.ts'
 import { invalidInput, notFound } from './problem.ts'
 import { jsonSchema } from './resource-routes.ts'
@@ -72,10 +75,58 @@ export function accessRoutes(deps: AdminDeps) {
       },
     )
     .get(
+      '/tokens',
+      async () => ({ items: (await store.listApiTokens()).map((record) => apiTokenView(record, clock.nowMs())), continue: null }),
+      { response: listOf(apiTokenViewSchema), detail: { summary: 'List API tokens' } },
+    )
+    .post(
+      '/tokens',
+      async ({ body, request, set }) => {
+        const input = body ?? {}
+        const parsed = apiTokenSpecSchema.safeParse(input)
+        if (!parsed.success) throw invalidInput(apiTokenSpecSchema, input, parsed.error, 'create an API token')
+        const { name, role, expires } = parsed.data
+        const nowMs = clock.nowMs()
+        const by = deps.principal(request)
+        const { id, token } = await deps.tokens.create(
+          { name, role, expiresMs: expires === 'never' ? null : nowMs + durationMs(expires) },
+          by,
+        )
+        const message = `API token ${id} (${name}, role ${role}) created by ${by.name}`
+        await store.appendEvents([fleetEvent(nowMs, 'Normal', 'ApiTokenCreated', message, {})])
+        const made = (await store.listApiTokens()).find((record) => record.id === id)
+        if (made === undefined) throw notFound(`API token ${id}`, 'skerry token list')
+        set.status = 201
+        set.headers['cache-control'] = 'no-store'
+        return { ...apiTokenView(made, nowMs), token }
+      },
+      {
+        response: { 201: createdApiTokenSchema },
+        detail: {
+          summary: 'Create an API token; this answer is the only one that shows it',
+          requestBody: { content: { 'application/json': { schema: jsonSchema(apiTokenSpecSchema) } } },
+        },
+      },
+    )
+    .delete(
+      '/tokens/:id',
+      async ({ params: { id }, request, set }) => {
+        const held = (await store.listApiTokens()).find((record) => record.id === id)
+        if (held === undefined || !(await deps.tokens.revoke(id))) throw notFound(`API token ${id}`, 'skerry token list')
+        const message = `API token ${id} (${held.name}, role ${held.role}) revoked by ${deps.principal(request).name}`
+        await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'ApiTokenRevoked', message, {})])
+        set.status = 204
+      },
+      {
+        params: z.object({ id: z.string().max(64) }),
+        detail: { summary: 'Revoke an API token', responses: { '204': { description: 'Revoked' } } },
+      },
+    )
+    .get(
       '/whoami',
       ({ request }) => {
-        const { id, name } = deps.principal(request)
-        return { id, name }
+        const { id, name, role } = deps.principal(request)
+        return { id, name, role }
       },
       { response: whoamiAnswerSchema, detail: { summary: 'Whose token this is' } },
     )
@@ -103,4 +154,9 @@ export function accessRoutes(deps: AdminDeps) {
 function joinTokenView({ tokenHash: _, ...record }: JoinTokenRecord, nowMs: number): JoinTokenView {
   const state = nowMs >= record.expiresMs ? 'expired' : record.usesLeft === 0 ? 'used up' : 'usable'
   return { ...record, state }
+}
+
+function apiTokenView(record: ApiTokenRecord, nowMs: number): ApiTokenView {
+  const { replaces: _, ...view } = record
+  return { ...view, state: record.expiresMs !== null && nowMs >= record.expiresMs ? 'expired' : 'valid' }
 }

@@ -3,6 +3,7 @@ import { Elysia } from 'elysia'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { ApiTokens, Principal } from '../access/api-tokens.ts'
+import { may, roleFor, verbOf } from '../access/permissions.ts'
 import { problemResponse } from './problem.ts'
 
 export const ADMIN_API = '/api/v1'
@@ -10,16 +11,26 @@ export const ADMIN_API = '/api/v1'
 export interface Auth {
   plugin: ReturnType<typeof authPlugin>
   principal(request: Request): Principal
+  /** AP15: throws `forbidden` if the caller's role may not use the route. `route`: its whole pattern. */
+  authorize(request: Request, route: string): void
 }
 
 export function createAuth(tokens: ApiTokens, logger: Logger): Auth {
   const principals = new WeakMap<Request, Principal>()
+  const principalOf = (request: Request): Principal => {
+    const principal = principals.get(request)
+    if (principal === undefined) throw new AppError('unauthorized')
+    return principal
+  }
   return {
     plugin: authPlugin(tokens, logger, principals),
-    principal(request) {
-      const principal = principals.get(request)
-      if (principal === undefined) throw new AppError('unauthorized')
-      return principal
+    principal: principalOf,
+    authorize(request, route) {
+      const { name, role } = principalOf(request)
+      const verb = verbOf(request.method, route.slice(ADMIN_API.length))
+      if (may(role, verb)) return
+      const detail = `the token ${name} has the role ${role}; ${request.method} ${route} needs the role ${roleFor(verb)}`
+      throw new AppError('forbidden', { detail })
     },
   }
 }

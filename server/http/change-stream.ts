@@ -15,14 +15,15 @@ const CHUNK_BYTES = 64 * 1_024
 
 export interface ChangeStreams {
   /** Throws `too_many_requests` beyond STREAMS_MAX. Without `after`: from now on. */
-  open(request: Request, after: number | undefined, topics: FollowOptions['topics']): Promise<Response>
+  /** `ended` aborts when the caller's token is revoked. */
+  open(request: Request, after: number | undefined, topics: FollowOptions['topics'], ended?: AbortSignal): Promise<Response>
 }
 
 /** `stopping`: of the server. */
 export function createChangeStreams(feed: ChangeFeed, stopping: AbortSignal): ChangeStreams {
   let open = 0
   return {
-    async open(request, after, topics) {
+    async open(request, after, topics, ended) {
       if (stopping.aborted) throw new AppError('unavailable', { detail: 'the server is stopping', retryAfterMs: RETRY_AFTER_MS })
       if (open >= STREAMS_MAX) {
         const detail = `at most ${STREAMS_MAX} streams at once`
@@ -43,11 +44,13 @@ export function createChangeStreams(feed: ChangeFeed, stopping: AbortSignal): Ch
         ending.abort()
         stopping.removeEventListener('abort', end)
         request.signal.removeEventListener('abort', end)
+        ended?.removeEventListener('abort', end)
         void chunks.return(undefined) // it may be where nobody asks it for more
       }
       stopping.addEventListener('abort', end)
       request.signal.addEventListener('abort', end)
-      if (request.signal.aborted || stopping.aborted) end()
+      ended?.addEventListener('abort', end)
+      if (request.signal.aborted || ended?.aborted === true || stopping.aborted) end()
       return new Response(streamOf(chunks, end), { headers: HEADERS })
     },
   }

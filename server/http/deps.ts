@@ -19,7 +19,7 @@ export interface AdminDeps {
   clock: Clock
   /** Its fingerprint is printed into join tokens. */
   serverKeys: Pick<ServerKeys, 'fingerprint' | 'history' | 'rotate' | 'revoke' | 'rotateMac'>
-  tokens: Pick<ApiTokens, 'exchange'>
+  tokens: Pick<ApiTokens, 'create' | 'exchange' | 'revoke' | 'ended'>
   /** Seals secrets of Configs. */
   secrets: SecretBox
   renders: RenderNow

@@ -1,14 +1,30 @@
 // The tokens that people come with.
+import type { Selectable } from 'kysely'
+import { ROLES } from '../../shared/model/resources.ts'
+import type { ApiTokenRecord } from '../fleet/records.ts'
 import type { ChangeNote } from './feed/change-log.ts'
 import type { Store } from './store.ts'
 import type { StoreDb } from './store-db.ts'
+import type { Tables } from './tables.ts'
 
-type PeopleStore = Pick<Store, 'createApiToken' | 'apiTokenByHash' | 'retireReplaced' | 'countApiTokens'>
+type PeopleStore = Pick<
+  Store,
+  'createApiToken' | 'apiTokenByHash' | 'retireReplaced' | 'countAdminTokens' | 'listApiTokens' | 'deleteApiToken' | 'noteApiTokenUse'
+>
 
 export function createPeopleStore(db: StoreDb): PeopleStore {
   return {
-    createApiToken: async ({ id, tokenHash, name, createdMs, expiresMs, replaces }) => {
-      const row = { id, token_hash: tokenHash, name, created_ms: createdMs, expires_ms: expiresMs ?? 0, replaces }
+    createApiToken: async ({ id, tokenHash, name, role, createdMs, createdBy, expiresMs, replaces }) => {
+      const row = {
+        id,
+        token_hash: tokenHash,
+        name,
+        role,
+        created_ms: createdMs,
+        created_by: createdBy,
+        expires_ms: expiresMs ?? 0,
+        replaces,
+      }
       await db.write(async ({ sql: trx, changes }) => {
         await trx.deleteFrom('api_tokens').where('expires_ms', '!=', 0).where('expires_ms', '<=', createdMs).execute()
         await trx.insertInto('api_tokens').values(row).execute()
@@ -16,10 +32,26 @@ export function createPeopleStore(db: StoreDb): PeopleStore {
       })
     },
     apiTokenByHash: async (tokenHash) => {
-      const columns = ['id', 'name', 'expires_ms', 'replaces'] as const
-      const row = await db.read.selectFrom('api_tokens').select(columns).where('token_hash', '=', tokenHash).executeTakeFirst()
-      if (row === undefined) return null
-      return { id: row.id, name: row.name, expiresMs: row.expires_ms === 0 ? null : row.expires_ms, replaces: row.replaces }
+      const row = await db.read.selectFrom('api_tokens').select(API_TOKEN_COLUMNS).where('token_hash', '=', tokenHash).executeTakeFirst()
+      return row === undefined ? null : apiTokenRecord(row)
+    },
+    listApiTokens: async () => {
+      const rows = await db.read.selectFrom('api_tokens').select(API_TOKEN_COLUMNS).orderBy('created_ms').orderBy('id').execute()
+      return rows.map(apiTokenRecord)
+    },
+    deleteApiToken: async (id) => {
+      let deleted = false
+      await db.write(async ({ sql: trx, changes }) => {
+        const { numDeletedRows } = await trx.deleteFrom('api_tokens').where('id', '=', id).executeTakeFirst()
+        deleted = Number(numDeletedRows) > 0
+        if (deleted) changes.add(apiTokenNote(id))
+      })
+      return deleted
+    },
+    noteApiTokenUse: async (id, atMs, from) => {
+      await db.write(async ({ sql: trx }) => {
+        await trx.updateTable('api_tokens').set({ last_used_ms: atMs, last_used_from: from }).where('id', '=', id).execute()
+      })
     },
     retireReplaced: async (id) => {
       await db.write(async ({ sql: trx, changes }) => {
@@ -34,14 +66,43 @@ export function createPeopleStore(db: StoreDb): PeopleStore {
         changes.add(apiTokenNote(id))
       })
     },
-    countApiTokens: async (nowMs) => {
+    countAdminTokens: async (nowMs) => {
       const row = await db.read
         .selectFrom('api_tokens')
         .select((eb) => eb.fn.countAll<number>().as('count'))
         .where((eb) => eb.or([eb('expires_ms', '=', 0), eb('expires_ms', '>', nowMs)]))
+        .where((eb) => eb.or([eb('role', 'is', null), eb('role', '=', 'admin')]))
         .executeTakeFirstOrThrow()
       return Number(row.count)
     },
+  }
+}
+
+const API_TOKEN_COLUMNS = [
+  'id',
+  'name',
+  'expires_ms',
+  'replaces',
+  'role',
+  'created_ms',
+  'created_by',
+  'last_used_ms',
+  'last_used_from',
+] as const
+
+/** A token of an earlier version has no role: it is an admin's. One with an unknown role, which a later version wrote, may only read. */
+function apiTokenRecord(row: Pick<Selectable<Tables['api_tokens']>, (typeof API_TOKEN_COLUMNS)[number]>): ApiTokenRecord {
+  const { id, name, replaces } = row
+  return {
+    id,
+    name,
+    replaces,
+    role: row.role === null ? 'admin' : (ROLES.find((role) => role === row.role) ?? 'viewer'),
+    expiresMs: row.expires_ms === 0 ? null : row.expires_ms,
+    createdMs: row.created_ms,
+    createdBy: row.created_by,
+    lastUsedMs: row.last_used_ms === 0 ? null : row.last_used_ms,
+    lastUsedFrom: row.last_used_from,
   }
 }
 

@@ -16,6 +16,7 @@ import type {
   JoinResult,
   JoinTokenRecord,
   KnownVariant,
+  NewApiToken,
   Page,
   PlacementTotals,
   RenderState,
@@ -203,12 +204,18 @@ export interface Store {
 
   // People
   /** Tokens that have expired by `createdMs` are deleted. */
-  createApiToken(record: ApiTokenRecord & { tokenHash: string; createdMs: number }): Promise<void>
+  createApiToken(record: NewApiToken): Promise<void>
   apiTokenByHash(tokenHash: string): Promise<ApiTokenRecord | null>
   /** The token is in use: the token that it replaces is deleted, with every other token that would replace it. */
   retireReplaced(id: string): Promise<void>
-  /** Those that have not expired. */
-  countApiTokens(nowMs: number): Promise<number>
+  /** Those of role `admin` that have not expired. */
+  countAdminTokens(nowMs: number): Promise<number>
+  /** All, oldest first. */
+  listApiTokens(): Promise<ApiTokenRecord[]>
+  /** False: there is none with that id. */
+  deleteApiToken(id: string): Promise<boolean>
+  /** Tells no follower of the feed. */
+  noteApiTokenUse(id: string, atMs: number, from: string | null): Promise<void>
 
   /** Questions about the whole fleet. */
   readonly queries: FleetQueries

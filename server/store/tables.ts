@@ -255,6 +255,12 @@ export interface Tables {
     expires_ms: number
     /** Id of the token that ends with the first use of this one. */
     replaces: string | null
+    /** Null: made before there were roles, an admin's. */
+    role: string | null
+    created_by: string | null
+    /** 0: never. */
+    last_used_ms: Generated<number>
+    last_used_from: Generated<string | null>
   }
 }
 

@@ -274,6 +274,15 @@ export const joinTokenSpecSchema = z.strictObject({
   uses: z.number().int().min(1).max(10_000).default(1),
   labels: labelsSchema.default({}).describe('Given to every cluster that joins with it.'),
 })
+/** Roles of API tokens, least powerful first (AP15). */
+export const ROLES = ['viewer', 'operator', 'admin'] as const
+export type Role = (typeof ROLES)[number]
+export const apiTokenSpecSchema = z.strictObject({
+  name: nameSchema.describe('Who uses it: it stands in events, orders and confirmations.'),
+  role: z.enum(ROLES).default('viewer').describe('viewer reads; operator also renders, syncs and confirms; admin does everything.'),
+  expires: z.union([durationSchema, z.literal('never')]).default('90d'),
+})
+
 export type JoinTokenSpec = z.infer<typeof joinTokenSpecSchema>
 
 const head = { apiVersion: z.literal(API_VERSION).describe('Version of this form of resources.') }

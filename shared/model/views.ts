@@ -6,7 +6,7 @@ import { removalOrderSchema } from './desired.ts'
 import { healthRuleSpecSchema } from './health-rules.ts'
 import { removalViewSchema } from './removal-views.ts'
 import { configSpecSchema } from './render.ts'
-import { API_VERSION, clusterSpecSchema, repositorySpecSchema, serviceSpecSchema } from './resources.ts'
+import { API_VERSION, clusterSpecSchema, ROLES, repositorySpecSchema, serviceSpecSchema } from './resources.ts'
 import { driftStatusSchema, factsStatusSchema, HEALTH_WORDS, pruneRefusalSchema, SYNC_WORDS } from './status.ts'
 import { suspensionViewSchema } from './suspension.ts'
 
@@ -249,6 +249,21 @@ export type JoinTokenView = z.infer<typeof joinTokenViewSchema>
 /** The only answer that ever holds the token itself. */
 export const createdJoinTokenSchema = z.object({ ...joinTokenViewSchema.shape, token: z.string() })
 
+export const apiTokenViewSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  role: z.enum(ROLES),
+  state: z.string(),
+  createdMs: ms,
+  createdBy: z.string().nullable(),
+  expiresMs: ms.nullable(),
+  lastUsedMs: ms.nullable(),
+  lastUsedFrom: z.string().nullable(),
+})
+export type ApiTokenView = z.infer<typeof apiTokenViewSchema>
+/** The only answer that ever holds the token itself. */
+export const createdApiTokenSchema = z.object({ ...apiTokenViewSchema.shape, token: z.string() })
+
 const restoreServiceViewSchema = z.object({
   project: z.string(),
   service: z.string(),
@@ -376,5 +391,5 @@ export type DeleteAnswer = z.infer<typeof deleteAnswerSchema>
 export const refreshAnswerSchema = z.object({ requestedMs: ms })
 export const webhookAnswerSchema = z.object({ url: z.string(), secret: z.string() })
 export const exchangedTokenSchema = z.object({ token: z.string() })
-export const whoamiAnswerSchema = z.object({ id: z.string(), name: z.string() })
+export const whoamiAnswerSchema = z.object({ id: z.string(), name: z.string(), role: z.enum(ROLES) })
 export const versionAnswerSchema = z.looseObject({ version: z.string() })

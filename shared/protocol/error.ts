@@ -37,6 +37,12 @@ export const ERRORS = define({
     cause: 'The request carries no credential, or one that is unknown or expired.',
     remedy: 'Set SKERRY_TOKEN or --token to a valid API token.',
   },
+  forbidden: {
+    status: 403,
+    retryable: false,
+    cause: 'The role of the API token does not allow the request.',
+    remedy: 'Use a token with the role that the detail names; an admin makes one with `skerry token create`.',
+  },
   not_found: { status: 404, retryable: false, cause: 'Not found.', remedy: 'List existing names with `skerry get`.' },
   conflict: {
     status: 409,

@@ -87,9 +87,27 @@ describe.each(STORES)('$name', (kind) => {
     await write(store, 'a')
     await write(store, 'a')
     expect(await store.changes.position()).toBe(1)
-    await store.createApiToken({ id: 't', tokenHash: 'h', name: 'n', createdMs: 1, expiresMs: null, replaces: null })
+    await store.createApiToken({
+      id: 't',
+      tokenHash: 'h',
+      name: 'n',
+      role: 'admin',
+      createdMs: 1,
+      createdBy: null,
+      expiresMs: null,
+      replaces: null,
+    })
     await expect(
-      store.createApiToken({ id: 't', tokenHash: 'h', name: 'n', createdMs: 1, expiresMs: null, replaces: null }),
+      store.createApiToken({
+        id: 't',
+        tokenHash: 'h',
+        name: 'n',
+        role: 'admin',
+        createdMs: 1,
+        createdBy: null,
+        expiresMs: null,
+        replaces: null,
+      }),
     ).rejects.toThrow()
     await write(store, 'b')
     const read = await store.changes.read(0, { limit: 10 })
@@ -98,13 +116,31 @@ describe.each(STORES)('$name', (kind) => {
 
   test('CF2 other topics are passed over, and the number to go on with is beyond them', async () => {
     await write(store, 'a')
-    await store.createApiToken({ id: 't', tokenHash: 'h', name: 'n', createdMs: 1, expiresMs: null, replaces: null })
+    await store.createApiToken({
+      id: 't',
+      tokenHash: 'h',
+      name: 'n',
+      role: 'admin',
+      createdMs: 1,
+      createdBy: null,
+      expiresMs: null,
+      replaces: null,
+    })
     await write(store, 'b')
     const topics = new Set<ChangeTopic>(['token'])
     expect(await store.changes.read(0, { topics, limit: 10 })).toMatchObject({ next: 3, items: [{ id: 2 }] })
     expect(await store.changes.read(2, { topics, limit: 10 })).toEqual({ kind: 'changes', items: [], next: 3 })
     await writeMany(place, 600)
-    await store.createApiToken({ id: 'u', tokenHash: 'i', name: 'n', createdMs: 1, expiresMs: null, replaces: null })
+    await store.createApiToken({
+      id: 'u',
+      tokenHash: 'i',
+      name: 'n',
+      role: 'admin',
+      createdMs: 1,
+      createdBy: null,
+      expiresMs: null,
+      replaces: null,
+    })
     expect(await store.changes.read(3, { topics, limit: 10 })).toMatchObject({ next: 604, items: [{ id: 604 }] })
   })
 
@@ -174,7 +210,16 @@ describe.each(STORES)('$name', (kind) => {
     await Bun.sleep(20)
     await write(store, 'b')
     await Bun.sleep(20)
-    await store.createApiToken({ id: 't', tokenHash: 'h', name: 'n', createdMs: 1, expiresMs: null, replaces: null })
+    await store.createApiToken({
+      id: 't',
+      tokenHash: 'h',
+      name: 'n',
+      role: 'admin',
+      createdMs: 1,
+      createdBy: null,
+      expiresMs: null,
+      replaces: null,
+    })
     expect(numbers(await following)).toEqual([1, 2, 3])
     expect(await tokens).toMatchObject([{ kind: 'changes', next: 3, items: [{ id: 3 }] }])
   })

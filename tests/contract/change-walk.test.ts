@@ -31,6 +31,7 @@ const BOOKKEEPING: Record<string, 'all' | readonly string[]> = {
     'row_count', // of status_rows
   ],
   desired: ['placed_by', 'cleanup'], // by which targets, and whether status rows are left; what the cluster shall have is the same
+  api_tokens: ['last_used_ms', 'last_used_from'], // when and from where it was last used
   status_rows: ['rev', 'received_ms'], // when it was said again
 }
 
@@ -56,7 +57,7 @@ const object = (name: string, rev: number, gone = false) => {
   return { kind: 'object' as const, key: `p/web//Pod/n/${name}`, rev, doc: gone ? null : doc }
 }
 const told = (rev: number) => ({ kind: 'event' as const, key: `${rev}`, rev, doc: { atMs: 1, type: 'Normal', reason: 'r', message: 'm' } })
-const apiToken = { name: 'n', createdMs: 1, expiresMs: null, replaces: null }
+const apiToken = { name: 'n', role: 'admin' as const, createdMs: 1, createdBy: null, expiresMs: null, replaces: null }
 const delta = { complete: false, nowMs: 1 }
 const question = (token = 't', names = ['a', 'b']) => ({
   kind: 'remove_service' as const,
@@ -241,6 +242,15 @@ const WRITES: Partial<Record<keyof Store, Steps>> = {
     ['again', 'idle', (store) => store.closeConfirmation(question().subject)],
   ],
   createApiToken: [['made', 'changes', (store) => store.createApiToken({ ...apiToken, id: 't', tokenHash: 'h' })]],
+  deleteApiToken: [
+    ['made', 'prepare', (store) => store.createApiToken({ ...apiToken, id: 't', tokenHash: 'h' })],
+    ['unknown', 'idle', (store) => store.deleteApiToken('none')],
+    ['revoked', 'changes', (store) => store.deleteApiToken('t')],
+  ],
+  noteApiTokenUse: [
+    ['made', 'prepare', (store) => store.createApiToken({ ...apiToken, id: 'v', tokenHash: 'j' })],
+    ['used', 'idle', (store) => store.noteApiTokenUse('v', 5, '192.0.2.1')],
+  ],
   retireReplaced: [
     ['made', 'prepare', (store) => store.createApiToken({ ...apiToken, id: 'u', tokenHash: 'i', replaces: 't' })],
     ['used for the first time', 'changes', (store) => store.retireReplaced('u')],
@@ -298,7 +308,8 @@ const READS: ReadonlyArray<keyof Store> = [
   'confirmationsOfService',
   'listConfirmations',
   'apiTokenByHash',
-  'countApiTokens',
+  'countAdminTokens',
+  'listApiTokens',
   'statusBacklog',
   'upkeep',
   'variant',

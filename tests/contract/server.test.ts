@@ -243,7 +243,7 @@ test('AP2 AP12 CL19 the first admin token is in a file for its user alone, nothi
   const url = /http:\/\/127\.0\.0\.1:\d+/.exec(printed)?.[0] ?? ''
   const exchange = skerry('token', 'exchange', '--server', url, '--token-file', tokenFile)
   const [token, said] = await Promise.all([new Response(exchange.stdout).text(), new Response(exchange.stderr).text()])
-  expect([token, said.includes('sk_')]).toEqual([expect.stringMatching(/^sk_[A-Za-z0-9_-]{43}\n$/), false])
+  expect([token, said.includes('sk_')]).toEqual([expect.stringMatching(/^sk_[A-Za-z0-9_-]{43}[0-9a-f]{8}\n$/), false])
   const status = async (bearer: string) => (await fetch(`${url}/api/v1/whoami`, { headers: { authorization: `Bearer ${bearer}` } })).status
   expect([await status(token.trim()), await status(first)]).toEqual([200, 401])
   serving.kill()

@@ -47,8 +47,15 @@ describe.each(STORES)('migrations on $name', (kind) => {
     const place = await makeOldStore(kind, 5, { rows: false })
     await select(kind, place, "insert into api_tokens (id, token_hash, name, created_ms) values ('t', 'h', 'admin', 1)")
     const store = await place.open()
-    expect(await store.apiTokenByHash('h')).toEqual({ id: 't', name: 'admin', expiresMs: null, replaces: null })
-    expect(await store.countApiTokens(Number.MAX_SAFE_INTEGER)).toBe(1)
+    expect(await store.apiTokenByHash('h')).toMatchObject({
+      id: 't',
+      name: 'admin',
+      role: 'admin',
+      expiresMs: null,
+      replaces: null,
+      lastUsedMs: null,
+    })
+    expect(await store.countAdminTokens(Number.MAX_SAFE_INTEGER)).toBe(1)
     await store.close()
   })
 

@@ -1,5 +1,6 @@
 // What every fleet store must do about questions to people and their tokens: part of the store's contract.
 import { expect, test } from 'bun:test'
+import type { Role } from '../../shared/model/resources.ts'
 import { clusterId, joinCluster, type StoreHarness } from '../support/store-fixtures.ts'
 
 export function peopleContract({ store }: StoreHarness): void {
@@ -126,23 +127,64 @@ export function peopleContract({ store }: StoreHarness): void {
     expect(await store().confirmationsFor([])).toEqual(new Map())
   })
 
-  const apiToken = (id: string, more: { expiresMs?: number; replaces?: string } = {}) =>
-    store().createApiToken({ id, tokenHash: `hash-${id}`, name: 'admin', createdMs: 1, expiresMs: null, replaces: null, ...more })
+  const apiToken = (id: string, more: { expiresMs?: number; replaces?: string; role?: Role; createdBy?: string } = {}) =>
+    store().createApiToken({
+      id,
+      tokenHash: `hash-${id}`,
+      name: 'admin',
+      role: 'admin',
+      createdMs: 1,
+      createdBy: null,
+      expiresMs: null,
+      replaces: null,
+      ...more,
+    })
   const isHeld = async (id: string) => (await store().apiTokenByHash(`hash-${id}`)) !== null
 
   test('AP1 API tokens are found by hash only', async () => {
-    expect(await store().countApiTokens(1)).toBe(0)
+    expect(await store().countAdminTokens(1)).toBe(0)
     await apiToken('t1')
-    expect(await store().countApiTokens(1)).toBe(1)
-    expect(await store().apiTokenByHash('hash-t1')).toEqual({ id: 't1', name: 'admin', expiresMs: null, replaces: null })
+    expect(await store().countAdminTokens(1)).toBe(1)
+    expect(await store().apiTokenByHash('hash-t1')).toEqual({
+      ...{ id: 't1', name: 'admin', role: 'admin', createdMs: 1, createdBy: null, expiresMs: null, replaces: null },
+      ...{ lastUsedMs: null, lastUsedFrom: null },
+    })
     expect(await store().apiTokenByHash('h2')).toBeNull()
   })
 
   test('AP2 an expired API token does not count, and goes when another one is made', async () => {
     await apiToken('t1', { expiresMs: 100 })
-    expect([await store().countApiTokens(99), await store().countApiTokens(100)]).toEqual([1, 0])
-    await store().createApiToken({ id: 't2', tokenHash: 'hash-t2', name: 'admin', createdMs: 100, expiresMs: null, replaces: null })
+    expect([await store().countAdminTokens(99), await store().countAdminTokens(100)]).toEqual([1, 0])
+    await store().createApiToken({
+      id: 't2',
+      tokenHash: 'hash-t2',
+      name: 'admin',
+      role: 'admin',
+      createdMs: 100,
+      createdBy: null,
+      expiresMs: null,
+      replaces: null,
+    })
     expect([await isHeld('t1'), await isHeld('t2')]).toEqual([false, true])
+  })
+
+  test('AP16 tokens are listed oldest first with their last use, and a revoked one is gone; only admins count for AP2', async () => {
+    await apiToken('ci', { role: 'viewer', createdBy: 'admin' })
+    await apiToken('boss')
+    expect(await store().countAdminTokens(1)).toBe(1)
+    await store().noteApiTokenUse('ci', 70, '192.0.2.1')
+    const listed = (await store().listApiTokens()).map(({ id, role, createdBy, lastUsedMs, lastUsedFrom }) => ({
+      id,
+      role,
+      createdBy,
+      lastUsedMs,
+      lastUsedFrom,
+    }))
+    expect(listed).toEqual([
+      { id: 'boss', role: 'admin', createdBy: null, lastUsedMs: null, lastUsedFrom: null },
+      { id: 'ci', role: 'viewer', createdBy: 'admin', lastUsedMs: 70, lastUsedFrom: '192.0.2.1' },
+    ])
+    expect([await store().deleteApiToken('ci'), await store().deleteApiToken('ci'), await isHeld('ci')]).toEqual([true, false, false])
   })
 
   test('AP12 the first use of a token ends the token that it replaces, and the others that would replace it', async () => {

@@ -30,7 +30,7 @@ export async function readPort(store: Store): Promise<unknown> {
       proofs: await store.restoreProofs(),
       open: await store.listConfirmations(),
       confirmations: await each(services, (id) => store.confirmationsOfService(id)),
-      apiTokens: await store.countApiTokens(0),
+      apiTokens: await store.countAdminTokens(0),
     }),
   )
 }

@@ -1,6 +1,5 @@
 // The admin API from request to answer, without a socket.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { FIRST_TOKEN_MS } from '../../server/access/api-tokens.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import { ADMIN_BODY_BYTES_MAX, APPLY_RESOURCES_MAX, LIST_LIMIT_MAX } from '../../shared/model/views.ts'
 import { parseJoinToken } from '../../shared/protocol/join.ts'
@@ -285,33 +284,6 @@ test('AP9 confirmations are read, said yes to with a name, and gone', async () =
   expect(await admin.call('POST', `/api/v1/confirmations/${id}/confirm`)).toMatchObject({ status: 200, body: { confirmedBy: 'admin' } })
   expect(await admin.call('POST', '/api/v1/confirmations/nope99/confirm')).toMatchObject({ status: 404 })
   expect(admin.asked).toEqual([`confirm ${id} by admin`, 'confirm nope99 by admin'])
-})
-
-test('AP2 the first token is made once', async () => {
-  expect(await admin.store.countApiTokens(admin.clock.nowMs)).toBe(1)
-  expect(admin.token).toMatch(/^sk_[A-Za-z0-9_-]{43}$/)
-  expect((await admin.call('GET', '/api/v1/whoami')).body).toMatchObject({ name: 'admin' })
-})
-
-const statusWith = async (token: string) =>
-  (await admin.call('GET', '/api/v1/whoami', undefined, { authorization: `Bearer ${token}` })).status
-
-test('AP2 the first token expires after 24 hours, also while it is in use', async () => {
-  admin.clock.nowMs += FIRST_TOKEN_MS - 1
-  expect(await statusWith(admin.token)).toBe(200)
-  admin.clock.nowMs += 1
-  expect(await statusWith(admin.token)).toBe(401)
-})
-
-test('AP12 a token that is exchanged ends when the new one is first used, and the new one does not expire', async () => {
-  const exchanged = await admin.call('POST', '/api/v1/token/exchange')
-  expect([exchanged.status, exchanged.headers.get('cache-control')]).toEqual([200, 'no-store'])
-  const { token } = exchanged.body as { token: string }
-  expect(await statusWith(admin.token)).toBe(200) // an answer that was lost locks nobody out
-  expect([await statusWith(token), await statusWith(admin.token)]).toEqual([200, 401])
-  admin.clock.nowMs += 2 * FIRST_TOKEN_MS
-  expect(await statusWith(token)).toBe(200)
-  expect((await admin.store.listEvents({ limit: 9 })).map(({ reason }) => reason)).toEqual(['ApiTokenExchanged'])
 })
 
 test('AP10 the OpenAPI document is 3.1, describes every route, and needs the token', async () => {

@@ -364,6 +364,19 @@ describe('join tokens, events, version', () => {
     expect((await cli(`join-token delete ${id} --yes`)).out).toBe(`join-token/${id} deleted\n`)
   })
 
+  test('CL24 an API token is alone on stdout, listed with its role, and revoked by its id', async () => {
+    const { out, err } = await cli('token create ci --role operator --expires 30d')
+    expect(out).toMatch(/^sk_[\w-]{51}\n$/)
+    const id = (await admin.store.listApiTokens()).find(({ name }) => name === 'ci')?.id ?? ''
+    expect(err).toContain(`skerry token revoke ${id}`)
+    const list = await cli('token list')
+    expect(list.out).toMatch(new RegExp(`${id} +ci +operator +valid +30d`))
+    expect((await cli(`token revoke ${id} --yes`)).out).toBe(`token/${id} revoked\n`)
+    expect(await cli(`token revoke ${id} --yes`)).toMatchObject({ code: 1, err: expect.stringContaining('skerry token list') })
+    const first = (await admin.store.listApiTokens())[0]?.id ?? ''
+    expect((await cli(`token revoke ${first} --yes`)).err).toContain('last valid admin token')
+  })
+
   test('CL6 events follow goes on after the last one, until it is told to stop', async () => {
     await smallFleet()
     const following = followOnce(() =>

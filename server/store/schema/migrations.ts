@@ -11,6 +11,7 @@ import { migrateTo5 } from './migration-5.ts'
 import { migrateTo6 } from './migration-6.ts'
 import { migrateTo7 } from './migration-7.ts'
 import { migrateTo8 } from './migration-8.ts'
+import { migrateTo9 } from './migration-9.ts'
 
 export interface Migration {
   version: number
@@ -258,6 +259,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 6, up: migrateTo6 },
   { version: 7, up: migrateTo7 },
   { version: 8, up: migrateTo8 },
+  { version: 9, up: migrateTo9 },
 ]
 
 /** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction has the store to itself, so two

@@ -1,0 +1,86 @@
+// The commands `token` and `join-token`.
+import { type Command, Option } from '@commander-js/extra-typings'
+import { DEFAULT_PROJECT, ROLES } from '../../shared/model/resources.ts'
+import { collect, examples, output, wholeNumber } from './command-options.ts'
+import type { Context } from './context.ts'
+import { remove } from './delete.ts'
+import { get } from './get.ts'
+import { createJoinToken } from './join-token.ts'
+import { createToken, exchangeToken, revokeToken } from './token.ts'
+
+export function addTokenCommands(program: Command, context: Context): void {
+  const token = program
+    .command('token')
+    .description('API tokens of people and programs')
+    .addHelpText(
+      'before',
+      examples('skerry token create ci --role operator --expires 30d', 'skerry token list', 'skerry token revoke t-1a2b3c4d'),
+    )
+  token
+    .command('create')
+    .description('create an API token; it is shown only once')
+    .argument('<name>', 'name of the person or program that uses it; shown in events and confirmations')
+    .addOption(
+      new Option('--role <role>', 'what it may do: read; also render, sync and confirm; or everything')
+        .choices(ROLES)
+        .default('viewer' as const),
+    )
+    .option('--expires <duration>', 'lifetime: 12h, 30d, or never', '90d')
+    .addOption(output())
+    .addHelpText(
+      'before',
+      examples('skerry token create alice --role admin --expires never', 'SKERRY_TOKEN=$(skerry token create ci --role operator)'),
+    )
+    .action((name, options) => createToken(context, name, options))
+  token
+    .command('list')
+    .description('list API tokens, with role, expiry and last use')
+    .addOption(output())
+    .option('--no-headers', 'no line with titles')
+    .addHelpText('before', examples('skerry token list', 'skerry token list -o json'))
+    .action((options) => get(context, 'tokens', undefined, { ...options, project: DEFAULT_PROJECT }))
+  token
+    .command('revoke')
+    .description('revoke an API token; its requests are refused at once')
+    .argument('<id>')
+    .option('-y, --yes', 'do not ask')
+    .addHelpText('before', examples('skerry token revoke t-1a2b3c4d'))
+    .action((id, options) => revokeToken(context, id, options))
+  token
+    .command('exchange')
+    .description('replace an API token by a new one; the earlier one ends. A first admin token is replaced by one that does not expire')
+    .option('--token-file <file>', 'file that holds the earlier token, such as the first admin token; default: SKERRY_TOKEN')
+    .addHelpText('before', examples('skerry token exchange --token-file data/admin-token', 'export SKERRY_TOKEN=$(skerry token exchange)'))
+    .action((options) => exchangeToken(context, options))
+
+  const joinToken = program
+    .command('join-token')
+    .description('tokens with which new clusters join')
+    .addHelpText('before', examples('skerry join-token create --label env=prod', 'skerry join-token list'))
+  joinToken
+    .command('create')
+    .description('make one; it is shown only now')
+    .option('--expires <duration>', 'how long it is good for: 30m, 12h, 7d', '1h')
+    .option('--uses <count>', 'how many clusters may join with it', wholeNumber(10_000), 1)
+    .option('--label <key=value>', 'label for every cluster that joins with it; may be repeated', collect)
+    .addOption(output())
+    .addHelpText(
+      'before',
+      examples('skerry join-token create --label env=prod', 'TOKEN=$(skerry join-token create --uses 20 --expires 12h)'),
+    )
+    .action(({ label = [], ...options }) => createJoinToken(context, { label, ...options }))
+  joinToken
+    .command('list')
+    .description('those that are there, without their secrets')
+    .addOption(output())
+    .option('--no-headers', 'no line with titles')
+    .addHelpText('before', examples('skerry join-token list', 'skerry join-token list -o json'))
+    .action((options) => get(context, 'join-tokens', undefined, { ...options, project: DEFAULT_PROJECT }))
+  joinToken
+    .command('delete')
+    .description('make one worthless; clusters that joined with it stay')
+    .argument('<id>')
+    .option('-y, --yes', 'do not ask')
+    .addHelpText('before', examples('skerry join-token delete k7f2qx'))
+    .action((id, options) => remove(context, 'join-tokens', [id], { ...options, project: DEFAULT_PROJECT }))
+}

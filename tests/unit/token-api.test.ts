@@ -1,0 +1,141 @@
+// API tokens over the admin API: who gets one, what its role allows, and how it ends.
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { FIRST_TOKEN_MS, isApiToken } from '../../server/access/api-tokens.ts'
+import { DECLARED_ROUTES, may, verbOf } from '../../server/access/permissions.ts'
+import { createTestAdmin, type TestAdmin } from '../support/admin-app.ts'
+
+let admin: TestAdmin
+beforeEach(async () => {
+  admin = await createTestAdmin()
+})
+afterEach(() => admin.store.close())
+
+test('AP2 the first token is made once', async () => {
+  expect(await admin.store.countAdminTokens(admin.clock.nowMs)).toBe(1)
+  expect(admin.token).toMatch(/^sk_[A-Za-z0-9_-]{43}[0-9a-f]{8}$/)
+  expect((await admin.call('GET', '/api/v1/whoami')).body).toMatchObject({ name: 'admin', role: 'admin' })
+})
+
+const statusWith = async (token: string) =>
+  (await admin.call('GET', '/api/v1/whoami', undefined, { authorization: `Bearer ${token}` })).status
+
+test('AP2 the first token expires after 24 hours, also while it is in use', async () => {
+  admin.clock.nowMs += FIRST_TOKEN_MS - 1
+  expect(await statusWith(admin.token)).toBe(200)
+  admin.clock.nowMs += 1
+  expect(await statusWith(admin.token)).toBe(401)
+})
+
+test('AP12 a token that is exchanged ends when the new one is first used, and the new one does not expire', async () => {
+  const exchanged = await admin.call('POST', '/api/v1/token/exchange')
+  expect([exchanged.status, exchanged.headers.get('cache-control')]).toEqual([200, 'no-store'])
+  const { token } = exchanged.body as { token: string }
+  expect(await statusWith(admin.token)).toBe(200) // an answer that was lost locks nobody out
+  expect([await statusWith(token), await statusWith(admin.token)]).toEqual([200, 401])
+  admin.clock.nowMs += 2 * FIRST_TOKEN_MS
+  expect(await statusWith(token)).toBe(200)
+  expect((await admin.store.listEvents({ limit: 9 })).map(({ reason }) => reason)).toEqual(['ApiTokenExchanged'])
+})
+
+const createToken = async (spec: Record<string, unknown>) => {
+  const created = await admin.call('POST', '/api/v1/tokens', spec)
+  return { ...created, body: created.body as { id: string; token: string } }
+}
+const as = (token: string) => ({ authorization: `Bearer ${token}` })
+
+test('AP15 a role may use the routes that its verbs allow and no other; a route that declares no verb is for admins', async () => {
+  const routes = admin.app.routes.filter(({ path }) => path.startsWith('/api/v1/') && !path.includes('openapi'))
+  const declared = new Set(DECLARED_ROUTES)
+  const served = new Set(routes.map(({ method, path }) => `${method} ${path.slice('/api/v1'.length)}`))
+  expect(DECLARED_ROUTES.filter((route) => !served.has(route))).toEqual([])
+  // What only reads is for viewers, with reasons for the rest: it shows secrets, or who may come in.
+  const forAdmins = routes.filter(({ method, path }) => method === 'GET' && !declared.has(`GET ${path.slice('/api/v1'.length)}`))
+  expect(forAdmins.map(({ path }) => path).sort()).toEqual([
+    '/api/v1/join-tokens',
+    '/api/v1/projects/:project/repositories/:name/webhook',
+    '/api/v1/restore',
+    '/api/v1/server-keys',
+    '/api/v1/tokens',
+  ])
+  for (const role of ['viewer', 'operator'] as const) {
+    const { body } = await createToken({ name: role, role })
+    for (const { method, path } of routes) {
+      if (path === '/api/v1/changes') continue // it may be a stream
+      const route = path.slice('/api/v1'.length)
+      const allowed = may(role, verbOf(method, route))
+      const { status } = await admin.call(method, path.replace(/:\w+/g, 'x'), method === 'GET' ? undefined : {}, as(body.token))
+      expect([role, method, path, status === 403]).toEqual([role, method, path, !allowed])
+      if (path === '/api/v1/token/exchange') expect(status).toBe(200)
+    }
+  }
+  expect(admin.asked.filter((text) => !text.startsWith('confirm x by operator'))).toEqual([])
+})
+
+test('AP15 a refusal names the role that is needed', async () => {
+  const { body } = await createToken({ name: 'ci' })
+  const refused = await admin.call('POST', '/api/v1/apply', { resources: [] }, as(body.token))
+  expect(refused).toMatchObject({
+    status: 403,
+    body: { code: 'forbidden', detail: expect.stringMatching(/role viewer.*needs the role admin/) },
+  })
+})
+
+test('AP16 a token is shown once, listed without its secret, and refused from its revocation on', async () => {
+  admin.clock.nowMs += 1
+  const created = await createToken({ name: 'ci', role: 'operator', expires: '30d' })
+  expect([created.status, created.headers.get('cache-control')]).toEqual([201, 'no-store'])
+  const { id, token } = created.body
+  expect(token).toMatch(/^sk_[A-Za-z0-9_-]{43}[0-9a-f]{8}$/)
+  expect(await statusWith(token)).toBe(200)
+  await admin.store.deleteApiToken('none') // the use is noted by a write before this one
+  const listed = await admin.call('GET', '/api/v1/tokens')
+  expect(JSON.stringify(listed.body)).not.toContain(token.slice(3, 20))
+  expect(listed.body).toMatchObject({
+    items: [
+      { name: 'admin', role: 'admin', createdBy: null },
+      { id, name: 'ci', role: 'operator', createdBy: 'admin', state: 'valid', lastUsedMs: admin.clock.nowMs },
+    ],
+  })
+  expect((await admin.call('DELETE', `/api/v1/tokens/${id}`)).status).toBe(204)
+  expect([await statusWith(token), await statusWith(admin.token)]).toEqual([401, 200])
+  expect((await admin.call('DELETE', `/api/v1/tokens/${id}`)).status).toBe(404)
+  expect((await admin.store.listEvents({ limit: 9 })).map(({ reason }) => reason)).toEqual(['ApiTokenCreated', 'ApiTokenRevoked'])
+})
+
+test('AP16 a stream of changes ends when its token is revoked', async () => {
+  const { body } = await createToken({ name: 'ci' })
+  const request = new Request('http://localhost/api/v1/changes', { headers: { accept: 'text/event-stream', ...as(body.token) } })
+  const stream = await admin.app.fetch(request)
+  const reading = stream.text()
+  await admin.call('DELETE', `/api/v1/tokens/${body.id}`)
+  expect(await reading).toContain('event: ready')
+})
+
+test('AP16 a token with a wrong checksum is refused, one of an earlier version without a checksum is taken', async () => {
+  const { body } = await createToken({ name: 'ci' })
+  const last = body.token.at(-1) === '0' ? '1' : '0'
+  expect(await statusWith(body.token.slice(0, -1) + last)).toBe(401)
+  expect([isApiToken(body.token), isApiToken(body.token.slice(0, -8)), isApiToken(body.token.slice(0, -1) + last)]).toEqual([
+    true,
+    true,
+    false,
+  ])
+})
+
+test('AP12 AP16 a token that is exchanged keeps its role and its expiry', async () => {
+  const { body } = await createToken({ name: 'ci', role: 'viewer', expires: '1h' })
+  const { token } = (await admin.call('POST', '/api/v1/token/exchange', undefined, as(body.token))).body as { token: string }
+  expect((await admin.call('GET', '/api/v1/whoami', undefined, as(token))).body).toMatchObject({ name: 'ci', role: 'viewer' })
+  admin.clock.nowMs += 3_600_000
+  expect(await statusWith(token)).toBe(401)
+})
+
+test.each([
+  [{ name: 'ci', role: 'owner' }, 'role'],
+  [{ name: 'no such name!' }, 'name'],
+  [{ name: 'ci', expires: 'soon' }, 'expires'],
+  [{ name: 'ci', scope: 'all' }, 'scope'],
+])('AP4 AP16 a wrong order of a token names its field: %j', async (spec, path) => {
+  const { status, body } = await createToken(spec)
+  expect([status, JSON.stringify(body)]).toEqual([422, expect.stringContaining(`"path":"${path}"`)])
+})
