@@ -26,7 +26,7 @@ function sessionsKit() {
     return ''
   }
   const mac = (_purpose: string, bytes: Uint8Array) => createHmac('sha256', 'key').update(bytes).digest().subarray(0, 16)
-  const agents = { agent: () => kit.agent } as unknown as Parameters<typeof createSessions>[0]['agents']
+  const agents = { agent: (id: string) => ({ ...kit.agent, agentId: id }) } as unknown as Parameters<typeof createSessions>[0]['agents']
   const store = { raiseIncarnation: () => Promise.reject(new Error('nobody asked for one')), removedCluster: async () => null }
   const sessions = createSessions({
     keys: { fingerprint: '00', generation: '', revocation: undefined, links: [], sign, mac },
@@ -36,8 +36,8 @@ function sessionsKit() {
     randomBytes,
   })
   const pace = createFairPace(clock, SLICE_MS)
-  const proof = (nonce = sessions.nonce()) => ({
-    ...{ agentId, incarnation: 1, nonce, signature: signBytes(key.privateKey, sessionProofBytes(agentId, 1, nonce)) },
+  const proof = (nonce = sessions.nonce(), id = agentId) => ({
+    ...{ agentId: id, incarnation: 1, nonce, signature: signBytes(key.privateKey, sessionProofBytes(id, 1, nonce)) },
   })
   const open = async (order: number, given = proof()) => {
     await sessions.open(given, pace)
@@ -48,7 +48,7 @@ function sessionsKit() {
 
 test('AR3 a burst of session openings lets a timer run in between, and has its turns in the order of asking', async () => {
   const { kit, open, proof } = sessionsKit()
-  const proofs = Array.from({ length: BURST }, () => proof())
+  const proofs = Array.from({ length: BURST }, (_, n) => proof(undefined, agentIdSchema.parse(`a-${n.toString(16).padStart(16, '0')}`)))
   let openedBefore = -1
   setTimeout(() => {
     openedBefore = kit.opened.length
