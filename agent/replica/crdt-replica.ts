@@ -17,7 +17,7 @@ import { buildNewFile, removeFile } from './new-file.ts'
 import { isSigned, type Page, readPage } from './page-reader.ts'
 import type { ApplyPageResult, Replica, ServiceRead } from './replica.ts'
 import { openReplicaFile, type ReplicaFile, type ReplicaFileOptions } from './replica-file.ts'
-import { isRemovalOrder, readService, servicesOf } from './revision-read.ts'
+import { isLeaving, readService, servicesOf } from './revision-read.ts'
 
 export interface CrdtReplicaOptions {
   path: string
@@ -294,7 +294,7 @@ class CrdtReplica implements CheckedReplica {
 
   isLeaving(service: ServiceId): boolean {
     const file = this.#file
-    return file !== null && this.verified() && this.#unlessDamaged(() => isRemovalOrder(file, service), false)
+    return file !== null && this.verified() && this.#unlessDamaged(() => isLeaving(file, service), false)
   }
 
   healthRules(): Array<readonly [id: string, doc: string]> | null {

@@ -36,7 +36,7 @@ export interface Replica {
   applyPage(frames: Uint8Array): ApplyPageResult
   services(): ServiceId[]
   read(service: ServiceId): ServiceRead
-  /** Its row is a removal order, whatever else is held of it. */
+  /** RC34: it takes no object from other services, because its row is a removal order or is gone, whatever else is held of it. */
   isLeaving(service: ServiceId): boolean
   /** Rows of health rules, sorted by id. Null while nothing may be read. */
   healthRules(): Array<readonly [id: string, doc: string]> | null

@@ -17,9 +17,11 @@ export function readService(file: Pick<ReplicaFile, 'doc' | 'rows'>, service: Se
   return why === null ? { kind: 'complete', revision: { ...service, row, objects: new Map(objects) } } : { kind: 'incomplete', why }
 }
 
-export function isRemovalOrder(file: Pick<ReplicaFile, 'doc'>, service: ServiceId): boolean {
+/** RC34: there is no row of it any more, or its row is a removal order. */
+export function isLeaving(file: Pick<ReplicaFile, 'doc'>, service: ServiceId): boolean {
   const doc = file.doc(serviceRowId(service))
-  const row = doc === null ? '' : parseServiceRow(doc)
+  if (doc === null) return true
+  const row = parseServiceRow(doc)
   return typeof row !== 'string' && row.removal !== undefined
 }
 

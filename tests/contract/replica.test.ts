@@ -156,6 +156,17 @@ test('RV1 a service is complete only if its objects hash to the digest of its ro
 
 const removal = () => canonicalJson({ ...JSON.parse(serviceDoc(new Map())), removal: { policy: 'prune', by: 'a', atMs: 1, why: 'w' } })
 
+test('RC34 a service leaves when its row is a removal order or gone, and not while its row cannot be read', async () => {
+  const { shards, replica } = await inSync()
+  const leaves = async (ordinal: number, doc: string | null) => {
+    shards.writeRevisions([{ clusterId: CLUSTER, ...WEB, ordinal, serviceDoc: doc, objects: new Map() }])
+    replica.applyPage(await pull(shards, position(replica)))
+    return replica.isLeaving(WEB)
+  }
+  expect(replica.isLeaving(WEB)).toBe(false)
+  expect([await leaves(3, 'not JSON'), await leaves(4, removal()), await leaves(5, null)]).toEqual([false, true, true])
+})
+
 test('HR6 rows of health rules arrive like all others, change no service, and are read by themselves', async () => {
   const { shards, replica } = await inSync()
   expect(replica.healthRules()).toEqual([])

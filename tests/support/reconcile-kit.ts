@@ -36,7 +36,7 @@ export class MemoryReplica implements Replica {
   read = (id: ServiceId): ServiceRead => this.reads.get(serviceKey(id)) ?? { kind: 'absent' }
   isLeaving = (id: ServiceId) => {
     const read = this.read(id)
-    return read.kind === 'complete' && read.revision.row.removal !== undefined
+    return read.kind === 'absent' || (read.kind === 'complete' && read.revision.row.removal !== undefined)
   }
   rules = new Map<string, string>()
   healthRules = () => [...this.rules].sort(([a], [b]) => (a < b ? -1 : 1))

@@ -20,7 +20,7 @@ export interface ServiceRegistryDeps {
   /** What the file says. */
   inventory(id: ServiceId): readonly InventoryEntry[]
   wake(serviceKey: string): void
-  /** Its row, read or not, is a removal order. */
+  /** Its row, read or not, is a removal order, or is gone. */
   isLeaving(id: ServiceId): boolean
   /** An object left its inventory. */
   release(key: string): void
