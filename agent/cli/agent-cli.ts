@@ -61,17 +61,17 @@ const RUN_EXAMPLE = 'run --data /var/lib/skerry-agent --server https://skerry.ex
 /** The table of commands and flags. */
 export function agentCommand(io: AgentIo): Command {
   const program = new Command('skerry-agent')
-    .description('Keeps one Kubernetes cluster equal to its desired state, with or without a network.')
+    .description('Keep a Kubernetes cluster equal to its desired state, with or without a network')
     .addHelpText('before', examples(RUN_EXAMPLE, 'status', 'hold default/shop --reason stocktaking --for 8h', 'confirm default/shop'))
     .configureOutput({ writeOut: io.out, writeErr: io.err })
     .exitOverride()
     .showSuggestionAfterError()
-    .addOption(new Option('-o, --output <format>', 'how to print').choices(['text', 'json', 'yaml']).default('text'))
+    .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json', 'yaml']).default('text'))
     .configureHelp({ showGlobalOptions: true })
   // Commander gives options of the program to it wherever they stand, so that `status -o json` is read from there.
   const format = () => program.opts<{ output: string }>().output
   addOptions(program.command('run'), RUN_OPTIONS)
-    .description('Joins if it has not yet, then syncs and enforces until it is stopped.')
+    .description('Join if needed, then sync and enforce until stopped')
     .addHelpText(
       'before',
       examples(RUN_EXAMPLE, 'run --data ./agent --server https://skerry.example.com --kubeconfig ~/.kube/config --metered'),
@@ -79,7 +79,7 @@ export function agentCommand(io: AgentIo): Command {
     .action((flags: Record<string, string | boolean | undefined>) => run(flags, io))
   program
     .command('status')
-    .description('What this site knows: from the running agent, or from its data folder when none runs.')
+    .description('Show the status of this site, of the running agent or from its data folder')
     .addHelpText('before', examples('status', 'status --data ./agent -o json'))
     .addOption(new Option('--data <DIR>', 'the agent’s data folder').env('SKERRY_DATA').default(RUN_OPTIONS.data.default))
     .action(async ({ data }: { data: string }) => {
@@ -89,7 +89,7 @@ export function agentCommand(io: AgentIo): Command {
   addEdgeCommands(program, { out: io.out, clock: systemClock })
   program
     .command('version')
-    .description('Version, commit and what it is made of.')
+    .description('Show version, commit and libraries')
     .addHelpText('before', examples('version', 'version -o json'))
     .action(() => io.out(versionOutput(format())))
   return program

@@ -43,14 +43,12 @@ export const userText = (name: string, uid: number | null, host: string): string
 export function addEdgeCommands(program: Command, io: EdgeIo): void {
   program
     .command('hold')
-    .description(
-      'Nothing of a service, or of the whole cluster, is changed or pruned until it is let go; what is deleted by hand is put back.',
-    )
+    .description('Stop changes and prunes of a service, or of the whole cluster; deleted objects are still restored')
     .argument('[PROJECT/SERVICE]')
     .addHelpText('before', examples('hold default/shop --reason stocktaking --for 8h', 'hold --all --reason "new switches"'))
     .option('--all', 'the whole cluster')
     .requiredOption('--reason <TEXT>', 'required: why, shown wherever the service is')
-    .option('--for <DURATION>', 'let go by itself after, such as 8h')
+    .option('--for <DURATION>', 'duration of the hold, such as 8h')
     .addOption(byOption())
     .addOption(dataOption())
     .action((name: string | undefined, flags: Flags & { reason: string; for?: string }) => {
@@ -60,7 +58,7 @@ export function addEdgeCommands(program: Command, io: EdgeIo): void {
     })
   program
     .command('unhold')
-    .description('Lets a service, or the whole cluster, go on.')
+    .description('End the hold of a service, or of the whole cluster')
     .argument('[PROJECT/SERVICE]')
     .addHelpText('before', examples('unhold default/shop', 'unhold --all'))
     .option('--all', 'the hold on the whole cluster')

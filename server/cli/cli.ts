@@ -1,4 +1,4 @@
-// The program `skerry`: commands, options, help, exit codes. Exit codes: 0 done, 1 it did not work, 2 what was typed makes no sense.
+// The program `skerry`: commands, options, help, exit codes. Exit codes: 0 success, 1 failure, 2 invalid arguments.
 import { Argument, Command, CommanderError, type CommandUnknownOpts, Option } from '@commander-js/extra-typings'
 import { addOptions } from '../../shared/adapters/option-flags.ts'
 import { RENDER_OUTPUTS } from '../../shared/adapters/render-text.ts'
@@ -56,19 +56,19 @@ Exit codes: 0 Healthy or Suspended, 1 any other health, 2 invalid arguments, or 
 const CONFIRM_DATA = 'exact name of an object that holds data and may be deleted where a service is removed; may be repeated'
 const RENDER_HELP = `
 Data of Secrets and what came of a Config's secrets is shown as marks. Options from --dir on are for rendering on this machine (-f).
-Exit codes: 0 it renders, 1 it does not (problems are told as file:line:column), 2 what was typed makes no sense.`
+Exit codes: 0 it renders, 1 it does not (problems are printed as file:line:column), 2 invalid arguments.`
 
 /** The table of commands and flags. `exitCode` is that of the command that ran last. */
 export function createCommandLine({ local, version: ownVersion, io }: CliDeps): { program: CommandUnknownOpts; exitCode(): number } {
   let exitCode = 0
   const program = new Command('skerry')
-    .description('Keeps a fleet of Kubernetes clusters equal to what Git says, also when they are offline.')
+    .description('GitOps for fleets of Kubernetes clusters that are often offline.')
     .option('--server <url>', `address of the server (env: SKERRY_SERVER, default: ${SERVER_DEFAULT})`)
     .option('--token <token>', 'API token (env: SKERRY_TOKEN; an environment variable does not show in `ps`)')
     .addHelpText('before', examples('skerry get clusters', 'skerry apply -f fleet/', 'skerry describe service web', 'skerry confirm'))
-    .addHelpText('after', '\nExit codes: 0 done, 1 it did not work, 2 what was typed makes no sense.')
+    .addHelpText('after', '\nExit codes: 0 success, 1 failure, 2 invalid arguments.')
     .configureOutput({ writeOut: (text) => void io.stdout.write(text), writeErr: (text) => void io.stderr.write(text) })
-    .showHelpAfterError('(add --help for what is possible)')
+    .showHelpAfterError('(see --help)')
     .exitOverride()
   const context: Context = {
     io,
@@ -92,11 +92,11 @@ export function createCommandLine({ local, version: ownVersion, io }: CliDeps): 
 
   program
     .command('get')
-    .description(`list things, or show one: ${kindHelp(KINDS)}`)
+    .description(`list resources, or show one: ${kindHelp(KINDS)}`)
     .argument('<kind>', 'kind, or kind/name')
     .argument('[name]')
     .addOption(projectOption())
-    .option('-A, --all-projects', 'of all projects')
+    .option('-A, --all-projects', 'all projects')
     .option('-l, --selector <labels>', 'only what has (or is in clusters that have) these labels: env=prod,tier!=x,region in (eu,us)')
     .option('--cluster <name>', 'only of this cluster')
     .option('--service <name>', 'only of this service')
@@ -106,11 +106,11 @@ export function createCommandLine({ local, version: ownVersion, io }: CliDeps): 
     .option('-n, --namespace <name>', 'of objects: only in this namespace')
     .option('--image <text>', 'of objects: only what runs an image with this text in its name')
     .option('--sort-by <order>', 'objects: cluster, name, newest, oldest, health; placements: cluster, name, health; clusters: name, seen')
-    .option('--limit <count>', 'no more than so many', wholeNumber(1_000_000 - 1))
-    .option('--chunk-size <count>', 'how many are asked for at once', wholeNumber(LIST_LIMIT_MAX))
-    .option('-w, --watch', 'then each again when it changes')
+    .option('--limit <count>', 'maximum number of items', wholeNumber(1_000_000 - 1))
+    .option('--chunk-size <count>', 'number of items for each request', wholeNumber(LIST_LIMIT_MAX))
+    .option('-w, --watch', 'keep printing changes')
     .addOption(output())
-    .option('--no-headers', 'no line with titles')
+    .option('--no-headers', 'omit the header line')
     .addHelpText(
       'before',
       examples(
@@ -126,7 +126,7 @@ export function createCommandLine({ local, version: ownVersion, io }: CliDeps): 
 
   program
     .command('describe')
-    .description('everything about a cluster, service, repository, config, health rule or confirmation')
+    .description('show details of a cluster, service, repository, config, health rule or confirmation')
     .argument('<kind>', 'kind, or kind/name')
     .argument('[name]')
     .addOption(projectOption())
@@ -139,7 +139,7 @@ export function createCommandLine({ local, version: ownVersion, io }: CliDeps): 
 
   program
     .command('explain')
-    .description('the fields of a kind, or of one of its fields: type, default, what it is for; asks no server')
+    .description('describe the fields of a kind or of a field: type, default, meaning; needs no server')
     .argument('[field]', 'service, service.spec.render.helm; without it: the kinds that there are')
     .option('-R, --recursive', 'the tree of all fields below')
     .addHelpText(
@@ -150,9 +150,9 @@ export function createCommandLine({ local, version: ownVersion, io }: CliDeps): 
 
   program
     .command('apply')
-    .description('create or change repositories, configs, health rules, services and cluster labels; all or nothing')
+    .description('create or update repositories, configs, health rules, services and clusters; all or nothing')
     .option('-f, --filename <path>', 'file, folder or - for stdin; may be repeated', collect)
-    .option('-R, --recursive', 'folders inside folders too')
+    .option('-R, --recursive', 'include subfolders')
     .option(
       '--dry-run',
       'check on the server and say what would change, which services would leave which clusters, and what would be deleted there',
@@ -171,11 +171,11 @@ export function createCommandLine({ local, version: ownVersion, io }: CliDeps): 
 
   program
     .command('delete')
-    .description('delete a repository, config, health rule, service, cluster or join token; shows what goes and asks')
+    .description('delete a repository, config, health rule, service, cluster or join token, after confirmation')
     .argument('<kind>', 'kind, or kind/name')
     .argument('[names...]', 'one; of services also several')
     .addOption(projectOption())
-    .option('-y, --yes', 'do not ask; objects that hold data are deleted only if --confirm-data names them')
+    .option('-y, --yes', 'do not ask for confirmation; objects that hold data are deleted only if --confirm-data names them')
     .option('--confirm-data <name>', CONFIRM_DATA, collect)
     .addHelpText(
       'before',
@@ -190,9 +190,9 @@ export function createCommandLine({ local, version: ownVersion, io }: CliDeps): 
 
   program
     .command('confirm')
-    .description('what waits for a person, with the exact names; with an id: say yes to it')
+    .description('list pending confirmations with the exact names, or confirm one by its id')
     .argument('[id]')
-    .option('-y, --yes', 'do not ask')
+    .option('-y, --yes', 'do not ask for confirmation')
     .option('--confirm-data <name>', CONFIRM_DATA, collect)
     .addOption(output())
     .addHelpText(
@@ -203,13 +203,13 @@ export function createCommandLine({ local, version: ownVersion, io }: CliDeps): 
 
   program
     .command('sync')
-    .description('what waits in a service with sync.mode manual, object by object; asks, and lets exactly that be applied')
+    .description('show what a revision of a service with sync.mode manual would change, object by object, and approve it')
     .argument('<service>', 'name, or service/name')
     .addOption(projectOption())
     .option('--cluster <name>', 'only in this cluster; may be repeated', collect)
     .option('-l, --selector <labels>', 'only in clusters that have these labels: ring=canary')
-    .option('--dry-run', 'show the plan and do nothing')
-    .option('-y, --yes', 'do not ask')
+    .option('--dry-run', 'show the plan only')
+    .option('-y, --yes', 'do not ask for confirmation')
     .addOption(output())
     .addHelpText(
       'before',
@@ -223,10 +223,10 @@ export function createCommandLine({ local, version: ownVersion, io }: CliDeps): 
     .addHelpText(
       'after',
       `
-The plan compares, in each cluster, what was synced there last with what it shall have now: names and numbers, no values.
-The yes is for exactly the revision that was shown: if Git goes on meanwhile, nothing is done and the exit code is 1.
-Drift is corrected to what is applied while a revision waits; nothing of it is pruned before.
-Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what was typed makes no sense.`,
+The plan compares the last synced revision of each cluster with the new one: names and numbers, no values.
+The approval is for exactly the revision shown: if a newer one arrives meanwhile, nothing is done and the exit code is 1.
+While a revision waits, drift is corrected to what is applied, and nothing is pruned.
+Exit codes: 0 success or nothing waits, 1 failure or refused, 2 invalid arguments.`,
     )
     .action((service, { cluster = [], ...options }, command) =>
       sync(context, service, inProject({ cluster, ...options }, isGiven(command))),
@@ -236,7 +236,7 @@ Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what wa
 
   const renderCommand = program
     .command('render')
-    .description('what a service renders to: on the server, or with -f on this machine; changes nothing')
+    .description('render a service on the server, or with -f on this machine; changes nothing')
     .argument('[service]', 'name, or service/name')
     .addOption(projectOption())
     .option('--cluster <name>', 'as this cluster gets it')
@@ -267,9 +267,9 @@ Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what wa
     .option('--rule <path>', 'HealthRules to judge with: file, folder or -; may be repeated', collect)
     .option('--service <file>', 'Service whose own rules and options count, with the rules of its project')
     .option('--from-server', 'also the HealthRules of the server')
-    .option('-R, --recursive', 'folders inside folders too')
+    .option('-R, --recursive', 'include subfolders')
     .addOption(output())
-    .option('--no-headers', 'no line with titles')
+    .option('--no-headers', 'omit the header line')
     .addHelpText(
       'before',
       examples(
@@ -285,14 +285,14 @@ Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what wa
 
   program
     .command('history')
-    .description('what a service was rendered to; with a cluster: how it was there. Newest first')
+    .description('list revisions of a service, or with --cluster its status changes there; newest first')
     .argument('<kind>', 'service, or service/name')
     .argument('[name]')
     .addOption(projectOption())
     .option('--cluster <name>', 'how its sync and health changed in this cluster')
-    .option('--limit <count>', 'how many of the newest', wholeNumber(LIST_LIMIT_MAX), 20)
+    .option('--limit <count>', 'number of the newest entries', wholeNumber(LIST_LIMIT_MAX), 20)
     .addOption(output())
-    .option('--no-headers', 'no line with titles')
+    .option('--no-headers', 'omit the header line')
     .addHelpText(
       'before',
       examples('skerry history service web', 'skerry history svc/web --cluster ship-7', 'skerry history service web --limit 5 -o json'),
@@ -301,25 +301,25 @@ Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what wa
 
   program
     .command('events')
-    .description('what happened, newest last')
+    .description('list events, newest last')
     .option('-p, --project <name>', 'only of this project')
     .option('--cluster <name>', 'only of this cluster')
     .option('--service <name>', 'only of services of this name')
-    .option('-f, --follow', 'go on with what happens from now on')
-    .option('--limit <count>', 'how many of the past', wholeNumber(LIST_LIMIT_MAX), 50)
+    .option('-f, --follow', 'keep printing new events')
+    .option('--limit <count>', 'number of past events', wholeNumber(LIST_LIMIT_MAX), 50)
     .addOption(output())
-    .option('--no-headers', 'no line with titles')
+    .option('--no-headers', 'omit the header line')
     .addHelpText('before', examples('skerry events --cluster ship-7', 'skerry events -f', 'skerry events --service web -o json'))
     .action((options) => events(context, options))
 
   program
     .command('count')
-    .description('how many there are of each: services in clusters, objects, clusters')
+    .description('count placements, objects or clusters')
     .option('--by <what>', `${COUNT_BY.join(', ')}; label=KEY, service=PROJECT, version=agent and image=PREFIX are a part`)
     .addOption(new Option('--of <what>', 'placements (services in clusters), objects or clusters').choices(COUNT_OF))
-    .option('--top <count>', 'only those with the most', wholeNumber(LIST_LIMIT_MAX))
+    .option('--top <count>', 'only the keys with the largest counts', wholeNumber(LIST_LIMIT_MAX))
     .addOption(output())
-    .option('--no-headers', 'no line with titles')
+    .option('--no-headers', 'omit the header line')
     .addHelpText(
       'before',
       examples(
@@ -336,51 +336,51 @@ Exit codes: 0 done or nothing waits, 1 it did not work or was refused, 2 what wa
 
   const restore = program
     .command('restore')
-    .description('what a server that was restored from a backup would change in its clusters')
+    .description('show what a server that was restored from a backup would change in its clusters')
     .addOption(output())
     .addHelpText('before', examples('skerry restore', 'skerry restore -o json', 'skerry restore confirm'))
     .action((options) => showRestore(context, options))
   restore
     .command('confirm')
-    .description('show that plan and say yes to exactly it: agents are served again, nothing is deleted')
-    .option('-y, --yes', 'do not ask')
+    .description('show the plan of the restore and confirm exactly it; agents are served again, nothing is deleted')
+    .option('-y, --yes', 'do not ask for confirmation')
     .addHelpText('before', examples('skerry restore confirm'))
     .action((options) => confirmRestore(context, options))
 
   const serverKey = program
     .command('server-key')
-    .description('the keys of the server: the one that it signs with and that agents trust, and those of sessions, webhooks and secrets')
+    .description('manage the keys of the server: for signing, for sessions and webhooks, and for secrets')
     .addHelpText('before', examples('skerry server-key list', 'skerry server-key rotate', 'skerry server-key revoke'))
   serverKey
     .command('rotate')
-    .description('replace a key by a new one; agents follow by themselves, the old private key is destroyed')
+    .description('replace a key with a new one; agents follow by themselves, the old private key is destroyed')
     .addArgument(
       new Argument('[key]', 'signing, mac (sessions and webhooks) or secrets (of Configs)')
         .choices(ROTATED_KEYS)
         .default('signing' as const),
     )
-    .option('-y, --yes', 'do not ask')
+    .option('-y, --yes', 'do not ask for confirmation')
     .addHelpText('before', examples('skerry server-key rotate', 'skerry server-key rotate mac', 'skerry server-key rotate secrets --yes'))
     .action((key, options) => rotateServerKey(context, key, options))
   serverKey
     .command('revoke')
     .description('make agents refuse earlier signing keys, for when one of them, or a backup with it, was stolen')
     .option('--before <fingerprint>', 'the oldest key that stays; default: the one that signs')
-    .option('-y, --yes', 'do not ask')
+    .option('-y, --yes', 'do not ask for confirmation')
     .addHelpText('before', examples('skerry server-key revoke', 'skerry server-key revoke --before 0123456789abcdef0123456789abcdef'))
     .action((options) => revokeServerKeys(context, options))
   serverKey
     .command('list')
-    .description('the key that signs, and those before it')
+    .description('list the signing key and earlier ones')
     .addOption(output())
-    .option('--no-headers', 'no line with titles')
+    .option('--no-headers', 'omit the header line')
     .addHelpText('before', examples('skerry server-key list', 'skerry server-key list -o json'))
     .action((options) => listServerKeys(context, options))
 
   program
     .command('version')
-    .description('of this program, and of the server when one is known')
-    .option('--client', 'only of this program')
+    .description('show the version of this program, and of the server if a token is given')
+    .option('--client', 'only the version of this program')
     .addOption(output())
     .addHelpText('before', examples('skerry version', 'skerry version --client -o json'))
     .action((options) => {

@@ -4,7 +4,7 @@ import { DEFAULT_PROJECT } from '../../shared/model/resources.ts'
 import { OUTPUTS } from './context.ts'
 import { type CliIo, UsageError } from './io.ts'
 
-export const output = () => new Option('-o, --output <form>', 'another form of the answer').choices(OUTPUTS)
+export const output = () => new Option('-o, --output <form>', 'output format').choices(OUTPUTS)
 export const projectOption = () => new Option('-p, --project <name>', 'project (env: SKERRY_PROJECT)').default(DEFAULT_PROJECT)
 export const collect = (value: string, before: string[] | undefined): string[] => [...(before ?? []), value]
 export const examples = (...lines: string[]): string => `Examples:\n${lines.map((line) => `  ${line}\n`).join('')}`

@@ -17,7 +17,7 @@ export interface CliIo {
   signal?: AbortSignal
 }
 
-/** What was typed makes no sense: exit code 2. */
+/** Invalid arguments: exit code 2. */
 export class UsageError extends Error {
   constructor(message: string) {
     super(message)

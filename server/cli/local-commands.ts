@@ -43,16 +43,16 @@ export function addLocalCommands(program: Command, { server, doctor, backup }: L
 
   const doctorCommand = program
     .command('doctor')
-    .description('look through the data folder of a server, running or not, and say what is wrong and what to do; changes nothing')
-    .addOption(new Option('-o, --output <form>', 'another form of the answer').choices(['json']))
+    .description('check the data folder of a server, running or not, and report problems with their remedy; changes nothing')
+    .addOption(new Option('-o, --output <form>', 'output format').choices(['json']))
     .addHelpText('before', examples('skerry doctor --data /var/lib/skerry', 'skerry doctor --data /var/lib/skerry -o json'))
-    .addHelpText('after', '\nExit codes: 0 nothing is wrong, 1 something is, 2 what was typed makes no sense.')
+    .addHelpText('after', '\nExit codes: 0 no problem, 1 problems found, 2 invalid arguments.')
     .action((flags) => run(doctor, flags))
   addOptions(doctorCommand, doctor.table)
 
   const backups = program
     .command('backup')
-    .description('make, check and put back backups of a server')
+    .description('create, verify and restore backups of a server')
     .addHelpText(
       'before',
       examples(
@@ -64,7 +64,7 @@ export function addLocalCommands(program: Command, { server, doctor, backup }: L
   addOptions(
     backups
       .command('create')
-      .description('of a server that may run: fleet store, content and keys as of one moment')
+      .description('back up fleet store, content and keys at one moment; the server may run')
       .addHelpText('before', examples('skerry backup create --data /var/lib/skerry --to /backups/monday'))
       .action((flags) => run(backup.create, flags)),
     backup.create.table,
@@ -72,7 +72,7 @@ export function addLocalCommands(program: Command, { server, doctor, backup }: L
   addOptions(
     backups
       .command('verify')
-      .description('whether a backup is whole; reads all of it')
+      .description('check that a backup is complete; reads all of it')
       .argument('<folder>')
       .addHelpText('before', examples('skerry backup verify /backups/monday'))
       .action((folder, flags) => run(backup.verify, flags, folder)),
@@ -81,7 +81,7 @@ export function addLocalCommands(program: Command, { server, doctor, backup }: L
   addOptions(
     backups
       .command('restore')
-      .description('make a data folder out of a backup; clusters keep what they hold until `skerry restore confirm`')
+      .description('create a data folder from a backup; clusters keep what they have until `skerry restore confirm`')
       .argument('<folder>')
       .addHelpText('before', examples('skerry backup restore /backups/monday --data /var/lib/skerry'))
       .action((folder, flags) => run(backup.restore, flags, folder)),
