@@ -9,6 +9,7 @@ import { NO_LOG } from '../../shared/adapters/log-sync.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { clusterIdSchema } from '../../shared/model/ids.ts'
 import { clusterStatusSchema, factsStatusSchema } from '../../shared/model/status.ts'
+import { SUSPENSIONS } from '../../shared/model/suspension.ts'
 import { AppError, type ErrorCode, problemBody } from '../../shared/protocol/error.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
@@ -174,6 +175,26 @@ test('HO1, HO2 a hold of the whole cluster is a problem of the cluster, over a r
   second.agent.order({ kind: 'unhold', service: null, by: 'ann' })
   await clock.advance(20_000)
   expect(await problems()).toEqual([[]])
+})
+
+test('SU1, SU4 a suspension of the cluster reaches the agent by its rows, is a problem of the cluster, and ends', async () => {
+  const { clock, server, cluster, start } = await site()
+  const { agent } = start(server.joinToken)
+  await clock.advance(5_000)
+  const clusterId = clusterIdSchema.parse(agent.report().clusterId)
+  const suspend = (rows: Array<[string, string]>) =>
+    server.publishRows({ ...SUSPENSIONS, clusterId, doc: null, placedBy: '', objects: new Map(rows) })
+  const problems = async () =>
+    (await server.store.listStatus({ clusterId, kind: 'cluster' })).map(({ doc }) => clusterStatusSchema.parse(doc).problems)
+  await suspend([['suspension/cluster/site', JSON.stringify({ by: 'ana', why: 'harbour', sinceMs: 5 })]])
+  await server.publish(clusterId, WEB, { a: '1' })
+  await clock.advance(60_000)
+  expect(await problems()).toEqual([[{ code: 'suspended', message: expect.stringContaining('suspended by ana'), sinceMs: 5 }]])
+  expect(cluster.object(configMapRef('a'))).toBeNull()
+  await suspend([])
+  await clock.advance(60_000)
+  expect(await problems()).toEqual([[]])
+  expect(cluster.object(configMapRef('a'))).not.toBeNull()
 })
 
 test('memory is given back two seconds after the start and after the last large turn, and every half minute', async () => {

@@ -3,6 +3,8 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { HEALTH_RULES } from '../../shared/model/desired.ts'
+import type { ServiceId } from '../../shared/model/ids.ts'
+import { SUSPENSIONS } from '../../shared/model/suspension.ts'
 import { inSync, position, pull, serverRows } from '../support/replica-kit.ts'
 import { CLUSTER, DB, objectRows, openTestReplica, openTestShards, revision, serviceDoc, WEB } from '../support/sync-kit.ts'
 import { tempDir } from '../support/temp-dir.ts'
@@ -156,6 +158,7 @@ test('RV1 a service is complete only if its objects hash to the digest of its ro
 
 const removal = () => canonicalJson({ ...JSON.parse(serviceDoc(new Map())), removal: { policy: 'prune', by: 'a', atMs: 1, why: 'w' } })
 
+
 test('RC34 a service leaves when its row is a removal order or gone, and not while its row cannot be read', async () => {
   const { shards, replica } = await inSync()
   const leaves = async (ordinal: number, doc: string | null) => {
@@ -165,6 +168,24 @@ test('RC34 a service leaves when its row is a removal order or gone, and not whi
   }
   expect(replica.isLeaving(WEB)).toBe(false)
   expect([await leaves(3, 'not JSON'), await leaves(4, removal()), await leaves(5, null)]).toEqual([false, true, true])
+})
+
+test('SU1 rows of suspensions arrive beside those of health rules, change no service, and are read by themselves', async () => {
+  const { shards, replica } = await inSync()
+  const write = (service: ServiceId, objects: ReadonlyArray<[string, string]>) => {
+    const ordinal = shards.ordinal(CLUSTER) + 1
+    shards.writeRevisions([{ clusterId: CLUSTER, ...service, ordinal, serviceDoc: null, objects: new Map(objects) }])
+  }
+  write(HEALTH_RULES, [['healthrule//a', '{"n":1}']])
+  for (const rows of [['suspension/all', 'suspension/services/web/shop'], ['suspension/cluster/ship-7'], []]) {
+    write(
+      SUSPENSIONS,
+      rows.map((id) => [id, '{"n":2}']),
+    )
+    expect(replica.applyPage(await pull(shards, position(replica)))).toMatchObject({ kind: 'applied', changedServices: [] })
+    expect([replica.suspensions(), replica.healthRules()]).toEqual([rows.map((id) => [id, '{"n":2}']), [['healthrule//a', '{"n":1}']]])
+    expect(replica.dump()).toEqual(await serverRows(shards))
+  }
 })
 
 test('HR6 rows of health rules arrive like all others, change no service, and are read by themselves', async () => {

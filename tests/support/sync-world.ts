@@ -17,7 +17,7 @@ import { createSessions } from '../../server/access/sessions.ts'
 import { createRestoreActions, type RestoreActions } from '../../server/actions/restore-actions.ts'
 import { createRestoreGate, type RestoreGate, recordAhead } from '../../server/actions/restore-gate.ts'
 import { raiseEpochs } from '../../server/desired/epochs.ts'
-import { publishRevisions } from '../../server/desired/publisher.ts'
+import { type Publication, publishRevisions } from '../../server/desired/publisher.ts'
 import { decodeRenderedSet } from '../../server/desired/rendered-set.ts'
 import { replayShards } from '../../server/desired/replay.ts'
 import { createShards, shardOf } from '../../server/desired/shard-files.ts'
@@ -165,9 +165,11 @@ export class SyncServer {
   async publish(clusterId: ClusterId, service: ServiceId, objects: Record<string, string> | null): Promise<boolean> {
     const rows = objectRows(service, objects ?? {})
     const doc = objects === null ? null : serviceRowSchema.parse(JSON.parse(serviceDoc(rows)))
-    const [changed] = await publishRevisions({ store: this.store, content: this.#content(), shards: this.shards }, [
-      { clusterId, ...service, doc, placedBy: '{}', objects: rows },
-    ])
+    return this.publishRows({ clusterId, ...service, doc, placedBy: '{}', objects: rows })
+  }
+
+  async publishRows(publication: Publication): Promise<boolean> {
+    const [changed] = await publishRevisions({ store: this.store, content: this.#content(), shards: this.shards }, [publication])
     return changed === true
   }
 

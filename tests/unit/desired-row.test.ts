@@ -95,6 +95,7 @@ test.each([
   ['healthrule/web/', { kind: 'other' }],
   ['healthrule/web/thing/more', { kind: 'other' }],
   ['later/web/thing', { kind: 'other' }],
+  ['suspension/services/web/shop', { kind: 'other' }],
   ['service/web/thing/more', { kind: 'other' }],
   ['agent', { kind: 'other' }],
 ])('HR4 the row %s is read for what it is; of a kind that this version does not know it is left alone', (id, row) => {
