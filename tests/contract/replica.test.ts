@@ -158,7 +158,6 @@ test('RV1 a service is complete only if its objects hash to the digest of its ro
 
 const removal = () => canonicalJson({ ...JSON.parse(serviceDoc(new Map())), removal: { policy: 'prune', by: 'a', atMs: 1, why: 'w' } })
 
-
 test('RC34 a service leaves when its row is a removal order or gone, and not while its row cannot be read', async () => {
   const { shards, replica } = await inSync()
   const leaves = async (ordinal: number, doc: string | null) => {
