@@ -157,7 +157,7 @@ const WRONG: readonly Wrong[] = [
     files: { 'Chart.lock': 'dependencies:\n  - {name: b, version: 1.2.3, repository: "https://charts.example.com"}\n' },
     charts: () => Promise.reject(new AppError('source_refused', { detail: 'no Repository has this URL' })),
     expected: [
-      { path: 'charts/web/Chart.yaml', message: /no Chart\.lock says which version is meant/ },
+      { path: 'charts/web/Chart.yaml', message: /without a Chart\.lock its version must be exact/ },
       { path: 'charts/web/Chart.yaml', message: /could not be had: no Repository has this URL; run/ },
     ],
   },
