@@ -229,7 +229,7 @@ describe('HE31 an object whose row cannot be read is as well as it is', () => {
     ['in the namespace that its row names', configMap('a')],
     ['in the namespace of its service', { ...configMap('a'), metadata: { name: 'a' } }],
   ])('%s', async (_, object) => {
-    const options = { namespace: 'default' }
+    const options = { namespace: 'default', sync: { drift: 'report' as const } }
     kit.start()
     kit.desire([object, configMap('b')], options)
     await clock.advance(1_000)

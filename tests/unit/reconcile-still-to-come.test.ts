@@ -72,6 +72,39 @@ describe('while a revision waits', () => {
 
 describe('a refused document', () => {
   test.each([
+    ['it names its namespace', configMap('a')],
+    ['it names none', { ...configMap('a'), metadata: { name: 'a' } }],
+  ])('DR6 what is applied stays in force while the newer row cannot be read, %s', async (_, object) => {
+    const { cluster, kit, run, settle, clock } = setup()
+    const options = { namespace: 'default' }
+    const ref = configMapRef('a')
+    kit.desire([object, configMap('b')], options)
+    await run()
+    const wrong = annotated(object as K8sObject, { 'skerry.dev/sync-options': 'Typo' })
+    kit.desire([wrong, configMap('b')], options)
+    await settle()
+    const rowKey = refKey(refOf(object as K8sObject))
+    const unread = { sync: 'OutOfSync', health: 'Healthy', reason: 'Unreadable' } as const
+    cluster.editAs('kubectl', ref, edit)
+    await settle()
+    expect(dataOf(cluster.object(ref))).toEqual({ a: '1' })
+    expect(kit.object(rowKey)).toMatchObject(unread)
+    cluster.fail(({ verb, ref: at }) => (verb === 'apply' && at?.name === 'a' ? denied : null))
+    cluster.deleteAs('kubectl', ref)
+    await settle()
+    expect(cluster.object(ref)).toBeNull()
+    cluster.fail(() => null)
+    await clock.advance(LONG_MS)
+    expect(dataOf(cluster.object(ref))).toEqual({ a: '1' })
+    expect(kit.object(rowKey)).toMatchObject(unread)
+    writes(cluster)
+    kit.desire([{ ...object, data: { a: '2' } } as K8sObject, configMap('b')], options)
+    await settle()
+    expect(dataOf(cluster.object(ref))).toEqual({ a: '2' })
+    expect(kit.service()).toMatchObject({ sync: 'Synced', health: 'Healthy' })
+  })
+
+  test.each([
     ['for good', { kind: 'invalid', status: 422, reason: 'Invalid', message: 'no' } as const],
     ['until it is tried again', denied],
   ])('DR6 what had drifted when the new one was refused %s is put back', async (_, failure) => {

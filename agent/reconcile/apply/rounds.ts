@@ -8,8 +8,10 @@ import { noteRecreates } from '../plan/recreate.ts'
 import type { Step, StepResult } from '../plan/step.ts'
 import { liveIn, planView } from '../plan/turn-view.ts'
 import type { Reports, Requests, Services, Site, Storage, Turns } from '../ports.ts'
+import { mayName } from '../snapshot/objects.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
 import { namespaceKey, type Problem } from '../snapshot/situation.ts'
+import { heldWanted, type Wanted } from '../snapshot/wanted.ts'
 import { serviceCluster } from './acting.ts'
 import { takeJudgement } from './begin.ts'
 import { execute } from './execute.ts'
@@ -30,6 +32,7 @@ export async function applyRounds(model: ServiceModel, deps: Site & Requests & S
     for (const key of plan.later) model.agenda.plan(key)
     sent ||= plan.steps.length > 0
     await carryOut(model, deps, plan.steps)
+    if (model.unread.size > 0) await healUnread(model, deps, keys)
   }
   return sent
 }
@@ -44,6 +47,34 @@ export function healRound(model: ServiceModel, deps: Site & Requests & Storage &
   absorb(model, deps, ofHeals(plan.problems))
   model.objects.contested(ofHeals(plan.contests), deps.clock.nowMs())
   return steps.length === 0 ? null : carryOut(model, deps, steps)
+}
+
+/** DR6: a newer row that cannot be read leaves the applied document in force. What is wrong with the row stays the object's problem. */
+async function healUnread(
+  model: ServiceModel,
+  deps: Site & Requests & Storage & Services & Turns & Reports,
+  keys: readonly string[],
+): Promise<void> {
+  const wanted = new Map<string, Wanted>()
+  for (const key of keys) {
+    const entry = model.inventory.get(key)
+    const isHook = model.hooks.isUnread(key)
+    const held = entry === undefined || isHook || model.wanted.has(key) || !mayName(model, key) ? null : heldWanted(entry)
+    if (held !== null) wanted.set(key, held)
+  }
+  if (wanted.size === 0 || isInterrupted(model, deps)) return
+  const plan = planApply({ ...planView(model, deps), wanted }, wanted.keys())
+  absorb(model, deps, new Map([...plan.problems].filter(([, problem]) => problem?.kind === 'contested')))
+  model.objects.contested(plan.contests, deps.clock.nowMs())
+  const steps = plan.steps.filter(isHealing)
+  const open = new Set(steps.map(({ key }) => key))
+  await carryOut(model, deps, steps, undefined, (recorder, result) => {
+    const { key } = result.step
+    open.delete(key)
+    recorder.take(result)
+    if (result.kind === 'applied') model.objects.setProblem(key, model.unread.get(key)?.problem ?? null)
+  })
+  for (const key of open) model.agenda.mark(key)
 }
 
 /** RC14, RC30: a newer revision pre-empts at the next object, and so does the end of the turn's time. */

@@ -1,6 +1,6 @@
 // What is known of each object of one service: one record for each object, and the few transitions that change it. Everybody else reads. A facet is one
 // field of all records that have it, so that a look at what has a problem costs what has a problem, and not all objects of the service.
-import { refKey } from '../../../shared/kube/object.ts'
+import { keyInNamespace, keyOutsideNamespaces, namesObject, refKey } from '../../../shared/kube/object.ts'
 import type { ObjectStatus } from '../../../shared/model/status.ts'
 import type { InventoryEntry } from '../../state/agent-state.ts'
 import type { Recreate } from '../plan/recreate.ts'
@@ -8,6 +8,18 @@ import { type Contest, movedContest, noteContests } from './fields/contest.ts'
 import type { DriftNote } from './fields/drift.ts'
 import { type Contact, movedProblem, type Problem } from './situation.ts'
 import type { Unread, Wanted } from './wanted.ts'
+
+/** RC3: whether a row that cannot be read may be of the object. One without a namespace is of the service's, or of any where the service has none. */
+export function mayName(
+  { unread, row }: { unread: ReadonlyMap<string, unknown>; row: { namespace?: string | undefined } | null },
+  key: string,
+): boolean {
+  if (unread.size === 0) return false
+  if (unread.has(key)) return true
+  const bare = keyOutsideNamespaces(key)
+  if (bare === key) return [...unread.keys()].some((named) => namesObject(named, key))
+  return unread.has(bare) && (row?.namespace === undefined || key === keyInNamespace(bare, row.namespace))
+}
 
 export interface TimedNote extends DriftNote {
   atMs: number

@@ -15,7 +15,7 @@ import type { ActingAs } from './account.ts'
 import type { FinishedJobs } from './finished-jobs.ts'
 import type { HookSpec } from './hook-spec.ts'
 import type { HookBook } from './hooks.ts'
-import { ObjectStates } from './objects.ts'
+import { mayName, ObjectStates } from './objects.ts'
 import { Deadlines } from './overdue.ts'
 import { Agenda, DeletedUids, Gating, Progress, PruneState, Removal, Told } from './service-state.ts'
 import { type Closed, isOrderReason, namespaceKey, type Problem } from './situation.ts'
@@ -259,7 +259,7 @@ export class ServiceModel {
     const held = this.hooks.held()
     const mayBeHook = this.hooks.unread.length === 0 ? () => false : (key: string) => this.hooks.isUnread(key)
     for (const key of this.inventory.keys())
-      if (!this.wanted.has(key) && !this.unread.has(key) && !held.has(key) && !mayBeHook(key)) keys.push(key)
+      if (!this.wanted.has(key) && !mayName(this, key) && !held.has(key) && !mayBeHook(key)) keys.push(key)
     return keys
   }
 

@@ -1,18 +1,12 @@
 // The services of this cluster together: what is held of each, which of them owns which object, and what one has to know of the others. It reads the agent's state when a
 // service is met for the first time. It must not look at live objects and never sends anything.
-import { keyInNamespace, keyOutsideNamespaces, namesObject, refKey } from '../../../../shared/kube/object.ts'
+import { refKey } from '../../../../shared/kube/object.ts'
 import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
 import type { InventoryEntry } from '../../../state/agent-state.ts'
 import type { Taker } from '../../plan/prune/handover.ts'
+import { mayName } from '../objects.ts'
 import type { ServiceModel } from '../service-model.ts'
 import { ObjectIndex, Owners } from './object-index.ts'
-
-/** A row that cannot be read, and names no namespace, may be of the service's one, or of any where that has none. */
-function mayName({ unread, row }: ServiceModel, key: string): boolean {
-  const bare = keyOutsideNamespaces(key)
-  const isHere = row?.namespace === undefined || key === keyInNamespace(bare, row.namespace)
-  return unread.has(key) || (isHere && unread.has(bare)) || [...unread.keys()].some((named) => namesObject(named, key))
-}
 
 export interface ServiceRegistryDeps {
   /** As a former process left it. */
