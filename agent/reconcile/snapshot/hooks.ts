@@ -11,6 +11,9 @@ const FAREWELL = 'hook/delete/'
 
 const runKey = (phase: Phase, key: string): string => `${phase}/${key}`
 
+/** Of almost every service, which is asked for it in each round. */
+const NOTHING_HELD: ReadonlySet<string> = new Set()
+
 export class HookBook {
   /** Of the revision, by key. */
   specs = new Map<string, HookSpec>()
@@ -129,7 +132,8 @@ export class HookBook {
   }
 
   /** HK7: objects that no prune touches and no drift heals: those of runs that are known, and those whose turn is to come. */
-  held(): Set<string> {
+  held(): ReadonlySet<string> {
+    if (this.skipped.size === 0 && this.#runs.size === 0 && this.specs.size === 0) return NOTHING_HELD
     const keys = new Set(this.skipped)
     for (const run of this.#runs.values()) keys.add(refKey(run.ref))
     for (const { key, phases } of this.specs.values()) if (phases.some((phase) => phase.endsWith('sync'))) keys.add(key)
