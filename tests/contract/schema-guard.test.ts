@@ -18,6 +18,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     6: '2a65ff8bfc6462a2',
     7: 'e835e5c46890b219',
     8: '89d0b3dfc21abb40',
+    9: '98a510408863869c',
   },
   PostgreSQL: {
     1: 'b031b6640bfd07f7',
@@ -28,6 +29,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     6: 'bce910729f3f1343',
     7: '82ec18a228a2ad71',
     8: '89490553affb0aef',
+    9: '65b62ab8e51e76cc',
   },
 }
 

@@ -99,6 +99,6 @@ spec:
   expect(problems.map(({ path, message }) => `${path} ${message}`)).toEqual([
     `fleet.yaml:8 spec.source.version: ${RANGE}`,
     `fleet.yaml:21 spec.render.patches[0].patch[0].op: ${OPS}`,
-    'fleet.yaml:23 spec.render.overides: unknown field; known here: type, templated, helm, kustomize, typescript, exec, patches, commonLabels, commonAnnotations',
+    'fleet.yaml:23 spec.render.overides: unknown field; known here: type, templated, directory, helm, kustomize, typescript, exec, patches, commonLabels, commonAnnotations',
   ])
 })
