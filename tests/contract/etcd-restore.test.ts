@@ -1,13 +1,14 @@
 // etcd is restored from a snapshot under a running agent, with etcd's own tools: everything is older then, also the resourceVersions, and nothing tells the agent so.
 import { afterAll, beforeAll, describe, test } from 'bun:test'
 import type { K8sObject } from '../../shared/kube/object.ts'
+import { KUBERNETES_MINORS } from '../support/extent.ts'
 import { CLUSTER_START_TIMEOUT_MS, type Etcd, eventually, type KubeCluster, startEtcd } from '../support/kube-cluster.ts'
 import { type RealCluster, resourceNamed, settled, startRealAgent } from '../support/real-cluster.ts'
 import { configMap, configMapRef, type ReconcileKit } from '../support/reconcile-kit.ts'
 
 const TEST_MS = 60_000
 
-describe.each([['newest'], ['older']] as const)('etcd restored under the %s API server', (kubernetes) => {
+describe.each(KUBERNETES_MINORS.map((minor) => [minor] as const))('etcd restored under the %s API server', (kubernetes) => {
   let etcd: Etcd
   let real: RealCluster & { kit: ReconcileKit }
   let server: KubeCluster

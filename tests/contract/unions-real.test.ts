@@ -4,6 +4,7 @@ import { sendApply } from '../../agent/reconcile/apply/send-apply.ts'
 import type { StepOf } from '../../agent/reconcile/plan/step.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type K8sObject, refKey, refOf } from '../../shared/kube/object.ts'
+import { KUBERNETES_MINORS } from '../support/extent.ts'
 import { CLUSTER_START_TIMEOUT_MS } from '../support/kube-cluster.ts'
 import { type RealCluster, resourceNamed, startRealCluster } from '../support/real-cluster.ts'
 
@@ -47,7 +48,7 @@ const PLAIN: ReadonlyArray<readonly [string, K8sObject, K8sObject]> = [
   ['a Service of a name', service('LoadBalancer'), service('ExternalName', { externalName: 'a.example' })],
 ]
 
-describe.each(['newest', 'older'] as const)('on the %s Kubernetes', (kubernetes) => {
+describe.each(KUBERNETES_MINORS.map((minor) => [minor] as const))('on the %s Kubernetes', (kubernetes) => {
   let real: RealCluster
   beforeAll(async () => {
     real = await startRealCluster({ name: `unions-${kubernetes}`, ...(kubernetes === 'older' ? { kubernetes } : {}) })
