@@ -52,6 +52,20 @@ test('RC16 somebody’s CRD is deleted: its kind is said to be unserved, nothing
   expect(cluster.object({ group: 'sea.example', kind: 'Boat', namespace: 'default', name: 'skiff' })).not.toBeNull()
 })
 
+test('RC16 a kind of which another service learns first that nobody serves it is said to be unserved', async () => {
+  const { cluster, kit, clock } = await withBoat()
+  const discover = cluster.discover.bind(cluster)
+  cluster.discover = async () => {
+    const found = await discover()
+    return { ...found, resources: found.resources.filter(({ group }) => group !== BOATS.group) }
+  }
+  // It names a kind that is not served, so discovery is asked; the watch of the boats has not ended yet.
+  const unknown: K8sObject = { apiVersion: 'sea.example/v1', kind: 'Buoy', metadata: { name: 'red', namespace: 'default' } }
+  kit.desire([unknown], {}, OTHER)
+  await clock.advance(60_000)
+  expect(kit.object(BOAT_KEY)).toMatchObject({ sync: 'OutOfSync', reason: 'UnknownKind' })
+})
+
 test('RC16 a service whose CRD is gone can be removed', async () => {
   const { cluster, kit, clock } = await withBoat()
   cluster.deleteAs('kubectl', CRD)

@@ -43,19 +43,22 @@ export class Watches {
 
   #of = (resource: ApiResource): KindWatch | undefined => this.#watches.get(resourceKey(resource))
 
-  /** RC5: starts a watch for what entered and stops those whose resource left. */
+  /** RC5: starts a watch for what entered and stops those whose resource left, with word of it: nothing else says that what it showed is unknown. */
   follow(resources: ReadonlyMap<string, ApiResource>): void {
+    const left: ApiResource[] = []
     for (const [key, watch] of this.#watches) {
       if (resources.has(key)) continue
       watch.stop()
       this.#watches.delete(key)
       this.#followUps.endAll(watch.resource)
+      left.push(watch.resource)
     }
     for (const [key, resource] of resources) {
       const watch = this.#watches.get(key)
       if (watch === undefined) this.#watches.set(key, new KindWatch(this.#kindDeps(), resource))
       else if (watch.serve(resource)) this.#followUps.endAll(resource)
     }
+    for (const resource of left) this.#deps.sink.turned(resource)
   }
 
   #kindDeps(): KindWatchDeps {
