@@ -1,4 +1,4 @@
-// What scripts/check runs: the stages, made into jobs that two lanes take in order. Pure; scripts/check.ts runs them.
+// What scripts/check runs: the stages, made into jobs that lanes take in order. Pure; scripts/check.ts runs them.
 import { evenParts } from './check-report.ts'
 import { LONG_ONLY, ON_EACH_STORE, WITH_SERVER } from './end-to-end.ts'
 
@@ -49,7 +49,7 @@ export function quickJobs(files: TestFiles): Job[] {
   ]
 }
 
-/** All other jobs, longest first, so that both lanes end at about the same time. The build is the first: the end-to-end tests wait for it. */
+/** All other jobs, longest first, so that all lanes end at about the same time. The build is the first: the end-to-end tests wait for it. */
 export function slowJobs(files: TestFiles, extent: Exclude<Extent, 'fast'>): Job[] {
   const isLong = extent === 'long'
   const due = (file: string) => isLong || !LONG_ONLY.includes(nameOf(file))

@@ -1,4 +1,4 @@
-// Runs the jobs of scripts/check in two lanes, says how each went and how long it took, and shows the output of those that failed. A failed
+// Runs the jobs of scripts/check in lanes, says how each went and how long it took, and shows the output of those that failed. A failed
 // job does not stop the later ones: CI should tell everything at once.
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,7 +19,9 @@ const extent: Extent = asked
 
 const root = join(import.meta.dir, '..')
 /** Processor cores of the smallest machine that it is meant for. */
-const LANES = 2
+const CORES = 2
+/** Jobs with clusters, servers and agents use about two thirds of a core each: they wait for time to pass and for each other. */
+const SLOW_LANES = 3
 /** Time limit of a test that sets none itself: tests wait for real programs that share two cores with those of the other lane. */
 const PATIENCE = ['--timeout', '20000']
 /** Seconds of each test file, as `scripts/check --record` measured them: what is long begins first. */
@@ -117,7 +119,7 @@ async function runAll(): Promise<Counts> {
     endToEnd: testFiles('tests/e2e'),
     seconds: await durationsFile.json(),
   }
-  const quick = await inLanes(quickJobs(files), LANES, runJob)
+  const quick = await inLanes(quickJobs(files), CORES, runJob)
   if (extent === 'fast') return quick
   const built = Promise.withResolvers<void>()
   const runSlow = async (job: Job) => {
@@ -132,7 +134,7 @@ async function runAll(): Promise<Counts> {
     inLanes(beside, 1, runSlow),
     inLanes(
       jobs.filter((job) => job.beside !== true),
-      LANES,
+      SLOW_LANES,
       runSlow,
     ),
   ])

@@ -26,7 +26,7 @@ export const WITH_SERVER: readonly string[] = [
 
 /** Those in which the store itself is stressed, or that walk through all of the product: each check runs them on PostgreSQL too.
  *  The others run on it with `scripts/check --long`, because the contract tests of the store run on both databases anyway. */
-export const ON_EACH_STORE: readonly string[] = ['chain', 'chaos-kill', 'chaos-loss', 'full-disk']
+export const ON_EACH_STORE: readonly string[] = ['chain', 'chaos-kill', 'full-disk']
 
 /** Test files that only `scripts/check --long` runs. The older Kubernetes: what differs between minors is in tables that each check proves
  *  with recorded answers of both. */
