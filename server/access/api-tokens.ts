@@ -62,7 +62,10 @@ export interface ApiTokensDeps {
 export function createApiTokens({ store, clock, log }: ApiTokensDeps): ApiTokens {
   const known = new Map<string, { principal: Principal; untilMs: number }>()
   const streaming = new Map<string, AbortController>()
+  /** Grows with each token that ends: what was looked up before is not remembered after. */
+  let endings = 0
   const end = (id: string) => {
+    endings += 1
     known.clear()
     streaming.get(id)?.abort()
     streaming.delete(id)
@@ -92,10 +95,10 @@ export function createApiTokens({ store, clock, log }: ApiTokensDeps): ApiTokens
     create: ({ name, role, expiresMs }, by) => make({ name, role, expiresMs, createdBy: by.name, replaces: null }),
     async exchange({ id, name, role }) {
       const held = (await store.listApiTokens()).find((token) => token.id === id)
+      if (held === undefined) throw new AppError('unauthorized') // it was revoked after the request was let in
       // Only the first admin token expires for a reason that its successor does not have.
-      const expiresMs = held?.createdBy === null || held === undefined ? null : held.expiresMs
-      const createdBy = held?.createdBy ?? null
-      return (await make({ name, role, createdBy, expiresMs, replaces: id })).token
+      const expiresMs = held.createdBy === null ? null : held.expiresMs
+      return (await make({ name, role, createdBy: held.createdBy, expiresMs, replaces: id })).token
     },
     async revoke(id) {
       const deleted = await store.deleteApiToken(id)
@@ -110,6 +113,7 @@ export function createApiTokens({ store, clock, log }: ApiTokensDeps): ApiTokens
       const held = known.get(tokenHash)
       if (held !== undefined && held.untilMs > nowMs) return held.principal
       known.delete(tokenHash)
+      const endingsBefore = endings
       const found = await store.apiTokenByHash(tokenHash)
       if (found === null || (found.expiresMs !== null && found.expiresMs <= nowMs)) return null
       const { id, name, role, expiresMs, replaces } = found
@@ -118,8 +122,9 @@ export function createApiTokens({ store, clock, log }: ApiTokensDeps): ApiTokens
         end(replaces)
       }
       noteUse(found, nowMs, from)
-      if (known.size >= CACHE_MAX) known.clear()
       const principal = { id, name, role }
+      if (endings !== endingsBefore) return principal
+      if (known.size >= CACHE_MAX) known.clear()
       known.set(tokenHash, { principal, untilMs: Math.min(nowMs + CACHE_MS, expiresMs ?? Number.POSITIVE_INFINITY) })
       return principal
     },

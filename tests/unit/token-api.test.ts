@@ -102,6 +102,19 @@ test('AP16 a token is shown once, listed without its secret, and refused from it
   expect((await admin.store.listEvents({ limit: 9 })).map(({ reason }) => reason)).toEqual(['ApiTokenCreated', 'ApiTokenRevoked'])
 })
 
+test('AP16 a token that is revoked while it is looked up is refused from the next request on, and cannot be exchanged', async () => {
+  const { id, token } = (await createToken({ name: 'ci' })).body
+  const look = admin.store.apiTokenByHash.bind(admin.store)
+  admin.store.apiTokenByHash = async (hash) => {
+    const found = await look(hash)
+    admin.store.apiTokenByHash = look
+    await admin.call('DELETE', `/api/v1/tokens/${id}`)
+    return found
+  }
+  const exchanged = await admin.call('POST', '/api/v1/token/exchange', undefined, as(token))
+  expect([exchanged.status, await statusWith(token)]).toEqual([401, 401])
+})
+
 test('AP16 a stream of changes ends when its token is revoked', async () => {
   const { body } = await createToken({ name: 'ci' })
   const request = new Request('http://localhost/api/v1/changes', { headers: { accept: 'text/event-stream', ...as(body.token) } })
