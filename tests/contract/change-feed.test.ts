@@ -8,7 +8,7 @@ import { keepBounds, RETENTION } from '../../server/store/upkeep/upkeep.ts'
 import type { ChangeTopic } from '../../shared/model/change.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { testPostgres } from '../support/postgres.ts'
-import { joinCluster } from '../support/store-fixtures.ts'
+import { API_TOKEN, joinCluster } from '../support/store-fixtures.ts'
 import { POSTGRES, STORES, type StorePlace } from '../support/stores.ts'
 
 setDefaultTimeout(20_000) // PostgreSQL on a busy machine
@@ -87,28 +87,8 @@ describe.each(STORES)('$name', (kind) => {
     await write(store, 'a')
     await write(store, 'a')
     expect(await store.changes.position()).toBe(1)
-    await store.createApiToken({
-      id: 't',
-      tokenHash: 'h',
-      name: 'n',
-      role: 'admin',
-      createdMs: 1,
-      createdBy: null,
-      expiresMs: null,
-      replaces: null,
-    })
-    await expect(
-      store.createApiToken({
-        id: 't',
-        tokenHash: 'h',
-        name: 'n',
-        role: 'admin',
-        createdMs: 1,
-        createdBy: null,
-        expiresMs: null,
-        replaces: null,
-      }),
-    ).rejects.toThrow()
+    await store.createApiToken({ ...API_TOKEN, id: 't', tokenHash: 'h' })
+    await expect(store.createApiToken({ ...API_TOKEN, id: 't', tokenHash: 'h' })).rejects.toThrow()
     await write(store, 'b')
     const read = await store.changes.read(0, { limit: 10 })
     expect(read.kind === 'changes' && names(read.items)).toEqual(['Service/a', 'ApiToken/t', 'Service/b'])
@@ -116,31 +96,13 @@ describe.each(STORES)('$name', (kind) => {
 
   test('CF2 other topics are passed over, and the number to go on with is beyond them', async () => {
     await write(store, 'a')
-    await store.createApiToken({
-      id: 't',
-      tokenHash: 'h',
-      name: 'n',
-      role: 'admin',
-      createdMs: 1,
-      createdBy: null,
-      expiresMs: null,
-      replaces: null,
-    })
+    await store.createApiToken({ ...API_TOKEN, id: 't', tokenHash: 'h' })
     await write(store, 'b')
     const topics = new Set<ChangeTopic>(['token'])
     expect(await store.changes.read(0, { topics, limit: 10 })).toMatchObject({ next: 3, items: [{ id: 2 }] })
     expect(await store.changes.read(2, { topics, limit: 10 })).toEqual({ kind: 'changes', items: [], next: 3 })
     await writeMany(place, 600)
-    await store.createApiToken({
-      id: 'u',
-      tokenHash: 'i',
-      name: 'n',
-      role: 'admin',
-      createdMs: 1,
-      createdBy: null,
-      expiresMs: null,
-      replaces: null,
-    })
+    await store.createApiToken({ ...API_TOKEN, id: 'u', tokenHash: 'i' })
     expect(await store.changes.read(3, { topics, limit: 10 })).toMatchObject({ next: 604, items: [{ id: 604 }] })
   })
 
@@ -210,16 +172,7 @@ describe.each(STORES)('$name', (kind) => {
     await Bun.sleep(20)
     await write(store, 'b')
     await Bun.sleep(20)
-    await store.createApiToken({
-      id: 't',
-      tokenHash: 'h',
-      name: 'n',
-      role: 'admin',
-      createdMs: 1,
-      createdBy: null,
-      expiresMs: null,
-      replaces: null,
-    })
+    await store.createApiToken({ ...API_TOKEN, id: 't', tokenHash: 'h' })
     expect(numbers(await following)).toEqual([1, 2, 3])
     expect(await tokens).toMatchObject([{ kind: 'changes', next: 3, items: [{ id: 3 }] }])
   })

@@ -44,3 +44,6 @@ export async function joinCluster(store: Store, digit: string, labels: Record<st
   if (result.kind !== 'joined') throw new Error(`could not join: ${result.kind}`)
   return result.agent.clusterId
 }
+
+/** An admin token without its id and hash. */
+export const API_TOKEN = { name: 'n', role: 'admin', createdMs: 1, createdBy: null, expiresMs: null, replaces: null } as const
