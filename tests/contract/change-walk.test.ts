@@ -6,7 +6,7 @@ import type { Store } from '../../server/store/store.ts'
 import type { Connections } from '../../server/store/store-db.ts'
 import type { Tables } from '../../server/store/tables.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
-import { agentId, clusterId, joinCluster, joinInput, makeToken } from '../support/store-fixtures.ts'
+import { API_TOKEN, agentId, clusterId, joinCluster, joinInput, makeToken } from '../support/store-fixtures.ts'
 import { STORES } from '../support/stores.ts'
 
 setDefaultTimeout(20_000) // PostgreSQL on a busy machine
@@ -57,7 +57,6 @@ const object = (name: string, rev: number, gone = false) => {
   return { kind: 'object' as const, key: `p/web//Pod/n/${name}`, rev, doc: gone ? null : doc }
 }
 const told = (rev: number) => ({ kind: 'event' as const, key: `${rev}`, rev, doc: { atMs: 1, type: 'Normal', reason: 'r', message: 'm' } })
-const apiToken = { name: 'n', role: 'admin' as const, createdMs: 1, createdBy: null, expiresMs: null, replaces: null }
 const delta = { complete: false, nowMs: 1 }
 const question = (token = 't', names = ['a', 'b']) => ({
   kind: 'remove_service' as const,
@@ -241,18 +240,18 @@ const WRITES: Partial<Record<keyof Store, Steps>> = {
     ['closed', 'changes', (store) => store.closeConfirmation(question().subject)],
     ['again', 'idle', (store) => store.closeConfirmation(question().subject)],
   ],
-  createApiToken: [['made', 'changes', (store) => store.createApiToken({ ...apiToken, id: 't', tokenHash: 'h' })]],
+  createApiToken: [['made', 'changes', (store) => store.createApiToken({ ...API_TOKEN, id: 't', tokenHash: 'h' })]],
   deleteApiToken: [
-    ['made', 'prepare', (store) => store.createApiToken({ ...apiToken, id: 't', tokenHash: 'h' })],
+    ['made', 'prepare', (store) => store.createApiToken({ ...API_TOKEN, id: 't', tokenHash: 'h' })],
     ['unknown', 'idle', (store) => store.deleteApiToken('none')],
     ['revoked', 'changes', (store) => store.deleteApiToken('t')],
   ],
   noteApiTokenUse: [
-    ['made', 'prepare', (store) => store.createApiToken({ ...apiToken, id: 'v', tokenHash: 'j' })],
+    ['made', 'prepare', (store) => store.createApiToken({ ...API_TOKEN, id: 'v', tokenHash: 'j' })],
     ['used', 'idle', (store) => store.noteApiTokenUse('v', 5, '192.0.2.1')],
   ],
   retireReplaced: [
-    ['made', 'prepare', (store) => store.createApiToken({ ...apiToken, id: 'u', tokenHash: 'i', replaces: 't' })],
+    ['made', 'prepare', (store) => store.createApiToken({ ...API_TOKEN, id: 'u', tokenHash: 'i', replaces: 't' })],
     ['used for the first time', 'changes', (store) => store.retireReplaced('u')],
     ['used again', 'idle', (store) => store.retireReplaced('u')],
     ['unknown', 'idle', (store) => store.retireReplaced('none')],

@@ -12,6 +12,7 @@ import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { agentIdSchema, clusterIdSchema } from '../../shared/model/ids.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
+import { API_TOKEN } from '../support/store-fixtures.ts'
 import { storeContract } from './store.contract.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'skerry-store-'))
@@ -35,16 +36,7 @@ describe('migrations', () => {
   test('ST2 an older file is brought forward and keeps what it holds; a second run does nothing', async () => {
     const path = newPath()
     const store = await open(path)
-    await store.createApiToken({
-      id: 't',
-      tokenHash: 'h',
-      name: 'n',
-      role: 'admin',
-      createdMs: 1,
-      createdBy: null,
-      expiresMs: null,
-      replaces: null,
-    })
+    await store.createApiToken({ ...API_TOKEN, id: 't', tokenHash: 'h' })
     await store.close()
     const db = openTables(path)
     await migrate(db, 'sqlite', [...MIGRATIONS, extra])
