@@ -1,4 +1,4 @@
-// What scripts/check runs: the stages, made into jobs that lanes take in order. Pure; scripts/check.ts runs them.
+// The jobs of scripts/check, in the order in which its lanes take them. Pure; scripts/check.ts runs them.
 import { evenParts } from './check-report.ts'
 import { LONG_ONLY, ON_EACH_STORE, WITH_SERVER } from './end-to-end.ts'
 

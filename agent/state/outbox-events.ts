@@ -14,7 +14,7 @@ const REMEMBERED_MAX = 1_000
 export interface EventRepeats {
   /** The document to keep under `key`. `take` removes an earlier event of that key and says whether it was there. */
   count(key: string, doc: unknown, take: (earlierKey: string) => boolean): unknown
-  /** What was counted so far may be on its way. */
+  /** Ends counting: events counted so far may already be on their way to the server. */
   forget(): void
 }
 

@@ -49,7 +49,7 @@ export const PROGRAMS: Readonly<Record<string, CommandUnknownOpts>> = {
 
 const HELP_WIDTH = 110
 
-/** What `--help` of a command prints, the same in every terminal. */
+/** The output of `--help` for a command, at a fixed width. */
 export function helpOf(command: CommandUnknownOpts): string {
   command.configureHelp({ ...command.configureHelp(), helpWidth: HELP_WIDTH })
   written = ''

@@ -22,7 +22,7 @@ export interface Principal {
 export interface TokenOrder {
   name: string
   role: Role
-  /** Null: it does not expire. */
+  /** Time of expiry in ms since the epoch; null for a token that does not expire. */
   expiresMs: number | null
 }
 
@@ -35,7 +35,8 @@ export interface ApiTokens {
   exchange(principal: Principal): Promise<string>
   /** AP16: false if there is none with that id. No request that begins afterwards is taken, and streams of that token end. */
   revoke(id: string): Promise<boolean>
-  /** Of an `authorization` header; null for none, another scheme and a token that is unknown or has expired. `from`: address of the caller. */
+  /** Answers whose token an `authorization` header has: null without a header, for another scheme, and for an unknown or expired token. `from` is the address of
+   *  the caller. */
   authenticate(header: string | null, from?: string | null): Promise<Principal | null>
   /** Aborts when the token is revoked or replaced. */
   ended(id: string): AbortSignal

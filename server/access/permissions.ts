@@ -1,4 +1,4 @@
-// What each role may do with the API: a verb for each route, and verbs for each role. Default deny: only an admin may use a route without a verb.
+// Authorization of the API: each route has a verb, and each role has verbs. Only an admin may use a route without a verb.
 import { ROLES, type Role } from '../../shared/model/resources.ts'
 
 /** `own`: what concerns the caller's own token. */

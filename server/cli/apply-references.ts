@@ -16,7 +16,7 @@ interface Reference {
 
 /** One warning for each name that is neither on the server nor among `resources`. Of kinds that this token may not list nothing is said: what was applied is applied. */
 export async function referenceWarnings(client: Client, resources: readonly Applicable[]): Promise<string[]> {
-  const named = resources.flatMap(referencesOf)
+  const named = resources.flatMap((resource) => referencesOf(resource).map((reference) => ({ ...reference, by: resource })))
   const known = new Map<string, readonly string[] | null>()
   for (const { kind, project } of named) {
     const key = `${kind} ${project}`
@@ -25,10 +25,14 @@ export async function referenceWarnings(client: Client, resources: readonly Appl
     const coming = resources.filter((one) => one.kind === kind && projectOf(one) === project)
     known.set(key, there === null ? null : [...there, ...coming.map(({ metadata }) => metadata.name)])
   }
-  return named.flatMap(({ place, kind, project, name }) => {
+  return named.flatMap(({ place, kind, project, name, by }) => {
     const names = known.get(`${kind} ${project}`) ?? null
     if (names === null || names.includes(name)) return []
-    const near = nearest(name, names)
+    // A service cannot depend on itself.
+    const near = nearest(
+      name,
+      names.filter((other) => kind !== by.kind || project !== projectOf(by) || other !== by.metadata.name),
+    )
     const meant = near === null ? '' : `; did you mean "${near}"?`
     return [`${place} names the ${kind} ${name} of project ${project}, which does not exist${meant}`]
   })

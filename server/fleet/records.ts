@@ -179,7 +179,7 @@ export interface DesiredService extends ServiceId {
 export interface ApiTokenRecord {
   id: string
   name: string
-  /** Null: it does not expire. */
+  /** Time of expiry in ms since the epoch; null for a token that does not expire. */
   expiresMs: number | null
   /** Id of the token that ends with the first use of this one. */
   replaces: string | null

@@ -1,10 +1,10 @@
 // What an apply changes in the clusters that keep a service: read before anything is written, and told with its answer.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
+import { type Labels, matchesSelector, selectorText } from '../../shared/model/labels.ts'
 import { type Applicable, type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
 import type { ChangeInPlaceView, KeptChange } from '../../shared/model/views.ts'
 import { createPace } from '../../shared/runtime/pace.ts'
-import { changedNamespace, changedOverrides } from '../fleet/apply-changes.ts'
 import type { DesiredService, StoredResource } from '../fleet/records.ts'
 import { isTarget } from '../fleet/targeting.ts'
 import type { AdminDeps } from './deps.ts'
@@ -79,3 +79,20 @@ export async function readChangesInPlace(
 const isHeld = ({ doc }: DesiredService): boolean => doc !== null && doc.removal === undefined
 const keyOf = ({ metadata }: Extract<Applicable, { kind: 'Service' }>): string =>
   serviceKey({ project: metadata.project, service: metadata.name })
+
+/** By the place in `spec.overrides`, as errors name it. */
+export function changedOverrides({ overrides = [] }: Pick<ServiceSpec, 'overrides'>, before: Labels, after: Labels): KeptChange[] {
+  return overrides.flatMap(({ selector }, index): KeptChange[] => {
+    const [was, is] = [matchesSelector(before, selector), matchesSelector(after, selector)]
+    if (was === is) return []
+    return [
+      { what: was ? 'override_lost' : 'override_gained', detail: `overrides[${index}] (${selectorText(selector) || 'every cluster'})` },
+    ]
+  })
+}
+
+/** Objects that name no namespace themselves are made anew there, and those of before are pruned. */
+export function changedNamespace(before: Pick<ServiceSpec, 'namespace'>, after: Pick<ServiceSpec, 'namespace'>): KeptChange[] {
+  if (before.namespace === after.namespace) return []
+  return [{ what: 'namespace', detail: `from ${before.namespace ?? 'none'} to ${after.namespace ?? 'none'}` }]
+}

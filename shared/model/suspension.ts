@@ -60,7 +60,7 @@ const minuteText = (ms: number): string => `${new Date(ms).toISOString().slice(0
 
 /** The same text for as long as the suspension is the same. */
 export const suspendedText = ({ by, why, sinceMs }: Suspension, scope: SuspendedScope): string =>
-  `suspended by ${by} since ${minuteText(sinceMs)}: ${why}; \`skerry resume ${resumeFlags(scope)}\` lets it go on`
+  `suspended by ${by} since ${minuteText(sinceMs)}: ${why}; \`skerry resume ${resumeFlags(scope)}\` resumes it`
 
 /** One suspension, as the API lists it. `project` and `service` null: all services; `cluster` null: all clusters. */
 export const suspensionViewSchema = z.object({

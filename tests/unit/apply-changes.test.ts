@@ -1,6 +1,6 @@
 // What an apply changes where a service stays: overrides of relabelled clusters, and namespaces.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { changedNamespace, changedOverrides } from '../../server/fleet/apply-changes.ts'
+import { changedNamespace, changedOverrides } from '../../server/http/apply-changes.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
 import { runTestCli } from '../support/cli-run.ts'

@@ -56,7 +56,7 @@ test('CL18 apply warns of an override for a service that does not exist, with th
 test('CL18 apply warns of a dependency on a service that does not exist, with the nearest name', async () => {
   await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc('apps'), serviceDoc('cache')] })
   const web = serviceDoc('web')
-  const dependsOn = [{ name: 'cache' }, { name: 'cach' }, { name: 'cache', project: 'team' }, { name: 'coming' }]
+  const dependsOn = [{ name: 'cache' }, { name: 'cach' }, { name: 'cache', project: 'team' }, { name: 'coming' }, { name: 'weeb' }]
   const stdin = [{ ...web, spec: { ...web.spec, dependsOn } }, serviceDoc('coming')].map((one) => JSON.stringify(one)).join('\n---\n')
   const { code, err } = await runTestCli(admin, ['apply', '-f', '-'], { stdin })
   expect([code, err.trimEnd().split('\n')]).toEqual([
@@ -64,6 +64,7 @@ test('CL18 apply warns of a dependency on a service that does not exist, with th
     [
       'warning: service/web: spec.dependsOn[1] names the Service cach of project default, which does not exist; did you mean "cache"?',
       'warning: service/web: spec.dependsOn[2] names the Service cache of project team, which does not exist',
+      'warning: service/web: spec.dependsOn[4] names the Service weeb of project default, which does not exist',
     ],
   ])
 })

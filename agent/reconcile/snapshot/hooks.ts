@@ -11,7 +11,7 @@ const FAREWELL = 'hook/delete/'
 
 const runKey = (phase: Phase, key: string): string => `${phase}/${key}`
 
-/** Of almost every service, which is asked for it in each round. */
+/** Shared: most services have no hooks, and each round asks for this set. */
 const NOTHING_HELD: ReadonlySet<string> = new Set()
 
 export class HookBook {

@@ -11,7 +11,6 @@ import { migrateTo5 } from './migration-5.ts'
 import { migrateTo6 } from './migration-6.ts'
 import { migrateTo7 } from './migration-7.ts'
 import { migrateTo8 } from './migration-8.ts'
-import { migrateTo9 } from './migration-9.ts'
 
 export interface Migration {
   version: number
@@ -259,7 +258,14 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 6, up: migrateTo6 },
   { version: 7, up: migrateTo7 },
   { version: 8, up: migrateTo8 },
-  { version: 9, up: migrateTo9 },
+  {
+    // API tokens have a role (null means admin, as before), say who made them, and when and from where they were last used.
+    version: 9,
+    async up(ddl) {
+      await addTexts(ddl, 'api_tokens', ['role', 'created_by', 'last_used_from'])
+      await addNumbers(ddl, 'api_tokens', ['last_used_ms'])
+    },
+  },
 ]
 
 /** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction has the store to itself, so two

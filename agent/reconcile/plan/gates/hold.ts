@@ -74,7 +74,7 @@ export class Holds {
     return asHold(this.#suspensions.of(id)) ?? this.ofSite(id, nowMs)
   }
 
-  /** Of the service or of the whole cluster; of both, the one that lasts longer. */
+  /** The hold that was ordered at the site, for the service or the whole cluster. Of two the one that lasts longer counts. */
   ofSite(id: ServiceId, nowMs: number): ActiveHold | null {
     if (this.#holds.size === 0) return null
     const own = this.#holds.get(serviceKey(id)) ?? null

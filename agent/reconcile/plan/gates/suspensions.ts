@@ -17,10 +17,10 @@ export type ActiveSuspension = Suspension & { suspended: SuspendedScope }
 export const SUSPENSIONS_FACT = 'hold/server'
 const keptRows = z.array(z.tuple([z.string(), z.string()])).catch([])
 
-/** Of the widest that concern a service. */
+/** Suspensions from the server. If several concern a service, the widest counts. */
 export class Suspensions {
   readonly #text: string
-  /** Of the whole cluster. */
+  /** Suspension of the whole cluster. */
   readonly whole: ActiveSuspension | null
   readonly #services: ReadonlyMap<string, ActiveSuspension>
 
