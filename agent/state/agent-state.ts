@@ -84,6 +84,12 @@ export interface Removal {
   atMs: number
 }
 
+export interface Inheritance {
+  service: ServiceId
+  ref: ObjectRef
+  apiVersion: string
+}
+
 export interface AgentState {
   /** Resolves when all that was written before the call outlives a power loss. Throws `data_unusable` when the disk refuses. */
   settled(): Promise<void>
@@ -122,7 +128,8 @@ export interface AgentState {
    *  To be settled before the first request about them. */
   widenInventory(service: ServiceId, entries: ReadonlyArray<{ ref: ObjectRef; apiVersion: string }>): ObjectRef[]
   recordApplied(service: ServiceId, entries: readonly InventoryEntry[]): void
-  narrowInventory(service: ServiceId, refs: readonly ObjectRef[]): void
+  /** `heirs`: who has some of them from then on. One transaction, so that no crash leaves an object between two inventories. */
+  narrowInventory(service: ServiceId, refs: readonly ObjectRef[], heirs?: readonly Inheritance[]): void
   serviceState(service: ServiceId): ServiceState
   setServiceState(service: ServiceId, state: ServiceState): void
   /** What else was found out or decided here and must survive a restart (outcomes of hooks, holds, confirmations at the site): small JSON documents by key. They go with

@@ -239,9 +239,13 @@ export function openAgentState(path: string, reserve?: DiskReserve, logFile?: Lo
         return taken
       }),
     recordApplied: (service, entries) => write(() => recordApplied(service, entries)),
-    narrowInventory: (service, refs) =>
+    narrowInventory: (service, refs, heirs = []) =>
       write(() => {
         for (const ref of refs) statements.narrow.run(refKey(ref), serviceKey(service))
+        for (const heir of heirs) {
+          statements.addService.run(serviceKey(heir.service))
+          statements.widen.run(refKey(heir.ref), serviceKey(heir.service), heir.apiVersion)
+        }
       }),
     serviceState: (service) => {
       const row = statements.serviceState.get(serviceKey(service))

@@ -49,6 +49,18 @@ describe('inventory', () => {
     expect(state.widenInventory(web, [{ ref: ref('a'), apiVersion: 'v1' }])).toEqual([])
   })
 
+  test('IV11 heirs have what a service lets go, in the same write', () => {
+    const { state } = open()
+    const refs = [ref('a'), ref('b')]
+    state.widenInventory(
+      web,
+      refs.map((one) => ({ ref: one, apiVersion: 'v1' })),
+    )
+    state.narrowInventory(web, refs, [{ service: db, ref: ref('b'), apiVersion: 'v1' }])
+    expect([state.inventory(web), state.inventory(db)]).toEqual([[], [entryOnPaper({ ref: ref('b'), apiVersion: 'v1' })]])
+    expect(state.services()).toContainEqual(db)
+  })
+
   test('survives a restart; a forgotten service is gone whole', () => {
     const { dir, state } = open()
     state.widenInventory(web, [{ ref: ref('a'), apiVersion: 'v1' }])

@@ -20,7 +20,7 @@ import type { ServiceModel } from '../snapshot/service-model.ts'
 import { CHANGED_BEFORE_DELETE, namespaceKey, type Problem } from '../snapshot/situation.ts'
 import { dropNulls, nullsDocumentId, withoutRefusedNulls } from '../snapshot/wanted.ts'
 import { isOfThisCluster, safeDeletion } from '../snapshot/watch/live-object.ts'
-import { dropDeleted, keepRecreates, keepRefusedNulls, lastObject, letGo, remember, takeIn, writeApplied } from './remember.ts'
+import { dropDeleted, type Heir, keepRecreates, keepRefusedNulls, lastObject, letGo, remember, writeApplied } from './remember.ts'
 import { RETRY_BACKOFF } from './revision.ts'
 
 const BATCH_MAX = 200
@@ -34,8 +34,8 @@ export class Recorder {
   readonly #deps: Site & Storage & Services & Turns & Reports
   #gone: ObjectRef[] = []
   readonly #namespaceRetriesMs = new Map<string, number>()
-  /** What was forgotten with the mark of another service on it, and which. */
-  readonly #marked = new Map<string, { model: ServiceModel; entry: InventoryEntry }>()
+  /** What was forgotten, as it may be there still, and the service whose mark is on it. */
+  readonly #forgotten = new Map<string, { marked: ServiceModel | null; entry: InventoryEntry }>()
 
   constructor(model: ServiceModel, deps: Site & Storage & Services & Turns & Reports) {
     this.#model = model
@@ -87,45 +87,49 @@ export class Recorder {
     if (this.#model.unrecordedCount >= BATCH_MAX) writeApplied(this.#model, this.#deps)
     const gone = this.#gone
     if (gone.length === 0) return
-    letGo(this.#model, this.#deps, gone)
+    const heirs = gone.flatMap((ref) => this.#heirOf(refKey(ref)) ?? [])
+    letGo(this.#model, this.#deps, gone, heirs)
     this.#gone = []
     for (const ref of gone) this.#release(refKey(ref))
+    for (const { model } of heirs) {
+      this.#deps.followKinds(model)
+      this.#deps.wake(model.key)
+    }
     this.#deps.followKinds(this.#model)
   }
 
   /** The file is the judge of who owns what: whoever wants the object next is told that it is free when the file says so, and not before. */
   #release(key: string): void {
-    const { othersWanting, wake } = this.#deps
-    const takers = othersWanting(this.#model, key)
-    for (const taker of [...takers, ...this.#deps.othersNeeding(this.#model, key)]) {
+    const { othersWanting, othersNeeding, wake } = this.#deps
+    for (const taker of [...othersWanting(this.#model, key), ...othersNeeding(this.#model, key)]) {
       taker.expectNewObjects()
       taker.agenda.mark(key)
       wake(taker.key)
     }
-    const marked = this.#marked.get(key)
-    if (marked === undefined || takers.length > 0) return
-    // At once: with its last object a kind is watched no more, and nobody would find it.
-    const { model, entry } = marked
-    for (const taken of takeIn(model, this.#deps, [entry])) {
-      model.agenda.mark(taken)
-      wake(model.key)
-    }
   }
 
-  /** IV3: it was to be taken over and never was: the service whose mark is still on it has it again. */
-  #noteMark(key: string): void {
-    const { modelOf } = this.#deps
+  /** IV11: the first service that wants the object, or the one whose mark is on it, has it in the write by which this one lets go. A service that drops it before its turn would
+   *  leave it to nobody, and with its last object a kind is watched no more. */
+  #heirOf(key: string): Heir | null {
+    const forgotten = this.#forgotten.get(key)
+    this.#forgotten.delete(key)
+    if (forgotten === undefined) return null
+    const { marked, entry } = forgotten
+    const takers = this.#deps.othersWanting(this.#model, key)
+    const model = takers.find(({ wanted }) => wanted.get(key)?.options?.touch !== 'never') ?? (takers.length > 0 ? null : marked)
+    return model === null || model.inventory.has(key) ? null : { model, entry }
+  }
+
+  #noteForgotten(key: string): void {
     const entry = this.#model.inventory.get(key)
     if (entry === undefined) return
-    const view = liveIn(this.#deps, { key, ref: entry.ref, apiVersion: entry.apiVersion })
-    if (view.kind !== 'present' || !isOfThisCluster(view.live.owner, this.#deps)) return
-    const marked = modelOf(serviceKey(view.live.owner))
-    if (marked === null || marked === this.#model) return
     const { ref, apiVersion } = entry
-    this.#marked.set(key, {
-      model: marked,
-      entry: entryOnPaper({ ref, apiVersion }, view.live.uid),
-    })
+    const view = liveIn(this.#deps, { key, ref, apiVersion })
+    if (view.kind === 'absent') return
+    const owner = view.kind === 'present' && isOfThisCluster(view.live.owner, this.#deps) ? view.live.owner : null
+    const marked = owner === null ? null : this.#deps.modelOf(serviceKey(owner))
+    const uid = view.kind === 'present' ? view.live.uid : undefined
+    this.#forgotten.set(key, { marked: marked === this.#model ? null : marked, entry: entryOnPaper({ ref, apiVersion }, uid) })
   }
 
   #takeApplied({ step, object, created, withoutNulls }: Extract<StepResult, { kind: 'applied' }>): void {
@@ -231,7 +235,7 @@ export class Recorder {
       const reason = step.kind === 'delete' ? 'Pruned' : 'LetGo'
       this.#emit('Normal', reason, `${refText(ref)} ${step.kind === 'delete' ? 'was deleted' : 'was let go and stays'}`, key)
     }
-    if (step.kind === 'forget') this.#noteMark(key)
+    if (step.kind === 'forget') this.#noteForgotten(key)
     this.#model.forget(key)
     keepRecreates(this.#model, this.#deps, new Map([[key, null]]))
     keepRefusedNulls(this.#model, this.#deps, key, null)

@@ -67,13 +67,35 @@ export function takeIn<T extends { ref: ObjectRef; apiVersion: string; uid?: str
   return keys
 }
 
-/** The API server said that they are gone, or another service has them. Whoever wants them next is told after this. */
-export function letGo(model: ServiceModel, { state, owners }: State & Pick<Services, 'owners'>, refs: readonly ObjectRef[]): void {
+/** A service that has an object from now on, on paper. */
+export interface Heir {
+  model: ServiceModel
+  entry: InventoryEntry
+}
+
+/** The API server said that they are gone, or another service has them: the heirs among `refs` in the same write. Whoever wants them next is told after this. */
+export function letGo(
+  model: ServiceModel,
+  { state, owners }: State & Pick<Services, 'owners'>,
+  refs: readonly ObjectRef[],
+  heirs: readonly Heir[] = [],
+): void {
   if (refs.length === 0) return
-  state.narrowInventory(model.id, refs)
+  state.narrowInventory(
+    model.id,
+    refs,
+    heirs.map(({ model: { id }, entry: { ref, apiVersion } }) => ({ service: id, ref, apiVersion })),
+  )
   for (const ref of refs) {
     const owner = owners.get(refKey(ref))
     if (owner !== undefined && serviceKey(owner) === model.key) owners.delete(refKey(ref))
+  }
+  for (const { model: heir, entry } of heirs) {
+    const key = refKey(entry.ref)
+    heir.objects.own(entry)
+    heir.foundByLabel.delete(key)
+    heir.agenda.mark(key)
+    owners.set(key, heir.id)
   }
 }
 
