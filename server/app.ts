@@ -7,6 +7,8 @@ import { AppError } from '../shared/protocol/error.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
 import type { ApiTokens } from './access/api-tokens.ts'
+import { createAuthorizer } from './access/authorizer.ts'
+import { DECLARED_ROUTES, rightOf } from './access/permissions.ts'
 import type { FleetActions } from './actions/port.ts'
 import { accessRoutes } from './http/access-routes.ts'
 import { applyRoute } from './http/apply-route.ts'
@@ -72,6 +74,7 @@ export interface App {
 export function createApp(deps: AppDeps): App {
   const { webhookHandler, logger } = deps
   const elysia = createElysia(deps)
+  refuseUndeclared(elysia.routes)
   const reading = { budget: createBodyBudget(PEOPLE_BYTES_MAX) }
 
   async function route(request: Request): Promise<Response> {
@@ -101,13 +104,14 @@ export function createApp(deps: AppDeps): App {
 }
 
 function createElysia(deps: AppDeps) {
-  const auth = createAuth(deps.tokens, deps.logger)
+  const authorizer = createAuthorizer()
+  const auth = createAuth(deps.tokens, authorizer, deps.logger)
   const views = createFleetViews(deps.store, deps.clock, deps.restore, deps.lookOf, deps.behindOf)
-  const admin: AdminDeps = { ...deps, views, principal: auth.principal }
+  const admin: AdminDeps = { ...deps, views, authorizer, principal: auth.principal }
   const api = new Elysia({ prefix: ADMIN_API })
     // The second lock: a route that the first plugin's path check did not cover has no principal.
-    .derive(({ request, route }) => {
-      auth.authorize(request, route)
+    .derive(({ request, route, params }) => {
+      auth.authorize(request, route, params ?? {}) // a static route has none
       return { principal: auth.principal(request) }
     })
     .use(resourceRoutes(admin))
@@ -147,6 +151,15 @@ function createElysia(deps: AppDeps) {
       }),
     )
     .use(api)
+}
+
+/** AZ1: a route without a right does not start, and a right without a route is a misspelt one. */
+export function refuseUndeclared(routes: ReadonlyArray<{ method: string; path: string }>): void {
+  const served = routes.filter(({ path }) => path.startsWith(`${ADMIN_API}/`) && !path.startsWith(`${ADMIN_API}/openapi`))
+  const names = new Set(served.map(({ method, path }) => `${method} ${path.slice(ADMIN_API.length)}`))
+  const undeclared = served.filter(({ method, path }) => rightOf(method, path.slice(ADMIN_API.length)) === null)
+  const missing = [...undeclared.map(({ method, path }) => `${method} ${path}`), ...DECLARED_ROUTES.filter((name) => !names.has(name))]
+  if (missing.length > 0) throw new Error(`server/access/permissions.ts does not match the routes: ${missing.join(', ')}`)
 }
 
 /** A server with a failing loop is still ready: without it agents would get nothing at all. */

@@ -5,23 +5,17 @@ import { open, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { sha256Hex } from '../../shared/kube/canonical.ts'
-import type { Role } from '../../shared/model/resources.ts'
+import type { TokenRole } from '../../shared/model/access.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { ApiTokenRecord, NewApiToken } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
-
-export interface Principal {
-  id: string
-  /** What `by` says in orders and confirmations. */
-  name: string
-  role: Role
-}
+import { type Principal, tokenPrincipal } from './principal.ts'
 
 export interface TokenOrder {
   name: string
-  role: Role
+  role: TokenRole
   /** Time of expiry in ms since the epoch; null for a token that does not expire. */
   expiresMs: number | null
 }
@@ -94,12 +88,12 @@ export function createApiTokens({ store, clock, log }: ApiTokensDeps): ApiTokens
       return (await make(first, save)).token
     },
     create: ({ name, role, expiresMs }, by) => make({ name, role, expiresMs, createdBy: by.name, replaces: null }),
-    async exchange({ id, name, role }) {
+    async exchange({ id }) {
       const held = (await store.listApiTokens()).find((token) => token.id === id)
       if (held === undefined) throw new AppError('unauthorized') // it was revoked after the request was let in
       // Only the first admin token expires for a reason that its successor does not have.
       const expiresMs = held.createdBy === null ? null : held.expiresMs
-      return (await make({ name, role, createdBy: held.createdBy, expiresMs, replaces: id })).token
+      return (await make({ name: held.name, role: held.role, createdBy: held.createdBy, expiresMs, replaces: id })).token
     },
     async revoke(id) {
       const deleted = await store.deleteApiToken(id)
@@ -123,7 +117,7 @@ export function createApiTokens({ store, clock, log }: ApiTokensDeps): ApiTokens
         end(replaces)
       }
       noteUse(found, nowMs, from)
-      const principal = { id, name, role }
+      const principal = tokenPrincipal(id, name, role)
       if (endings !== endingsBefore) return principal
       if (known.size >= CACHE_MAX) known.clear()
       known.set(tokenHash, { principal, untilMs: Math.min(nowMs + CACHE_MS, expiresMs ?? Number.POSITIVE_INFINITY) })

@@ -1,64 +1,94 @@
-// Authorization of the API: each route has a verb, and each role has verbs. Only an admin may use a route without a verb.
-import { ROLES, type Role } from '../../shared/model/resources.ts'
+// Authorization of the API: each route declares a right, and on which object. A route that declares none does not start.
+import type { AccessKind, AccessVerb } from '../../shared/model/access.ts'
+import type { Ask } from './rights.ts'
 
-/** `own`: what concerns the caller's own token. */
-export type Verb = 'own' | 'read' | 'render' | 'sync' | 'confirm' | 'admin'
+/** The right that a route needs.
+ *  `own`: every caller; it concerns the caller only, or is no secret.
+ *  `object`: the right on the object that the address names.
+ *  `some`: the right somewhere; the handler shows and changes only the objects on which the caller has it. */
+export type RouteRight = { on: 'own' } | { on: 'object' | 'some'; verb: AccessVerb; kind: AccessKind }
 
-const VERBS_OF: Readonly<Record<Role, readonly Verb[]>> = {
-  viewer: ['own', 'read'],
-  operator: ['own', 'read', 'render', 'sync', 'confirm'],
-  admin: ['own', 'read', 'render', 'sync', 'confirm', 'admin'],
-}
+const OWN: RouteRight = { on: 'own' }
+const object = (verb: AccessVerb, kind: AccessKind): RouteRight => ({ on: 'object', verb, kind })
+const some = (verb: AccessVerb, kind: AccessKind): RouteRight => ({ on: 'some', verb, kind })
+
+const crud = (path: string, kind: AccessKind): Record<string, RouteRight> => ({
+  [`GET ${path}`]: object('read', kind),
+  [`PUT ${path}`]: object('write', kind),
+  [`DELETE ${path}`]: object('delete', kind),
+})
 
 const SERVICE = '/projects/:project/services/:name'
+const REPOSITORY = '/projects/:project/repositories/:name'
 
-/** Routes below /api/v1 that need less than an admin. Answers of `read` routes hold no secret; a render may (its objects are those of the cluster). */
-const VERB_OF_ROUTE: Readonly<Record<string, Verb>> = {
-  'GET /whoami': 'own',
-  'POST /token/exchange': 'own',
-  'GET /version': 'read',
-  'GET /repositories': 'read',
-  'GET /services': 'read',
-  'GET /clusters': 'read',
-  'GET /configs': 'read',
-  'GET /health-rules': 'read',
-  'GET /projects/:project/repositories/:name': 'read',
-  [`GET ${SERVICE}`]: 'read',
-  'GET /clusters/:name': 'read',
-  'GET /projects/:project/configs/:name': 'read',
-  'GET /health-rules/:name': 'read',
-  'GET /projects/:project/health-rules/:name': 'read',
-  'GET /objects': 'read',
-  'GET /placements': 'read',
-  'GET /counts': 'read',
-  'GET /changes': 'read',
-  'GET /events': 'read',
-  'GET /suspensions': 'read',
-  'GET /confirmations': 'read',
-  'GET /confirmations/:id': 'read',
-  'GET /confirmations/:id/removal': 'read',
-  'GET /clusters/:name/services': 'read',
-  [`GET ${SERVICE}/clusters`]: 'read',
-  [`GET ${SERVICE}/revisions`]: 'read',
-  [`GET ${SERVICE}/history`]: 'read',
-  [`GET ${SERVICE}/removal`]: 'read',
-  [`GET ${SERVICE}/sync`]: 'read',
-  [`GET ${SERVICE}/dependencies`]: 'read',
-  [`GET ${SERVICE}/render`]: 'render',
-  [`GET ${SERVICE}/variants`]: 'render',
-  [`POST ${SERVICE}/sync`]: 'sync',
-  'POST /projects/:project/repositories/:name/refresh': 'sync',
-  'POST /suspend': 'sync',
-  'POST /resume': 'sync',
-  'POST /confirmations/:id/confirm': 'confirm',
+/** Routes below /api/v1. */
+const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
+  'GET /whoami': OWN,
+  'POST /token/exchange': OWN,
+  'GET /version': OWN,
+  // The handler asks for the right on each object of the request.
+  'POST /apply': OWN,
+  'GET /repositories': some('read', 'Repository'),
+  'GET /services': some('read', 'Service'),
+  'GET /clusters': some('read', 'Cluster'),
+  'GET /configs': some('read', 'Config'),
+  'GET /health-rules': some('read', 'HealthRule'),
+  ...crud(REPOSITORY, 'Repository'),
+  ...crud(SERVICE, 'Service'),
+  ...crud('/clusters/:name', 'Cluster'),
+  ...crud('/projects/:project/configs/:name', 'Config'),
+  ...crud('/health-rules/:name', 'HealthRule'),
+  ...crud('/projects/:project/health-rules/:name', 'HealthRule'),
+  [`GET ${REPOSITORY}/webhook`]: object('webhook:read', 'Repository'),
+  [`POST ${REPOSITORY}/refresh`]: object('sync', 'Repository'),
+  'GET /objects': some('read', 'Service'),
+  'GET /placements': some('read', 'Service'),
+  'GET /counts': some('read', 'Service'),
+  'GET /changes': some('read', 'Service'),
+  'GET /events': some('read', 'Service'),
+  'GET /suspensions': some('read', 'Service'),
+  'GET /confirmations': some('read', 'Service'),
+  'GET /confirmations/:id': some('read', 'Service'),
+  'GET /confirmations/:id/removal': some('read', 'Service'),
+  'POST /confirmations/:id/confirm': some('confirm', 'Service'),
+  'GET /clusters/:name/services': some('read', 'Service'),
+  [`GET ${SERVICE}/clusters`]: object('read', 'Service'),
+  [`GET ${SERVICE}/revisions`]: object('read', 'Service'),
+  [`GET ${SERVICE}/history`]: object('read', 'Service'),
+  [`GET ${SERVICE}/removal`]: object('read', 'Service'),
+  [`GET ${SERVICE}/sync`]: object('read', 'Service'),
+  [`GET ${SERVICE}/dependencies`]: object('read', 'Service'),
+  [`GET ${SERVICE}/render`]: object('render', 'Service'),
+  [`GET ${SERVICE}/variants`]: object('render', 'Service'),
+  [`POST ${SERVICE}/sync`]: object('sync', 'Service'),
+  'POST /projects/:project/delete-services': some('delete', 'Service'),
+  'POST /suspend': some('suspend', 'Service'),
+  'POST /resume': some('suspend', 'Service'),
+  'GET /join-tokens': object('read', 'JoinToken'),
+  'POST /join-tokens': object('join-token:create', 'JoinToken'),
+  'DELETE /join-tokens/:id': object('delete', 'JoinToken'),
+  'GET /tokens': object('token:read', 'ApiToken'),
+  'POST /tokens': object('token:create', 'ApiToken'),
+  'DELETE /tokens/:id': object('token:revoke', 'ApiToken'),
+  'GET /server-keys': object('server-key', 'Server'),
+  'POST /server-keys/rotate': object('server-key', 'Server'),
+  'POST /server-keys/revoke': object('server-key', 'Server'),
+  'POST /server-keys/rotate-mac': object('server-key', 'Server'),
+  'POST /server-keys/rotate-secrets': object('server-key', 'Server'),
+  'GET /restore': object('restore', 'Server'),
+  'POST /restore/confirm': object('restore', 'Server'),
 }
 
-export const DECLARED_ROUTES: readonly string[] = Object.keys(VERB_OF_ROUTE)
+export const DECLARED_ROUTES: readonly string[] = Object.keys(RIGHT_OF_ROUTE)
 
-/** `route`: the pattern of a route below /api/v1, such as `/clusters/:name`. A HEAD is answered as a GET is. */
-export const verbOf = (method: string, route: string): Verb => VERB_OF_ROUTE[`${method === 'HEAD' ? 'GET' : method} ${route}`] ?? 'admin'
+/** `route`: the pattern of a route below /api/v1, such as `/clusters/:name`. A HEAD is answered as a GET is. Null: it declares no right. */
+export const rightOf = (method: string, route: string): RouteRight | null =>
+  RIGHT_OF_ROUTE[`${method === 'HEAD' ? 'GET' : method} ${route}`] ?? null
 
-export const may = (role: Role, verb: Verb): boolean => VERBS_OF[role].includes(verb)
-
-/** The first role, least powerful first, that may. */
-export const roleFor = (verb: Verb): Role => ROLES.find((role) => may(role, verb)) ?? 'admin'
+/** The question that a route of one object asks. */
+export const askOf = ({ verb, kind }: { verb: AccessVerb; kind: AccessKind }, params: Readonly<Record<string, string>>): Ask => ({
+  verb,
+  kind,
+  ...(params['project'] === undefined ? {} : { project: params['project'] }),
+  ...(params['name'] === undefined ? {} : { name: params['name'] }),
+})

@@ -1,6 +1,7 @@
 // The commands `token` and `join-token`.
 import { type Command, Option } from '@commander-js/extra-typings'
-import { DEFAULT_PROJECT, ROLES } from '../../shared/model/resources.ts'
+import { TOKEN_ROLES } from '../../shared/model/access.ts'
+import { DEFAULT_PROJECT } from '../../shared/model/resources.ts'
 import { collect, examples, output, wholeNumber } from './command-options.ts'
 import type { Context } from './context.ts'
 import { remove } from './delete.ts'
@@ -21,8 +22,8 @@ export function addTokenCommands(program: Command, context: Context): void {
     .description('create an API token; it is shown only once')
     .argument('<name>', 'name of the person or program that uses it; shown in events and confirmations')
     .addOption(
-      new Option('--role <role>', 'what it may do: read; also render, sync and confirm; or everything')
-        .choices(ROLES)
+      new Option('--role <role>', 'built-in role, or none for role bindings only; admin is fleet-admin')
+        .choices(TOKEN_ROLES)
         .default('viewer' as const),
     )
     .option('--expires <duration>', 'lifetime: 12h, 30d, or never', '90d')

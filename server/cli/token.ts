@@ -1,7 +1,7 @@
 // token: API tokens for people and programs, and one in the place of the first admin token, which expires.
 import { readFile } from 'node:fs/promises'
 import { toYaml } from '../../shared/adapters/yaml.ts'
-import type { Role } from '../../shared/model/resources.ts'
+import type { TokenRole } from '../../shared/model/access.ts'
 import { apiTokenViewSchema, createdApiTokenSchema, exchangedTokenSchema, whoamiAnswerSchema } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { noContent, path } from './client.ts'
@@ -22,7 +22,7 @@ export async function exchangeToken(context: Context, { tokenFile }: { tokenFile
 }
 
 export interface TokenOptions {
-  role: Role
+  role: TokenRole
   expires: string
   output?: Output
 }

@@ -1,9 +1,10 @@
 // What the store holds, as records that pass through its port. Integers stay below 2^53; times are ms since the epoch.
+
+import type { TokenRole } from '../../shared/model/access.ts'
 import type { ServiceRow } from '../../shared/model/desired.ts'
 import type { AgentId, ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import type { ClusterOverride, ConfigData } from '../../shared/model/render.ts'
-import type { Role } from '../../shared/model/resources.ts'
 import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 
@@ -183,7 +184,7 @@ export interface ApiTokenRecord {
   expiresMs: number | null
   /** Id of the token that ends with the first use of this one. */
   replaces: string | null
-  role: Role
+  role: TokenRole
   createdMs: number
   /** Name of the token that made it; null for the first admin token. */
   createdBy: string | null

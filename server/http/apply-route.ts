@@ -7,6 +7,7 @@ import { confirmDataSchema } from '../../shared/model/removal-views.ts'
 import { type Applicable, applicableSchema } from '../../shared/model/resources.ts'
 import { APPLY_RESOURCES_MAX, type ApplyAnswer, applyAnswerSchema } from '../../shared/model/views.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import type { Principal } from '../access/principal.ts'
 import type { ChangedResource } from '../actions/port.ts'
 import { confirmedData } from '../actions/removal-plans.ts'
 import type { StoredResource } from '../fleet/records.ts'
@@ -14,10 +15,11 @@ import type { ConfirmedData } from '../fleet/removal-effect.ts'
 import { readChangesInPlace } from './apply-changes.ts'
 import { readMoves } from './apply-moves.ts'
 import { dependenciesFirst, dependencyProblems } from './dependency-problems.ts'
+import { missingText } from './auth.ts'
 import type { AdminDeps } from './deps.ts'
 import { specProblems } from './resource-checks.ts'
 import { jsonSchema } from './resource-routes.ts'
-import { keyOf, keyText, plannedAction, refusal, secretProblems, writeResource } from './write-resource.ts'
+import { askOfKey, keyOf, keyText, plannedAction, refusal, secretProblems, writeResource } from './write-resource.ts'
 
 const applyRequestSchema = z.strictObject({
   resources: z.array(z.unknown()).max(APPLY_RESOURCES_MAX),
@@ -64,7 +66,7 @@ export function parseApplicables(documents: readonly unknown[]): {
 }
 
 export function applyRoute(deps: AdminDeps) {
-  return new Elysia({ tags: ['apply'] }).post('/apply', ({ body, request }) => apply(deps, body, deps.principal(request).name), {
+  return new Elysia({ tags: ['apply'] }).post('/apply', ({ body, request }) => apply(deps, body, deps.principal(request)), {
     detail: {
       summary: 'Create or change many resources',
       requestBody: { required: true, content: { 'application/json': { schema: jsonSchema(documented) } } },
@@ -73,13 +75,14 @@ export function applyRoute(deps: AdminDeps) {
   })
 }
 
-async function apply(deps: AdminDeps, body: unknown, by: string): Promise<ApplyAnswer> {
+async function apply(deps: AdminDeps, body: unknown, by: Principal): Promise<ApplyAnswer> {
   const request = applyRequestSchema.safeParse(body)
   if (!request.success) {
     const problems = explainIssues(applyRequestSchema, body, request.error).map(({ path, message }) => ({ path, message }))
     throw new AppError('bad_request', { doing: 'apply', detail: 'expected {resources, dryRun, confirmData}', problems })
   }
   const { resources, places, problems, wrong } = parseApplicables(request.data.resources)
+  refuseForbidden(deps, by, resources, places)
   const held = await Promise.all(resources.map((resource) => deps.store.getResource(keyOf(resource))))
   const planned = resources.map((resource, index) => ({ resource, held: held[index] ?? null }))
   for (const [index, item] of planned.entries()) {
@@ -109,9 +112,18 @@ async function apply(deps: AdminDeps, body: unknown, by: string): Promise<ApplyA
   const confirmed = confirmedData(found.removals, request.data.confirmData)
   const changes = await readChangesInPlace(deps, ordered)
   const moves = { ...(found.moves.length === 0 ? {} : { moves: found.moves }), ...(changes.length === 0 ? {} : { changes }) }
-  if (!request.data.dryRun) return { dryRun: false, ...moves, results: await writeAll(deps, ordered, by, confirmed) }
+  if (!request.data.dryRun) return { dryRun: false, ...moves, results: await writeAll(deps, ordered, by.name, confirmed) }
   const results = ordered.map(({ resource, held }) => ({ ...keyOf(resource), action: plannedAction(deps, resource, held) }))
   return { dryRun: true, ...moves, results }
+}
+
+/** AZ4: before anything is looked up, so that a refusal says nothing about what exists. */
+function refuseForbidden({ authorizer }: AdminDeps, by: Principal, resources: readonly Applicable[], places: readonly number[]): void {
+  const problems = resources.flatMap((resource, index) => {
+    const ask = { verb: 'write', ...askOfKey(keyOf(resource)) } as const
+    return authorizer.allows(by, ask) ? [] : [{ path: `resources[${places[index]}]`, message: missingText(by, ask) }]
+  })
+  if (problems.length > 0) throw new AppError('forbidden', { doing: 'apply', detail: problems[0]?.message ?? '', problems })
 }
 
 async function writeAll(

@@ -2,8 +2,11 @@
 import { Elysia } from 'elysia'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
-import type { ApiTokens, Principal } from '../access/api-tokens.ts'
-import { may, roleFor, verbOf } from '../access/permissions.ts'
+import type { ApiTokens } from '../access/api-tokens.ts'
+import type { Authorizer } from '../access/authorizer.ts'
+import { askOf, rightOf } from '../access/permissions.ts'
+import type { Principal } from '../access/principal.ts'
+import type { Ask } from '../access/rights.ts'
 import { problemResponse } from './problem.ts'
 
 export const ADMIN_API = '/api/v1'
@@ -11,11 +14,11 @@ export const ADMIN_API = '/api/v1'
 export interface Auth {
   plugin: ReturnType<typeof authPlugin>
   principal(request: Request): Principal
-  /** AP15: throws `forbidden` if the caller's role may not use the route. `route`: its whole pattern. */
-  authorize(request: Request, route: string): void
+  /** AZ1: throws if the caller lacks the right that the route declares. `route`: its whole pattern. */
+  authorize(request: Request, route: string, params: Readonly<Record<string, string>>): void
 }
 
-export function createAuth(tokens: ApiTokens, logger: Logger): Auth {
+export function createAuth(tokens: ApiTokens, authorizer: Authorizer, logger: Logger): Auth {
   const principals = new WeakMap<Request, Principal>()
   const principalOf = (request: Request): Principal => {
     const principal = principals.get(request)
@@ -25,15 +28,29 @@ export function createAuth(tokens: ApiTokens, logger: Logger): Auth {
   return {
     plugin: authPlugin(tokens, logger, principals),
     principal: principalOf,
-    authorize(request, route) {
-      const { name, role } = principalOf(request)
-      const verb = verbOf(request.method, route.slice(ADMIN_API.length))
-      if (may(role, verb)) return
-      const detail = `the token ${name} has the role ${role}; ${request.method} ${route} needs the role ${roleFor(verb)}`
-      throw new AppError('forbidden', { detail })
+    authorize(request, route, params) {
+      const principal = principalOf(request)
+      const right = rightOf(request.method, route.slice(ADMIN_API.length))
+      if (right === null) throw new AppError('forbidden', { detail: `${request.method} ${route} declares no right` })
+      if (right.on === 'own') return
+      const { verb, kind } = right
+      if (right.on === 'some') {
+        if (authorizer.scope(principal, verb, kind).length === 0) throw forbidden(principal, { verb, kind })
+        return
+      }
+      const ask = askOf(right, params)
+      if (!authorizer.allows(principal, ask)) throw forbidden(principal, ask)
     },
   }
 }
+
+/** `Service web in project shop`. */
+const objectText = ({ kind, name, project }: Ask): string =>
+  `${kind}${name === undefined ? '' : ` ${name}`}${project === undefined ? '' : ` in project ${project}`}`
+
+/** AZ3: names the caller, the verb, and the object. */
+export const forbidden = (principal: Principal, ask: Ask): AppError => new AppError('forbidden', { detail: missingText(principal, ask) })
+export const missingText = ({ kind, name }: Principal, ask: Ask): string => `${kind} ${name} has no right to ${ask.verb} ${objectText(ask)}`
 
 /** AP1: everything below /api/ is asked for a credential before it is even looked up: an unknown route tells a stranger nothing. */
 function authPlugin(tokens: ApiTokens, logger: Logger, principals: WeakMap<Request, Principal>) {

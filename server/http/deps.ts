@@ -1,6 +1,8 @@
 // What the admin routes work with.
 import type { Clock } from '../../shared/runtime/clock.ts'
-import type { ApiTokens, Principal } from '../access/api-tokens.ts'
+import type { ApiTokens } from '../access/api-tokens.ts'
+import type { Authorizer } from '../access/authorizer.ts'
+import type { Principal } from '../access/principal.ts'
 import type { SecretBox } from '../access/secret-box.ts'
 import type { ServerKeys } from '../access/server-keys.ts'
 import type { FleetActions } from '../actions/port.ts'
@@ -32,4 +34,6 @@ export interface AdminDeps {
   stopping: AbortSignal
   /** Who sent this request; throws `unauthorized` for nobody. */
   principal(request: Request): Principal
+  /** What a caller may do. */
+  authorizer: Authorizer
 }

@@ -20,6 +20,13 @@ export const keyOf = (resource: Applicable): ResourceKey => ({
   name: resource.metadata.name,
 })
 
+/** The object of a question about rights. */
+export const askOfKey = ({ kind, project, name }: ResourceKey): { kind: Applicable['kind']; project?: string; name: string } => ({
+  kind: kind as Applicable['kind'],
+  ...(project === '' ? {} : { project }),
+  name,
+})
+
 /** For people: `service web in project shop`. */
 export const keyText = ({ kind, project, name }: ResourceKey): string =>
   `${kindText(kind)} ${name}${project === '' ? '' : ` in project ${project}`}`

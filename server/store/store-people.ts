@@ -1,6 +1,6 @@
 // The tokens that people come with.
 import type { Selectable } from 'kysely'
-import { ROLES } from '../../shared/model/resources.ts'
+import { TOKEN_ROLES } from '../../shared/model/access.ts'
 import type { ApiTokenRecord } from '../fleet/records.ts'
 import type { ChangeNote } from './feed/change-log.ts'
 import type { Store } from './store.ts'
@@ -71,7 +71,7 @@ export function createPeopleStore(db: StoreDb): PeopleStore {
         .selectFrom('api_tokens')
         .select((eb) => eb.fn.countAll<number>().as('count'))
         .where((eb) => eb.or([eb('expires_ms', '=', 0), eb('expires_ms', '>', nowMs)]))
-        .where((eb) => eb.or([eb('role', 'is', null), eb('role', '=', 'admin')]))
+        .where((eb) => eb.or([eb('role', 'is', null), eb('role', 'in', ['admin', 'fleet-admin'])]))
         .executeTakeFirstOrThrow()
       return Number(row.count)
     },
@@ -97,7 +97,7 @@ function apiTokenRecord(row: Pick<Selectable<Tables['api_tokens']>, (typeof API_
     id,
     name,
     replaces,
-    role: row.role === null ? 'admin' : (ROLES.find((role) => role === row.role) ?? 'viewer'),
+    role: row.role === null ? 'admin' : (TOKEN_ROLES.find((role) => role === row.role) ?? 'viewer'),
     expiresMs: row.expires_ms === 0 ? null : row.expires_ms,
     createdMs: row.created_ms,
     createdBy: row.created_by,

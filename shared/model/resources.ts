@@ -1,6 +1,7 @@
 // The resources that people write. One schema each: the admin API, its OpenAPI document and `skerry apply -f` all come from here.
 // Unknown fields are errors: a misspelt `maxPrunePercent` must never be a silent default.
 import { z } from 'zod'
+import { TOKEN_ROLES } from './access.ts'
 import { healthRuleSpecSchema, serviceHealthSchema } from './health-rules.ts'
 import { nameSchema } from './ids.ts'
 import { labelSelectorSchema, labelsSchema } from './labels.ts'
@@ -274,12 +275,12 @@ export const joinTokenSpecSchema = z.strictObject({
   uses: z.number().int().min(1).max(10_000).default(1),
   labels: labelsSchema.default({}).describe('Given to every cluster that joins with it.'),
 })
-/** Roles of API tokens, least powerful first (AP15). */
-export const ROLES = ['viewer', 'operator', 'admin'] as const
-export type Role = (typeof ROLES)[number]
 export const apiTokenSpecSchema = z.strictObject({
   name: nameSchema.describe('Who uses it: it stands in events, orders and confirmations.'),
-  role: z.enum(ROLES).default('viewer').describe('viewer reads; operator also renders, syncs and confirms; admin does everything.'),
+  role: z
+    .enum(TOKEN_ROLES)
+    .default('viewer')
+    .describe('A built-in role, or none: only role bindings of the name count. admin is fleet-admin.'),
   expires: z.union([durationSchema, z.literal('never')]).default('90d'),
 })
 

@@ -2,11 +2,12 @@
 // line prints them; times are ms since the epoch. Absent from a list filter means all.
 import { z } from 'zod'
 import { problemSchema } from '../protocol/error.ts'
+import { TOKEN_ROLES } from './access.ts'
 import { removalOrderSchema } from './desired.ts'
 import { healthRuleSpecSchema } from './health-rules.ts'
 import { removalViewSchema } from './removal-views.ts'
 import { configSpecSchema } from './render.ts'
-import { API_VERSION, clusterSpecSchema, ROLES, repositorySpecSchema, serviceSpecSchema } from './resources.ts'
+import { API_VERSION, clusterSpecSchema, repositorySpecSchema, serviceSpecSchema } from './resources.ts'
 import { driftStatusSchema, factsStatusSchema, HEALTH_WORDS, pruneRefusalSchema, SYNC_WORDS } from './status.ts'
 import { suspensionViewSchema } from './suspension.ts'
 
@@ -252,7 +253,7 @@ export const createdJoinTokenSchema = z.object({ ...joinTokenViewSchema.shape, t
 export const apiTokenViewSchema = z.object({
   id: z.string(),
   name: z.string(),
-  role: z.enum(ROLES),
+  role: z.enum(TOKEN_ROLES),
   state: z.string(),
   createdMs: ms,
   createdBy: z.string().nullable(),
@@ -391,5 +392,5 @@ export type DeleteAnswer = z.infer<typeof deleteAnswerSchema>
 export const refreshAnswerSchema = z.object({ requestedMs: ms })
 export const webhookAnswerSchema = z.object({ url: z.string(), secret: z.string() })
 export const exchangedTokenSchema = z.object({ token: z.string() })
-export const whoamiAnswerSchema = z.object({ id: z.string(), name: z.string(), role: z.enum(ROLES) })
+export const whoamiAnswerSchema = z.object({ id: z.string(), name: z.string(), role: z.enum(TOKEN_ROLES).nullable() })
 export const versionAnswerSchema = z.looseObject({ version: z.string() })

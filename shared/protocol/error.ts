@@ -40,8 +40,8 @@ export const ERRORS = define({
   forbidden: {
     status: 403,
     retryable: false,
-    cause: 'The role of the API token does not allow the request.',
-    remedy: 'Use a token with the role that the detail names; an admin makes one with `skerry token create`.',
+    cause: 'The caller does not have the right that the request needs.',
+    remedy: 'Ask an administrator for a role that has the right that the detail names.',
   },
   not_found: { status: 404, retryable: false, cause: 'Not found.', remedy: 'List existing names with `skerry get`.' },
   conflict: {

@@ -1,6 +1,6 @@
 // What every fleet store must do about questions to people and their tokens: part of the store's contract.
 import { expect, test } from 'bun:test'
-import type { Role } from '../../shared/model/resources.ts'
+import type { TokenRole } from '../../shared/model/access.ts'
 import { clusterId, joinCluster, type StoreHarness } from '../support/store-fixtures.ts'
 
 export function peopleContract({ store }: StoreHarness): void {
@@ -127,7 +127,7 @@ export function peopleContract({ store }: StoreHarness): void {
     expect(await store().confirmationsFor([])).toEqual(new Map())
   })
 
-  const apiToken = (id: string, more: { expiresMs?: number; replaces?: string; role?: Role; createdBy?: string } = {}) =>
+  const apiToken = (id: string, more: { expiresMs?: number; replaces?: string; role?: TokenRole; createdBy?: string } = {}) =>
     store().createApiToken({
       id,
       tokenHash: `hash-${id}`,

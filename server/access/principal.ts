@@ -1,0 +1,45 @@
+// The caller of a request. Whoever authenticates makes one; the authorizer alone decides what it may do.
+import type { TokenRole } from '../../shared/model/access.ts'
+
+export interface Principal {
+  /** The credential: id of a token or of a session. */
+  readonly id: string
+  /** `workload`: a pipeline with a token that was exchanged for a JWT of its provider. */
+  readonly kind: 'token' | 'user' | 'workload'
+  /** For people: events, orders, confirmations, audit. */
+  readonly name: string
+  /** Identity provider that vouches for `subject`, `email` and `groups`; null: an API token. */
+  readonly provider: string | null
+  /** As the provider names the caller; null: an API token. */
+  readonly subject: string | null
+  /** Only an address that the provider has verified. */
+  readonly email: string | null
+  /** As the provider names them, without the provider. */
+  readonly groups: readonly string[]
+  /** Role that an API token was made with. Of users and workloads the authorizer ignores it. */
+  readonly role: TokenRole | null
+  /** The credential is worth nothing outside these projects; null: no such limit. */
+  readonly projects: readonly string[] | null
+}
+
+export const tokenPrincipal = (id: string, name: string, role: TokenRole, projects: readonly string[] | null = null): Principal => ({
+  id,
+  kind: 'token',
+  name,
+  provider: null,
+  subject: null,
+  email: null,
+  groups: [],
+  role,
+  projects,
+})
+
+/** Keys of the subjects of bindings that are this caller. A provider's name has no colon, so none can speak for another. */
+export function subjectKeys({ kind, name, provider, subject, email, groups }: Principal): string[] {
+  if (kind === 'token') return [`token:${name}`]
+  return [
+    ...(email === null ? [] : [`user:${email.toLowerCase()}`]),
+    ...(provider === null || subject === null ? [] : [`user:${provider}:${subject}`]),
+    ...(provider === null ? [] : groups.map((group) => `group:${provider}:${group}`)),
+  ]
+}

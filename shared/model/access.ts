@@ -1,0 +1,137 @@
+// Rights: verbs on kinds, the built-in roles, and what a custom role or a binding may say.
+import { z } from 'zod'
+import { nameSchema } from './ids.ts'
+import { labelSelectorSchema } from './labels.ts'
+
+/** Verbs of rights. `read`, `write` and `delete` apply to every kind; each of the others belongs to the kinds named here. */
+export const ACCESS_VERBS = [
+  'read',
+  'write',
+  'delete',
+  'secret:write', // Config: set a secret value
+  'config:use', // Config: name it in a service or repository
+  'render', // Service: see rendered objects
+  'sync', // Service, Repository
+  'confirm', // Service
+  'suspend', // Service, Cluster
+  'join-token:create', // JoinToken
+  'cluster:label', // Cluster: labels decide which services a cluster receives
+  'webhook:read', // Repository: address and secret of the webhook
+  'server-key', // Server
+  'restore', // Server
+  'token:read', // ApiToken
+  'token:create', // ApiToken
+  'token:revoke', // ApiToken
+  'audit:read', // Audit
+] as const
+export type AccessVerb = (typeof ACCESS_VERBS)[number]
+
+/** Kinds whose objects belong to a project. A Project is its own project. */
+export const PROJECT_KINDS = ['Project', 'Repository', 'Service', 'Config', 'HealthRule', 'RoleBinding', 'Audit'] as const
+export const FLEET_KINDS = ['Cluster', 'Role', 'JoinToken', 'ApiToken', 'Agent', 'Server'] as const
+export const ACCESS_KINDS = [...PROJECT_KINDS, ...FLEET_KINDS] as const
+export type AccessKind = (typeof ACCESS_KINDS)[number]
+
+export interface AccessRule {
+  verbs: ReadonlyArray<AccessVerb | '*'>
+  kinds: ReadonlyArray<AccessKind | '*'>
+}
+
+const ACROSS: AccessKind[] = ['Project', 'Repository', 'Service', 'Config', 'HealthRule', 'Cluster']
+const VIEW: AccessRule = { verbs: ['read'], kinds: ACROSS }
+const OPERATE: AccessRule[] = [
+  { verbs: ['render', 'sync', 'confirm', 'suspend'], kinds: ['Service'] },
+  { verbs: ['sync'], kinds: ['Repository'] },
+  { verbs: ['suspend'], kinds: ['Cluster'] },
+]
+
+/** Roles that exist in every installation and that nobody can change, least powerful first. */
+export const BUILT_IN_ROLES = {
+  viewer: { description: 'reads everything but credentials, roles and bindings', rules: [VIEW] },
+  operator: { description: 'viewer; also renders, syncs, confirms and suspends', rules: [VIEW, ...OPERATE] },
+  deployer: {
+    description: 'viewer; also writes, deletes, renders and syncs services',
+    rules: [
+      VIEW,
+      { verbs: ['write', 'delete', 'render', 'sync'], kinds: ['Service'] },
+      { verbs: ['config:use'], kinds: ['Config'] },
+      { verbs: ['sync'], kinds: ['Repository'] },
+    ],
+  },
+  'project-admin': {
+    description: 'everything in its projects: resources, secrets, confirmations and role bindings',
+    rules: [
+      VIEW,
+      ...OPERATE,
+      { verbs: ['read', 'write', 'delete'], kinds: ['Repository', 'Service', 'Config', 'HealthRule', 'RoleBinding'] },
+      { verbs: ['secret:write', 'config:use'], kinds: ['Config'] },
+      { verbs: ['webhook:read'], kinds: ['Repository'] },
+      { verbs: ['audit:read'], kinds: ['Audit'] },
+    ],
+  },
+  'fleet-admin': { description: 'everything', rules: [{ verbs: ['*'], kinds: ['*'] }] },
+} as const satisfies Record<string, { description: string; rules: readonly AccessRule[] }>
+export type BuiltInRole = keyof typeof BUILT_IN_ROLES
+export const BUILT_IN_ROLE_NAMES = Object.keys(BUILT_IN_ROLES) as BuiltInRole[]
+
+/** Roles of API tokens. `none`: only role bindings of the token's name count. `admin`: the name of fleet-admin before there were projects. */
+export const TOKEN_ROLES = ['none', 'viewer', 'operator', 'deployer', 'project-admin', 'fleet-admin', 'admin'] as const
+export type TokenRole = (typeof TOKEN_ROLES)[number]
+export const builtInOf = (role: TokenRole): BuiltInRole | null => (role === 'none' ? null : role === 'admin' ? 'fleet-admin' : role)
+
+export const ALL_PROJECTS = '*'
+/** One name, or the beginning of names with an asterisk: `shop-*`. */
+const namePattern = z.string().regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$|^([a-z0-9][-a-z0-9]{0,61})?\*$/, {
+  error: 'expected a name, or the beginning of names with *, such as shop-*',
+})
+
+export const roleSpecSchema = z.strictObject({
+  description: z.string().max(500).optional().describe('For people.'),
+  rules: z
+    .array(
+      z.strictObject({
+        verbs: z
+          .array(z.enum([...ACCESS_VERBS, '*']))
+          .min(1)
+          .describe('What may be done; * is every verb.'),
+        kinds: z
+          .array(z.enum([...ACCESS_KINDS, '*']))
+          .min(1)
+          .describe('To objects of which kinds; * is every kind.'),
+      }),
+    )
+    .min(1)
+    .max(50)
+    .describe('A right is a verb on a kind. The role has the rights of all of its rules.'),
+})
+export type RoleSpec = z.infer<typeof roleSpecSchema>
+
+const subjectText = z
+  .string()
+  .min(1)
+  .max(320)
+  .regex(/^[\x21-\x7e]+$/, 'expected printable characters without spaces')
+const subjectSchema = z
+  .strictObject({
+    user: subjectText.optional().describe('A verified e-mail address, or provider:subject.'),
+    group: subjectText.optional().describe('provider:group, as the identity provider names the group.'),
+    token: nameSchema.optional().describe('Name of API tokens: a service account.'),
+  })
+  .refine(({ user, group, token }) => [user, group, token].filter((one) => one !== undefined).length === 1, {
+    message: 'expected one of user, group and token',
+  })
+export type Subject = z.infer<typeof subjectSchema>
+
+export const roleBindingSpecSchema = z.strictObject({
+  role: nameSchema.describe('A built-in role (viewer, operator, deployer, project-admin, fleet-admin) or a Role.'),
+  subjects: z.array(subjectSchema).min(1).max(200).describe('Users, groups and API tokens that get the role.'),
+  projects: z
+    .array(z.union([nameSchema, z.literal(ALL_PROJECTS)]))
+    .min(1)
+    .max(100)
+    .optional()
+    .describe('Where: names of projects, or * for the whole fleet. Left out in a binding that belongs to a project.'),
+  clusters: labelSelectorSchema.optional().describe('Only these clusters: reads, syncs, confirms and suspends there, and nothing else.'),
+  services: z.array(namePattern).min(1).max(100).optional().describe('Only these services, and no other kind: names, or shop-*.'),
+})
+export type RoleBindingSpec = z.infer<typeof roleBindingSpecSchema>
