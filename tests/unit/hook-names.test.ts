@@ -10,7 +10,7 @@ import type { ServiceId } from '../../shared/model/ids.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { createFakeCluster } from '../support/fake-cluster.ts'
-import { deployment, hook, hooked, job, jobRef } from '../support/hook-fixtures.ts'
+import { deployment, hook, hooked, job, jobRef, POLICY, succeed } from '../support/hook-fixtures.ts'
 import { setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapRef } from '../support/reconcile-kit.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
@@ -91,7 +91,7 @@ async function dropped() {
   const uid = cluster.applyAs('skerry', marked).metadata.uid ?? ''
   watches.follow(new Map([['/v1/ConfigMap', resource]]))
   await clock.advance(10)
-  const step = { kind: 'delete', key: refKey(ref), ref, resource, uid, permit: {} as never } as const
+  const step = { kind: 'delete', key: refKey(ref), ref, resource, uid, resourceVersion: '1', permit: {} as never } as const
   const drop = async (work: () => void) => {
     cluster.withoutEvents(() => cluster.deleteAs('skerry', ref))
     work()
@@ -129,4 +129,29 @@ test('LS6 an object of an inventory that is gone without its service knowing is 
   await clock.advance(3_700_000)
   stop.abort()
   expect(told).toEqual([step.key])
+})
+
+test.each([
+  ['the object of the run before', {}, '2'],
+  ['an object that goes by its policy', { [POLICY]: 'hook-succeeded' }, '1'],
+])('PR12 a keep mark that came a moment before counts: %s', async (_, policy, value) => {
+  const { cluster, kit, run, clock } = setup()
+  kit.desire([hook('migrate', 'pre-sync', policy), configMap('x', { v: '1' })])
+  await run()
+  const uid = cluster.object(jobRef('migrate'))?.metadata.uid
+  const mark = { metadata: { annotations: { 'skerry.dev/prune': 'disabled' } } }
+  cluster.fail(({ verb, ref }) => {
+    if (
+      verb === 'delete' &&
+      ref?.name === 'migrate' &&
+      cluster.object(jobRef('migrate'))?.metadata.annotations?.['skerry.dev/prune'] === undefined
+    )
+      cluster.patchAs('kubectl', jobRef('migrate'), mark)
+    return null
+  })
+  succeed(cluster, 'migrate')
+  await clock.advance(1_000)
+  kit.desire([hook('migrate', 'pre-sync', policy), configMap('x', { v: value })])
+  await clock.advance(60_000)
+  expect(cluster.object(jobRef('migrate'))?.metadata.uid).toBe(uid as string)
 })

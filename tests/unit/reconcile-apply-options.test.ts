@@ -53,6 +53,34 @@ describe('AO4 Force', () => {
     expect(writes(cluster)).toEqual([])
   })
 
+  test('PR12 a keep mark that came a moment before the delete counts, also before its event', async () => {
+    const { cluster, kit, settle } = await applied()
+    cluster.lagWatches(() => 60_000)
+    cluster.patchAs('kubectl', A, { metadata: { annotations: { 'skerry.dev/prune': 'disabled' } } })
+    kit.desire([frozen('2')])
+    await settle()
+    expect(dataOf(cluster.object(A))).toBe('1')
+    expect(kit.object(KEY)).toMatchObject({ reason: 'Immutable', message: expect.stringContaining('because it carries skerry.dev/prune') })
+  })
+
+  test('PR12 an object that changes before each delete is tried three times at once and then with backoff', async () => {
+    const { cluster, clock, kit } = await applied()
+    let revision = 0
+    let isBusy = true
+    cluster.fail(({ verb }) => {
+      if (isBusy && verb === 'delete') cluster.patchAs('controller', A, { metadata: { annotations: { seen: String(revision++) } } })
+      return null
+    })
+    kit.desire([frozen('2')])
+    await clock.advance(60_000)
+    expect(writes(cluster).length).toBeLessThanOrEqual(18)
+    expect(kit.events().filter(({ reason }) => reason === 'DeletionConflict')).toHaveLength(1)
+    isBusy = false
+    await clock.advance(600_000)
+    expect(dataOf(cluster.object(A))).toBe('2')
+    expect(kit.service()).toMatchObject({ reason: 'Synced' })
+  })
+
   test('what finalizers hold is waited for, by its event', async () => {
     const { clock, cluster, kit, settle } = await applied()
     cluster.editAs('somebody', A, (object) => Object.assign(object.metadata, { finalizers: ['example.com/hold'] }))

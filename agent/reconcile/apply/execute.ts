@@ -54,38 +54,38 @@ const EXECUTORS: { [K in Sent]: Executor<K> } = {
     const answer = await sendApply(cluster, step, step.force)
     return answer.kind === 'applied' ? { ...answer, step } : { ...answer, step }
   },
-  delete: async (step, { cluster }) => {
-    const { resourceVersion } = step
-    const answer = await cluster.delete(step.resource, step.ref, step.uid, resourceVersion === undefined ? {} : { resourceVersion })
-    switch (answer.kind) {
-      case 'gone':
-      case 'replaced': // another object lives under this name: ours is gone
-        return { kind: 'gone', step }
-      case 'changed': {
-        const found = await cluster.get(step.resource, step.ref)
-        if (found.kind === 'failed') return { kind: 'failed', step, failure: found.failure }
-        const isThere = found.kind === 'found' && found.object.metadata.uid === step.uid
-        return isThere ? { kind: 'changed', step, object: found.object } : { kind: 'gone', step }
-      }
-      default:
-        return { ...answer, step }
-    }
-  },
-  recreate: async (step, { cluster }) => {
-    const answer = await cluster.delete(step.resource, step.ref, step.uid, { foreground: takesPodsAlong(step.ref) })
-    switch (answer.kind) {
-      case 'gone':
-        return { kind: 'cleared', step }
-      case 'replaced':
-      case 'changed': {
-        const message = 'somebody made another object of this name while it was to be deleted'
-        return { kind: 'failed', step, failure: { kind: 'conflict', status: 409, reason: 'Replaced', message } }
-      }
-      default:
-        return { ...answer, step }
-    }
-  },
+  delete: (step, { cluster }) => deleteSeen(step, cluster, {}, { kind: 'gone', step }),
+  recreate: (step, { cluster }) => deleteSeen(step, cluster, { foreground: takesPodsAlong(step.ref) }, { kind: 'cleared', step }),
   orphan: orphan,
+}
+
+/** PR12: as it was seen when it was judged. */
+async function deleteSeen(
+  step: StepOf<'delete' | 'recreate'>,
+  cluster: Pick<Cluster, 'delete' | 'get'>,
+  options: { foreground?: boolean },
+  gone: StepResult,
+): Promise<StepResult> {
+  const { resource, ref, uid, resourceVersion } = step
+  const answer = await cluster.delete(resource, ref, uid, { ...options, resourceVersion })
+  switch (answer.kind) {
+    case 'gone':
+      return gone
+    case 'replaced': {
+      // Another object lives under this name: ours is gone.
+      if (step.kind === 'delete') return gone
+      const message = 'somebody made another object of this name while it was to be deleted'
+      return { kind: 'failed', step, failure: { kind: 'conflict', status: 409, reason: 'Replaced', message } }
+    }
+    case 'changed': {
+      const found = await cluster.get(resource, ref)
+      if (found.kind === 'failed') return { kind: 'failed', step, failure: found.failure }
+      const isThere = found.kind === 'found' && found.object.metadata.uid === uid
+      return isThere ? { kind: 'changed', step, object: found.object } : gone
+    }
+    default:
+      return { ...answer, step }
+  }
 }
 
 /** RC28: what puts back what is in force is healing. */

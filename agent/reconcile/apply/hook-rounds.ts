@@ -168,7 +168,8 @@ function inspection({ model }: HookWork, view: PlanView, { spec, ref }: Look): S
 function clearing(view: PlanView, { spec, step }: Look): Step[] {
   if (step.kind !== 'clear') return []
   const resource = resourceOf(view, spec, step.ref)
-  return resource === null ? [] : [{ kind: 'delete', key: refKey(step.ref), ref: step.ref, resource, uid: step.uid, permit: step.permit }]
+  const { ref, uid, resourceVersion, permit } = step
+  return resource === null ? [] : [{ kind: 'delete', key: refKey(ref), ref, resource, uid, resourceVersion, permit }]
 }
 
 /** RC3: what is there under its name without our mark is not deleted for a hook, and a Job or Pod cannot be adopted. */
@@ -322,7 +323,8 @@ export async function tidyHooks(work: HookWork, isOver: (phase: Phase) => boolea
     if (view.takenBy(objectKey) !== null) continue
     if (isRefusedStill(model.problems.get(objectKey), deps.clock.nowMs())) continue
     const permit = permitHook(run.ref, live.live)
-    if (permit !== null) steps.push({ kind: 'delete', key: objectKey, ref: run.ref, resource, uid: live.live.uid, permit })
+    const { uid, resourceVersion } = live.live
+    if (permit !== null) steps.push({ kind: 'delete', key: objectKey, ref: run.ref, resource, uid, resourceVersion, permit })
   }
   save(work)
   if (!isTimeShut(work)) await carryOutHooks(work, steps, true)

@@ -245,15 +245,20 @@ export class Recorder {
   }
 
   /** PR12: at once a few times, then with backoff: a controller that writes all the time would be raced for ever. */
-  #takeChanged(step: StepOf<'delete'>): void {
-    const { key, ref } = step
+  #takeChanged({ kind, key, ref }: StepOf<'delete' | 'recreate'>): void {
     const model = this.#model
     const before = model.problems.get(key)
-    const attempt = before?.kind === 'failed' && before.failure.reason === CHANGED_BEFORE_DELETE ? before.attempt + 1 : 0
+    const attempt = before?.kind === 'failed' ? changesOf(before) : 0
     const waitMs = attempt < DELETES_AT_ONCE_MAX ? 0 : backoffMs(attempt - DELETES_AT_ONCE_MAX, RETRY_BACKOFF, this.#deps.random)
     const message = `changed by somebody else before each of ${attempt + 1} attempts to delete it`
-    const failure: ApiFailure = { kind: 'conflict', status: 409, reason: CHANGED_BEFORE_DELETE, message }
-    model.objects.setProblem(key, { kind: 'failed', failure, attempt, retryAtMs: this.#deps.clock.nowMs() + waitMs, sent: null })
+    const retryAtMs = this.#deps.clock.nowMs() + waitMs
+    // AO4: why it is made again is not forgotten.
+    if (kind === 'recreate' && before?.kind === 'failed') model.objects.setProblem(key, { ...before, changes: attempt + 1, retryAtMs })
+    else {
+      const failure: ApiFailure = { kind: 'conflict', status: 409, reason: CHANGED_BEFORE_DELETE, message }
+      model.objects.setProblem(key, { kind: 'failed', failure, attempt, retryAtMs, sent: null })
+    }
+    if (kind === 'recreate') model.agenda.plan(key)
     model.agenda.touch(key)
     if (attempt === DELETES_AT_ONCE_MAX) this.#emit('Warning', 'DeletionConflict', `${refText(ref)}: ${message}`, key)
   }
@@ -345,3 +350,6 @@ export class Recorder {
     this.#deps.emit({ type, reason, message: message.slice(0, 1_000), service: this.#model.key, object: object.slice(0, 512) })
   }
 }
+
+const changesOf = ({ failure, attempt, changes = 0 }: Extract<Problem, { kind: 'failed' }>): number =>
+  failure.reason === CHANGED_BEFORE_DELETE ? attempt + 1 : changes

@@ -1,7 +1,7 @@
 // The part of a plan that is about an object which cannot be changed, only made again. Pure.
 import { APPLY_PLAINLY } from '../../../shared/kube/apply-options.ts'
 import type { ApiResource } from '../../cluster/cluster.ts'
-import type { NotAgain, Problem } from '../snapshot/situation.ts'
+import { isStillToCome, type NotAgain, type Problem } from '../snapshot/situation.ts'
 import type { Wanted } from '../snapshot/wanted.ts'
 import type { LiveObject, LiveView } from '../snapshot/watch/live-object.ts'
 import { type PlanView, type Verdict, viewIn } from './plan-view.ts'
@@ -34,12 +34,15 @@ function permitOf(view: PlanView, wanted: Wanted, live: LiveView, isOurs: IsOurs
 /** AO4: null: nothing of the kind is to be done. What waits for a gate waits as the change that it is. */
 export function judgeAgain(view: PlanView, wanted: Wanted, live: LiveView, resource: ApiResource, isOurs: IsOurs): Verdict | null {
   const { key, ref, sent } = wanted
-  if (!isImmutable(view.problems.get(key), sent) || live.kind !== 'present') return null
+  const refused = view.problems.get(key)
+  if (!isImmutable(refused, sent) || live.kind !== 'present') return null
+  if (refused.retryAtMs !== null && isStillToCome(refused.retryAtMs, view.nowMs)) return { kind: 'problem', problem: refused }
   const permit = permitOf(view, wanted, live, isOurs)
   if (!isPermit(permit)) return null
   const shut = view.gate(wanted, 'change')
   if (shut !== null) return { kind: 'problem', problem: shut }
-  return { kind: 'step', step: { kind: 'recreate', key, ref, resource, uid: live.live.uid, permit } }
+  const { uid, resourceVersion } = live.live
+  return { kind: 'step', step: { kind: 'recreate', key, ref, resource, uid, resourceVersion, permit } }
 }
 
 /** AO5: what was refused, with why it is not made again where somebody asked for that. */

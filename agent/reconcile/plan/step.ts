@@ -27,7 +27,7 @@ export type Step =
       replace?: Spared
     }
   /** AO4: deleted to be made again. */
-  | { kind: 'recreate'; key: string; ref: ObjectRef; resource: ApiResource; uid: string; permit: Permit }
+  | { kind: 'recreate'; key: string; ref: ObjectRef; resource: ApiResource; uid: string; resourceVersion: string; permit: Permit }
   | {
       kind: 'delete'
       key: string
@@ -35,7 +35,7 @@ export type Step =
       resource: ApiResource
       uid: string
       /** PR12: as it was seen. */
-      resourceVersion?: string
+      resourceVersion: string
       permit: Permit
     }
   /** Lets go of a live object: our marks and our field entry go, its fields stay. */
@@ -60,7 +60,7 @@ export type StepResult =
   | { kind: 'gone'; step: StepOf<'delete' | 'orphan' | 'forget'> }
   | { kind: 'deleting'; step: StepOf<'delete' | 'recreate'>; finalizers: readonly string[] }
   /** PR12: not deleted, because it is this by now. */
-  | { kind: 'changed'; step: StepOf<'delete'>; object: K8sObject }
+  | { kind: 'changed'; step: StepOf<'delete' | 'recreate'>; object: K8sObject }
   /** AO4: gone, to be made again. */
   | { kind: 'cleared'; step: StepOf<'recreate'> }
   | { kind: 'failed'; step: Step; failure: ApiFailure; warnings?: readonly string[] }

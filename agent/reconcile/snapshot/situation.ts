@@ -30,7 +30,10 @@ export type Problem =
       failure: ApiFailure
       attempt: number
       retryAtMs: number | null
-      sent: string | null /** It was to put back what is in force. */
+      sent: string | null
+      /** PR12: attempts to delete the object, to make it again, that found it changed. */
+      changes?: number
+      /** It was to put back what is in force. */
       heals?: true
       /** AO5: why it is not made again, although its sync-options ask for that. */
       again?: NotAgain

@@ -50,7 +50,7 @@ export type RunStep =
   /** Its Job is gone, and Events may tell how it ended. */
   | { kind: 'ask'; uid: string }
   /** What a former run left goes first. */
-  | { kind: 'clear'; ref: ObjectRef; uid: string; permit: Permit }
+  | { kind: 'clear'; ref: ObjectRef; uid: string; resourceVersion: string; permit: Permit }
   | { kind: 'begin' }
 
 export interface RunFacts {
@@ -117,7 +117,7 @@ function judgeFormer({ spec, record, live, former, isOfHook }: RunFacts): RunSte
     [former, record?.ref],
   ] as const) {
     if (found?.kind !== 'present' || ref === undefined || !isOfHook(found.live, ref)) continue
-    const { deleting, run, uid, keep } = found.live
+    const { deleting, run, uid, resourceVersion, keep } = found.live
     const permit = permitHook(ref, found.live)
     const what = refText(ref)
     if (deleting !== null) return wait(`${what} of the run before: ${deleting}`)
@@ -130,7 +130,7 @@ function judgeFormer({ spec, record, live, former, isOfHook }: RunFacts): RunSte
         return { kind: 'end', end: { outcome: 'failed', message: `${what} of the run before is kept by ${keep}` } }
       if (!runsToAnEnd(ref) && (isKept || !replaces)) continue
     } else if (isKept) continue
-    if (permit !== null) return { kind: 'clear', ref, uid, permit }
+    if (permit !== null) return { kind: 'clear', ref, uid, resourceVersion, permit }
   }
   return null
 }
