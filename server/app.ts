@@ -11,6 +11,7 @@ import { createAuthorizer } from './access/authorizer.ts'
 import { DECLARED_ROUTES, rightOf } from './access/permissions.ts'
 import type { FleetActions } from './actions/port.ts'
 import { accessRoutes } from './http/access-routes.ts'
+import { createSecureHeaders } from './http/answer-headers.ts'
 import { applyRoute } from './http/apply-route.ts'
 import { ADMIN_API, createAuth } from './http/auth.ts'
 import { createBodyBudget, withLimitedBody, withoutBody } from './http/body.ts'
@@ -55,10 +56,12 @@ export interface AppDeps
   behindOf?: BehindOf
   clock: Clock
   logger: Logger
-  /** False while starting or stopping: /readyz says so. */
   /** Address of the caller of a request that is being answered; null if it is not known. */
   addressOf?(request: Request): string | null
+  /** False while starting or stopping: /readyz says so. */
   ready(): boolean
+  /** Clients reach this server over TLS; default false. */
+  https?: boolean
   /** Loops of the server that failed lately, by name; absent: none. /readyz names them. */
   failingLoops?(): readonly string[]
   /** Gets everything below /webhooks/v1/ untouched. */
@@ -75,6 +78,7 @@ export function createApp(deps: AppDeps): App {
   const { webhookHandler, logger } = deps
   const elysia = createElysia(deps)
   refuseUndeclared(elysia.routes)
+  const secure = createSecureHeaders(deps.https ?? false)
   const reading = { budget: createBodyBudget(PEOPLE_BYTES_MAX) }
 
   async function route(request: Request): Promise<Response> {
@@ -89,17 +93,19 @@ export function createApp(deps: AppDeps): App {
     return pathname === OPENAPI_DOCUMENT && answer.ok ? Response.json(completeOpenApi(await answer.json())) : answer
   }
 
+  async function answered(request: Request): Promise<Response> {
+    try {
+      return await route(request)
+    } catch (error) {
+      if (error instanceof AppError) return problemResponse(error)
+      logger.error('request failed', { method: request.method, path: new URL(request.url).pathname, error: String(error) })
+      return problemResponse(new AppError('internal'))
+    }
+  }
+
   return {
     routes: elysia.routes.map(({ method, path }) => ({ method, path })),
-    async fetch(request) {
-      try {
-        return await route(request)
-      } catch (error) {
-        if (error instanceof AppError) return problemResponse(error)
-        logger.error('request failed', { method: request.method, path: new URL(request.url).pathname, error: String(error) })
-        return problemResponse(new AppError('internal'))
-      }
-    },
+    fetch: async (request) => secure.complete(await answered(request), new URL(request.url).pathname.startsWith('/api/')),
   }
 }
 

@@ -19,7 +19,14 @@ export const SERVER_OPTIONS = {
     secret: true,
   },
   storeFile: { type: 'text', placeholder: 'FILE', help: 'File with the URL of --store, for a URL with a password.' },
-  listen: { type: 'address', help: 'Address to listen on, for the API and agents.', default: '127.0.0.1:8080' },
+  listen: { type: 'listen', help: 'Address to listen on, for the API and agents, or unix:PATH.', default: '127.0.0.1:8080' },
+  socketMode: { type: 'mode', placeholder: 'MODE', help: 'File mode of the socket of --listen unix:PATH.', default: '0660' },
+  tlsCert: {
+    type: 'text',
+    placeholder: 'FILE',
+    help: 'Certificate chain in PEM for HTTPS, the server’s first; read again when it changes.',
+  },
+  tlsKey: { type: 'text', placeholder: 'FILE', help: 'Private key of --tls-cert in PEM, unencrypted.' },
   adminTokenFile: {
     type: 'text',
     placeholder: 'FILE',
@@ -28,12 +35,12 @@ export const SERVER_OPTIONS = {
   externalUrl: {
     type: 'text',
     placeholder: 'URL',
-    help: 'URL of this server for agents and webhooks; default http:// and the listen address.',
+    help: 'URL of this server for agents and webhooks; default the listen address.',
   },
   trustedProxies: {
     type: 'text',
     placeholder: 'CIDR,…',
-    help: 'Addresses of reverse proxies whose X-Forwarded-For header is trusted; default none.',
+    help: 'Addresses of reverse proxies whose X-Forwarded-For header is trusted; unix: the peer of a Unix socket; default none.',
   },
   sourceAddresses: {
     type: 'text',

@@ -8,10 +8,12 @@ import { AppError } from '../shared/protocol/error.ts'
 import { VERSION } from '../shared/runtime/build-info.ts'
 import { systemClock } from '../shared/runtime/clock.ts'
 import { describeError } from '../shared/runtime/loop.ts'
-import { envName, flagName, parseAddress, readOptions } from '../shared/runtime/options.ts'
+import { envName, flagName, readOptions } from '../shared/runtime/options.ts'
 import { systemRandom } from '../shared/runtime/random.ts'
 import { checkTokenFile } from './access/api-tokens.ts'
 import { SERVER_OPTIONS } from './config.ts'
+import { type ListenPlace, parseListen } from './http/listen-place.ts'
+import type { TlsPaths } from './http/tls-files.ts'
 import { readRenderPlace, renderLacks } from './render-place.ts'
 import { libraryDirOf, type RunningServer, startServer } from './server.ts'
 import { parseRanges } from './sources/address/range.ts'
@@ -31,14 +33,13 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
     for (const { path, message } of read.problems) io.err(`error: ${path} ${message}\n`)
     return 2
   }
-  const { data, store, storeFile, listen, adminTokenFile, externalUrl, trustedProxies, sourceAddresses, recount, logLevel, ...more } =
-    read.options
-  const { renderSandbox, helm, helm3, kustomize, renderers, workers, workerMemory, ...retention } = more
-  const address = parseAddress(listen)
+  const { data, store, storeFile, adminTokenFile, externalUrl, trustedProxies, sourceAddresses, recount, logLevel, ...more } = read.options
+  const { listen, socketMode, tlsCert, tlsKey, renderSandbox, helm, helm3, kustomize, renderers, workers, workerMemory, ...retention } =
+    more
   const tokenFile = adminTokenFile === undefined ? undefined : resolve(adminTokenFile) // the data folder becomes the working directory
-  if (address === null) return 2
+  const proxyNames = (trustedProxies ?? '').split(',').map((name) => name.trim())
   const allowed = parseRanges(sourceAddresses ?? '')
-  const proxies = parseRanges(trustedProxies ?? '')
+  const proxies = parseRanges(proxyNames.filter((name) => name !== SOCKET_PROXY).join(','))
   for (const [option, { wrong }] of [['sourceAddresses', allowed] as const, ['trustedProxies', proxies] as const]) {
     if (wrong.length === 0) continue
     io.err(`error: ${flagName(option)} (${envName(option)}) expected addresses or ranges such as 10.0.0.0/8, not ${wrong.join(', ')}\n`)
@@ -47,6 +48,8 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
   const log = createPinoLogger(logLevel as 'debug' | 'info' | 'warn' | 'error')
   let release = () => {}
   try {
+    const listenPlace = parseListen(listen, socketMode)
+    const tls = readTlsPaths(tlsCert, tlsKey, listenPlace)
     const place = readStorePlace({ url: store, asFlag: flags['store'] !== undefined, file: storeFile, env: io.env })
     const rendering = readRenderPlace({ renderSandbox, helm, helm3, kustomize, renderers }, io.env)
     const folder = openDataFolder(data)
@@ -63,9 +66,11 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
       rendering,
       retention,
       recount,
-      ...address,
+      ...('unix' in listenPlace ? { ...NO_ADDRESS, socket: listenPlace } : listenPlace),
+      tls,
       sourceAddresses: sourceAddresses ?? '',
       trustedProxies: proxies.ranges,
+      trustsSocket: proxyNames.includes(SOCKET_PROXY),
       workers,
       workerMemoryMib: workerMemory,
       env: io.env,
@@ -93,6 +98,21 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
   } finally {
     release()
   }
+}
+
+/** In `--trusted-proxies`: the peer of a Unix socket. */
+const SOCKET_PROXY = 'unix'
+
+const NO_ADDRESS = { hostname: '', port: 0 }
+
+/** Absolute: the data folder becomes the working directory. */
+function readTlsPaths(cert: string | undefined, key: string | undefined, place: ListenPlace): TlsPaths | null {
+  if (cert === undefined && key === undefined) return null
+  if (cert === undefined || key === undefined)
+    throw new AppError('bad_options', { detail: `${cert === undefined ? '--tls-cert' : '--tls-key'} is missing`, remedy: 'Give both.' })
+  if ('unix' in place)
+    throw new AppError('bad_options', { detail: '--tls-cert and a Unix socket exclude each other', remedy: 'Remove one of them.' })
+  return { cert: resolve(cert), key: resolve(key) }
 }
 
 /** A shard file is rebuilt at once from the fleet store. */

@@ -39,7 +39,9 @@ import { discardStale } from './desired/stale-shards.ts'
 import { keepTombstonesFew } from './desired/tombstones.ts'
 import { createAgentRoutes } from './http/agent-routes.ts'
 import { createDrain, DRAIN_MS_MAX } from './http/drain.ts'
+import type { UnixSocket } from './http/listen-place.ts'
 import { type Listener, listen } from './http/listener.ts'
+import { followTlsFiles, readTlsPair, type TlsPaths } from './http/tls-files.ts'
 import { createWebhook, WEBHOOKS, webhookSecret } from './http/webhook.ts'
 import { createIngest } from './ingest/ingest-loop.ts'
 import { createRenderNow } from './ingest/render/render-now.ts'
@@ -73,12 +75,18 @@ export interface ServerOptions {
   rendering?: RenderPlace
   hostname: string
   port: number
-  /** How agents and forges reach it; default http:// and the address. */
+  /** In place of hostname and port. */
+  socket?: UnixSocket | null
+  /** Serves HTTPS with this certificate, which is read again when it changes; default HTTP. */
+  tls?: TlsPaths | null
+  /** How agents and forges reach it; default the listen address. */
   externalUrl?: string
   /** Inner addresses at which sources may be (SO1), as `--source-addresses` has them; default none. */
   sourceAddresses?: string
   /** Proxies in front of this server whose `x-forwarded-for` says who calls; default none. */
   trustedProxies?: readonly AddressRange[]
+  /** The peer of a Unix socket is such a proxy. */
+  trustsSocket?: boolean
   /** Processes that read content of tenants; default one. */
   workers?: number
   /** Of each of them; default WORKER_MEMORY_MIB_DEFAULT. */
@@ -144,6 +152,7 @@ async function startOn(
   { clock, random, log, guard, freeMemory }: ServerDeps,
 ): Promise<Omit<RunningServer, 'failed'>> {
   const at = (name: string) => join(options.dataDir, name)
+  const tls = options.tls == null ? null : readTlsPair(options.tls) // before anything is opened
   const stopping = new AbortController()
   const keys = loadServerKeys(at('keys'))
   const secrets = loadSecretBox(at('keys'))
@@ -254,6 +263,7 @@ async function startOn(
       return repository && { url: `${url}${WEBHOOKS}/${project}/${name}`, secret: webhookSecret(keys, repository.uid) }
     },
     version: () => ({ ...versionInfo() }),
+    https: tls !== null || (options.externalUrl ?? '').startsWith('https:'),
     addressOf: (request) => http?.addressOf(request) ?? null,
     ready: () => !stopping.signal.aborted,
     failingLoops: () => loops?.failing() ?? [],
@@ -273,15 +283,16 @@ async function startOn(
   let loops: Supervisor | undefined
   let firstAdminToken: string | null
   try {
-    const { hostname, port, trustedProxies = [] } = options
-    http = listen({ hostname, port, trustedProxies }, { agents: agentRoutes, others: app.fetch })
+    const { hostname, port, socket, trustedProxies = [], trustsSocket = false } = options
+    const place = socket ?? { hostname, port }
+    http = await listen({ place, tls, trustedProxies, trustsSocket }, { agents: agentRoutes, others: app.fetch })
     firstAdminToken = await tokens.createFirst((token) => writeTokenFile(adminTokenFile, token)) // last: it expires, and a start that fails needs none
   } catch (error) {
     await http?.stop(true)
     shards.close() // else the next start would take them for those of a crash
     throw error
   }
-  const url = options.externalUrl?.replace(/\/+$/, '') ?? `http://${http.hostname}:${http.port}`
+  const url = options.externalUrl?.replace(/\/+$/, '') ?? http.origin
   const maintenance = {
     ...{ store, content, opened, newId, pace, clock, random, log },
     shardCount: SHARD_COUNT,
@@ -290,8 +301,13 @@ async function startOn(
   }
   const collection = { files: contentFilesIn(at('content'), clock), referenced: store.referencedContent, clock, random, log, pace }
   const upkeep = { upkeep: store.upkeep, retention: options.retention ?? RETENTION, clock, random, log }
+  const { tls: tlsPaths } = options
+  const useTls = http.useTls.bind(http)
   loops = supervise(
     {
+      ...(tlsPaths == null || tls === null
+        ? {}
+        : { 'tls-files': (signal) => followTlsFiles({ paths: tlsPaths, current: tls, use: useTls, clock, log }, signal) }),
       ingest: () => ingest.run(),
       'last-contacts': (signal) => seen.run(signal),
       'shard-maintenance': (signal) => maintainShards(maintenance, signal),

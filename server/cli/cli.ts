@@ -63,7 +63,8 @@ export function createCommandLine({ local, version: ownVersion, io }: CliDeps): 
   let exitCode = 0
   const program = new Command('skerry')
     .description('GitOps for fleets of Kubernetes clusters that are often offline.')
-    .option('--server <url>', `address of the server (env: SKERRY_SERVER, default: ${SERVER_DEFAULT})`)
+    .option('--server <url>', `address of the server, or unix:PATH (env: SKERRY_SERVER, default: ${SERVER_DEFAULT})`)
+    .option('--server-ca <file>', 'PEM file of the authority of the server, in place of those of the system (env: SKERRY_SERVER_CA)')
     .option('--token <token>', 'API token (env: SKERRY_TOKEN; an environment variable does not show in `ps`)')
     .addHelpText('before', examples('skerry get clusters', 'skerry apply -f fleet/', 'skerry describe service web', 'skerry confirm'))
     .addHelpText('after', '\nExit codes: 0 success, 1 failure, 2 invalid arguments.')
@@ -73,9 +74,10 @@ export function createCommandLine({ local, version: ownVersion, io }: CliDeps): 
   const context: Context = {
     io,
     client: (ownToken) => {
-      const { server, token } = program.opts()
+      const { server, serverCa, token } = program.opts()
       const used = ownToken ?? token ?? io.env['SKERRY_TOKEN']
-      return createClient(io, { server: server ?? io.env['SKERRY_SERVER'] ?? SERVER_DEFAULT, token: used })
+      const caFile = serverCa ?? io.env['SKERRY_SERVER_CA']
+      return createClient(io, { server: server ?? io.env['SKERRY_SERVER'] ?? SERVER_DEFAULT, token: used, caFile })
     },
   }
   // commander would read the real environment.

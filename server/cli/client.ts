@@ -1,4 +1,5 @@
 // The admin API over HTTP, as the command line needs it. Answers are checked by their schemas; problems become the errors that the server meant.
+import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { EVENT_STREAM } from '../../shared/model/change.ts'
 import { LIST_LIMIT_MAX, listOf } from '../../shared/model/views.ts'
@@ -22,6 +23,8 @@ function silenceText(base: string, cause: unknown): string {
   const said = `${String(code ?? '')} ${message}`
   if (/ECONNREFUSED|ConnectionRefused|connection refused/i.test(said))
     return `nothing answers at ${base}: is the server running there? (connection refused)`
+  if (/CERT|certificate|SELF_SIGNED|ISSUER/i.test(said))
+    return `the certificate of ${base} is not trusted (${String(code ?? message)}); give its authority with --server-ca FILE`
   if (/ENOTFOUND|EAI_AGAIN|getaddrinfo/i.test(said)) return `there is no host ${new URL(base).hostname} (the name is not known here)`
   return `${base} does not answer (${message})`
 }
@@ -49,8 +52,21 @@ export interface Client {
 export const path = (parts: TemplateStringsArray, ...values: string[]): string =>
   parts.reduce((text, part, i) => text + encodeURIComponent(values[i - 1] ?? '') + part)
 
-export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token }: { server: string; token: string | undefined }): Client {
-  const base = server.replace(/\/+$/, '')
+export interface ClientOptions {
+  /** An URL, or `unix:PATH` for a server on a socket of this machine. */
+  server: string
+  token: string | undefined
+  /** PEM file of the authorities that are trusted in place of the system's. */
+  caFile?: string | undefined
+}
+
+export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token, caFile }: ClientOptions): Client {
+  const socket = /^unix:(.+)$/s.exec(server)?.[1]
+  const base = socket === undefined ? server.replace(/\/+$/, '') : 'http://localhost'
+  const link = {
+    ...(socket === undefined ? {} : { unix: socket }),
+    ...(caFile === undefined ? {} : { tls: { ca: readAuthority(caFile) } }),
+  }
   if (!/^https?:\/\//.test(base) || !URL.canParse(base))
     throw new AppError('bad_request', {
       doing: `use the server ${server}`,
@@ -66,8 +82,12 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
     const url = new URL(`${base}/api/v1${address}`)
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value))
     const headers = { authorization: `Bearer ${token}`, ...init.headers }
-    const response = await io.fetch(url.href, { ...init, method, headers }).catch((cause: unknown) => {
-      throw new AppError('server_unreachable', { detail: silenceText(base, cause), remedy: SERVER_REMEDY }, { cause })
+    const response = await io.fetch(url.href, { ...init, ...link, method, headers }).catch((cause: unknown) => {
+      throw new AppError(
+        'server_unreachable',
+        { detail: silenceText(socket === undefined ? base : server, cause), remedy: SERVER_REMEDY },
+        { cause },
+      )
     })
     if (response.ok) return response
     const body = parseJson(await response.text())
@@ -131,6 +151,20 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
       throw new AppError('bad_page', { detail: `${base} answers, but with no stream`, remedy: 'Check --server (SKERRY_SERVER).' })
     },
   }
+}
+
+function readAuthority(path: string): string {
+  try {
+    const text = readFileSync(path, 'utf8')
+    if (text.includes('-----BEGIN CERTIFICATE-----')) return text
+  } catch (error) {
+    throw new AppError(
+      'bad_options',
+      { detail: `--server-ca ${path} cannot be read`, remedy: 'Name a readable PEM file.' },
+      { cause: error },
+    )
+  }
+  throw new AppError('bad_options', { detail: `--server-ca ${path} holds no certificate in PEM`, remedy: 'Name a PEM file.' })
 }
 
 interface Silence {

@@ -5,14 +5,14 @@ import { type AddressRange, isNamed, parseIp } from '../sources/address/range.ts
 /** `peer`: the address of the connection; `forwardedFor`: the value of `x-forwarded-for`. Null: not known. */
 type CallerAddress = (peer: string | null, forwardedFor: string | null) => string | null
 
-/** The nearest address that is not a trusted proxy. What stands left of it in the header was written by the caller. */
-export function createCallerAddress(trusted: readonly AddressRange[]): CallerAddress {
+/** `trustsSocket`: a connection without an address, which is one of a Unix socket, is a trusted proxy's. The nearest address that is not a trusted proxy. What stands left of it in the header was written by the caller. */
+export function createCallerAddress(trusted: readonly AddressRange[], trustsSocket = false): CallerAddress {
   const isTrusted = (address: string): boolean => {
     const ip = parseIp(asIpv4(address))
     return ip !== null && isNamed(ip, trusted)
   }
   return (peer, forwardedFor) => {
-    if (peer === null || forwardedFor === null || !isTrusted(peer)) return peer
+    if (forwardedFor === null || !(peer === null ? trustsSocket : isTrusted(peer))) return peer
     const hops = forwardedFor.split(',').map((hop) => hop.trim())
     for (const hop of hops.toReversed()) {
       if (parseIp(asIpv4(hop)) === null) return peer

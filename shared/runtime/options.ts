@@ -2,7 +2,8 @@
 import { durationMs } from '../model/resources.ts'
 import type { Problem } from '../protocol/error.ts'
 
-type OptionType = 'text' | 'flag' | 'integer' | 'address' | 'interval'
+/** `listen`: an address or `unix:PATH`; `mode`: a file mode such as 0660. */
+type OptionType = 'text' | 'flag' | 'integer' | 'address' | 'listen' | 'mode' | 'interval'
 
 export interface OptionEntry {
   type: OptionType
@@ -68,6 +69,7 @@ function readValue({ type }: OptionEntry, given: string): string | number {
 }
 
 const OFF = 'off'
+const LISTEN = /^unix:[^\0]+$/
 
 function checkInterval({ leastMs = 0 }: OptionEntry, value: string): string | null {
   if (value === OFF) return null
@@ -82,6 +84,9 @@ function checkValue(entry: OptionEntry, value: string): string | null {
   if (entry.type === 'integer' && entry.max !== undefined && Number(value) > entry.max) return `expected a whole number up to ${entry.max}`
   if (entry.type === 'integer' && entry.min !== undefined && Number(value) < entry.min) return `expected a whole number from ${entry.min}`
   if (entry.type === 'interval') return checkInterval(entry, value)
+  if (entry.type === 'mode' && !/^0?[0-7]{3}$/.test(value)) return 'expected a file mode of three octal digits, such as 0660'
+  if (entry.type === 'listen')
+    return LISTEN.test(value) || parseAddress(value) !== null ? null : 'expected HOST:PORT, such as 0.0.0.0:8080, or unix:PATH'
   if (entry.type === 'address' && parseAddress(value) === null) return 'expected HOST:PORT, such as 0.0.0.0:8080 or [::1]:8080'
   return null
 }

@@ -21,7 +21,7 @@ async function start(strangers: TestServer['server']['strangers'] = {}) {
   const loopback = parseRanges('127.0.0.0/8').ranges
   const agents = (request: Request, context: { address(): string | null }) => test.server.handle(request, () => {}, context.address)
   const others = async () => new Response('', { status: 404 })
-  const listener = listen({ hostname: '127.0.0.1', port: 0, trustedProxies: loopback }, { agents, others })
+  const listener = await listen({ place: { hostname: '127.0.0.1', port: 0 }, trustedProxies: loopback }, { agents, others })
   listeners.push(listener)
   const post = async (path: string, from: string, body: unknown) => {
     const headers = { 'x-forwarded-for': from }
@@ -79,7 +79,7 @@ test('AR5 one request more than may be open is refused with Retry-After, and the
     return end.then((response) => response.clone())
   }
   const others = async () => new Response('ok')
-  const listener = listen({ hostname: '127.0.0.1', port: 0, trustedProxies: [], openMax: 2 }, { agents, others })
+  const listener = await listen({ place: { hostname: '127.0.0.1', port: 0 }, trustedProxies: [], openMax: 2 }, { agents, others })
   listeners.push(listener)
   const ask = (path: string) => fetch(`http://127.0.0.1:${listener.port}${path}`)
   const polls = [ask('/wait'), ask('/wait')]
@@ -98,7 +98,7 @@ test.each([
   ['a bug of a route', 'GET / HTTP/1.1\r\nhost: x\r\n\r\n', 500, 'internal'],
 ])('AR6 %s is answered by a problem that tells nothing of the server', async (_, head, status, code) => {
   const others = async ({ url }: Request) => Promise.reject(new Error(`a bug at ${new URL(url).pathname}`))
-  const listener = listen({ hostname: '127.0.0.1', port: 0, trustedProxies: [] }, { agents: async () => null, others })
+  const listener = await listen({ place: { hostname: '127.0.0.1', port: 0 }, trustedProxies: [] }, { agents: async () => null, others })
   listeners.push(listener)
   const answer = await rawAnswer(listener, head)
   expect([answer.status, JSON.parse(answer.body).code]).toEqual([status, code])
