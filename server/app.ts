@@ -7,6 +7,7 @@ import { AppError } from '../shared/protocol/error.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
 import type { ApiTokens } from './access/api-tokens.ts'
+import type { AuditTrail } from './access/audit-trail.ts'
 import { createAuthorizer } from './access/authorizer.ts'
 import { DECLARED_ROUTES, rightOf } from './access/permissions.ts'
 import type { FleetActions } from './actions/port.ts'
@@ -27,12 +28,14 @@ import { completeOpenApi } from './http/openapi.ts'
 import { problemResponse } from './http/problem.ts'
 import { removalRoutes } from './http/removal-routes.ts'
 import { renderRoutes } from './http/render-routes.ts'
+import { reasonOf, requestIdOf, withRequestId } from './http/request-facts.ts'
 import { jsonSchema, resourceRoutes } from './http/resource-routes.ts'
 import { restoreRoutes } from './http/restore-routes.ts'
 import { serverKeyRoutes } from './http/server-key-routes.ts'
 import { suspensionRoutes } from './http/suspension-routes.ts'
 import { syncRoutes } from './http/sync-routes.ts'
 import { WEBHOOKS } from './http/webhook.ts'
+import { actForRequest, type Caller } from './store/audit/caller.ts'
 import type { Store } from './store/store.ts'
 
 const OPENAPI_DOCUMENT = `${ADMIN_API}/openapi.json`
@@ -49,6 +52,8 @@ export interface AppDeps
     'serverKeys' | 'secrets' | 'renders' | 'checkPatches' | 'removals' | 'restore' | 'webhook' | 'version' | 'stopping'
   > {
   store: Store
+  /** Entries of the audit log beside those that the store writes with its changes. */
+  trail: AuditTrail
   tokens: ApiTokens
   actions: FleetActions
   lookOf: LookOf
@@ -93,8 +98,9 @@ export function createApp(deps: AppDeps): App {
     return pathname === OPENAPI_DOCUMENT && answer.ok ? Response.json(completeOpenApi(await answer.json())) : answer
   }
 
-  async function answered(request: Request): Promise<Response> {
+  async function answer(request: Request, caller: Caller): Promise<Response> {
     try {
+      caller.reason = reasonOf(request)
       return await route(request)
     } catch (error) {
       if (error instanceof AppError) return problemResponse(error)
@@ -105,7 +111,18 @@ export function createApp(deps: AppDeps): App {
 
   return {
     routes: elysia.routes.map(({ method, path }) => ({ method, path })),
-    fetch: async (request) => secure.complete(await answered(request), new URL(request.url).pathname.startsWith('/api/')),
+    fetch: (request) => {
+      const requestId = requestIdOf(request)
+      return actForRequest({ requestId, from: deps.addressOf?.(request) ?? null }, async (caller) => {
+        const answered = await answer(request, caller)
+        const { status } = answered
+        const { pathname } = new URL(request.url)
+        const isApi = pathname.startsWith('/api/')
+        if (status === 401 || status === 403)
+          await deps.trail.denied(caller.denial ?? { verb: request.method, kind: 'Route', name: pathname })
+        return secure.complete(withRequestId(answered, requestId), isApi)
+      })
+    },
   }
 }
 

@@ -15,6 +15,7 @@ import { createPace } from '../shared/runtime/pace.ts'
 import type { Random } from '../shared/runtime/random.ts'
 import { createAgentIndex } from './access/agent-index.ts'
 import { createApiTokens, writeTokenFile } from './access/api-tokens.ts'
+import { createAuditTrail } from './access/audit-trail.ts'
 import { createConfigs } from './access/configs.ts'
 import { createKnocks } from './access/knocks.ts'
 import { loadSecretBox } from './access/secret-box.ts'
@@ -38,6 +39,7 @@ import { createShards, SHARD_COUNT } from './desired/shard-files.ts'
 import { discardStale } from './desired/stale-shards.ts'
 import { keepTombstonesFew } from './desired/tombstones.ts'
 import { createAgentRoutes } from './http/agent-routes.ts'
+import { networkOf } from './http/caller-address.ts'
 import { createDrain, DRAIN_MS_MAX } from './http/drain.ts'
 import type { UnixSocket } from './http/listen-place.ts'
 import { type Listener, listen } from './http/listener.ts'
@@ -243,9 +245,11 @@ async function startOn(
   })
   const tokens = createApiTokens({ store, clock, log })
   const { adminTokenFile = at('admin-token') } = options
+  const trail = createAuditTrail({ store, networkOf, clock, log })
 
   const app = createApp({
     store,
+    trail,
     tokens,
     actions,
     removals: createRemovalPlans({ store, content, clock }),
@@ -309,6 +313,7 @@ async function startOn(
         ? {}
         : { 'tls-files': (signal) => followTlsFiles({ paths: tlsPaths, current: tls, use: useTls, clock, log }, signal) }),
       ingest: () => ingest.run(),
+      'audit-denials': (signal) => trail.run(signal),
       'last-contacts': (signal) => seen.run(signal),
       'shard-maintenance': (signal) => maintainShards(maintenance, signal),
       'shard-catch-up': (signal) => keepCaughtUp({ store, content, shards, pace, clock, random, log }, signal),

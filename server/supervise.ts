@@ -5,6 +5,7 @@ import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
 import { describeError } from '../shared/runtime/loop.ts'
 import type { Random } from '../shared/runtime/random.ts'
+import { actAsSystem } from './store/audit/caller.ts'
 
 /** Resolves after the signal is aborted, and not before. */
 export type ServerLoop = (signal: AbortSignal) => Promise<void>
@@ -31,7 +32,7 @@ export function supervise(
   async function keepRunning(name: string, loop: ServerLoop): Promise<void> {
     for (let failures = 0; !signal.aborted; ) {
       try {
-        await loop(signal)
+        await actAsSystem(`loop ${name}`, () => loop(signal))
         if (signal.aborted) return
         throw new Error('the loop ended by itself')
       } catch (error) {

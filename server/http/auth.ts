@@ -1,5 +1,6 @@
 // The first plugin: who is asking, and what an error looks like. Elysia's hooks cover only what is registered after them, so nothing may come before this one.
 import { Elysia } from 'elysia'
+import type { AuditActor } from '../../shared/model/audit.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { ApiTokens } from '../access/api-tokens.ts'
@@ -7,6 +8,7 @@ import type { Authorizer } from '../access/authorizer.ts'
 import { askOf, rightOf } from '../access/permissions.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Ask } from '../access/rights.ts'
+import { identifyCaller, noteDenial } from '../store/audit/caller.ts'
 import { problemResponse } from './problem.ts'
 
 export const ADMIN_API = '/api/v1'
@@ -49,8 +51,18 @@ const objectText = ({ kind, name, project }: Ask): string =>
   `${kind}${name === undefined ? '' : ` ${name}`}${project === undefined ? '' : ` in project ${project}`}`
 
 /** AZ3: names the caller, the verb, and the object. */
-export const forbidden = (principal: Principal, ask: Ask): AppError => new AppError('forbidden', { detail: missingText(principal, ask) })
+export function forbidden(principal: Principal, ask: Ask): AppError {
+  const { cluster, ...about } = ask
+  noteDenial({ ...about, cluster: cluster?.name })
+  return new AppError('forbidden', { detail: missingText(principal, ask) })
+}
 export const missingText = ({ kind, name }: Principal, ask: Ask): string => `${kind} ${name} has no right to ${ask.verb} ${objectText(ask)}`
+
+/** AU2: an API token proves that it is the token; its name is what its creator called it. */
+const actorOf = ({ id, kind, name, provider }: Principal): AuditActor => ({
+  ...{ kind, id, name, verified: true },
+  ...(provider === null ? {} : { provider }),
+})
 
 /** AP1: everything below /api/ is asked for a credential before it is even looked up: an unknown route tells a stranger nothing. */
 function authPlugin(tokens: ApiTokens, logger: Logger, principals: WeakMap<Request, Principal>) {
@@ -61,6 +73,7 @@ function authPlugin(tokens: ApiTokens, logger: Logger, principals: WeakMap<Reque
       const principal = await tokens.authenticate(request.headers.get('authorization'))
       if (principal === null) return problemResponse(new AppError('unauthorized'))
       principals.set(request, principal)
+      identifyCaller(actorOf(principal))
       return undefined
     })
 }

@@ -1,6 +1,7 @@
 // What the admin routes work with.
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { ApiTokens } from '../access/api-tokens.ts'
+import type { AuditTrail } from '../access/audit-trail.ts'
 import type { Authorizer } from '../access/authorizer.ts'
 import type { Principal } from '../access/principal.ts'
 import type { SecretBox } from '../access/secret-box.ts'
@@ -15,6 +16,7 @@ import type { FleetViews } from './fleet-views.ts'
 
 export interface AdminDeps {
   store: Store
+  trail: AuditTrail
   views: FleetViews
   actions: FleetActions
   removals: RemovalPlans

@@ -12,6 +12,7 @@ import { publishRevisions } from '../desired/publisher.ts'
 import type { StatusWrite, StoredResource } from '../fleet/records.ts'
 import type { ConfirmedData } from '../fleet/removal-effect.ts'
 import { createSlots } from '../render/sandbox/slots.ts'
+import { actAsSystem } from '../store/audit/caller.ts'
 import { Agenda } from './agenda.ts'
 import { type ClusterChange, ClusterChanges } from './cluster-changes.ts'
 import { createKnownFacts, type KnownFacts } from './cluster-facts.ts'
@@ -414,7 +415,7 @@ class IngestLoop implements Ingest {
   /** A failure of our own: told once with its wait, and tried again. */
   private async guarded<T>(key: RepositoryKey | ServiceKeyText, act: () => Promise<T>): Promise<T> {
     try {
-      return await act()
+      return await actAsSystem(key, act)
     } catch (error) {
       const attempt = this.countFailure(key)
       const retryInMs = backoffMs(attempt, RETRY, this.deps.random)

@@ -54,9 +54,11 @@ const CLUSTERS_A_TIME = 500
 export function createAgentStore(db: StoreDb): AgentStore {
   return {
     createJoinToken: async (record) => {
-      await db.write(async ({ sql: trx, changes }) => {
+      await db.write(async ({ sql: trx, changes, audit }) => {
         await trx.insertInto('join_tokens').values(fromJoinToken(record)).execute()
         changes.add(joinTokenNote(record.id))
+        const detail = `${record.uses} uses, expires ${new Date(record.expiresMs).toISOString()}`
+        audit.add({ verb: 'create', kind: 'JoinToken', name: record.id, detail, after: canonicalJson({ labels: record.labels }) })
       })
     },
     listJoinTokens: async () => {
@@ -64,10 +66,12 @@ export function createAgentStore(db: StoreDb): AgentStore {
       return rows.map(toJoinToken)
     },
     deleteJoinToken: async (id) => {
-      return db.write(async ({ sql: trx, changes }) => {
+      return db.write(async ({ sql: trx, changes, audit }) => {
         const { numDeletedRows } = await trx.deleteFrom('join_tokens').where('id', '=', id).executeTakeFirstOrThrow()
-        if (numDeletedRows > 0n) changes.add(joinTokenNote(id))
-        return numDeletedRows > 0n
+        if (numDeletedRows === 0n) return false
+        changes.add(joinTokenNote(id))
+        audit.add({ verb: 'delete', kind: 'JoinToken', name: id })
+        return true
       })
     },
 
@@ -217,7 +221,7 @@ async function namesOfClusters(read: ReadDb, ids: readonly ClusterId[]): Promise
 
 /** With agent, resource, desired rows, statuses and what waits for a person because of it. */
 export async function deleteClusterRows(tx: Tx, engine: Engine, name: string): Promise<boolean> {
-  const { sql: trx, changes } = tx
+  const { sql: trx, changes, audit } = tx
   const found = trx.selectFrom('clusters').select(['cluster_id', 'no', 'cluster_uid']).where('name', '=', name)
   const cluster = await found.select((eb) => labelsIn(eb).as('labels')).executeTakeFirst()
   if (cluster === undefined) return false
@@ -234,6 +238,7 @@ export async function deleteClusterRows(tx: Tx, engine: Engine, name: string): P
   await rememberRemoved(trx, { ...cluster, name })
   await trx.deleteFrom('agents').where('cluster_id', '=', id).execute()
   await trx.deleteFrom('clusters').where('cluster_id', '=', id).execute()
+  audit.add({ verb: 'delete', kind: 'Cluster', name, cluster: name })
   return true
 }
 
@@ -278,7 +283,7 @@ async function lookAtJoin(read: ReadDb, input: JoinInput): Promise<Granted | Joi
 }
 
 async function join(tx: Tx, input: JoinInput): Promise<JoinResult> {
-  const { sql: trx, changes } = tx
+  const { sql: trx, changes, audit } = tx
   const look = await lookAtJoin(trx, input) // again: another join may have been faster
   if (look.kind !== 'granted') return look
   const { known, token } = look
@@ -293,6 +298,12 @@ async function join(tx: Tx, input: JoinInput): Promise<JoinResult> {
   changes.add(joinTokenNote(token.id))
   changes.add(clusterNote(known?.cluster_id ?? input.clusterId, input.clusterName))
   if (input.event !== undefined) await appendEvents(tx, tx.engine, [input.event])
+  const { clusterName } = input
+  audit.add({
+    ...{ verb: known === undefined ? 'join' : 'rejoin', kind: 'Cluster', name: clusterName, cluster: clusterName },
+    actor: { kind: 'agent', id: known?.agent_id ?? input.agentId, name: clusterName, verified: true },
+    detail: `with join token ${token.id}`,
+  })
   if (known === undefined) return { kind: 'joined', agent: await insertCluster(tx, input, token.labels), repeated: false }
   await rejoin(trx, input, known.cluster_id)
   const row = await agentRows(trx).where('agents.public_key', '=', input.publicKey).executeTakeFirstOrThrow()

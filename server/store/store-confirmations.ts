@@ -272,12 +272,17 @@ interface Yes {
 
 /** False: there is no such question, or none of the clusters that were shown asks it any more. */
 async function confirm(tx: Tx, { id, by, nowMs, upTo }: Yes, newId: () => string): Promise<boolean> {
-  const { sql: trx, changes } = tx
+  const { sql: trx, changes, audit } = tx
   const held = await findRow(trx, 'id', id)
   if (held === undefined || held.confirmed_ms !== null) return held !== undefined
   if (upTo !== null && held.last_member > upTo && !(await keepOpen(tx, held, upTo, newId()))) return false
   await trx.updateTable('confirmations').set({ confirmed_ms: nowMs, confirmed_by: by }).where('id', '=', id).execute()
   changes.add(confirmationNote(held))
+  const { kind, project, service, cluster, token, why } = held
+  audit.add({
+    ...(kind === 'sync' ? { verb: 'sync', detail: `revision ${token}` } : { verb: 'confirm', detail: `${kind} ${id}: ${why}` }),
+    ...{ kind: 'Service', project, name: service, cluster: cluster ?? undefined, after: held.names },
+  })
   return true
 }
 

@@ -3,6 +3,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { AuditLog } from './audit/audit-log.ts'
+import { callerNow } from './audit/caller.ts'
 import { RollupDeltas } from './counts/rollup-deltas.ts'
 import type { Engine } from './engines/engine.ts'
 import { ChangeLog, type WrittenChanges } from './feed/change-log.ts'
@@ -20,6 +22,8 @@ export interface Tx {
   changes: ChangeLog
   /** What it adds to and takes from the counts. */
   rollups: RollupDeltas
+  /** What it records in the audit log. */
+  audit: AuditLog
 }
 
 export interface WriteOptions {
@@ -85,13 +89,15 @@ export function createStoreDb(
       refuseInside()
       const transaction = { open: true }
       let changed: WrittenChanges | null = null
+      const caller = callerNow() // here: the work is done among that of other callers
       const settledWrite = together(
         (trx) =>
           inside.run(transaction, async () => {
-            const tx = { engine, sql: trx, changes: new ChangeLog(), rollups: new RollupDeltas() }
+            const tx = { engine, sql: trx, changes: new ChangeLog(), rollups: new RollupDeltas(), audit: new AuditLog(caller) }
             try {
               const result = await work(tx)
               await tx.rollups.write(trx, engine)
+              await tx.audit.write(trx, engine, clock.nowMs())
               changed = await tx.changes.write(trx, engine, clock.nowMs())
               if (changed !== null) unsettled.add(changed.first)
               return result

@@ -25,10 +25,13 @@ export function createPeopleStore(db: StoreDb): PeopleStore {
         expires_ms: expiresMs ?? 0,
         replaces,
       }
-      await db.write(async ({ sql: trx, changes }) => {
+      await db.write(async ({ sql: trx, changes, audit }) => {
         await trx.deleteFrom('api_tokens').where('expires_ms', '!=', 0).where('expires_ms', '<=', createdMs).execute()
         await trx.insertInto('api_tokens').values(row).execute()
         changes.add(apiTokenNote(id))
+        const expires = expiresMs === null ? 'does not expire' : `expires ${new Date(expiresMs).toISOString()}`
+        const verb = replaces === null ? 'create' : 'exchange'
+        audit.add({ verb, kind: 'ApiToken', name: id, detail: `${name}, role ${role}, ${expires}` })
       })
     },
     apiTokenByHash: async (tokenHash) => {
@@ -41,10 +44,12 @@ export function createPeopleStore(db: StoreDb): PeopleStore {
     },
     deleteApiToken: async (id) => {
       let deleted = false
-      await db.write(async ({ sql: trx, changes }) => {
-        const { numDeletedRows } = await trx.deleteFrom('api_tokens').where('id', '=', id).executeTakeFirst()
-        deleted = Number(numDeletedRows) > 0
-        if (deleted) changes.add(apiTokenNote(id))
+      await db.write(async ({ sql: trx, changes, audit }) => {
+        const [gone] = await trx.deleteFrom('api_tokens').where('id', '=', id).returning(['name', 'role']).execute()
+        deleted = gone !== undefined
+        if (gone === undefined) return
+        changes.add(apiTokenNote(id))
+        audit.add({ verb: 'revoke', kind: 'ApiToken', name: id, detail: `${gone.name}, role ${gone.role ?? 'admin'}` })
       })
       return deleted
     },
@@ -54,7 +59,7 @@ export function createPeopleStore(db: StoreDb): PeopleStore {
       })
     },
     retireReplaced: async (id) => {
-      await db.write(async ({ sql: trx, changes }) => {
+      await db.write(async ({ sql: trx, changes, audit }) => {
         const token = await trx.selectFrom('api_tokens').select('replaces').where('id', '=', id).executeTakeFirst()
         if (token === undefined || token.replaces === null) return
         const { replaces } = token
@@ -64,6 +69,7 @@ export function createPeopleStore(db: StoreDb): PeopleStore {
           .where((eb) => eb.or([eb('id', '=', replaces), eb('replaces', '=', replaces)]))
           .execute()
         changes.add(apiTokenNote(id))
+        audit.add({ verb: 'retire', kind: 'ApiToken', name: replaces, detail: `replaced by ${id}` })
       })
     },
     countAdminTokens: async (nowMs) => {

@@ -1,7 +1,8 @@
 // Resources that people wrote, and what the last look at their sources brought.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { matchesSelector } from '../../shared/model/labels.ts'
-import type { Page, ResourceKey, StoredResource } from '../fleet/records.ts'
+import type { Page, RenderState, ResourceKey, StoredResource } from '../fleet/records.ts'
+import type { Deed } from './audit/audit-log.ts'
 import { nextNumber } from './counters.ts'
 import { clusterRelabelled } from './counts/placement-counts.ts'
 import type { ChangeNote } from './feed/change-log.ts'
@@ -51,7 +52,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
   return {
     applyResource: (key, change) =>
       db.write(async (tx) => {
-        const { sql: trx, changes } = tx
+        const { sql: trx, changes, audit } = tx
         const held = await find(trx, key)
         const expected = change.ifVersion
         if (expected !== undefined && expected !== held?.version) return { kind: 'conflict', version: held?.version ?? null }
@@ -75,6 +76,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
           }
           await trx.insertInto('resources').values(row).execute()
           changes.add(resourceNote(row))
+          audit.add({ verb: 'create', ...auditOf(key), after: auditText(row) })
           return { kind: 'created', resource: toResource(row) }
         }
         if (held.labels === labels && held.spec === spec) return { kind: 'unchanged', resource: toResource(held) }
@@ -90,6 +92,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         if (key.kind === 'Cluster' && held.labels !== labels)
           await clusterRelabelled(tx, key.name, { before: readLabels(held.labels), after: change.labels })
         changes.add(resourceNote(row))
+        audit.add({ verb: 'update', ...auditOf(key), before: auditText(held), after: auditText(row) })
         return { kind: 'configured', resource: toResource(row) }
       }),
 
@@ -133,10 +136,11 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
 
     markDeleting: (key, nowMs, by, events = []) =>
       db.write(async (tx) => {
-        const { sql: trx, changes } = tx
+        const { sql: trx, changes, audit } = tx
         const held = await find(trx, key)
         if (held === undefined) return false
         await appendEvents(tx, db.engine, events)
+        audit.add({ verb: 'delete', ...auditOf(key), before: auditText(held), ...(held.deleting_ms === null ? {} : { detail: 'again' }) })
         if (held.deleting_ms !== null) return true
         const version = await nextNumber(trx, 'resource_version')
         const marks = { deleting_ms: nowMs, deleting_by: by, updated_ms: nowMs, version }
@@ -147,7 +151,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
 
     deleteResource: (key) =>
       db.write(async (tx) => {
-        const { sql: trx, changes } = tx
+        const { sql: trx, changes, audit } = tx
         const { kind, project, name } = key
         if (kind === 'Cluster') return deleteClusterRows(tx, db.engine, name)
         const ofRepository = trx.deleteFrom('repository_states').where('project', '=', project).where('name', '=', name)
@@ -155,18 +159,21 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         const ofIt = kind === 'Repository' ? ofRepository : kind === 'Service' ? ofService : null
         const state = await ofIt?.executeTakeFirstOrThrow()
         if (kind === 'Service') await forgetRevisions(trx, { project, service: name })
+        const held = await find(trx, key)
         const { numDeletedRows } = await whereKey(trx.deleteFrom('resources'), key).executeTakeFirstOrThrow()
         if (numDeletedRows + (state?.numDeletedRows ?? 0n) > 0n) changes.add(resourceNote(key))
+        if (held !== undefined) audit.add({ verb: 'delete', ...auditOf(key), before: auditText(held) })
         return numDeletedRows > 0n
       }),
 
     finishDeletion: (key, version, events = []) =>
       db.write(async (tx) => {
-        const { sql: trx, changes } = tx
+        const { sql: trx, changes, audit } = tx
         const marked = trx.deleteFrom('resources').where('version', '=', version).where('deleting_ms', 'is not', null)
         const { numDeletedRows } = await whereKey(marked, key).executeTakeFirstOrThrow()
         if (numDeletedRows === 0n) return false
         changes.add(resourceNote(key))
+        audit.add({ verb: 'finish-delete', ...auditOf(key) })
         await trx.deleteFrom('render_states').where('project', '=', key.project).where('service', '=', key.name).execute()
         await forgetRevisions(trx, { project: key.project, service: key.name })
         await appendEvents(tx, db.engine, events)
@@ -174,7 +181,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
       }),
 
     takeBackDeletion: (key, subject, nowMs) =>
-      db.write(async ({ sql: trx, changes }) => {
+      db.write(async ({ sql: trx, changes, audit }) => {
         const [question] = await trx
           .deleteFrom('confirmations')
           .where('subject', '=', subject)
@@ -184,6 +191,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         if (question === undefined) return false
         changes.add(confirmationNote(question))
         changes.add(resourceNote(key))
+        audit.add({ verb: 'undelete', ...auditOf(key) })
         const version = await nextNumber(trx, 'resource_version')
         const marks = { deleting_ms: null, deleting_by: null, updated_ms: nowMs, version }
         await whereKey(trx.updateTable('resources').set(marks), key).execute()
@@ -254,10 +262,11 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         release_note: state.release === undefined ? null : canonicalJson(state.release),
       }
       await db.write(async (tx) => {
-        const { sql: trx, changes } = tx
+        const { sql: trx, changes, audit } = tx
         await appendEvents(tx, db.engine, events)
         const ofIt = trx.selectFrom('render_states').selectAll().where('project', '=', project).where('service', '=', service)
-        if (isSame(await ofIt.executeTakeFirst(), columns)) return
+        const held = await ofIt.executeTakeFirst()
+        if (isSame(held, columns)) return
         await trx
           .insertInto('render_states')
           .values({ project, service, ...columns })
@@ -265,6 +274,8 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
           .execute()
         await noteRevision(trx, { project, service }, state, variants)
         changes.add({ topic: 'render', project, name: service })
+        if (state.digest !== null && state.digest !== held?.digest)
+          audit.add({ verb: 'publish', kind: 'Service', project, name: service, detail: revisionText(state, held?.digest ?? null) })
       })
     },
   }
@@ -285,6 +296,20 @@ const resourceNote = ({ kind, project, name, uid }: ResourceKey & { uid?: string
   ...(kind === 'Cluster' && uid !== undefined ? { cluster: uid } : { project }),
   name: `${kind}/${name}`,
 })
+
+/** In the audit log. */
+const auditOf = ({ kind, project, name }: ResourceKey): Pick<Deed, 'kind' | 'project' | 'name' | 'cluster'> => ({
+  kind,
+  ...(project === '' ? {} : { project }),
+  name,
+  ...(kind === 'Cluster' ? { cluster: name } : {}),
+})
+
+/** Of a Config the secrets are sealed in it. */
+const auditText = ({ labels, spec }: Pick<Tables['resources'], 'labels' | 'spec'>): string => `{"labels":${labels},"spec":${spec}}`
+
+const revisionText = ({ commit, digest }: RenderState, before: string | null): string =>
+  `revision ${digest} of commit ${commit ?? 'unknown'}${before === null ? '' : `; before: ${before}`}`
 
 /** Nothing would change. */
 const isSame = <T extends object>(held: T | undefined, columns: Partial<T>): boolean =>

@@ -62,9 +62,10 @@ export function createRestoreStore(db: StoreDb): RestoreStore {
             .execute()
       }),
     settleRestore: (nowMs) =>
-      db.write(async ({ sql: trx, changes }) => {
+      db.write(async ({ sql: trx, changes, audit }) => {
         await leapChanges(trx, nowMs)
         changes.add({ topic: 'restore' })
+        audit.add({ verb: 'confirm-restore', kind: 'FleetStore' })
         const proofs = await trx.selectFrom('restore_proofs').select('epoch').execute()
         const least = Math.max(
           proofs.reduce((max, { epoch }) => Math.max(max, epoch), 0),

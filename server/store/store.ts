@@ -33,6 +33,7 @@ import type {
   UnnumberedEvent,
   Variant,
 } from '../fleet/records.ts'
+import type { AuditStore } from './audit/store-audit.ts'
 import type { Rollups } from './counts/rollups.ts'
 import type { ChangeFeed } from './feed/change-feed.ts'
 import type { FleetQueries } from './queries/fleet-queries.ts'
@@ -216,6 +217,9 @@ export interface Store {
   deleteApiToken(id: string): Promise<boolean>
   /** Tells no follower of the feed. */
   noteApiTokenUse(id: string, atMs: number, from: string | null): Promise<void>
+
+  /** Who did what, why, and from where. */
+  readonly audit: AuditStore
 
   /** Questions about the whole fleet. */
   readonly queries: FleetQueries

@@ -246,6 +246,25 @@ export interface Tables {
     no: number
     cluster: string
   }
+  /** Only appended to; the oldest go by retention. */
+  audit: {
+    seq: number
+    at_ms: number
+    /** Name of who acted. */
+    actor: string
+    verb: string
+    kind: string
+    project: string | null
+    name: string | null
+    cluster: string | null
+    result: string
+    /** Of `doc`. */
+    hash: string
+    /** The entry as canonical JSON. The other columns repeat parts of it, for look-ups. */
+    doc: string
+  }
+  /** One row: the newest entry, and what is signed in the place of the entries that retention deleted. */
+  audit_head: { seq: number; hash: string; anchor: string | null }
   api_tokens: {
     id: string
     token_hash: string

@@ -19,6 +19,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     7: 'e835e5c46890b219',
     8: '89d0b3dfc21abb40',
     9: '98a510408863869c',
+    10: '82d73678f0bc9675',
   },
   PostgreSQL: {
     1: 'b031b6640bfd07f7',
@@ -30,6 +31,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     7: '82ec18a228a2ad71',
     8: '89490553affb0aef',
     9: '65b62ab8e51e76cc',
+    10: 'bf5a5e824b135dcf',
   },
 }
 

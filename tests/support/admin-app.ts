@@ -1,6 +1,7 @@
 // The whole admin API over a real store in memory, with actions that only note what they were asked.
 
 import { createApiTokens } from '../../server/access/api-tokens.ts'
+import { createAuditTrail } from '../../server/access/audit-trail.ts'
 import { loadSecretBox } from '../../server/access/secret-box.ts'
 import { loadServerKeys } from '../../server/access/server-keys.ts'
 import type { DeleteOutcome } from '../../server/actions/port.ts'
@@ -10,6 +11,7 @@ import { createApp } from '../../server/app.ts'
 import { removeSubject } from '../../server/fleet/plan-service.ts'
 import type { ResourceKey } from '../../server/fleet/records.ts'
 import type { ConfirmedData } from '../../server/fleet/removal-effect.ts'
+import { networkOf } from '../../server/http/caller-address.ts'
 import { checkPatchesHere } from '../../server/render/patch/patches.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import type { Store } from '../../server/store/store.ts'
@@ -52,6 +54,7 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}, nowMs = 
   const note = (text: string, by = '') => asked.push(by === '' ? text : `${text} by ${by}`)
   const app = createApp({
     store,
+    trail: createAuditTrail({ store, networkOf, clock, log: silentLogger }),
     tokens,
     clock,
     logger: silentLogger,

@@ -11,6 +11,7 @@ import { migrateTo5 } from './migration-5.ts'
 import { migrateTo6 } from './migration-6.ts'
 import { migrateTo7 } from './migration-7.ts'
 import { migrateTo8 } from './migration-8.ts'
+import { createAuditLog } from './migration-audit.ts'
 
 export interface Migration {
   version: number
@@ -266,6 +267,7 @@ export const MIGRATIONS: readonly Migration[] = [
       await addNumbers(ddl, 'api_tokens', ['last_used_ms'])
     },
   },
+  { version: 10, up: createAuditLog },
 ]
 
 /** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction has the store to itself, so two
