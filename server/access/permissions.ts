@@ -33,6 +33,8 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   'GET /clusters': some('read', 'Cluster'),
   'GET /configs': some('read', 'Config'),
   'GET /health-rules': some('read', 'HealthRule'),
+  'GET /projects': some('read', 'Project'),
+  ...crud('/projects/:project', 'Project'),
   ...crud(REPOSITORY, 'Repository'),
   ...crud(SERVICE, 'Service'),
   ...crud('/clusters/:name', 'Cluster'),

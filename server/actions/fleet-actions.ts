@@ -15,6 +15,7 @@ import type { AgentRecord, Confirmation, ResourceKey, StatusWrite } from '../fle
 import type { ConfirmedData } from '../fleet/removal-effect.ts'
 import { configUsers } from '../ingest/config-users.ts'
 import type { Ingest } from '../ingest/ingest-loop.ts'
+import { resourcesOf } from '../ingest/projects.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { Store } from '../store/store.ts'
 import type { DeleteOutcome, FleetActions } from './port.ts'
@@ -113,10 +114,19 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
 
 async function changed(deps: Pick<FleetActionsDeps, 'store' | 'ingest'>, { kind, project, name }: ResourceKey): Promise<void> {
   if (kind === 'Repository') return deps.ingest.repositoryChanged(project, name)
+  if (kind === 'Project') return projectChanged(deps, name)
   if (kind !== 'Config') return deps.ingest.serviceChanged({ project, service: name })
   const users = await configUsers(deps.store, project, name)
   const looks = await Promise.allSettled(users.map((user) => changed(deps, user)))
   for (const look of looks) if (look.status === 'rejected') throw look.reason
+}
+
+/** PJ8: what its services may be and where they may go is another now. */
+async function projectChanged({ store, ingest }: Pick<FleetActionsDeps, 'store' | 'ingest'>, project: string): Promise<void> {
+  const passes: Promise<void>[] = []
+  for await (const { name } of resourcesOf(store, 'Repository', project)) passes.push(ingest.repositoryChanged(project, name))
+  for await (const { name } of resourcesOf(store, 'Service', project)) passes.push(ingest.serviceChanged({ project, service: name }))
+  for (const pass of await Promise.allSettled(passes)) if (pass.status === 'rejected') throw pass.reason
 }
 
 const NOTHING_CONFIRMED: ConfirmedData = new Map()

@@ -5,6 +5,7 @@ import { referenceWarnings } from './apply-references.ts'
 import { countText, plainText } from './columns.ts'
 import { type Context, type Output, printItems } from './context.ts'
 import { readAll, UsageError } from './io.ts'
+import { violationText } from './project-facts.ts'
 import { dataNames, keptText, removalText } from './removal-text.ts'
 import { parseResources, type ReadDocument, type ResourceFile, readResourceFiles } from './resource-files.ts'
 
@@ -50,7 +51,8 @@ export async function apply(
   for (const result of answer.results) {
     io.stdout.write(options.output === 'name' ? `${resultName(result)}\n` : `${resultName(result)} ${result.action}${note}\n`)
     if (options.output !== 'name')
-      for (const line of [...movedLines(result, answer), ...changedLines(result, answer)]) io.stdout.write(`  ${plainText(line)}\n`)
+      for (const line of [...movedLines(result, answer), ...changedLines(result, answer), ...violationLines(result, answer)])
+        io.stdout.write(`  ${plainText(line)}\n`)
   }
   const removals = (answer.moves ?? []).flatMap((moved) => moved.removals ?? [])
   const kept = dataNames(removals)
@@ -122,6 +124,10 @@ function movedLines({ kind, project, name }: Result, { moves = [], dryRun }: App
     ),
   ]
 }
+
+/** PJ8: what is stored and a Project does not allow any more. */
+const violationLines = ({ kind, name }: Result, { violations = [] }: ApplyAnswer): string[] =>
+  kind !== 'Project' ? [] : violations.flatMap((one) => (one.resource.startsWith(`${name}/`) ? [`not allowed: ${violationText(one)}`] : []))
 
 /** What a relabelled cluster, or a service with another namespace, changes where the service stays. */
 const changedLines = ({ kind, project, name }: Result, { changes = [], dryRun }: ApplyAnswer): string[] =>

@@ -13,6 +13,7 @@ import {
   joinTokenViewSchema,
   type PlacementView,
   placementViewSchema,
+  projectViewSchema,
   repositoryViewSchema,
   serviceViewSchema,
 } from '../../shared/model/views.ts'
@@ -28,6 +29,7 @@ import { askWithData, dataNames, deletedCount, keptText, removalText } from './r
 import { namesOf } from './service-facts.ts'
 
 const USERS_SHOWN = 20
+const DELETABLE = ['repositories', 'services', 'configs', 'health-rules', 'projects', 'clusters', 'join-tokens'] as const
 
 export async function remove(
   context: Context,
@@ -35,7 +37,7 @@ export async function remove(
   names: readonly string[],
   options: { project: string; givenProject?: string | undefined; yes?: true | undefined; confirmData?: readonly string[] | undefined },
 ): Promise<void> {
-  const { kind, name } = parseTarget(kindText, names[0], ['repositories', 'services', 'configs', 'health-rules', 'clusters', 'join-tokens'])
+  const { kind, name } = parseTarget(kindText, names[0], DELETABLE)
   if (name === undefined) throw new UsageError(`which one? \`skerry get ${kind}\` lists the names`)
   const { io } = context
   const client = context.client()
@@ -55,8 +57,8 @@ export async function remove(
     return
   }
   const address =
-    kind === 'clusters'
-      ? path`/clusters/${name}`
+    kind === 'clusters' || kind === 'projects'
+      ? `/${kind}/${path`${name}`}`
       : kind === 'health-rules'
         ? healthRulePath(name, options.givenProject)
         : `${path`/projects/${options.project}`}/${kind}/${encodeURIComponent(name)}`
@@ -141,6 +143,14 @@ async function blastRadius({ client: connect }: Context, kind: string, name: str
     const placements = await client.list(path`/clusters/${name}/services`, placementViewSchema)
     const list = placementLines(placements, (view) => `${view.project}/${view.service}`)
     return `Cluster ${name} will be forgotten and its agent is refused. No object is deleted: what is applied there stays, and nothing looks after it:\n${list}`
+  }
+  if (kind === 'projects') {
+    const { status } = await client.get(path`/projects/${name}`, projectViewSchema)
+    if (status.services > 0)
+      throw new AppError('in_use', {
+        detail: `project/${name} has ${countText(status.services, 'service')}: \`skerry get services -p ${name}\``,
+      })
+    return `The boundary of project ${name} is removed: whoever may write its resources is not restricted by it any more.\n`
   }
   if (kind === 'repositories') {
     await client.get(path`/projects/${project}/repositories/${name}`, repositoryViewSchema)

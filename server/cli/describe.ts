@@ -15,6 +15,7 @@ import {
   type Liveness,
   objectViewSchema,
   placementViewSchema,
+  projectViewSchema,
   type RepositoryView,
   repositoryViewSchema,
   type ServiceView,
@@ -30,6 +31,7 @@ import { type Context, usesColour } from './context.ts'
 import { healthRuleFacts, healthRulePath } from './health-rule-facts.ts'
 import { UsageError } from './io.ts'
 import { parseTarget } from './kinds.ts'
+import { projectFacts } from './project-facts.ts'
 import { type Fact, optionFacts } from './service-facts.ts'
 import { shownProblem } from './shown-problem.ts'
 import { readText, repositoryPlaceFacts, sourceFacts, WEBHOOK_HELP, warningsText } from './source-facts.ts'
@@ -51,6 +53,7 @@ export async function describe(
     'repositories',
     'configs',
     'health-rules',
+    'projects',
     'confirmations',
   ])
   if (name === undefined) throw new UsageError(`which one? \`skerry get ${kind}\` lists the names`)
@@ -118,6 +121,10 @@ export async function describe(
     case 'configs': {
       const view = await client.get(path`/projects/${project}/configs/${name}`, configViewSchema)
       return void write(facts(configFacts(view)))
+    }
+    case 'projects': {
+      const view = await client.get(path`/projects/${name}`, projectViewSchema)
+      return void write(facts(projectFacts(view, nowMs)))
     }
     case 'health-rules': {
       const view = await client.get(healthRulePath(name, options.givenProject), healthRuleViewSchema)

@@ -6,6 +6,7 @@ import {
   clusterSchema,
   configSchema,
   healthRuleSchema,
+  projectSchema,
   repositorySchema,
   serviceSchema,
 } from '../../shared/model/resources.ts'
@@ -18,6 +19,7 @@ const SCHEMAS: Partial<Record<Kind, z.ZodObject>> = {
   configs: configSchema,
   'health-rules': healthRuleSchema,
   clusters: clusterSchema,
+  projects: projectSchema,
 }
 const EXPLAINED = Object.keys(SCHEMAS) as Kind[]
 

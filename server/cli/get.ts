@@ -12,6 +12,7 @@ import {
   joinTokenViewSchema,
   objectViewSchema,
   placementViewSchema,
+  projectViewSchema,
   repositoryViewSchema,
   serviceViewSchema,
 } from '../../shared/model/views.ts'
@@ -34,6 +35,7 @@ import {
   joinTokenColumns,
   objectColumns,
   placementColumns,
+  projectColumns,
   repositoryColumns,
   serviceColumns,
 } from './tables.ts'
@@ -152,6 +154,14 @@ export async function get(context: Context, kindText: string, nameText: string |
         ({ metadata }) => metadata.name,
         where,
         inProject,
+      )
+    case 'projects':
+      return show(
+        projectViewSchema,
+        { list: ['/projects', filter], one: (key) => path`/projects/${key}` },
+        projectColumns,
+        ({ metadata }) => metadata.name,
+        '',
       )
     case 'health-rules':
       return show(

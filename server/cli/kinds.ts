@@ -7,6 +7,7 @@ const ALIASES = {
   services: ['service', 'svc'],
   repositories: ['repository', 'repo', 'repos'],
   configs: ['config', 'cfg'],
+  projects: ['project', 'proj'],
   'health-rules': ['health-rule', 'hr', 'healthrule', 'healthrules'],
   placements: ['placement', 'pl'],
   objects: ['object', 'obj'],

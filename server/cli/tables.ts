@@ -14,6 +14,7 @@ import type {
   JoinTokenView,
   ObjectView,
   PlacementView,
+  ProjectView,
   RepositoryView,
   ServerKeyView,
   ServiceView,
@@ -51,6 +52,15 @@ export const healthRuleColumns = (nowMs: number): Column<HealthRuleView>[] => [
   { title: 'VERDICTS', value: ({ spec }) => VERDICTS.filter((verdict) => spec[verdict] !== undefined).join(',') },
   { title: 'AGE', value: ({ metadata }) => ageText(metadata.createdMs, nowMs) },
   { title: 'VERSIONS', value: ({ spec }) => spec.versions?.join(',') ?? '*', wide: true },
+  { title: 'LABELS', value: ({ metadata }) => labelsText(metadata.labels), wide: true },
+]
+
+export const projectColumns = (nowMs: number): Column<ProjectView>[] => [
+  { title: 'NAME', value: ({ metadata }) => metadata.name },
+  { title: 'SERVICES', value: ({ status }) => status.services },
+  { title: 'NAMESPACES', value: ({ spec }) => [...new Set(spec.destinations.flatMap(({ namespaces }) => namespaces))].join(',') || 'none' },
+  { title: 'SOURCES', value: ({ spec }) => spec.sources.join(',') || 'none' },
+  { title: 'AGE', value: ({ metadata }) => ageText(metadata.createdMs, nowMs) },
   { title: 'LABELS', value: ({ metadata }) => labelsText(metadata.labels), wide: true },
 ]
 

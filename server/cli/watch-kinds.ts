@@ -37,6 +37,7 @@ export const WATCHING: Record<WatchedKind, Watching> = {
     topics: ['resource'],
     about: ({ project, name }, shown) => (inProject(project, shown) ? some(named(name, 'Config'), project) : null),
   },
+  projects: { topics: ['resource'], about: aboutProjects },
   'health-rules': {
     topics: ['resource'],
     about: ({ project, name }, shown) => (inProject(project ?? FLEET, shown) ? some(named(name, 'HealthRule'), project ?? FLEET) : null),
@@ -113,6 +114,13 @@ function ofKeys(keys: readonly string[] | null, kinds: readonly string[], { proj
 const inProject = (project: string | null, shown: Shown): boolean => shown.project === undefined || shown.project === project
 
 const some = (name: string | null, project: string | null): About => (name === null ? null : [`${project}/${name}`])
+
+/** A resource of a project counts for its project, too. */
+function aboutProjects({ project, name }: ChangeView): About {
+  if (project !== null && project !== FLEET) return [project]
+  const own = named(name, 'Project')
+  return own === null ? null : [own]
+}
 
 /** SU8: it may concern any service and any cluster. */
 const isSuspension = (name: string | null): boolean => named(name, 'Suspension') !== null

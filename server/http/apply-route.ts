@@ -1,4 +1,4 @@
-// POST apply: many resources at once. All are checked first and all problems are told at once; only then is anything written, configs and repositories before services, and only
+// POST apply: many resources at once. All are checked first and all problems are told at once; only then is anything written, projects, configs and repositories before services, and only
 // after the last write does anything follow from them: looked at one by one, many relabelled clusters would be many harmless steps (TG3).
 import { Elysia } from 'elysia'
 import { z } from 'zod'
@@ -17,6 +17,7 @@ import { readMoves } from './apply-moves.ts'
 import { missingText } from './auth.ts'
 import { dependenciesFirst, dependencyProblems } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
+import { projectProblems, violationsOf } from './project-problems.ts'
 import { specProblems } from './resource-checks.ts'
 import { jsonSchema } from './resource-routes.ts'
 import { askOfKey, keyOf, keyText, plannedAction, refusal, secretProblems, writeResource } from './write-resource.ts'
@@ -29,7 +30,7 @@ const applyRequestSchema = z.strictObject({
 })
 const documented = z.strictObject({ ...applyRequestSchema.shape, resources: z.array(applicableSchema).max(APPLY_RESOURCES_MAX) })
 
-const KIND_ORDER: Record<Applicable['kind'], number> = { Config: 0, HealthRule: 0, Repository: 1, Cluster: 2, Service: 3 }
+const KIND_ORDER: Record<Applicable['kind'], number> = { Project: 0, Config: 1, HealthRule: 1, Repository: 2, Cluster: 3, Service: 4 }
 
 /** Pure: what the documents say, or everything that is wrong with them. `places`: the index of each resource among the documents. `wrong`: those that are none. */
 export function parseApplicables(documents: readonly unknown[]): {
@@ -99,6 +100,8 @@ async function apply(deps: AdminDeps, body: unknown, by: Principal): Promise<App
       problems.push({ path: `resources[${places[index]}].${path}`, message })
   for (const [index, { path, message }] of await dependencyProblems(deps.store, resources, wrong))
     problems.push({ path: `resources[${places[index]}].${path}`, message })
+  for (const [index, { path, message }] of await projectProblems(deps, resources))
+    problems.push({ path: `resources[${places[index]}].${path}`, message })
   if (problems.length > 0) {
     throw new AppError('invalid_resource', {
       doing: 'apply',
@@ -111,7 +114,12 @@ async function apply(deps: AdminDeps, body: unknown, by: Principal): Promise<App
   const found = await readMoves(deps, ordered)
   const confirmed = confirmedData(found.removals, request.data.confirmData)
   const changes = await readChangesInPlace(deps, ordered)
-  const moves = { ...(found.moves.length === 0 ? {} : { moves: found.moves }), ...(changes.length === 0 ? {} : { changes }) }
+  const violations = await violationsOf(deps, resources)
+  const moves = {
+    ...(violations.length === 0 ? {} : { violations }),
+    ...(found.moves.length === 0 ? {} : { moves: found.moves }),
+    ...(changes.length === 0 ? {} : { changes }),
+  }
   if (!request.data.dryRun) return { dryRun: false, ...moves, results: await writeAll(deps, ordered, by.name, confirmed) }
   const results = ordered.map(({ resource, held }) => ({ ...keyOf(resource), action: plannedAction(deps, resource, held) }))
   return { dryRun: true, ...moves, results }

@@ -14,7 +14,16 @@ import {
 } from '../../shared/model/resources.ts'
 import { clusterStatusSchema, factsStatusSchema, HEALTH_WORDS, SYNC_WORDS, serviceStatusSchema } from '../../shared/model/status.ts'
 import { isSuspendedBy } from '../../shared/model/suspension.ts'
-import type { ClusterView, ConfigView, HealthRuleView, PlacementView, RepositoryView, ServiceView } from '../../shared/model/views.ts'
+import type {
+  ClusterView,
+  ConfigView,
+  HealthRuleView,
+  PlacementView,
+  ProjectView,
+  RepositoryView,
+  ServiceView,
+  ViolationView,
+} from '../../shared/model/views.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { createPace, type Pace } from '../../shared/runtime/pace.ts'
 import { shownConfig } from '../access/config-secrets.ts'
@@ -52,13 +61,14 @@ import {
 } from '../fleet/unrendered.ts'
 import { configUsers } from '../ingest/config-users.ts'
 import type { RepositoryLook } from '../ingest/look-times.ts'
+import { countServices, parseProjectSpec, projectViolations } from '../ingest/projects.ts'
 import { listSuspensions } from '../ingest/suspension-rows.ts'
 import { FACTS_AWAITED_MS } from '../ingest/young-clusters.ts'
 import type { AwayOfService } from '../store/counts/rollups.ts'
 import type { Store } from '../store/store.ts'
 import { failingService, readFailing } from './failing-services.ts'
 
-type AnyView = RepositoryView | ServiceView | ClusterView | ConfigView | HealthRuleView
+type AnyView = RepositoryView | ServiceView | ClusterView | ConfigView | HealthRuleView | ProjectView
 
 export interface FleetViews {
   /** Those that were deleted while we looked are left out. */
@@ -160,6 +170,8 @@ class FleetReading {
         return this.config(resource, await configUsers(this.store, resource.project, resource.name))
       case 'Suspension':
         return null
+      case 'Project':
+        return this.project(resource, await projectViolations(this.store, { name: resource.name, spec: parseProjectSpec(resource.spec) }))
       case 'HealthRule': {
         const { project } = resource
         const clusters = [...(await this.clusters()).keys()]
@@ -200,7 +212,9 @@ class FleetReading {
             ? this.config(resource, null)
             : resource.kind === 'HealthRule'
               ? this.healthRule(resource, null)
-              : await this.resource(resource)
+              : resource.kind === 'Project'
+                ? await this.project(resource, null)
+                : await this.resource(resource)
       if (view !== null) views.push(view)
     }
     return views
@@ -209,6 +223,12 @@ class FleetReading {
   private config(resource: StoredResource, users: readonly ResourceKey[] | null): ConfigView {
     const usedBy = users?.map(({ kind, name }) => `${kind.toLowerCase()}/${name}`) ?? null
     return { apiVersion: API_VERSION, metadata: metadataOf(resource), kind: 'Config', spec: shownConfig(resource.spec), status: { usedBy } }
+  }
+
+  private async project(resource: StoredResource, violations: ViolationView[] | null): Promise<ProjectView> {
+    const spec = parseProjectSpec(resource.spec)
+    const services = await countServices(this.store, resource.name)
+    return { apiVersion: API_VERSION, metadata: metadataOf(resource), kind: 'Project', spec, status: { services, violations } }
   }
 
   private healthRule(resource: StoredResource, clusters: number | null): HealthRuleView {

@@ -1,4 +1,4 @@
-// Repositories, services, clusters, configs and health rules: list, get, put, delete.
+// Repositories, services, clusters, configs, health rules and projects: list, get, put, delete.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { withoutReadOnly } from '../../shared/model/explain.ts'
@@ -9,6 +9,7 @@ import {
   FLEET,
   healthRuleSchema,
   projectOf,
+  projectSchema,
   repositorySchema,
   serviceSchema,
   serviceSpecSchema,
@@ -21,6 +22,7 @@ import {
   deleteAnswerSchema,
   healthRuleViewSchema,
   listOf,
+  projectViewSchema,
   refreshAnswerSchema,
   repositoryViewSchema,
   serviceViewSchema,
@@ -33,6 +35,7 @@ import { configUsers } from '../ingest/config-users.ts'
 import { confirmDataBody, readConfirmedData } from './confirm-data.ts'
 import type { AdminDeps } from './deps.ts'
 import { invalidInput, wrongFields } from './problem.ts'
+import { problemsOfOne } from './project-problems.ts'
 import { decodeContinue, encodeContinue, listQuery, selectorOf } from './query.ts'
 import { specProblems } from './resource-checks.ts'
 import { keyNotFound, keyText, kindText, refusal, secretProblems, writeResource } from './write-resource.ts'
@@ -43,6 +46,7 @@ const SCHEMAS = {
   Cluster: clusterSchema,
   Config: configSchema,
   HealthRule: healthRuleSchema,
+  Project: projectSchema,
 } as const
 const VIEW_SCHEMAS = {
   Repository: repositoryViewSchema,
@@ -50,9 +54,12 @@ const VIEW_SCHEMAS = {
   Cluster: clusterViewSchema,
   Config: configViewSchema,
   HealthRule: healthRuleViewSchema,
+  Project: projectViewSchema,
 } as const
 const inProject = z.object({ project: nameSchema, name: nameSchema })
 const inFleet = z.object({ name: nameSchema })
+// The router has one name for this place of an address.
+const projectParams = z.object({ project: nameSchema })
 
 interface Headers {
   headers: Record<string, string | number>
@@ -65,7 +72,7 @@ export function resourceRoutes(deps: AdminDeps) {
     const after = decodeContinue(query.continue)
     const page = await deps.store.listResources(kind, {
       limit: query.limit,
-      ...(query.project === undefined || kind === 'Cluster' ? {} : { project: query.project }),
+      ...(query.project === undefined || kind === 'Cluster' || kind === 'Project' ? {} : { project: query.project }),
       ...(selector === undefined ? {} : { selector }),
       ...(after === undefined ? {} : { after }),
     })
@@ -92,7 +99,8 @@ export function resourceRoutes(deps: AdminDeps) {
         detail: `there is no ${keyText(key)}: clusters come into being by joining`,
         remedy: '`skerry join-token create` makes what a new cluster joins with.',
       })
-    const problems = [...(await specProblems(resource, deps.checkPatches)), ...secretProblems(deps, resource, held)]
+    const refusedBy = await problemsOfOne(deps, resource)
+    const problems = [...(await specProblems(resource, deps.checkPatches)), ...secretProblems(deps, resource, held), ...refusedBy]
     if (problems.length > 0) throw wrongFields(problems, `put ${keyText(key)}`)
     const refused = await refusal(deps, resource, held)
     if (refused !== null) throw new AppError('in_use', { detail: `${keyText(key)} ${refused.message}` })
@@ -246,7 +254,21 @@ export function resourceRoutes(deps: AdminDeps) {
       async ({ params, set }) => answer(await deleteHealthRule(deps, of('HealthRule', params)), of('HealthRule', params), set),
       doc('HealthRule', 'delete', { params: inProject }),
     )
-  return new Elysia().use(repositories).use(services).use(clusters).use(configs).use(healthRules)
+  const boundary = ({ project }: z.infer<typeof projectParams>) => ({ kind: 'Project' as const, project: FLEET, name: project })
+  const projects = new Elysia({ tags: ['projects'] })
+    .get('/projects', ({ query }) => lister('Project')(query), doc('Project', 'list', { query: listQuery }))
+    .get('/projects/:project', ({ params, set }) => show(boundary(params), set), doc('Project', 'get', { params: projectParams }))
+    .put(
+      '/projects/:project',
+      ({ params, request, body, set }) => put(boundary(params), request, body, set),
+      doc('Project', 'put', { params: projectParams }),
+    )
+    .delete(
+      '/projects/:project',
+      async ({ params, set }) => answer(await deleteProject(deps, boundary(params)), boundary(params), set),
+      doc('Project', 'delete', { params: projectParams }),
+    )
+  return new Elysia().use(repositories).use(services).use(clusters).use(configs).use(healthRules).use(projects)
 }
 
 /** AP5: a repository that a service names stays. */
@@ -264,6 +286,18 @@ async function deleteRepository({ store, actions }: AdminDeps, key: ResourceKey)
   actions.onChanged([key])
   return { kind: 'deleted' }
 }
+
+/** PJ1: without its resource a project has no boundary, so that nothing of it may be left. */
+async function deleteProject({ store, actions }: AdminDeps, key: ResourceKey): Promise<DeleteOutcome> {
+  const { items } = await store.listResources('Service', { project: key.name, limit: SERVICES_TOLD + 1 })
+  const names = items.slice(0, SERVICES_TOLD).map(({ name }) => name)
+  const more = items.length > SERVICES_TOLD ? ' and more' : ''
+  if (items.length > 0) throw new AppError('in_use', { detail: `${keyText(key)} has services: ${names.join(', ')}${more}` })
+  if (!(await store.deleteResource(key))) return { kind: 'not_found' }
+  actions.onChanged([key])
+  return { kind: 'deleted' }
+}
+const SERVICES_TOLD = 10
 
 /** CG4: a config that a repository or a service names stays. */
 async function deleteConfig({ store }: AdminDeps, key: ResourceKey): Promise<DeleteOutcome> {

@@ -44,6 +44,7 @@ export const keyNotFound = (key: ResourceKey): AppError =>
       Config: 'skerry get configs -A',
       HealthRule: 'skerry get health-rules',
       Suspension: 'skerry get suspensions',
+      Project: 'skerry get projects',
     }[key.kind],
   )
 

@@ -5,6 +5,7 @@ import { TOKEN_ROLES } from './access.ts'
 import { healthRuleSpecSchema, serviceHealthSchema } from './health-rules.ts'
 import { nameSchema } from './ids.ts'
 import { labelSelectorSchema, labelsSchema } from './labels.ts'
+import { projectSpecSchema } from './projects.ts'
 import { clusterOverrideSchema, configDataSchema, configSpecSchema, overrideSchema, renderSchema } from './render.ts'
 import {
   type GitSpec,
@@ -43,6 +44,10 @@ const fleetMetadata = z.strictObject({
   labels: labelsSchema.default({}).describe('By which services choose clusters, and which templates may look at: {region: eu}.'),
 })
 
+const boundaryMetadata = z.strictObject({
+  name: nameSchema.describe('Name of the project.'),
+  labels: labelsSchema.default({}).describe('Labels of the resource itself, for -l.'),
+})
 const ruleMetadata = z.strictObject({
   name: nameSchema.describe('Name, the only one of a rule in its project, or of those for the whole fleet.'),
   project: nameSchema
@@ -322,6 +327,13 @@ export const healthRuleSchema = z.strictObject({
   spec: healthRuleSpecSchema.describe('How the objects of one kind are judged, for all services of a project or of the fleet.'),
 })
 
+export const projectSchema = z.strictObject({
+  ...head,
+  kind: z.literal('Project').describe(KIND_MEANING),
+  metadata: boundaryMetadata.describe('Name and labels.'),
+  spec: projectSpecSchema.describe('What the resources of the project may be and where they may go.'),
+})
+
 /** What `skerry apply -f` takes. */
 export const applicableSchema = z.discriminatedUnion('kind', [
   repositorySchema,
@@ -329,13 +341,16 @@ export const applicableSchema = z.discriminatedUnion('kind', [
   clusterSchema,
   configSchema,
   healthRuleSchema,
+  projectSchema,
 ])
 export type Applicable = z.infer<typeof applicableSchema>
 export type RepositoryResource = z.infer<typeof repositorySchema>
 export type ServiceResource = z.infer<typeof serviceSchema>
+export type ConfigResource = z.infer<typeof configSchema>
 export type ClusterResource = z.infer<typeof clusterSchema>
+export type ProjectResource = z.infer<typeof projectSchema>
 export type HealthRuleResource = z.infer<typeof healthRuleSchema>
 
-/** Clusters, and health rules for the whole fleet, belong to no project; their project is the empty string in keys and columns. */
+/** Clusters, projects, and health rules for the whole fleet, belong to no project; their project is the empty string in keys and columns. */
 export const FLEET = ''
 export const projectOf = ({ metadata }: Applicable): string => ('project' in metadata ? metadata.project : undefined) ?? FLEET

@@ -5,6 +5,7 @@ import { problemSchema } from '../protocol/error.ts'
 import { TOKEN_ROLES } from './access.ts'
 import { removalOrderSchema } from './desired.ts'
 import { healthRuleSpecSchema } from './health-rules.ts'
+import { projectSpecSchema } from './projects.ts'
 import { removalViewSchema } from './removal-views.ts'
 import { configSpecSchema } from './render.ts'
 import { API_VERSION, clusterSpecSchema, repositorySpecSchema, serviceSpecSchema } from './resources.ts'
@@ -51,7 +52,7 @@ export type Liveness = z.infer<typeof livenessSchema>
 
 const metadata = z.object({
   name: z.string(),
-  /** Absent for clusters, and for health rules of the whole fleet. */
+  /** Absent for clusters, projects, and health rules of the whole fleet. */
   project: z.string().optional(),
   labels: z.record(z.string(), z.string()),
   uid: z.string(),
@@ -165,6 +166,21 @@ export const healthRuleViewSchema = z.object({
   }),
 })
 export type HealthRuleView = z.infer<typeof healthRuleViewSchema>
+
+/** A resource that its Project does not allow, as a Problem: `path` names the resource and the field. */
+const violationSchema = z.object({ resource: z.string(), path: z.string(), message: z.string() })
+export type ViolationView = z.infer<typeof violationSchema>
+export const projectViewSchema = z.object({
+  ...head,
+  kind: z.literal('Project'),
+  spec: projectSpecSchema,
+  status: z.object({
+    services: ms,
+    /** Repositories, services and configs that the Project does not allow. Null in lists: not looked for. */
+    violations: z.array(violationSchema).nullable(),
+  }),
+})
+export type ProjectView = z.infer<typeof projectViewSchema>
 
 const point = z.object({ commit: z.string(), digest: z.string(), atMs: ms }).nullable()
 /** One service in one cluster. */
@@ -366,6 +382,8 @@ export const applyAnswerSchema = z.object({
   dryRun: z.boolean(),
   /** Absent: overrides and namespaces stay as they are, or the server does not say. */
   changes: z.array(changeInPlaceSchema).exactOptional(),
+  /** Resources that a Project of this apply does not allow: they fail, and what is applied of them stays. Absent: none. */
+  violations: z.array(violationSchema).exactOptional(),
   /** Absent: nothing leaves and nothing comes. */
   moves: z.array(moveSchema).exactOptional(),
   results: z.array(
