@@ -256,7 +256,16 @@ export function resourceRoutes(deps: AdminDeps) {
     )
   const boundary = ({ project }: z.infer<typeof projectParams>) => ({ kind: 'Project' as const, project: FLEET, name: project })
   const projects = new Elysia({ tags: ['projects'] })
-    .get('/projects', ({ query }) => lister('Project')(query), doc('Project', 'list', { query: listQuery }))
+    .get(
+      '/projects',
+      async ({ query, request }) => {
+        const page = await lister('Project')(query)
+        const by = deps.principal(request)
+        const isReadable = (name: string) => deps.authorizer.allows(by, { verb: 'read', kind: 'Project', project: name, name })
+        return { ...page, items: page.items.filter(({ metadata }) => isReadable(metadata.name)) }
+      },
+      doc('Project', 'list', { query: listQuery }),
+    )
     .get('/projects/:project', ({ params, set }) => show(boundary(params), set), doc('Project', 'get', { params: projectParams }))
     .put(
       '/projects/:project',

@@ -23,7 +23,8 @@ export const keyOf = (resource: Applicable): ResourceKey => ({
 /** The object of a question about rights. */
 export const askOfKey = ({ kind, project, name }: ResourceKey): { kind: Applicable['kind']; project?: string; name: string } => ({
   kind: kind as Applicable['kind'],
-  ...(project === '' ? {} : { project }),
+  // A Project is its own project.
+  ...(kind === 'Project' ? { project: name } : project === '' ? {} : { project }),
   name,
 })
 
