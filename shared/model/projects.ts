@@ -86,7 +86,7 @@ export const projectSpecSchema = z.strictObject({
     )
     .max(PATTERNS_MAX)
     .describe('Where services may go. A cluster that several of them select has the namespaces of all of them.'),
-  kinds: kindsRuleSchema.optional().describe('Namespaced kinds. Default: any.'),
+  kinds: kindsRuleSchema.optional().describe('Namespaced kinds. Default: all.'),
   clusterScopedKinds: z
     .array(kindNameSchema)
     .max(PATTERNS_MAX)
@@ -97,7 +97,7 @@ export const projectSpecSchema = z.strictObject({
     .describe(
       'required: each service names sync.serviceAccount. Or {default, allowed}. In each case the account is in a namespace of the project. Default: as the service says, else the agent itself.',
     ),
-  renderers: z.array(z.enum(RENDERERS)).max(RENDERERS.length).optional().describe('Renderers that services may use. Default: any.'),
+  renderers: z.array(z.enum(RENDERERS)).max(RENDERERS.length).optional().describe('Renderers that services may use. Default: all.'),
   quotas: z
     .strictObject({
       services: count.optional().describe('Services of the project.'),
