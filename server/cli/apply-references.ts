@@ -1,7 +1,8 @@
 // What applied resources name and nobody has: it may come later, so that is no error. A slip of the pen would not be found before the first render otherwise.
-import { nearest } from '../../shared/model/explain.ts'
+
 import { type Applicable, DEFAULT_PROJECT, sourcesOf } from '../../shared/model/resources.ts'
 import { configViewSchema, repositoryViewSchema, serviceViewSchema } from '../../shared/model/views.ts'
+import { nearest } from '../../shared/runtime/edit-distance.ts'
 import type { Client } from './client.ts'
 
 type Kind = 'Service' | 'Repository' | 'Config'

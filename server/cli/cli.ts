@@ -5,10 +5,12 @@ import { RENDER_OUTPUTS } from '../../shared/adapters/render-text.ts'
 import { COUNT_BY, COUNT_OF } from '../../shared/model/counts.ts'
 import { LIST_LIMIT_MAX } from '../../shared/model/views.ts'
 import { apply } from './apply.ts'
-import { createClient, SERVER_DEFAULT } from './client.ts'
+import { createClient } from './client.ts'
 import { collect, examples, isGiven, output, projectOf, projectOption, wholeNumber } from './command-options.ts'
 import { confirm } from './confirm.ts'
 import { type Context, errorText } from './context.ts'
+import { addConfigCommands } from './contexts/commands.ts'
+import { type Connection, resolveConnection, SERVER_DEFAULT } from './contexts/connection.ts'
 import { count } from './count.ts'
 import { remove } from './delete.ts'
 import { describe } from './describe.ts'
@@ -63,25 +65,29 @@ export function createCommandLine({ local, version: ownVersion, io }: CliDeps): 
   let exitCode = 0
   const program = new Command('skerry')
     .description('GitOps for fleets of Kubernetes clusters that are often offline.')
-    .option('--server <url>', `address of the server, or unix:PATH (env: SKERRY_SERVER, default: ${SERVER_DEFAULT})`)
+    .option('--server <url>', `address of the server, or unix:PATH (env: SKERRY_SERVER, default: that of the context, else ${SERVER_DEFAULT})`)
     .option('--server-ca <file>', 'PEM file of the authority of the server, in place of those of the system (env: SKERRY_SERVER_CA)')
     .option('--token <token>', 'API token (env: SKERRY_TOKEN; an environment variable does not show in `ps`)')
+    .option('--context <name>', 'context of the contexts file to use (env: SKERRY_CONTEXT)')
     .addHelpText('before', examples('skerry get clusters', 'skerry apply -f fleet/', 'skerry describe service web', 'skerry confirm'))
     .addHelpText('after', '\nExit codes: 0 success, 1 failure, 2 invalid arguments.')
     .configureOutput({ writeOut: (text) => void io.stdout.write(text), writeErr: (text) => void io.stderr.write(text) })
     .showHelpAfterError('(see --help)')
     .exitOverride()
+  let connection: Connection | null = null
   const context: Context = {
     io,
+    connection: () => {
+      connection ??= resolveConnection(program.opts(), io.env)
+      return connection
+    },
     client: (ownToken) => {
-      const { server, serverCa, token } = program.opts()
-      const used = ownToken ?? token ?? io.env['SKERRY_TOKEN']
-      const caFile = serverCa ?? io.env['SKERRY_SERVER_CA']
-      return createClient(io, { server: server ?? io.env['SKERRY_SERVER'] ?? SERVER_DEFAULT, token: used, caFile })
+      const { server, token, ca } = context.connection()
+      return createClient(io, { server, token: ownToken ?? token, ca })
     },
   }
   // commander would read the real environment.
-  const inProject = <T extends { project: string }>(options: T, given: boolean): T => projectOf(io, options, given)
+  const inProject = <T extends { project: string }>(options: T, given: boolean): T => projectOf(context, options, given)
   /** Health rules without a project are of the whole fleet: for them only a project that is named counts. */
   const scoped = <T extends { project: string }>(options: T, given: boolean) => ({
     ...inProject(options, given),
@@ -335,6 +341,7 @@ Exit codes: 0 success or nothing waits, 1 failure or refused, 2 invalid argument
     .action((options) => count(context, options))
 
   addTokenCommands(program, context)
+  addConfigCommands(program, context)
 
   const restore = program
     .command('restore')
@@ -386,7 +393,7 @@ Exit codes: 0 success or nothing waits, 1 failure or refused, 2 invalid argument
     .addOption(output())
     .addHelpText('before', examples('skerry version', 'skerry version --client -o json'))
     .action((options) => {
-      const known = (program.opts().token ?? io.env['SKERRY_TOKEN'] ?? '') !== ''
+      const known = options.client !== true && (context.connection().token ?? '') !== ''
       return version(context, ownVersion(), { ...options, known })
     })
   return { program, exitCode: () => exitCode }

@@ -1,5 +1,4 @@
 // The admin API over HTTP, as the command line needs it. Answers are checked by their schemas; problems become the errors that the server meant.
-import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { EVENT_STREAM } from '../../shared/model/change.ts'
 import { LIST_LIMIT_MAX, listOf } from '../../shared/model/views.ts'
@@ -7,12 +6,12 @@ import { AppError, errorFromProblem, problemBodySchema } from '../../shared/prot
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { CliIo } from './io.ts'
 
-export const SERVER_DEFAULT = 'http://127.0.0.1:8080'
 const TIMEOUT_MS = 60_000
 /** A stream says something every 15 s. */
 export const SILENCE_MS = 60_000
 
-const SERVER_REMEDY = 'Check --server (SKERRY_SERVER), and that the server runs.'
+const SERVER_REMEDY = 'Check --server (SKERRY_SERVER) or the context (`skerry config get-contexts`), and that the server runs.'
+const TOKEN_REMEDY = 'Set SKERRY_TOKEN, or save a context with a token: skerry config set-context NAME --server URL --token-file FILE.'
 /** Of an answer that is not in the form of this server: no proxy before one says these. */
 const NOT_OURS: readonly number[] = [400, 404, 405, 501]
 
@@ -56,21 +55,22 @@ export interface ClientOptions {
   /** An URL, or `unix:PATH` for a server on a socket of this machine. */
   server: string
   token: string | undefined
-  /** PEM file of the authorities that are trusted in place of the system's. */
-  caFile?: string | undefined
+  /** PEM of the authorities that are trusted in place of the system's. */
+  ca?: string | undefined
 }
 
-export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token, caFile }: ClientOptions): Client {
+export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token, ca }: ClientOptions): Client {
   const socket = /^unix:(.+)$/s.exec(server)?.[1]
   const base = socket === undefined ? server.replace(/\/+$/, '') : 'http://localhost'
   const link = {
     ...(socket === undefined ? {} : { unix: socket }),
-    ...(caFile === undefined ? {} : { tls: { ca: readAuthority(caFile) } }),
+    ...(ca === undefined ? {} : { tls: { ca } }),
   }
+  const shown = socket === undefined ? base : server
   if (!/^https?:\/\//.test(base) || !URL.canParse(base))
     throw new AppError('bad_request', {
       doing: `use the server ${server}`,
-      detail: 'expected an address that begins with http:// or https://, such as https://skerry.example',
+      detail: 'expected an address that begins with https://, http:// or unix:/, such as https://skerry.example',
       remedy: /^[^/:]+(:\d+)?(\/|$)/.test(base)
         ? `Write http://${base} or https://${base} in --server (SKERRY_SERVER).`
         : 'Correct --server (SKERRY_SERVER).',
@@ -78,14 +78,14 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
 
   /** An answer that is no success is thrown. */
   async function send(method: string, address: string, query: Query, init: { headers?: object; body?: string; signal: AbortSignal }) {
-    if (token === undefined || token === '') throw new AppError('unauthorized', { detail: 'no API token was given' })
+    if (token === undefined || token === '') throw new AppError('unauthorized', { detail: `no API token was given for ${shown}`, remedy: TOKEN_REMEDY })
     const url = new URL(`${base}/api/v1${address}`)
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value))
     const headers = { authorization: `Bearer ${token}`, ...init.headers }
     const response = await io.fetch(url.href, { ...init, ...link, method, headers }).catch((cause: unknown) => {
       throw new AppError(
         'server_unreachable',
-        { detail: silenceText(socket === undefined ? base : server, cause), remedy: SERVER_REMEDY },
+        { detail: silenceText(shown, cause), remedy: SERVER_REMEDY },
         { cause },
       )
     })
@@ -94,7 +94,7 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
     const ours = problemBodySchema.safeParse(body).success
     if (!ours && NOT_OURS.includes(response.status))
       throw new AppError('bad_page', {
-        detail: `what answers at ${base} is no Skerry server (HTTP ${response.status})`,
+        detail: `what answers at ${shown} is no Skerry server (HTTP ${response.status})`,
         remedy: SERVER_REMEDY,
       })
     // The server's own words say what they are about; what stands between us and it may say nothing.
@@ -112,13 +112,13 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
     const parsed = schema.safeParse(answer)
     if (parsed.success) return parsed.data
     throw new AppError('bad_page', {
-      detail: `${base} is no Skerry server, or of a version that this one does not understand`,
+      detail: `${shown} is no Skerry server, or of a version that this one does not understand`,
       remedy: `Check --server (SKERRY_SERVER); \`skerry version\` compares versions.`,
     })
   }
 
   return {
-    url: base,
+    url: shown,
     get: async (address, schema, query = {}) => checked(schema, await request('GET', address, query)),
     list: async (address, item, query = {}, { limit = Number.POSITIVE_INFINITY, chunkSize = LIST_LIMIT_MAX } = {}) => {
       const schema = listOf(item)
@@ -148,23 +148,9 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
         throw error
       }
       silence.end()
-      throw new AppError('bad_page', { detail: `${base} answers, but with no stream`, remedy: 'Check --server (SKERRY_SERVER).' })
+      throw new AppError('bad_page', { detail: `${shown} answers, but with no stream`, remedy: 'Check --server (SKERRY_SERVER).' })
     },
   }
-}
-
-function readAuthority(path: string): string {
-  try {
-    const text = readFileSync(path, 'utf8')
-    if (text.includes('-----BEGIN CERTIFICATE-----')) return text
-  } catch (error) {
-    throw new AppError(
-      'bad_options',
-      { detail: `--server-ca ${path} cannot be read`, remedy: 'Name a readable PEM file.' },
-      { cause: error },
-    )
-  }
-  throw new AppError('bad_options', { detail: `--server-ca ${path} holds no certificate in PEM`, remedy: 'Name a PEM file.' })
 }
 
 interface Silence {

@@ -1,17 +1,18 @@
 // Options that several commands share, and what is read of them.
 import { Option } from '@commander-js/extra-typings'
 import { DEFAULT_PROJECT } from '../../shared/model/resources.ts'
-import { OUTPUTS } from './context.ts'
-import { type CliIo, UsageError } from './io.ts'
+import { type Context, OUTPUTS } from './context.ts'
+import { UsageError } from './io.ts'
 
 export const output = () => new Option('-o, --output <form>', 'output format').choices(OUTPUTS)
-export const projectOption = () => new Option('-p, --project <name>', 'project (env: SKERRY_PROJECT)').default(DEFAULT_PROJECT)
+export const projectOption = () =>
+  new Option('-p, --project <name>', 'project (env: SKERRY_PROJECT; default: that of the context)').default(DEFAULT_PROJECT)
 export const collect = (value: string, before: string[] | undefined): string[] => [...(before ?? []), value]
 export const examples = (...lines: string[]): string => `Examples:\n${lines.map((line) => `  ${line}\n`).join('')}`
 
-/** The project that `--project` names, else that of the environment. */
-export const projectOf = <T extends { project: string }>({ env }: Pick<CliIo, 'env'>, options: T, given: boolean): T =>
-  given ? options : { ...options, project: env['SKERRY_PROJECT'] ?? DEFAULT_PROJECT }
+/** The project that `--project` names, else that of the environment, else that of the context. */
+export const projectOf = <T extends { project: string }>({ io, connection }: Context, options: T, given: boolean): T =>
+  given ? options : { ...options, project: io.env['SKERRY_PROJECT'] ?? connection().project ?? DEFAULT_PROJECT }
 
 /** Whether `--project` was typed. */
 export const isGiven = (command: { getOptionValueSource(name: string): string | undefined }): boolean =>

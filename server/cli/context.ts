@@ -3,6 +3,7 @@ import { toYaml } from '../../shared/adapters/yaml.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Client } from './client.ts'
 import { type Column, plainText, renderTable, type TableStyle, WIDE_COLUMNS } from './columns.ts'
+import type { Connection } from './contexts/connection.ts'
 import type { CliIo } from './io.ts'
 
 export const OUTPUTS = ['json', 'yaml', 'wide', 'name'] as const
@@ -10,8 +11,10 @@ export type Output = (typeof OUTPUTS)[number] | undefined
 
 export interface Context {
   io: CliIo
-  /** Made when first asked for: `--help` and `version` need no server. `token`: in place of the one that the options or the environment name. */
+  /** Made when first asked for: `--help` and `version` need no server. `token`: in place of the one that options, environment or context name. */
   client(token?: string): Client
+  /** Where `client` goes. Throws if the contexts file is unusable or has no such context. */
+  connection(): Connection
 }
 
 export interface PrintOptions {

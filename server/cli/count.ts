@@ -9,8 +9,8 @@ import {
   type CountsView,
   countsViewSchema,
 } from '../../shared/model/counts.ts'
-import { nearest } from '../../shared/model/explain.ts'
 import { LIST_LIMIT_MAX } from '../../shared/model/views.ts'
+import { nearest } from '../../shared/runtime/edit-distance.ts'
 import type { Query } from './client.ts'
 import { type Column, countText, renderTable } from './columns.ts'
 import { type Context, type Output, usesColour } from './context.ts'

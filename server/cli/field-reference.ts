@@ -1,6 +1,5 @@
 // explain: the fields of a kind, from the schemas that apply checks with. No server is asked.
 import { z } from 'zod'
-import { nearest } from '../../shared/model/explain.ts'
 import {
   API_VERSION,
   clusterSchema,
@@ -10,6 +9,7 @@ import {
   repositorySchema,
   serviceSchema,
 } from '../../shared/model/resources.ts'
+import { nearest } from '../../shared/runtime/edit-distance.ts'
 import { type CliIo, UsageError } from './io.ts'
 import { type Kind, parseTarget, singular } from './kinds.ts'
 

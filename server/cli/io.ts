@@ -1,6 +1,9 @@
 // What the command line may touch of its process; main hands it in, tests hand in their own.
 import type { Clock } from '../../shared/runtime/clock.ts'
 
+/** Bun's members: the certificate authorities to trust, and the path of a Unix socket. */
+export type FetchInit = RequestInit & { tls?: { ca: string }; unix?: string }
+
 export interface CliIo {
   /** Without program and script. */
   argv: readonly string[]
@@ -9,7 +12,7 @@ export interface CliIo {
   stdin: AsyncIterable<Uint8Array>
   stdout: { write(text: string): unknown }
   stderr: { write(text: string): unknown }
-  fetch(url: string, init: RequestInit): Promise<Response>
+  fetch(url: string, init: FetchInit): Promise<Response>
   /** Whether a person sees stdout and answers on stdin: colour and questions. */
   isTty: boolean
   clock: Clock

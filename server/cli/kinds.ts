@@ -1,5 +1,5 @@
 // The kinds that people name, in all the ways they do: `services`, `service`, `svc`, `svc/web`.
-import { nearest } from '../../shared/model/explain.ts'
+import { nearest } from '../../shared/runtime/edit-distance.ts'
 import { UsageError } from './io.ts'
 
 const ALIASES = {

@@ -42,7 +42,7 @@ export function addSuspendCommands(program: Command, context: Context): void {
     .addHelpText('after', SUSPEND_HELP)
     .action((services, { cluster = [], ...options }, command) => {
       const isProjectGiven = isGiven(command)
-      return suspend(context, services, projectOf(context.io, { cluster, isProjectGiven, ...options }, isProjectGiven))
+      return suspend(context, services, projectOf(context, { cluster, isProjectGiven, ...options }, isProjectGiven))
     })
 
   program
@@ -61,7 +61,7 @@ export function addSuspendCommands(program: Command, context: Context): void {
     .addHelpText('after', RESUME_HELP)
     .action((services, { cluster = [], ...options }, command) => {
       const isProjectGiven = isGiven(command)
-      return resume(context, services, projectOf(context.io, { cluster, isProjectGiven, ...options }, isProjectGiven))
+      return resume(context, services, projectOf(context, { cluster, isProjectGiven, ...options }, isProjectGiven))
     })
 
   program
@@ -78,5 +78,5 @@ export function addSuspendCommands(program: Command, context: Context): void {
       'after',
       '\nExit codes: 0 it was read, or --no-wait was given; 1 it could not be read, or not in time; 2 invalid arguments.',
     )
-    .action((kind, name, options, command) => refresh(context, kind, name, projectOf(context.io, options, isGiven(command))))
+    .action((kind, name, options, command) => refresh(context, kind, name, projectOf(context, options, isGiven(command))))
 }

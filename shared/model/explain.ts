@@ -1,7 +1,7 @@
 // zod's findings in the words of whoever wrote the input: path, what was expected, the nearest right name. Never the value itself: it may be a secret.
 import { z } from 'zod'
 import type { Problem } from '../protocol/error.ts'
-import { editDistance, nearestOf } from '../runtime/edit-distance.ts'
+import { nearest } from '../runtime/edit-distance.ts'
 import { READ_ONLY_METADATA } from './views.ts'
 
 export interface LocatedProblem extends Problem {
@@ -208,13 +208,6 @@ function unwrap(schema: unknown, value: unknown): unknown {
     return meant === undefined ? undefined : unwrap(meant, value)
   }
   return schema
-}
-
-/** The name that somebody probably meant: at most two slips, or other capitals. */
-export function nearest(name: string, known: readonly string[]): string | null {
-  const lower = name.toLowerCase()
-  const limit = Math.min(2, Math.floor(name.length / 2)) + 1
-  return nearestOf(known, limit, (candidate) => (lower.length > 200 ? limit : editDistance(lower, candidate.toLowerCase())))
 }
 
 /** Without what only the server writes, so that `get -o yaml` can be edited and applied. */

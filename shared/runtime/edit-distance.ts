@@ -32,3 +32,10 @@ export function nearestWord(word: string, names: Iterable<string>, limit: number
   if (word.length > WORD_LENGTH_MAX) return null
   return nearestOf(names, limit, (name) => (Math.abs(name.length - word.length) >= limit ? limit : editDistance(word, name)))
 }
+
+/** The name that somebody probably meant: at most two slips, or other capitals. */
+export function nearest(name: string, known: readonly string[]): string | null {
+  const lower = name.toLowerCase()
+  const limit = Math.min(2, Math.floor(name.length / 2)) + 1
+  return nearestOf(known, limit, (candidate) => (lower.length > 200 ? limit : editDistance(lower, candidate.toLowerCase())))
+}

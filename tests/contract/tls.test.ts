@@ -37,9 +37,9 @@ test('HT1 a server with --tls-cert serves the command line and agents that trust
   expect(server.url).toStartWith('https://127.0.0.1:')
   const token = server.firstAdminToken ?? ''
   const io = { fetch, clock: systemClock }
-  const version = await createClient(io, { server: server.url, token, caFile: ca }).get('/version', versionAnswerSchema)
+  const version = await createClient(io, { server: server.url, token, ca: AUTHORITY }).get('/version', versionAnswerSchema)
   expect(version.version).toBeString()
-  const other = createClient(io, { server: server.url, token, caFile: at('other.pem', OTHER_AUTHORITY) })
+  const other = createClient(io, { server: server.url, token, ca: OTHER_AUTHORITY })
   expect(await other.get('/version', versionAnswerSchema).catch((error: AppError) => error.data.detail)).toContain('--server-ca')
   const link = createServerLink({ serverUrl: server.url, caFile: ca, env: {}, log: silentLogger })
   const poll = await link(`${server.url}/agent/v1/desired`, { method: 'GET' })

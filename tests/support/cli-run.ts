@@ -1,9 +1,10 @@
 // Runs the command line in this process, with everything it may touch replaced.
 
-import { runCli } from '../../server/cli/cli.ts'
+import type { CommandUnknownOpts } from '@commander-js/extra-typings'
+import { createCommandLine, runCli } from '../../server/cli/cli.ts'
 import { SILENCE_MS } from '../../server/cli/client.ts'
 import type { CliIo } from '../../server/cli/io.ts'
-import type { LocalCommand } from '../../server/cli/local-commands.ts'
+import type { LocalCommand, LocalCommands } from '../../server/cli/local-commands.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import type { TestAdmin } from './admin-app.ts'
 
@@ -24,36 +25,75 @@ export interface CliSetup {
   onPrinted?: (result: CliResult) => void
 }
 
-export async function runTestCli(admin: TestAdmin, argv: readonly string[], setup: CliSetup = {}): Promise<CliResult> {
-  const result: CliResult = { code: 0, out: '', err: '' }
+export const runTestCli = (admin: TestAdmin, argv: readonly string[], setup: CliSetup = {}): Promise<CliResult> =>
+  runCliWith(
+    argv,
+    {
+      fetch: (url, init) => admin.app.fetch(new Request(url, init)),
+      ...setup,
+      env: { SKERRY_SERVER: 'http://localhost', SKERRY_TOKEN: admin.token, ...setup.env },
+    },
+    () => admin.clock.nowMs,
+  )
+
+function localCommands(write: (text: string) => void): LocalCommands {
   const local = (name: string): LocalCommand => ({
     table: { data: { type: 'text', help: 'Folder.', default: '/data' } },
     run: async (flags, argument) => {
-      result.out += `${name}${argument && ` ${argument}`} ${JSON.stringify(flags)}\n`
+      write(`${name}${argument && ` ${argument}`} ${JSON.stringify(flags)}\n`)
       return 7
     },
   })
+  return {
+    server: local('server'),
+    doctor: local('doctor'),
+    render: local('render'),
+    backup: { create: local('create'), verify: local('verify'), restore: local('restore') },
+  }
+}
+
+/** `get`, `backup create`: every command that a person can type. */
+export function commandPaths(): string[] {
+  const io: CliIo = {
+    argv: [],
+    env: {},
+    stdin: stdinOf(''),
+    stdout: { write: () => {} },
+    stderr: { write: () => {} },
+    fetch: () => Promise.reject(new Error('no server')),
+    isTty: false,
+    clock: systemClock,
+  }
+  const { program } = createCommandLine({ local: localCommands(() => {}), version: () => ({ info: { version: '1' }, text: '' }), io })
+  const below = (path: string, commands: readonly CommandUnknownOpts[]): string[] =>
+    commands.flatMap((command) => {
+      const own = `${path}${command.name()}`
+      return [own, ...below(`${own} `, command.commands)]
+    })
+  return below('', program.commands)
+}
+
+/** Without a server, unless `fetch` is one. */
+export async function runCliWith(argv: readonly string[], setup: CliSetup = {}, nowMs: () => number = () => 1_000_000): Promise<CliResult> {
+  const result: CliResult = { code: 0, out: '', err: '' }
   const print = (to: 'out' | 'err', text: string) => {
     result[to] += text
     setup.onPrinted?.(result)
   }
   result.code = await runCli({
-    local: {
-      server: local('server'),
-      doctor: local('doctor'),
-      render: local('render'),
-      backup: { create: local('create'), verify: local('verify'), restore: local('restore') },
-    },
+    local: localCommands((text) => {
+      result.out += text
+    }),
     version: () => ({ info: { version: '1.2.3', bun: 'b' }, text: 'skerry 1.2.3' }),
     io: {
       argv,
-      env: { SKERRY_SERVER: 'http://localhost', SKERRY_TOKEN: admin.token, ...setup.env },
+      env: setup.env ?? {},
       stdin: stdinOf(setup.stdin ?? ''),
       stdout: { write: (text) => print('out', text) },
       stderr: { write: (text) => print('err', text) },
-      fetch: setup.fetch ?? ((url, init) => admin.app.fetch(new Request(url, init))),
+      fetch: setup.fetch ?? (() => Promise.reject(new Error('this test has no server'))),
       isTty: setup.isTty ?? false,
-      clock: { nowMs: () => admin.clock.nowMs, monotonicMs: () => admin.clock.nowMs, sleep: setup.sleep ?? sleepShort },
+      clock: { nowMs, monotonicMs: nowMs, sleep: setup.sleep ?? sleepShort },
       ...(setup.signal === undefined ? {} : { signal: setup.signal }),
     },
   })

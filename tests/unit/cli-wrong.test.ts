@@ -1,7 +1,7 @@
 // The command line when something was typed wrong, or somebody else answers: exit codes, and words to act on.
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { createTestAdmin, type TestAdmin } from '../support/admin-app.ts'
-import { type CliSetup, runTestCli } from '../support/cli-run.ts'
+import { type CliSetup, commandPaths, runTestCli } from '../support/cli-run.ts'
 
 let admin: TestAdmin
 beforeEach(async () => {
@@ -11,45 +11,7 @@ afterEach(() => admin.store.close())
 const cli = (argv: string, setup?: CliSetup) => runTestCli(admin, argv.split(' ').filter(Boolean), setup)
 
 describe('what was typed wrong', () => {
-  const subcommands = [
-    'get',
-    'describe',
-    'apply',
-    'delete',
-    'confirm',
-    'events',
-    'count',
-    'explain',
-    'health-check',
-    'history',
-    'render',
-    'sync',
-    'suspend',
-    'resume',
-    'refresh',
-    'restore',
-    'restore confirm',
-    'server-key',
-    'server-key list',
-    'server-key rotate',
-    'server-key revoke',
-    'version',
-    'server',
-    'token',
-    'token exchange',
-    'token create',
-    'token list',
-    'token revoke',
-    'join-token',
-    'join-token create',
-    'join-token list',
-    'join-token delete',
-    'doctor',
-    'backup',
-    'backup create',
-    'backup verify',
-    'backup restore',
-  ]
+  const subcommands = commandPaths()
 
   test('CL8 verbs of the server’s own machine get their flags and their folder, and ask no server', async () => {
     expect(await cli('doctor --data /d -o json')).toMatchObject({ code: 7, out: 'doctor {"data":"/d","output":"json"}\n' })
@@ -73,14 +35,6 @@ describe('what was typed wrong', () => {
     expect(code).toBe(0)
     expect(out).toStartWith('Examples:\n  ')
     expect(out.split('\n')[1]).toStartWith('  skerry ')
-  })
-
-  test('CL8 those are all the commands that there are', async () => {
-    const { out } = await cli('--help')
-    const listed = [...(out.split('Commands:\n')[1] ?? '').matchAll(/^ {2}([a-z-]+)/gm)].map(([, name = '']) => name)
-    expect([...new Set(subcommands.map((command) => command.split(' ')[0] ?? ''))].sort()).toEqual(
-      listed.filter((name) => name !== 'help').sort(),
-    )
   })
 
   test.each([
@@ -118,7 +72,8 @@ describe('what was typed wrong', () => {
 
   test('CL9 the server’s own words reach the person: no token, wrong token, no such thing, no server', async () => {
     expect((await cli('get clusters', { env: { SKERRY_TOKEN: undefined } })).err).toBe(
-      'error: no API token was given\nhint: Set SKERRY_TOKEN or --token to a valid API token.\n',
+      'error: no API token was given for http://localhost\nhint: Set SKERRY_TOKEN, or save a context with a token: ' +
+        'skerry config set-context NAME --server URL --token-file FILE.\n',
     )
     expect(await cli(`get clusters --token sk_${'x'.repeat(43)}`)).toMatchObject({ code: 1 })
     expect(await cli('get svc/none')).toEqual({

@@ -1,8 +1,9 @@
 // The sources of a service at the revisions that were read last, ready to be looked into, or why there is nothing to look into.
-import { nearest } from '../../../shared/model/explain.ts'
+
 import type { ServiceId } from '../../../shared/model/ids.ts'
 import { type NamedSource, placeOf, repositorySpecSchema, type ServiceSpec, sourcesOf } from '../../../shared/model/resources.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
+import { nearest } from '../../../shared/runtime/edit-distance.ts'
 import type { StoredResource } from '../../fleet/records.ts'
 import type { SourcePick } from '../../sources/source.ts'
 import type { SourceKey } from '../../sources/sources.ts'

@@ -1,8 +1,9 @@
 // The Configs that a service reads its variables and values from.
-import { nearest } from '../../../shared/model/explain.ts'
+
 import type { ServiceId } from '../../../shared/model/ids.ts'
 import { type ServiceSpec, sourcesOf } from '../../../shared/model/resources.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
+import { nearest } from '../../../shared/runtime/edit-distance.ts'
 import type { ConfigLayer } from '../../render/config-merge.ts'
 import { type RenderError, renderErrorOf } from './rendering.ts'
 
