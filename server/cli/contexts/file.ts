@@ -16,6 +16,7 @@ import { dirname, isAbsolute, join } from 'node:path'
 import { z } from 'zod'
 import { parseYamlDocuments, toYaml } from '../../../shared/adapters/yaml.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
+import { systemClock } from '../../../shared/runtime/clock.ts'
 
 const FORMAT = 'skerry.dev/cli/v1'
 
@@ -154,7 +155,7 @@ function lock(path: string): () => void {
 
 function isStale(path: string): boolean {
   try {
-    return Date.now() - statSync(path).mtimeMs > LOCK_STALE_MS
+    return systemClock.nowMs() - statSync(path).mtimeMs > LOCK_STALE_MS
   } catch {
     return false
   }
