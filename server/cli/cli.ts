@@ -65,7 +65,10 @@ export function createCommandLine({ local, version: ownVersion, io }: CliDeps): 
   let exitCode = 0
   const program = new Command('skerry')
     .description('GitOps for fleets of Kubernetes clusters that are often offline.')
-    .option('--server <url>', `address of the server, or unix:PATH (env: SKERRY_SERVER, default: that of the context, else ${SERVER_DEFAULT})`)
+    .option(
+      '--server <url>',
+      `address of the server, or unix:PATH (env: SKERRY_SERVER, default: that of the context, else ${SERVER_DEFAULT})`,
+    )
     .option('--server-ca <file>', 'PEM file of the authority of the server, in place of those of the system (env: SKERRY_SERVER_CA)')
     .option('--token <token>', 'API token (env: SKERRY_TOKEN; an environment variable does not show in `ps`)')
     .option('--context <name>', 'context of the contexts file to use (env: SKERRY_CONTEXT)')

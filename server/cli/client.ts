@@ -78,16 +78,13 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
 
   /** An answer that is no success is thrown. */
   async function send(method: string, address: string, query: Query, init: { headers?: object; body?: string; signal: AbortSignal }) {
-    if (token === undefined || token === '') throw new AppError('unauthorized', { detail: `no API token was given for ${shown}`, remedy: TOKEN_REMEDY })
+    if (token === undefined || token === '')
+      throw new AppError('unauthorized', { detail: `no API token was given for ${shown}`, remedy: TOKEN_REMEDY })
     const url = new URL(`${base}/api/v1${address}`)
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value))
     const headers = { authorization: `Bearer ${token}`, ...init.headers }
     const response = await io.fetch(url.href, { ...init, ...link, method, headers }).catch((cause: unknown) => {
-      throw new AppError(
-        'server_unreachable',
-        { detail: silenceText(shown, cause), remedy: SERVER_REMEDY },
-        { cause },
-      )
+      throw new AppError('server_unreachable', { detail: silenceText(shown, cause), remedy: SERVER_REMEDY }, { cause })
     })
     if (response.ok) return response
     const body = parseJson(await response.text())

@@ -31,7 +31,7 @@ function tlsFolder() {
 }
 
 test('HT1 a server with --tls-cert serves the command line and agents that trust its own authority, and nobody else', async () => {
-  const { cert, key, ca, at } = tlsFolder()
+  const { cert, key, ca } = tlsFolder()
   const server = await startServer({ dataDir: tempDir(), hostname: '127.0.0.1', port: 0, tls: { cert, key } }, deps)
   stops.push(server.stop)
   expect(server.url).toStartWith('https://127.0.0.1:')

@@ -92,7 +92,7 @@ describe('what was typed wrong', () => {
     expect(other.err).toStartWith('error: what answers at http://localhost is no Skerry server (HTTP 404)\nhint: Check --server')
     const bare = await cli('get clusters', { env: { SKERRY_SERVER: '127.0.0.1:18777' } })
     expect(bare.err).toBe(
-      'error: use the server 127.0.0.1:18777: expected an address that begins with https://, http:// or unix:///, such as https://skerry.example\nhint: Write http://127.0.0.1:18777 or https://127.0.0.1:18777 in --server (SKERRY_SERVER).\n',
+      'error: use the server 127.0.0.1:18777: expected an address that begins with https://, http:// or unix:/, such as https://skerry.example\nhint: Write http://127.0.0.1:18777 or https://127.0.0.1:18777 in --server (SKERRY_SERVER).\n',
     )
     const foreign = await cli('get clusters', { fetch: async () => new Response('<html>') })
     expect(foreign.err).toContain('is no Skerry server')
