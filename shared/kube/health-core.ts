@@ -14,6 +14,7 @@ import {
   suspended,
   text,
 } from './health-look.ts'
+import { onSchedule } from './health-schedule.ts'
 
 /** A Pod may be unschedulable for a moment while nodes join or others leave. */
 const UNSCHEDULABLE_GRACE_MS = 15_000
@@ -159,12 +160,14 @@ const job: Rule = ({ spec, status, condition }) => {
 const RUN_END_GRACE_MS = 10_000
 
 /** A CronJob is as well as its last run: it says when one was due last, when one last succeeded, and which still run. */
-const cronJob: Rule = ({ spec, status, statusMs, nowMs }) => {
+const cronJob: Rule = (look) => {
+  const { spec, status, statusMs, nowMs } = look
   if (spec['suspend'] === true) return suspended('spec.suspend is true')
   const due = text(status['lastScheduleTime'])
-  if (due === '' || list(status['active']).length > 0) return HEALTHY
+  if (list(status['active']).length > 0) return HEALTHY
+  if (due === '') return onSchedule(look)
   const succeeded = text(status['lastSuccessfulTime'])
-  if (succeeded !== '' && Date.parse(succeeded) >= Date.parse(due)) return HEALTHY
+  if (succeeded !== '' && Date.parse(succeeded) >= Date.parse(due)) return onSchedule(look)
   const failed = degraded('LastRunFailed', `its last run, due at ${due}, did not succeed`)
   // An agent's clock may be behind the API server's.
   const atMs = statusMs === null ? nowMs : Math.min(statusMs, nowMs) + RUN_END_GRACE_MS

@@ -52,6 +52,8 @@ export interface Look {
   createdMs: number
   /** When its status was last written, in whole seconds. Null: managedFields does not say. */
   statusMs: number | null
+  /** When anybody wrote anything of it last, in whole seconds. Null: managedFields does not say. */
+  changedMs: number | null
 }
 export type Rule = (look: Look) => Health
 
@@ -89,11 +91,17 @@ export function lookAt(object: K8sObject, nowMs: number, { waitForAddress = fals
       return Number.isNaN(createdMs) ? nowMs : createdMs
     },
     get statusMs() {
-      const entries = (object.metadata.managedFields ?? []).filter(({ subresource }) => subresource === 'status')
-      const times = entries.map(({ time }) => Date.parse(text(time))).filter((ms) => !Number.isNaN(ms))
-      return times.length === 0 ? null : Math.max(...times)
+      return newestOf((object.metadata.managedFields ?? []).filter(({ subresource }) => subresource === 'status'))
+    },
+    get changedMs() {
+      return newestOf(object.metadata.managedFields ?? [])
     },
   }
+}
+
+function newestOf(entries: ReadonlyArray<{ time?: unknown }>): number | null {
+  const times = entries.map(({ time }) => Date.parse(text(time))).filter((ms) => !Number.isNaN(ms))
+  return times.length === 0 ? null : Math.max(...times)
 }
 
 export const conditionsIn = (value: unknown): Condition[] =>

@@ -1,8 +1,8 @@
 // When a service may be changed: cron lines on the wall clock of a zone, over the days on which that clock is set.
 import { describe, expect, test } from 'bun:test'
-import { parseCron } from '../../agent/reconcile/plan/gates/cron-times.ts'
 import { type ChangeWindow, judgeWindows } from '../../agent/reconcile/plan/gates/windows.ts'
-import { createZone } from '../../agent/reconcile/plan/gates/zone.ts'
+import { parseCron } from '../../shared/kube/cron-times.ts'
+import { createZone } from '../../shared/kube/zone.ts'
 
 const at = (text: string): number => Date.parse(text)
 const allow = (schedule: string, duration: string, timeZone = 'Europe/Oslo'): ChangeWindow => ({

@@ -1,5 +1,6 @@
 // Reads why an object is not well: the Pods of a workload, the Job of a CronJob, the Events of what has neither. Each is read once when it is asked for, and bounded.
 import { healthOf } from '../../../shared/kube/health.ts'
+import { SCHEDULE_MISSED } from '../../../shared/kube/health-schedule.ts'
 import { isWorking } from '../../../shared/kube/health-working.ts'
 import { type K8sObject, type ObjectRef, versionOf } from '../../../shared/kube/object.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
@@ -30,7 +31,9 @@ export interface CauseReader {
 export async function readCause(deps: CauseReader, { ref, apiVersion }: { ref: ObjectRef; apiVersion: string }): Promise<string> {
   const object = await read(deps, ref, apiVersion)
   if (object === null) return ''
-  if (isCronJob(ref)) return causeOfRun(deps, object)
+  // The controller says in Events why it starts no run; the last run knows nothing of it.
+  if (isCronJob(ref))
+    return healthOf(object, deps.clock.nowMs()).reason === SCHEDULE_MISSED ? causeInEvents(deps, object) : causeOfRun(deps, object)
   const byPods = hasPods(ref) ? await causeOfPods(deps, object) : ''
   // Quota and admission refuse Pods before there is one to ask, and a claim has none: then Kubernetes says it in Events alone.
   return byPods === '' ? causeInEvents(deps, object) : byPods

@@ -1,8 +1,9 @@
 // When a service may be changed: windows of allow and deny, each a cron line of openings, how long they stay open, and a time zone. Pure in `nowMs`. The wall clock of
 // the zone counts: an opening in the hour that is skipped in spring comes when the clock has sprung, one in the hour that comes twice in autumn comes once, the first time.
+
+import { type CronTimes, firstAfter, nextOpening, parseCron } from '../../../../shared/kube/cron-times.ts'
+import { createZone, type Zone } from '../../../../shared/kube/zone.ts'
 import { durationMs } from '../../../../shared/model/resources.ts'
-import { type CronTimes, parseCron } from './cron-times.ts'
-import { createZone, type Zone } from './zone.ts'
 
 export interface ChangeWindow {
   kind: 'allow' | 'deny'
@@ -25,8 +26,6 @@ export interface WindowVerdict {
 
 const OPEN_FOR_EVER: WindowVerdict = { closed: null, changesAtMs: null }
 const MINUTE_MS = 60_000
-/** A schedule that is asked for openings further off than this has none. */
-const HORIZON_DAYS = 366
 const EDGES_MAX = 200
 /** Nothing is open for longer, so that looking back has an end. */
 const DURATION_MAX_MS = 35 * 86_400_000
@@ -112,25 +111,4 @@ function lastOpening({ zone, times, durationMs: length }: Omit<ReadWindow, 'wind
     if (openedMs !== null) return openedMs > earliest ? openedMs : null
   }
   return null
-}
-
-function nextOpening({ zone, times }: ReadWindow, atMs: number): number | null {
-  const today = zone.dayOf(atMs)
-  for (let day = today; day <= today + HORIZON_DAYS; day += 1) {
-    if (!times.isDay(day)) continue
-    const minute = times.minutes[firstAfter(zone, day, times.minutes, atMs)]
-    if (minute !== undefined) return zone.instantOf(day, minute)
-  }
-  return null
-}
-
-/** Where the openings of a day begin that come after `atMs`: a wall clock that is set back repeats none, so their order is that of the minutes. */
-function firstAfter(zone: Zone, day: number, minutes: readonly number[], atMs: number): number {
-  let [low, high] = [0, minutes.length]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (zone.instantOf(day, minutes[middle] ?? 0) <= atMs) low = middle + 1
-    else high = middle
-  }
-  return low
 }

@@ -1,9 +1,9 @@
-// Health that becomes another one at a time, without an event (HE17): an object whose controller has told nothing. One sleep for all such objects, until the earliest of them is due; the
-// sleep of this process counts and not the date, which a site without power loses.
+// Health that becomes another one at a time, without an event (HE17): an object whose controller has told nothing, or a run that nobody starts. One sleep for all such objects, until the
+// earliest of them is due; the sleep of this process counts and not the date, which a site without power loses.
 import type { Clock } from '../../../../shared/runtime/clock.ts'
 
-/** Nothing waits longer, whatever the clock does. */
-const SLEEP_MS_MAX = 600_000
+/** A timer of the runtime is no longer than 24 days. */
+const SLEEP_MS_MAX = 86_400_000
 
 interface SettlingDeps {
   clock: Clock
@@ -14,6 +14,7 @@ interface SettlingDeps {
 
 export class Settling {
   readonly #deps: SettlingDeps
+  /** By the monotonic clock. */
   readonly #dueMs = new Map<string, number>()
   #sleep: { untilMs: number; cancel: AbortController } | null = null
 
@@ -31,8 +32,10 @@ export class Settling {
       this.#dueMs.delete(id)
       return
     }
-    this.#dueMs.set(id, atMs)
-    if (this.#sleep === null || atMs < this.#sleep.untilMs) this.#sleepUntil(atMs)
+    const { clock } = this.#deps
+    const dueMs = clock.monotonicMs() + Math.max(atMs - clock.nowMs(), 0)
+    this.#dueMs.set(id, dueMs)
+    if (this.#sleep === null || dueMs < this.#sleep.untilMs) this.#sleepUntil(dueMs)
   }
 
   #sleepUntil(untilMs: number): void {
@@ -41,15 +44,16 @@ export class Settling {
     const sleep = { untilMs, cancel }
     this.#sleep = sleep
     const { clock, signal } = this.#deps
-    const ms = Math.min(Math.max(untilMs - clock.nowMs(), 0), SLEEP_MS_MAX)
+    const ms = Math.min(Math.max(untilMs - clock.monotonicMs(), 0), SLEEP_MS_MAX)
     void clock.sleep(ms, AbortSignal.any([cancel.signal, signal])).then(() => {
-      if (this.#sleep === sleep && !signal.aborted) this.#wake(untilMs)
+      if (this.#sleep === sleep && !signal.aborted) this.#wake()
     })
   }
 
-  #wake(untilMs: number): void {
+  #wake(): void {
     this.#sleep = null
-    const due = [...this.#dueMs].filter(([, atMs]) => atMs <= untilMs).map(([id]) => id)
+    const nowMs = this.#deps.clock.monotonicMs()
+    const due = [...this.#dueMs].filter(([, atMs]) => atMs <= nowMs).map(([id]) => id)
     for (const id of due) this.#dueMs.delete(id)
     let nextMs = Number.POSITIVE_INFINITY
     for (const atMs of this.#dueMs.values()) nextMs = Math.min(nextMs, atMs)

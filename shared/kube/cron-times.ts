@@ -1,5 +1,7 @@
 // Five cron fields as days and minutes of a wall clock, in no time zone: Bun.cron.parse answers in the machine's own zone only.
 
+import type { Zone } from './zone.ts'
+
 export interface CronTimes {
   /** Days are counted from 1970-01-01. */
   isDay(day: number): boolean
@@ -10,6 +12,8 @@ export interface CronTimes {
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat']
 const DAY_MS = 86_400_000
+/** A schedule that is asked for openings further off than this has none. */
+const HORIZON_DAYS = 366
 
 /** Null: not a cron line. A day matches by its date or by its weekday when both are given, as everywhere. */
 export function parseCron(line: string): CronTimes | null {
@@ -56,4 +60,26 @@ function parseField(text: string, low: number, high: number, names: readonly str
     for (let value = first; value <= last; value += step === undefined ? 1 : Number(step)) found.add(value)
   }
   return found
+}
+
+/** Null: none within a year. */
+export function nextOpening({ zone, times }: { zone: Pick<Zone, 'dayOf' | 'instantOf'>; times: CronTimes }, atMs: number): number | null {
+  const today = zone.dayOf(atMs)
+  for (let day = today; day <= today + HORIZON_DAYS; day += 1) {
+    if (!times.isDay(day)) continue
+    const minute = times.minutes[firstAfter(zone, day, times.minutes, atMs)]
+    if (minute !== undefined) return zone.instantOf(day, minute)
+  }
+  return null
+}
+
+/** Where the openings of a day begin that come after `atMs`: a wall clock that is set back repeats none, so their order is that of the minutes. */
+export function firstAfter(zone: Pick<Zone, 'instantOf'>, day: number, minutes: readonly number[], atMs: number): number {
+  let [low, high] = [0, minutes.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (zone.instantOf(day, minutes[middle] ?? 0) <= atMs) low = middle + 1
+    else high = middle
+  }
+  return low
 }
