@@ -16,6 +16,7 @@ import { createSecureHeaders } from './http/answer-headers.ts'
 import { applyRoute } from './http/apply-route.ts'
 import { ADMIN_API, createAuth } from './http/auth.ts'
 import { createBodyBudget, withLimitedBody, withoutBody } from './http/body.ts'
+import { networkOf } from './http/caller-address.ts'
 import { changeRoutes } from './http/change-routes.ts'
 import { countRoutes } from './http/count-routes.ts'
 import { dependencyRoutes } from './http/dependency-routes.ts'
@@ -24,8 +25,10 @@ import { fleetQueryRoutes } from './http/fleet-query-routes.ts'
 import { fleetRoutes } from './http/fleet-routes.ts'
 import { type BehindOf, createFleetViews, type LookOf } from './http/fleet-views.ts'
 import { historyRoutes } from './http/history-routes.ts'
+import { createIdempotency } from './http/idempotency.ts'
 import { completeOpenApi } from './http/openapi.ts'
 import { problemResponse } from './http/problem.ts'
+import { createRateLimits, REQUESTS_PER_SECOND, setRateHeaders } from './http/rate-limits.ts'
 import { removalRoutes } from './http/removal-routes.ts'
 import { renderRoutes } from './http/render-routes.ts'
 import { reasonOf, requestIdOf, withRequestId } from './http/request-facts.ts'
@@ -42,6 +45,9 @@ const OPENAPI_DOCUMENT = `${ADMIN_API}/openapi.json`
 
 /** AR2: of bodies that people send and that still come in. */
 const PEOPLE_BYTES_MAX = 64 * 1_024 * 1_024
+
+/** HT5: without a valid credential, of each address. */
+const STRANGERS_PER_SECOND = 20
 
 /** Null: no such route. */
 type Handler = (request: Request) => Promise<Response | null>
@@ -67,6 +73,8 @@ export interface AppDeps
   ready(): boolean
   /** Clients reach this server over TLS; default false. */
   https?: boolean
+  /** Of each credential; 0: no limit; default REQUESTS_PER_SECOND. */
+  requestsPerSecond?: number
   /** Loops of the server that failed lately, by name; absent: none. /readyz names them. */
   failingLoops?(): readonly string[]
   /** Gets everything below /webhooks/v1/ untouched. */
@@ -84,6 +92,9 @@ export function createApp(deps: AppDeps): App {
   const elysia = createElysia(deps)
   refuseUndeclared(elysia.routes)
   const secure = createSecureHeaders(deps.https ?? false)
+  const limits = createRateLimits(deps.requestsPerSecond ?? REQUESTS_PER_SECOND)
+  const strangers = createRateLimits(STRANGERS_PER_SECOND)
+  const idempotency = createIdempotency(deps.clock)
   const reading = { budget: createBodyBudget(PEOPLE_BYTES_MAX) }
 
   async function route(request: Request): Promise<Response> {
@@ -92,10 +103,31 @@ export function createApp(deps: AppDeps): App {
     if (own !== undefined) return (await own(request)) ?? problemResponse(new AppError('not_found', { detail: 'there is no such route' }))
     // AR4: the probes take no body, and a stranger's is not worth the memory.
     if (!pathname.startsWith('/api/')) return elysia.handle(withoutBody(request))
-    const caller = await deps.tokens.authenticate(request.headers.get('authorization'), deps.addressOf?.(request) ?? null)
-    if (caller === null) throw new AppError('unauthorized')
-    const answer = await elysia.handle(await withLimitedBody(request, ADMIN_BODY_BYTES_MAX, reading))
-    return pathname === OPENAPI_DOCUMENT && answer.ok ? Response.json(completeOpenApi(await answer.json())) : answer
+    const address = deps.addressOf?.(request) ?? null
+    const caller = await deps.tokens.authenticate(request.headers.get('authorization'), address)
+    const rate = caller === null ? strangers.take(networkOf(address ?? ''), deps.clock.nowMs()) : limits.take(caller.id, deps.clock.nowMs())
+    const answer = await settled(async () => {
+      if (rate?.allowed === false) {
+        await request.body?.cancel()
+        throw new AppError('too_many_requests', { detail: `at most ${rate.limit} requests at once`, retryAfterMs: rate.retryAfterMs })
+      }
+      if (caller === null) throw new AppError('unauthorized')
+      const { request: whole, body } = await withLimitedBody(request, ADMIN_BODY_BYTES_MAX, reading)
+      const made = await idempotency.run(caller.id, whole, body, () => elysia.handle(whole))
+      return pathname === OPENAPI_DOCUMENT && made.ok ? Response.json(completeOpenApi(await made.json())) : made
+    })
+    if (rate !== null) setRateHeaders(answer.headers, rate)
+    return answer
+  }
+
+  /** A problem is an answer, too. */
+  const settled = async (make: () => Promise<Response>): Promise<Response> => {
+    try {
+      return await make()
+    } catch (error) {
+      if (error instanceof AppError) return problemResponse(error)
+      throw error
+    }
   }
 
   async function answer(request: Request, caller: Caller): Promise<Response> {

@@ -1,6 +1,7 @@
 // Every option of `skerry server`.
 import type { OptionTable } from '../shared/runtime/options.ts'
 import { WORKER_MEMORY_MIB_DEFAULT } from './control/workers/open-workers.ts'
+import { REQUESTS_PER_SECOND } from './http/rate-limits.ts'
 import { SANDBOX_MODES } from './render/sandbox/runs.ts'
 import { EVENTS_MAX } from './store/status/store-events.ts'
 import { RETENTION } from './store/upkeep/upkeep.ts'
@@ -46,6 +47,12 @@ export const SERVER_OPTIONS = {
     type: 'text',
     placeholder: 'CIDR,…',
     help: 'Private CIDRs that sources may use, such as 10.0.0.0/8; default none.',
+  },
+  requestsPerSecond: {
+    type: 'integer',
+    placeholder: 'COUNT',
+    help: 'API requests a second of each credential, five seconds’ worth at once; 0: no limit.',
+    default: String(REQUESTS_PER_SECOND),
   },
   eventsKept: {
     type: 'integer',

@@ -34,8 +34,21 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
     return 2
   }
   const { data, store, storeFile, adminTokenFile, externalUrl, trustedProxies, sourceAddresses, recount, logLevel, ...more } = read.options
-  const { listen, socketMode, tlsCert, tlsKey, renderSandbox, helm, helm3, kustomize, renderers, workers, workerMemory, ...retention } =
-    more
+  const {
+    listen,
+    socketMode,
+    requestsPerSecond,
+    tlsCert,
+    tlsKey,
+    renderSandbox,
+    helm,
+    helm3,
+    kustomize,
+    renderers,
+    workers,
+    workerMemory,
+    ...retention
+  } = more
   const tokenFile = adminTokenFile === undefined ? undefined : resolve(adminTokenFile) // the data folder becomes the working directory
   const proxyNames = (trustedProxies ?? '').split(',').map((name) => name.trim())
   const allowed = parseRanges(sourceAddresses ?? '')
@@ -68,6 +81,7 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
       recount,
       ...('unix' in listenPlace ? { ...NO_ADDRESS, socket: listenPlace } : listenPlace),
       tls,
+      requestsPerSecond,
       sourceAddresses: sourceAddresses ?? '',
       trustedProxies: proxies.ranges,
       trustsSocket: proxyNames.includes(SOCKET_PROXY),

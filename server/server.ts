@@ -81,6 +81,8 @@ export interface ServerOptions {
   socket?: UnixSocket | null
   /** Serves HTTPS with this certificate, which is read again when it changes; default HTTP. */
   tls?: TlsPaths | null
+  /** API requests of each credential; default REQUESTS_PER_SECOND. */
+  requestsPerSecond?: number
   /** How agents and forges reach it; default the listen address. */
   externalUrl?: string
   /** Inner addresses at which sources may be (SO1), as `--source-addresses` has them; default none. */
@@ -267,6 +269,7 @@ async function startOn(
       return repository && { url: `${url}${WEBHOOKS}/${project}/${name}`, secret: webhookSecret(keys, repository.uid) }
     },
     version: () => ({ ...versionInfo() }),
+    ...(options.requestsPerSecond === undefined ? {} : { requestsPerSecond: options.requestsPerSecond }),
     https: tls !== null || (options.externalUrl ?? '').startsWith('https:'),
     addressOf: (request) => http?.addressOf(request) ?? null,
     ready: () => !stopping.signal.aborted,

@@ -89,9 +89,13 @@ const tooManyBodies = (): AppError =>
 
 /** The same request with its body in memory, under a name of four letters or more: Elysia looks for a path at a fixed place behind the scheme, and under a short
  *  one (`http://hub/api/…`) it would see another path than whoever asked for the credential. */
-export async function withLimitedBody(request: Request, bytesMax: number, reading: BodyReading): Promise<Request> {
+export async function withLimitedBody(
+  request: Request,
+  bytesMax: number,
+  reading: BodyReading,
+): Promise<{ request: Request; body: Uint8Array<ArrayBuffer> | null }> {
   const body = request.body === null ? null : await readBody(request, bytesMax, reading)
-  return rewritten(request, body === null ? {} : { body })
+  return { request: rewritten(request, body === null ? {} : { body }), body }
 }
 
 /** The same request with its body left unread. */

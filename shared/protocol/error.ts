@@ -50,6 +50,12 @@ export const ERRORS = define({
     cause: 'The resource changed since it was read.',
     remedy: 'Read the resource again and repeat the change.',
   },
+  idempotency_key_reused: {
+    status: 422,
+    retryable: false,
+    cause: 'The Idempotency-Key was used for another request.',
+    remedy: 'Use a new key for each request; repeat a key only with the same request.',
+  },
   in_use: {
     status: 409,
     retryable: false,

@@ -68,6 +68,7 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}, nowMs = 
     webhook: async (project, name) => ({ url: `https://skerry.example/webhooks/v1/${project}/${name}`, secret: 'hook-secret' }),
     version: () => ({ version: '1.2.3' }),
     ready: () => true,
+    requestsPerSecond: 0, // the clock stands still
     stopping: new AbortController().signal,
     actions: {
       async deleteService({ project, service }, by, confirmed = new Map()) {
