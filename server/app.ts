@@ -92,8 +92,9 @@ export function createApp(deps: AppDeps): App {
   const elysia = createElysia(deps)
   refuseUndeclared(elysia.routes)
   const secure = createSecureHeaders(deps.https ?? false)
-  const limits = createRateLimits(deps.requestsPerSecond ?? REQUESTS_PER_SECOND)
-  const strangers = createRateLimits(STRANGERS_PER_SECOND)
+  const { requestsPerSecond = REQUESTS_PER_SECOND } = deps
+  const limits = createRateLimits(requestsPerSecond)
+  const strangers = createRateLimits(requestsPerSecond === 0 ? 0 : STRANGERS_PER_SECOND)
   const idempotency = createIdempotency(deps.clock)
   const reading = { budget: createBodyBudget(PEOPLE_BYTES_MAX) }
 

@@ -32,7 +32,12 @@ export async function createProbedFleet({
   const fleet = await createLocalFleet({
     ...options,
     programs: benchPrograms(),
-    serverEnv: { ...serverEnv, BUN_OPTIONS: `--preload ${join(import.meta.dir, 'lag-probe.ts')}`, SKERRY_BENCH_LAG: file },
+    serverEnv: {
+      SKERRY_REQUESTS_PER_SECOND: '0',
+      ...serverEnv,
+      BUN_OPTIONS: `--preload ${join(import.meta.dir, 'lag-probe.ts')}`,
+      SKERRY_BENCH_LAG: file,
+    },
   })
   await fleet.startServer()
   const measureLag = () => {

@@ -46,7 +46,7 @@ test('HT5 answers say what is left, and one request too many is 429 with Retry-A
 test('HT5 callers without a credential are limited by their network, and only they', async () => {
   const addresses = ['2001:db8::1', '2001:db8::2', '203.0.113.1']
   let address = addresses[0]
-  const admin = await createTestAdmin({ addressOf: () => address ?? null })
+  const admin = await createTestAdmin({ requestsPerSecond: 100, addressOf: () => address ?? null })
   const stranger = async () => (await admin.call('GET', '/api/v1/version', undefined, { authorization: 'Bearer sk_no' })).status
   for (let i = 0; i < 100; i += 1) expect(await stranger()).toBe(401)
   address = addresses[1] // of the same network
