@@ -1,7 +1,8 @@
 // Where sync stands and what follows from what happened: (state, event) → (state, effects). Pure and whole: every event has an answer in every state, and
 // each of them keeps enforcement out of it, which reads the replica and never looks here.
 import type { ServiceId } from '../../shared/model/ids.ts'
-import { ERRORS, type ErrorCode } from '../../shared/protocol/error.ts'
+import type { ErrorCode } from '../../shared/protocol/error.ts'
+import { ERRORS } from '../../shared/protocol/error-table.ts'
 import type { RefetchReason } from '../../shared/protocol/frames.ts'
 import { exhaustive } from '../../shared/runtime/assert.ts'
 

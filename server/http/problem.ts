@@ -1,7 +1,8 @@
 // Errors as answers (RFC 9457). Nothing of the input is repeated: paths and expectations only.
 import type { ZodError, ZodType } from 'zod'
 import { explainIssues } from '../../shared/model/explain.ts'
-import { AppError, ERRORS, type Problem, problemBody } from '../../shared/protocol/error.ts'
+import { AppError, type Problem, problemBody } from '../../shared/protocol/error.ts'
+import { ERRORS } from '../../shared/protocol/error-table.ts'
 
 export function problemResponse(error: AppError): Response {
   const headers = new Headers({ 'content-type': 'application/problem+json', 'cache-control': 'no-store' })

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { enforcementOf } from '../../agent/agent.ts'
 import { statusText } from '../../agent/cli/print-status.ts'
 import type { AgentReport, LinkReport } from '../../agent/report.ts'
-import { ERRORS } from '../../shared/protocol/error.ts'
+import { ERRORS } from '../../shared/protocol/error-table.ts'
 
 const NOW = 10_000_000
 const link = (change: Partial<LinkReport> = {}): LinkReport => ({

@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
-import { AppError, ERRORS, type ErrorCode } from '../../shared/protocol/error.ts'
+import { AppError, type ErrorCode } from '../../shared/protocol/error.ts'
+import { ERRORS } from '../../shared/protocol/error-table.ts'
 import { loopWorld } from '../support/loop-world.ts'
 
 const SECOND = 1_000

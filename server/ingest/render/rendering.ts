@@ -1,7 +1,8 @@
 // What a service renders to now: for each of its clusters, where clusters that get the same get one and the same object.
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
 import type { ClusterId, ServiceId } from '../../../shared/model/ids.ts'
-import { type AppError, ERRORS, isErrorCode, type Problem } from '../../../shared/protocol/error.ts'
+import { type AppError, isErrorCode, type Problem } from '../../../shared/protocol/error.ts'
+import { ERRORS } from '../../../shared/protocol/error-table.ts'
 import type { StoredError, Variant } from '../../fleet/records.ts'
 
 export interface GoodRender {
