@@ -3,8 +3,8 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure } from '../../agent/cluster/cluster.ts'
 import { actingAs, unplacedAccount } from '../../agent/reconcile/snapshot/account.ts'
 import { endedBy, type Lacking, LackingObjects } from '../../agent/reconcile/snapshot/watch/causes.ts'
-import type { K8sObject } from '../../shared/kube/object.ts'
-import { namespaceRef, setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
+import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
+import { crd, namespace, namespaceRef, setup, stopAll, writes } from '../support/reconcile-fixtures.ts'
 import { configMap, configMapKey, configMapRef, configMaps } from '../support/reconcile-kit.ts'
 
 afterEach(stopAll)
@@ -74,6 +74,30 @@ describe('IM1 as whom a service writes', () => {
     )
     await clock.advance(400_000)
     expect(kit.object(configMapKey('a'))?.message).toContain('let the agent act as it')
+  })
+
+  test('IM4 a service with the rights of its own account goes whole, the account and its rights last', async () => {
+    const { clock, cluster, kit, run } = setup()
+    const rbac = (kind: string, more = {}): K8sObject =>
+      ({ apiVersion: 'rbac.authorization.k8s.io/v1', kind, metadata: { name: 'deployer' }, ...more }) as K8sObject
+    const rights = [rbac('ClusterRole'), rbac('ClusterRoleBinding')]
+    const waved = { ...rights[0], metadata: { name: 'deployer', annotations: { 'skerry.dev/wave': '5' } } } as K8sObject
+    const objects = [configMap('a'), namespace('team'), crd, ...rights.slice(1), waved, account('default', 'deployer')]
+    const isRight = ({ kind }: ObjectRef) => kind.startsWith('Cluster') || kind === 'ServiceAccount'
+    const options = { namespace: 'default', sync: { serviceAccount: 'deployer' } }
+    cluster.permit(() => true)
+    kit.desire(objects, options)
+    await run()
+    expect(kit.service()).toMatchObject({ reason: 'Synced' })
+    // Whoever deletes a right has it for as long as requests that came at the same time.
+    const mayAct = () => cluster.objects().some(({ kind }) => kind === 'ClusterRoleBinding')
+    cluster.permit(() => mayAct())
+    cluster.requests.splice(0)
+    kit.remove('delete', undefined, 1, options)
+    await clock.advance(60_000)
+    const deletes = cluster.requests.flatMap(({ verb, ref }) => (verb === 'delete' && ref !== undefined ? [ref] : []))
+    expect(deletes.findIndex(isRight)).toBe(3)
+    expect(deletes.slice(3).every(isRight)).toBe(true)
   })
 
   test('IM2 without a namespace nothing is sent, and nothing is deleted', async () => {

@@ -1,6 +1,6 @@
 // The port as the account that a service acts as (account.ts): every write is made as its ServiceAccount, and a refusal says what that account lacks. Watches, looks and the claim stay the agent's own.
 
-import { type ObjectRef, refKey } from '../../../shared/kube/object.ts'
+import { type ObjectRef, refKey, refText } from '../../../shared/kube/object.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../../cluster/cluster.ts'
 import type { Site } from '../ports.ts'
 import { type Account, type Acted, type ActingAs, actingOf, unplacedAccount } from '../snapshot/account.ts'
@@ -24,11 +24,14 @@ export function clusterAs(cluster: Cluster, acting: ActingAs, accounts: ApiResou
         : cluster.get(accounts, { group: '', kind: 'ServiceAccount', ...account }).then(({ kind }) => kind === 'absent')
     return looked
   }
-  async function explained<R extends { kind: string }>(answer: R | { kind: 'failed'; failure: ApiFailure }) {
+  async function explained<R extends { kind: string }>(answer: R | { kind: 'failed'; failure: ApiFailure }, otherwise = '') {
     if (!isFailed(answer) || answer.failure.kind !== 'forbidden') return answer
     return {
       ...answer,
-      failure: { ...answer.failure, message: `${answer.failure.message}; ${advice(answer.failure, account, await isMissing())}` },
+      failure: {
+        ...answer.failure,
+        message: `${answer.failure.message}; ${advice(answer.failure, account, await isMissing())}${otherwise}`,
+      },
     }
   }
   return {
@@ -37,7 +40,8 @@ export function clusterAs(cluster: Cluster, acting: ActingAs, accounts: ApiResou
     get: (resource, ref, options) => cluster.get(resource, ref, options),
     watch: (resource, options) => cluster.watch(resource, options),
     apply: async (resource, object, options) => explained(await cluster.apply(resource, object, { ...options, as })),
-    delete: async (resource, ref, uid, options) => explained(await cluster.delete(resource, ref, uid, { ...options, as })),
+    delete: async (resource, ref, uid, options) =>
+      explained(await cluster.delete(resource, ref, uid, { ...options, as }), `, or delete ${refText(ref)} by hand`),
     mergePatch: async (resource, ref, body) => explained(await cluster.mergePatch(resource, ref, body, { as })),
   }
 }

@@ -20,7 +20,7 @@ import { keptFacts, namespaceThatGoes, nextSteps, type PruneOptions, type PruneP
 import { firstNotReady, overdueAtMs, waitText } from '../plan/prune/prune-wait.ts'
 import { planView } from '../plan/turn-view.ts'
 import type { Reports, Requests, Services, Site, Storage, Turns } from '../ports.ts'
-import { accountTrouble } from '../snapshot/account.ts'
+import { accountOf, accountTrouble } from '../snapshot/account.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
 import { beginRevision, removalWait, revisionGate } from './begin.ts'
 import { forgetHealing, healLeaving } from './heal-leaving.ts'
@@ -53,6 +53,7 @@ async function deleteLeaving(
     wantedElsewhere: (key) => deps.othersWanting(model, key).length > 0,
     isUidInForce: deps.isUidInForce,
     handover: (key) => (handovers.has(key) ? waitsForTakers(key, row.handover ?? [], deps.taker) : null),
+    account: accountOf(model),
     removal: row.removal !== undefined,
     orphan: row.removal?.policy === 'orphan',
     endOf: () => ({ kind: 'unknown' }),

@@ -54,5 +54,11 @@ export function actingFacts({ row, actedAs }: Acted): ReadonlyMap<string, unknow
   return new Map([[FACT, serviceAccount === undefined ? null : { serviceAccount, ...(namespace === undefined ? {} : { namespace }) }]])
 }
 
+/** Null: the agent writes as itself, or cannot. */
+export function accountOf(model: Acted): Account | null {
+  const acting = actingOf(model)
+  return acting.kind === 'account' ? acting.account : null
+}
+
 /** IM2 */
 export const accountTrouble = (model: Acted): Closed | null => unplacedAccount(actingOf(model))

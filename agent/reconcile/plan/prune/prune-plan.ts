@@ -7,6 +7,7 @@ import { waveOfDocument } from '../../../../shared/kube/waves.ts'
 import { deletes, type ServiceRow } from '../../../../shared/model/desired.ts'
 import type { ServiceId } from '../../../../shared/model/ids.ts'
 import type { InventoryEntry } from '../../../state/agent-state.ts'
+import type { Account } from '../../snapshot/account.ts'
 import { isRefusedStill, namespaceKey, type Problem } from '../../snapshot/situation.ts'
 import { namespaceContext, type WantedContext, wantedNamespace } from '../../snapshot/wanted.ts'
 import type { KindEnd } from '../../snapshot/watch/definitions.ts'
@@ -29,6 +30,8 @@ export interface PruneOptions {
   isGivenUp(ref: ObjectRef): boolean
   /** NS2: the key of the namespace that goes with the service, or null. */
   namespaceGoes?: string | null
+  /** IM4: the ServiceAccount as which the service is deleted, or null. */
+  account?: Account | null
   /** The whole service goes. */
   removal: boolean
   orphan: boolean
@@ -54,6 +57,8 @@ export interface PrunePlan {
   /** IV9: those of it whose kind no API serves, and of whose CRD nothing is known. */
   unreachable: readonly ObjectRef[]
   handedOver: readonly ObjectRef[]
+  /** IM4 */
+  account: Account | null
   problems: Map<string, Problem | null>
 }
 
@@ -94,7 +99,7 @@ export function planPrune(view: PlanView, leaving: Iterable<string>, options: Pr
     }
   }
   const doomed = [...candidates, ...pending].map(({ ref }) => ref).sort(comparePrune)
-  return { doomed, candidates, quiet, pending, unreachable, handedOver, problems }
+  return { doomed, candidates, quiet, pending, unreachable, handedOver, account: options.account ?? null, problems }
 }
 
 /** OR2, OR5: the deletes that come first, of those that are permitted, and what has to be looked into before the next ones; what needs no delete never waits. */
@@ -106,10 +111,12 @@ export function nextSteps(view: PlanView, plan: PrunePlan, { permits, kept, unse
     if (permits.has(candidate.key) || isUnseen.has(candidate.key)) open.push(candidate)
     else if (!kept.has(candidate.key)) undecided.push(candidate.ref)
   }
-  const isInWave = lastWave(view, [...open.map(({ ref }) => ref), ...undecided])
+  const stageOf = (ref: ObjectRef) => (goesLast(ref, plan.account) ? PRUNE_STAGE_ACCOUNT : pruneStage(ref))
+  const isInWave = lastWave(view, stageOf, [...open.map(({ ref }) => ref), ...undecided])
   const next = nextToGo(
     open.filter(({ ref }) => isInWave(ref)),
     [...undecided.filter(isInWave), ...plan.handedOver],
+    stageOf,
   ).filter(({ ref }) => !keptRefs.some((inside) => isInside(inside, ref)))
   const deletes = next.flatMap(({ live: _, allowed: __, ...step }) => {
     const permit = permits.get(step.key)
@@ -123,22 +130,34 @@ export function nextSteps(view: PlanView, plan: PrunePlan, { permits, kept, unse
 const isInside = ({ namespace }: ObjectRef, ref: ObjectRef): boolean => namespace !== '' && namespace === namespaceOfObject(ref)
 
 const PRUNE_STAGE_LAST = STAGES.length - 1 - STAGES.indexOf('tenancy')
+/** After Namespaces, which may take some of it along. */
+const PRUNE_STAGE_ACCOUNT = STAGES.length
+
+/** IM4: what may give the account its rights. All of it at once: the last object of it cannot be deleted by rights that went with the one before. */
+const goesLast = ({ group, kind, namespace, name }: ObjectRef, account: Account | null): boolean =>
+  account !== null &&
+  (group === 'rbac.authorization.k8s.io' ||
+    (group === '' && kind === 'ServiceAccount' && namespace === account.namespace && name === account.name))
 
 /** OR5: waves go backwards, each when the one after it is gone. Objects without one are all of one wave; what takes others along (a CRD, a Namespace) goes after all of them, whatever
  *  its wave (OR2). */
-function lastWave(view: PlanView, open: readonly ObjectRef[]): (ref: ObjectRef) => boolean {
+function lastWave(view: PlanView, stageOf: (ref: ObjectRef) => number, open: readonly ObjectRef[]): (ref: ObjectRef) => boolean {
   const waveOf = (ref: ObjectRef) =>
-    pruneStage(ref) >= PRUNE_STAGE_LAST ? Number.NEGATIVE_INFINITY : waveOfDocument(view.inventory.get(refKey(ref))?.appliedDoc ?? null)
+    stageOf(ref) >= PRUNE_STAGE_LAST ? Number.NEGATIVE_INFINITY : waveOfDocument(view.inventory.get(refKey(ref))?.appliedDoc ?? null)
   let last = Number.NEGATIVE_INFINITY
   for (const ref of open) last = Math.max(last, waveOf(ref))
   return (ref) => waveOf(ref) === last
 }
 
 /** Deletes go stage by stage; custom resources must be gone before the next stage begins, and CRDs and Namespaces begin when all else is gone. */
-function nextToGo<T extends { ref: ObjectRef }>(permitted: readonly T[], pending: readonly ObjectRef[]): T[] {
-  const stage = Math.min(...permitted.map(({ ref }) => pruneStage(ref)))
-  const blocked = pending.some((ref) => pruneStage(ref) < stage && (pruneStage(ref) === PRUNE_STAGE_WAITED || stage >= PRUNE_STAGE_LAST))
-  return blocked ? [] : permitted.filter(({ ref }) => pruneStage(ref) === stage)
+function nextToGo<T extends { ref: ObjectRef }>(
+  permitted: readonly T[],
+  pending: readonly ObjectRef[],
+  stageOf: (ref: ObjectRef) => number,
+): T[] {
+  const stage = Math.min(...permitted.map(({ ref }) => stageOf(ref)))
+  const blocked = pending.some((ref) => stageOf(ref) < stage && (stageOf(ref) === PRUNE_STAGE_WAITED || stage >= PRUNE_STAGE_LAST))
+  return blocked ? [] : permitted.filter(({ ref }) => stageOf(ref) === stage)
 }
 
 type Leaving =
