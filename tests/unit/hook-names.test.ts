@@ -155,3 +155,30 @@ test.each([
   await clock.advance(60_000)
   expect(cluster.object(jobRef('migrate'))?.metadata.uid).toBe(uid as string)
 })
+
+const claim = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'moved', namespace: 'default' }, spec: {} } as K8sObject
+
+test.each<[string, K8sObject, boolean]>([
+  ['ConfigMap', configMap('moved'), true],
+  ['PersistentVolumeClaim', claim, true],
+  ['Job', job('moved', {}), false],
+])('HK13 a %s that becomes a hook of another service in one commit, in both orders', async (_, object, stays) => {
+  for (const takerIsFirst of [true, false]) {
+    const { cluster, kit, run, clock } = setup()
+    kit.desire([configMap('own'), object])
+    const after = kit.desire([configMap('own-other')], {}, OTHER)
+    await run()
+    const uid = cluster.object(refOf(object))?.metadata.uid
+    const give = () => kit.desire([configMap('own')], { handover: [{ object: refKey(refOf(object)), ...OTHER, after }] })
+    const take = () => kit.desire([configMap('own-other'), hooked(object, 'pre-sync')], {}, OTHER)
+    for (const turn of takerIsFirst ? [take, give] : [give, take]) {
+      turn()
+      await clock.advance(5_000)
+    }
+    const found = cluster.object(refOf(object))
+    expect([found === null, found?.metadata.uid === uid]).toEqual([false, stays])
+    expect(found?.metadata.labels?.['skerry.dev/service']).toBe('web.other')
+    expect(kit.service()).toMatchObject({ sync: 'Synced', health: 'Healthy' })
+    await stopAll()
+  }
+})

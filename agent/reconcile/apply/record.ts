@@ -104,6 +104,8 @@ export class Recorder {
     for (const taker of [...othersWanting(this.#model, key), ...othersNeeding(this.#model, key)]) {
       taker.expectNewObjects()
       taker.agenda.mark(key)
+      // A hook waits for the time of its problem.
+      if (taker.hooks.specs.has(key)) taker.objects.setProblem(key, null)
       wake(taker.key)
     }
   }

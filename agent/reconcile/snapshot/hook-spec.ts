@@ -63,3 +63,11 @@ export const specOf = (
     generateName: name === undefined ? (generateName ?? '') : null,
   }
 }
+
+const RUNS_TO_AN_END: ReadonlySet<string> = new Set(['batch/Job', '/Pod'])
+/** Its object can only be run anew when it is made anew. */
+export const runsToAnEnd = ({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>): boolean => RUNS_TO_AN_END.has(`${group}/${kind}`)
+
+/** HK13: an object of its name that another service gives up is applied over, and stays until then. */
+export const isAppliedOver = ({ ref, generateName, phases }: HookSpec): boolean =>
+  generateName === null && !runsToAnEnd(ref) && phases.some((phase) => ['pre-sync', 'sync', 'post-sync'].includes(phase))

@@ -6,6 +6,7 @@ import type { InventoryEntry } from '../../state/agent-state.ts'
 import type { Recreate } from '../plan/recreate.ts'
 import { type Contest, movedContest, noteContests } from './fields/contest.ts'
 import type { DriftNote } from './fields/drift.ts'
+import type { HookSpec } from './hook-spec.ts'
 import { type Contact, movedProblem, type Problem } from './situation.ts'
 import type { Unread, Wanted } from './wanted.ts'
 
@@ -30,6 +31,8 @@ export interface ObjectState {
   readonly wanted: Wanted
   /** The revision names it, and its row could not become a wanted object yet. */
   readonly unread: Unread
+  /** The revision names it as a hook. */
+  readonly hook: HookSpec
   /** Of the inventory. */
   readonly entry: InventoryEntry
   /** Why it is not as it is wanted. */
@@ -74,6 +77,7 @@ export interface ObjectListener {
 class Known implements Record<Field, unknown> {
   wanted: Wanted | undefined = undefined
   unread: Unread | undefined = undefined
+  hook: HookSpec | undefined = undefined
   entry: InventoryEntry | undefined = undefined
   problem: Problem | undefined = undefined
   contact: Contact | undefined = undefined
@@ -162,8 +166,8 @@ interface Said {
   unread: boolean
   uid: string | null
 }
-const saidOf = ({ wanted, unread, entry }: Known): Said => ({
-  named: wanted !== undefined || unread !== undefined,
+const saidOf = ({ wanted, unread, hook, entry }: Known): Said => ({
+  named: wanted !== undefined || unread !== undefined || hook !== undefined,
   unread: unread !== undefined,
   uid: wanted === undefined ? null : (entry?.uid ?? null),
 })
@@ -178,6 +182,7 @@ export class ObjectStates {
   readonly #facets = {
     wanted: new Facet((known) => known.wanted),
     unread: new Facet((known) => known.unread),
+    hook: new Facet((known) => known.hook),
     entry: new Facet((known) => known.entry),
     problem: new Facet((known) => known.problem),
     contact: new Facet((known) => known.contact),
@@ -203,11 +208,12 @@ export class ObjectStates {
   /** What the revision named last counts no more. */
   unname(): void {
     this.name(new Map(), new Map())
+    this.nameHooks(new Map())
   }
 
   #put(key: string, change: Change): void {
     const known = this.#known.get(key) ?? new Known()
-    const isTold = 'wanted' in change || 'unread' in change || 'entry' in change
+    const isTold = 'wanted' in change || 'unread' in change || 'hook' in change || 'entry' in change
     const before = isTold ? saidOf(known) : null
     Object.assign(known, change)
     if (before !== null) this.#tell(key, before, saidOf(known))
@@ -230,7 +236,12 @@ export class ObjectStates {
     this.#replace('unread', unread)
   }
 
-  #replace<F extends 'wanted' | 'unread'>(field: F, named: ReadonlyMap<string, ObjectState[F]>): void {
+  /** These are its hooks, and no others. */
+  nameHooks(specs: ReadonlyMap<string, HookSpec>): void {
+    if (specs.size > 0 || this.#facets.hook.size > 0) this.#replace('hook', specs)
+  }
+
+  #replace<F extends 'wanted' | 'unread' | 'hook'>(field: F, named: ReadonlyMap<string, ObjectState[F]>): void {
     const facet = this.#facets[field]
     for (const key of [...facet.keys()]) if (!named.has(key)) this.#put(key, { [field]: undefined })
     const names = facet.keys()

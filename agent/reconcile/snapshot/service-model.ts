@@ -309,6 +309,7 @@ export class ServiceModel {
   #order(row: ServiceRow): void {
     if (row.removal !== undefined) {
       this.hooks.takeRemoval()
+      this.objects.nameHooks(this.hooks.specs)
       return
     }
     const waves = new Set<number>()
@@ -328,6 +329,7 @@ export class ServiceModel {
     for (const key of this.#specs.keys()) this.objects.setProblem(key, null)
     this.hooks.skipped = this.#skipped
     this.hooks.take(this.#specs, unreadHooks)
+    this.objects.nameHooks(this.hooks.specs)
   }
 
   /** Before any complete revision was read: what was applied stays in force. */

@@ -5,7 +5,7 @@ import { lossKind } from '../../../../shared/kube/data-loss.ts'
 import { type K8sObject, type ObjectRef, refText } from '../../../../shared/kube/object.ts'
 import { HOOK_RUN_ANNOTATION, type Phase } from '../../../../shared/kube/waves.ts'
 import type { ServiceId } from '../../../../shared/model/ids.ts'
-import type { HookEnd, HookRun, HookSpec } from '../../snapshot/hook-spec.ts'
+import { type HookEnd, type HookRun, type HookSpec, runsToAnEnd } from '../../snapshot/hook-spec.ts'
 import { endOf } from '../../snapshot/live-run.ts'
 import type { LiveObject, LiveView } from '../../snapshot/watch/live-object.ts'
 import { type Permit, permitHook } from '../prune/deletion.ts'
@@ -35,10 +35,6 @@ export function runDocument(spec: HookSpec, runId: string, clusterId: string, se
   }
   return canonicalJson(markObject(named, clusterId, service))
 }
-
-const RUNS_TO_AN_END: ReadonlySet<string> = new Set(['batch/Job', '/Pod'])
-/** Its object can only be run anew when it is made anew. */
-export const runsToAnEnd = ({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>): boolean => RUNS_TO_AN_END.has(`${group}/${kind}`)
 
 export type RunStep =
   | { kind: 'over'; end: HookEnd }

@@ -4,6 +4,7 @@ import { refKey } from '../../../../shared/kube/object.ts'
 import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
 import type { InventoryEntry } from '../../../state/agent-state.ts'
 import type { Taker } from '../../plan/prune/handover.ts'
+import { isAppliedOver } from '../hook-spec.ts'
 import { mayName } from '../objects.ts'
 import type { ServiceModel } from '../service-model.ts'
 import { ObjectIndex, Owners } from './object-index.ts'
@@ -18,6 +19,11 @@ export interface ServiceRegistryDeps {
   isLeaving(id: ServiceId): boolean
   /** An object left its inventory. */
   release(key: string): void
+}
+
+const takesForHook = ({ hooks }: ServiceModel, key: string): boolean => {
+  const spec = hooks.specs.get(key)
+  return spec !== undefined && isAppliedOver(spec)
 }
 
 export class ServiceRegistry {
@@ -99,7 +105,7 @@ export class ServiceRegistry {
     const wants = (model: ServiceModel) =>
       model.reading.kind !== 'absent' &&
       model.row?.removal === undefined &&
-      (model.wanted.get(key)?.onlyIfAbsent === false || mayName(model, key))
+      (model.wanted.get(key)?.onlyIfAbsent === false || takesForHook(model, key) || mayName(model, key))
     return [...this.#index.naming(key)].filter((other) => other !== model && wants(other))
   }
 
@@ -110,7 +116,8 @@ export class ServiceRegistry {
   }
 
   othersNeeding(model: ServiceModel, key: string): ServiceModel[] {
-    return [...this.#index.naming(key)].filter((other) => other !== model && other.wanted.get(key)?.onlyIfAbsent === true)
+    const needs = ({ wanted, hooks }: ServiceModel) => wanted.get(key)?.onlyIfAbsent === true || hooks.specs.has(key)
+    return [...this.#index.naming(key)].filter((other) => other !== model && needs(other))
   }
 
   revisionsSeen(): number {
