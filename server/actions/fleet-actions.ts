@@ -59,7 +59,7 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
     work.catch((error: unknown) => log.warn('what a change sets off failed', { what, error: describeError(error) }))
   }
   return {
-    deleteService: (id, by, confirmed = NOTHING_CONFIRMED) => deleteService(deps, id, by, confirmed),
+    deleteService: (id, by, confirmed = NOTHING_CONFIRMED, ifVersion) => deleteService(deps, id, { by, ifVersion }, confirmed),
     async takeBackDeletion(id, by) {
       const key: ResourceKey = { kind: 'Service', project: id.project, name: id.service }
       if (!(await store.takeBackDeletion(key, removeSubject(id), clock.nowMs()))) return false
@@ -138,7 +138,7 @@ const namesIn = (confirmed: ConfirmedData): string[] =>
 async function deleteService(
   { store, ingest, clock, log }: FleetActionsDeps,
   id: ServiceId,
-  by: string,
+  { by, ifVersion }: { by: string; ifVersion: number | undefined },
   confirmed: ConfirmedData,
 ): Promise<DeleteOutcome> {
   const key: ResourceKey = { kind: 'Service', project: id.project, name: id.service }
@@ -146,7 +146,7 @@ async function deleteService(
   const data = names.length === 0 ? '' : `, with the data of ${namesText(names)}`
   const nowMs = clock.nowMs()
   const requested = fleetEvent(nowMs, 'Normal', 'DeletionRequested', `by ${by}${data}`, { service: id })
-  if (!(await store.markDeleting(key, nowMs, by, [requested]))) return { kind: 'not_found' }
+  if (!(await store.markDeleting(key, nowMs, by, [requested], ifVersion))) return { kind: 'not_found' }
   log.info('deletion requested', { service: serviceKey(id), by, dataConfirmed: names.length })
   ingest.dataConfirmed(confirmed)
   await ingest.serviceChanged(id)

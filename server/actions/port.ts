@@ -19,8 +19,8 @@ export interface ChangedResource extends ResourceKey {
 }
 
 export interface FleetActions {
-  /** `confirmed`: what goes with it although it holds data. */
-  deleteService(id: ServiceId, by: string, confirmed?: ConfirmedData): Promise<DeleteOutcome>
+  /** `confirmed`: what goes with it although it holds data. Throws `conflict` for another version than `ifVersion`. */
+  deleteService(id: ServiceId, by: string, confirmed?: ConfirmedData, ifVersion?: number): Promise<DeleteOutcome>
   /** Of a service whose deletion waits for a yes; false when nothing waits (any more). The caller writes the service then. */
   takeBackDeletion(id: ServiceId, by: string): Promise<boolean>
   /** What is applied in the cluster stays applied. False: there is none of that name. */

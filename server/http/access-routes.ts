@@ -19,9 +19,9 @@ import { joinTokenText } from '../../shared/protocol/join.ts'
 import { newId, newSecret } from '../access/api-tokens.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { ApiTokenRecord, JoinTokenRecord } from '../fleet/records.ts'
+import { jsonSchema } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { invalidInput, notFound } from './problem.ts'
-import { jsonSchema } from './resource-routes.ts'
 
 export function accessRoutes(deps: AdminDeps) {
   const { store, clock } = deps

@@ -15,11 +15,11 @@ import type { ConfirmedData } from '../fleet/removal-effect.ts'
 import { readChangesInPlace } from './apply-changes.ts'
 import { readMoves } from './apply-moves.ts'
 import { missingText } from './auth.ts'
+import { jsonSchema } from './declared.ts'
 import { dependenciesFirst, dependencyProblems } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
 import { projectProblems, violationsOf } from './project-problems.ts'
 import { specProblems } from './resource-checks.ts'
-import { jsonSchema } from './resource-routes.ts'
 import { askOfKey, keyOf, keyText, plannedAction, refusal, secretProblems, writeResource } from './write-resource.ts'
 
 const applyRequestSchema = z.strictObject({

@@ -4,9 +4,9 @@ import { z } from 'zod'
 import { CHANGE_TOPICS, changePageSchema, EVENT_STREAM } from '../../shared/model/change.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { createChangeStreams } from './change-stream.ts'
+import { jsonSchema } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { limitQuery } from './query.ts'
-import { jsonSchema } from './resource-routes.ts'
 
 const position = z.coerce.number().int().min(0)
 const changeQuery = z.object({

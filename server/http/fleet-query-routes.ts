@@ -23,11 +23,11 @@ import type { OrderedSuspension } from '../fleet/suspensions.ts'
 import { type FailingService, keepingPlacement, unrenderedPlacement, withUnrenderedIn } from '../fleet/unrendered.ts'
 import { listSuspensions } from '../ingest/suspension-rows.ts'
 import type { ClusterFacts, ObjectFacts, PlacementFacts, PlacementQuery, UnrenderedFacts } from '../store/queries/fleet-queries.ts'
+import { jsonSchema } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { readFailing } from './failing-services.ts'
 import { clusterParameters, objectParameters, placementParameters, readParameters, readToken, writeToken } from './fleet-query.ts'
 import { metadataOf } from './fleet-views.ts'
-import { jsonSchema } from './resource-routes.ts'
 
 /** Open questions about pruning, for the placements that are there. */
 const questionsOf = (store: AdminDeps['store'], rows: ReadonlyArray<PlacementFacts | UnrenderedFacts | null>) =>

@@ -5,11 +5,12 @@ import { nameSchema } from '../../shared/model/ids.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { confirmationViewSchema, eventViewSchema, listOf, placementViewSchema } from '../../shared/model/views.ts'
 import { confirmDataBody, readConfirmedData } from './confirm-data.ts'
+import { jsonSchema } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { pageResponses, placementsPage } from './fleet-query-routes.ts'
 import { notFound } from './problem.ts'
 import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
-import { confirmationView, jsonSchema } from './resource-routes.ts'
+import { confirmationView } from './resource-handlers.ts'
 import { keyNotFound } from './write-resource.ts'
 
 const eventQuery = z.object({

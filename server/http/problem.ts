@@ -1,12 +1,11 @@
 // Errors as answers (RFC 9457). Nothing of the input is repeated: paths and expectations only.
 import type { ZodError, ZodType } from 'zod'
 import { explainIssues } from '../../shared/model/explain.ts'
-import { AppError, type Problem, problemBody } from '../../shared/protocol/error.ts'
-import { ERRORS } from '../../shared/protocol/error-table.ts'
+import { AppError, type Problem, problemBody, statusOf } from '../../shared/protocol/error.ts'
 
 export function problemResponse(error: AppError): Response {
   const headers = new Headers({ 'content-type': 'application/problem+json', 'cache-control': 'no-store' })
-  const { status } = ERRORS[error.code]
+  const status = statusOf(error)
   if (status === 401) headers.set('www-authenticate', 'Bearer')
   if (error.retryAfterMs !== undefined) headers.set('retry-after', String(Math.ceil(error.retryAfterMs / 1_000)))
   return new Response(JSON.stringify(problemBody(error)), { status, headers })

@@ -6,10 +6,11 @@ import { nameSchema, type ServiceId, serviceKey } from '../../shared/model/ids.t
 import { removalsViewSchema } from '../../shared/model/removal-views.ts'
 import { confirmedData, type PlannedRemoval } from '../actions/removal-plans.ts'
 import type { ConfirmedData } from '../fleet/removal-effect.ts'
+import { jsonSchema } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { confirmationGone, confirmationId } from './fleet-routes.ts'
 import { invalidInput } from './problem.ts'
-import { deleteAnswer, jsonSchema } from './resource-routes.ts'
+import { deleteAnswer } from './resource-handlers.ts'
 import { keyNotFound } from './write-resource.ts'
 
 const inProject = z.object({ project: nameSchema, name: nameSchema })

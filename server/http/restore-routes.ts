@@ -1,9 +1,9 @@
 // A server that was restored from a backup: what it would change, and a yes to that (RP2).
 import { Elysia } from 'elysia'
 import { restoreConfirmedSchema, restoreConfirmSchema, restorePlanViewSchema } from '../../shared/model/views.ts'
+import { jsonSchema } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { invalidInput } from './problem.ts'
-import { jsonSchema } from './resource-routes.ts'
 
 export function restoreRoutes({ restore, principal }: Pick<AdminDeps, 'restore' | 'principal'>) {
   return new Elysia({ tags: ['fleet'] })

@@ -4,9 +4,9 @@ import { keyRevokeSchema, listOf, resealAnswerSchema, type ServerKeyView, server
 import { fingerprint } from '../../shared/runtime/keys.ts'
 import { rotateSecrets } from '../access/rotate-secrets.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
+import { jsonSchema } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { invalidInput } from './problem.ts'
-import { jsonSchema } from './resource-routes.ts'
 
 export function serverKeyRoutes(deps: AdminDeps) {
   const { store, serverKeys, secrets, clock } = deps

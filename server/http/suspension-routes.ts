@@ -6,10 +6,10 @@ import { listOf } from '../../shared/model/views.ts'
 import { resume, suspend } from '../actions/suspension-actions.ts'
 import { suspensionView } from '../fleet/suspensions.ts'
 import { listSuspensions } from '../ingest/suspension-rows.ts'
+import { jsonSchema } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { invalidInput } from './problem.ts'
 import { selectorOf } from './query.ts'
-import { jsonSchema } from './resource-routes.ts'
 
 export function suspensionRoutes(deps: Pick<AdminDeps, 'store' | 'clock' | 'actions' | 'principal'>) {
   const { store, actions, principal } = deps

@@ -4,10 +4,10 @@ import { z } from 'zod'
 import { nameSchema } from '../../shared/model/ids.ts'
 import { matchesSelector } from '../../shared/model/labels.ts'
 import { syncAnswerSchema, syncPlanViewSchema, syncRequestSchema } from '../../shared/model/sync.ts'
+import { jsonSchema } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { invalidInput } from './problem.ts'
 import { listQuery, selectorOf } from './query.ts'
-import { jsonSchema } from './resource-routes.ts'
 import { keyNotFound } from './write-resource.ts'
 
 const params = z.object({ project: nameSchema, name: nameSchema })

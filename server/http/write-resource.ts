@@ -8,8 +8,10 @@ import type { ChangedResource } from '../actions/port.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import { removeSubject } from '../fleet/plan-service.ts'
 import type { ResourceKey, ResourceKind, StoredResource } from '../fleet/records.ts'
+import { versionConflict } from '../store/store-resources.ts'
 import { cycleProblem } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
+import type { IfVersion } from './preconditions.ts'
 import { notFound, wrongFields } from './problem.ts'
 
 export type WriteAction = ApplyAnswer['results'][number]['action']
@@ -80,7 +82,7 @@ export function secretProblems({ secrets }: AdminDeps, resource: Applicable, hel
 }
 
 /** What is kept of a spec: of a Config with its secrets sealed. */
-function storedSpec({ secrets }: AdminDeps, resource: Applicable, held: StoredResource | null): string {
+export function storedSpec({ secrets }: AdminDeps, resource: Applicable, held: StoredResource | null): string {
   if (resource.kind !== 'Config') return canonicalJson(resource.spec)
   const sealed = sealConfig(secrets, keyOf(resource), resource.spec, held?.spec ?? null)
   if (sealed.kind === 'refused') throw wrongFields(sealed.problems, `write ${keyText(keyOf(resource))}`)
@@ -99,12 +101,12 @@ export function plannedAction(deps: AdminDeps, resource: Applicable, held: Store
 export async function writeResource(
   deps: AdminDeps,
   resource: Applicable,
-  { by, held, ifVersion: given }: { by: string; held: StoredResource | null; ifVersion?: number | undefined },
+  { by, held, ifVersion: given }: { by: string; held: StoredResource | null; ifVersion?: IfVersion },
 ): Promise<{ action: WriteAction; changed: ChangedResource | null }> {
   const { store, actions, clock } = deps
   const key = keyOf(resource)
   // A secret that is kept is the one that was looked at, or nothing is written.
-  const ifVersion = given ?? (key.kind === 'Config' ? held?.version : undefined)
+  const ifVersion = given === undefined && key.kind === 'Config' ? held?.version : given
   const takesBack = held !== null && held.deletingMs !== null
   if (takesBack && !(await actions.takeBackDeletion({ project: key.project, service: key.name }, by)))
     throw new AppError('in_use', { detail: `${keyText(key)} ${BEING_DELETED}` })
@@ -115,6 +117,7 @@ export async function writeResource(
     ...(ifVersion === undefined ? {} : { ifVersion }),
   })
   if (result.kind === 'conflict') {
+    if (given !== undefined) throw versionConflict(key, given, result.version)
     if (result.version === null) throw keyNotFound(key)
     throw new AppError('conflict', { detail: `${keyText(key)} is at version ${result.version} now` })
   }

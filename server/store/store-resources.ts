@@ -1,6 +1,7 @@
 // Resources that people wrote, and what the last look at their sources brought.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { matchesSelector } from '../../shared/model/labels.ts'
+import { AppError } from '../../shared/protocol/error.ts'
 import type { Page, RenderState, ResourceKey, StoredResource } from '../fleet/records.ts'
 import type { Deed } from './audit/audit-log.ts'
 import { nextNumber } from './counters.ts'
@@ -48,6 +49,13 @@ export const readRenderErrors = (db: ReadDb) =>
     .where('resources.deleting_ms', 'is', null)
     .execute()
 
+/** AP25. Null: the resource must not exist, or does not. */
+export function versionConflict({ kind, name }: ResourceKey, expected: number | null, version: number | null): AppError {
+  const is = version === null ? 'does not exist' : `is at version ${version}`
+  const asked = expected === null ? 'the request creates it' : `the request is for version ${expected}`
+  return new AppError('conflict', { status: 412, detail: `${kind} ${name} ${is}; ${asked}`, extra: { expectedVersion: expected, version } })
+}
+
 export function createResourceStore(db: StoreDb, newUid: () => string): ResourceStore {
   return {
     applyResource: (key, change) =>
@@ -55,7 +63,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         const { sql: trx, changes, audit } = tx
         const held = await find(trx, key)
         const expected = change.ifVersion
-        if (expected !== undefined && expected !== held?.version) return { kind: 'conflict', version: held?.version ?? null }
+        if (expected !== undefined && expected !== (held?.version ?? null)) return { kind: 'conflict', version: held?.version ?? null }
         const labels = canonicalJson(change.labels)
         const { spec, nowMs } = change
         const circle = key.kind === 'Service' && held?.spec !== spec ? await findDependencyCycle(trx, key, spec) : null
@@ -134,11 +142,12 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
       }
     },
 
-    markDeleting: (key, nowMs, by, events = []) =>
+    markDeleting: (key, nowMs, by, events = [], ifVersion) =>
       db.write(async (tx) => {
         const { sql: trx, changes, audit } = tx
         const held = await find(trx, key)
         if (held === undefined) return false
+        if (ifVersion !== undefined && ifVersion !== held.version) throw versionConflict(key, ifVersion, held.version)
         await appendEvents(tx, db.engine, events)
         audit.add({ verb: 'delete', ...auditOf(key), before: auditText(held), ...(held.deleting_ms === null ? {} : { detail: 'again' }) })
         if (held.deleting_ms !== null) return true
@@ -149,10 +158,12 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         return true
       }),
 
-    deleteResource: (key) =>
+    deleteResource: (key, ifVersion) =>
       db.write(async (tx) => {
         const { sql: trx, changes, audit } = tx
         const { kind, project, name } = key
+        const found = ifVersion === undefined ? undefined : await find(trx, key)
+        if (found !== undefined && found.version !== ifVersion) throw versionConflict(key, ifVersion ?? null, found.version)
         if (kind === 'Cluster') return deleteClusterRows(tx, db.engine, name)
         const ofRepository = trx.deleteFrom('repository_states').where('project', '=', project).where('name', '=', name)
         const ofService = trx.deleteFrom('render_states').where('project', '=', project).where('service', '=', name)

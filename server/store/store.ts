@@ -44,7 +44,7 @@ export interface Store {
   /** A Cluster that has not joined is a conflict with version null: clusters come into being by joining. */
   applyResource(
     key: ResourceKey,
-    change: { labels: Labels; spec: string; ifVersion?: number; nowMs: number },
+    change: { labels: Labels; spec: string; ifVersion?: number | null; nowMs: number },
   ): Promise<
     | { kind: 'created' | 'configured' | 'unchanged'; resource: StoredResource }
     | { kind: 'conflict'; version: number | null }
@@ -60,8 +60,9 @@ export interface Store {
     query: { project?: string; selector?: LabelSelector; limit: number; after?: string },
   ): Promise<Page<StoredResource>>
   /** A deleted service stays, marked, until its removal orders are done. Who deleted it first is kept. `events`, here and below: told in the same transaction. */
-  markDeleting(key: ResourceKey, nowMs: number, by: string, events?: readonly UnnumberedEvent[]): Promise<boolean>
-  deleteResource(key: ResourceKey): Promise<boolean>
+  markDeleting(key: ResourceKey, nowMs: number, by: string, events?: readonly UnnumberedEvent[], ifVersion?: number): Promise<boolean>
+  /** Throws `conflict` for another version than the one that is asked for. */
+  deleteResource(key: ResourceKey, ifVersion?: number): Promise<boolean>
   /** The end of a deletion: only what is still marked, and still at the version that was looked at. False: somebody was faster. */
   finishDeletion(key: ResourceKey, version: number, events?: readonly UnnumberedEvent[]): Promise<boolean>
   /** The service is not deleted after all, if the question of that subject still waits for its answer; the question goes with it. */

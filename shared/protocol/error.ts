@@ -16,6 +16,8 @@ export interface AppErrorData {
   /** Paths and messages of several problems found at once. */
   problems?: readonly Problem[]
   retryAfterMs?: number
+  /** In place of the table's: 412 of a conflict that the request itself asked to be told of. */
+  status?: number
   /** Further members of the problem body. */
   extra?: Record<string, unknown>
 }
@@ -60,8 +62,11 @@ export const problemBodySchema = z.looseObject({
 })
 export type ProblemBody = z.infer<typeof problemBodySchema>
 
+export const statusOf = ({ code, data }: AppError): number => data.status ?? ERRORS[code].status
+
 export function problemBody(error: AppError): ProblemBody {
-  const { status, cause } = ERRORS[error.code]
+  const { cause } = ERRORS[error.code]
+  const status = statusOf(error)
   return {
     type: `https://skerry.dev/errors/${error.code}`,
     title: cause,

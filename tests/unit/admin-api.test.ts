@@ -94,7 +94,7 @@ test('AP5 put takes If-Match, answers 201 then 200, and refuses an older version
   expect(changed.status).toBe(200)
   expect(changed.headers.get('etag')).not.toBe(etag)
   expect(await admin.call('PUT', path, repositoryDoc('apps'), { 'if-match': etag })).toMatchObject({
-    status: 409,
+    status: 412,
     body: { code: 'conflict' },
   })
   expect(await admin.call('PUT', path, repositoryDoc('apps'), { 'if-match': 'banana' })).toMatchObject({ status: 400 })

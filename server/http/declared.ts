@@ -1,0 +1,55 @@
+// How a route declares what it takes and answers, for the OpenAPI document: from the schemas that check it, and nowhere else.
+import { z } from 'zod'
+
+/** OpenAPI 3.1 takes JSON Schema as it is; the two libraries only name the type differently. */
+export const jsonSchema = (schema: z.ZodType, io: 'input' | 'output' = 'input'): object => {
+  const { $schema: _, ...document } = z.toJSONSchema(schema, { io, unrepresentable: 'any' })
+  return document
+}
+
+/** Why a request fails, by status. */
+export const FAILURES = {
+  400: 'The request does not match the schema of this route; `problems` names the places',
+  401: 'No credential, or an unknown one',
+  403: 'The credential has no right to do this; the detail names the missing right',
+  404: 'Not found',
+  409: 'The resource changed, or another resource refers to it; the detail names it',
+  410: 'The changes after that number are no longer kept; `newest` is the number to continue from after listing again',
+  412: 'The resource has another version than `If-Match` names, or exists in spite of `If-None-Match: *`',
+  413: 'The body is larger than this route takes',
+  415: 'The body is no application/json',
+  422: 'Fields are wrong; `problems` names each with what was expected. Nothing was changed',
+  429: 'Too many requests; `Retry-After` says when to try again',
+  500: 'Internal error; the server log has the cause',
+  502: 'Another system that the request needs failed; the detail names it',
+  503: 'The server is starting, stopping or overloaded; `Retry-After` says when to try again',
+  507: 'The data folder has no space left; nothing was changed',
+} as const
+export type Failure = keyof typeof FAILURES
+
+const PROBLEM = { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } } as const
+
+/** Failures of this route beside those that its form implies (`openapi.ts`). */
+export const failures = (...statuses: readonly Failure[]) =>
+  Object.fromEntries(statuses.map((status) => [String(status), { description: FAILURES[status], content: PROBLEM }]))
+
+const SUCCESSES = { 200: 'Done', 201: 'Created', 202: 'Under way, or waiting for a confirmation', 204: 'Done; there is no body' } as const
+type Success = keyof typeof SUCCESSES
+type Answer = z.ZodType | { schema: z.ZodType; headers: Record<string, object> } | null
+
+/** Null: an answer without a body. Elysia does not check what is declared so: views are made by their own schemas already. */
+export const answers = (declared: Partial<Record<Success, Answer>>) =>
+  Object.fromEntries(
+    Object.entries(declared).map(([status, answer]) => {
+      const description = SUCCESSES[Number(status) as Success]
+      if (answer === null) return [status, { description }]
+      const { schema, headers } = answer instanceof z.ZodType ? { schema: answer, headers: {} } : answer
+      return [status, { description, headers, content: { 'application/json': { schema: jsonSchema(schema, 'output') } } }]
+    }),
+  )
+
+/** A body that the handler reads itself, because it takes more than its schema says or tells all problems of many documents at once. */
+export const takes = (schema: z.ZodType, { required = true }: { required?: boolean } = {}) => ({
+  required,
+  content: { 'application/json': { schema: jsonSchema(schema) } },
+})
