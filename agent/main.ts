@@ -1,7 +1,8 @@
 // The agent's process: arguments and environment in, exit code out.
 import { writeSync } from 'node:fs'
 import { onReaderGone } from '../shared/adapters/closed-pipe.ts'
-import { runTrial, TRIAL_VERB } from '../shared/adapters/crdt-trial.ts'
+import { runTrial } from '../shared/adapters/crdt-trial.ts'
+import { TRIAL_VERB } from '../shared/runtime/build-info.ts'
 import { runAgentCli } from './cli/agent-cli.ts'
 
 if (process.argv[2] === TRIAL_VERB) {

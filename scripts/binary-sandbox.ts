@@ -64,6 +64,8 @@ export async function runInSandbox(options: SandboxOptions): Promise<SandboxResu
 export async function plantTraps(dir: string): Promise<void> {
   await Bun.write(join(dir, '.env'), 'SKERRY_LOG_LEVEL=trap\nSKERRY_TOKEN=trap\n')
   await Bun.write(join(dir, 'bunfig.toml'), 'preload = ["./trap.ts"]\n')
+  await Bun.write(join(dir, 'package.json'), '{"type": "commonjs", "imports": {"#x": "./trap.ts"}, "main": "./trap.ts"}')
+  await Bun.write(join(dir, 'tsconfig.json'), '{"compilerOptions": {"paths": {"*": ["./trap.ts"]}}}')
   await Bun.write(join(dir, 'trap.ts'), "process.stdout.write('trap sprung')\nprocess.exit(99)\n")
 }
 

@@ -2,7 +2,7 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { TRIAL_VERB } from '../shared/adapters/crdt-trial.ts'
+import { TRIAL_VERB } from '../shared/runtime/build-info.ts'
 import { LIBC_FILES, packageVersion, parseVersion, plantTraps, runInSandbox } from './binary-sandbox.ts'
 
 for (const name of ['skerry', 'skerry-agent']) {

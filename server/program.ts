@@ -1,24 +1,12 @@
 // The program of `skerry` as people start it: arguments and environment in, exit code out.
 import { writeSync } from 'node:fs'
 import { onReaderGone, readerGone } from '../shared/adapters/closed-pipe.ts'
-import { runTrial, TRIAL_VERB } from '../shared/adapters/crdt-trial.ts'
-import { versionInfo, versionText } from '../shared/adapters/version-info.ts'
+import { TRIAL_VERB } from '../shared/runtime/build-info.ts'
 import { systemClock } from '../shared/runtime/clock.ts'
-import {
-  BACKUP_CREATE_OPTIONS,
-  BACKUP_RESTORE_OPTIONS,
-  BACKUP_VERIFY_OPTIONS,
-  runBackupCreate,
-  runBackupRestore,
-  runBackupVerify,
-} from './backup/backup-verbs.ts'
 import { runCli } from './cli/cli.ts'
-import { SERVER_OPTIONS } from './config.ts'
-import { DOCTOR_OPTIONS, runDoctor } from './doctor/doctor-verb.ts'
-import { LOCAL_RENDER_OPTIONS, runLocalRender } from './local-render/render-verb.ts'
-import { serve } from './serve.ts'
 
 if (process.argv[2] === TRIAL_VERB) {
+  const { runTrial } = await import('../shared/adapters/crdt-trial.ts')
   const [libraryDir = '', ...paths] = process.argv.slice(3)
   runTrial(libraryDir, paths, (line) => writeSync(process.stdout.fd, line))
   process.exit(0)
@@ -44,24 +32,13 @@ onReaderGone([process.stdout, process.stderr], () => {
 
 export const runProgram = (): Promise<number> =>
   runCli({
-    local: {
-      server: {
-        table: SERVER_OPTIONS,
-        run: (flags) => {
-          serves = true
-          return serve(flags, verbIo)
-        },
-      },
-      doctor: { table: DOCTOR_OPTIONS, run: (flags) => runDoctor(flags, verbIo) },
-      render: { table: LOCAL_RENDER_OPTIONS, run: (flags, service) => runLocalRender(flags, verbIo, service) },
-      backup: {
-        create: { table: BACKUP_CREATE_OPTIONS, run: (flags) => runBackupCreate(flags, verbIo) },
-        verify: { table: BACKUP_VERIFY_OPTIONS, run: (flags, folder) => runBackupVerify(flags, verbIo, folder) },
-        restore: { table: BACKUP_RESTORE_OPTIONS, run: (flags, folder) => runBackupRestore(flags, verbIo, folder) },
-      },
-    },
-    version: () => {
-      const info = versionInfo()
+    local: async () =>
+      (await import('./local-verbs.ts')).localVerbs(verbIo, () => {
+        serves = true
+      }),
+    version: async () => {
+      const { versionInfo, versionText } = await import('../shared/adapters/version-info.ts')
+      const info = versionInfo({ loads: false })
       return { info: { ...info }, text: versionText('skerry', info) }
     },
     io: {

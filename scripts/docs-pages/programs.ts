@@ -21,13 +21,13 @@ const write = (text: string): boolean => {
   return true
 }
 
-const skerry = createCommandLine({
-  local: {
+const { program: skerry } = await createCommandLine({
+  local: async () => ({
     server: local(SERVER_OPTIONS),
     doctor: local(DOCTOR_OPTIONS),
     render: local(LOCAL_RENDER_OPTIONS),
     backup: { create: local(BACKUP_CREATE_OPTIONS), verify: local(BACKUP_VERIFY_OPTIONS), restore: local(BACKUP_RESTORE_OPTIONS) },
-  },
+  }),
   version: never,
   io: {
     argv: [],
@@ -39,7 +39,7 @@ const skerry = createCommandLine({
     isTty: false,
     clock: systemClock,
   },
-}).program
+})
 
 /** By the name of the program. */
 export const PROGRAMS: Readonly<Record<string, CommandUnknownOpts>> = {

@@ -1,7 +1,8 @@
 // The admin API over HTTP, as the command line needs it. Answers are checked by their schemas; problems become the errors that the server meant.
 import { z } from 'zod'
 import { EVENT_STREAM } from '../../shared/model/change.ts'
-import { LIST_LIMIT_MAX, listOf } from '../../shared/model/views.ts'
+import { LIST_LIMIT_MAX } from '../../shared/model/constants.ts'
+import { listOf } from '../../shared/model/list-page.ts'
 import { AppError, errorFromProblem, problemBodySchema } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { CliIo } from './io.ts'

@@ -1,9 +1,11 @@
 // Options that several commands share, and what is read of them.
 import { Option } from '@commander-js/extra-typings'
-import { DEFAULT_PROJECT } from '../../shared/model/resources.ts'
-import { type Context, OUTPUTS } from './context.ts'
+import { DEFAULT_PROJECT } from '../../shared/model/constants.ts'
+import type { Context } from './context.ts'
 import { UsageError } from './io.ts'
+import { OUTPUTS } from './outputs.ts'
 
+export const SERVER_DEFAULT = 'http://127.0.0.1:8080'
 export const output = () => new Option('-o, --output <form>', 'output format').choices(OUTPUTS)
 export const projectOption = () =>
   new Option('-p, --project <name>', 'project (env: SKERRY_PROJECT; default: that of the context)').default(DEFAULT_PROJECT)
@@ -13,6 +15,12 @@ export const examples = (...lines: string[]): string => `Examples:\n${lines.map(
 /** The project that `--project` names, else that of the environment, else that of the context. */
 export const projectOf = <T extends { project: string }>({ io, connection }: Context, options: T, given: boolean): T =>
   given ? options : { ...options, project: io.env['SKERRY_PROJECT'] ?? connection().project ?? DEFAULT_PROJECT }
+
+/** Health rules without a project are of the whole fleet: for them only a project that is named counts. */
+export const scoped = <T extends { project: string }>(context: Context, options: T, given: boolean) => ({
+  ...projectOf(context, options, given),
+  givenProject: given ? options.project : undefined,
+})
 
 /** Whether `--project` was typed. */
 export const isGiven = (command: { getOptionValueSource(name: string): string | undefined }): boolean =>

@@ -5,9 +5,10 @@ import type { Client } from './client.ts'
 import { type Column, plainText, renderTable, type TableStyle, WIDE_COLUMNS } from './columns.ts'
 import type { Connection } from './contexts/connection.ts'
 import type { CliIo } from './io.ts'
+import type { Output } from './outputs.ts'
+import type { OwnVersion } from './version.ts'
 
-export const OUTPUTS = ['json', 'yaml', 'wide', 'name'] as const
-export type Output = (typeof OUTPUTS)[number] | undefined
+export type { Output }
 
 export interface Context {
   io: CliIo
@@ -15,6 +16,9 @@ export interface Context {
   client(token?: string): Client
   /** Where `client` goes. Throws if the contexts file is unusable or has no such context. */
   connection(): Connection
+  ownVersion(): Promise<OwnVersion>
+  /** Sets the exit code of a command that does not fail; 0 unless it is called. */
+  exit(code: number): void
 }
 
 export interface PrintOptions {

@@ -4,6 +4,7 @@ import { Option } from '@commander-js/extra-typings'
 import { addOptions } from '../../shared/adapters/option-flags.ts'
 import type { OptionTable } from '../../shared/runtime/options.ts'
 import { examples } from './command-options.ts'
+import type { Context } from './context.ts'
 
 type Flags = Record<string, string | boolean | undefined>
 
@@ -22,8 +23,8 @@ export interface LocalCommands {
   backup: { create: LocalCommand; verify: LocalCommand; restore: LocalCommand }
 }
 
-export function addLocalCommands(program: Command, { server, doctor, backup }: LocalCommands, onExit: (code: number) => void): void {
-  const run = async (command: LocalCommand, flags: Flags, argument = '') => onExit(await command.run(flags, argument))
+export function addLocalCommands(program: Command, context: Context, { server, doctor, backup }: LocalCommands): void {
+  const run = async (command: LocalCommand, flags: Flags, argument = '') => context.exit(await command.run(flags, argument))
 
   addOptions(
     program

@@ -6,6 +6,7 @@ import { countText } from './columns.ts'
 import { type Context, type Output, printItems } from './context.ts'
 import { consent } from './delete.ts'
 import { UsageError } from './io.ts'
+import type { ROTATED_KEYS } from './outputs.ts'
 import { serverKeyColumns } from './tables.ts'
 
 export async function listServerKeys(context: Context, options: { output?: Output; headers?: boolean }): Promise<void> {
@@ -14,7 +15,6 @@ export async function listServerKeys(context: Context, options: { output?: Outpu
   printItems(context, keys, { columns: serverKeyColumns(context.io.clock.nowMs()), nameOf, single: false, none: 'no keys' }, options)
 }
 
-export const ROTATED_KEYS = ['signing', 'mac', 'secrets'] as const
 export type RotatedKey = (typeof ROTATED_KEYS)[number]
 
 export async function rotateServerKey(context: Context, which: RotatedKey, { yes }: { yes?: true | undefined }): Promise<void> {

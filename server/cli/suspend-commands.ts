@@ -2,8 +2,6 @@
 import type { Command } from '@commander-js/extra-typings'
 import { collect, examples, isGiven, output, projectOf, projectOption } from './command-options.ts'
 import type { Context } from './context.ts'
-import { refresh } from './refresh.ts'
-import { resume, suspend } from './suspend.ts'
 
 const OF_CLUSTER = 'only in this cluster; without names and -l: all services in it; may be repeated'
 const OF_LABELS = 'services of the project that have these labels: team=web'
@@ -40,8 +38,9 @@ export function addSuspendCommands(program: Command, context: Context): void {
       ),
     )
     .addHelpText('after', SUSPEND_HELP)
-    .action((services, { cluster = [], ...options }, command) => {
+    .action(async (services, { cluster = [], ...options }, command) => {
       const isProjectGiven = isGiven(command)
+      const { suspend } = await import('./suspend.ts')
       return suspend(context, services, projectOf(context, { cluster, isProjectGiven, ...options }, isProjectGiven))
     })
 
@@ -59,8 +58,9 @@ export function addSuspendCommands(program: Command, context: Context): void {
     .addOption(output())
     .addHelpText('before', examples('skerry resume web', 'skerry resume --cluster ship-7', 'skerry get suspensions && skerry resume --all'))
     .addHelpText('after', RESUME_HELP)
-    .action((services, { cluster = [], ...options }, command) => {
+    .action(async (services, { cluster = [], ...options }, command) => {
       const isProjectGiven = isGiven(command)
+      const { resume } = await import('./suspend.ts')
       return resume(context, services, projectOf(context, { cluster, isProjectGiven, ...options }, isProjectGiven))
     })
 
@@ -78,5 +78,8 @@ export function addSuspendCommands(program: Command, context: Context): void {
       'after',
       '\nExit codes: 0 it was read, or --no-wait was given; 1 it could not be read, or not in time; 2 invalid arguments.',
     )
-    .action((kind, name, options, command) => refresh(context, kind, name, projectOf(context, options, isGiven(command))))
+    .action(async (kind, name, options, command) => {
+      const { refresh } = await import('./refresh.ts')
+      return refresh(context, kind, name, projectOf(context, options, isGiven(command)))
+    })
 }

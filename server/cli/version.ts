@@ -1,6 +1,4 @@
 // version: of this program, and of the server when one is known.
-import { toYaml } from '../../shared/adapters/yaml.ts'
-import { versionAnswerSchema } from '../../shared/model/views.ts'
 import type { Context, Output } from './context.ts'
 
 /** Members as `versionInfo` has them; printed as they are. */
@@ -16,17 +14,18 @@ export async function version(
 ): Promise<void> {
   const { io } = context
   if (options.client === true || !options.known) {
-    print(context, options.output, own.info, own.text)
+    await print(context, options.output, own.info, own.text)
     return
   }
+  const { versionAnswerSchema } = await import('../../shared/model/views.ts')
   const server = await context.client().get('/version', versionAnswerSchema)
-  print(context, options.output, { ...own.info, server }, `${own.text}\nserver ${server.version} at ${context.client().url}`)
+  await print(context, options.output, { ...own.info, server }, `${own.text}\nserver ${server.version} at ${context.client().url}`)
   if (server.version !== own.info.version && options.output === undefined)
     io.stderr.write('note: command line and server are of different versions\n')
 }
 
-function print({ io }: Context, output: Output, info: unknown, text: string): void {
+async function print({ io }: Context, output: Output, info: unknown, text: string): Promise<void> {
   if (output === 'json') io.stdout.write(`${JSON.stringify(info, null, 2)}\n`)
-  else if (output === 'yaml') io.stdout.write(toYaml(info))
+  else if (output === 'yaml') io.stdout.write((await import('../../shared/adapters/yaml.ts')).toYaml(info))
   else io.stdout.write(`${text}\n`)
 }

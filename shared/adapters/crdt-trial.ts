@@ -1,11 +1,11 @@
 // Tries cr-sqlite files in a child process: native code on a doubtful file can end the process that loads it.
 import { join } from 'node:path'
+import { TRIAL_VERB } from '../runtime/build-info.ts'
 import { describeError } from '../runtime/loop.ts'
 import { type CrdtDb, openCrdtDb } from './crdt-db.ts'
 import { type Database, isDamage } from './sqlite.ts'
 
 /** First argument of a program that is to try files and nothing else. */
-export const TRIAL_VERB = 'try-crdt-files'
 const TRIAL_MS_MAX = 60_000
 /** The kernel or an operator sends these, whatever the file holds. */
 const OUTSIDE_SIGNALS = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP']

@@ -2,6 +2,7 @@
 // Unknown fields are errors: a misspelt `maxPrunePercent` must never be a silent default.
 import { z } from 'zod'
 import { TOKEN_ROLES } from './access.ts'
+import { DEFAULT_PROJECT } from './constants.ts'
 import { healthRuleSpecSchema, serviceHealthSchema } from './health-rules.ts'
 import { nameSchema } from './ids.ts'
 import { labelSelectorSchema, labelsSchema } from './labels.ts'
@@ -21,7 +22,7 @@ import {
 } from './sources.ts'
 
 export const API_VERSION = 'skerry.dev/v1'
-export const DEFAULT_PROJECT = 'default'
+export { DEFAULT_PROJECT }
 
 const DURATION = /^([1-9][0-9]*)(ms|s|m|h|d)$/
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }

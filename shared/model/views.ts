@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { problemSchema } from '../protocol/error.ts'
 import { TOKEN_ROLES } from './access.ts'
+import { LIST_LIMIT_MAX } from './constants.ts'
 import { removalOrderSchema } from './desired.ts'
 import { healthRuleSpecSchema } from './health-rules.ts'
 import { projectSpecSchema } from './projects.ts'
@@ -12,7 +13,7 @@ import { API_VERSION, clusterSpecSchema, repositorySpecSchema, serviceSpecSchema
 import { driftStatusSchema, factsStatusSchema, HEALTH_WORDS, pruneRefusalSchema, SYNC_WORDS } from './status.ts'
 import { suspensionViewSchema } from './suspension.ts'
 
-export const LIST_LIMIT_MAX = 500
+export { LIST_LIMIT_MAX }
 export const LIST_LIMIT_DEFAULT = 100
 /** Of one request to the admin API. */
 export const ADMIN_BODY_BYTES_MAX = 4 * 1_024 * 1_024
@@ -340,8 +341,7 @@ export const keyRevokeSchema = z.strictObject({
     .optional(),
 })
 
-/** `continue`: pass it on for the next page; null at the end. */
-export const listOf = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item), continue: z.string().nullable() })
+export { listOf } from './list-page.ts'
 
 const placeSchema = z.object({ project: z.string(), service: z.string(), cluster: z.string() })
 /** What a relabelled cluster, or a service with other targets, loses and gets. */

@@ -118,8 +118,8 @@ async function typed(...argv: string[]): Promise<Said> {
   const said: Said = { code: 0, out: '', err: '' }
   const none = { table: {}, run: async () => 9 }
   said.code = await runCli({
-    local: { server: none, doctor: none, render: none, backup: { create: none, verify: none, restore: none } },
-    version: () => ({ info: { version: '1', bun: 'b' }, text: '' }),
+    local: async () => ({ server: none, doctor: none, render: none, backup: { create: none, verify: none, restore: none } }),
+    version: async () => ({ info: { version: '1', bun: 'b' }, text: '' }),
     io: {
       argv,
       env: { SKERRY_SERVER: server?.url, SKERRY_TOKEN: server?.firstAdminToken ?? '' },

@@ -53,7 +53,7 @@ function localCommands(write: (text: string) => void): LocalCommands {
 }
 
 /** `get`, `backup create`: every command that a person can type. */
-export function commandPaths(): string[] {
+export async function commandPaths(): Promise<string[]> {
   const io: CliIo = {
     argv: [],
     env: {},
@@ -64,7 +64,11 @@ export function commandPaths(): string[] {
     isTty: false,
     clock: systemClock,
   }
-  const { program } = createCommandLine({ local: localCommands(() => {}), version: () => ({ info: { version: '1' }, text: '' }), io })
+  const { program } = await createCommandLine({
+    local: async () => localCommands(() => {}),
+    version: async () => ({ info: { version: '1' }, text: '' }),
+    io,
+  })
   const below = (path: string, commands: readonly CommandUnknownOpts[]): string[] =>
     commands.flatMap((command) => {
       const own = `${path}${command.name()}`
@@ -81,10 +85,11 @@ export async function runCliWith(argv: readonly string[], setup: CliSetup = {}, 
     setup.onPrinted?.(result)
   }
   result.code = await runCli({
-    local: localCommands((text) => {
-      result.out += text
-    }),
-    version: () => ({ info: { version: '1.2.3', bun: 'b' }, text: 'skerry 1.2.3' }),
+    local: async () =>
+      localCommands((text) => {
+        result.out += text
+      }),
+    version: async () => ({ info: { version: '1.2.3', bun: 'b' }, text: 'skerry 1.2.3' }),
     io: {
       argv,
       env: setup.env ?? {},

@@ -45,6 +45,8 @@ export interface Import {
   target: string | null
   /** No code of it is loaded. */
   typeOnly: boolean
+  /** By `import(…)`: loaded when it runs. */
+  isLate: boolean
 }
 
 export function importsOf({ path, text }: SourceFile): Import[] {
@@ -53,7 +55,7 @@ export function importsOf({ path, text }: SourceFile): Import[] {
   return [...withoutComments(text).matchAll(statement)].map((match) => {
     const specifier = match[2] ?? match[3] ?? match[4] ?? ''
     const target = specifier.startsWith('.') ? posix.join(posix.dirname(path), specifier) : null
-    return { specifier, target, typeOnly: match[1] !== undefined }
+    return { specifier, target, typeOnly: match[1] !== undefined, isLate: match[4] !== undefined }
   })
 }
 

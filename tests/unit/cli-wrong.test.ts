@@ -10,9 +10,9 @@ beforeEach(async () => {
 afterEach(() => admin.store.close())
 const cli = (argv: string, setup?: CliSetup) => runTestCli(admin, argv.split(' ').filter(Boolean), setup)
 
-describe('what was typed wrong', () => {
-  const subcommands = commandPaths()
+const subcommands = await commandPaths()
 
+describe('what was typed wrong', () => {
   test('CL8 verbs of the server’s own machine get their flags and their folder, and ask no server', async () => {
     expect(await cli('doctor --data /d -o json')).toMatchObject({ code: 7, out: 'doctor {"data":"/d","output":"json"}\n' })
     expect(await cli('backup create')).toMatchObject({ code: 7, out: 'create {}\n' })

@@ -2,10 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { nearest } from '../../../shared/runtime/edit-distance.ts'
+import { SERVER_DEFAULT } from '../command-options.ts'
 import { type CliIo, UsageError } from '../io.ts'
 import { type ContextsFile, contextsPath, emptyContexts, readContexts, type SavedContext } from './file.ts'
-
-export const SERVER_DEFAULT = 'http://127.0.0.1:8080'
 
 export interface ConnectionFlags {
   server?: string | undefined

@@ -1,0 +1,48 @@
+// The commands for the keys of a server and for one that was restored from a backup.
+import { Argument, type Command } from '@commander-js/extra-typings'
+import { examples, output } from '../command-options.ts'
+import type { Context } from '../context.ts'
+import { ROTATED_KEYS } from '../outputs.ts'
+
+export function addKeyCommands(program: Command, context: Context): void {
+  const restore = program
+    .command('restore')
+    .addOption(output())
+    .addHelpText('before', examples('skerry restore', 'skerry restore -o json', 'skerry restore confirm'))
+    .action(async (options) => (await import('../restore.ts')).showRestore(context, options))
+  restore
+    .command('confirm')
+    .description('show the plan of the restore and confirm exactly it; agents are served again, nothing is deleted')
+    .option('-y, --yes', 'do not ask for confirmation')
+    .addHelpText('before', examples('skerry restore confirm'))
+    .action(async (options) => (await import('../restore.ts')).confirmRestore(context, options))
+
+  const serverKey = program
+    .command('server-key')
+    .addHelpText('before', examples('skerry server-key list', 'skerry server-key rotate', 'skerry server-key revoke'))
+  serverKey
+    .command('rotate')
+    .description('replace a key with a new one; agents follow by themselves, the old private key is destroyed')
+    .addArgument(
+      new Argument('[key]', 'signing, mac (sessions and webhooks) or secrets (of Configs)')
+        .choices(ROTATED_KEYS)
+        .default('signing' as const),
+    )
+    .option('-y, --yes', 'do not ask for confirmation')
+    .addHelpText('before', examples('skerry server-key rotate', 'skerry server-key rotate mac', 'skerry server-key rotate secrets --yes'))
+    .action(async (key, options) => (await import('../server-key.ts')).rotateServerKey(context, key, options))
+  serverKey
+    .command('revoke')
+    .description('make agents refuse earlier signing keys, for when one of them, or a backup with it, was stolen')
+    .option('--before <fingerprint>', 'the oldest key that stays; default: the one that signs')
+    .option('-y, --yes', 'do not ask for confirmation')
+    .addHelpText('before', examples('skerry server-key revoke', 'skerry server-key revoke --before 0123456789abcdef0123456789abcdef'))
+    .action(async (options) => (await import('../server-key.ts')).revokeServerKeys(context, options))
+  serverKey
+    .command('list')
+    .description('list the signing key and earlier ones')
+    .addOption(output())
+    .option('--no-headers', 'omit the header line')
+    .addHelpText('before', examples('skerry server-key list', 'skerry server-key list -o json'))
+    .action(async (options) => (await import('../server-key.ts')).listServerKeys(context, options))
+}

@@ -1,0 +1,114 @@
+// The commands that show what there is: get, describe, history, events, count.
+import { type Command, Option } from '@commander-js/extra-typings'
+import { LIST_LIMIT_MAX } from '../../../shared/model/constants.ts'
+import { COUNT_BY, COUNT_OF } from '../../../shared/model/counts.ts'
+import { examples, isGiven, output, projectOf, projectOption, scoped, wholeNumber } from '../command-options.ts'
+import type { Context } from '../context.ts'
+
+export function addReadCommands(program: Command, context: Context): void {
+  program
+    .command('get')
+    .argument('<kind>', 'kind, or kind/name')
+    .argument('[name]')
+    .addOption(projectOption())
+    .option('-A, --all-projects', 'all projects')
+    .option('-l, --selector <labels>', 'only what has (or is in clusters that have) these labels: env=prod,tier!=x,region in (eu,us)')
+    .option('--cluster <name>', 'only of this cluster')
+    .option('--service <name>', 'only of this service')
+    .option('--status-selector <words>', 'objects, placements: health=Degraded,sync!=Synced; clusters: liveness=Offline')
+    .option('--search <words>', 'only where each word occurs in a name, kind, cluster, reason or message')
+    .option('--kind <kind>', 'of objects: only of this kind')
+    .option('-n, --namespace <name>', 'of objects: only in this namespace')
+    .option('--image <text>', 'of objects: only what runs an image with this text in its name')
+    .option('--sort-by <order>', 'objects: cluster, name, newest, oldest, health; placements: cluster, name, health; clusters: name, seen')
+    .option('--limit <count>', 'maximum number of items', wholeNumber(1_000_000 - 1))
+    .option('--chunk-size <count>', 'number of items for each request', wholeNumber(LIST_LIMIT_MAX))
+    .option('-w, --watch', 'keep printing changes')
+    .addOption(output())
+    .option('--no-headers', 'omit the header line')
+    .addHelpText(
+      'before',
+      examples(
+        'skerry get services -w',
+        'skerry get clusters -l env=prod',
+        'skerry get svc/web -o yaml',
+        'skerry get objects --service web --cluster ship-7',
+        "skerry get objects -A -l env=prod --status-selector 'health in (Degraded,Missing)' --sort-by newest --limit 20",
+        'skerry get services -A -o wide',
+      ),
+    )
+    .action(async (kind, name, options, command) => {
+      const { get } = await import('../get.ts')
+      await get(context, kind, name, scoped(context, options, isGiven(command)))
+    })
+
+  program
+    .command('describe')
+    .argument('<kind>', 'kind, or kind/name')
+    .argument('[name]')
+    .addOption(projectOption())
+    .option('--show-secret', 'of a repository: the secret of its webhook')
+    .addHelpText(
+      'before',
+      examples('skerry describe service web', 'skerry describe cluster/ship-7', 'skerry describe repository apps --show-secret'),
+    )
+    .action(async (kind, name, options, command) => {
+      const { describe } = await import('../describe.ts')
+      await describe(context, kind, name, scoped(context, options, isGiven(command)))
+    })
+
+  program
+    .command('history')
+    .argument('<kind>', 'service, or service/name')
+    .argument('[name]')
+    .addOption(projectOption())
+    .option('--cluster <name>', 'how its sync and health changed in this cluster')
+    .option('--limit <count>', 'number of the newest entries', wholeNumber(LIST_LIMIT_MAX), 20)
+    .addOption(output())
+    .option('--no-headers', 'omit the header line')
+    .addHelpText(
+      'before',
+      examples('skerry history service web', 'skerry history svc/web --cluster ship-7', 'skerry history service web --limit 5 -o json'),
+    )
+    .action(async (kind, name, options, command) => {
+      const { history } = await import('../history.ts')
+      await history(context, kind, name, projectOf(context, options, isGiven(command)))
+    })
+
+  program
+    .command('events')
+    .option('-p, --project <name>', 'only of this project')
+    .option('--cluster <name>', 'only of this cluster')
+    .option('--service <name>', 'only of services of this name')
+    .option('-f, --follow', 'keep printing new events')
+    .option('--limit <count>', 'number of past events', wholeNumber(LIST_LIMIT_MAX), 50)
+    .addOption(output())
+    .option('--no-headers', 'omit the header line')
+    .addHelpText('before', examples('skerry events --cluster ship-7', 'skerry events -f', 'skerry events --service web -o json'))
+    .action(async (options) => {
+      const { events } = await import('../events.ts')
+      await events(context, options)
+    })
+
+  program
+    .command('count')
+    .option('--by <what>', `${COUNT_BY.join(', ')}; label=KEY, service=PROJECT, version=agent and image=PREFIX are a part`)
+    .addOption(new Option('--of <what>', 'placements (services in clusters), objects or clusters').choices(COUNT_OF))
+    .option('--top <count>', 'only the keys with the largest counts', wholeNumber(LIST_LIMIT_MAX))
+    .addOption(output())
+    .option('--no-headers', 'omit the header line')
+    .addHelpText(
+      'before',
+      examples(
+        'skerry count --by health',
+        'skerry count --by label=env',
+        'skerry count --by image --top 20',
+        'skerry count --by drift-age',
+        "skerry count --by service --no-headers | awk '$2 != $4 { print $1 }'",
+      ),
+    )
+    .action(async (options) => {
+      const { count } = await import('../count.ts')
+      await count(context, options)
+    })
+}

@@ -1,0 +1,77 @@
+// The commands that look at manifests before a cluster has them: render, health-check.
+import { type Command, Option } from '@commander-js/extra-typings'
+import { addOptions } from '../../../shared/adapters/option-flags.ts'
+import { RENDER_OUTPUTS } from '../../../shared/adapters/render-text.ts'
+import { collect, examples, isGiven, output, projectOf, projectOption } from '../command-options.ts'
+import type { Context } from '../context.ts'
+import type { LocalCommand } from '../local-commands.ts'
+
+const RENDER_HELP = `
+Data of Secrets and what came of a Config's secrets is shown as marks. Options from --dir on are for rendering on this machine (-f).
+Exit codes: 0 it renders, 1 it does not (problems are printed as file:line:column), 2 invalid arguments.`
+
+const HEALTH_CHECK_HELP = `
+RULE names what decided. The rules, in the order in which they are asked:
+  deletion               the object is being deleted
+  observedGeneration     its controller has not seen its newest spec
+  service                spec.health of the service
+  healthrule:NAME        a HealthRule of the project (PROJECT/NAME), then of the fleet
+  stop                   paused or suspended
+  condition:TYPE         Stalled or Reconciling is True
+  kind:GROUP/KIND        a built-in rule for this kind
+  general                conditions, phases and counters of any other custom kind
+  existence              any other built-in kind
+
+The health deadline and the Pods of a workload are not evaluated. An object without a status is Progressing.
+Exit codes: 0 Healthy or Suspended, 1 any other health, 2 invalid arguments, or an object or a rule that cannot be read.`
+
+export function addRenderCommands(program: Command, context: Context, local: LocalCommand): void {
+  const renderCommand = program
+    .command('render')
+    .argument('[service]', 'name, or service/name')
+    .addOption(projectOption())
+    .option('--cluster <name>', 'as this cluster gets it')
+    .option('--all-clusters', 'in how many ways its clusters get it, and which of them share one')
+    .option('-f, --filename <file>', 'on this machine: the Service, and Configs and a Cluster beside it')
+    .addOption(new Option('-o, --output <form>', 'form of the objects').choices(RENDER_OUTPUTS))
+    .addHelpText(
+      'before',
+      examples(
+        'skerry render web',
+        'skerry render web --cluster ship-7 -o name',
+        'skerry render web --all-clusters',
+        'skerry render -f service.yaml --dir .',
+        'skerry render web -f fleet.yaml --dir apps=.,charts=../charts --cluster-name ship-7 --cluster-labels region=eu --kube-version v1.36.3',
+      ),
+    )
+    .addHelpText('after', RENDER_HELP)
+    .action(async (service, options, command) => {
+      const { render } = await import('../render.ts')
+      const inProject = projectOf(context, options, isGiven(command))
+      context.exit(options.filename === undefined ? await render(context, service, inProject) : await local.run(options, service ?? ''))
+    })
+  addOptions(renderCommand, local.table)
+
+  program
+    .command('health-check')
+    .option('-f, --filename <path>', 'objects: file, folder or - for stdin; may be repeated', collect)
+    .option('--rule <path>', 'HealthRules to judge with: file, folder or -; may be repeated', collect)
+    .option('--service <file>', 'Service whose own rules and options count, with the rules of its project')
+    .option('--from-server', 'also the HealthRules of the server')
+    .option('-R, --recursive', 'include subfolders')
+    .addOption(output())
+    .option('--no-headers', 'omit the header line')
+    .addHelpText(
+      'before',
+      examples(
+        'skerry health-check -f thing.yaml',
+        'kubectl get thing x -o yaml | skerry health-check -f - --rule rules/',
+        'skerry health-check -f thing.yaml --service service.yaml --from-server -o json',
+      ),
+    )
+    .addHelpText('after', HEALTH_CHECK_HELP)
+    .action(async (options) => {
+      const { healthCheck } = await import('../health-check.ts')
+      context.exit(await healthCheck(context, options))
+    })
+}

@@ -1,0 +1,103 @@
+// The verbs of `skerry` by topic, and where their options and actions are. Only the verb that was typed is loaded: all of them take 80 ms.
+import type { Command } from '@commander-js/extra-typings'
+import type { Context } from './context.ts'
+import { KINDS, kindHelp } from './kinds.ts'
+import type { LocalCommands } from './local-commands.ts'
+
+export type AddCommands = (program: Command, context: Context) => void
+
+interface VerbGroup {
+  /** Title in `--help`. */
+  topic: string
+  /** Description of each verb that `load` adds. */
+  verbs: Readonly<Record<string, string>>
+  load(local: () => Promise<LocalCommands>): Promise<AddCommands>
+}
+
+export const VERB_GROUPS: readonly VerbGroup[] = [
+  {
+    topic: 'Show what there is',
+    verbs: {
+      get: `list resources, or show one: ${kindHelp(KINDS)}`,
+      describe: 'show details of a cluster, service, repository, config, health rule or confirmation',
+      history: 'list revisions of a service, or with --cluster its status changes there; newest first',
+      events: 'list events, newest last',
+      count: 'count placements, objects or clusters',
+    },
+    load: async () => (await import('./commands/read.ts')).addReadCommands,
+  },
+  {
+    topic: 'Change the fleet',
+    verbs: {
+      apply: 'create or update repositories, configs, health rules, services and clusters; all or nothing',
+      delete: 'delete a repository, config, health rule, service, cluster or join token, after confirmation',
+      confirm: 'list pending confirmations with the exact names, or confirm one by its id',
+      sync: 'show what a revision of a service with sync.mode manual would change, object by object, and approve it',
+    },
+    load: async () => (await import('./commands/change.ts')).addChangeCommands,
+  },
+  {
+    topic: 'Change the fleet',
+    verbs: {
+      suspend: 'leave services as they are: nothing is applied, corrected, pruned or removed until they are resumed',
+      resume: 'lift a suspension: what waited goes on',
+      refresh: 'read a repository now instead of at its next poll; waits until it was read',
+    },
+    load: async () => (await import('./suspend-commands.ts')).addSuspendCommands,
+  },
+  {
+    topic: 'Look at manifests before a cluster has them',
+    verbs: {
+      render: 'render a service on the server, or with -f on this machine; changes nothing',
+      'health-check': 'evaluate the health of Kubernetes objects in files, as an agent does, and name the rule that decided',
+    },
+    load: async (local) => {
+      const [{ addRenderCommands }, commands] = await Promise.all([import('./commands/render.ts'), local()])
+      return (program, context) => addRenderCommands(program, context, commands.render)
+    },
+  },
+  {
+    topic: 'Access',
+    verbs: {
+      token: 'API tokens of people and programs',
+      'join-token': 'tokens with which new clusters join',
+    },
+    load: async () => (await import('./token-commands.ts')).addTokenCommands,
+  },
+  {
+    topic: 'This program',
+    verbs: { config: 'manage contexts: named servers with their credentials' },
+    load: async () => (await import('./contexts/commands.ts')).addConfigCommands,
+  },
+  {
+    topic: 'This program',
+    verbs: {
+      explain: 'describe the fields of a kind or of a field: type, default, meaning; needs no server',
+      version: 'show the version of this program, and of the server if a token is given',
+    },
+    load: async () => (await import('./commands/own.ts')).addOwnCommands,
+  },
+  {
+    topic: 'Run and keep a server',
+    verbs: {
+      server: 'run the server',
+      doctor: 'check the data folder of a server, running or not, and report problems with their remedy; changes nothing',
+      backup: 'create, verify and restore backups of a server',
+    },
+    load: async (local) => {
+      const [{ addLocalCommands }, commands] = await Promise.all([import('./local-commands.ts'), local()])
+      return (program, context) => addLocalCommands(program, context, commands)
+    },
+  },
+  {
+    topic: 'Run and keep a server',
+    verbs: {
+      restore: 'show what a server that was restored from a backup would change in its clusters',
+      'server-key': 'manage the keys of the server: for signing, for sessions and webhooks, and for secrets',
+    },
+    load: async () => (await import('./commands/keys.ts')).addKeyCommands,
+  },
+]
+
+/** Verbs that ask no server: nothing of the client is loaded for them. */
+export const OFFLINE_VERBS: ReadonlySet<string> = new Set(['config', 'explain', 'server', 'doctor', 'backup'])

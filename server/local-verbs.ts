@@ -1,0 +1,33 @@
+// The verbs that work on the machine of a server: the server itself, backups, the doctor, local renders. Loaded only when one of them was typed.
+import {
+  BACKUP_CREATE_OPTIONS,
+  BACKUP_RESTORE_OPTIONS,
+  BACKUP_VERIFY_OPTIONS,
+  runBackupCreate,
+  runBackupRestore,
+  runBackupVerify,
+} from './backup/backup-verbs.ts'
+import type { LocalCommands } from './cli/local-commands.ts'
+import { SERVER_OPTIONS } from './config.ts'
+import { DOCTOR_OPTIONS, runDoctor } from './doctor/doctor-verb.ts'
+import { LOCAL_RENDER_OPTIONS, runLocalRender } from './local-render/render-verb.ts'
+import { serve } from './serve.ts'
+import type { VerbIo } from './verb-io.ts'
+
+/** `onServe`: the process becomes a server, which outlives the readers of its output. */
+export const localVerbs = (io: VerbIo, onServe: () => void): LocalCommands => ({
+  server: {
+    table: SERVER_OPTIONS,
+    run: (flags) => {
+      onServe()
+      return serve(flags, io)
+    },
+  },
+  doctor: { table: DOCTOR_OPTIONS, run: (flags) => runDoctor(flags, io) },
+  render: { table: LOCAL_RENDER_OPTIONS, run: (flags, service) => runLocalRender(flags, io, service) },
+  backup: {
+    create: { table: BACKUP_CREATE_OPTIONS, run: (flags) => runBackupCreate(flags, io) },
+    verify: { table: BACKUP_VERIFY_OPTIONS, run: (flags, folder) => runBackupVerify(flags, io, folder) },
+    restore: { table: BACKUP_RESTORE_OPTIONS, run: (flags, folder) => runBackupRestore(flags, io, folder) },
+  },
+})
