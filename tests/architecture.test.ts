@@ -92,24 +92,6 @@ test('the server itself loads nothing that reads content of tenants', () => {
   )
 })
 
-test('CL34 the start of the command line loads no schemas of resources, no server and no client', () => {
-  const late = [
-    /^shared\/model\/(views|resources)\.ts$/,
-    /^shared\/adapters\/(yaml|crdt-db|sqlite)\.ts$/,
-    /^server\/(?!cli\/|program|main)/,
-    /^zod$/,
-  ]
-  const files = new Map(productFiles.map((file) => [file.path, file]))
-  const found = new Map<string, string>([['server/program.ts', 'server/program.ts']])
-  for (const [path, way] of found)
-    for (const { specifier, target, typeOnly, isLate } of files.has(path) ? importsOf(files.get(path) as SourceFile) : [])
-      if (!typeOnly && !isLate && !found.has(target ?? specifier)) found.set(target ?? specifier, `${target ?? specifier}, by ${way}`)
-  expectNone(
-    [...found].filter(([name]) => late.some((pattern) => pattern.test(name))).map(([, way]) => way),
-    'with them `skerry --help` takes 80 ms in place of 16: import what a verb needs where its action runs',
-  )
-})
-
 interface Library {
   name: string
   importers: Where

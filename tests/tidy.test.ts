@@ -158,7 +158,7 @@ function quotedIds(): { id: string; path: string }[] {
   )
 }
 
-const spec = ['shared/SPEC.md', 'shared/SPEC-reconcile.md', 'shared/SPEC-render.md']
+const spec = ['shared/SPEC.md', 'shared/SPEC-reconcile.md', 'shared/SPEC-render.md', 'shared/SPEC-cli.md']
   .map((name) => repositoryFiles.find(({ path }) => path === name)?.text ?? '')
   .join('\n')
 
