@@ -18,19 +18,31 @@ export interface Removals {
   ordered: number
   /** Of those leaving: how many because the service's targets were changed, not because they were relabelled. */
   leftByNewTargets: number
+  /** Of those leaving: how many its own targets match, but no destination of its project. Absent: none. */
+  leftOut?: number
   /** Clusters that its targets match now. */
   targets: number
 }
 
 export type GuardVerdict = { kind: 'pass' } | { kind: 'wait'; why: string }
 
-export function guardRemovals({ cause, protect, holders, leaving, ordered, leftByNewTargets, targets }: Removals): GuardVerdict {
+export function guardRemovals({
+  cause,
+  protect,
+  holders,
+  leaving,
+  ordered,
+  leftByNewTargets,
+  leftOut = 0,
+  targets,
+}: Removals): GuardVerdict {
   if (leaving === 0) return { kind: 'pass' }
   const of = `${leaving} of ${holders} ${holders === 1 ? 'cluster' : 'clusters'}`
   const before = ordered === 0 ? '' : `, after ${ordered} more that it is leaving already`
   const what = cause === 'service_deleted' ? `deleting it removes it from ${of}` : `it would leave ${of}${before}`
   const all = leaving + ordered
   if (protect) return { kind: 'wait', why: `the service is protected, and ${what}` }
+  if (leftOut > 0) return { kind: 'wait', why: `its project has no destination for ${leftOut} of its clusters, and ${what}` }
   if (all > REMOVALS_SMALL && all * 100 > (holders + ordered) * REMOVALS_PERCENT_MAX)
     return { kind: 'wait', why: `${what}: more than ${REMOVALS_SMALL} clusters and more than ${REMOVALS_PERCENT_MAX} % of them` }
   if (cause === 'left_targets' && targets === 0 && leftByNewTargets > 0)

@@ -1,13 +1,16 @@
 // What one service should be everywhere, from what it is: pure, sorted, and repeatable: planned again after its own plan was carried out, nothing is left to do.
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
+import { type Bounds, boundsIn, defaultAccount, nothingAllowed } from '../../shared/model/bounds.ts'
 import { confirmationToken, type RemovalOrder, type ServiceRow } from '../../shared/model/desired.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
+import type { Labels } from '../../shared/model/labels.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import { type GuardVerdict, guardRemovals } from './guard.ts'
 import type { Handover } from './handover.ts'
+import { isDestination, type NamedProject } from './project-rules.ts'
 import type { Confirmation, DesiredService } from './records.ts'
 import { lastAllowed } from './sync-plan.ts'
-import { leftByNewTargets, placedByText, readPlacedBy, type TargetCluster, targetsOf } from './targeting.ts'
+import { isTarget, leftByNewTargets, placedByText, readPlacedBy, type TargetCluster, targetsOf, withDestinations } from './targeting.ts'
 
 /** In one cluster. Null there: it has none that could be published (RL1). The cluster keeps its row, or does not join; that it leaves is another matter. */
 export interface PlannedRender {
@@ -29,6 +32,8 @@ export interface PlanInput {
   /** Null: there is no good render of the current content and spec. Then nothing joins, changes or leaves (TG6); a deletion goes on. */
   render: { commit: string; in(clusterId: ClusterId): PlannedRender | null } | null
   clusters: readonly TargetCluster[]
+  /** Null or absent: the project has no boundary. */
+  project?: NamedProject | null
   /** All rows of the service, tombstones too. */
   current: readonly DesiredService[]
   /** Whose agents report that a removal order was carried out, with the time of that order. */
@@ -97,7 +102,7 @@ export function planService(input: PlanInput): ServicePlan {
   const rows = new Map(input.current.map((row) => [row.clusterId, row]))
   const holders = holdersOf(rows, input.clusters)
   const frozen = input.render === null && !input.deleting
-  const targets = input.deleting ? [] : targetsOf(input.spec.targets, input.clusters)
+  const targets = input.deleting ? [] : targetsOf(withDestinations(input.spec.targets, input.project), input.clusters)
   const targeted = new Set(targets.map(({ clusterId }) => clusterId))
   const leaving = frozen ? [] : holders.filter(({ doc, cluster }) => doc.removal === undefined && !targeted.has(cluster.clusterId))
 
@@ -122,18 +127,33 @@ export function planService(input: PlanInput): ServicePlan {
     const kept = verdict.kind === 'wait' && !input.deleting ? leaving : []
     const placedBy = placedByText(input.spec.targets)
     const { render } = input
-    const wanted = sharedBy((digest: string) =>
-      sharedBy((count: number) => wantedDocs(input.spec, { digest, count }, commitOf(input, render.commit, digest, holders))),
+    const wanted = sharedBy((bounds: Bounds | undefined) =>
+      sharedBy((digest: string) =>
+        sharedBy((count: number) => wantedDocs(input.spec, bounds, { digest, count }, commitOf(input, render.commit, digest, holders))),
+      ),
     )
+    const boundsOf = boundsByLabels(input.project)
     const allowed = syncsAllowed(input, targets, plan)
-    for (const cluster of targets) place(input, wanted, cluster, rows.get(cluster.clusterId), placedBy, allowed, plan)
-    for (const { cluster, row } of kept) place(input, wanted, cluster, row, row.placedBy, allowed, plan)
+    for (const cluster of targets)
+      place(input, wanted(boundsOf(cluster.labels)), cluster, rows.get(cluster.clusterId), placedBy, allowed, plan)
+    // PJ3: where its project has no destination for it, it keeps what it has, and gets nothing new.
+    for (const { cluster, row } of kept)
+      if (input.project == null || isDestination(input.project, cluster.labels))
+        place(input, wanted(boundsOf(cluster.labels)), cluster, row, row.placedBy, allowed, plan)
   }
   // Judged after this plan: the last cluster's answer is the last thing that sets a pass off.
   const gone = new Set(plan.publishes.flatMap(({ clusterId, what }) => (what === 'removed' ? [clusterId] : [])))
   plan.finished = input.deleting && holders.every(({ cluster }) => gone.has(cluster.clusterId))
   plan.publishes.sort((a, b) => (a.cluster < b.cluster ? -1 : a.cluster > b.cluster ? 1 : 0))
   return plan
+}
+
+/** Clusters with the same bounds share one object. */
+function boundsByLabels(project: NamedProject | null | undefined): (labels: Labels) => Bounds | undefined {
+  if (project == null) return () => undefined
+  const byText = sharedBy((text: string) => JSON.parse(text) as Bounds)
+  const known = sharedBy((labels: Labels) => byText(canonicalJson(boundsIn(project.spec, labels) ?? nothingAllowed)))
+  return known
 }
 
 /** TG17: whether a person said yes to this digest in a cluster. What was said of one that no cluster shall have is said of nothing. */
@@ -185,6 +205,7 @@ function decideRemovals(
     holders: holders.filter(({ doc }) => doc.removal === undefined).length + (input.elsewhere?.holders ?? 0),
     leaving: leaving.length,
     ordered: ordered + (input.elsewhere?.unasked ?? 0),
+    leftOut: deleting || input.project == null ? 0 : leaving.filter(({ cluster }) => isTarget(cluster.labels, input.spec.targets)).length,
     leftByNewTargets: leaving.filter(({ row, cluster }) => leftByNewTargets(row.placedBy, cluster.labels, placedTargets)).length,
     targets,
   })
@@ -325,7 +346,9 @@ function withHandover(doc: ServiceRow, handover: readonly Handover[]): ServiceRo
   return rest
 }
 
-function wantedDocs(spec: ServiceSpec, { digest, count }: PlannedRender, commit: string): WantedDocs {
+function wantedDocs(spec: ServiceSpec, bounds: Bounds | undefined, { digest, count }: PlannedRender, commit: string): WantedDocs {
+  const account = spec.sync.serviceAccount ?? defaultAccount(bounds ?? {})
+  const sync = account === undefined ? spec.sync : { ...spec.sync, serviceAccount: account }
   const make = (said: Yes & { factsOnly: boolean }, handover: readonly Handover[]) => (held: ServiceRow | null) => {
     const before = held?.removal === undefined ? held : null
     const isKept = before?.pruneConfirmed === digest
@@ -338,7 +361,8 @@ function wantedDocs(spec: ServiceSpec, { digest, count }: PlannedRender, commit:
       digest,
       count,
       ...(spec.namespace === undefined ? {} : { namespace: spec.namespace }),
-      sync: spec.sync,
+      sync,
+      ...(bounds === undefined ? {} : { bounds: bounds as ServiceRow['bounds'] & object }),
       protect: spec.protect,
       ...(spec.ignore === undefined ? {} : { ignore: spec.ignore }),
       ...(spec.health === undefined ? {} : { health: spec.health }),

@@ -49,7 +49,10 @@ export function resourceProblems(project: NamedProject, resource: RepositoryReso
     const { spec } = resource
     const kind = spec.git !== undefined ? 'git' : spec.helm !== undefined ? 'helm' : 'oci'
     const message = refuseSource(project, placeTexts(spec).url)
-    return message === null ? [] : [{ path: `spec.${kind}.url`, message }]
+    const problems = message === null ? [] : [{ path: `spec.${kind}.url`, message }]
+    if (spec.git?.submodules !== true || project.spec.sources.includes('*')) return problems
+    // Their addresses are in the content, which the worker reads that fetches them.
+    return [...problems, { path: 'spec.git.submodules', message: `refused by project ${project.name}, rule sources: submodules need "*"` }]
   }
   return resource.kind === 'Config' ? hostProblems(project, resource.spec.hosts ?? []) : serviceProblems(project, resource.spec)
 }

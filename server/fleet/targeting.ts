@@ -3,7 +3,8 @@
 import { z } from 'zod'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
-import { type Labels, labelSelectorSchema, matchesSelector } from '../../shared/model/labels.ts'
+import { type LabelSelector, type Labels, labelSelectorSchema, matchesSelector } from '../../shared/model/labels.ts'
+import type { ProjectSpec } from '../../shared/model/projects.ts'
 import type { ClusterOverride, ConfigData } from '../../shared/model/render.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import type { DesiredService } from './records.ts'
@@ -16,11 +17,19 @@ export interface TargetCluster {
   config?: ConfigData
   overrides?: readonly ClusterOverride[]
 }
-type Targets = ServiceSpec['targets']
+export type Targets = ServiceSpec['targets'] & {
+  /** PJ3: of the project; absent: it has no boundary. */
+  destinations?: readonly LabelSelector[]
+}
+
+export const withDestinations = (targets: ServiceSpec['targets'], project: { spec: ProjectSpec } | null | undefined): Targets =>
+  project == null ? targets : { ...targets, destinations: project.spec.destinations.map(({ clusters }) => clusters) }
 
 /** TG1 */
-export const isTarget = (labels: Labels, { selector, exclude }: Targets): boolean =>
-  matchesSelector(labels, selector) && !exclude.some((rule) => matchesSelector(labels, rule))
+export const isTarget = (labels: Labels, { selector, exclude, destinations }: Targets): boolean =>
+  matchesSelector(labels, selector) &&
+  !exclude.some((rule) => matchesSelector(labels, rule)) &&
+  (destinations === undefined || destinations.some((rule) => matchesSelector(labels, rule)))
 
 export type TargetTest = typeof isTarget
 

@@ -5,10 +5,11 @@ import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import { type Gainer, type Handover, handoversTo } from '../fleet/handover.ts'
 import { type ObjectNames, objectNames } from '../fleet/named-objects.ts'
 import type { DesiredService } from '../fleet/records.ts'
-import { type TargetCluster, targetsOf } from '../fleet/targeting.ts'
+import { type TargetCluster, targetsOf, withDestinations } from '../fleet/targeting.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { Store } from '../store/store.ts'
 import { parseServiceSpec } from './known-specs.ts'
+import { readProject } from './projects.ts'
 import type { ServiceRenderer } from './render/service-render.ts'
 
 export interface HandoverDeps {
@@ -88,7 +89,8 @@ export async function findHandovers(
       rows.set(clusterId, { digest: doc.digest, names: namesOfSet(published) })
       sameRows.set(clusterId, `${doc.digest} ${setSha} ${doc.removal === undefined}`)
     }
-    const targets = new Set(targetsOf(spec.targets, clusters).map(({ clusterId }) => clusterId))
+    const wanted = withDestinations(spec.targets, await readProject(store, other.project))
+    const targets = new Set(targetsOf(wanted, clusters).map(({ clusterId }) => clusterId))
     const ofOther = objectRowPrefix(other)
     const namesOfRender = memoized((objects: HandoverRender['objects']) => objectNames(objects, ofOther))
     const namesIn = (clusterId: ClusterId) => {

@@ -3,10 +3,11 @@
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
-import { renderedFor, type TargetCluster } from '../fleet/targeting.ts'
+import { renderedFor, type TargetCluster, withDestinations } from '../fleet/targeting.ts'
 import { createSlots } from '../render/sandbox/slots.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { Store } from '../store/store.ts'
+import { readProject } from './projects.ts'
 import { goodRenders } from './render/rendering.ts'
 import type { ServiceRenderer } from './render/service-render.ts'
 
@@ -20,7 +21,7 @@ export function publishRank(held: ReadonlySet<string>, wanted: { has(id: string)
 }
 
 export interface PublishOrderDeps {
-  store: Pick<Store, 'desiredOfService'>
+  store: Pick<Store, 'desiredOfService' | 'getResource'>
   content: Pick<ContentStore, 'get'>
   renderer: Pick<ServiceRenderer, 'render'>
 }
@@ -52,7 +53,11 @@ async function rankService(
   clusters: readonly TargetCluster[],
 ): Promise<PublishRank> {
   const current = await store.desiredOfService(id)
-  const rendering = await renderer.render(id, spec, renderedFor(spec.targets, clusters, current))
+  const rendering = await renderer.render(
+    id,
+    spec,
+    renderedFor(withDestinations(spec.targets, await readProject(store, id.project)), clusters, current),
+  )
   if (rendering.kind !== 'good') return 0 // nothing of it changes
   const held = new Set<string>()
   for (const setSha of new Set(current.map((row) => row.setSha))) {

@@ -9,6 +9,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
+import { refuseSource } from '../fleet/project-rules.ts'
 import { baseName, isPinned, parseBaseName, type RemoteBase, shownBase } from '../render/kustomize/remote.ts'
 import { BASE_UID_PREFIX } from '../sources/folders.ts'
 import type { SourcePlace } from '../sources/source.ts'
@@ -17,6 +18,7 @@ import type { Store } from '../store/store.ts'
 import type { BaseState, ContentSources, StateOfBase } from './content-port.ts'
 import { KeyedQueue } from './keyed-queue.ts'
 import { HANDS, Hosts, hostOf } from './poll-times.ts'
+import { readProject } from './projects.ts'
 
 /** Of one service, all of its clusters together. */
 export const BASES_OF_SERVICE_MAX = 200
@@ -28,7 +30,7 @@ const LATELY = 0.8
 
 export interface RemoteBasesDeps {
   sources: ContentSources
-  store: Pick<Store, 'renderState'>
+  store: Pick<Store, 'renderState' | 'getResource'>
   /** SO56: the Config of the project whose secrets go to that URL; null: none. Absent: none ever. */
   configOf?: ((project: string, configs: readonly string[], url: string) => Promise<string | null>) | undefined
   clock: Pick<Clock, 'nowMs'>
@@ -107,6 +109,9 @@ export class RemoteBases {
       const shown = shownBase(base)
       const pinned = at?.[shown]
       if (pinned !== undefined && lost === pinned) return { kind: 'failed', error: new AppError('git_failed', { detail: `${shown}: ${pinned} is not here any more` }) } // biome-ignore format: one answer
+      const boundary = await readProject(this.deps.store, id.project)
+      const refusal = boundary === null ? null : refuseSource(boundary, base.url)
+      if (refusal !== null) return { kind: 'failed', error: new AppError('project_refused', { detail: `${shown}: ${refusal}` }) }
       const config = (await this.deps.configOf?.(id.project, configs, base.url)) ?? null
       const { name, held } = await this.hold(id.project, base, config, () => before(shown))
       if (pinned !== undefined) return { kind: 'ready', key: held.key, revision: pinned }

@@ -5,14 +5,16 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
+import { refuseSource } from '../fleet/project-rules.ts'
 import type { RepositoryState, StoredResource } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 import type { ContentSource, ContentSources } from './content-port.ts'
+import { readProject } from './projects.ts'
 import { renderErrorOf } from './render/rendering.ts'
 import { storedError } from './render-state.ts'
 
 export interface RepositoryPassDeps {
-  store: Pick<Store, 'repositoryState' | 'setRepositoryState' | 'appendEvents'>
+  store: Pick<Store, 'getResource' | 'repositoryState' | 'setRepositoryState' | 'appendEvents'>
   sources: ContentSources
   clock: Clock
   log: Logger
@@ -45,6 +47,9 @@ export async function passRepository(
   const { url } = placeTexts(spec)
   const before = await store.repositoryState(project, name)
   try {
+    const boundary = await readProject(store, project)
+    const refusal = boundary === null ? null : refuseSource(boundary, url)
+    if (refusal !== null) throw new AppError('project_refused', { detail: refusal })
     const place = { uid, project, place: placeOf(spec) }
     // What stays there hurts nobody, and a later pass finds it again.
     await sources.removeOthers(place).catch((error: unknown) => {

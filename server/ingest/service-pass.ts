@@ -7,6 +7,7 @@ import type { ServiceSpec } from '../../shared/model/resources.ts'
 import { serviceStatusSchema } from '../../shared/model/status.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import { type Elsewhere, isUnasked, type PlanInput, planService, releaseSubject } from '../fleet/plan-service.ts'
+import type { NamedProject } from '../fleet/project-rules.ts'
 import type {
   ClusterRecord,
   Confirmation,
@@ -16,7 +17,7 @@ import type {
   StoredResource,
   Variant,
 } from '../fleet/records.ts'
-import { isTarget, leftByNewTargets, renderedFor, targetsOf } from '../fleet/targeting.ts'
+import { isTarget, leftByNewTargets, renderedFor, type Targets, targetsOf, withDestinations } from '../fleet/targeting.ts'
 import type { Store } from '../store/store.ts'
 import { type CarryOutDeps, carryOut } from './carry-out.ts'
 import { findHandovers } from './find-handovers.ts'
@@ -24,6 +25,7 @@ import { findLosses } from './find-losses.ts'
 import { parseServiceSpec } from './known-specs.ts'
 import { betweenPieces, type PassScope, someClusters, wholeFleet } from './pass-scope.ts'
 import { judgeRelease } from './pending-release.ts'
+import { readProject } from './projects.ts'
 import { renderEvents } from './release-events.ts'
 import { failuresOf, goodRenders, mayPass, type Rendering, releaseDigest, renderOf, variantsOf } from './render/rendering.ts'
 import type { ServiceRenderer } from './render/service-render.ts'
@@ -68,10 +70,13 @@ export async function passService(deps: ServicePassDeps, id: ServiceId, options:
     renderer.forget(id)
     return NOTHING_DONE
   }
+  const project = await readProject(store, id.project)
   const about: About = {
     id,
+    project,
     service,
     spec: parseServiceSpec(service.spec),
+    targets: withDestinations(parseServiceSpec(service.spec).targets, project),
     before: await store.renderState(id),
     options,
   }
@@ -86,17 +91,21 @@ interface About {
   id: ServiceId
   service: StoredResource
   spec: ServiceSpec
+  /** Null: it has no boundary. */
+  project: NamedProject | null
+  /** With the destinations of its project. */
+  targets: Targets
   /** Of the last render. */
   before: RenderState
   options: ServicePassOptions
 }
 
 async function passFleet(deps: ServicePassDeps, about: About, scope: PassScope): Promise<ServicePass> {
-  const { id, service, spec, before, options } = about
+  const { id, service, spec, targets, before, options } = about
   const { clusters, current } = scope
   const { generation } = service
   // Nothing of a service that goes is published any more.
-  const asked = service.deletingMs === null ? renderedFor(spec.targets, clusters, current) : []
+  const asked = service.deletingMs === null ? renderedFor(targets, clusters, current) : []
   const rendering: Rendering = service.deletingMs === null ? await deps.renderer.render(id, spec, asked) : { kind: 'no_content' }
   if (deps.stopping?.aborted === true && failuresOf(rendering).length > 0) return NOTHING_DONE
   const questions = await readQuestions(deps, id)
@@ -128,24 +137,24 @@ async function passFleet(deps: ServicePassDeps, about: About, scope: PassScope):
 /** Only in the clusters that changed. Null: that cannot be told from these clusters alone, and the whole fleet is to be looked at: a question is open or would be, the
  *  service is being deleted, fails to render or has something new to render. A pass over the whole fleet after this one has nothing left to do. */
 async function passClusters(deps: ServicePassDeps, about: About, scope: PassScope): Promise<ServicePass | null> {
-  const { id, service, spec, before, options } = about
+  const { id, service, spec, targets, before, options } = about
   const { store, renderer } = deps
   const { clusters, current } = scope
   if (service.deletingMs !== null || before.error !== null || before.digest === null || before.generation !== service.generation)
     return null
   const questions = await readQuestions(deps, id)
   if ([...questions.values()].some(({ kind }) => kind !== 'prune')) return null
-  const asked = renderedFor(spec.targets, clusters, current)
+  const asked = renderedFor(targets, clusters, current)
   const rendering: Rendering | null = asked.length === 0 ? { kind: 'no_content' } : await renderer.renderMore(id, spec, asked)
   if (rendering === null || rendering.kind === 'failed' || failuresOf(rendering).length > 0) return null
   if (rendering.kind === 'good' && !isOfRelease(before, rendering)) return null
-  const leaving = leavingOf(spec.targets, clusters, current)
+  const leaving = leavingOf(targets, clusters, current)
   // Its targets were changed, and nobody looked at all of its clusters since.
   if (leaving.some(({ row, cluster }) => leftByNewTargets(row.placedBy, cluster.labels))) return null
   const nowMs = deps.clock.nowMs()
   const young = await clustersWithoutFacts(deps.factsOf, rendering, clusters, current, nowMs)
   const published = withoutClusters(rendering, young.clusters)
-  const variants = variantsOf(rendering, new Set(targetsOf(spec.targets, clusters).map(({ clusterId }) => clusterId)))
+  const variants = variantsOf(rendering, new Set(targetsOf(targets, clusters).map(({ clusterId }) => clusterId)))
   const known = await store.newestVariants(
     id,
     variants.map(({ digest }) => digest),
@@ -178,7 +187,7 @@ function isOfRelease({ release }: RenderState, { release: { tools }, warnings }:
   return isKnown && texts(warnings).symmetricDifference(texts(release?.warnings ?? [])).size === 0
 }
 
-function leavingOf(targets: ServiceSpec['targets'], clusters: readonly ClusterRecord[], current: readonly DesiredService[]) {
+function leavingOf(targets: Targets, clusters: readonly ClusterRecord[], current: readonly DesiredService[]) {
   const rows = new Map(current.map((row) => [row.clusterId, row]))
   return clusters.flatMap((cluster) => {
     const row = rows.get(cluster.clusterId)
@@ -292,7 +301,7 @@ const forNow = (rendering: Rendering): Rendering => (rendering.kind === 'good' ?
 
 async function readPlanInput(
   deps: ServicePassDeps,
-  { id, service, spec, options: { dataConfirmed } }: About,
+  { id, service, spec, project, targets: wanted, options: { dataConfirmed } }: About,
   { rendering, questions, scope }: Seen,
 ): Promise<PlanInput> {
   const { store, content, renderer, clock } = deps
@@ -307,12 +316,13 @@ async function readPlanInput(
   const deleting = service.deletingMs !== null
   const rendered = rendering.kind === 'good' && !deleting ? rendering : null
   const renderIn = (clusterId: ClusterId) => renderOf(rendering, clusterId)
-  const targets = new Set(deleting ? [] : targetsOf(spec.targets, clusters).map(({ clusterId }) => clusterId))
+  const targets = new Set(deleting ? [] : targetsOf(wanted, clusters).map(({ clusterId }) => clusterId))
   const isFrozen = rendered === null && !deleting
   const around = { store: { getResource: store.getResource, desiredOfService: scope.desiredOf }, content, renderer }
   return {
     id,
     spec,
+    project,
     deleting,
     deletedBy: service.deletingBy ?? null,
     ...(dataConfirmed === undefined ? {} : { dataConfirmed }),

@@ -11,6 +11,7 @@ import { doubted } from './for-nobody.ts'
 import { type DeclaredScopes, declaredScopes, scopeOf } from './kind-scope.ts'
 import type { Manifest, Manifests } from './manifests.ts'
 import { nameFaults } from './object-names.ts'
+import { type RenderBounds, refusedObject, setProblems } from './render-bounds.ts'
 import { errorsText } from './spec-problems.ts'
 
 /** Objects of one service. */
@@ -43,6 +44,8 @@ export interface RowsOf extends ServiceId {
   commit: string
   /** RD10: for nobody, and what is wrong with names may be so for want of a cluster. */
   isDoubtful?: boolean
+  /** Absent: all objects are allowed. */
+  bounds?: RenderBounds | undefined
 }
 
 /** The rows of a revision with their digest, or all problems: those given, objects without a namespace, objects that are there twice or are too large. `no_manifests` if there is nothing at all. */
@@ -108,6 +111,8 @@ function toRows(input: RowsOf, found: readonly Manifest[], scopes: DeclaredScope
       continue
     }
     const ref = rowRefOf(placed)
+    const refusal = input.bounds === undefined ? null : refusedObject(input.bounds, placed)
+    if (refusal !== null) problems.push({ path: place, message: refusal })
     const id = objectRowId(input, ref)
     const doc = canonicalJson(placed)
     const first = rows.get(id)
@@ -117,7 +122,9 @@ function toRows(input: RowsOf, found: readonly Manifest[], scopes: DeclaredScope
     if (Buffer.byteLength(id) > ROW_ID_BYTES_MAX) problems.push({ path: place, message: 'kind, namespace and name together are too long' })
     if (first === undefined) rows.set(id, { doc, place })
   }
-  return new Map([...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([id, { doc }]) => [id, doc]))
+  const docs = new Map([...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([id, { doc }]) => [id, doc]))
+  if (input.bounds !== undefined) problems.push(...setProblems(input.bounds, input.path, docs))
+  return docs
 }
 
 /** A kind of unknown scope goes where the service goes, if it says where. Null: it needs a namespace and there is none to give. */

@@ -6,6 +6,7 @@ import { type Labels, matchesSelector } from '../../shared/model/labels.ts'
 import type { ClusterOverride, ConfigData, Override, Patch } from '../../shared/model/render.ts'
 import { DEFAULT_PROJECT, type ServiceSpec } from '../../shared/model/resources.ts'
 import { type ConfigLayer, type MergedConfig, mergeLayers } from './config-merge.ts'
+import type { RenderBounds } from './render-bounds.ts'
 import type { HelmLayer } from './renderer.ts'
 
 /** Of a Cluster's spec. */
@@ -28,12 +29,20 @@ export interface RenderSettings {
   patches: readonly PatchLayer[]
   /** Some of the service's overrides are for other clusters. */
   leavesOut?: boolean
+  /** Absent: the project has no boundary. */
+  bounds?: RenderBounds
 }
 
-export type SettingsOf = (cluster: { labels: Labels } & ClusterSettings) => RenderSettings
+/** `isNobody`: a render for no cluster. */
+export type SettingsOf = (cluster: { labels: Labels; isNobody?: boolean } & ClusterSettings) => RenderSettings
 
 /** `configs`: what `configFrom` names, in its order. A cluster that is null has nothing of its own. */
-export function settingsFor(id: ServiceId, spec: Pick<ServiceSpec, 'config' | 'overrides'>, configs: readonly ConfigLayer[]): SettingsOf {
+export function settingsFor(
+  id: ServiceId,
+  spec: Pick<ServiceSpec, 'config' | 'overrides'>,
+  configs: readonly ConfigLayer[],
+  boundsOf?: (labels: Labels | null) => RenderBounds,
+): SettingsOf {
   const { config = {}, overrides = [] } = spec
   const base = [...configs, { values: config }]
   const made = new Map<string, Map<string, RenderSettings>>()
@@ -42,7 +51,9 @@ export function settingsFor(id: ServiceId, spec: Pick<ServiceSpec, 'config' | 'o
     const own = (cluster.overrides ?? []).filter(
       ({ service, project }) => service === id.service && (project ?? DEFAULT_PROJECT) === id.project,
     )
-    const place = `${meant.map(Number).join('')} ${own.map(textOf).join()}`
+    const bounds = boundsOf?.(cluster.isNobody === true ? null : cluster.labels)
+    const ofBounds = bounds === undefined ? '' : canonicalJson(bounds)
+    const place = `${meant.map(Number).join('')} ${own.map(textOf).join()} ${ofBounds}`
     const ofPlace = made.get(place) ?? new Map<string, RenderSettings>()
     made.set(place, ofPlace)
     const configText = cluster.config === undefined ? '' : textOf(cluster.config)
@@ -52,7 +63,7 @@ export function settingsFor(id: ServiceId, spec: Pick<ServiceSpec, 'config' | 'o
     const last = own.map((override, index) => ({ from: `cluster overrides[${index}]`, override }))
     const layers: ConfigLayer[] = [...base, ...configsOf(chosen), { values: cluster.config ?? {} }, ...configsOf(last)]
     const all = [...chosen, ...last]
-    const settings = settingsOf(layers, helmValuesOf(all), patchesOf(all), meant.includes(false))
+    const settings = settingsOf(layers, helmValuesOf(all), patchesOf(all), meant.includes(false), bounds)
     ofPlace.set(configText, settings)
     return settings
   }
@@ -63,6 +74,7 @@ function settingsOf(
   helmValues: readonly HelmLayer[],
   patches: readonly PatchLayer[],
   leavesOut: boolean,
+  bounds: RenderBounds | undefined,
 ): RenderSettings {
   let merged: MergedConfig | null = null
   return {
@@ -73,6 +85,7 @@ function settingsOf(
     helmValues,
     patches,
     leavesOut,
+    ...(bounds === undefined ? {} : { bounds }),
   }
 }
 

@@ -21,6 +21,7 @@ import { recordedInputs } from './record/inputs.ts'
 import { createRecorder, type Recorder } from './record/reads.ts'
 import { recordedSandbox } from './record/sandbox.ts'
 import { recordedTree } from './record/tree.ts'
+import { type RenderBounds, refusedRenderer } from './render-bounds.ts'
 import type { JobSource, OpenedBase, Renderer, RendererResult, RenderJob } from './renderer.ts'
 import { type ChosenRenderer, chooseRenderer, missingFolder, unheardOptions, unheardOverrides } from './renderer-of.ts'
 import { mayPassLater, type Sandbox } from './sandbox.ts'
@@ -154,7 +155,9 @@ async function renderParts(deps: PipelineDeps, unplaced: PipelineInput, recorder
     const renderer = await chooseRenderer(spec, job)
     chosen.push({ source, index, renderer })
     const rendered =
-      refused(renderer) ?? (await deps.renderers[renderer.renderer](jobOf(deps, input, { index, job, named, spec, recorder })))
+      refused(renderer) ??
+      refusedByProject(boundsOf(input, recorder), renderer) ??
+      (await deps.renderers[renderer.renderer](jobOf(deps, input, { index, job, named, spec, recorder })))
     const isDoubtful = isForNobody(input, recorder)
     const part = partOf(source, sources, rendered, { ofInputs: isDoubtful, ofTexts: isDoubtful && renderer.renderer !== 'raw' })
     const missing = part.found.length > 0 ? null : await missingFolder(job, versionText(source.opened.version))
@@ -178,6 +181,18 @@ async function renderParts(deps: PipelineDeps, unplaced: PipelineInput, recorder
 function refused({ refusal, folder, file }: ChosenRenderer): RendererResult | null {
   if (refusal === undefined) return null
   return { kind: 'failed', problems: [{ path: [...pathSegments(folder), file ?? ''].join('/'), message: refusal }] }
+}
+
+/** PJ6 */
+function refusedByProject(bounds: RenderBounds | undefined, { renderer, folder, file }: ChosenRenderer): RendererResult | null {
+  const message = bounds === undefined ? null : refusedRenderer(bounds, renderer)
+  return message === null ? null : { kind: 'failed', problems: [{ path: [...pathSegments(folder), file ?? ''].join('/'), message }] }
+}
+
+/** A render in a project with a boundary always looks at it. */
+function boundsOf({ settings: { bounds } }: PipelineInput, recorder: Recorder): RenderBounds | undefined {
+  if (bounds !== undefined) recorder.input(['bounds'])
+  return bounds
 }
 
 /** RD5 */
@@ -323,6 +338,7 @@ function finish(input: PipelineInput, parts: readonly Part[], unheard: readonly 
     path: root === '' ? '.' : root,
     commit: version,
     isDoubtful: isForNobody(input, recorder),
+    bounds: boundsOf(input, recorder),
   }
   return rowsOf(about, { found: found.map(marked), problems, warnings: parts.flatMap(({ warnings }) => warnings) })
 }

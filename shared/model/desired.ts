@@ -1,6 +1,7 @@
 // Rows of `desired`: what the server writes for a cluster and its agent enforces. An id's form is part of the protocol.
 import { z } from 'zod'
 import { type ObjectRef, parseRefKey, refKey } from '../kube/object.ts'
+import { boundsSchema } from './bounds.ts'
 import { serviceHealthSchema } from './health-rules.ts'
 import type { ServiceId } from './ids.ts'
 import { dependencySchema, ignoreRuleSchema, type SyncOptions, syncOptionsSchema } from './resources.ts'
@@ -86,6 +87,8 @@ export const serviceRowSchema = z.object({
   /** Where its namespaced objects go by default; created if `sync.createNamespace`. */
   namespace: z.string().optional(),
   sync: rowSyncSchema,
+  /** PJ9: of its Project, in this cluster. Absent: the project has no boundary, or the server knows none. */
+  bounds: boundsSchema.optional(),
   protect: z.boolean().default(false),
   /** A person confirmed that this digest may prune past the guard. */
   pruneConfirmed: z.string().optional(),

@@ -72,7 +72,7 @@ export const projectSpecSchema = z.strictObject({
   sources: z
     .array(sourcePatternSchema)
     .max(PATTERNS_MAX)
-    .describe('Addresses that repositories, remote bases and submodules may have: https://git.example.com/web/*; "*" is any, none is [].'),
+    .describe('Addresses that repositories and remote bases may have: https://git.example.com/web/*; "*" is any, and submodules need it.'),
   destinations: z
     .array(
       z.strictObject({

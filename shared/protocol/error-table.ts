@@ -228,6 +228,12 @@ export const ERRORS = define({
     cause: 'The program git or ssh is not installed on the server.',
     remedy: 'Install git and OpenSSH’s client where the server runs; repositories over https need neither, unless they say client: cli.',
   },
+  project_refused: {
+    status: 422,
+    retryable: false,
+    cause: 'The Project does not allow what the service or its repository says.',
+    remedy: 'Change the field that the message names, or the Project: `skerry describe project NAME` shows its rules.',
+  },
   source_refused: {
     status: 422,
     retryable: false,

@@ -36,7 +36,8 @@ function rendererOf(text: string) {
   const renders = { count: 0 }
   const raw = made.renderers.raw
   const store = {
-    getResource: async () => ({ uid: 'u', spec: JSON.stringify({ git: { url: 'https://git.example/apps', ref: 'main' } }) }),
+    getResource: async ({ kind }: { kind: string }) =>
+      kind === 'Project' ? null : { uid: 'u', spec: JSON.stringify({ git: { url: 'https://git.example/apps', ref: 'main' } }) },
     repositoryState: async () => ({ commit: 'abc' }),
     desiredOfService: async () => [],
   }

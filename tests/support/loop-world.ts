@@ -94,6 +94,7 @@ export function loopWorld({
       next: null,
     }),
     getResource: async ({ kind, name }: { kind: string; name: string }) => {
+      if (kind === 'Project') return null
       if (kind === 'Repository') return world.gone.has(name) ? null : repository(name)
       passes.push({ name, atMs: now() })
       return world.services.has(name) ? service(name) : null

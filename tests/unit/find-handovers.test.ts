@@ -30,7 +30,7 @@ function world(labels: readonly string[], takerRows: ReadonlyMap<number, Service
   const takes = new Map([[objectRowPrefix(TAKER) + X, '{}']])
   const deps = {
     store: {
-      getResource: async () => ({ spec: JSON.stringify(spec), deletingMs: null }),
+      getResource: async ({ kind }: { kind: string }) => (kind === 'Project' ? null : { spec: JSON.stringify(spec), deletingMs: null }),
       desiredOfService: async () => [...takerRows].map(([n, doc]) => row(TAKER, n, doc, doc.digest === 't2' ? 'taker-x' : 'empty')),
     },
     content: {

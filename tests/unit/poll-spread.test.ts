@@ -62,7 +62,7 @@ function world({ hasContent, isDown = () => false, hostOf = () => 'git.example',
       const items = kind === 'Repository' && !areNew ? names.slice(from, from + 500).map(resource) : []
       return { items, next: from + items.length < names.length && items.length > 0 ? String(from + items.length) : null }
     },
-    getResource: async ({ name }: { name: string }) => (gone.has(name) ? null : resource(name)),
+    getResource: async ({ kind, name }: { kind: string; name: string }) => (kind === 'Project' || gone.has(name) ? null : resource(name)),
     repositoryState: async (_: string, name: string) => states.get(name) ?? { commit: null, fetchedMs: null, tag: null, error: null },
     setRepositoryState: async (_: string, name: string, state: RepositoryState) => {
       written.push(name)

@@ -47,7 +47,7 @@ function world(published: Readonly<Record<string, string>> = {}) {
       removeUnusedBases: async (kept) => void removed.push([...kept]),
       forget: async (uid) => void forgotten.push(uid),
     },
-    store: { renderState: async () => ({ release: { revisions: published } }) as never },
+    store: { getResource: async () => null, renderState: async () => ({ release: { revisions: published } }) as never },
     configOf: async () => state.config,
     clock: { nowMs: () => state.nowMs },
     ...{ random: seededRandom(1), log: silentLogger, stopping: new AbortController().signal },

@@ -61,7 +61,7 @@ function stopped({ sources }: RenderRequest, error: AppError): RenderAnswer {
 }
 
 function orderOf({ id, namespace, render, sources, cluster, settings, configs }: RenderRequest): RenderOrder {
-  const { config, helmValues, patches, leavesOut = false } = settings
+  const { config, helmValues, patches, leavesOut = false, bounds } = settings
   return {
     ...{ id, render, cluster },
     namespace: namespace ?? null,
@@ -70,7 +70,7 @@ function orderOf({ id, namespace, render, sources, cluster, settings, configs }:
       ...(name === undefined ? {} : { name }),
       ...(own === undefined ? {} : { render: own }),
     })),
-    settings: { config: layerOf(config), helmValues, patches, leavesOut },
+    settings: { config: layerOf(config), helmValues, patches, leavesOut, ...(bounds === undefined ? {} : { bounds }) },
     configs: [...configs].map(([name, layer]) => [name, layerOf(layer)] as const),
   }
 }

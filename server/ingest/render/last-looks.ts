@@ -228,8 +228,9 @@ const foldersOf = (path: string): string[] => ['', ...[...path.matchAll(/\//g)].
 
 const NO_BASES: ReadonlyMap<string, string> = new Map()
 
-/** Its labels, or all of the cluster. */
-const isOfLabels = ([first, second]: InputRead): boolean => first === 'cluster' && (second === undefined || second === 'labels')
+/** Its labels, or all of the cluster. They choose the bounds of a project, too. */
+const isOfLabels = ([first, second]: InputRead): boolean =>
+  first === 'bounds' || (first === 'cluster' && (second === undefined || second === 'labels'))
 
 /** Of a render that came to its end. */
 export async function lastLookOf(

@@ -31,7 +31,7 @@ export interface LookedAt {
 /** FA3 */
 export const NO_FACTS: ClusterFacts = { kubernetesVersion: '', apiVersions: {} }
 
-const OF_SETTINGS: readonly unknown[] = ['config', 'values', 'patches']
+const OF_SETTINGS: readonly unknown[] = ['config', 'values', 'patches', 'bounds']
 /** Longer ones are told apart by their digests. */
 const VALUE_LENGTH_MAX = 64
 
@@ -127,7 +127,10 @@ export class LookValues {
     this.settled.set(text, known)
     const held = known.get(settings)
     if (held !== undefined) return held
-    const places = path[0] === 'config' ? { config: settings.config.values } : { values: settings.helmValues, patches: settings.patches }
+    const places =
+      path[0] === 'config'
+        ? { config: settings.config.values }
+        : { values: settings.helmValues, patches: settings.patches, bounds: settings.bounds }
     const value = short(valueAt(places, path))
     known.set(settings, value)
     return value
@@ -138,4 +141,4 @@ export const isFile = (look: Look): look is Exclude<Look, InputRead> => 'path' i
 const isCommon = (look: Look): boolean => isFile(look) || !(look[0] === 'cluster' || OF_SETTINGS.includes(look[0]))
 
 const short = (value: string): string => (value.length <= VALUE_LENGTH_MAX ? value : `sha256 ${sha256Hex(value)}`)
-const NOBODY = { labels: {} }
+const NOBODY = { labels: {}, isNobody: true }

@@ -1,14 +1,23 @@
 // The sources of a service at the revisions that were read last, ready to be looked into, or why there is nothing to look into.
 
 import type { ServiceId } from '../../../shared/model/ids.ts'
-import { type NamedSource, placeOf, repositorySpecSchema, type ServiceSpec, sourcesOf } from '../../../shared/model/resources.ts'
-import { AppError } from '../../../shared/protocol/error.ts'
+import {
+  API_VERSION,
+  type NamedSource,
+  placeOf,
+  repositorySpecSchema,
+  type ServiceSpec,
+  sourcesOf,
+} from '../../../shared/model/resources.ts'
+import { AppError, type Problem } from '../../../shared/protocol/error.ts'
 import { nearest } from '../../../shared/runtime/edit-distance.ts'
+import { type NamedProject, resourceProblems } from '../../fleet/project-rules.ts'
 import type { StoredResource } from '../../fleet/records.ts'
 import type { SourcePick } from '../../sources/source.ts'
 import type { SourceKey } from '../../sources/sources.ts'
 import type { Store } from '../../store/store.ts'
 import type { ContentSource, ContentSources, ServiceSource } from '../content-port.ts'
+import { readProject } from '../projects.ts'
 import type { ClusterOutcomes } from './render-clusters.ts'
 import { type Release, type Rendering, renderErrorOf } from './rendering.ts'
 
@@ -21,6 +30,8 @@ export type Opening =
   | {
       kind: 'opened'
       sources: ServiceSource[]
+      /** Null: the project has no boundary. */
+      project: NamedProject | null
       release: Omit<Release, 'tools'>
       /** Who wrote the revision of the first source; null: the source does not say. */
       authorOf(): Promise<string | null>
@@ -40,7 +51,7 @@ export const pickOf = ({ path, chart, version }: Pick<NamedSource, 'path' | 'cha
 /** All sources of a service at `at`, or at the last content of their repositories. `no_content`: one of them was never fetched; `failed`: a repository is not there, or a source cannot be opened. */
 export async function openSources(
   { store, sources }: OpenSourcesDeps,
-  { project }: ServiceId,
+  { project, service }: ServiceId,
   spec: ServiceSpec,
   at: Readonly<Record<string, string>> | undefined,
 ): Promise<Opening> {
@@ -56,6 +67,12 @@ export async function openSources(
     const near = missing.length === 1 ? nearest(missing[0] ?? '', known) : null
     const message = `there is no repository ${missing.join(', ')} in project ${project}${near === null ? '' : `; did you mean ${near}?`}`
     return { kind: 'failed', commit: null, error: { code: 'not_found', message, problems: [] } }
+  }
+  const boundary = await readProject(store, project)
+  const refused = boundary === null ? [] : refusedBy(boundary, service, spec, found)
+  if (refused.length > 0) {
+    const message = refused.map(({ path, message }) => `${path}: ${message}`).join('; ')
+    return { kind: 'failed', commit: null, error: { code: 'project_refused', message, problems: refused } }
   }
   const revisions: Record<string, string> = {}
   const handles = new Map<string, { key: SourceKey; source: ContentSource }>()
@@ -106,9 +123,26 @@ export async function openSources(
   return {
     kind: 'opened',
     sources: opened,
+    project: boundary,
     release: { commit: (opened[0]?.opened.version ?? '').slice(0, COMMIT_LENGTH_MAX), revisions },
     authorOf,
     isGone: async ({ clusters }) =>
       [...clusters.values()].some(({ result }) => result instanceof AppError && result.code === 'git_failed') && !(await hasAll()),
   }
+}
+
+/** PJ8: what a Project of today refuses of a service and of its repositories, which may have been written before. */
+function refusedBy(
+  project: NamedProject,
+  service: string,
+  spec: ServiceSpec,
+  repositories: ReadonlyMap<string, StoredResource>,
+): Problem[] {
+  const head = (name: string) => ({ apiVersion: API_VERSION, metadata: { name, project: project.name, labels: {} } }) as const
+  const own = resourceProblems(project, { ...head(service), kind: 'Service', spec })
+  const ofRepositories = [...repositories].flatMap(([name, { spec: text }]) => {
+    const problems = resourceProblems(project, { ...head(name), kind: 'Repository', spec: repositorySpecSchema.parse(JSON.parse(text)) })
+    return problems.map((problem) => ({ ...problem, path: `repository ${name}: ${problem.path}` }))
+  })
+  return [...own, ...ofRepositories]
 }

@@ -6,11 +6,13 @@ import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { createPace } from '../../../shared/runtime/pace.ts'
+import type { NamedProject } from '../../fleet/project-rules.ts'
 import type { RenderCache } from '../../render/cache/renders.ts'
 import type { ConfigLayer } from '../../render/config-merge.ts'
 import type { ClusterFacts } from '../../render/inputs.ts'
 import { REMOTE_DEPTH_MAX } from '../../render/kustomize/remote.ts'
 import { settingsFor } from '../../render/overrides-of.ts'
+import { renderBounds } from '../../render/render-bounds.ts'
 import { createSlots } from '../../render/sandbox/slots.ts'
 import type { ContentStore } from '../../store/content/content-store.ts'
 import type { Store } from '../../store/store.ts'
@@ -150,7 +152,7 @@ export class ServiceRenderer {
   ): Promise<Rendering | null> {
     const opening = await openSources(this.deps, id, spec, extent.kind === 'at' ? extent.revisions : undefined)
     if (opening.kind !== 'opened') return opening
-    const { sources, release } = opening
+    const { sources, release, project } = opening
     const versions = sources.map(({ opened }) => opened.version)
     if (extent.kind === 'more' && !this.looks.isCurrent(id, this.specText(id, spec), versions)) return null
     if (extent.kind === 'more')
@@ -167,7 +169,7 @@ export class ServiceRenderer {
     await this.looks.ahead(id, sources)
     const fileId = fileIds(sources)
     const outcomes = await this.renderAll(
-      { id, spec, sources, configs: found.configs, factsOf, fileId, bases, isRemembered: extent.kind === 'all' },
+      { id, spec, sources, project, configs: found.configs, factsOf, fileId, bases, isRemembered: extent.kind === 'all' },
       clusters,
     )
     if (outcomes.renders > 0)
@@ -202,7 +204,9 @@ export class ServiceRenderer {
 
   private async renderAll(run: ServiceRun, clusters: readonly RenderCluster[]): Promise<ClusterOutcomes> {
     const { cache, clock, signal } = this.deps
-    const { id, spec, sources, configs, factsOf, fileId, bases, isRemembered } = run
+    const { id, spec, sources, project, configs, factsOf, fileId, bases, isRemembered } = run
+    // What was rendered without a boundary is not found again, since it did not look at one.
+    const bound = (text: string) => (project === null ? text : `${text}\nbounded`)
     const key = serviceKey(id)
     const due = isRemembered ? this.lates.due(key, clock.nowMs()) : new Set<string>()
     for (const late of due) cache.drop(late)
@@ -212,11 +216,11 @@ export class ServiceRenderer {
     const outcomes = await renderClusters(
       { cache, slots: (work) => slots.run(work, signal), pace: createPace(clock) },
       {
-        spec: this.specText(id, spec),
-        lastingSpec: lastingText(id, spec),
+        spec: bound(this.specText(id, spec)),
+        lastingSpec: bound(lastingText(id, spec)),
         inForce: inForceOf(this.deps, id),
         versions: sources.map(({ opened }) => opened.version),
-        settingsOf: settingsFor(id, spec, layers),
+        settingsOf: settingsFor(id, spec, layers, project === null ? undefined : (labels) => renderBounds(project, labels)),
         tools,
         render: (subject) => this.runOne(run, subject, tools),
         ...{ configs, fileId, factsOf, baseOf: bases?.valueOf },
@@ -255,6 +259,8 @@ interface ServiceRun {
   id: ServiceId
   spec: ServiceSpec
   sources: readonly ServiceSource[]
+  /** Null: the project has no boundary. */
+  project: NamedProject | null
   configs: ReadonlyMap<string, ConfigLayer>
   factsOf(clusterId: ClusterId): ClusterFacts
   fileId: FileIds

@@ -12,6 +12,7 @@ import type { ExecEntry } from '../../render/exec/list.ts'
 import { remoteBaseSchema } from '../../render/kustomize/remote.ts'
 import type { PatchLayer } from '../../render/overrides-of.ts'
 import type { PatchSet } from '../../render/patch/patches.ts'
+import type { RenderBounds } from '../../render/render-bounds.ts'
 import type { HelmLayer } from '../../render/renderer.ts'
 import type { SandboxMode } from '../../render/sandbox/runs.ts'
 import type { SandboxProgram } from '../../render/sandbox.ts'
@@ -89,7 +90,7 @@ export interface RenderOrder {
   render: RenderSpec
   sources: ReadonlyArray<{ name?: string; label: string; at: SourceRef; render?: RenderSpec; filesOnly: boolean }>
   cluster: { name: string; labels: Labels; facts: { kubernetesVersion: string; apiVersions: Readonly<Record<string, true>> } } | null
-  settings: { config: Layer; helmValues: readonly HelmLayer[]; patches: readonly PatchLayer[]; leavesOut: boolean }
+  settings: { config: Layer; helmValues: readonly HelmLayer[]; patches: readonly PatchLayer[]; leavesOut: boolean; bounds?: RenderBounds }
   configs: ReadonlyArray<readonly [string, Layer]>
 }
 
