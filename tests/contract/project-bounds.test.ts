@@ -65,7 +65,7 @@ test.each<[what: string, manifest: string, told: string]>([
     'rule namespaces',
   ],
   ['a custom kind of unknown scope', OBJECT('Tenant', 'x', '  namespace: other\n', 'example.com/v1'), 'Tenant other/x'],
-])('PJ4 %s fails the render with kind, name and file', async (_, manifest, told) => {
+])('PJ10 %s fails the render with kind, name and file', async (_, manifest, told) => {
   await begin({ kinds: { deny: ['rbac.authorization.k8s.io/*'] } })
   const before = await kit.row(one)
   await kit.push({ 'shop/x.yaml': manifest })
@@ -76,7 +76,7 @@ test.each<[what: string, manifest: string, told: string]>([
   expect(await kit.row(one)).toEqual(before)
 })
 
-test('PJ4 a template that makes another namespace fails for the cluster where it does', async () => {
+test('PJ10 a template that makes another namespace fails for the cluster where it does', async () => {
   await begin({}, { render: { templated: true } })
   await kit.push({
     'shop/a.yaml': configMap('a', '1').replace(
@@ -125,7 +125,7 @@ test('PJ8 narrowing fails what is not allowed any more, changes no row, and wide
   expect(await kit.row(one)).toMatchObject({ bounds: { namespaces: ['shop'] } })
 })
 
-test('PJ8 a cluster that is no destination any more keeps what it has until a person confirms', async () => {
+test('PJ11 a cluster that is no destination any more keeps what it has until a person confirms', async () => {
   await begin()
   const before = await kit.row(two)
   expect(before).toMatchObject({ count: 1 })
@@ -142,7 +142,7 @@ test('PJ8 a cluster that is no destination any more keeps what it has until a pe
   expect((await kit.row(two))?.removal).toMatchObject({ policy: 'delete' })
 })
 
-test('PJ7 objects and bytes of a render have quotas', async () => {
+test('PJ10 objects and bytes of a render have quotas', async () => {
   await begin({ quotas: { objects: 1 } })
   expect(await error()).toBeNull()
   await kit.push({ 'shop/b.yaml': configMap('b', '1') })
@@ -151,7 +151,7 @@ test('PJ7 objects and bytes of a render have quotas', async () => {
   expect((await error())?.problems[0]?.message).toContain('rule quotas.renderedBytes')
 })
 
-test('PJ6 a renderer that the folder chooses is refused', async () => {
+test('PJ10 a renderer that the folder chooses is refused', async () => {
   await begin({ renderers: ['raw'] })
   await kit.push({ 'shop/kustomization.yaml': 'resources: [a.yaml]\n' })
   expect((await error())?.problems[0]?.message).toContain('rule renderers: kustomize is not allowed')
