@@ -195,6 +195,39 @@ export interface ApiTokenRecord {
 }
 
 /** What a new token is made of; `tokenHash` is the SHA-256 of its text. */
+/** A person or a pipeline that signed in through an identity provider. */
+export interface SessionRecord {
+  id: string
+  /** `cli`: it is renewed with a refresh token. `workload`: it was given for a JWT, and ends with its access token. */
+  kind: 'browser' | 'cli' | 'workload'
+  provider: string
+  /** As the provider names the caller. */
+  subject: string
+  name: string
+  /** Only an address that the provider has verified. */
+  email: string | null
+  groups: readonly string[]
+  /** SHA-256 of the cookie or the access token. */
+  accessHash: string
+  accessExpiresMs: number
+  /** SHA-256 of the refresh token, and of the one before it. */
+  refreshHash: string | null
+  earlierRefreshHash: string | null
+  /** When the refresh token was made. */
+  rotatedMs: number
+  createdMs: number
+  /** It ends then in any case. */
+  expiresMs: number
+  /** When the provider last confirmed name and groups. */
+  checkedMs: number
+  /** Within a minute of the last use. */
+  lastUsedMs: number
+  lastUsedFrom: string | null
+  /** Tokens of the provider, sealed, in base64; null: it gave none. */
+  sealed: string | null
+}
+export type SessionChange = Partial<Omit<SessionRecord, 'id' | 'kind' | 'provider' | 'subject' | 'createdMs' | 'expiresMs'>>
+
 export type NewApiToken = Omit<ApiTokenRecord, 'lastUsedMs' | 'lastUsedFrom'> & { tokenHash: string }
 
 export interface JoinTokenRecord {

@@ -25,6 +25,7 @@ import { createDesiredStore } from './store-desired.ts'
 import { createPeopleStore } from './store-people.ts'
 import { createResourceStore } from './store-resources.ts'
 import { createRestoreStore } from './store-restore.ts'
+import { createSessionStore } from './store-sessions.ts'
 import { createRevisionStore } from './upkeep/revision-log.ts'
 import { createUpkeepStore } from './upkeep/store-upkeep.ts'
 import type { StoreUpkeep } from './upkeep/upkeep.ts'
@@ -92,6 +93,7 @@ function createStore(db: StoreDb, { queries, attend }: { queries: FleetQueries; 
     ...createConfirmationStore(db, () => pick(random, CONFIRMATION_ALPHABET, 6)),
     ...createPeopleStore(db),
     ...createAuditStore(db),
+    ...createSessionStore(db),
     queries,
     close: async () => {
       endFollowing()

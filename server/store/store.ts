@@ -25,6 +25,8 @@ import type {
   ResourceKind,
   RestoreProof,
   Revision,
+  SessionChange,
+  SessionRecord,
   StatusEntry,
   StatusWrite,
   StoredError,
@@ -221,6 +223,19 @@ export interface Store {
 
   /** Who did what, why, and from where. */
   readonly audit: AuditStore
+
+  createSession(session: SessionRecord): Promise<void>
+  /** By the hash of its cookie or access token. */
+  sessionByAccess(hash: string): Promise<SessionRecord | null>
+  /** By the hash of its refresh token, or of the one before it. */
+  sessionByRefresh(hash: string): Promise<SessionRecord | null>
+  /** All, oldest first. */
+  listSessions(): Promise<SessionRecord[]>
+  changeSession(id: string, change: SessionChange): Promise<void>
+  /** False if there is none with that id. */
+  deleteSession(id: string): Promise<boolean>
+  /** Answers how many. */
+  deleteExpiredSessions(nowMs: number): Promise<number>
 
   /** Questions about the whole fleet. */
   readonly queries: FleetQueries

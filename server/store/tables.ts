@@ -6,7 +6,7 @@ import type { ChangeTopic } from '../../shared/model/change.ts'
 import type { AgentId, ClusterId } from '../../shared/model/ids.ts'
 import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status.ts'
 import { problemSchema } from '../../shared/protocol/error.ts'
-import type { Confirmation, FleetEvent, ReleaseNote, ResourceKind, StoredError } from '../fleet/records.ts'
+import type { Confirmation, FleetEvent, ReleaseNote, ResourceKind, SessionRecord, StoredError } from '../fleet/records.ts'
 import type { RollupDimension } from './counts/rollup-dimensions.ts'
 
 export interface Tables {
@@ -280,6 +280,28 @@ export interface Tables {
     /** 0: never. */
     last_used_ms: Generated<number>
     last_used_from: Generated<string | null>
+  }
+  /** Of `SessionRecord`. */
+  sessions: {
+    id: string
+    kind: SessionRecord['kind']
+    provider: string
+    subject: string
+    name: string
+    email: string | null
+    /** JSON array. */
+    group_names: string
+    access_hash: string
+    access_expires_ms: number
+    refresh_hash: string | null
+    earlier_refresh_hash: string | null
+    rotated_ms: number
+    created_ms: number
+    expires_ms: number
+    checked_ms: number
+    last_used_ms: number
+    last_used_from: string | null
+    sealed: string | null
   }
 }
 

@@ -41,6 +41,36 @@ export const ERRORS = define({
     cause: 'The caller does not have the right that the request needs.',
     remedy: 'Ask an administrator for a role that has the right that the detail names.',
   },
+  sign_in_refused: {
+    status: 403,
+    retryable: false,
+    cause: 'The identity provider or the sign-in settings of the server refuse the sign-in.',
+    remedy: 'Read the detail. An admin of the server changes who may sign in with --oidc-config.',
+  },
+  sign_in_expired: {
+    status: 400,
+    retryable: false,
+    cause: 'The sign-in is unknown, was completed before, or took longer than 10 minutes.',
+    remedy: 'Sign in again, and complete it in the same browser.',
+  },
+  sign_in_pending: {
+    status: 409,
+    retryable: true,
+    cause: 'The person has not completed the sign-in yet.',
+    remedy: 'Ask again after the time in Retry-After.',
+  },
+  provider_unavailable: {
+    status: 503,
+    retryable: true,
+    cause: 'The identity provider does not answer as expected.',
+    remedy: 'Check the address and the certificate of the provider; the server keeps trying.',
+  },
+  cross_site: {
+    status: 403,
+    retryable: false,
+    cause: 'A request with a session cookie comes from another site.',
+    remedy: 'Send it from a page of the server itself, or with an API token.',
+  },
   not_found: { status: 404, retryable: false, cause: 'Not found.', remedy: 'List existing names with `skerry get`.' },
   conflict: {
     status: 409,

@@ -12,6 +12,7 @@ import { migrateTo6 } from './migration-6.ts'
 import { migrateTo7 } from './migration-7.ts'
 import { migrateTo8 } from './migration-8.ts'
 import { createAuditLog } from './migration-audit.ts'
+import { createSessions } from './sessions-table.ts'
 
 export interface Migration {
   version: number
@@ -268,6 +269,7 @@ export const MIGRATIONS: readonly Migration[] = [
     },
   },
   { version: 10, up: createAuditLog },
+  { version: 11, up: createSessions },
 ]
 
 /** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction has the store to itself, so two

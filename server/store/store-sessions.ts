@@ -1,0 +1,124 @@
+// Sessions of people and pipelines. The store has hashes of their secrets, and the provider's tokens sealed.
+import type { Selectable, Updateable } from 'kysely'
+import { z } from 'zod'
+import type { SessionChange, SessionRecord } from '../fleet/records.ts'
+import type { ChangeNote } from './feed/change-log.ts'
+import type { Store } from './store.ts'
+import type { StoreDb } from './store-db.ts'
+import type { Tables } from './tables.ts'
+
+type SessionStore = Pick<
+  Store,
+  'createSession' | 'sessionByAccess' | 'sessionByRefresh' | 'listSessions' | 'changeSession' | 'deleteSession' | 'deleteExpiredSessions'
+>
+
+type Row = Selectable<Tables['sessions']>
+
+export function createSessionStore(db: StoreDb): SessionStore {
+  const one = async (column: 'access_hash' | 'refresh_hash' | 'earlier_refresh_hash', hash: string) => {
+    const row = await db.read.selectFrom('sessions').selectAll().where(column, '=', hash).executeTakeFirst()
+    return row === undefined ? null : sessionRecord(row)
+  }
+  return {
+    createSession: (session) =>
+      db.write(async ({ sql: trx, changes }) => {
+        await trx.insertInto('sessions').values(rowOf(session)).execute()
+        changes.add(sessionNote(session.id))
+      }),
+    sessionByAccess: (hash) => one('access_hash', hash),
+    sessionByRefresh: async (hash) => (await one('refresh_hash', hash)) ?? one('earlier_refresh_hash', hash),
+    listSessions: async () => {
+      const rows = await db.read.selectFrom('sessions').selectAll().orderBy('created_ms').orderBy('id').execute()
+      return rows.map(sessionRecord)
+    },
+    changeSession: async (id, change) => {
+      const columns = columnsOf(change)
+      if (Object.keys(columns).length === 0) return
+      await db.write(async ({ sql: trx, changes }) => {
+        await trx.updateTable('sessions').set(columns).where('id', '=', id).execute()
+        // Who follows the feed does not care when a session was used.
+        if (change.groups !== undefined) changes.add(sessionNote(id))
+      })
+    },
+    deleteSession: (id) =>
+      db.write(async ({ sql: trx, changes }) => {
+        const { numDeletedRows } = await trx.deleteFrom('sessions').where('id', '=', id).executeTakeFirst()
+        if (Number(numDeletedRows) === 0) return false
+        changes.add(sessionNote(id))
+        return true
+      }),
+    deleteExpiredSessions: (nowMs) =>
+      db.write(async ({ sql: trx, changes }) => {
+        const gone = await trx.deleteFrom('sessions').where('expires_ms', '<=', nowMs).returning('id').execute()
+        for (const { id } of gone) changes.add(sessionNote(id))
+        return gone.length
+      }),
+  }
+}
+
+const names = z.array(z.string())
+
+function sessionRecord(row: Row): SessionRecord {
+  return {
+    id: row.id,
+    kind: row.kind,
+    provider: row.provider,
+    subject: row.subject,
+    name: row.name,
+    email: row.email,
+    groups: names.parse(JSON.parse(row.group_names)),
+    accessHash: row.access_hash,
+    accessExpiresMs: row.access_expires_ms,
+    refreshHash: row.refresh_hash,
+    earlierRefreshHash: row.earlier_refresh_hash,
+    rotatedMs: row.rotated_ms,
+    createdMs: row.created_ms,
+    expiresMs: row.expires_ms,
+    checkedMs: row.checked_ms,
+    lastUsedMs: row.last_used_ms,
+    lastUsedFrom: row.last_used_from,
+    sealed: row.sealed,
+  }
+}
+
+const rowOf = (session: SessionRecord): Row => ({
+  id: session.id,
+  kind: session.kind,
+  provider: session.provider,
+  subject: session.subject,
+  created_ms: session.createdMs,
+  expires_ms: session.expiresMs,
+  name: session.name,
+  email: session.email,
+  group_names: JSON.stringify(session.groups),
+  access_hash: session.accessHash,
+  access_expires_ms: session.accessExpiresMs,
+  refresh_hash: session.refreshHash,
+  earlier_refresh_hash: session.earlierRefreshHash,
+  rotated_ms: session.rotatedMs,
+  checked_ms: session.checkedMs,
+  last_used_ms: session.lastUsedMs,
+  last_used_from: session.lastUsedFrom,
+  sealed: session.sealed,
+})
+
+const COLUMN_OF = {
+  name: 'name',
+  email: 'email',
+  accessHash: 'access_hash',
+  accessExpiresMs: 'access_expires_ms',
+  refreshHash: 'refresh_hash',
+  earlierRefreshHash: 'earlier_refresh_hash',
+  rotatedMs: 'rotated_ms',
+  checkedMs: 'checked_ms',
+  lastUsedMs: 'last_used_ms',
+  lastUsedFrom: 'last_used_from',
+  sealed: 'sealed',
+} as const satisfies Record<Exclude<keyof SessionChange, 'groups'>, keyof Row>
+
+function columnsOf({ groups, ...change }: SessionChange): Updateable<Tables['sessions']> {
+  const columns = Object.entries(change).map(([field, value]) => [COLUMN_OF[field as keyof typeof COLUMN_OF], value] as const)
+  return { ...Object.fromEntries(columns), ...(groups === undefined ? {} : { group_names: JSON.stringify(groups) }) }
+}
+
+const sessionNote = (id: string): ChangeNote => ({ topic: 'token', name: `Session/${id}` })
