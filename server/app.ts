@@ -9,6 +9,8 @@ import type { Logger } from '../shared/runtime/logger.ts'
 import type { ApiTokens } from './access/api-tokens.ts'
 import type { AuditTrail } from './access/audit-trail.ts'
 import { createAuthorizer } from './access/authorizer.ts'
+import { type Callers, createCallers } from './access/callers.ts'
+import type { SignIn } from './access/oidc/sign-in.ts'
 import { DECLARED_ROUTES, rightOf } from './access/permissions.ts'
 import type { FleetActions } from './actions/port.ts'
 import { accessRoutes } from './http/access-routes.ts'
@@ -36,6 +38,8 @@ import { reasonOf, requestIdOf, withRequestId } from './http/request-facts.ts'
 import { resourceRoutes } from './http/resource-routes.ts'
 import { restoreRoutes } from './http/restore-routes.ts'
 import { serverKeyRoutes } from './http/server-key-routes.ts'
+import { sessionRoutes } from './http/session-routes.ts'
+import { createSignInRoutes } from './http/sign-in-routes.ts'
 import { suspensionRoutes } from './http/suspension-routes.ts'
 import { syncRoutes } from './http/sync-routes.ts'
 import { WEBHOOKS } from './http/webhook.ts'
@@ -62,6 +66,10 @@ export interface AppDeps
   /** Entries of the audit log beside those that the store writes with its changes. */
   trail: AuditTrail
   tokens: ApiTokens
+  /** Absent: people and pipelines cannot sign in. */
+  signIn?: SignIn
+  /** URL under which browsers know this server; default http://localhost. */
+  url?(): string
   actions: FleetActions
   lookOf: LookOf
   /** Absent: no shard file is ever behind. */
@@ -89,8 +97,10 @@ export interface App {
 }
 
 export function createApp(deps: AppDeps): App {
-  const { webhookHandler, logger } = deps
-  const elysia = createElysia(deps)
+  const { webhookHandler, logger, clock, signIn, addressOf = () => null, url = () => 'http://localhost' } = deps
+  const callers = createCallers({ tokens: deps.tokens, sessions: signIn?.sessions ?? null, url })
+  const signInRoutes = signIn && createSignInRoutes({ signIn, callers, url, addressOf, clock, log: logger })
+  const elysia = createElysia(deps, callers)
   refuseUndeclared(elysia.routes)
   const secure = createSecureHeaders(deps.https ?? false)
   const { requestsPerSecond = REQUESTS_PER_SECOND } = deps
@@ -103,10 +113,12 @@ export function createApp(deps: AppDeps): App {
     const { pathname } = new URL(request.url)
     const own = pathname.startsWith(`${WEBHOOKS}/`) ? webhookHandler : undefined
     if (own !== undefined) return (await own(request)) ?? problemResponse(new AppError('not_found', { detail: 'there is no such route' }))
+    const signedIn = await signInRoutes?.(request)
+    if (signedIn) return signedIn
     // AR4: the probes take no body, and a stranger's is not worth the memory.
     if (!pathname.startsWith('/api/')) return elysia.handle(withoutBody(request))
-    const address = deps.addressOf?.(request) ?? null
-    const caller = await deps.tokens.authenticate(request.headers.get('authorization'), address)
+    const address = addressOf(request)
+    const caller = await callers.authenticate(request, address)
     const rate = caller === null ? strangers.take(networkOf(address ?? ''), deps.clock.nowMs()) : limits.take(caller.id, deps.clock.nowMs())
     const answer = await settled(async () => {
       if (rate?.allowed === false) {
@@ -160,11 +172,11 @@ export function createApp(deps: AppDeps): App {
   }
 }
 
-function createElysia(deps: AppDeps) {
+function createElysia(deps: AppDeps, callers: Callers) {
   const authorizer = createAuthorizer()
-  const auth = createAuth(deps.tokens, authorizer, deps.logger)
+  const auth = createAuth(callers, authorizer, deps.logger)
   const views = createFleetViews(deps.store, deps.clock, deps.restore, deps.lookOf, deps.behindOf)
-  const admin: AdminDeps = { ...deps, views, authorizer, principal: auth.principal }
+  const admin: AdminDeps = { ...deps, views, authorizer, callers, principal: auth.principal }
   const api = new Elysia({ prefix: ADMIN_API })
     // The second lock: a route that the first plugin's path check did not cover has no principal.
     .derive(({ request, route, params }) => {
@@ -184,12 +196,13 @@ function createElysia(deps: AppDeps) {
     .use(historyRoutes(admin))
     .use(changeRoutes(admin))
     .use(accessRoutes(admin))
+    .use(sessionRoutes(admin, deps.signIn?.sessions ?? null))
     .use(serverKeyRoutes(admin))
     .use(restoreRoutes(admin))
   return new Elysia({ aot: true })
     .use(auth.plugin)
     .get('/healthz', () => 'ok', { detail: { hide: true } })
-    .get('/readyz', () => readiness(deps.ready(), deps.failingLoops?.() ?? []), { detail: { hide: true } })
+    .get('/readyz', () => readiness(deps.ready(), deps.failingLoops?.() ?? [], deps.signIn?.problems() ?? []), { detail: { hide: true } })
     .use(
       openapi({
         provider: null, // its documentation page loads scripts from elsewhere
@@ -220,7 +233,7 @@ export function refuseUndeclared(routes: ReadonlyArray<{ method: string; path: s
 }
 
 /** A server with a failing loop is still ready: without it agents would get nothing at all. */
-function readiness(ready: boolean, failingLoops: readonly string[]): string {
+function readiness(ready: boolean, failingLoops: readonly string[], signInProblems: readonly string[]): string {
   if (!ready) throw new AppError('unavailable', { detail: 'starting or stopping' })
-  return ['ok', ...failingLoops.map((name) => `loop ${name} failed and is being restarted`)].join('\n')
+  return ['ok', ...failingLoops.map((name) => `loop ${name} failed and is being restarted`), ...signInProblems].join('\n')
 }

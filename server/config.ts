@@ -38,6 +38,11 @@ export const SERVER_OPTIONS = {
     placeholder: 'URL',
     help: 'URL of this server for agents and webhooks; default the listen address.',
   },
+  oidcConfig: {
+    type: 'text',
+    placeholder: 'FILE',
+    help: 'YAML or JSON file of identity providers and trusted issuers of JWTs; default: nobody can sign in.',
+  },
   trustedProxies: {
     type: 'text',
     placeholder: 'CIDR,…',

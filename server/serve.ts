@@ -16,6 +16,7 @@ import { type ListenPlace, parseListen } from './http/listen-place.ts'
 import type { TlsPaths } from './http/tls-files.ts'
 import { readRenderPlace, renderLacks } from './render-place.ts'
 import { libraryDirOf, type RunningServer, startServer } from './server.ts'
+import { readSignInPlace } from './sign-in-place.ts'
 import { parseRanges } from './sources/address/range.ts'
 import { readStorePlace } from './store-place.ts'
 
@@ -40,6 +41,7 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
     requestsPerSecond,
     tlsCert,
     tlsKey,
+    oidcConfig,
     renderSandbox,
     helm,
     helm3,
@@ -64,6 +66,7 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
     const listenPlace = parseListen(listen, socketMode)
     const tls = readTlsPaths(tlsCert, tlsKey, listenPlace)
     const place = readStorePlace({ url: store, asFlag: flags['store'] !== undefined, file: storeFile, env: io.env })
+    const signIn = oidcConfig === undefined ? undefined : readSignInPlace(oidcConfig)
     const rendering = readRenderPlace({ renderSandbox, helm, helm3, kustomize, renderers }, io.env)
     const folder = openDataFolder(data)
     const run = openRunRecord(folder.path, { clock: systemClock, log })
@@ -88,6 +91,7 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
       workers,
       workerMemoryMib: workerMemory,
       env: io.env,
+      ...(signIn === undefined ? {} : { signIn }),
       ...(externalUrl === undefined ? {} : { externalUrl }),
       ...(tokenFile === undefined ? {} : { adminTokenFile: tokenFile }),
     }

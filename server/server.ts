@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { NativeGuard } from '../shared/adapters/native-guard.ts'
 import { versionInfo } from '../shared/adapters/version-info.ts'
 import type { ClusterId } from '../shared/model/ids.ts'
-import type { AppError } from '../shared/protocol/error.ts'
+import { AppError } from '../shared/protocol/error.ts'
 import { COMMIT, VERSION } from '../shared/runtime/build-info.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
@@ -18,6 +18,8 @@ import { createApiTokens, writeTokenFile } from './access/api-tokens.ts'
 import { createAuditTrail } from './access/audit-trail.ts'
 import { createConfigs } from './access/configs.ts'
 import { createKnocks } from './access/knocks.ts'
+import { isLoopbackUrl } from './access/oidc/settings.ts'
+import { createSignIn, type SignInPlace } from './access/oidc/sign-in.ts'
 import { loadSecretBox } from './access/secret-box.ts'
 import { createSeenMarks } from './access/seen-marks.ts'
 import { loadServerKeys } from './access/server-keys.ts'
@@ -67,6 +69,8 @@ export interface ServerOptions {
   dataDir: string
   /** Default: a SQLite file in the data folder. */
   store?: PostgresPlace | null
+  /** Through whom people and pipelines sign in; default nobody. */
+  signIn?: SignInPlace
   /** Default: `admin-token` in the data folder. */
   adminTokenFile?: string
   /** Default: RETENTION. */
@@ -246,6 +250,7 @@ async function startOn(
     log,
   })
   const tokens = createApiTokens({ store, clock, log })
+  const signIn = options.signIn && createSignIn(options.signIn, { store, secrets, url: () => url, clock, log, stopping: stopping.signal })
   const { adminTokenFile = at('admin-token') } = options
   const trail = createAuditTrail({ store, networkOf, clock, log })
 
@@ -253,6 +258,8 @@ async function startOn(
     store,
     trail,
     tokens,
+    ...(signIn === undefined ? {} : { signIn }),
+    url: () => url,
     actions,
     removals: createRemovalPlans({ store, content, clock }),
     lookOf: (project, name) => ingest.lookOf(project, name),
@@ -289,17 +296,19 @@ async function startOn(
   let http: Listener | undefined
   let loops: Supervisor | undefined
   let firstAdminToken: string | null
+  let url = ''
   try {
     const { hostname, port, socket, trustedProxies = [], trustsSocket = false } = options
     const place = socket ?? { hostname, port }
     http = await listen({ place, tls, trustedProxies, trustsSocket }, { agents: agentRoutes, others: app.fetch })
+    url = options.externalUrl?.replace(/\/+$/, '') ?? http.origin
+    if (signIn !== undefined && signIn.providers.size > 0) refusePlainSignIn(url)
     firstAdminToken = await tokens.createFirst((token) => writeTokenFile(adminTokenFile, token)) // last: it expires, and a start that fails needs none
   } catch (error) {
     await http?.stop(true)
     shards.close() // else the next start would take them for those of a crash
     throw error
   }
-  const url = options.externalUrl?.replace(/\/+$/, '') ?? http.origin
   const maintenance = {
     ...{ store, content, opened, newId, pace, clock, random, log },
     shardCount: SHARD_COUNT,
@@ -317,6 +326,7 @@ async function startOn(
         : { 'tls-files': (signal) => followTlsFiles({ paths: tlsPaths, current: tls, use: useTls, clock, log }, signal) }),
       ingest: () => ingest.run(),
       'audit-denials': (signal) => trail.run(signal),
+      ...(signIn === undefined ? {} : { 'sign-in': (signal: AbortSignal) => signIn.run(signal) }),
       'last-contacts': (signal) => seen.run(signal),
       'shard-maintenance': (signal) => maintainShards(maintenance, signal),
       'shard-catch-up': (signal) => keepCaughtUp({ store, content, shards, pace, clock, random, log }, signal),
@@ -357,4 +367,14 @@ async function startOn(
       log.info('server stopped')
     },
   }
+}
+
+/** SI7: over plain http anybody on the way could read a session cookie. */
+function refusePlainSignIn(url: string): void {
+  const parsed = new URL(url)
+  if (parsed.protocol === 'https:' || isLoopbackUrl(parsed)) return
+  throw new AppError('bad_options', {
+    detail: `sign-in needs https, and browsers would reach this server at ${url}`,
+    remedy: 'Set --external-url to the https:// address of this server, or leave --oidc-config out.',
+  })
 }

@@ -72,6 +72,9 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   'GET /tokens': object('token:read', 'ApiToken'),
   'POST /tokens': object('token:create', 'ApiToken'),
   'DELETE /tokens/:id': object('token:revoke', 'ApiToken'),
+  // The handler shows and ends the sessions of the caller only, without the right to read or revoke tokens.
+  'GET /sessions': OWN,
+  'DELETE /sessions/:id': OWN,
   'GET /server-keys': object('server-key', 'Server'),
   'POST /server-keys/rotate': object('server-key', 'Server'),
   'POST /server-keys/revoke': object('server-key', 'Server'),

@@ -15,6 +15,7 @@ import {
   versionAnswerSchema,
   whoamiAnswerSchema,
 } from '../../shared/model/views.ts'
+import { AppError } from '../../shared/protocol/error.ts'
 import { joinTokenText } from '../../shared/protocol/join.ts'
 import { newId, newSecret } from '../access/api-tokens.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
@@ -125,15 +126,17 @@ export function accessRoutes(deps: AdminDeps) {
     .get(
       '/whoami',
       ({ request }) => {
-        const { id, name, role } = deps.principal(request)
-        return { id, name, role }
+        const { id, kind, name, role, provider, subject, email, groups } = deps.principal(request)
+        return { id, kind, name, role, provider, subject, email, groups: [...groups] }
       },
-      { response: whoamiAnswerSchema, detail: { summary: 'Whose token this is' } },
+      { response: whoamiAnswerSchema, detail: { summary: 'Who the caller is' } },
     )
     .post(
       '/token/exchange',
       async ({ request, set }) => {
         const principal = deps.principal(request)
+        if (principal.kind !== 'token')
+          throw new AppError('bad_request', { detail: 'only an API token can be exchanged', remedy: 'A login renews itself.' })
         const token = await deps.tokens.exchange(principal)
         const message = `a new API token for ${principal.name}; the earlier one ends when it is first used`
         await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'ApiTokenExchanged', message, {})])

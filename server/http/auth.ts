@@ -3,8 +3,8 @@ import { Elysia } from 'elysia'
 import type { AuditActor } from '../../shared/model/audit.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
-import type { ApiTokens } from '../access/api-tokens.ts'
 import type { Authorizer } from '../access/authorizer.ts'
+import type { Callers } from '../access/callers.ts'
 import { askOf, rightOf } from '../access/permissions.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Ask } from '../access/rights.ts'
@@ -20,7 +20,7 @@ export interface Auth {
   authorize(request: Request, route: string, params: Readonly<Record<string, string>>): void
 }
 
-export function createAuth(tokens: ApiTokens, authorizer: Authorizer, logger: Logger): Auth {
+export function createAuth(callers: Callers, authorizer: Authorizer, logger: Logger): Auth {
   const principals = new WeakMap<Request, Principal>()
   const principalOf = (request: Request): Principal => {
     const principal = principals.get(request)
@@ -28,7 +28,7 @@ export function createAuth(tokens: ApiTokens, authorizer: Authorizer, logger: Lo
     return principal
   }
   return {
-    plugin: authPlugin(tokens, logger, principals),
+    plugin: authPlugin(callers, logger, principals),
     principal: principalOf,
     authorize(request, route, params) {
       const principal = principalOf(request)
@@ -65,12 +65,12 @@ const actorOf = ({ id, kind, name, provider }: Principal): AuditActor => ({
 })
 
 /** AP1: everything below /api/ is asked for a credential before it is even looked up: an unknown route tells a stranger nothing. */
-function authPlugin(tokens: ApiTokens, logger: Logger, principals: WeakMap<Request, Principal>) {
+function authPlugin(callers: Callers, logger: Logger, principals: WeakMap<Request, Principal>) {
   return new Elysia({ name: 'auth' })
     .onError({ as: 'global' }, ({ code, error, request }) => problemResponse(toAppError(code, error, request, logger)))
     .onRequest(async ({ request }) => {
       if (!new URL(request.url).pathname.startsWith('/api/')) return undefined
-      const principal = await tokens.authenticate(request.headers.get('authorization'))
+      const principal = await callers.authenticate(request)
       if (principal === null) return problemResponse(new AppError('unauthorized'))
       principals.set(request, principal)
       identifyCaller(actorOf(principal))

@@ -17,14 +17,14 @@ const changeQuery = z.object({
   limit: limitQuery,
 })
 
-export function changeRoutes({ store, stopping, principal, tokens }: Pick<AdminDeps, 'store' | 'stopping' | 'principal' | 'tokens'>) {
+export function changeRoutes({ store, stopping, principal, callers }: Pick<AdminDeps, 'store' | 'stopping' | 'principal' | 'callers'>) {
   const feed = store.changes
   const streams = createChangeStreams(feed, stopping)
   return new Elysia({ tags: ['fleet'] }).get(
     '/changes',
     async ({ query: { after, topic, limit }, request }) => {
       const topics = topic === undefined ? undefined : new Set(topic)
-      if (acceptsStream(request)) return streams.open(request, lastEventId(request) ?? after, topics, tokens.ended(principal(request).id))
+      if (acceptsStream(request)) return streams.open(request, lastEventId(request) ?? after, topics, callers.ended(principal(request).id))
       if (after === undefined) {
         const newest = await feed.position()
         return { items: [], next: newest, newest }

@@ -3,6 +3,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { ApiTokens } from '../access/api-tokens.ts'
 import type { AuditTrail } from '../access/audit-trail.ts'
 import type { Authorizer } from '../access/authorizer.ts'
+import type { Callers } from '../access/callers.ts'
 import type { Principal } from '../access/principal.ts'
 import type { SecretBox } from '../access/secret-box.ts'
 import type { ServerKeys } from '../access/server-keys.ts'
@@ -23,7 +24,8 @@ export interface AdminDeps {
   clock: Clock
   /** Its fingerprint is printed into join tokens. */
   serverKeys: Pick<ServerKeys, 'fingerprint' | 'history' | 'rotate' | 'revoke' | 'rotateMac'>
-  tokens: Pick<ApiTokens, 'create' | 'exchange' | 'revoke' | 'ended'>
+  tokens: Pick<ApiTokens, 'create' | 'exchange' | 'revoke'>
+  callers: Pick<Callers, 'ended'>
   /** Seals secrets of Configs. */
   secrets: SecretBox
   renders: RenderNow

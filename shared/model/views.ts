@@ -410,5 +410,18 @@ export type DeleteAnswer = z.infer<typeof deleteAnswerSchema>
 export const refreshAnswerSchema = z.object({ requestedMs: ms })
 export const webhookAnswerSchema = z.object({ url: z.string(), secret: z.string() })
 export const exchangedTokenSchema = z.object({ token: z.string() })
-export const whoamiAnswerSchema = z.object({ id: z.string(), name: z.string(), role: z.enum(TOKEN_ROLES).nullable() })
+export const whoamiAnswerSchema = z.object({
+  /** Of the API token or the session. */
+  id: z.string(),
+  kind: z.enum(['token', 'user', 'workload']),
+  name: z.string(),
+  /** Null: rights come from role bindings alone. */
+  role: z.enum(TOKEN_ROLES).nullable(),
+  /** Null: an API token. */
+  provider: z.string().nullable(),
+  subject: z.string().nullable(),
+  email: z.string().nullable(),
+  groups: z.array(z.string()),
+})
+export type WhoamiAnswer = z.infer<typeof whoamiAnswerSchema>
 export const versionAnswerSchema = z.looseObject({ version: z.string() })

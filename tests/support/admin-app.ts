@@ -42,12 +42,19 @@ export interface TestAdmin {
   ): Promise<{ status: number; headers: Headers; body: unknown }>
 }
 
-export async function createTestAdmin(overrides: Partial<AppDeps> = {}, nowMs = 1_000_000): Promise<TestAdmin> {
+/** What overrides may be made of. */
+type Made = Pick<AppDeps, 'store' | 'clock' | 'secrets'>
+
+export async function createTestAdmin(
+  overrides: Partial<AppDeps> | ((made: Made) => Partial<AppDeps>) = {},
+  nowMs = 1_000_000,
+): Promise<TestAdmin> {
   const store = await openSqliteStore(':memory:', { clock: systemClock, random: seededRandom(7) })
   const time = { nowMs }
   const clock: Clock = { nowMs: () => time.nowMs, monotonicMs: () => time.nowMs, sleep: async () => {} }
   const tokens = createApiTokens({ store, clock })
   const token = (await tokens.createFirst(async () => {})) ?? ''
+  const secrets = loadSecretBox(tempDir())
   const asked: string[] = []
   const content: TestAdmin['content'] = new Map()
   const outcome: TestAdmin['outcome'] = { deleteService: { kind: 'deleted' } }
@@ -59,7 +66,7 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}, nowMs = 
     clock,
     logger: silentLogger,
     serverKeys: loadServerKeys(tempDir()),
-    secrets: loadSecretBox(tempDir()),
+    secrets,
     renders: { render: async () => null, variants: async () => null },
     checkPatches: checkPatchesHere,
     restore: NO_RESTORE,
@@ -93,7 +100,7 @@ export async function createTestAdmin(overrides: Partial<AppDeps> = {}, nowMs = 
       onChanged: (keys: readonly ResourceKey[], confirmed: ConfirmedData = new Map()) =>
         note(`${keys.map(({ kind, project, name }) => `changed ${kind} ${project}/${name}`).join(', ')}${dataText(confirmed)}`),
     },
-    ...overrides,
+    ...(typeof overrides === 'function' ? overrides({ store, clock, secrets }) : overrides),
   })
   return {
     content,

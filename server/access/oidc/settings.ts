@@ -112,7 +112,7 @@ export const oidcSettingsSchema = z
         cliIdle: between('5m', '90d', '7d').describe('A login of the CLI ends after this time without a request.'),
         cliMax: between('5m', '365d', '30d').describe('A login of the CLI ends after this time in any case.'),
         recheck: between('10s', '1h', '5m').describe('Groups are read anew from the provider when they are older than this.'),
-        outage: between('1s', '7d', '1h').describe('Sessions go on for this time while the provider does not answer.'),
+        outage: between('1s', '7d', '15m').describe('Sessions go on for this time while the provider does not answer.'),
         unchecked: between('5m', '24h', '1h').describe('Maximum length of a session for which the provider gave no refresh token.'),
       })
       .prefault({})

@@ -1,4 +1,5 @@
 // Sessions of people and pipelines: made at sign-in, shown by a cookie or a short access token, checked anew with the provider every few minutes, revocable.
+import { randomBytes } from 'node:crypto'
 import { sha256Hex } from '../../../shared/kube/canonical.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
@@ -6,7 +7,6 @@ import type { Logger } from '../../../shared/runtime/logger.ts'
 import { fleetEvent } from '../../fleet/fleet-event.ts'
 import type { FleetEvent, SessionRecord } from '../../fleet/records.ts'
 import type { Store } from '../../store/store.ts'
-import { newId } from '../api-tokens.ts'
 import type { Principal } from '../principal.ts'
 import type { SecretBox } from '../secret-box.ts'
 import type { Identity } from './claims.ts'
@@ -129,7 +129,7 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
     const nowMs = clock.nowMs()
     const { provider, subject, name, email, groups } = identity
     const session: SessionRecord = {
-      ...{ id: newId('s'), kind, provider, subject, name, email, groups, ...more },
+      ...{ id: newSessionId(), kind, provider, subject, name, email, groups, ...more },
       accessExpiresMs: nowMs + times.accessMs,
       earlierRefreshHash: null,
       rotatedMs: nowMs,
@@ -309,6 +309,9 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
     },
   }
 }
+
+/** A name for a row, no secret. Pipelines make many of them. */
+const newSessionId = () => `s-${randomBytes(8).toString('hex')}`
 
 const isSame = (a: SessionRecord, b: SessionRecord): boolean =>
   a.name === b.name && a.email === b.email && a.groups.length === b.groups.length && a.groups.every((group, i) => group === b.groups[i])

@@ -1,9 +1,10 @@
-// Builds a real OpenID Connect provider that sign-in is tested against; see scripts/setup.
+// Dex 2.41.1: a real OpenID Connect provider that sign-in is tested against; see scripts/setup. Its tags have no /v2 in the module's
+// path, so the version is that of the tag's commit; its api module is a later one, because the proxy has none of that commit.
 module skerry.dev/tests/oidc/dex
 
 go 1.26.0
 
-require github.com/dexidp/dex v0.0.0-20240807174518-43956db7fd75 // the commit of release 2.41.1
+require github.com/dexidp/dex v0.0.0-20240807174518-43956db7fd75
 
 require (
 	ariga.io/atlas v0.19.1-0.20240203083654-5948b60a8e43 // indirect

@@ -1,0 +1,132 @@
+// Dex on loopback: a real OpenID Connect provider with one person in its own database, and a forge behind it whose users and groups a test changes.
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+
+export const DEX_BINARY = resolve(import.meta.dirname, '../../build/oidc/dex')
+export const dexIsThere = (): boolean => existsSync(DEX_BINARY)
+
+export const CLIENT = { id: 'skerry', secret: 'dex-client-secret' }
+/** In the database of Dex, which knows no groups. */
+export const PERSON = { email: 'alice@skerry.example', password: 'correct horse battery staple' }
+
+export interface ForgeUser {
+  id: number
+  username: string
+  email: string
+  groups: string[]
+  /** Blocked users get no answer any more. */
+  blocked?: boolean
+}
+
+export interface Dex {
+  issuer: string
+  /** Whom the forge signs in. */
+  user: ForgeUser
+  /** What Dex wrote to its log. */
+  log(): string
+  stop(): Promise<void>
+}
+
+export interface DexOptions {
+  /** Where it sends browsers back to. */
+  redirectUris: readonly string[]
+  port?: number
+}
+
+export async function startDex({ redirectUris, port }: DexOptions): Promise<Dex> {
+  if (!dexIsThere()) throw new Error('build/oidc/dex is missing: run scripts/setup --oidc')
+  const user: ForgeUser = { id: 7, username: 'bob', email: 'bob@skerry.example', groups: ['web', 'ops'] }
+  const forge = startForge(user)
+  const own = port ?? (await freePort())
+  const issuer = `http://127.0.0.1:${own}/dex`
+  const dir = mkdtempSync(join(tmpdir(), 'dex-'))
+  const config = join(dir, 'dex.json')
+  writeFileSync(config, JSON.stringify(await configOf(issuer, own, forge.url, redirectUris)))
+  const log = { text: '' }
+  const child = Bun.spawn([DEX_BINARY, 'serve', config], { stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
+  for (const stream of [child.stdout, child.stderr]) void collect(stream, log)
+  const stop = async () => {
+    child.kill('SIGKILL')
+    await child.exited
+    await forge.stop()
+    rmSync(dir, { recursive: true, force: true })
+  }
+  for (let tries = 0; ; tries++) {
+    const answer = await fetch(`${issuer}/.well-known/openid-configuration`).catch(() => null)
+    if (answer?.ok) break
+    if (child.exitCode !== null || tries > 400) {
+      await stop()
+      throw new Error(`dex does not start: ${log.text}`)
+    }
+    await Bun.sleep(25)
+  }
+  return { issuer, user, log: () => log.text, stop }
+}
+
+async function configOf(issuer: string, port: number, forge: string, redirectUris: readonly string[]): Promise<object> {
+  const forgeConfig = { baseURL: forge, clientID: 'dex', clientSecret: 'forge-secret', redirectURI: `${issuer}/callback` }
+  return {
+    issuer,
+    storage: { type: 'memory' },
+    web: { http: `127.0.0.1:${port}` },
+    oauth2: { skipApprovalScreen: true },
+    // The same refresh token twice is refused at once.
+    expiry: { idTokens: '10m', deviceRequests: '5m', refreshTokens: { reuseInterval: '0s' } },
+    staticClients: [
+      { id: CLIENT.id, name: 'Skerry', secret: CLIENT.secret, redirectURIs: [...redirectUris, '/device/callback'] },
+    ],
+    connectors: [{ type: 'gitlab', id: 'forge', name: 'Forge', config: forgeConfig }],
+    enablePasswordDB: true,
+    staticPasswords: [
+      {
+        email: PERSON.email,
+        hash: await Bun.password.hash(PERSON.password, { algorithm: 'bcrypt', cost: 10 }),
+        username: 'alice',
+        userID: '08a8684b-db88-4b73-90a9-3cd1661f5466',
+      },
+    ],
+  }
+}
+
+async function collect(stream: ReadableStream<Uint8Array>, log: { text: string }): Promise<void> {
+  const decoder = new TextDecoder()
+  for await (const chunk of stream) log.text += decoder.decode(chunk, { stream: true })
+}
+
+export function freePort(): Promise<number> {
+  const { promise, resolve: found, reject } = Promise.withResolvers<number>()
+  const probe = createServer()
+  probe.once('error', reject)
+  probe.listen(0, '127.0.0.1', () => {
+    const address = probe.address()
+    probe.close(() => found(typeof address === 'object' && address !== null ? address.port : 0))
+  })
+  return promise
+}
+
+/** What Dex asks of a GitLab: who signs in, and in which groups this person is. */
+function startForge(user: ForgeUser): { url: string; stop(): Promise<void> } {
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch(request) {
+      const { pathname, searchParams } = new URL(request.url)
+      if (pathname === '/oauth/authorize') {
+        const back = new URL(searchParams.get('redirect_uri') ?? '')
+        back.searchParams.set('code', 'forge-code')
+        back.searchParams.set('state', searchParams.get('state') ?? '')
+        return Response.redirect(back.href, 302)
+      }
+      if (user.blocked) return new Response('blocked', { status: 401 })
+      if (pathname === '/oauth/token')
+        return Response.json({ access_token: 'forge-access', refresh_token: 'forge-refresh', token_type: 'bearer', expires_in: 7_200 })
+      if (pathname === '/api/v4/user')
+        return Response.json({ id: user.id, name: user.username, username: user.username, state: 'active', email: user.email })
+      if (pathname === '/oauth/userinfo') return Response.json({ groups: user.groups })
+      return new Response('not found', { status: 404 })
+    },
+  })
+  return { url: `http://127.0.0.1:${server.port}`, stop: () => server.stop(true) }
+}

@@ -1,0 +1,44 @@
+// Sessions of people and pipelines: a caller sees and ends its own ones; whoever may read or revoke tokens, all of them.
+import { Elysia } from 'elysia'
+import { z } from 'zod'
+import { type SessionView, sessionViewSchema } from '../../shared/model/sign-in.ts'
+import { listOf } from '../../shared/model/views.ts'
+import type { UserSessions } from '../access/oidc/user-sessions.ts'
+import type { Principal } from '../access/principal.ts'
+import type { SessionRecord } from '../fleet/records.ts'
+import type { AdminDeps } from './deps.ts'
+import { notFound } from './problem.ts'
+
+/** `sessions`: null on a server without identity providers. */
+export function sessionRoutes({ principal, authorizer, clock }: AdminDeps, sessions: UserSessions | null) {
+  const seen = async (caller: Principal, verb: 'token:read' | 'token:revoke') => {
+    const nowMs = clock.nowMs()
+    const isAllowed = authorizer.allows(caller, { verb, kind: 'ApiToken' })
+    const isOwn = ({ provider, subject }: SessionRecord) => provider === caller.provider && subject === caller.subject
+    return ((await sessions?.list()) ?? []).filter((session) => session.expiresMs > nowMs && (isAllowed || isOwn(session)))
+  }
+  return new Elysia({ tags: ['access'] })
+    .get('/sessions', async ({ request }) => ({ items: (await seen(principal(request), 'token:read')).map(sessionView), continue: null }), {
+      response: listOf(sessionViewSchema),
+      detail: { summary: 'List sessions: your own ones, or all' },
+    })
+    .delete(
+      '/sessions/:id',
+      async ({ params: { id }, request, set }) => {
+        const caller = principal(request)
+        const held = (await seen(caller, 'token:revoke')).find((session) => session.id === id)
+        if (held === undefined || sessions === null || !(await sessions.revoke(id, caller.name)))
+          throw notFound(`session ${id}`, 'skerry session list')
+        set.status = 204
+      },
+      {
+        params: z.object({ id: z.string().max(64) }),
+        detail: { summary: 'Revoke a session; its requests are refused at once', responses: { '204': { description: 'Revoked' } } },
+      },
+    )
+}
+
+function sessionView(session: SessionRecord): SessionView {
+  const { id, kind, name, provider, email, groups, createdMs, expiresMs, checkedMs, lastUsedMs, lastUsedFrom } = session
+  return { id, kind, name, provider, email, groups: [...groups], createdMs, expiresMs, checkedMs, lastUsedMs, lastUsedFrom }
+}

@@ -1,0 +1,53 @@
+// Bodies of `/auth/`: what the CLI and pipelines exchange with the server to sign in. They are part of the API and change only compatibly.
+import { z } from 'zod'
+
+const ms = z.number().int()
+const secretText = z.string().min(1).max(512)
+
+export const SIGN_IN = '/auth'
+
+/** Providers that people may choose from. */
+export const providersAnswerSchema = z.object({ items: z.array(z.object({ name: z.string() })) })
+
+export const deviceRequestSchema = z.strictObject({ provider: z.string().max(63).optional() })
+export const deviceAnswerSchema = z.object({
+  /** Buys the token when the person has decided. */
+  device: z.string(),
+  provider: z.string(),
+  userCode: z.string(),
+  verificationUri: z.string(),
+  verificationUriComplete: z.string().nullable(),
+  expiresInMs: ms,
+  intervalMs: ms,
+})
+
+export const tokenRequestSchema = z.discriminatedUnion('grant', [
+  z.strictObject({ grant: z.literal('code'), code: secretText, verifier: z.string().min(43).max(128) }),
+  z.strictObject({ grant: z.literal('device'), device: secretText }),
+  z.strictObject({ grant: z.literal('refresh'), refreshToken: secretText }),
+])
+export const tokenAnswerSchema = z.object({ token: z.string(), expiresInMs: ms, refreshToken: z.string() })
+export type TokenAnswer = z.infer<typeof tokenAnswerSchema>
+
+export const exchangeRequestSchema = z.strictObject({ token: z.string().min(1).max(16_384) })
+export const exchangeAnswerSchema = z.object({ token: z.string(), expiresInMs: ms, name: z.string() })
+
+/** `redirect`: page that ends the session at the provider; null: it has none. */
+export const logoutAnswerSchema = z.object({ redirect: z.string().nullable() })
+
+export const sessionViewSchema = z.object({
+  id: z.string(),
+  kind: z.enum(['browser', 'cli', 'workload']),
+  name: z.string(),
+  provider: z.string(),
+  email: z.string().nullable(),
+  groups: z.array(z.string()),
+  createdMs: ms,
+  expiresMs: ms,
+  /** When the provider last confirmed name and groups. */
+  checkedMs: ms,
+  /** Within a minute of the last use. */
+  lastUsedMs: ms,
+  lastUsedFrom: z.string().nullable(),
+})
+export type SessionView = z.infer<typeof sessionViewSchema>

@@ -1,0 +1,52 @@
+// The admin API on a loopback socket, with sign-in through the providers and issuers that a test names.
+import { createSignIn } from '../../server/access/oidc/sign-in.ts'
+import { oidcSettingsSchema } from '../../server/access/oidc/settings.ts'
+import { type Logger, silentLogger } from '../../shared/runtime/logger.ts'
+import { freePort } from '../../scripts/local-oidc/dex.ts'
+import { createTestAdmin, type TestAdmin } from './admin-app.ts'
+
+export interface SignInSite {
+  url: string
+  admin: TestAdmin
+  /** Lines of the server's log. */
+  logged: string[]
+  stop(): Promise<void>
+}
+
+export interface SignInSiteOptions {
+  port?: number
+  /** As in the file of `--oidc-config`. */
+  settings(url: string): unknown
+  /** Content by path. */
+  files?: ReadonlyMap<string, string>
+}
+
+export async function startSignInSite({ port, settings, files = new Map() }: SignInSiteOptions): Promise<SignInSite> {
+  const own = port ?? (await freePort())
+  const url = `http://127.0.0.1:${own}`
+  const logged: string[] = []
+  const note = (text: string, fields: unknown) => void logged.push(`${text} ${JSON.stringify(fields)}`)
+  const log: Logger = { ...silentLogger, info: note, warn: note, error: note }
+  const stopping = new AbortController()
+  const admin = await createTestAdmin(
+    ({ store, clock, secrets }) => ({
+      signIn: createSignIn(
+        { settings: oidcSettingsSchema.parse(settings(url)), files },
+        { store, secrets, url: () => url, clock, log, stopping: stopping.signal },
+      ),
+      url: () => url,
+      logger: log,
+    }),
+    Date.now(),
+  )
+  const server = Bun.serve({ port: own, hostname: '127.0.0.1', fetch: (request) => admin.app.fetch(request) })
+  return {
+    url,
+    admin,
+    logged,
+    stop: async () => {
+      stopping.abort()
+      await server.stop(true)
+    },
+  }
+}
