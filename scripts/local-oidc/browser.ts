@@ -26,7 +26,11 @@ export class Browser {
   }
 
   /** Follows redirects until a page comes, or until `stopAt` says that the next address is not to be visited. */
-  async follow(url: string, init: RequestInit = {}, stopAt: (url: string) => boolean = () => false): Promise<{ response: Response; url: string }> {
+  async follow(
+    url: string,
+    init: RequestInit = {},
+    stopAt: (url: string) => boolean = () => false,
+  ): Promise<{ response: Response; url: string }> {
     let response = await this.go(url, init)
     let at = url
     for (let hops = 0; hops < 20; hops++) {
@@ -44,20 +48,22 @@ export class Browser {
   }
 }
 
-const unescape = (text: string): string => text.replaceAll('&amp;', '&').replaceAll('&#43;', '+').replaceAll('&#34;', '"')
+const fromHtml = (text: string): string => text.replaceAll('&amp;', '&').replaceAll('&#43;', '+').replaceAll('&#34;', '"')
 
 export type Who = { kind: 'forge' } | { kind: 'password'; login: string; password: string }
 
 /** Signs in at Dex: from an address of Dex to the first one that `stopAt` names, which is not visited. */
 export async function signInAtDex(browser: Browser, url: string, who: Who, stopAt: (url: string) => boolean): Promise<string> {
   const choice = await browser.follow(url, {}, stopAt)
-  const links = [...(await choice.response.text()).matchAll(/href="([^"]+)"/g)].map(([, href = '']) => new URL(unescape(href), choice.url).href)
+  const links = [...(await choice.response.text()).matchAll(/href="([^"]+)"/g)].map(
+    ([, href = '']) => new URL(fromHtml(href), choice.url).href,
+  )
   const link = links.find((one) => one.includes(who.kind === 'forge' ? '/auth/forge' : '/auth/local'))
   if (link === undefined) throw new Error(`no way to sign in on ${choice.url}: ${links.join(' ')}`)
   const page = await browser.follow(link, {}, stopAt)
   if (who.kind === 'forge') return page.url
   const action = /<form[^>]*action="([^"]+)"/.exec(await page.response.text())?.[1] ?? ''
   const body = new URLSearchParams({ login: who.login, password: who.password })
-  const done = await browser.follow(new URL(unescape(action), page.url).href, { method: 'POST', body }, stopAt)
+  const done = await browser.follow(new URL(fromHtml(action), page.url).href, { method: 'POST', body }, stopAt)
   return done.url
 }

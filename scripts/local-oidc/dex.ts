@@ -74,9 +74,7 @@ async function configOf(issuer: string, port: number, forge: string, redirectUri
     oauth2: { skipApprovalScreen: true },
     // The same refresh token twice is refused at once.
     expiry: { idTokens: '10m', deviceRequests: '5m', refreshTokens: { reuseInterval: '0s' } },
-    staticClients: [
-      { id: CLIENT.id, name: 'Skerry', secret: CLIENT.secret, redirectURIs: [...redirectUris, '/device/callback'] },
-    ],
+    staticClients: [{ id: CLIENT.id, name: 'Skerry', secret: CLIENT.secret, redirectURIs: [...redirectUris, '/device/callback'] }],
     connectors: [{ type: 'gitlab', id: 'forge', name: 'Forge', config: forgeConfig }],
     enablePasswordDB: true,
     staticPasswords: [

@@ -1,13 +1,15 @@
 // /auth/: sign-in by browser, by CLI and by pipelines, and sign-out. These routes take callers without a credential, so bodies and attempts are bounded.
 import type { z } from 'zod'
 import { deviceRequestSchema, exchangeRequestSchema, SIGN_IN, tokenRequestSchema } from '../../shared/model/sign-in.ts'
-import { AppError, ERRORS } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { ERRORS } from '../../shared/protocol/error-table.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { type Callers, cookieOf, sessionCookie } from '../access/callers.ts'
 import { type CliTarget, LOGIN_MS, type LoginTarget } from '../access/oidc/flows.ts'
 import type { IdentityProvider } from '../access/oidc/provider.ts'
 import type { SignIn } from '../access/oidc/sign-in.ts'
+import { noteDenial } from '../store/audit/caller.ts'
 import { createAttempts } from './attempts.ts'
 import { readBody } from './body.ts'
 import { invalidInput, problemResponse } from './problem.ts'
@@ -155,6 +157,7 @@ export function createSignInRoutes(deps: SignInRoutesDeps): (request: Request) =
       return await attempts.guard(from, () => route(request, at, from))
     } catch (error) {
       const told = error instanceof AppError ? error : new AppError('internal')
+      noteDenial({ verb: 'sign-in', kind: 'Session', detail: told.message })
       if (told !== error) log.error('sign-in failed', { path: at.pathname, error: String(error) })
       else if (told.code === 'sign_in_refused') log.warn('sign-in refused', { path: at.pathname, from, error: told.message })
       return isPage ? failurePage(ERRORS[told.code].status, told.code, told.message, told.remedy) : problemResponse(told)

@@ -1,6 +1,7 @@
 // Sessions of people and pipelines. The store has hashes of their secrets, and the provider's tokens sealed.
 import type { Selectable, Updateable } from 'kysely'
 import { z } from 'zod'
+import type { AuditActor } from '../../shared/model/audit.ts'
 import type { SessionChange, SessionRecord } from '../fleet/records.ts'
 import type { ChangeNote } from './feed/change-log.ts'
 import type { Store } from './store.ts'
@@ -21,8 +22,11 @@ export function createSessionStore(db: StoreDb): SessionStore {
   }
   return {
     createSession: (session) =>
-      db.write(async ({ sql: trx, changes }) => {
+      db.write(async ({ sql: trx, changes, audit }) => {
         await trx.insertInto('sessions').values(rowOf(session)).execute()
+        const { id, kind, name, provider, subject, lastUsedFrom: from } = session
+        const actor: AuditActor = { kind: kind === 'workload' ? 'workload' : 'user', id: subject, name, provider, verified: true }
+        audit.add({ verb: 'sign-in', kind: 'Session', name: id, detail: `${kind} through ${provider}`, actor, from })
         changes.add(sessionNote(session.id))
       }),
     sessionByAccess: (hash) => one('access_hash', hash),
@@ -34,16 +38,23 @@ export function createSessionStore(db: StoreDb): SessionStore {
     changeSession: async (id, change) => {
       const columns = columnsOf(change)
       if (Object.keys(columns).length === 0) return
-      await db.write(async ({ sql: trx, changes }) => {
+      await db.write(async ({ sql: trx, changes, audit }) => {
+        const before = await trx.selectFrom('sessions').select(['name', 'group_names']).where('id', '=', id).executeTakeFirst()
+        if (before === undefined) return
+        const after = columns.group_names ?? before.group_names
+        if (after !== before.group_names)
+          audit.add({ verb: 'change-groups', kind: 'Session', name: id, detail: `${before.name}: ${before.group_names} became ${after}` })
         await trx.updateTable('sessions').set(columns).where('id', '=', id).execute()
         // Who follows the feed does not care when a session was used.
-        if (change.groups !== undefined) changes.add(sessionNote(id))
+        if (after !== before.group_names) changes.add(sessionNote(id))
       })
     },
-    deleteSession: (id) =>
-      db.write(async ({ sql: trx, changes }) => {
-        const { numDeletedRows } = await trx.deleteFrom('sessions').where('id', '=', id).executeTakeFirst()
-        if (Number(numDeletedRows) === 0) return false
+    deleteSession: (id, { verb, detail }) =>
+      db.write(async ({ sql: trx, changes, audit }) => {
+        const [gone] = await trx.deleteFrom('sessions').where('id', '=', id).returning(['name', 'provider']).execute()
+        if (gone === undefined) return false
+        const whose = `${gone.name} (${gone.provider})`
+        audit.add({ verb, kind: 'Session', name: id, detail: detail === undefined ? whose : `${whose}: ${detail}` })
         changes.add(sessionNote(id))
         return true
       }),

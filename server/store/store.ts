@@ -232,8 +232,8 @@ export interface Store {
   /** All, oldest first. */
   listSessions(): Promise<SessionRecord[]>
   changeSession(id: string, change: SessionChange): Promise<void>
-  /** False if there is none with that id. */
-  deleteSession(id: string): Promise<boolean>
+  /** False if there is none with that id. `deed`: what the audit log says of it. */
+  deleteSession(id: string, deed: { verb: 'sign-out' | 'revoke' | 'end'; detail?: string }): Promise<boolean>
   /** Answers how many. */
   deleteExpiredSessions(nowMs: number): Promise<number>
 

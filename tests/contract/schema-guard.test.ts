@@ -20,6 +20,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     8: '89d0b3dfc21abb40',
     9: '98a510408863869c',
     10: '82d73678f0bc9675',
+    11: 'f1d1119c310d7596',
   },
   PostgreSQL: {
     1: 'b031b6640bfd07f7',
@@ -32,6 +33,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     8: '89490553affb0aef',
     9: '65b62ab8e51e76cc',
     10: 'bf5a5e824b135dcf',
+    11: '396fd0a12fd51fcc',
   },
 }
 

@@ -102,7 +102,15 @@ test('SI3 the code of another sign-in is refused', async () => {
 })
 
 test('SI4 next is a path of this server', async () => {
-  for (const next of ['https://evil.example/', '//evil.example', '/\\evil.example', '/\t/evil.example', 'javascript:alert(1)', 'services', '/.//evil.example']) {
+  for (const next of [
+    'https://evil.example/',
+    '//evil.example',
+    '/\\evil.example',
+    '/\t/evil.example',
+    'javascript:alert(1)',
+    'services',
+    '/.//evil.example',
+  ]) {
     const response = await fetch(`${site.url}/auth/login?next=${encodeURIComponent(next)}`, { redirect: 'manual' })
     expect([next, response.status, response.headers.get('location')]).toEqual([next, 400, null])
   }
@@ -124,7 +132,8 @@ test('SI5 each sign-in makes a new session and ends the one before; a session th
 test('SI6 a change with the cookie needs a page of the server itself', async () => {
   const browser = new Browser()
   await signIn(browser, FORGE)
-  const post = async (headers: Record<string, string>) => (await browser.go(`${site.url}/auth/logout`, { method: 'POST', headers: { accept: 'application/json', ...headers } })).status
+  const post = async (headers: Record<string, string>) =>
+    (await browser.go(`${site.url}/auth/logout`, { method: 'POST', headers: { accept: 'application/json', ...headers } })).status
   expect(await post({})).toBe(403)
   expect(await post({ origin: 'https://evil.example' })).toBe(403)
   expect(await post({ 'sec-fetch-site': 'cross-site', origin: site.url })).toBe(403)

@@ -1,8 +1,9 @@
 // The admin API on a loopback socket, with sign-in through the providers and issuers that a test names.
-import { createSignIn } from '../../server/access/oidc/sign-in.ts'
-import { oidcSettingsSchema } from '../../server/access/oidc/settings.ts'
-import { type Logger, silentLogger } from '../../shared/runtime/logger.ts'
+
 import { freePort } from '../../scripts/local-oidc/dex.ts'
+import { oidcSettingsSchema } from '../../server/access/oidc/settings.ts'
+import { createSignIn } from '../../server/access/oidc/sign-in.ts'
+import { type Logger, silentLogger } from '../../shared/runtime/logger.ts'
 import { createTestAdmin, type TestAdmin } from './admin-app.ts'
 
 export interface SignInSite {

@@ -6,6 +6,7 @@ import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { fleetEvent } from '../../fleet/fleet-event.ts'
 import type { FleetEvent, SessionRecord } from '../../fleet/records.ts'
+import { actAsSystem } from '../../store/audit/caller.ts'
 import type { Store } from '../../store/store.ts'
 import type { Principal } from '../principal.ts'
 import type { SecretBox } from '../secret-box.ts'
@@ -97,8 +98,8 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
     endings += 1
     for (const [hash, { session }] of known) if (session.id === id) known.delete(hash)
   }
-  const end = async (session: Pick<SessionRecord, 'id'>): Promise<boolean> => {
-    const deleted = await store.deleteSession(session.id)
+  const end = async (session: SessionRecord, verb: 'sign-out' | 'revoke' | 'end', detail?: string): Promise<boolean> => {
+    const deleted = await store.deleteSession(session.id, { verb, ...(detail === undefined ? {} : { detail }) })
     forget(session.id)
     unanswered.delete(session.id)
     streaming.get(session.id)?.abort()
@@ -106,7 +107,8 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
     return deleted
   }
   const endBecause = async (session: SessionRecord, type: FleetEvent['type'], reason: string, why: string): Promise<null> => {
-    if (await end(session)) await tell(type, reason, `session ${session.id} of ${session.name} (${session.provider}) ended: ${why}`)
+    if (await actAsSystem('session check', () => end(session, 'end', why)))
+      await tell(type, reason, `session ${session.id} of ${session.name} (${session.provider}) ended: ${why}`)
     return null
   }
 
@@ -160,7 +162,7 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
       const grant = await provider.refresh({ refreshToken, idToken, subject: session.subject })
       const { name, email, groups } = grant.identity
       const change = { name, email, groups, checkedMs: clock.nowMs(), sealed: seal(grant) }
-      await store.changeSession(session.id, change)
+      await actAsSystem('session check', () => store.changeSession(session.id, change))
       forget(session.id)
       unanswered.delete(session.id)
       return { ...session, ...change }
@@ -271,7 +273,7 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
     async revoke(id, by) {
       const session = (await store.listSessions()).find((one) => one.id === id)
       if (session === undefined) return false
-      const deleted = await end(session)
+      const deleted = await end(session, 'revoke')
       if (deleted) await tell('Normal', 'SessionRevoked', `session ${id} of ${session.name} (${session.provider}) revoked by ${by}`)
       const { refreshToken } = unseal(session)
       if (refreshToken !== null) await providers.get(session.provider)?.revoke(refreshToken)
@@ -280,7 +282,7 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
     async signOut(id, back) {
       const session = (await store.listSessions()).find((one) => one.id === id)
       if (session === undefined) return null
-      await end(session)
+      await end(session, 'sign-out')
       await tell('Normal', 'SignedOut', `${session.name} (${session.provider}) signed out: session ${id}`)
       const { refreshToken, idToken } = unseal(session)
       const provider = providers.get(session.provider)
