@@ -158,6 +158,12 @@ const LIBRARIES: readonly Library[] = [
     importers: list('server/sources/range.ts'),
     reason: 'charts, tags and artifacts have one idea of what a range holds: that of helm',
   },
+  {
+    name: 'openid-client',
+    importers: list('server/access/oidc/provider.ts'),
+    reason: 'which checks a sign-in passes is decided in one file',
+  },
+  { name: 'jose', importers: list('server/access/oidc/workload.ts'), reason: 'which JWTs are good is decided in one file' },
   { name: 'pino', importers: list('shared/adapters/pino-logger.ts'), reason: 'everything else logs through the Logger interface' },
   {
     name: 'commander',

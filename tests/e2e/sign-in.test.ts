@@ -7,14 +7,17 @@ import { type SignInSite, startSignInSite } from '../support/sign-in-site.ts'
 const FORGE: Who = { kind: 'forge' }
 const PASSWORD: Who = { kind: 'password', login: PERSON.email, password: PERSON.password }
 const COOKIE = 'skerry-loopback'
+const FILES = new Map([['secret', CLIENT.secret]])
+const PUBLIC = 'https://skerry.example'
 
 let dex: Dex
 let site: SignInSite
+let settings: () => object
 
 beforeAll(async () => {
   const port = await freePort()
-  dex = await startDex({ redirectUris: [`http://127.0.0.1:${port}/auth/callback`] })
-  const settings = () => ({
+  dex = await startDex({ redirectUris: [`http://127.0.0.1:${port}/auth/callback`, `${PUBLIC}/auth/callback`] })
+  settings = () => ({
     providers: [{ name: 'dex', issuer: dex.issuer, clientId: CLIENT.id, clientSecretFile: 'secret' }],
     workloads: [
       {
@@ -25,7 +28,7 @@ beforeAll(async () => {
       },
     ],
   })
-  site = await startSignInSite({ port, settings, files: new Map([['secret', CLIENT.secret]]) })
+  site = await startSignInSite({ port, settings, files: FILES })
 }, 30_000)
 
 afterAll(async () => {
@@ -186,4 +189,30 @@ test('SI9 groups follow the provider within five minutes, and a person whom it c
   expect((await whoami(browser)).status).toBe(401)
   dex.user.blocked = false
   dex.user.groups = ['web', 'ops']
+})
+
+test('SI7 behind https the cookie is __Host-skerry, and the store has no secret of a session', async () => {
+  const behind = await startSignInSite({ settings, files: FILES, publicUrl: PUBLIC })
+  try {
+    const start = await behind.admin.app.fetch(new Request(`${behind.url}/auth/login`))
+    const [login = ''] = start.headers.getSetCookie()
+    expect(login).toMatch(/^__Host-skerry-login=.*; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax; Secure$/)
+    const browser = new Browser()
+    const answer = await signInAtDex(browser, start.headers.get('location') ?? '', FORGE, (url) => url.startsWith(PUBLIC))
+    const cookie = login.split(';')[0] ?? ''
+    const end = await behind.admin.app.fetch(new Request(`${behind.url}/auth/callback${new URL(answer).search}`, { headers: { cookie } }))
+    const [, session = ''] = end.headers.getSetCookie()
+    expect(session).toMatch(/^__Host-skerry=skc_\S{51}; Path=\/; Max-Age=86400; HttpOnly; SameSite=Lax; Secure$/)
+    const secret = /=([^;]+)/.exec(session)?.[1] ?? ''
+    const stored = JSON.stringify(await behind.admin.store.listSessions())
+    expect(stored).not.toContain(secret)
+    expect(stored).toContain('"sealed":"')
+    // The name for plain http is worth nothing here.
+    const whoami = (header: string) => behind.admin.app.fetch(new Request(`${behind.url}/api/v1/whoami`, { headers: { cookie: header } }))
+    expect((await whoami(`${COOKIE}=${secret}`)).status).toBe(401)
+    expect((await whoami(`__Host-skerry=${secret}`)).status).toBe(200)
+    expect(behind.logged.join('\n')).not.toContain(secret)
+  } finally {
+    await behind.stop()
+  }
 })

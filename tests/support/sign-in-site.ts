@@ -16,15 +16,18 @@ export interface SignInSite {
 
 export interface SignInSiteOptions {
   port?: number
+  /** Under which browsers know it; default its address. */
+  publicUrl?: string
   /** As in the file of `--oidc-config`. */
   settings(url: string): unknown
   /** Content by path. */
   files?: ReadonlyMap<string, string>
 }
 
-export async function startSignInSite({ port, settings, files = new Map() }: SignInSiteOptions): Promise<SignInSite> {
+export async function startSignInSite({ port, publicUrl, settings, files = new Map() }: SignInSiteOptions): Promise<SignInSite> {
   const own = port ?? (await freePort())
   const url = `http://127.0.0.1:${own}`
+  const shown = () => publicUrl ?? url
   const logged: string[] = []
   const note = (text: string, fields: unknown) => void logged.push(`${text} ${JSON.stringify(fields)}`)
   const log: Logger = { ...silentLogger, info: note, warn: note, error: note }
@@ -33,9 +36,9 @@ export async function startSignInSite({ port, settings, files = new Map() }: Sig
     ({ store, clock, secrets }) => ({
       signIn: createSignIn(
         { settings: oidcSettingsSchema.parse(settings(url)), files },
-        { store, secrets, url: () => url, clock, log, stopping: stopping.signal },
+        { store, secrets, url: shown, clock, log, stopping: stopping.signal },
       ),
-      url: () => url,
+      url: shown,
       logger: log,
     }),
     Date.now(),
