@@ -24,10 +24,10 @@ export async function startLyingIssuer(): Promise<LyingIssuer> {
   let makeIdToken: (nonce: string) => Promise<string> = async () => ''
   const requests = { keys: 0, discovery: 0 }
   const issuer = { down: false, nonce: '' }
-  const server = Bun.serve({
+  const server: Bun.Server<undefined> = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
-    async fetch(request) {
+    async fetch(request): Promise<Response> {
       if (issuer.down) return new Response('down', { status: 503 })
       const { pathname } = new URL(request.url)
       if (pathname === '/.well-known/openid-configuration') {
