@@ -158,11 +158,7 @@ function quotedIds(): { id: string; path: string }[] {
   )
 }
 
-<<<<<<< HEAD
-const spec = ['shared/SPEC.md', 'shared/SPEC-reconcile.md', 'shared/SPEC-render.md', 'shared/SPEC-cli.md']
-=======
-const spec = ['shared/SPEC.md', 'shared/SPEC-access.md', 'shared/SPEC-reconcile.md', 'shared/SPEC-render.md']
->>>>>>> 84976fed (docs: SPEC of sign-in)
+const spec = ['shared/SPEC.md', 'shared/SPEC-access.md', 'shared/SPEC-cli.md', 'shared/SPEC-reconcile.md', 'shared/SPEC-render.md']
   .map((name) => repositoryFiles.find(({ path }) => path === name)?.text ?? '')
   .join('\n')
 
