@@ -7,9 +7,13 @@ import type { KubeHttp } from './kube-http.ts'
 import { asObject, METADATA_LIST_ACCEPT, ofResource } from './watch-stream.ts'
 
 const PAGE_OBJECTS_MAX = 500
+/** Tokens that expire one after another, without a page between them. */
+const EXPIRED_MAX = 3
 
-const listSchema = z.looseObject({
+const listMetaSchema = z.looseObject({
   metadata: z.looseObject({ resourceVersion: z.string().optional(), continue: z.string().optional() }),
+})
+const listSchema = listMetaSchema.extend({
   items: z.array(z.looseObject({})).nullish(),
 })
 
@@ -17,9 +21,11 @@ export type ListPage =
   | { kind: 'page'; objects: readonly K8sObject[]; resourceVersion: string; last: boolean }
   | { kind: 'failed'; failure: ApiFailure }
 
-/** The pages of one consistent list. Ends after the first failure. From the watch cache, all objects come in one page. */
+/** The pages of one list. Ends after the first failure. From the watch cache, all objects come in one page. Where etcd has forgotten the version of the first page (after five minutes,
+ *  by default), the pages that follow are of a later one (KA42). */
 export async function* listObjects(http: KubeHttp, resource: ApiResource, options: WatchScope & Extent): AsyncGenerator<ListPage> {
   let token = ''
+  let expired = 0
   while (true) {
     const extent: Record<string, string> = options.fromCache ? { resourceVersion: '0' } : { limit: String(PAGE_OBJECTS_MAX) }
     const params = new URLSearchParams(extent)
@@ -29,7 +35,14 @@ export async function* listObjects(http: KubeHttp, resource: ApiResource, option
     const path = `${collectionPath(resource, options.namespace ?? '')}?${params}`
     const accept = options.metadataOnly ? { accept: METADATA_LIST_ACCEPT } : {}
     const answer = await http.request({ method: 'GET', path, plural: resource.plural, signal: options.signal, ...accept })
-    if (answer.kind === 'failed') return yield answer
+    if (answer.kind === 'failed') {
+      const later = answer.failure.status === 410 && token !== '' ? continueOf(answer.body) : ''
+      expired += 1
+      if (later === '' || expired > EXPIRED_MAX) return yield answer
+      token = later
+      continue
+    }
+    expired = 0
     const page = readPage(answer.body, resource)
     yield page
     if (page.kind === 'failed' || page.last) return
@@ -52,6 +65,9 @@ function readPage(body: unknown, resource: ApiResource): (ListPage & { token: st
   const { resourceVersion = '', continue: token = '' } = parsed.data.metadata
   return { kind: 'page', objects, resourceVersion, last: token === '', token }
 }
+
+/** The token with which the list goes on at the present version; '' if the answer has none. */
+const continueOf = (body: unknown): string => listMetaSchema.safeParse(body).data?.metadata.continue ?? ''
 
 /** '' if the answer is no list. */
 export const listVersion = (body: unknown): string => listSchema.safeParse(body).data?.metadata.resourceVersion ?? ''

@@ -10,6 +10,7 @@ import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import type { ApiFailure, ApiResource, Extent, WatchEvent, WatchScope } from './cluster.ts'
 import { collectionPath } from './discovery.ts'
+import { EventTail } from './event-tail.ts'
 import type { KubeHttp } from './kube-http.ts'
 import { listObjects, listVersion } from './kube-list.ts'
 import { isBehind, type Positions } from './resource-version.ts'
@@ -186,16 +187,47 @@ class Watch {
 
   async *#startByList(learn: (resourceVersion: string) => void): AsyncGenerator<WatchEvent, StreamEnd> {
     let begun = false
-    for await (const page of listObjects(this.#deps.http, this.#resource, this.#options)) {
-      if (page.kind === 'failed') return { kind: 'failed', failure: page.failure }
-      if (!begun) yield { kind: 'reset' }
-      begun = true
-      for (const object of page.objects) yield { kind: 'present', object }
-      this.#position = page.last ? page.resourceVersion : null
+    let listed = ''
+    let tail: EventTail<StreamEnd> | null = null
+    let isComplete = false
+    const listing = new AbortController()
+    try {
+      for await (const page of listObjects(this.#deps.http, this.#resource, this.#options)) {
+        if (page.kind === 'failed') return { kind: 'failed', failure: page.failure }
+        if (!begun) yield { kind: 'reset' }
+        begun = true
+        for (const object of page.objects) yield { kind: 'present', object }
+        listed = page.resourceVersion
+        // KA42: pages may come from later versions than this one, and the server may have forgotten it by the time of the last page.
+        if (page.last || tail !== null || this.#options.isList) continue
+        this.#position = listed
+        tail = new EventTail(this.#followDuring(listing.signal))
+      }
+      if (!this.#options.fromCache && listed !== '') learn(listed)
+      this.#position ??= listed
+      isComplete = true
+      listing.abort()
+      yield* this.#synced()
+      return yield* tail?.events() ?? this.#follow()
+    } finally {
+      listing.abort()
+      if (tail !== null) {
+        this.#stream?.abort()
+        await tail.stop()
+      }
+      if (!isComplete) this.#position = null
     }
-    if (this.#position !== null && !this.#options.fromCache) learn(this.#position)
-    yield* this.#synced()
-    return yield* this.#follow()
+  }
+
+  /** A stream that is cut while the list goes on is resumed, so that the server does not forget its position. */
+  async *#followDuring(listing: AbortSignal): AsyncGenerator<WatchEvent, StreamEnd> {
+    const { clock, random } = this.#deps
+    for (let attempt = 0; ; attempt += 1) {
+      const end = yield* this.#follow()
+      const stops = AbortSignal.any([listing, this.#options.signal])
+      if (end.kind === 'cut' && !stops.aborted) await clock.sleep(backoffMs(end.progressed ? 0 : attempt, WATCH_BACKOFF, random), stops)
+      if (end.kind !== 'cut' || stops.aborted) return end
+    }
   }
 
   /** KA22: resumes from the last position; events since then come as usual. */

@@ -242,9 +242,9 @@ describe('one watch', () => {
       list: { kind: 'answer', status: 200, body: { metadata: { resourceVersion: '20', continue: token }, items } },
     })
     const named = (name: string) => ({ metadata: { name, resourceVersion: '1' } })
-    const watch = run([open(added('a', '1')), page([named('a')], 'more'), page([named('b')], ''), open(modified('b', '21'))])
+    const watch = run([open(added('a', '1')), page([named('a')], 'more'), open(modified('b', '21')), page([named('b')], '')])
     await watch.clock.advance(30_000)
-    expect(watch.script.asked).toEqual([START, 'list', 'list', '20'])
+    expect(watch.script.asked).toEqual([START, 'list', '20', 'list'])
     expect(watch.story()).toBe('reset present:a reset present:a present:b synced changed:b')
     await watch.stop()
   })
@@ -252,10 +252,61 @@ describe('one watch', () => {
   test('KA28 a page that fails leaves nothing half told as synced', async () => {
     const page: Reply = { list: { kind: 'answer', status: 200, body: { metadata: { resourceVersion: '20', continue: 'x' }, items: [] } } }
     const broken: Reply = { list: { kind: 'failed', failure: failureWith({ kind: 'webhook' }), body: undefined } }
-    const watch = run([refuse({ kind: 'invalid', status: 422 }), page, broken])
+    const watch = run([refuse({ kind: 'invalid', status: 422 }), page, open(), broken])
     await watch.clock.advance(0)
     expect(watch.story()).toBe('reset failed:webhook')
     await watch.stop()
+  })
+
+  const page = (names: readonly string[], resourceVersion: string, next?: string): Reply => ({
+    list: {
+      kind: 'answer',
+      status: 200,
+      body: { metadata: { resourceVersion, ...(next && { continue: next }) }, items: names.map((name) => object(name, resourceVersion)) },
+    },
+  })
+  const expired = (next?: string): Reply => ({
+    list: {
+      kind: 'failed',
+      failure: failureWith({ status: 410, kind: 'server_error', reason: 'Expired' }),
+      body: { kind: 'Status', code: 410, reason: 'Expired', metadata: { ...(next && { continue: next }) } },
+    },
+  })
+
+  test('KA42 a list that expires goes on from where it was, and events since its first page are told after it', async () => {
+    const replies = [
+      refuse({ kind: 'invalid' }),
+      page(['a', 'b'], '10', 'next'),
+      open(modified('a', '12'), deleted('b', '13'), modified('a', '14')),
+      page(['c'], '10', 'next'),
+      expired('later'),
+      expired('later'),
+      page(['d'], '90'),
+    ]
+    const { clock, script, story, stop } = run(replies)
+    await clock.advance(1_000)
+    expect(script.asked).toEqual([START, 'list', '10', 'list', 'list', 'list', 'list'])
+    expect(story()).toBe('reset present:a present:b present:c present:d synced changed:a removed:b')
+    await stop()
+    expect(script.held).toBe(0)
+  })
+
+  test('KA42 a list that only expires fails, and begins again after a wait', async () => {
+    const expirations = Array.from({ length: 4 }, () => expired('later'))
+    const { clock, script, story, stop } = run([
+      refuse({ kind: 'invalid' }),
+      page(['a'], '10', 'next'),
+      open(),
+      ...expirations,
+      page(['a'], '20'),
+    ])
+    await clock.advance(0)
+    expect(story()).toBe('reset present:a failed:server_error')
+    expect(script.held).toBe(0)
+    await clock.advance(2_000)
+    expect(story()).toBe('reset present:a failed:server_error reset present:a synced')
+    expect(script.asked.at(-1)).toBe('20')
+    await stop()
   })
 
   test('KA40 a server that has not reached the position after an outage is listed again at once, without a failure', async () => {
