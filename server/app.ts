@@ -127,11 +127,19 @@ export function createApp(deps: AppDeps): App {
       }
       if (caller === null) throw new AppError('unauthorized')
       const { request: whole, body } = await withLimitedBody(request, ADMIN_BODY_BYTES_MAX, reading)
-      const made = await idempotency.run(caller.id, whole, body, () => elysia.handle(whole))
-      return pathname === OPENAPI_DOCUMENT && made.ok ? Response.json(completeOpenApi(await made.json())) : made
+      return idempotency.run(caller.id, whole, body, () => (pathname === OPENAPI_DOCUMENT ? document(whole) : elysia.handle(whole)))
     })
     if (rate !== null) setRateHeaders(answer.headers, rate)
     return answer
+  }
+
+  let described: Promise<string> | undefined
+  /** It is large and never changes. The route is asked each time, for who may read it. */
+  const document = async (request: Request): Promise<Response> => {
+    const made = await elysia.handle(request)
+    if (!made.ok) return made
+    described ??= made.json().then((found) => JSON.stringify(completeOpenApi(found)))
+    return new Response(await described, { headers: { 'content-type': 'application/json' } })
   }
 
   /** A problem is an answer, too. */

@@ -15,7 +15,7 @@ import type { ConfirmedData } from '../fleet/removal-effect.ts'
 import { readChangesInPlace } from './apply-changes.ts'
 import { readMoves } from './apply-moves.ts'
 import { missingText } from './auth.ts'
-import { jsonSchema } from './declared.ts'
+import { failures, takes } from './declared.ts'
 import { dependenciesFirst, dependencyProblems } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
 import { projectProblems, violationsOf } from './project-problems.ts'
@@ -70,7 +70,8 @@ export function applyRoute(deps: AdminDeps) {
   return new Elysia({ tags: ['apply'] }).post('/apply', ({ body, request }) => apply(deps, body, deps.principal(request)), {
     detail: {
       summary: 'Create or change many resources',
-      requestBody: { required: true, content: { 'application/json': { schema: jsonSchema(documented) } } },
+      requestBody: takes(documented),
+      responses: failures(409),
     },
     response: applyAnswerSchema,
   })

@@ -1,5 +1,6 @@
 // The first plugin: who is asking, and what an error looks like. Elysia's hooks cover only what is registered after them, so nothing may come before this one.
 import { Elysia } from 'elysia'
+import { z } from 'zod'
 import type { AuditActor } from '../../shared/model/audit.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
@@ -9,7 +10,7 @@ import { askOf, rightOf } from '../access/permissions.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Ask } from '../access/rights.ts'
 import { identifyCaller, noteDenial } from '../store/audit/caller.ts'
-import { problemResponse } from './problem.ts'
+import { invalidInput, problemResponse } from './problem.ts'
 
 export const ADMIN_API = '/api/v1'
 
@@ -82,6 +83,7 @@ function toAppError(code: string | number, error: unknown, request: Request, log
   if (error instanceof AppError) return error
   if (code === 'NOT_FOUND') return new AppError('not_found', { detail: 'there is no such route' })
   if (code === 'PARSE') return new AppError('bad_request', { detail: 'the body is no JSON' })
+  if (code === 'VALIDATION' && isBodyError(error)) return wrongBody(error)
   if (code === 'VALIDATION' && isInputError(error))
     return new AppError('bad_request', { detail: 'parameters are wrong', problems: problemsOf(error) })
   logger.error('request failed', { method: request.method, path: new URL(request.url).pathname, error: String(error) })
@@ -91,6 +93,23 @@ function toAppError(code: string | number, error: unknown, request: Request, log
 /** A wrong answer is our bug, not the caller's. */
 const isInputError = (error: unknown): error is { type: string; all: unknown } =>
   error instanceof Error && 'type' in error && error.type !== 'response' && 'all' in error
+
+/** A body that a route declares by a schema. */
+interface BodyError {
+  type: 'body'
+  value: unknown
+  validator: { schema: z.ZodType }
+}
+const isBodyError = (error: unknown): error is BodyError =>
+  isInputError(error) && error.type === 'body' && 'validator' in error && schemaOf(error.validator) instanceof z.ZodType
+const schemaOf = (validator: unknown): unknown =>
+  typeof validator === 'object' && validator !== null && 'schema' in validator ? validator.schema : null
+
+/** Elysia has the findings without what they are about: the schema looks again, for the nearest right names. */
+function wrongBody({ value, validator: { schema } }: BodyError): AppError {
+  const { error } = schema.safeParse(value)
+  return error === undefined ? new AppError('internal') : invalidInput(schema, value, error, '')
+}
 
 function problemsOf({ type, all }: { type: string; all: unknown }): Problem[] {
   const found = Array.isArray(all) ? all : []

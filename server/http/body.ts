@@ -95,14 +95,26 @@ export async function withLimitedBody(
   reading: BodyReading,
 ): Promise<{ request: Request; body: Uint8Array<ArrayBuffer> | null }> {
   const body = request.body === null ? null : await readBody(request, bytesMax, reading)
-  return { request: rewritten(request, body === null ? {} : { body }), body }
+  if (request.method === 'GET' || request.method === 'HEAD') return { request: rewritten(request, null), body: null }
+  const isEmpty = body === null || body.byteLength === 0
+  if (!isEmpty && !JSON_TYPE.test(request.headers.get('content-type') ?? '')) throw new AppError('unsupported_media')
+  return { request: rewritten(request, isEmpty ? NOTHING : body), body }
 }
 
-/** The same request with its body left unread. */
-export const withoutBody = (request: Request): Request => rewritten(request, {})
+/** A form of another site cannot send it, and no parser but the one for JSON sees a body. */
+const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i
+/** In place of no body: the schema of the route says what is missing. */
+const NOTHING = '{}'
 
-function rewritten(request: Request, body: { body?: Uint8Array<ArrayBuffer> }): Request {
+/** The same request with its body left unread. */
+export const withoutBody = (request: Request): Request => rewritten(request, null)
+
+function rewritten(request: Request, body: Uint8Array<ArrayBuffer> | string | null): Request {
   const { pathname, search } = new URL(request.url)
-  const { method, headers, signal } = request
-  return new Request(`http://localhost${pathname}${search}`, { method, headers, signal, ...body })
+  const { method, signal } = request
+  const url = `http://localhost${pathname}${search}`
+  if (body === null) return new Request(url, { method, headers: request.headers, signal })
+  const headers = new Headers(request.headers)
+  headers.set('content-type', 'application/json')
+  return new Request(url, { method, headers, signal, body })
 }

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { CHANGE_TOPICS, changePageSchema, EVENT_STREAM } from '../../shared/model/change.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { createChangeStreams } from './change-stream.ts'
-import { jsonSchema } from './declared.ts'
+import { failures, jsonSchema } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { limitQuery } from './query.ts'
 
@@ -35,7 +35,11 @@ export function changeRoutes({ store, stopping, principal, callers }: Pick<Admin
     },
     {
       query: changeQuery,
-      detail: { summary: 'What was changed, in the order of commits; as server-sent events if asked for', responses: RESPONSES },
+      detail: {
+        summary: 'What was changed, in the order of commits; as server-sent events if asked for',
+        parameters: [LAST_EVENT_ID],
+        responses: { ...RESPONSES, ...failures(410) },
+      },
     },
   )
 }
@@ -55,6 +59,14 @@ const RESPONSES = {
     },
   },
 }
+
+const LAST_EVENT_ID = {
+  in: 'header',
+  name: 'Last-Event-ID',
+  required: false,
+  description: 'Resumes a stream after this number; wins over `after`',
+  schema: { type: 'string', pattern: '^\\d+$' },
+} as const
 
 /** HEAD comes here, too. */
 const acceptsStream = (request: Request): boolean =>

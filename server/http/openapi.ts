@@ -1,16 +1,26 @@
-// What the OpenAPI document says beyond each route's own schemas: how a call can fail, and the headers that go with a version. Pure. Derived from the form of
-// the operation, so that no route can forget it.
+// The parts of the OpenAPI document that the form of an operation implies, so that no route can forget them: how a request fails by its parameters, its body and
+// its method, the headers that every write takes, and the limits that every answer tells. What is particular to a route, the route declares (`declared.ts`).
 import { z } from 'zod'
 import { problemBodySchema } from '../../shared/protocol/error.ts'
+import { type Failure, failures } from './declared.ts'
 
 interface Response {
-  description: string
+  description?: string
   content?: unknown
-  headers?: unknown
+  headers?: Record<string, unknown>
+}
+interface Parameter {
+  in: string
+  name: string
+  required?: boolean
+  schema?: Record<string, unknown>
+  [more: string]: unknown
 }
 interface Operation {
-  parameters?: Array<{ in: string; name: string }>
-  requestBody?: unknown
+  operationId?: string
+  summary?: string
+  parameters?: Parameter[]
+  requestBody?: { required?: boolean; content: Record<string, { schema?: object; example?: unknown }> }
   responses?: Record<string, Response>
 }
 export interface OpenApiDocument {
@@ -18,56 +28,99 @@ export interface OpenApiDocument {
   components?: { schemas?: Record<string, unknown> }
 }
 
-const FAILURES = {
-  400: 'The request has not the form that this route takes; `problems` names the places',
-  401: 'No API token, or an unknown one',
-  404: 'There is nothing of that name',
-  409: 'It changed since it was read, or something refers to it; the detail says which',
-  410: 'What comes after that number is no longer kept; `newest` is the number to go on from after listing again',
-  413: 'The body is larger than this route takes',
-  422: 'Fields are wrong; `problems` names each with what was expected. Nothing was changed',
-  429: 'Too many at once; Retry-After says when to come back',
-  500: 'The server met an error of its own; its log has it',
-  503: 'Many look through the fleet at this time; Retry-After says when to come back',
-  507: 'The data folder has no space left; nothing was changed',
-} as const
-
-type Failure = keyof typeof FAILURES
-
-const IF_MATCH = {
+const IDEMPOTENCY_KEY: Parameter = {
   in: 'header',
-  name: 'If-Match',
+  name: 'Idempotency-Key',
   required: false,
-  description: 'The ETag that was read: the write is refused (409) if the resource changed since',
-  schema: { type: 'string' },
-} as const
+  description: 'Repeats of the same request with this key get the first answer; nothing is done twice',
+  schema: { type: 'string', pattern: '^[\\x21-\\x7e]{1,255}$' },
+}
 
-function failuresOf(method: string, path: string, { parameters = [], requestBody }: Operation): Failure[] {
-  const found: Failure[] = [401, 500]
+const whole = (description: string) => ({ description, schema: { type: 'integer', minimum: 0 } })
+/** On every answer while there is a limit. */
+const RATE_HEADERS = {
+  'RateLimit-Limit': whole('Requests of this credential at once, after a pause'),
+  'RateLimit-Remaining': whole('Requests that are left now'),
+  'RateLimit-Reset': whole('Seconds until all of them are left again'),
+}
+const RETRY_AFTER = { 'Retry-After': whole('Seconds until the next request is worth sending') }
+
+function impliedFailures(method: string, { parameters = [], requestBody }: Operation): Failure[] {
+  const found: Failure[] = [401, 403, 429, 500, 503]
   if (parameters.length > 0 || requestBody !== undefined) found.push(400)
-  if (path.includes('{')) found.push(404)
-  if (parameters.some(({ name }) => name === 'search')) found.push(503)
-  if (requestBody !== undefined) found.push(413, 422)
-  if (method !== 'get') found.push(507)
-  if (path.endsWith('/changes')) found.push(410, 429)
-  if (/\/(render|variants)$/.test(path)) found.push(429)
-  if (method === 'put' || method === 'delete') found.push(409)
+  if (parameters.some((one) => one.in === 'path')) found.push(404)
+  if (requestBody !== undefined) found.push(413, 415)
+  // Of a body, or of a key that was used for another request.
+  if (method !== 'get') found.push(422, 507)
   return found
 }
 
-export function completeOpenApi<T extends OpenApiDocument>(document: T): T {
-  const problem = { content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } } }
+const DESCRIPTIONS: Readonly<Record<string, string>> = { '200': 'Done', '201': 'Created', '202': 'Under way' }
+
+function completeResponses(method: string, operation: Operation): Record<string, Response> {
+  const all = { ...failures(...impliedFailures(method, operation)), ...operation.responses }
+  return Object.fromEntries(
+    Object.entries(all).map(([status, response]: [string, Response]) => {
+      const { description = '', headers } = response
+      const retry = status === '429' || status === '503' ? RETRY_AFTER : {}
+      const said = description.startsWith('Response for status') ? (DESCRIPTIONS[status] ?? description) : description
+      return [status, { ...response, description: said, headers: { ...headers, ...RATE_HEADERS, ...retry } }]
+    }),
+  )
+}
+
+function completeOperation(method: string, operation: Operation): Operation {
+  const { requestBody, parameters: declared = [] } = operation
+  const parameters = method === 'get' ? declared : [...declared, IDEMPOTENCY_KEY]
+  const json = requestBody?.content['application/json']
+  return {
+    ...operation,
+    ...(parameters.length === 0 ? {} : { parameters }),
+    // The library also names forms, which no route takes.
+    ...(requestBody === undefined || json === undefined ? {} : { requestBody: { ...requestBody, content: { 'application/json': json } } }),
+    responses: completeResponses(method, { ...operation, parameters }),
+  }
+}
+
+export function completeOpenApi<T extends OpenApiDocument>(given: T): T {
+  const shared: Record<string, unknown> = {}
+  const document = withSharedSchemas(given, shared) as T
   const paths = Object.entries(document.paths).map(([path, operations]) => [
     path,
-    Object.fromEntries(
-      Object.entries(operations).map(([method, operation]) => {
-        const failures = failuresOf(method, path, operation).map((status) => [status, { description: FAILURES[status], ...problem }])
-        const parameters = method === 'put' ? [...(operation.parameters ?? []), IF_MATCH] : operation.parameters
-        const whole = { ...operation, responses: { ...operation.responses, ...Object.fromEntries(failures) } }
-        return [method, parameters === undefined ? whole : { ...whole, parameters }]
-      }),
-    ),
+    Object.fromEntries(Object.entries(operations).map(([method, operation]) => [method, completeOperation(method, operation)])),
   ])
-  const schemas = { ...document.components?.schemas, Problem: z.toJSONSchema(problemBodySchema, { io: 'output' }) }
+  const problem = z.toJSONSchema(problemBodySchema, { io: 'output' })
+  const schemas = { ...document.components?.schemas, ...shared, Problem: { ...problem, examples: [PROBLEM_EXAMPLE] } }
   return { ...document, paths: Object.fromEntries(paths), components: { ...document.components, schemas } }
+}
+
+/** Definitions that a schema brings along belong to the document: `#/$defs/…` is read from its root. Of schemas that bring the same, there is one. */
+function withSharedSchemas(node: unknown, shared: Record<string, unknown>, rename?: (name: string) => string): unknown {
+  if (Array.isArray(node)) return node.map((item) => withSharedSchemas(item, shared, rename))
+  if (typeof node !== 'object' || node === null) return node
+  const { $defs: definitions, $schema: _, ...rest } = node as { $defs?: Record<string, unknown>; $schema?: unknown }
+  const of = definitions === undefined ? undefined : Bun.hash.crc32(JSON.stringify(definitions)).toString(36)
+  const naming = of === undefined ? rename : (name: string) => `${name.replace(/^__/, '')}-${of}`
+  for (const [name, definition] of Object.entries(definitions ?? {})) {
+    const key = naming?.(name) ?? name
+    if (shared[key] !== undefined) continue
+    shared[key] = true // it may name itself
+    shared[key] = withSharedSchemas(definition, shared, naming)
+  }
+  return Object.fromEntries(
+    Object.entries(rest).map(([key, value]) => {
+      const name = key === '$ref' && typeof value === 'string' ? /^#\/\$defs\/(.+)$/.exec(value)?.[1] : undefined
+      return [key, name === undefined ? withSharedSchemas(value, shared, naming) : `#/components/schemas/${naming?.(name) ?? name}`]
+    }),
+  )
+}
+
+const PROBLEM_EXAMPLE = {
+  type: 'https://skerry.dev/errors/invalid_resource',
+  title: 'A resource has fields that are unknown, missing or of the wrong type.',
+  status: 422,
+  code: 'invalid_resource',
+  detail: '1 field is wrong',
+  remedy: 'Fix the fields listed and apply again; nothing was changed.',
+  problems: [{ path: 'spec.git.reff', message: 'unknown field; did you mean "ref"?' }],
 }

@@ -6,10 +6,9 @@ import { nameSchema, type ServiceId, serviceKey } from '../../shared/model/ids.t
 import { removalsViewSchema } from '../../shared/model/removal-views.ts'
 import { confirmedData, type PlannedRemoval } from '../actions/removal-plans.ts'
 import type { ConfirmedData } from '../fleet/removal-effect.ts'
-import { jsonSchema } from './declared.ts'
+import { failures } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { confirmationGone, confirmationId } from './fleet-routes.ts'
-import { invalidInput } from './problem.ts'
 import { deleteAnswer } from './resource-handlers.ts'
 import { keyNotFound } from './write-resource.ts'
 
@@ -20,10 +19,11 @@ const ofService = (confirmed: ConfirmedData, id: ServiceId): ConfirmedData =>
 const viewsOf = (removals: readonly PlannedRemoval[]) => ({ items: removals.map(({ view }) => view) })
 
 export function removalRoutes({ store, removals, actions, principal }: AdminDeps) {
-  const deleteServices = async (project: string, body: unknown, by: string): Promise<DeleteServicesAnswer> => {
-    const parsed = deleteServicesSchema.safeParse(body)
-    if (!parsed.success) throw invalidInput(deleteServicesSchema, body, parsed.error, 'delete services')
-    const { names, dryRun, confirmData } = parsed.data
+  const deleteServices = async (
+    project: string,
+    { names, dryRun, confirmData }: z.infer<typeof deleteServicesSchema>,
+    by: string,
+  ): Promise<DeleteServicesAnswer> => {
     const ids = [...new Set(names)].map((name) => ({ project, service: name }) as ServiceId)
     // Before anything is deleted: a name that never existed is an error of the caller.
     for (const { service: name } of ids)
@@ -52,11 +52,9 @@ export function removalRoutes({ store, removals, actions, principal }: AdminDeps
       async ({ params: { project }, body, request }) => deleteServices(project, body, principal(request).name),
       {
         params: z.object({ project: nameSchema }),
+        body: deleteServicesSchema,
         response: deleteServicesAnswerSchema,
-        detail: {
-          summary: 'Delete many services at once',
-          requestBody: { required: true, content: { 'application/json': { schema: jsonSchema(deleteServicesSchema) } } },
-        },
+        detail: { summary: 'Delete many services at once', responses: failures(409) },
       },
     )
     .get(

@@ -3,6 +3,7 @@ import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { nameSchema } from '../../shared/model/ids.ts'
 import { renderViewSchema, variantsViewSchema } from '../../shared/model/render-views.ts'
+import { failures } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { createRenderTurns } from './render-turns.ts'
 import { keyNotFound } from './write-resource.ts'
@@ -23,7 +24,10 @@ export function renderRoutes({ renders, clock, principal }: Pick<AdminDeps, 'ren
         params,
         query: z.object({ cluster: nameSchema.optional() }),
         response: renderViewSchema,
-        detail: { summary: 'What a service renders to, for one cluster or for none in particular; changes nothing' },
+        detail: {
+          summary: 'What a service renders to, for one cluster or for none in particular; changes nothing',
+          responses: failures(422, 502),
+        },
       },
     )
     .get(
@@ -36,7 +40,7 @@ export function renderRoutes({ renders, clock, principal }: Pick<AdminDeps, 'ren
       {
         params,
         response: variantsViewSchema,
-        detail: { summary: 'In how many ways its clusters get a service, and which of them share one' },
+        detail: { summary: 'In how many ways its clusters get a service, and which of them share one', responses: failures(422, 502) },
       },
     )
 }

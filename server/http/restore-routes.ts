@@ -1,9 +1,8 @@
 // A server that was restored from a backup: what it would change, and a yes to that (RP2).
 import { Elysia } from 'elysia'
 import { restoreConfirmedSchema, restoreConfirmSchema, restorePlanViewSchema } from '../../shared/model/views.ts'
-import { jsonSchema } from './declared.ts'
+import { failures } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
-import { invalidInput } from './problem.ts'
 
 export function restoreRoutes({ restore, principal }: Pick<AdminDeps, 'restore' | 'principal'>) {
   return new Elysia({ tags: ['fleet'] })
@@ -14,15 +13,14 @@ export function restoreRoutes({ restore, principal }: Pick<AdminDeps, 'restore' 
     .post(
       '/restore/confirm',
       async ({ body, request }) => {
-        const parsed = restoreConfirmSchema.safeParse(body ?? {})
-        if (!parsed.success) throw invalidInput(restoreConfirmSchema, body ?? {}, parsed.error, 'confirm a restore')
-        return restore.confirm(parsed.data.token, principal(request).name)
+        return restore.confirm(body.token, principal(request).name)
       },
       {
+        body: restoreConfirmSchema,
         response: restoreConfirmedSchema,
         detail: {
           summary: 'Serve agents again, with exactly the plan whose token this is; nothing is deleted by it',
-          requestBody: { content: { 'application/json': { schema: jsonSchema(restoreConfirmSchema) } } },
+          responses: failures(409),
         },
       },
     )

@@ -4,9 +4,8 @@ import { keyRevokeSchema, listOf, resealAnswerSchema, type ServerKeyView, server
 import { fingerprint } from '../../shared/runtime/keys.ts'
 import { rotateSecrets } from '../access/rotate-secrets.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
-import { jsonSchema } from './declared.ts'
+import { answers, failures } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
-import { invalidInput } from './problem.ts'
 
 export function serverKeyRoutes(deps: AdminDeps) {
   const { store, serverKeys, secrets, clock } = deps
@@ -35,9 +34,7 @@ export function serverKeyRoutes(deps: AdminDeps) {
     .post(
       '/server-keys/revoke',
       async ({ body, request }) => {
-        const parsed = keyRevokeSchema.safeParse(body ?? {})
-        if (!parsed.success) throw invalidInput(keyRevokeSchema, body ?? {}, parsed.error, 'revoke keys')
-        const before = parsed.data.before ?? serverKeys.fingerprint
+        const before = body.before ?? serverKeys.fingerprint
         serverKeys.revoke(before, clock.nowMs())
         const deleted = await deleteTokensBefore(deps, serverKeys.history.find(({ isRevoked }) => !isRevoked)?.sinceMs ?? 0)
         const by = deps.principal(request).name
@@ -45,10 +42,11 @@ export function serverKeyRoutes(deps: AdminDeps) {
         return views()
       },
       {
+        body: keyRevokeSchema,
         response: listOf(serverKeyViewSchema),
         detail: {
           summary: 'Revoke the keys before one of them (default: the one that signs); join tokens of their time are deleted',
-          requestBody: { content: { 'application/json': { schema: jsonSchema(keyRevokeSchema) } } },
+          responses: failures(409),
         },
       },
     )
@@ -66,7 +64,7 @@ export function serverKeyRoutes(deps: AdminDeps) {
       {
         detail: {
           summary: 'Another key for sessions and secrets of webhooks; secrets from before are accepted until the next rotation',
-          responses: { '204': { description: 'Rotated' } },
+          responses: answers({ 204: null }),
         },
       },
     )

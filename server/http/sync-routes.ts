@@ -4,9 +4,8 @@ import { z } from 'zod'
 import { nameSchema } from '../../shared/model/ids.ts'
 import { matchesSelector } from '../../shared/model/labels.ts'
 import { syncAnswerSchema, syncPlanViewSchema, syncRequestSchema } from '../../shared/model/sync.ts'
-import { jsonSchema } from './declared.ts'
+import { failures } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
-import { invalidInput } from './problem.ts'
 import { listQuery, selectorOf } from './query.ts'
 import { keyNotFound } from './write-resource.ts'
 
@@ -38,19 +37,15 @@ export function syncRoutes({ actions, principal }: Pick<AdminDeps, 'actions' | '
     .post(
       '/projects/:project/services/:name/sync',
       async ({ params: { project, name }, body, request }) => {
-        const parsed = syncRequestSchema.safeParse(body ?? {})
-        if (!parsed.success) throw invalidInput(syncRequestSchema, body ?? {}, parsed.error, 'sync a service')
-        const answer = await actions.allowSync({ project, service: name }, parsed.data, principal(request).name)
+        const answer = await actions.allowSync({ project, service: name }, body, principal(request).name)
         if (answer === null) throw notFound(project, name)
         return answer
       },
       {
         params,
+        body: syncRequestSchema,
         response: syncAnswerSchema,
-        detail: {
-          summary: 'Let exactly this revision be applied in these clusters',
-          requestBody: { required: true, content: { 'application/json': { schema: jsonSchema(syncRequestSchema) } } },
-        },
+        detail: { summary: 'Let exactly this revision be applied in these clusters', responses: failures(409) },
       },
     )
 }

@@ -23,6 +23,12 @@ export const ERRORS = define({
     cause: 'A resource has fields that are unknown, missing or of the wrong type.',
     remedy: 'Fix the fields listed and apply again; nothing was changed.',
   },
+  unsupported_media: {
+    status: 415,
+    retryable: false,
+    cause: 'The body is no application/json.',
+    remedy: 'Send JSON with the header Content-Type: application/json.',
+  },
   too_large: {
     status: 413,
     retryable: false,

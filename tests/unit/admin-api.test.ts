@@ -286,6 +286,20 @@ test('AP9 confirmations are read, said yes to with a name, and gone', async () =
   expect(admin.asked).toEqual([`confirm ${id} by admin`, 'confirm nope99 by admin'])
 })
 
+test.each([
+  ['text', 'text/plain', '{"names":["a"]}', 415, 'unsupported_media'],
+  ['a form', 'application/x-www-form-urlencoded', 'names=a', 415, 'unsupported_media'],
+  ['JSON that ends early', 'application/json', '{"names":', 400, 'bad_request'],
+  ['a list', 'application/json; charset=utf-8', '[]', 422, 'invalid_resource'],
+  ['an unknown field', 'application/json', '{"names":["a"],"dryRum":true}', 422, 'invalid_resource'],
+  ['nothing', '', undefined, 422, 'invalid_resource'],
+])('AP27 a body that is %s is refused by the schema of the route', async (_, type, sent, status, code) => {
+  const answer = await admin.call('POST', '/api/v1/projects/default/delete-services', sent, { 'content-type': type })
+  expect(answer).toMatchObject({ status, body: { code } })
+  if (sent?.includes('dryRum') === true)
+    expect(answer.body).toMatchObject({ problems: [{ path: 'dryRum', message: 'unknown field; did you mean "dryRun"?' }] })
+})
+
 test('AP10 the OpenAPI document is 3.1, describes every route, and needs the token', async () => {
   const { status, body } = await admin.call('GET', '/api/v1/openapi.json')
   expect(status).toBe(200)
