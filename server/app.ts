@@ -13,6 +13,7 @@ import { type Callers, createCallers } from './access/callers.ts'
 import type { SignIn } from './access/oidc/sign-in.ts'
 import { DECLARED_ROUTES, rightOf } from './access/permissions.ts'
 import type { FleetActions } from './actions/port.ts'
+import { dashboardAnswer } from './dashboard/dashboard.ts'
 import { accessRoutes } from './http/access-routes.ts'
 import { createSecureHeaders } from './http/answer-headers.ts'
 import { applyRoute } from './http/apply-route.ts'
@@ -20,6 +21,7 @@ import { ADMIN_API, createAuth } from './http/auth.ts'
 import { createBodyBudget, withLimitedBody, withoutBody } from './http/body.ts'
 import { networkOf } from './http/caller-address.ts'
 import { changeRoutes } from './http/change-routes.ts'
+import { chartRoutes } from './http/chart-routes.ts'
 import { countRoutes } from './http/count-routes.ts'
 import { jsonSchema } from './http/declared.ts'
 import { dependencyRoutes } from './http/dependency-routes.ts'
@@ -115,6 +117,8 @@ export function createApp(deps: AppDeps): App {
     if (own !== undefined) return (await own(request)) ?? problemResponse(new AppError('not_found', { detail: 'there is no such route' }))
     const signedIn = await signInRoutes?.(request)
     if (signedIn) return signedIn
+    const shown = await dashboardAnswer(request)
+    if (shown !== null) return shown
     // AR4: the probes take no body, and a stranger's is not worth the memory.
     if (!pathname.startsWith('/api/')) return elysia.handle(withoutBody(request))
     const address = addressOf(request)
@@ -201,6 +205,7 @@ function createElysia(deps: AppDeps, callers: Callers) {
     .use(renderRoutes(admin))
     .use(fleetQueryRoutes(admin))
     .use(countRoutes(admin))
+    .use(chartRoutes(admin))
     .use(historyRoutes(admin))
     .use(changeRoutes(admin))
     .use(accessRoutes(admin))

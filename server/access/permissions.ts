@@ -46,6 +46,7 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   'GET /objects': some('read', 'Service'),
   'GET /placements': some('read', 'Service'),
   'GET /counts': some('read', 'Service'),
+  'GET /chart': some('read', 'Cluster'),
   'GET /changes': some('read', 'Service'),
   'GET /events': some('read', 'Service'),
   'GET /suspensions': some('read', 'Service'),

@@ -116,6 +116,38 @@ export interface ClusterFacts {
   sinceMs: number | null
 }
 
+export interface ChartQuery extends Pick<ClusterFilter, 'labels'> {
+  /** Label by whose values the clusters are grouped. */
+  by?: string | undefined
+  /** Only these; absent: all. */
+  clusters?: readonly ClusterId[] | undefined
+  /** Clusters with any of these labels; absent: all. */
+  visible?: readonly LabelSelector[] | undefined
+  /** Only services of these projects are counted; absent: all. */
+  projects?: readonly string[] | undefined
+  /** Strictly after this name. */
+  after?: string | undefined
+  limit: number
+}
+export interface ChartFacts {
+  clusterId: ClusterId
+  name: string
+  group: string | null
+  cluster: SeenCluster
+  /** Null: no service is placed there. */
+  words: PlacementWords | null
+  services: number
+  bad: number
+  /** Objects that drifted and were not put back. */
+  drifts: number
+  held: boolean
+}
+export interface FleetChart {
+  labels: Array<{ key: string; clusters: number; values: number }>
+  items: ChartFacts[]
+  next: string | null
+}
+
 export interface FleetPage<T> {
   items: T[]
   /** Null: that was all. A page may be short, even empty, and go on: so much was looked through for it (QY5). */
@@ -126,12 +158,14 @@ export type FleetQuestion =
   | { kind: 'objects'; query: ObjectQuery }
   | { kind: 'placements'; query: PlacementQuery }
   | { kind: 'clusters'; query: ClusterQuery }
+  | { kind: 'chart'; query: ChartQuery }
   | { kind: 'warm' }
 /** By the kind of the question. */
 interface Answers {
   objects: FleetPage<ObjectFacts>
   placements: FleetPage<PlacementFacts | UnrenderedFacts>
   clusters: FleetPage<ClusterFacts>
+  chart: FleetChart
   warm: null
 }
 export type FleetAnswer<Q extends FleetQuestion> = Answers[Q['kind']]

@@ -5,6 +5,7 @@ import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { ReadDb } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
+import { readChart } from './fleet-chart.ts'
 import { findClusters } from './fleet-clusters.ts'
 import { FleetDictionary } from './fleet-dictionary.ts'
 import { ObjectReader } from './fleet-objects.ts'
@@ -48,6 +49,8 @@ export class FleetQueryEngine {
         ).page()
       case 'clusters':
         return findClusters({ db, engine, dictionary, statuses }, question.query)
+      case 'chart':
+        return readChart({ db, engine, dictionary }, question.query)
       case 'warm':
         // What the first ones would wait for: statements, sorted names, the pages where each order begins.
         for (const sort of OBJECT_SORTS) await new ObjectReader(db, dictionary, statuses, costs, { sort, limit: 1 }).page()

@@ -1,0 +1,27 @@
+// The bundled files of the dashboard, ready to be sent. This module is loaded by the first request for them: a server that nobody looks at does not hold them.
+import { builtAssets } from './build-assets.ts' with { type: 'macro' }
+
+export interface Asset {
+  /** With a hash of its content in it. */
+  name: string
+  gzip: Uint8Array<ArrayBuffer>
+  zstd: Uint8Array<ArrayBuffer>
+}
+
+interface Built {
+  name: string
+  gzip: string
+  zstd: string
+}
+
+const bytes = (base64: string): Uint8Array<ArrayBuffer> => new Uint8Array(Buffer.from(base64, 'base64'))
+const files: Asset[] = (JSON.parse(builtAssets()) as Built[]).map(({ name, gzip, zstd }) => ({
+  name,
+  gzip: bytes(gzip),
+  zstd: bytes(zstd),
+}))
+
+export const ASSETS: ReadonlyMap<string, Asset> = new Map(files.map((file) => [file.name, file]))
+
+const named = (pattern: RegExp): string => files.find(({ name }) => pattern.test(name))?.name ?? ''
+export const ENTRY = { script: named(/^main-.*\.js$/), style: named(/^main-.*\.css$/), icon: named(/^icon-.*\.svg$/) }

@@ -1,0 +1,75 @@
+// The frame of the dashboard: who is signed in, the rail of pages, the head with the search, and the page of the address, whose code is loaded when it is first opened.
+
+import { useEffect, useRef } from 'preact/hooks'
+import { LocationProvider, lazy, Route, Router, useLocation } from 'preact-iso'
+import { age } from './format.ts'
+import { FleetPage } from './pages/fleet.tsx'
+import { NotFound } from './pages/not-found.tsx'
+import { SignIn } from './pages/sign-in.tsx'
+import { Palette } from './parts/palette.tsx'
+import { Rail } from './parts/rail.tsx'
+import { openSession } from './state/account.ts'
+import { connection, hurryLive } from './state/live.ts'
+import { nowMs } from './state/now.ts'
+import { ROOT } from './state/place.ts'
+import { session } from './state/session.ts'
+import { text } from './words.ts'
+
+const ClustersPage = lazy(() => import('./pages/clusters.tsx').then((module) => module.ClustersPage))
+
+export function App() {
+  useEffect(() => void openSession(text.signIn.ended), [])
+  const { state } = session.value
+  if (state === 'starting') return null
+  if (state === 'out') return <SignIn />
+  return (
+    <LocationProvider scope={ROOT}>
+      <Frame />
+    </LocationProvider>
+  )
+}
+
+function Frame() {
+  const { path } = useLocation()
+  const main = useRef<HTMLElement>(null)
+  const isFirst = useRef(true)
+  // Another page begins at its top, and the keyboard goes on from there.
+  useEffect(() => {
+    if (isFirst.current) isFirst.current = false
+    else main.current?.focus({ preventScroll: true })
+    window.scrollTo(0, 0)
+  }, [path])
+  return (
+    <div class="shell">
+      <button type="button" class="skip" onClick={() => main.current?.focus()}>
+        {text.nav.skip}
+      </button>
+      <Rail />
+      <main class="main" id="main" tabIndex={-1} ref={main}>
+        <Lost />
+        <Router>
+          <Route path={ROOT} component={FleetPage} />
+          <Route path={`${ROOT}clusters`} component={ClustersPage} />
+          <Route default component={NotFound} />
+        </Router>
+      </main>
+      <Palette />
+    </div>
+  )
+}
+
+/** Said only when it lasts: a stream that is resumed at once is nothing to know about. */
+const QUIET_MS = 4_000
+
+function Lost() {
+  const { state, sinceMs } = connection.value
+  if (state !== 'lost' || nowMs.value - sinceMs < QUIET_MS) return null
+  return (
+    <div class="lost" role="status">
+      <span>{text.live.lost(age(sinceMs, nowMs.value))}</span>
+      <button type="button" onClick={hurryLive}>
+        {text.live.retry}
+      </button>
+    </div>
+  )
+}

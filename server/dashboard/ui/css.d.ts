@@ -1,0 +1,2 @@
+// Styles are bundled by Bun; importing one gives nothing.
+declare module '*.css'

@@ -1,0 +1,16 @@
+// Where the dashboard starts in the browser.
+import './style/tokens.css'
+import './style/base.css'
+import './style/marks.css'
+import './style/shell.css'
+import './style/fleet.css'
+import './style/parts.css'
+import './style/lists.css'
+import './style/detail.css'
+import { render } from 'preact'
+import { App } from './app.tsx'
+import { applyTheme } from './state/theme.ts'
+
+applyTheme()
+const root = document.getElementById('app')
+if (root !== null) render(<App />, root)

@@ -1,0 +1,143 @@
+// The first page: the fleet at one glance. Five numbers, the chart of marks, what needs a person, what just happened.
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { number } from '../format.ts'
+import { Chart } from '../parts/chart.tsx'
+import { EventFeed } from '../parts/feed.tsx'
+import { Head } from '../parts/head.tsx'
+import { NeedsList } from '../parts/needs-list.tsx'
+import { isWriting } from '../parts/palette-state.ts'
+import { Empty, Shown, Waiting } from '../parts/states.tsx'
+import { chooseGroup, type Fleet, fleet, groupBy, numbers } from '../state/fleet.ts'
+import { useNeeds } from '../state/needs.ts'
+import { pages } from '../state/place.ts'
+import { useEvents } from '../state/reads.ts'
+import { text } from '../words.ts'
+
+const FEED_SHOWN = 8
+
+export function FleetPage() {
+  useEffect(() => fleet.use(), [])
+  const shown = { ...fleet.state.value, refresh: () => fleet.refresh() }
+  return (
+    <>
+      <Head title={text.fleet.title} />
+      <Numbers />
+      <div class="two">
+        <section>
+          <GroupHead value={shown.value} />
+          <div class="panel chart">
+            <Shown of={shown} rows={8}>
+              {(value) => (value.clusters.size === 0 ? <NoClusters /> : <Chart fleet={value} />)}
+            </Shown>
+          </div>
+        </section>
+        <div class="stack wide">
+          <NeedsYou />
+          <JustNow />
+        </div>
+      </div>
+    </>
+  )
+}
+
+function Numbers() {
+  const known = numbers.value
+  const marks = known?.marks
+  const of = (label: string, n: number | undefined, query: string, look: string) => (
+    <a href={pages.clusters(query)} class={n === 0 ? 'is-none' : look}>
+      <b>{n === undefined ? '–' : number(n)}</b>
+      <span>{label}</span>
+    </a>
+  )
+  return (
+    <nav class="numbers" aria-label={text.numbers.label}>
+      {of(text.numbers.ok, marks?.ok, '?state=ok', '')}
+      {of(text.numbers.changing, marks?.changing, '?state=changing', '')}
+      {of(text.numbers.bad, marks?.bad, '?state=bad', 'is-bad')}
+      {of(text.numbers.drift, marks?.drift, '?state=drift', 'is-warn')}
+      {of(text.numbers.offlineMixed, marks?.offline, '?state=offline', 'is-away')}
+    </nav>
+  )
+}
+
+function GroupHead({ value }: { value: Fleet | null }) {
+  const select = useRef<HTMLSelectElement>(null)
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key !== 'g' || isWriting(event) || event.ctrlKey || event.metaKey) return
+      event.preventDefault()
+      select.current?.focus()
+    }
+    document.addEventListener('keydown', onKey)
+    return () => document.removeEventListener('keydown', onKey)
+  }, [])
+  return (
+    <div class="section-head">
+      <h2>{text.fleet.by(groupBy.value)}</h2>
+      <span class="hint">{text.fleet.hint}</span>
+      {value !== null && value.labels.length > 0 && (
+        <span class="group-by">
+          <label>
+            <span class="hidden">{text.fleet.groupLabel}</span>
+            <select ref={select} value={groupBy.value ?? ''} onChange={(event) => chooseGroup(event.currentTarget.value)}>
+              {value.labels.map(({ key, values }) => (
+                <option key={key} value={key}>
+                  {key} ({values})
+                </option>
+              ))}
+            </select>
+          </label>
+        </span>
+      )}
+    </div>
+  )
+}
+
+function NoClusters() {
+  return (
+    <Empty title={text.fleet.empty} next={text.fleet.emptyNext}>
+      <a class="button main" href={pages.join()}>
+        {text.nav.join}
+      </a>
+    </Empty>
+  )
+}
+
+function NeedsYou() {
+  const needs = useNeeds()
+  const [shown] = useState(4)
+  return (
+    <section>
+      <div class="section-head">
+        <h2>{text.fleet.needs}</h2>
+        {needs.total > shown && <a href={pages.needs()}>{text.needs.waits(needs.total)}</a>}
+      </div>
+      <div class="panel">
+        {!needs.isKnown && needs.total === 0 ? (
+          <Waiting rows={2} />
+        ) : needs.total === 0 ? (
+          <p class="padded muted">{text.fleet.needsNothing}</p>
+        ) : (
+          <NeedsList items={needs.items.slice(0, shown)} />
+        )}
+      </div>
+    </section>
+  )
+}
+
+function JustNow() {
+  const events = useEvents()
+  return (
+    <section>
+      <div class="section-head">
+        <h2>{text.fleet.justNow}</h2>
+        <a href={pages.activity()}>{text.fleet.all}</a>
+      </div>
+      <Shown of={events} rows={5}>
+        {({ items }) =>
+          items.length === 0 ? <p class="muted">{text.fleet.nothingYet}</p> : <EventFeed items={items.slice(-FEED_SHOWN).toReversed()} />
+        }
+      </Shown>
+    </section>
+  )
+}

@@ -1,0 +1,80 @@
+// A cluster beside a list: its state in full, its labels, and the services there that are not as Git says.
+import { useEffect } from 'preact/hooks'
+import { markOfWords } from '../state/mark-of.ts'
+import { pages } from '../state/place.ts'
+import { type ClusterView, useCluster, useClusterServices } from '../state/reads.ts'
+import { text } from '../words.ts'
+import { clusterMark, clusterWord } from './cluster-state.ts'
+import { MarkShape } from './mark.tsx'
+import { StateNote } from './state-note.tsx'
+import { Shown } from './states.tsx'
+
+const SERVICES_SHOWN = 12
+
+export function ClusterSide({ name, onClose }: { name: string; onClose(): void }) {
+  const cluster = useCluster(name)
+  const services = useClusterServices(name)
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => event.key === 'Escape' && document.querySelector('dialog[open]') === null && onClose()
+    document.addEventListener('keydown', onKey)
+    return () => document.removeEventListener('keydown', onKey)
+  }, [onClose])
+  return (
+    <aside class="panel side stack wide" aria-label={name}>
+      <div class="row spread">
+        <h2 class="mono">{name}</h2>
+        <span class="row tight">
+          <a class="button" href={pages.cluster(name)}>
+            {text.join.open}
+          </a>
+          <button type="button" class="quiet" onClick={onClose} aria-label="Close">
+            ✕
+          </button>
+        </span>
+      </div>
+      <Shown of={cluster}>
+        {(view) => (
+          <div class="stack wide">
+            <StateNote mark={clusterMark(view)} word={clusterWord(view)} state={view.status} />
+            <Labels of={view} />
+          </div>
+        )}
+      </Shown>
+      <Shown of={services}>
+        {({ items }) => {
+          const worst = items
+            .map((one) => ({ one, mark: markOfWords(one, one.reason) }))
+            .filter(({ mark }) => mark !== 'ok')
+            .slice(0, SERVICES_SHOWN)
+          return (
+            <ul class="stack">
+              {worst.map(({ one, mark }) => (
+                <li key={`${one.project}/${one.service}`}>
+                  <a class="mark" href={pages.placement(name, one.project, one.service)}>
+                    <MarkShape mark={mark} />
+                    <span class="mono">{one.service}</span>
+                    <span class="small muted clip">{one.reason}</span>
+                  </a>
+                </li>
+              ))}
+            </ul>
+          )
+        }}
+      </Shown>
+    </aside>
+  )
+}
+
+export function Labels({ of }: { of: Pick<ClusterView, 'metadata'> }) {
+  const labels = Object.entries(of.metadata.labels)
+  if (labels.length === 0) return null
+  return (
+    <div class="tags">
+      {labels.map(([key, value]) => (
+        <a key={key} class="tag" href={pages.clusters(`?labels=${encodeURIComponent(`${key}=${value}`)}`)} title={`${key}=${value}`}>
+          {key}={value}
+        </a>
+      ))}
+    </div>
+  )
+}

@@ -1,0 +1,76 @@
+// The rail of pages with their counts, and at its foot who is signed in and whether the page is live.
+
+import { useEffect } from 'preact/hooks'
+import { useLocation } from 'preact-iso'
+import { number } from '../format.ts'
+import { fleet, numbers } from '../state/fleet.ts'
+import { connection } from '../state/live.ts'
+import { useNeeds } from '../state/needs.ts'
+import { pages, ROOT } from '../state/place.ts'
+import { useServiceCount } from '../state/reads.ts'
+import { session } from '../state/session.ts'
+import { text } from '../words.ts'
+import { Icon, type IconName, Logo } from './icons.tsx'
+
+export function Rail() {
+  useEffect(() => fleet.use(), [])
+  const services = useServiceCount()
+  const needs = useNeeds().total
+  return (
+    <nav class="rail" aria-label={text.nav.label}>
+      <a class="brand" href={pages.fleet()} aria-label={text.product}>
+        <Logo />
+        <span>{text.product}</span>
+      </a>
+      <Item name="fleet" href={pages.fleet()} label={text.nav.fleet} />
+      <Item name="clusters" href={pages.clusters()} label={text.nav.clusters} n={numbers.value?.total} />
+      <Item name="services" href={pages.services()} label={text.nav.services} n={services} />
+      <Item name="repositories" href={pages.repositories()} label={text.nav.repositories} />
+      <Item name="needs" href={pages.needs()} label={text.nav.needs} n={needs === 0 ? undefined : needs} urgent />
+      <hr />
+      <Item name="activity" href={pages.activity()} label={text.nav.activity} />
+      <Item name="access" href={pages.access()} label={text.nav.access} />
+      <Item name="join" href={pages.join()} label={text.nav.join} />
+      <Item name="settings" href={pages.settings()} label={text.nav.settings} />
+      <Foot />
+    </nav>
+  )
+}
+
+interface ItemProps {
+  name: IconName
+  href: string
+  label: string
+  n?: number | undefined
+  urgent?: boolean
+}
+
+function Item({ name, href, label, n, urgent = false }: ItemProps) {
+  const { path } = useLocation()
+  const isHere = href === ROOT ? path === ROOT : path === href || path.startsWith(`${href}/`)
+  return (
+    <a href={href} {...(isHere ? { 'aria-current': 'page' } : {})} title={label}>
+      <Icon name={name} />
+      <span>{label}</span>
+      {n !== undefined && <span class={urgent ? 'n badly' : 'n'}>{number(n)}</span>}
+    </a>
+  )
+}
+
+function Foot() {
+  const { state } = connection.value
+  const now = session.value
+  return (
+    <div class="foot">
+      {now.state === 'in' && (
+        <span class="person clip" title={now.person.name}>
+          {now.person.name}
+        </span>
+      )}
+      <span class={`live is-${state}`}>
+        <i />
+        <span>{state === 'live' ? text.live.live : text.live.connecting}</span>
+      </span>
+    </div>
+  )
+}

@@ -1,0 +1,49 @@
+// Why something is not as Git says, since when, and what to do next: said wherever a state is shown in full.
+import type { ComponentChildren } from 'preact'
+import type { Mark } from '../state/mark-of.ts'
+import { sentence } from '../state/needs.ts'
+import { text } from '../words.ts'
+import { MarkWord } from './mark.tsx'
+import { Age } from './time.tsx'
+
+interface StateNoteProps {
+  mark: Mark
+  word?: string
+  state: { sync: string; health: string; reason: string; message: string; next: string; sinceMs: number | null }
+  children?: ComponentChildren
+}
+
+export function StateNote({ mark, word, state, children }: StateNoteProps) {
+  const { sync, health, reason, message, next, sinceMs } = state
+  return (
+    <div class="stack state-note">
+      <div class="row">
+        <h3>
+          <MarkWord mark={mark} {...(word === undefined ? {} : { word })} />
+        </h3>
+        <span class="small muted">
+          {[sync, health, reason].filter((one, index, all) => one !== '' && all.indexOf(one) === index).join(' · ')}
+          {sinceMs !== null && (
+            <>
+              {' · '}
+              <Age ms={sinceMs} />
+            </>
+          )}
+        </span>
+      </div>
+      {message !== '' && <p>{sentence(message)}</p>}
+      {next !== '' && (
+        <p class="muted">
+          <b>{text.states.whatNext}: </b>
+          <Command words={next} />
+        </p>
+      )}
+      {children !== undefined && <div class="row">{children}</div>}
+    </div>
+  )
+}
+
+/** Text between back quotes is a command. */
+export function Command({ words }: { words: string }) {
+  return <>{words.split('`').map((piece, index) => (index % 2 === 1 ? <code key={piece}>{piece}</code> : piece))}</>
+}

@@ -1,0 +1,81 @@
+// The states of anything that is read: loading, empty, refused, and old. An error never takes the last good data off the screen.
+import type { ComponentChildren } from 'preact'
+import { age } from '../format.ts'
+import type { Refusal } from '../state/api.ts'
+import { connection } from '../state/live.ts'
+import { nowMs } from '../state/now.ts'
+import type { Loaded } from '../state/resource.ts'
+import { text } from '../words.ts'
+
+/** Lines in the place of what is coming, so that nothing moves when it is there. */
+export function Waiting({ rows = 3 }: { rows?: number }) {
+  return (
+    <div class="waiting" role="status" aria-label={text.states.loading}>
+      {Array.from({ length: rows }, (_, index) => (
+        <span key={index} />
+      ))}
+    </div>
+  )
+}
+
+export function Empty({ title, next, children }: { title: string; next?: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <p>{title}</p>
+      {next !== undefined && <p class="muted">{next}</p>}
+      {children}
+    </div>
+  )
+}
+
+export function RefusalNote({ refusal, retry }: { refusal: Refusal; retry?: () => void }) {
+  const denied = refusal.status === 403
+  const title = denied ? text.states.denied : refusal.status === 404 ? text.states.notFound : text.states.failed
+  const next = denied ? text.states.deniedNext : refusal.status === 404 ? text.states.notFoundNext : ''
+  return (
+    <div class="note" role="alert">
+      <h3>{title}</h3>
+      <p>{refusal.detail}</p>
+      {refusal.problems.length > 0 && (
+        <ul>
+          {refusal.problems.map(({ path, message }) => (
+            <li key={path}>
+              <code>{path}</code>: {message}
+            </li>
+          ))}
+        </ul>
+      )}
+      <p class="muted">{[next, refusal.remedy].filter(Boolean).join(' ')}</p>
+      {retry !== undefined && !denied && (
+        <div>
+          <button type="button" onClick={retry}>
+            {text.states.retry}
+          </button>
+        </div>
+      )}
+    </div>
+  )
+}
+
+interface ShownProps<T> {
+  of: Loaded<T> & { refresh(): void }
+  rows?: number
+  children(value: T): ComponentChildren
+}
+
+/** The value once it is there, with what is wrong about it in front: it could not be read again, or it is old. */
+export function Shown<T>({ of, rows, children }: ShownProps<T>) {
+  const { value, refusal, atMs, refresh } = of
+  if (value === null)
+    return refusal === null ? <Waiting {...(rows === undefined ? {} : { rows })} /> : <RefusalNote refusal={refusal} retry={refresh} />
+  const lost = connection.value.state === 'lost'
+  return (
+    <>
+      {refusal !== null && <RefusalNote refusal={refusal} retry={refresh} />}
+      <div class={lost || refusal !== null ? 'stale' : undefined}>
+        {(lost || refusal !== null) && atMs !== null && <p class="small muted as-of">{text.states.stale(age(atMs, nowMs.value))}</p>}
+        {children(value)}
+      </div>
+    </>
+  )
+}

@@ -1,0 +1,11 @@
+// Filters live in the address: a filtered list can be sent to somebody, and going back takes a filter back.
+import { useLocation } from 'preact-iso'
+import { queryText } from './place.ts'
+
+export function useFilters(): { filters: Record<string, string>; set(change: Record<string, string | undefined>): void } {
+  const { path, query, route } = useLocation()
+  return {
+    filters: query,
+    set: (change) => route(path + queryText({ ...query, ...change }), true),
+  }
+}

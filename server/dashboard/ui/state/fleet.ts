@@ -1,0 +1,123 @@
+// All clusters as small rows: what the chart and its numbers are made of. Read whole once; after that only clusters that changed are read again.
+import { computed, signal } from '@preact/signals'
+import type { ChartCluster, ChartView } from '../../../../shared/model/chart.ts'
+import { call } from './api.ts'
+import { type Change, onChanges } from './live.ts'
+import { type Mark, markOfCluster } from './mark-of.ts'
+import { LiveResource } from './resource.ts'
+
+const GROUP_KEY = 'skerry-group-by'
+/** Above it, all of them are read again: one request instead of many. */
+const SINGLE_MAX = 300
+/** The label that is chosen as long as nobody chose one: a common one that makes some groups and not hundreds. */
+const USUAL_LABELS = ['region', 'topology.kubernetes.io/region', 'site', 'store', 'country', 'env']
+
+export interface Fleet {
+  clusters: Map<string, ChartCluster>
+  labels: ChartView['labels']
+  by: string | null
+}
+
+export const groupBy = signal<string | null>(localStorage.getItem(GROUP_KEY))
+
+let current: Fleet | null = null
+let pending: Set<string> | 'all' = 'all'
+
+async function read(signal: AbortSignal): Promise<Fleet> {
+  const asked = pending
+  pending = new Set()
+  const by = groupBy.peek()
+  try {
+    if (asked !== 'all' && asked.size <= SINGLE_MAX && current !== null && current.by === by) {
+      if (asked.size === 0) return current
+      const answer = await chart({ by, cluster: [...asked].join(',') }, signal)
+      const clusters = new Map(current.clusters)
+      for (const id of asked) clusters.delete(id)
+      for (const cluster of answer.items) clusters.set(cluster.id, cluster)
+      current = { clusters, labels: answer.labels, by }
+      return current
+    }
+    const clusters = new Map<string, ChartCluster>()
+    let labels: ChartView['labels'] = []
+    let token: string | null = null
+    do {
+      const answer: ChartView = await chart({ by, continue: token }, signal)
+      labels = answer.labels
+      for (const cluster of answer.items) clusters.set(cluster.id, cluster)
+      token = answer.continue
+    } while (token !== null)
+    current = { clusters, labels, by }
+    return current
+  } catch (error) {
+    const meanwhile = pending as Set<string> | 'all'
+    pending = asked === 'all' || meanwhile === 'all' ? 'all' : new Set([...asked, ...meanwhile])
+    throw error
+  }
+}
+
+const chart = (query: Record<string, string | null>, signal: AbortSignal) => call<ChartView>('GET', '/chart', { query, signal })
+
+export const fleet = new LiveResource<Fleet>(async (signal) => {
+  const found = await read(signal)
+  if (groupBy.peek() !== null || found.labels.length === 0) return found
+  const label = usualLabel(found)
+  if (label === null) return found
+  groupBy.value = label
+  pending = 'all'
+  return read(signal)
+})
+
+function usualLabel({ labels, clusters }: Fleet): string | null {
+  const fitting = labels.filter((label) => label.values > 1 && label.values <= 40 && label.clusters * 2 > clusters.size)
+  return USUAL_LABELS.find((key) => fitting.some((label) => label.key === key)) ?? fitting[0]?.key ?? null
+}
+
+export function chooseGroup(key: string): void {
+  localStorage.setItem(GROUP_KEY, key)
+  groupBy.value = key
+  pending = 'all'
+  fleet.refresh()
+}
+
+export function forgetFleet(): void {
+  current = null
+  pending = 'all'
+}
+
+const CONCERNS = new Set(['status', 'desired', 'cluster'])
+onChanges((changes) => {
+  if (note(changes)) fleet.changed()
+})
+
+function note(changes: readonly Change[] | 'all'): boolean {
+  if (changes === 'all' || changes.some(isOfAll)) {
+    pending = 'all'
+    return true
+  }
+  let isNew = false
+  for (const change of changes) {
+    if (!CONCERNS.has(change.topic)) continue
+    const ids = change.cluster !== null ? [change.cluster] : (change.keys ?? [])
+    for (const id of ids) if (pending !== 'all') pending.add(id)
+    isNew ||= ids.length > 0
+  }
+  return isNew
+}
+
+const isOfAll = ({ topic, cluster, keys, name }: Change): boolean =>
+  topic === 'restore' ||
+  (topic === 'resource' && (name === null || name.startsWith('Cluster/') || name.startsWith('Suspension'))) ||
+  ((topic === 'desired' || topic === 'cluster') && cluster === null && keys === null)
+
+export interface Numbers {
+  total: number
+  marks: Record<Mark, number>
+}
+
+export const numbers = computed<Numbers | null>(() => {
+  const { value } = fleet.state.value
+  if (value === null) return null
+  const marks: Record<Mark, number> = { ok: 0, changing: 0, drift: 0, bad: 0, held: 0, suspended: 0, offline: 0, unknown: 0 }
+  for (const cluster of value.clusters.values()) marks[markOfCluster(cluster)] += 1
+  return { total: value.clusters.size, marks }
+})

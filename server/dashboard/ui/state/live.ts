@@ -1,0 +1,121 @@
+// The one event stream of the dashboard. It says what changed; whoever shows it reads it again. A stream that breaks is resumed where it ended, so nothing is missed.
+import { signal } from '@preact/signals'
+import { ApiError, apiPath, call, send } from './api.ts'
+import { EventReader } from './event-stream.ts'
+import { session } from './session.ts'
+
+export interface Change {
+  id: number
+  atMs: number
+  topic: string
+  cluster: string | null
+  project: string | null
+  name: string | null
+  keys: string[] | null
+}
+
+type Listener = (changes: readonly Change[] | 'all') => void
+type Connection = { state: 'connecting' | 'live' | 'lost'; sinceMs: number; tries: number }
+
+export const connection = signal<Connection>({ state: 'connecting', sinceMs: Date.now(), tries: 0 })
+
+const listeners = new Set<Listener>()
+export function onChanges(listener: Listener): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+const WAIT_MIN_MS = 500
+const WAIT_MAX_MS = 20_000
+/** Two heartbeats of the server (15 s) and some: after that nothing comes any more, whatever the socket says. */
+const SILENCE_MS = 40_000
+
+let running: AbortController | null = null
+let position: number | null = null
+
+export function startLive(): void {
+  if (running !== null) return
+  running = new AbortController()
+  void follow(running.signal)
+}
+
+export function stopLive(): void {
+  running?.abort()
+  running = null
+  position = null
+}
+
+/** Tries again at once: somebody looks at the page again, or the network is back. */
+let hurry: (() => void) | null = null
+export const hurryLive = (): void => hurry?.()
+
+async function follow(stopped: AbortSignal): Promise<void> {
+  for (let tries = 0; !stopped.aborted; tries += 1) {
+    const ended = new AbortController()
+    const stop = () => ended.abort()
+    stopped.addEventListener('abort', stop, { once: true })
+    try {
+      await readStream(ended, () => {
+        tries = 0
+        connection.value = { state: 'live', sinceMs: Date.now(), tries: 0 }
+      })
+    } catch (error) {
+      if (error instanceof ApiError && error.refusal.status === 410) {
+        position = null
+        tell('all')
+      }
+      if (session.peek().state !== 'in') return
+    } finally {
+      ended.abort()
+      stopped.removeEventListener('abort', stop)
+    }
+    if (stopped.aborted) return
+    const before = connection.peek()
+    connection.value = { state: 'lost', sinceMs: before.state === 'lost' ? before.sinceMs : Date.now(), tries: tries + 1 }
+    const waitMs = Math.min(WAIT_MAX_MS, WAIT_MIN_MS * 2 ** tries) * (0.5 + Math.random() / 2)
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, waitMs)
+      hurry = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+    hurry = null
+  }
+}
+
+async function readStream(ended: AbortController, onReady: () => void): Promise<void> {
+  if (position === null) position = (await call<{ newest: number }>('GET', '/changes', { signal: ended.signal })).newest
+  const url = apiPath('/changes', { after: position })
+  const response = await send('GET', url, undefined, ended.signal, 'text/event-stream')
+  const body = response.body
+  if (body === null) return
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader()
+  const events = new EventReader()
+  let silence: ReturnType<typeof setTimeout> | undefined
+  const heard = () => {
+    clearTimeout(silence)
+    silence = setTimeout(() => ended.abort(), SILENCE_MS)
+  }
+  try {
+    for (;;) {
+      heard()
+      const { done, value } = await reader.read()
+      if (done) return
+      const changes: Change[] = []
+      for (const { id, event, data } of events.take(value)) {
+        if (id !== null && id !== '') position = Number(id)
+        if (event === 'ready') onReady()
+        else if (event === 'reset') tell('all')
+        else if (data !== '') changes.push(JSON.parse(data) as Change)
+      }
+      if (changes.length > 0) tell(changes)
+    }
+  } finally {
+    clearTimeout(silence)
+  }
+}
+
+function tell(changes: readonly Change[] | 'all'): void {
+  for (const listener of listeners) listener(changes)
+}

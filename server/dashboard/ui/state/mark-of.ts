@@ -1,0 +1,52 @@
+// Which mark a cluster, a service in a cluster or an object has. Shape first: each is told from the others without its colour. Pure.
+import type { ChartCluster } from '../../../../shared/model/chart.ts'
+
+export const MARKS = ['ok', 'changing', 'drift', 'bad', 'held', 'suspended', 'offline', 'unknown'] as const
+export type Mark = (typeof MARKS)[number]
+
+interface Words {
+  sync: string
+  health: string
+}
+
+export function markOfWords({ sync, health }: Words, reason = ''): Mark {
+  if (reason === 'Suspended') return 'suspended'
+  if (reason === 'Held') return 'held'
+  if (reason === 'PruneRefused' || reason === 'RenderFailed') return 'bad'
+  if (health === 'Degraded') return 'bad'
+  if (CHANGING.has(reason)) return 'changing'
+  if (health === 'Suspended') return sync === 'Synced' ? 'ok' : 'changing'
+  if (health === 'Missing') return 'bad'
+  if (health === 'Progressing') return 'changing'
+  if (sync === 'OutOfSync') return DRIFTS.has(reason) ? 'drift' : 'changing'
+  if (sync === 'Unknown' || health === 'Unknown') return 'unknown'
+  return 'ok'
+}
+
+const DRIFTS: ReadonlySet<string> = new Set(['Drifted', 'Contested', 'Conflict', 'OutOfSync'])
+/** On their way, by themselves. */
+const CHANGING: ReadonlySet<string> = new Set([
+  ...['NotReceived', 'NotApplied', 'NotReported', 'Removing', 'Resuming', 'WaitingForWave', 'WaitingForHook', 'Rendering'],
+  ...['WaitingForFacts', 'BlockedBy', 'OutsideWindow', 'Pending'],
+])
+
+/** As it last was, whether the cluster is online or not. */
+export function lastKnownMark({ sync, health, drifts, suspended, held }: ChartCluster): Mark {
+  if (held) return 'held'
+  if (suspended) return 'suspended'
+  if (sync === null || health === null) return 'ok' // nothing is placed there, and nothing is wrong
+  if (health === 'Degraded') return 'bad'
+  if (drifts > 0) return 'drift'
+  if (health === 'Progressing' || health === 'Missing' || sync === 'OutOfSync') return 'changing'
+  return sync === 'Unknown' || health === 'Unknown' ? 'unknown' : 'ok'
+}
+
+export function markOfCluster(cluster: ChartCluster): Mark {
+  const { word } = cluster.liveness
+  if (word === 'NeverSeen' || word === 'Revoked') return 'unknown'
+  return word === 'Offline' ? 'offline' : lastKnownMark(cluster)
+}
+
+/** In which order people want to see them. */
+const URGENCY: Readonly<Record<Mark, number>> = { bad: 0, drift: 1, changing: 2, held: 3, suspended: 4, unknown: 5, offline: 6, ok: 7 }
+export const byUrgency = (a: Mark, b: Mark): number => URGENCY[a] - URGENCY[b]

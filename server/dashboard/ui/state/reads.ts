@@ -1,0 +1,127 @@
+// The reads that several pages share: what is asked, and which changes make it old.
+import type { CountsView } from '../../../../shared/model/counts.ts'
+import type { HistoryView, RevisionView } from '../../../../shared/model/history.ts'
+import type {
+  ApiTokenView,
+  ClusterView,
+  ConfirmationView,
+  EventView,
+  JoinTokenView,
+  ObjectView,
+  PlacementView,
+  RepositoryView,
+  ServiceView,
+} from '../../../../shared/model/views.ts'
+import { call, type Page } from './api.ts'
+import type { Change } from './live.ts'
+import { part } from './place.ts'
+import { useResource } from './resource.ts'
+
+export type { ClusterView, ConfirmationView, EventView, ObjectView, PlacementView, RepositoryView, ServiceView }
+
+const get =
+  <T>(path: string, query: Record<string, string | number | undefined> = {}) =>
+  (signal: AbortSignal) =>
+    call<T>('GET', path, { query, signal })
+
+const topics =
+  (...of: string[]) =>
+  ({ topic }: Change) =>
+    of.includes(topic)
+
+/** How many services there are; undefined: not known yet. */
+export function useServiceCount(): number | undefined {
+  const { value } = useResource(
+    'service count',
+    get<CountsView>('/counts', { by: 'service', sort: 'count', limit: 1 }),
+    ({ topic, name }) => topic === 'resource' && (name?.startsWith('Service/') ?? true),
+  )
+  return value === null ? undefined : value.items.length + (value.rest?.keys ?? 0)
+}
+
+export const EVENTS_SHOWN = 200
+export const useEvents = (limit = EVENTS_SHOWN) =>
+  useResource(`events ${limit}`, get<Page<EventView>>('/events', { limit }), topics('event', 'resource', 'confirmation', 'token'))
+
+export const useEventsOf = (of: { cluster?: string; project?: string; service?: string }, limit = 50) =>
+  useResource(`events ${JSON.stringify(of)} ${limit}`, get<Page<EventView>>('/events', { ...of, limit }), topics('event'))
+
+export const useConfirmations = () =>
+  useResource('confirmations', get<Page<ConfirmationView>>('/confirmations', { limit: 500 }), topics('confirmation'))
+
+export const useRepositories = () =>
+  useResource('repositories', get<Page<RepositoryView>>('/repositories', { limit: 500 }), topics('repository', 'resource'))
+
+export const useRepository = (project: string, name: string) =>
+  useResource(
+    `repository ${project}/${name}`,
+    get<RepositoryView>(`/projects/${part(project)}/repositories/${part(name)}`),
+    topics('repository', 'resource'),
+  )
+
+export const useServices = () =>
+  useResource(
+    'services',
+    get<Page<ServiceView>>('/services', { limit: 500 }),
+    topics('render', 'resource', 'desired', 'status', 'confirmation'),
+  )
+
+export const useService = (project: string, name: string) =>
+  useResource(
+    `service ${project}/${name}`,
+    get<ServiceView>(`/projects/${part(project)}/services/${part(name)}`),
+    concernsService(project, name),
+  )
+
+export const useRevisions = (project: string, name: string) =>
+  useResource(
+    `revisions ${project}/${name}`,
+    get<Page<RevisionView>>(`/projects/${part(project)}/services/${part(name)}/revisions`, { limit: 30 }),
+    ({ topic, name: service }) => (topic === 'desired' || topic === 'render') && (service === null || service === name),
+  )
+
+export const useCluster = (name: string) =>
+  useResource(`cluster ${name}`, get<ClusterView>(`/clusters/${part(name)}`), topics('cluster', 'resource', 'status', 'desired'))
+
+export const useClusterServices = (name: string) =>
+  useResource(
+    `cluster services ${name}`,
+    get<Page<PlacementView>>(`/clusters/${part(name)}/services`, { limit: 500 }),
+    topics('cluster', 'resource', 'status', 'desired', 'confirmation'),
+  )
+
+export const usePlacement = (cluster: string, project: string, service: string) =>
+  useResource(
+    `placement ${cluster}/${project}/${service}`,
+    get<Page<PlacementView>>('/placements', { cluster, project, service, limit: 1 }),
+    concernsService(project, service),
+  )
+
+export const useObjects = (cluster: string, project: string, service: string) =>
+  useResource(
+    `objects ${cluster}/${project}/${service}`,
+    get<Page<ObjectView>>('/objects', { cluster, project, service, limit: 500 }),
+    concernsService(project, service),
+  )
+
+export const useHistory = (cluster: string, project: string, service: string) =>
+  useResource(
+    `history ${cluster}/${project}/${service}`,
+    get<Page<HistoryView>>(`/projects/${part(project)}/services/${part(service)}/history`, { cluster, limit: 40 }),
+    topics('status'),
+  )
+
+export const useJoinTokens = () => useResource('join tokens', get<Page<JoinTokenView>>('/join-tokens'), topics('token', 'cluster'))
+export const useApiTokens = () => useResource('api tokens', get<Page<ApiTokenView>>('/tokens'), topics('token'))
+export const useVersion = () => useResource('version', get<Record<string, string>>('/version'), () => false)
+
+/** Reports name their keys; one without keys may be about everything. */
+function concernsService(project: string, service: string): (change: Change) => boolean {
+  const key = `${project}/${service}`
+  return ({ topic, project: ofProject, name, keys }) => {
+    if (topic === 'status') return keys === null || keys.some((one) => one.includes(key))
+    if (topic === 'desired' || topic === 'render')
+      return (name === null || name === service) && (ofProject === null || ofProject === project)
+    return topic === 'resource' || topic === 'confirmation' || topic === 'cluster'
+  }
+}

@@ -1,0 +1,156 @@
+// What pages show, read from the API and kept up to date by the event stream. Each resource is read once however many show it, at most once a second however much changes,
+// and keeps its last good value while it is read again or cannot be read.
+import { type Signal, signal } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+import { ApiError, type Refusal } from './api.ts'
+import { type Change, onChanges } from './live.ts'
+
+export interface Loaded<T> {
+  value: T | null
+  /** When the value was read; null: never. */
+  atMs: number | null
+  refusal: Refusal | null
+  loading: boolean
+}
+
+type Concerns = (change: Change) => boolean
+
+/** Between two readings; long ones are spaced by what they take. */
+const PAUSE_MS = 1_000
+const PAUSE_FACTOR = 4
+/** Values of pages that were left, so that going back shows them at once. */
+const KEPT_MAX = 40
+
+export interface Timer {
+  nowMs(): number
+  after(ms: number, run: () => void): () => void
+}
+const browserTimer: Timer = {
+  nowMs: () => Date.now(),
+  after: (ms, run) => {
+    const timer = setTimeout(run, ms)
+    return () => clearTimeout(timer)
+  },
+}
+
+export class LiveResource<T> {
+  readonly state: Signal<Loaded<T>> = signal({ value: null, atMs: null, refusal: null, loading: false })
+  readonly #load: (signal: AbortSignal) => Promise<T>
+  readonly #timer: Timer
+  #users = 0
+  #reading: AbortController | null = null
+  #isDirty = true
+  #notBeforeMs = 0
+  #cancelWait: (() => void) | null = null
+
+  constructor(load: (signal: AbortSignal) => Promise<T>, timer: Timer = browserTimer) {
+    this.#load = load
+    this.#timer = timer
+  }
+
+  /** Until the returned function is called, changes are followed. */
+  use(): () => void {
+    this.#users += 1
+    if (this.#isDirty) this.#soon()
+    return () => {
+      this.#users -= 1
+      if (this.#users > 0) return
+      this.#isDirty = true // changes are not followed now
+      this.#cancelWait?.()
+      this.#cancelWait = null
+      this.#reading?.abort()
+    }
+  }
+
+  changed(): void {
+    this.#isDirty = true
+    if (this.#users > 0) this.#soon()
+  }
+
+  /** Whoever acted wants to see it now. */
+  refresh(): void {
+    this.#notBeforeMs = 0
+    this.changed()
+  }
+
+  #soon(): void {
+    if (this.#reading !== null || this.#cancelWait !== null) return
+    const waitMs = this.#notBeforeMs - this.#timer.nowMs()
+    if (waitMs <= 0) {
+      void this.#read()
+      return
+    }
+    this.#cancelWait = this.#timer.after(waitMs, () => {
+      this.#cancelWait = null
+      if (this.#users > 0 && this.#isDirty) void this.#read()
+    })
+  }
+
+  async #read(): Promise<void> {
+    const reading = new AbortController()
+    this.#reading = reading
+    this.#isDirty = false
+    const startMs = this.#timer.nowMs()
+    this.state.value = { ...this.state.peek(), loading: true }
+    try {
+      const value = await this.#load(reading.signal)
+      this.state.value = { value, atMs: this.#timer.nowMs(), refusal: null, loading: false }
+    } catch (error) {
+      if (reading.signal.aborted) this.state.value = { ...this.state.peek(), loading: false }
+      else this.state.value = { ...this.state.peek(), refusal: refusalOf(error), loading: false }
+    }
+    this.#reading = null
+    const tookMs = this.#timer.nowMs() - startMs
+    this.#notBeforeMs = this.#timer.nowMs() + Math.max(PAUSE_MS, PAUSE_FACTOR * tookMs)
+    if (this.#isDirty && this.#users > 0) this.#soon()
+  }
+}
+
+function refusalOf(error: unknown): Refusal {
+  if (error instanceof ApiError) return error.refusal
+  return { status: 0, code: 'unknown', detail: error instanceof Error ? error.message : String(error), remedy: '', problems: [] }
+}
+
+interface Entry {
+  resource: LiveResource<unknown>
+  concerns: Concerns
+}
+const entries = new Map<string, Entry>()
+
+onChanges((changes) => {
+  for (const { resource, concerns } of entries.values()) if (changes === 'all' || changes.some(concerns)) resource.changed()
+})
+
+/** `key`: what it is; the same key is the same resource. */
+export function resourceOf<T>(key: string, load: (signal: AbortSignal) => Promise<T>, concerns: Concerns): LiveResource<T> {
+  const held = entries.get(key)
+  if (held !== undefined) {
+    entries.delete(key) // the latest used is the last
+    entries.set(key, held)
+    return held.resource as LiveResource<T>
+  }
+  const resource = new LiveResource(load)
+  entries.set(key, { resource: resource as LiveResource<unknown>, concerns })
+  for (const [oldest] of entries) {
+    if (entries.size <= KEPT_MAX) break
+    entries.delete(oldest)
+  }
+  return resource
+}
+
+/** All that was read belongs to the person who signed in. */
+export const forgetResources = (): void => entries.clear()
+export const refreshAll = (): void => {
+  for (const { resource } of entries.values()) resource.refresh()
+}
+
+export function useResource<T>(
+  key: string,
+  load: (signal: AbortSignal) => Promise<T>,
+  concerns: Concerns,
+): Loaded<T> & { refresh(): void } {
+  // The key says all that the loader depends on.
+  const resource = useMemo(() => resourceOf(key, load, concerns), [key])
+  useEffect(() => resource.use(), [resource])
+  return { ...resource.state.value, refresh: () => resource.refresh() }
+}

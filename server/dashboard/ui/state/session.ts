@@ -1,0 +1,23 @@
+// The credential of the person at the screen, in one file: an API token kept for this tab, or the cookie session of a sign-in. Everything else asks `authorization()`.
+import { signal } from '@preact/signals'
+
+const KEY = 'skerry-token'
+
+export interface Person {
+  id: string
+  name: string
+  role: string
+}
+
+type Session = { state: 'starting' } | { state: 'out'; why: string | null } | { state: 'in'; person: Person }
+
+export const session = signal<Session>({ state: 'starting' })
+
+/** Headers of every request: empty with a cookie session. */
+export function authorization(): Record<string, string> {
+  const token = sessionStorage.getItem(KEY)
+  return token === null ? {} : { authorization: `Bearer ${token}` }
+}
+
+export const keepToken = (token: string): void => sessionStorage.setItem(KEY, token)
+export const forgetToken = (): void => sessionStorage.removeItem(KEY)

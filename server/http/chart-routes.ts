@@ -1,0 +1,99 @@
+// The chart of the fleet: every cluster as one small row, for screens that show all of them at once.
+import { Elysia } from 'elysia'
+import { z } from 'zod'
+import { CHART_IDS_MAX, CHART_LIMIT, type ChartCluster, type ChartView, chartViewSchema } from '../../shared/model/chart.ts'
+import { clusterIdSchema } from '../../shared/model/ids.ts'
+import type { Authorizer } from '../access/authorizer.ts'
+import type { Principal } from '../access/principal.ts'
+import { isEverywhere } from '../access/rights.ts'
+import { livenessOf } from '../fleet/status-view.ts'
+import { listSuspensions } from '../ingest/suspension-rows.ts'
+import type { ChartQuery } from '../store/queries/fleet-queries.ts'
+import type { AdminDeps } from './deps.ts'
+import { continueQuery, decodeContinue, encodeContinue, listQuery, selectorOf } from './query.ts'
+import { jsonSchema } from './resource-routes.ts'
+
+const chartQuery = z.object({
+  by: z.string().min(1).max(317).optional().describe('Label by whose values clusters are grouped'),
+  cluster: z
+    .preprocess(
+      (value) => (typeof value === 'string' ? value.split(',') : value),
+      z.array(clusterIdSchema).min(1).max(CHART_IDS_MAX).optional(),
+    )
+    .describe('Only clusters with these ids, joined by commas'),
+  labelSelector: listQuery.shape.labelSelector,
+  limit: z.coerce.number().int().min(1).max(CHART_LIMIT).default(CHART_LIMIT),
+  continue: continueQuery,
+})
+
+export function chartRoutes({ store, clock, principal, authorizer }: Pick<AdminDeps, 'store' | 'clock' | 'principal' | 'authorizer'>) {
+  return new Elysia({ tags: ['fleet'] }).get(
+    '/chart',
+    async ({ query: { by, cluster: clusters, labelSelector, limit, continue: token }, request }) => {
+      const query = {
+        by,
+        labels: selectorOf(labelSelector),
+        clusters,
+        limit,
+        after: decodeContinue(token),
+        ...seenBy(authorizer, principal(request)),
+      }
+      const { items, labels, next } = await store.queries.answer({ kind: 'chart', query }, request.signal)
+      const suspended = suspendedTest(await listSuspensions(store))
+      const nowMs = clock.nowMs()
+      const view: ChartView = {
+        by: by ?? null,
+        labels,
+        items: items.map(
+          ({ clusterId, name, group, cluster, words, services, bad, drifts, held }): ChartCluster => ({
+            ...{ id: clusterId, name, group, liveness: livenessOf(cluster, nowMs) },
+            ...{ sync: words?.sync ?? null, health: words?.health ?? null, services, bad, drifts, suspended: suspended(name), held },
+          }),
+        ),
+        continue: encodeContinue(next),
+      }
+      return compressed(request, view)
+    },
+    {
+      query: chartQuery,
+      detail: {
+        summary: 'All clusters as small rows, for a chart',
+        responses: { '200': { description: 'Done', content: { 'application/json': { schema: jsonSchema(chartViewSchema, 'output') } } } },
+      },
+    },
+  )
+}
+
+/** Of a caller who may not read everything, only the clusters and projects that its rights name as a whole. */
+function seenBy(authorizer: Authorizer, caller: Principal): Pick<ChartQuery, 'visible' | 'projects'> {
+  const clusters = authorizer.scope(caller, 'read', 'Cluster')
+  const services = authorizer.scope(caller, 'read', 'Service')
+  const named = services.flatMap(({ projects, services: some, clusters: where }) =>
+    some === null && where === null ? (projects ?? []) : [],
+  )
+  return {
+    ...(isEverywhere(clusters) ? {} : { visible: clusters.flatMap(({ clusters: selector }) => selector ?? []) }),
+    ...(isEverywhere(services) ? {} : { projects: named }),
+  }
+}
+
+/** Suspensions of whole clusters; those of single services are no state of a cluster. */
+function suspendedTest(suspensions: Awaited<ReturnType<typeof listSuspensions>>): (name: string) => boolean {
+  const whole = suspensions.filter(({ service }) => service === null)
+  if (whole.some(({ cluster }) => cluster === null)) return () => true
+  const names = new Set(whole.map(({ cluster }) => cluster))
+  return (name) => names.has(name)
+}
+
+const COMPRESS_FROM = 4_096
+/** A chart of 5,000 clusters is 1 MB of text that repeats itself, for people on slow links. */
+async function compressed(request: Request, view: ChartView): Promise<Response> {
+  const text = Buffer.from(JSON.stringify(view))
+  const headers = new Headers({ 'content-type': 'application/json', 'cache-control': 'no-store', vary: 'accept-encoding' })
+  const accepted = request.headers.get('accept-encoding') ?? ''
+  if (text.length < COMPRESS_FROM || !/\b(zstd|gzip)\b/.test(accepted)) return new Response(text, { headers })
+  const encoding = /\bzstd\b/.test(accepted) ? 'zstd' : 'gzip'
+  headers.set('content-encoding', encoding)
+  const body = encoding === 'zstd' ? await Bun.zstdCompress(text, { level: 3 }) : Bun.gzipSync(text, { level: 5 })
+  return new Response(new Uint8Array(body), { headers })
+}

@@ -1,0 +1,42 @@
+// The fleet as a chart: one small row for each cluster, so that thousands of them come in one answer. Names, words and times; details are read for one cluster at a time.
+import { z } from 'zod'
+import { HEALTH_WORDS, SYNC_WORDS } from './status.ts'
+import { livenessSchema } from './views.ts'
+
+/** Clusters of one answer. */
+export const CHART_LIMIT = 10_000
+/** Clusters that one request may name. */
+export const CHART_IDS_MAX = 500
+
+const count = z.number().int().nonnegative()
+
+export const chartClusterSchema = z.object({
+  /** As the change feed names it. */
+  id: z.string(),
+  name: z.string(),
+  /** Value of the label that was asked for; null: the cluster does not have it. */
+  group: z.string().nullable(),
+  liveness: livenessSchema,
+  /** Worst words of its services. Null: no service is placed there. */
+  sync: z.enum(SYNC_WORDS).catch('Unknown').nullable(),
+  health: z.enum(HEALTH_WORDS).catch('Unknown').nullable(),
+  services: count,
+  /** Services that are not Synced and Healthy. */
+  bad: count,
+  /** Objects that drifted and were not put back. */
+  drifts: count,
+  /** On the server, by a person: all services of the cluster. */
+  suspended: z.boolean(),
+  /** A person at the site holds the cluster. */
+  held: z.boolean(),
+})
+export type ChartCluster = z.infer<typeof chartClusterSchema>
+
+export const chartViewSchema = z.object({
+  by: z.string().nullable(),
+  /** Label keys of the fleet by the number of clusters that have them, most first. */
+  labels: z.array(z.object({ key: z.string(), clusters: count, values: count })),
+  items: z.array(chartClusterSchema),
+  continue: z.string().nullable(),
+})
+export type ChartView = z.infer<typeof chartViewSchema>

@@ -1,0 +1,37 @@
+// The pages of the dashboard are a program of their own: they run in a browser and know the server by HTTP alone.
+import { expect, test } from 'bun:test'
+import { importsOf, productFiles } from './support/source-files.ts'
+
+const UI = 'server/dashboard/ui/'
+const pageFiles = productFiles.filter(({ path }) => path.startsWith(UI))
+
+/** Fails with the reason and the offenders, one a line. */
+const expectNone = (offenders: string[], reason: string) =>
+  expect(offenders.length === 0 ? '' : `${reason}\n${offenders.join('\n')}\n`).toBe('')
+
+test('the pages import only themselves, and of shared/ types alone', () => {
+  const offenders = pageFiles
+    .flatMap((file) => importsOf(file).flatMap((one) => (one.target === null ? [] : [{ path: file.path, ...one }])))
+    .filter(({ target, typeOnly }) => !target?.startsWith(UI) && !(target?.startsWith('shared/') && typeOnly))
+  expectNone(
+    offenders.map(({ path, target }) => `${path} imports ${target}`),
+    'what a page imports is sent to a browser, and the server that answers it may be of another version',
+  )
+})
+
+test('one file knows the credential', () => {
+  const home = `${UI}state/session.ts`
+  const offenders = pageFiles.filter(({ path, text }) => path !== home && /sessionStorage|Bearer/.test(text))
+  expectNone(
+    offenders.map(({ path }) => path),
+    'a sign-in by cookie takes the place of the token in one file',
+  )
+})
+
+test('nothing is put into a page as markup', () => {
+  const offenders = pageFiles.filter(({ text }) => /innerHTML|insertAdjacentHTML|document\.write/.test(text))
+  expectNone(
+    offenders.map(({ path }) => path),
+    'messages come from clusters: they are text and never markup',
+  )
+})

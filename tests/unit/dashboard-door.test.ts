@@ -1,0 +1,74 @@
+// The door of the dashboard: its page and its files, how they may be kept, and what a browser may do with them.
+import { afterAll, expect, test } from 'bun:test'
+import { createTestAdmin } from '../support/admin-app.ts'
+
+const admin = await createTestAdmin()
+afterAll(() => admin.store.close())
+const get = (path: string, headers: Record<string, string> = {}) => admin.app.fetch(new Request(`http://localhost${path}`, { headers }))
+const fileIn = (html: string, ending: string) => new RegExp(`files/[^"]+\\.${ending}`).exec(html)?.[0] ?? ''
+
+test('the root redirects to the dashboard by a relative address, so that a proxy may put both below a path', async () => {
+  for (const path of ['/', '/dashboard']) {
+    const answer = await get(path)
+    expect([answer.status, answer.headers.get('location')]).toEqual([307, 'dashboard/'])
+  }
+})
+
+test('every page has the same document, whose base is its own depth', async () => {
+  for (const [path, base] of [
+    ['/dashboard/', './'],
+    ['/dashboard/clusters', './'],
+    ['/dashboard/clusters/oslo-03', '../'],
+    ['/dashboard/clusters/oslo-03/shop/web', '../../../'],
+  ] as const) {
+    const answer = await get(path)
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
+    expect(await answer.text()).toContain(`<base href="${base}">`)
+  }
+})
+
+test('nothing inline and nothing from elsewhere is allowed, and nothing of it is there', async () => {
+  const answer = await get('/dashboard/')
+  const policy = answer.headers.get('content-security-policy') ?? ''
+  expect(policy).toContain("script-src 'self';")
+  expect(policy).not.toContain('unsafe')
+  const html = await answer.text()
+  expect(html).not.toMatch(/<script(?![^>]* src=)|<style|https?:/)
+})
+
+test('files have hashed names, are kept for ever, and come compressed as the browser takes them', async () => {
+  const html = await (await get('/dashboard/')).text()
+  const script = `/dashboard/${fileIn(html, 'js')}`
+  const zstd = await get(script, { 'accept-encoding': 'gzip, deflate, br, zstd' })
+  const gzip = await get(script, { 'accept-encoding': 'gzip' })
+  const plain = await get(script)
+  expect(zstd.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
+  expect([zstd, gzip, plain].map((answer) => answer.headers.get('content-encoding'))).toEqual(['zstd', 'gzip', null])
+  const text = await plain.text()
+  expect(Buffer.from(Bun.gunzipSync(await gzip.bytes())).toString()).toBe(text)
+  expect(Bun.zstdDecompressSync(await zstd.bytes()).toString()).toBe(text)
+})
+
+test('a file or a page that the browser has is not sent again', async () => {
+  const page = await get('/dashboard/')
+  const file = await get(`/dashboard/${fileIn(await page.clone().text(), 'css')}`)
+  for (const [path, answer] of [
+    ['/dashboard/', page],
+    [`/dashboard/${fileIn(await page.clone().text(), 'css')}`, file],
+  ] as const) {
+    const again = await get(path, { 'if-none-match': answer.headers.get('etag') ?? '' })
+    expect([again.status, await again.text()]).toEqual([304, ''])
+  }
+})
+
+test('the script of the first load is at most 80 kB gzip', async () => {
+  const { ASSETS, ENTRY } = await import('../../server/dashboard/assets.ts')
+  expect(ASSETS.get(ENTRY.script)?.gzip.length ?? 0).toBeGreaterThan(5_000)
+  const scripts = [...ASSETS.values()].filter(({ name }) => name.endsWith('.js'))
+  expect(scripts.reduce((sum, { gzip }) => sum + gzip.length, 0)).toBeLessThan(80 * 1_024) // all pages together are below it
+})
+
+test('an unknown file and a POST are refused', async () => {
+  expect((await get('/dashboard/files/main-old.js')).status).toBe(404)
+  expect((await admin.app.fetch(new Request('http://localhost/dashboard/', { method: 'POST' }))).status).toBe(404)
+})
