@@ -9,9 +9,9 @@ import { isEverywhere } from '../access/rights.ts'
 import { livenessOf } from '../fleet/status-view.ts'
 import { listSuspensions } from '../ingest/suspension-rows.ts'
 import type { ChartQuery } from '../store/queries/fleet-queries.ts'
+import { jsonSchema } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { continueQuery, decodeContinue, encodeContinue, listQuery, selectorOf } from './query.ts'
-import { jsonSchema } from './resource-routes.ts'
 
 const chartQuery = z.object({
   by: z.string().min(1).max(317).optional().describe('Label by whose values clusters are grouped'),
