@@ -34,14 +34,13 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml',
 }
 
-/** Null: the path is not of the dashboard. */
+/** Null: the request is not for the dashboard. */
 export async function dashboardAnswer(request: Request): Promise<Response | null> {
+  if (request.method !== 'GET' && request.method !== 'HEAD') return null
   const { pathname } = new URL(request.url)
   if (pathname === '/') return redirect(`${DASHBOARD.slice(1)}/`)
   if (pathname === DASHBOARD) return redirect(`${DASHBOARD.slice(1)}/`)
   if (!pathname.startsWith(`${DASHBOARD}/`)) return null
-  if (request.method !== 'GET' && request.method !== 'HEAD')
-    return problemResponse(new AppError('not_found', { detail: 'there is no such route' }))
   const { ASSETS, ENTRY } = await import('./assets.ts')
   const [first = '', ...rest] = pathname.slice(DASHBOARD.length + 1).split('/')
   if (first !== FILES) return page(request, rest.length, ENTRY)
