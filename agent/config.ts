@@ -63,7 +63,7 @@ export const RUN_OPTIONS = {
     default: '24h',
     leastMs: 3_600_000,
   },
-  probes: { type: 'address', help: 'Address for /healthz and /readyz; default off.' },
+  probes: { type: 'address', help: 'Address for /healthz, /readyz and /metrics; default off.' },
   logLevel: {
     type: 'text',
     placeholder: 'LEVEL',

@@ -1,6 +1,7 @@
 // What the agent answers on this machine: its report on a socket in the data folder, and liveness probes on loopback. On the socket, which only who may read the folder can open, it takes the orders of a person at the site.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import type { AgentMetrics } from './metrics.ts'
 import { type EdgeAnswer, type EdgeOrder, edgeAnswerSchema, edgeOrderSchema } from './reconcile/edge-orders.ts'
 import { type AgentReport, agentReportSchema } from './report.ts'
 
@@ -10,12 +11,12 @@ export interface LocalApi {
   stop(): Promise<void>
 }
 
-/** `probes` without a port is off. Ready: the replica is verified and the claim is held. */
 export interface LocalHandlers {
   report(): AgentReport
   order(order: EdgeOrder): EdgeAnswer
 }
 
+/** Without `probes` nothing listens on the network. An agent is ready when it enforces its replica. */
 export function serveLocalApi(dataDir: string, agent: LocalHandlers, probes?: { hostname: string; port: number }): LocalApi {
   const handle = (request: Request): Response => {
     const { pathname } = new URL(request.url)
@@ -25,6 +26,14 @@ export function serveLocalApi(dataDir: string, agent: LocalHandlers, probes?: { 
       return new Response(`${enforcement.state}\n`, { status: enforcement.state === 'enforcing' ? 200 : 503 })
     }
     return new Response('not found\n', { status: 404 })
+  }
+  let metrics: Promise<AgentMetrics> | undefined
+  const probe = async (request: Request): Promise<Response> => {
+    if (new URL(request.url).pathname !== '/metrics') return handle(request)
+    // The library takes 2 MB of memory that an agent without scrapes does not need.
+    metrics ??= import('./metrics.ts').then(({ createAgentMetrics }) => createAgentMetrics())
+    const { scrape, contentType } = await metrics
+    return new Response(await scrape(agent.report()), { headers: { 'content-type': contentType } })
   }
   rmSync(socketPath(dataDir), { force: true }) // left by a killed agent; the data folder's lock says that it is gone
   const servers = [
@@ -42,7 +51,7 @@ export function serveLocalApi(dataDir: string, agent: LocalHandlers, probes?: { 
     }),
   ]
   if (probes !== undefined)
-    servers.push(Bun.serve({ hostname: probes.hostname, port: probes.port, fetch: handle }) as (typeof servers)[number])
+    servers.push(Bun.serve({ hostname: probes.hostname, port: probes.port, fetch: probe }) as (typeof servers)[number])
   return {
     stop: async () => {
       await Promise.all(servers.map((server) => server.stop(true)))

@@ -31,6 +31,7 @@ import { fleetRoutes } from './http/fleet-routes.ts'
 import { type BehindOf, createFleetViews, type LookOf } from './http/fleet-views.ts'
 import { historyRoutes } from './http/history-routes.ts'
 import { createIdempotency } from './http/idempotency.ts'
+import { type MetricsSource, metricsRoutes } from './http/metrics-routes.ts'
 import { completeOpenApi } from './http/openapi.ts'
 import { problemResponse } from './http/problem.ts'
 import { createRateLimits, REQUESTS_PER_SECOND, setRateHeaders } from './http/rate-limits.ts'
@@ -88,6 +89,7 @@ export interface AppDeps
   requestsPerSecond?: number
   /** Loops of the server that failed lately, by name; absent: none. /readyz names them. */
   failingLoops?(): readonly string[]
+  metrics: MetricsSource
   /** Gets everything below /webhooks/v1/ untouched. */
   webhookHandler?: Handler
 }
@@ -212,6 +214,7 @@ function createElysia(deps: AppDeps, callers: Callers) {
     .use(sessionRoutes(admin, deps.signIn?.sessions ?? null))
     .use(serverKeyRoutes(admin))
     .use(restoreRoutes(admin))
+    .use(metricsRoutes(deps.metrics))
   return new Elysia({ aot: true })
     .use(auth.plugin)
     .get('/healthz', () => 'ok', { detail: { hide: true } })

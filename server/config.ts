@@ -2,6 +2,7 @@
 import type { OptionTable } from '../shared/runtime/options.ts'
 import { WORKER_MEMORY_MIB_DEFAULT } from './control/workers/open-workers.ts'
 import { REQUESTS_PER_SECOND } from './http/rate-limits.ts'
+import { SERIES } from './observe/fleet-gauges.ts'
 import { SANDBOX_MODES } from './render/sandbox/runs.ts'
 import { EVENTS_MAX } from './store/status/store-events.ts'
 import { RETENTION } from './store/upkeep/upkeep.ts'
@@ -28,6 +29,14 @@ export const SERVER_OPTIONS = {
     help: 'Certificate chain in PEM for HTTPS, the server’s first; read again when it changes.',
   },
   tlsKey: { type: 'text', placeholder: 'FILE', help: 'Private key of --tls-cert in PEM, unencrypted.' },
+  metricsListen: { type: 'address', help: 'Address for /metrics without a token; default off. With a token: /api/v1/metrics.' },
+  metricsSeries: {
+    type: 'text',
+    placeholder: 'SET',
+    help: 'Metrics to serve; fleet leaves out the series of single services and clusters.',
+    default: 'all',
+    choices: SERIES,
+  },
   adminTokenFile: {
     type: 'text',
     placeholder: 'FILE',

@@ -8,12 +8,13 @@ import { AppError } from '../shared/protocol/error.ts'
 import { VERSION } from '../shared/runtime/build-info.ts'
 import { systemClock } from '../shared/runtime/clock.ts'
 import { describeError } from '../shared/runtime/loop.ts'
-import { envName, flagName, readOptions } from '../shared/runtime/options.ts'
+import { envName, flagName, parseAddress, readOptions } from '../shared/runtime/options.ts'
 import { systemRandom } from '../shared/runtime/random.ts'
 import { checkTokenFile } from './access/api-tokens.ts'
 import { SERVER_OPTIONS } from './config.ts'
 import { type ListenPlace, parseListen } from './http/listen-place.ts'
 import type { TlsPaths } from './http/tls-files.ts'
+import type { Series } from './observe/fleet-gauges.ts'
 import { readRenderPlace, renderLacks } from './render-place.ts'
 import { libraryDirOf, type RunningServer, startServer } from './server.ts'
 import { readSignInPlace } from './sign-in-place.ts'
@@ -36,6 +37,8 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
   }
   const { data, store, storeFile, adminTokenFile, externalUrl, trustedProxies, sourceAddresses, recount, logLevel, ...more } = read.options
   const {
+    metricsListen,
+    metricsSeries,
     listen,
     socketMode,
     requestsPerSecond,
@@ -53,6 +56,8 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
   } = more
   const tokenFile = adminTokenFile === undefined ? undefined : resolve(adminTokenFile) // the data folder becomes the working directory
   const proxyNames = (trustedProxies ?? '').split(',').map((name) => name.trim())
+  const metricsAddress = metricsListen === undefined ? undefined : parseAddress(metricsListen)
+  if (metricsAddress === null) return 2
   const allowed = parseRanges(sourceAddresses ?? '')
   const proxies = parseRanges(proxyNames.filter((name) => name !== SOCKET_PROXY).join(','))
   for (const [option, { wrong }] of [['sourceAddresses', allowed] as const, ['trustedProxies', proxies] as const]) {
@@ -92,6 +97,7 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
       workerMemoryMib: workerMemory,
       env: io.env,
       ...(signIn === undefined ? {} : { signIn }),
+      metrics: { series: metricsSeries as Series, ...(metricsAddress === undefined ? {} : { listen: metricsAddress }) },
       ...(externalUrl === undefined ? {} : { externalUrl }),
       ...(tokenFile === undefined ? {} : { adminTokenFile: tokenFile }),
     }

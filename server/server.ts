@@ -45,10 +45,13 @@ import { networkOf } from './http/caller-address.ts'
 import { createDrain, DRAIN_MS_MAX } from './http/drain.ts'
 import type { UnixSocket } from './http/listen-place.ts'
 import { type Listener, listen } from './http/listener.ts'
+import { listenForScrapes, type MetricsListener, type MetricsSource } from './http/metrics-routes.ts'
 import { followTlsFiles, readTlsPair, type TlsPaths } from './http/tls-files.ts'
 import { createWebhook, WEBHOOKS, webhookSecret } from './http/webhook.ts'
 import { createIngest } from './ingest/ingest-loop.ts'
 import { createRenderNow } from './ingest/render/render-now.ts'
+import { createFleetGauges, type Series } from './observe/fleet-gauges.ts'
+import { createServerMetrics, withJobMetrics, withRequestMetrics } from './observe/server-metrics.ts'
 import { CACHE_DISK_BYTES_MAX, createCacheFiles } from './render/cache/files.ts'
 import { createRenderCache } from './render/cache/renders.ts'
 import type { RenderPlace } from './render-place.ts'
@@ -95,6 +98,8 @@ export interface ServerOptions {
   trustedProxies?: readonly AddressRange[]
   /** The peer of a Unix socket is such a proxy. */
   trustsSocket?: boolean
+  /** Default: every series, and no address of their own. */
+  metrics?: { series: Series; listen?: { hostname: string; port: number } }
   /** Processes that read content of tenants; default one. */
   workers?: number
   /** Of each of them; default WORKER_MEMORY_MIB_DEFAULT. */
@@ -179,6 +184,7 @@ async function startOn(
     log,
   })
   const { shards } = opened
+  const metrics = createServerMetrics()
   const pace = createPace(clock)
   await discardStale({ store, opened, log, onAhead: recordAhead(store, clock) })
   await raiseEpochs({ store, opened, log })
@@ -205,6 +211,7 @@ async function startOn(
   })
 
   const onPublished = (clusters: number) => {
+    metrics.add('skerry_published_clusters_total', clusters, {})
     if (clusters >= MANY_CLUSTERS) void clock.sleep(FREE_MEMORY_AFTER_MS, stopping.signal).then(() => freeMemory?.())
   }
   const macOf = (text: string) => keys.mac('render', Buffer.from(text)).toString('hex')
@@ -219,7 +226,14 @@ async function startOn(
       count: options.workers ?? 1,
       memoryMib: options.workerMemoryMib ?? WORKER_MEMORY_MIB_DEFAULT,
     },
-    { store, answers: cache.answers, credentials: configs.credentials, clock, log },
+    {
+      store,
+      answers: cache.answers,
+      credentials: configs.credentials,
+      measured: (pool) => withJobMetrics(pool, metrics, clock),
+      clock,
+      log,
+    },
   )
   const rendering = { config: configs.read, configOf: configs.boundTo, cache, renders, build: `${VERSION} ${COMMIT}` }
   const ingest = createIngest({ store, content, shards, sources, rendering, onPublished, clock, random, log, stopping: stopping.signal })
@@ -240,6 +254,7 @@ async function startOn(
     shards,
     store,
     onStatus: (agent, changed) => {
+      metrics.add('skerry_status_rows_total', changed.length, {})
       restoreGate.onStatus(agent.clusterId, changed)
       reports.onStatus(agent, changed)
     },
@@ -253,6 +268,18 @@ async function startOn(
   const signIn = options.signIn && createSignIn(options.signIn, { store, secrets, url: () => url, clock, log, stopping: stopping.signal })
   const { adminTokenFile = at('admin-token') } = options
   const trail = createAuditTrail({ store, networkOf, clock, log })
+
+  const readFleet = createFleetGauges({
+    ...{ store, metrics, clock, series: options.metrics?.series ?? 'all' },
+    failingLoops: () => loops?.failing() ?? [],
+  })
+  const scrapes: MetricsSource = {
+    contentType: metrics.contentType,
+    scrape: async () => {
+      await readFleet()
+      return metrics.text()
+    },
+  }
 
   const app = createApp({
     store,
@@ -282,6 +309,7 @@ async function startOn(
     ready: () => !stopping.signal.aborted,
     failingLoops: () => loops?.failing() ?? [],
     stopping: stopping.signal,
+    metrics: scrapes,
     webhookHandler: createWebhook({
       store,
       keys,
@@ -294,18 +322,24 @@ async function startOn(
     await store.close()
   }
   let http: Listener | undefined
+  let scraped: MetricsListener | undefined
   let loops: Supervisor | undefined
   let firstAdminToken: string | null
   let url = ''
   try {
     const { hostname, port, socket, trustedProxies = [], trustsSocket = false } = options
     const place = socket ?? { hostname, port }
-    http = await listen({ place, tls, trustedProxies, trustsSocket }, { agents: agentRoutes, others: app.fetch })
+    http = await listen(
+      { place, tls, trustedProxies, trustsSocket },
+      withRequestMetrics({ agents: agentRoutes, others: app.fetch }, metrics, clock),
+    )
     url = options.externalUrl?.replace(/\/+$/, '') ?? http.origin
     if (signIn !== undefined && signIn.providers.size > 0) refusePlainSignIn(url)
+    if (options.metrics?.listen !== undefined) scraped = listenForScrapes(options.metrics.listen, scrapes, log)
     firstAdminToken = await tokens.createFirst((token) => writeTokenFile(adminTokenFile, token)) // last: it expires, and a start that fails needs none
   } catch (error) {
     await http?.stop(true)
+    await scraped?.stop()
     shards.close() // else the next start would take them for those of a crash
     throw error
   }
@@ -339,6 +373,7 @@ async function startOn(
     stopping.signal,
   )
   store.queries.warm()
+  if (scraped !== undefined) log.info('metrics ready', { url: scraped.url })
   log.info('server ready', { url, fingerprint: keys.fingerprint })
 
   function refreshAgents(clusters: readonly string[]): void {
@@ -356,6 +391,7 @@ async function startOn(
     adminTokenFile,
     stop: async () => {
       stopping.abort()
+      await scraped?.stop()
       const workersClosed = workers.close() // what they are at says nothing any more
       await drain.start(shards.wakeAll.bind(shards))
       const written = new AbortController()

@@ -1,8 +1,11 @@
 // The reference pages that are made from the source. tests/unit/reference-pages.test.ts fails when one of them is out of date.
 import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import { RUN_OPTIONS } from '../../agent/config.ts'
+import { AGENT_METRICS } from '../../agent/metrics.ts'
 import { allFields } from '../../server/cli/field-reference.ts'
 import { SERVER_OPTIONS } from '../../server/config.ts'
+import { SERVER_METRICS } from '../../server/observe/server-metrics.ts'
+import { type MetricTable, PROCESS_METRICS } from '../../shared/adapters/metrics.ts'
 import { ERRORS } from '../../shared/protocol/error-table.ts'
 import { envName, flagName, type OptionTable } from '../../shared/runtime/options.ts'
 import { helpOf, PROGRAMS } from './programs.ts'
@@ -106,4 +109,18 @@ const sizes = (): Page =>
       .join('\n'),
   )
 
-export const referencePages = (): Page[] => [resources(), commands(), options(), errors(), sizes()]
+const metricRows = (metrics: MetricTable): string =>
+  table(
+    ['name', 'type', 'labels', 'meaning'],
+    Object.entries(metrics).map(([name, { type, labels = [], help }]) => [code(name), type, labels.map(code).join(', '), cell(help)]),
+  )
+
+const metrics = (): Page =>
+  page(
+    'metrics',
+    'Metrics',
+    'Both programs serve the OpenMetrics text format. [Monitor a fleet](../how-to/monitor.md) says how to scrape them.',
+    `## Server\n\n${metricRows(SERVER_METRICS)}\n## Agent\n\n${metricRows(AGENT_METRICS)}\n## Both\n\n${metricRows(PROCESS_METRICS)}`,
+  )
+
+export const referencePages = (): Page[] => [resources(), commands(), options(), errors(), sizes(), metrics()]

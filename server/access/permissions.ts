@@ -48,6 +48,7 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   'GET /counts': some('read', 'Service'),
   'GET /chart': some('read', 'Cluster'),
   'GET /changes': some('read', 'Service'),
+  'GET /metrics': object('read', 'Server'),
   'GET /events': some('read', 'Service'),
   'GET /suspensions': some('read', 'Service'),
   'GET /confirmations': some('read', 'Service'),

@@ -347,6 +347,13 @@ export interface Confirmation {
   clusters?: { count: number; first: string[]; upTo: number }
 }
 
+/** Confirmations of one kind that wait for a person. */
+export interface PendingConfirmations {
+  kind: Confirmation['kind']
+  count: number
+  oldestMs: number
+}
+
 /** A service that left a cluster: its row in the fleet store, without a document. */
 export interface Tombstone extends ServiceId {
   clusterId: ClusterId

@@ -21,6 +21,7 @@ type ConfirmationStore = Pick<
   | 'confirmationsOfService'
   | 'listConfirmations'
   | 'askedServices'
+  | 'pendingConfirmations'
   | 'confirm'
   | 'closeConfirmation'
 >
@@ -48,6 +49,16 @@ export function createConfirmationStore(db: StoreDb, newId: () => string): Confi
     confirmationsOfService: (id) => ofService(db.read, id),
     askedServices: () =>
       db.read.selectFrom('confirmations').select(['project', 'service']).distinct().where('kind', '!=', 'prune').execute(),
+    pendingConfirmations: async () => {
+      const rows = await db.read
+        .selectFrom('confirmations')
+        .select((eb) => ['kind', eb.fn.countAll<number>().as('count'), eb.fn.min('created_ms').as('oldest')])
+        .where('confirmed_ms', 'is', null)
+        .groupBy('kind')
+        .orderBy('kind')
+        .execute()
+      return rows.map(({ kind, count, oldest }) => ({ kind, count: Number(count), oldestMs: Number(oldest) }))
+    },
     listConfirmations: async ({ limit, after } = {}) => {
       let open = db.read.selectFrom('confirmations').selectAll().where('confirmed_ms', 'is', null).orderBy('created_ms').orderBy('id')
       if (limit !== undefined) open = open.limit(limit)

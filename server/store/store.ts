@@ -18,6 +18,7 @@ import type {
   KnownVariant,
   NewApiToken,
   Page,
+  PendingConfirmations,
   PlacementTotals,
   RenderState,
   RepositoryState,
@@ -200,6 +201,8 @@ export interface Store {
   confirmationsOfService(id: ServiceId): Promise<Confirmation[]>
   /** Services of which something is asked, or was confirmed and not carried out, that concerns all of their clusters: not what one agent refuses to prune. */
   askedServices(): Promise<ServiceId[]>
+  /** How many wait for a person, and since when, by kind; kinds without one are absent. */
+  pendingConfirmations(): Promise<PendingConfirmations[]>
   /** Open ones only, oldest first. `after`: strictly after that one. */
   listConfirmations(page?: { limit?: number; after?: Pick<Confirmation, 'id' | 'createdMs'> }): Promise<Confirmation[]>
   /** `upTo`: of a question of several clusters, those that were shown (`Confirmation.clusters`); later ones go on asking, under another id. */

@@ -37,8 +37,8 @@ export interface AccessRule {
   kinds: ReadonlyArray<AccessKind | '*'>
 }
 
-const ACROSS: AccessKind[] = ['Project', 'Repository', 'Service', 'Config', 'HealthRule', 'Cluster']
-const VIEW: AccessRule = { verbs: ['read'], kinds: ACROSS }
+const SEEN: AccessKind[] = ['Project', 'Repository', 'Service', 'Config', 'HealthRule', 'Cluster', 'Server']
+const VIEW: AccessRule = { verbs: ['read'], kinds: SEEN }
 const OPERATE: AccessRule[] = [
   { verbs: ['render', 'sync', 'confirm', 'suspend'], kinds: ['Service'] },
   { verbs: ['sync'], kinds: ['Repository'] },

@@ -35,6 +35,8 @@ export interface WorkersOptions {
 export interface WorkersDeps extends Pick<RemoteSourcesDeps, 'credentials'> {
   store: Pick<Store, 'listResources'>
   answers: RenderAnswers
+  /** Counts the jobs. */
+  measured(pool: WorkerPool): WorkerPool
   clock: Clock
   log: Logger
 }
@@ -47,7 +49,7 @@ export interface Workers {
 }
 
 /** Starts no worker before the first job. */
-export function openWorkers(options: WorkersOptions, { store, answers, credentials, clock, log }: WorkersDeps): Workers {
+export function openWorkers(options: WorkersOptions, { store, answers, credentials, measured, clock, log }: WorkersDeps): Workers {
   const { sourcesDir, renderDir, slots, place, sourceAddresses, count, memoryMib, env } = options
   const launch = ownLaunch(env, '/')
   const { renderers, ...programs } = place.programs
@@ -56,13 +58,14 @@ export function openWorkers(options: WorkersOptions, { store, answers, credentia
     rendering: { mode: place.mode, programs: { ...programs, renderers: [...renderers] } },
   }
   const limits = { ...WORKER_LIMITS, memoryBytes: memoryMib * MIB }
-  const workers = createWorkerPool({
+  const pool = createWorkerPool({
     start: (name) => {
       const own: Greeting = { ...greeting, name, renderDir: `${renderDir}/${name}` }
       return startWorkerProcess(launch, own, { clock, log, limits })
     },
     ...{ count, idleBytesMax: limits.memoryBytes / 2, clock, log },
   })
+  const workers = measured(pool)
   return {
     workers,
     sources: createRemoteSources({ workers, root: sourcesDir, credentials }),
