@@ -32,8 +32,7 @@ export function serveLocalApi(dataDir: string, agent: LocalHandlers, probes?: { 
     if (new URL(request.url).pathname !== '/metrics') return handle(request)
     // The library takes 2 MB of memory that an agent without scrapes does not need.
     metrics ??= import('./metrics.ts').then(({ createAgentMetrics }) => createAgentMetrics())
-    const { scrape, contentType } = await metrics
-    return new Response(await scrape(agent.report()), { headers: { 'content-type': contentType } })
+    return (await metrics).scrape(agent.report())
   }
   rmSync(socketPath(dataDir), { force: true }) // left by a killed agent; the data folder's lock says that it is gone
   const servers = [

@@ -27,8 +27,7 @@ export const AGENT_METRICS = {
 } as const satisfies MetricTable
 
 export interface AgentMetrics {
-  scrape(report: AgentReport): Promise<string>
-  contentType: string
+  scrape(report: AgentReport): Promise<Response>
 }
 
 export function createAgentMetrics(): AgentMetrics {
@@ -36,7 +35,6 @@ export function createAgentMetrics(): AgentMetrics {
   const one = (value: number): Sample[] => [{ value }]
   const time = (ms: number | null | undefined): Sample[] => (ms == null ? [] : [{ value: ms / 1_000 }])
   return {
-    contentType: metrics.contentType,
     async scrape({ version, clusterId, enforcement, link, replica, outboxDepth, disk, todayBytes, services, resync }) {
       metrics.set('skerry_agent_info', [{ labels: { version, cluster_id: clusterId ?? '' }, value: 1 }])
       metrics.set('skerry_agent_enforcing', [{ labels: { state: enforcement.state }, value: Number(enforcement.state === 'enforcing') }])
@@ -56,7 +54,7 @@ export function createAgentMetrics(): AgentMetrics {
       metrics.set('skerry_agent_prunes_refused', one(services.filter(({ status }) => status?.refusal !== undefined).length))
       metrics.setTotal('skerry_agent_resync_compared_total', one(resync?.compared ?? 0))
       metrics.setTotal('skerry_agent_resync_differences_total', one(resync?.differences ?? 0))
-      return metrics.text()
+      return metrics.answer()
     },
   }
 }

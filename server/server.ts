@@ -273,12 +273,9 @@ async function startOn(
     ...{ store, metrics, clock, series: options.metrics?.series ?? 'all' },
     failingLoops: () => loops?.failing() ?? [],
   })
-  const scrapes: MetricsSource = {
-    contentType: metrics.contentType,
-    scrape: async () => {
-      await readFleet()
-      return metrics.text()
-    },
+  const scrapes: MetricsSource = async () => {
+    await readFleet()
+    return metrics.answer()
   }
 
   const app = createApp({

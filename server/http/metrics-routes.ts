@@ -5,17 +5,11 @@ import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { problemResponse } from './problem.ts'
 
-export interface MetricsSource {
-  /** The text of one scrape. */
-  scrape(): Promise<string>
-  contentType: string
-}
-
-const answer = async ({ scrape, contentType }: MetricsSource): Promise<Response> =>
-  new Response(await scrape(), { headers: { 'content-type': contentType, 'cache-control': 'no-store' } })
+/** Answers a scrape. */
+export type MetricsSource = () => Promise<Response>
 
 export const metricsRoutes = (metrics: MetricsSource) =>
-  new Elysia({ tags: ['operation'] }).get('/metrics', () => answer(metrics), {
+  new Elysia({ tags: ['operation'] }).get('/metrics', () => metrics(), {
     detail: { summary: 'Metrics of the server and the fleet in the OpenMetrics text format' },
   })
 
@@ -41,7 +35,7 @@ export function listenForScrapes(
       if (new URL(request.url).pathname !== '/metrics')
         return problemResponse(new AppError('not_found', { detail: 'metrics are at /metrics' }))
       try {
-        return await answer(metrics)
+        return await metrics()
       } catch (error) {
         log.warn('metrics cannot be read', { error: describeError(error) })
         return problemResponse(new AppError('unavailable', { detail: 'the store cannot be read' }))

@@ -31,8 +31,7 @@ export interface Metrics<Table extends MetricTable> {
   set<Name extends NamesOf<Table, 'gauge'>>(name: Name, samples: readonly Sample[]): void
   /** Replaces all series of a counter that another part counts. */
   setTotal<Name extends NamesOf<Table, 'counter'>>(name: Name, samples: readonly Sample[]): void
-  text(): Promise<string>
-  contentType: string
+  answer(): Promise<Response>
 }
 
 /** Metrics of the process itself, with the names that Prometheus uses for every program. */
@@ -43,7 +42,7 @@ export const PROCESS_METRICS = {
   skerry_event_loop_delay_seconds: {
     type: 'gauge',
     help: 'Delay of the event loop since the last scrape, in seconds',
-    labels: ['quantile'],
+    labels: ['statistic'],
   },
 } as const satisfies MetricTable
 
@@ -53,8 +52,8 @@ const MICROSECONDS = 1e6
 
 export function createMetrics<const Table extends MetricTable>(table: Table): Metrics<Table & typeof PROCESS_METRICS> {
   const registry = new Registry()
-  const contentType = Registry.OPENMETRICS_CONTENT_TYPE
-  ;(registry as { setContentType(type: string): void }).setContentType(contentType)
+  // The types of the library know the other format only.
+  ;(registry as { setContentType(type: string): void }).setContentType(Registry.OPENMETRICS_CONTENT_TYPE)
   const all: MetricTable = { ...table, ...PROCESS_METRICS }
   const made = new Map(Object.entries(all).map(([name, spec]) => [name, make(registry, name, spec)]))
   const metric = <Type>(name: PropertyKey): Type => made.get(String(name)) as Type
@@ -70,24 +69,24 @@ export function createMetrics<const Table extends MetricTable>(table: Table): Me
   delay.enable()
   const startedAt = Date.now() / 1_000 - process.uptime()
   return {
-    contentType,
     add: (name, amount, labels) => metric<Counter>(name).inc(labels, amount),
     observe: (name, value, labels) => metric<Histogram>(name).observe(labels, value),
     shift: (name, by, labels) => metric<Gauge>(name).inc(labels, by),
     set: replace,
     setTotal: replace,
-    async text() {
+    async answer() {
       const { user, system } = process.cpuUsage()
       replace('process_cpu_seconds_total', [{ value: (user + system) / MICROSECONDS }])
       replace('process_resident_memory_bytes', [{ value: process.memoryUsage.rss() }])
       replace('process_start_time_seconds', [{ value: startedAt }])
       replace('skerry_event_loop_delay_seconds', [
-        { labels: { quantile: '0.5' }, value: delay.percentile(50) / NANOSECONDS },
-        { labels: { quantile: '0.99' }, value: delay.percentile(99) / NANOSECONDS },
-        { labels: { quantile: '1' }, value: delay.max / NANOSECONDS },
+        { labels: { statistic: 'p50' }, value: delay.percentile(50) / NANOSECONDS },
+        { labels: { statistic: 'p99' }, value: delay.percentile(99) / NANOSECONDS },
+        { labels: { statistic: 'max' }, value: delay.max / NANOSECONDS },
       ])
       delay.reset()
-      return registry.metrics()
+      const headers = { 'content-type': registry.contentType, 'cache-control': 'no-store' }
+      return new Response(await registry.metrics(), { headers })
     },
   }
 }

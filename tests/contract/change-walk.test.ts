@@ -281,6 +281,7 @@ const READS: ReadonlyArray<keyof Store> = [
   'desiredWith',
   'placementTotals',
   'askedServices',
+  'pendingConfirmations',
   'newestVariants',
   'findClusters',
   'clusterOrdinals',

@@ -72,8 +72,12 @@ describe.each(STORES)('clusters of a pass on $name', (kind) => {
     const { id } = await store.openConfirmation({ ...question, kind: 'remove_service', subject: 'remove/1' })
     await store.openConfirmation({ ...question, kind: 'leave_targets', subject: 'leave/1' })
     expect(await store.askedServices()).toEqual([web])
+    const leaving = { kind: 'leave_targets', count: 1, oldestMs: 1 } as const
+    const prune = { kind: 'prune', count: 1, oldestMs: 1 } as const
+    expect(await store.pendingConfirmations()).toEqual([leaving, prune, { ...leaving, kind: 'remove_service' }])
     await store.confirm(id, 'ann', 2)
     expect(await store.askedServices()).toEqual([web])
+    expect(await store.pendingConfirmations()).toEqual([leaving, prune])
   })
 
   test('HI1 a variant that one more cluster brings belongs to the newest revision', async () => {

@@ -77,7 +77,7 @@ export async function createTestAdmin(
     ready: () => true,
     requestsPerSecond: 0, // the clock stands still
     stopping: new AbortController().signal,
-    metrics: { contentType: 'text/plain', scrape: async () => '# EOF\n' },
+    metrics: async () => new Response(''),
     actions: {
       async deleteService({ project, service }, by, confirmed = new Map()) {
         note(`delete ${project}/${service}${dataText(confirmed)}`, by)
