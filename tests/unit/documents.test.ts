@@ -57,7 +57,8 @@ test.each(yamlBlocks.map((block) => [block.place, block] as const))('AP4 the YAM
   const { documents, problems } = parseYamlDocuments(text, { file: place })
   expect(problems).toEqual([])
   const [first] = documents
-  if (info === 'yaml renderers') expect(readExecList(first?.value, place)).toHaveProperty('entries')
+  if (info === 'yaml prometheus') expect(first?.value).toHaveProperty('scrape_configs')
+  else if (info === 'yaml renderers') expect(readExecList(first?.value, place)).toHaveProperty('entries')
   else if (text.startsWith('spec:')) {
     const { spec } = (first?.value ?? {}) as { spec?: object }
     expect(await resourceProblems(place, JSON.stringify(serviceOf(spec ?? {})))).toEqual([])
