@@ -67,7 +67,7 @@ export function createMetrics<const Table extends MetricTable>(table: Table): Me
   }
   const delay = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS })
   delay.enable()
-  const startedAt = Date.now() / 1_000 - process.uptime()
+  const startedAt = performance.timeOrigin / 1_000
   return {
     add: (name, amount, labels) => metric<Counter>(name).inc(labels, amount),
     observe: (name, value, labels) => metric<Histogram>(name).observe(labels, value),
