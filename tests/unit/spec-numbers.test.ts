@@ -43,7 +43,9 @@ import { YAML_ALIASES_MAX, YAML_BYTES_MAX, YAML_DEPTH_MAX, YAML_NODES_MAX } from
 import { CONFIG_DATA_LENGTH_MAX, CONFIG_SECRETS_MAX, GLOB_LENGTH_MAX } from '../../shared/model/render.ts'
 import { FACTS_APIS_MAX, FACTS_CHARS_MAX } from '../../shared/model/status.ts'
 
-const SPECS = ['SPEC.md', 'SPEC-render.md', 'SPEC-api.md'].map((name) => readFileSync(join(import.meta.dir, '../../shared', name), 'utf8')).join('\n')
+const SPECS = ['SPEC.md', 'SPEC-render.md', 'SPEC-api.md']
+  .map((name) => readFileSync(join(import.meta.dir, '../../shared', name), 'utf8'))
+  .join('\n')
 /** With the lines that go on below it. */
 const ruleText = (id: string): string => new RegExp(`^- ${id} (.*(?:\\n {2}.*)*)`, 'm').exec(SPECS)?.[1]?.replace(/\s+/g, ' ') ?? ''
 
