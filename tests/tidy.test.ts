@@ -158,7 +158,14 @@ function quotedIds(): { id: string; path: string }[] {
   )
 }
 
-const spec = ['shared/SPEC.md', 'shared/SPEC-access.md', 'shared/SPEC-api.md', 'shared/SPEC-cli.md', 'shared/SPEC-reconcile.md', 'shared/SPEC-render.md']
+const spec = [
+  'shared/SPEC.md',
+  'shared/SPEC-access.md',
+  'shared/SPEC-api.md',
+  'shared/SPEC-cli.md',
+  'shared/SPEC-reconcile.md',
+  'shared/SPEC-render.md',
+]
   .map((name) => repositoryFiles.find(({ path }) => path === name)?.text ?? '')
   .join('\n')
 
