@@ -8,7 +8,7 @@ import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
 import type { ApiTokens } from './access/api-tokens.ts'
 import type { AuditTrail } from './access/audit-trail.ts'
-import { createAuthorizer } from './access/authorizer.ts'
+import { type Authorizer, createAuthorizer } from './access/authorizer.ts'
 import { type Callers, createCallers } from './access/callers.ts'
 import type { SignIn } from './access/oidc/sign-in.ts'
 import { DECLARED_ROUTES, rightOf } from './access/permissions.ts'
@@ -18,6 +18,7 @@ import { accessRoutes } from './http/access-routes.ts'
 import { createSecureHeaders } from './http/answer-headers.ts'
 import { applyRoute } from './http/apply-route.ts'
 import { ADMIN_API, createAuth } from './http/auth.ts'
+import { authRoutes } from './http/auth-routes.ts'
 import { createBodyBudget, withLimitedBody, withoutBody } from './http/body.ts'
 import { networkOf } from './http/caller-address.ts'
 import { changeRoutes } from './http/change-routes.ts'
@@ -74,6 +75,8 @@ export interface AppDeps
   /** URL under which browsers know this server; default http://localhost. */
   url?(): string
   actions: FleetActions
+  /** Default: one of its own. */
+  authorizer?: Authorizer
   lookOf: LookOf
   /** Absent: no shard file is ever behind. */
   behindOf?: BehindOf
@@ -187,14 +190,14 @@ export function createApp(deps: AppDeps): App {
 }
 
 function createElysia(deps: AppDeps, callers: Callers) {
-  const authorizer = createAuthorizer()
-  const auth = createAuth(callers, authorizer, deps.logger)
+  const authorizer = deps.authorizer ?? createAuthorizer(deps.store)
+  const auth = createAuth({ callers, authorizer, clusterByName: (name) => deps.store.clusterByName(name), logger: deps.logger })
   const views = createFleetViews(deps.store, deps.clock, deps.restore, deps.lookOf, deps.behindOf)
   const admin: AdminDeps = { ...deps, views, authorizer, callers, principal: auth.principal }
   const api = new Elysia({ prefix: ADMIN_API })
     // The second lock: a route that the first plugin's path check did not cover has no principal.
-    .derive(({ request, route, params }) => {
-      auth.authorize(request, route, params ?? {}) // a static route has none
+    .derive(async ({ request, route, params }) => {
+      await auth.authorize(request, route, params ?? {}) // a static route has none
       return { principal: auth.principal(request) }
     })
     .use(resourceRoutes(admin))
@@ -212,6 +215,7 @@ function createElysia(deps: AppDeps, callers: Callers) {
     .use(changeRoutes(admin))
     .use(accessRoutes(admin))
     .use(sessionRoutes(admin, deps.signIn?.sessions ?? null))
+    .use(authRoutes(admin))
     .use(serverKeyRoutes(admin))
     .use(restoreRoutes(admin))
     .use(metricsRoutes(deps.metrics))

@@ -1,6 +1,6 @@
 // Authorization of the API: each route declares a right, and on which object. A route that declares none does not start.
 import type { AccessKind, AccessVerb } from '../../shared/model/access.ts'
-import type { Ask } from './rights.ts'
+import type { Ask } from '../fleet/rights.ts'
 
 /** The right that a route needs.
  *  `own`: every caller; it concerns the caller only, or is no secret.
@@ -41,6 +41,14 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   ...crud('/projects/:project/configs/:name', 'Config'),
   ...crud('/health-rules/:name', 'HealthRule'),
   ...crud('/projects/:project/health-rules/:name', 'HealthRule'),
+  'GET /roles': some('read', 'Role'),
+  ...crud('/roles/:name', 'Role'),
+  'GET /role-bindings': some('read', 'RoleBinding'),
+  ...crud('/role-bindings/:name', 'RoleBinding'),
+  ...crud('/projects/:project/role-bindings/:name', 'RoleBinding'),
+  'GET /auth/can-i': OWN,
+  // The handler asks for the right to read bindings.
+  'GET /auth/who-can': some('read', 'RoleBinding'),
   [`GET ${REPOSITORY}/webhook`]: object('webhook:read', 'Repository'),
   [`POST ${REPOSITORY}/refresh`]: object('sync', 'Repository'),
   'GET /objects': some('read', 'Service'),
@@ -97,5 +105,7 @@ export const askOf = ({ verb, kind }: { verb: AccessVerb; kind: AccessKind }, pa
   verb,
   kind,
   ...(params['project'] === undefined ? {} : { project: params['project'] }),
-  ...(params['name'] === undefined ? {} : { name: params['name'] }),
+  ...nameOf(kind === 'Project' ? params['project'] : params['name']),
 })
+
+const nameOf = (name: string | undefined) => (name === undefined ? {} : { name })

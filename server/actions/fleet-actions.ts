@@ -93,7 +93,7 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
     allowSync: (id, request, by) => allowSync(deps, id, request, by),
     onChanged(keys, confirmed = NOTHING_CONFIRMED) {
       ingest.dataConfirmed(confirmed)
-      const others = keys.filter(({ kind }) => kind !== 'Cluster' && kind !== 'HealthRule')
+      const others = keys.filter(({ kind }) => kind !== 'Cluster' && kind !== 'HealthRule' && kind !== 'Role' && kind !== 'RoleBinding')
       const clusters = keys.flatMap(({ kind, name, labelsOnly = false }) => (kind === 'Cluster' ? [{ name, labelsOnly }] : []))
       if (clusters.length > 0) follow('Cluster changed', ingest.clustersChanged(clusters))
       if (keys.some(({ kind }) => kind === 'HealthRule')) follow('HealthRule changed', ingest.healthRulesChanged())

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { toYaml } from '../../shared/adapters/yaml.ts'
 import type { TokenRole } from '../../shared/model/access.ts'
+
 import { apiTokenViewSchema, createdApiTokenSchema, exchangedTokenSchema, whoamiAnswerSchema } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { noContent, path } from './client.ts'

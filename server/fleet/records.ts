@@ -8,7 +8,17 @@ import type { ClusterOverride, ConfigData } from '../../shared/model/render.ts'
 import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 
-export const RESOURCE_KINDS = ['Repository', 'Service', 'Cluster', 'Config', 'HealthRule', 'Suspension', 'Project'] as const
+export const RESOURCE_KINDS = [
+  'Repository',
+  'Service',
+  'Cluster',
+  'Config',
+  'HealthRule',
+  'Role',
+  'RoleBinding',
+  'Suspension',
+  'Project',
+] as const
 export type ResourceKind = (typeof RESOURCE_KINDS)[number]
 /** Kinds that people write as documents. */
 export type DocumentKind = Exclude<ResourceKind, 'Suspension'>

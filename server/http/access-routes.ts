@@ -2,6 +2,8 @@
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { sha256Hex } from '../../shared/kube/canonical.ts'
+import type { TokenRole } from '../../shared/model/access.ts'
+
 import { apiTokenSpecSchema, durationMs, joinTokenSpecSchema } from '../../shared/model/resources.ts'
 import {
   type ApiTokenView,
@@ -18,11 +20,15 @@ import {
 import { AppError } from '../../shared/protocol/error.ts'
 import { joinTokenText } from '../../shared/protocol/join.ts'
 import { newId, newSecret } from '../access/api-tokens.ts'
+import { type Principal, tokenPrincipal } from '../access/principal.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { ApiTokenRecord, JoinTokenRecord } from '../fleet/records.ts'
+import { whoamiView } from './auth-routes.ts'
 import { jsonSchema } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { invalidInput, notFound } from './problem.ts'
+import { isLastAdmin } from './roles.ts'
+import { escalation } from './write-rights.ts'
 
 export function accessRoutes(deps: AdminDeps) {
   const { store, clock } = deps
@@ -89,6 +95,7 @@ export function accessRoutes(deps: AdminDeps) {
         const { name, role, expires } = parsed.data
         const nowMs = clock.nowMs()
         const by = deps.principal(request)
+        refuseEscalation(deps, by, name, role)
         const { id, token } = await deps.tokens.create(
           { name, role, expiresMs: expires === 'never' ? null : nowMs + durationMs(expires) },
           by,
@@ -113,6 +120,7 @@ export function accessRoutes(deps: AdminDeps) {
       '/tokens/:id',
       async ({ params: { id }, request, set }) => {
         const held = (await store.listApiTokens()).find((record) => record.id === id)
+        if (await isLastAdmin(deps, id)) throw new AppError('in_use', { detail: `API token ${id} is the last way in of a fleet admin` })
         if (held === undefined || !(await deps.tokens.revoke(id))) throw notFound(`API token ${id}`, 'skerry token list')
         const message = `API token ${id} (${held.name}, role ${held.role}) revoked by ${deps.principal(request).name}`
         await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'ApiTokenRevoked', message, {})])
@@ -126,10 +134,9 @@ export function accessRoutes(deps: AdminDeps) {
     .get(
       '/whoami',
       ({ request }) => {
-        const { id, kind, name, role, provider, subject, email, groups } = deps.principal(request)
-        return { id, kind, name, role, provider, subject, email, groups: [...groups] }
+        return whoamiView(deps.principal(request), deps.authorizer)
       },
-      { response: whoamiAnswerSchema, detail: { summary: 'Who the caller is' } },
+      { response: whoamiAnswerSchema, detail: { summary: 'The caller, with its roles and the bindings that give them' } },
     )
     .post(
       '/token/exchange',
@@ -152,6 +159,13 @@ export function accessRoutes(deps: AdminDeps) {
       response: versionAnswerSchema,
       detail: { summary: 'Version of the server and of what is in it' },
     })
+}
+
+/** AZ6: a token has its role, and what bindings give to its name: nobody makes one that may do more than they may. */
+function refuseEscalation({ authorizer }: AdminDeps, by: Principal, name: string, role: TokenRole): void {
+  const wanted = authorizer.grantsOf(tokenPrincipal('', name, role))
+  const [problem] = wanted.flatMap((grant) => escalation(authorizer, by, [grant.rule], grant, 'role'))
+  if (problem !== undefined) throw new AppError('forbidden', { doing: 'create an API token', detail: problem.message, problems: [problem] })
 }
 
 function joinTokenView({ tokenHash: _, ...record }: JoinTokenRecord, nowMs: number): JoinTokenView {

@@ -21,6 +21,7 @@ import type { AdminDeps } from './deps.ts'
 import { projectProblems, violationsOf } from './project-problems.ts'
 import { specProblems } from './resource-checks.ts'
 import { askOfKey, keyOf, keyText, plannedAction, refusal, secretProblems, writeResource } from './write-resource.ts'
+import { missingRights } from './write-rights.ts'
 
 const applyRequestSchema = z.strictObject({
   resources: z.array(z.unknown()).max(APPLY_RESOURCES_MAX),
@@ -30,7 +31,10 @@ const applyRequestSchema = z.strictObject({
 })
 const documented = z.strictObject({ ...applyRequestSchema.shape, resources: z.array(applicableSchema).max(APPLY_RESOURCES_MAX) })
 
-const KIND_ORDER: Record<Applicable['kind'], number> = { Project: 0, Config: 1, HealthRule: 1, Repository: 2, Cluster: 3, Service: 4 }
+const KIND_ORDER: Record<Applicable['kind'], number> = {
+  ...{ Role: 0, Project: 0, RoleBinding: 1 },
+  ...{ Config: 1, HealthRule: 1, Repository: 2, Cluster: 3, Service: 4 },
+}
 
 /** Pure: what the documents say, or everything that is wrong with them. `places`: the index of each resource among the documents. `wrong`: those that are none. */
 export function parseApplicables(documents: readonly unknown[]): {
@@ -87,11 +91,13 @@ async function apply(deps: AdminDeps, body: unknown, by: Principal): Promise<App
   refuseForbidden(deps, by, resources, places)
   const held = await Promise.all(resources.map((resource) => deps.store.getResource(keyOf(resource))))
   const planned = resources.map((resource, index) => ({ resource, held: held[index] ?? null }))
+  const roles = new Set(resources.flatMap(({ kind, metadata }) => (kind === 'Role' ? [metadata.name] : [])))
   for (const [index, item] of planned.entries()) {
-    const refused = await refusal(deps, item.resource, item.held)
+    const refused = await refusal(deps, item.resource, item.held, roles)
     const who = item.held === null ? '' : `${keyText(keyOf(item.resource))} `
     if (refused !== null) problems.push({ path: `resources[${places[index]}].${refused.path}`, message: `${who}${refused.message}` })
   }
+  refuseMissingRights(deps, by, planned, places)
   for (const [index, { resource, held }] of planned.entries())
     problems.push(
       ...secretProblems(deps, resource, held).map(({ path, message }) => ({ path: `resources[${places[index]}].${path}`, message })),
@@ -132,6 +138,26 @@ function refuseForbidden({ authorizer }: AdminDeps, by: Principal, resources: re
     const ask = { verb: 'write', ...askOfKey(keyOf(resource)) } as const
     return authorizer.allows(by, ask) ? [] : [{ path: `resources[${places[index]}]`, message: missingText(by, ask) }]
   })
+  if (problems.length > 0) throw new AppError('forbidden', { doing: 'apply', detail: problems[0]?.message ?? '', problems })
+}
+
+/** AZ4: rights that the contents ask for. A binding may name a role of the same request. */
+function refuseMissingRights(
+  { authorizer }: AdminDeps,
+  by: Principal,
+  planned: ReadonlyArray<{ resource: Applicable; held: StoredResource | null }>,
+  places: readonly number[],
+): void {
+  const written = new Map(
+    planned.flatMap(({ resource }) => (resource.kind === 'Role' ? [[resource.metadata.name, resource.spec.rules]] : [])),
+  )
+  const rulesOf = (role: string) => written.get(role) ?? authorizer.rulesOf(role)
+  const problems = planned.flatMap(({ resource, held }, index) =>
+    missingRights(authorizer, by, resource, held, rulesOf).map(({ path, message }) => ({
+      path: `resources[${places[index]}]${path === '' ? '' : `.${path}`}`,
+      message,
+    })),
+  )
   if (problems.length > 0) throw new AppError('forbidden', { doing: 'apply', detail: problems[0]?.message ?? '', problems })
 }
 

@@ -2,15 +2,19 @@
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import type { AuditActor } from '../../shared/model/audit.ts'
+import { FLEET } from '../../shared/model/resources.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Authorizer } from '../access/authorizer.ts'
 import type { Callers } from '../access/callers.ts'
 import { askOf, rightOf } from '../access/permissions.ts'
 import type { Principal } from '../access/principal.ts'
-import type { Ask } from '../access/rights.ts'
+import { RESOURCE_KINDS, type ResourceKind } from '../fleet/records.ts'
+import type { Ask } from '../fleet/rights.ts'
 import { identifyCaller, noteDenial } from '../store/audit/caller.ts'
+import type { Store } from '../store/store.ts'
 import { invalidInput, problemResponse } from './problem.ts'
+import { keyNotFound } from './write-resource.ts'
 
 export const ADMIN_API = '/api/v1'
 
@@ -18,10 +22,18 @@ export interface Auth {
   plugin: ReturnType<typeof authPlugin>
   principal(request: Request): Principal
   /** AZ1: throws if the caller lacks the right that the route declares. `route`: its whole pattern. */
-  authorize(request: Request, route: string, params: Readonly<Record<string, string>>): void
+  authorize(request: Request, route: string, params: Readonly<Record<string, string>>): Promise<void>
 }
 
-export function createAuth(callers: Callers, authorizer: Authorizer, logger: Logger): Auth {
+export interface AuthDeps {
+  callers: Callers
+  authorizer: Authorizer
+  /** For rights that are limited to clusters with certain labels. */
+  clusterByName: Store['clusterByName']
+  logger: Logger
+}
+
+export function createAuth({ callers, authorizer, clusterByName, logger }: AuthDeps): Auth {
   const principals = new WeakMap<Request, Principal>()
   const principalOf = (request: Request): Principal => {
     const principal = principals.get(request)
@@ -31,21 +43,43 @@ export function createAuth(callers: Callers, authorizer: Authorizer, logger: Log
   return {
     plugin: authPlugin(callers, logger, principals),
     principal: principalOf,
-    authorize(request, route, params) {
+    async authorize(request, route, params) {
       const principal = principalOf(request)
+      await authorizer.loaded()
       const right = rightOf(request.method, route.slice(ADMIN_API.length))
       if (right === null) throw new AppError('forbidden', { detail: `${request.method} ${route} declares no right` })
       if (right.on === 'own') return
+      if (right.on === 'object') return requireObject({ authorizer, clusterByName }, principal, askOf(right, params))
       const { verb, kind } = right
-      if (right.on === 'some') {
-        if (authorizer.scope(principal, verb, kind).length === 0) throw forbidden(principal, { verb, kind })
-        return
-      }
-      const ask = askOf(right, params)
-      if (!authorizer.allows(principal, ask)) throw forbidden(principal, ask)
+      if (authorizer.scope(principal, verb, kind).length === 0) throw forbidden(principal, { verb, kind })
     },
   }
 }
+
+type Deciding = Pick<AuthDeps, 'authorizer' | 'clusterByName'>
+
+/** AZ3: an object that the caller may not read does not exist for it; one that it may read is refused with the right that is missing. */
+async function requireObject(deps: Deciding, principal: Principal, ask: Ask): Promise<void> {
+  if (await mayObject(deps, principal, ask)) return
+  if (ask.name !== undefined && (ask.verb === 'read' || !(await mayObject(deps, principal, { ...ask, verb: 'read' }))))
+    throw objectNotFound(ask)
+  throw forbidden(principal, ask)
+}
+
+/** An act within clusters is decided for each of them by the handler. */
+async function mayObject({ authorizer, clusterByName }: Deciding, principal: Principal, ask: Ask): Promise<boolean> {
+  if (authorizer.allows(principal, ask)) return true
+  if (!authorizer.allowsInSomeCluster(principal, ask)) return false
+  if (ask.kind !== 'Cluster' || ask.name === undefined) return true
+  const cluster = await clusterByName(ask.name)
+  return cluster !== null && authorizer.allows(principal, { ...ask, cluster })
+}
+
+/** The answer that an object gets that does not exist. */
+export const objectNotFound = ({ kind, project = FLEET, name = '' }: Ask): AppError =>
+  RESOURCE_KINDS.some((known) => known === kind)
+    ? keyNotFound({ kind: kind as ResourceKind, project, name })
+    : new AppError('not_found', { detail: `there is no ${kind} ${name}` })
 
 /** `Service web in project shop`. */
 const objectText = ({ kind, name, project }: Ask): string =>
@@ -57,7 +91,8 @@ export function forbidden(principal: Principal, ask: Ask): AppError {
   noteDenial({ ...about, cluster: cluster?.name })
   return new AppError('forbidden', { detail: missingText(principal, ask) })
 }
-export const missingText = ({ kind, name }: Principal, ask: Ask): string => `${kind} ${name} has no right to ${ask.verb} ${objectText(ask)}`
+export const missingText = ({ kind, name }: Pick<Principal, 'kind' | 'name'>, ask: Ask): string =>
+  `${kind} ${name} has no right to ${ask.verb} ${objectText(ask)}: no role or binding gives it`
 
 /** AU2: an API token proves that it is the token; its name is what its creator called it. */
 const actorOf = ({ id, kind, name, provider }: Principal): AuditActor => ({

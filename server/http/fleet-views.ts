@@ -1,5 +1,6 @@
 // Reads what a view needs from the store and leaves the words to server/fleet/status-view.ts.
 import { z } from 'zod'
+import { isBuiltIn, roleBindingSpecSchema, roleSpecSchema } from '../../shared/model/access.ts'
 import { healthRuleSpecSchema } from '../../shared/model/health-rules.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { PlacementWords } from '../../shared/model/placement-words.ts'
@@ -21,6 +22,8 @@ import type {
   PlacementView,
   ProjectView,
   RepositoryView,
+  RoleBindingView,
+  RoleView,
   ServiceView,
   ViolationView,
 } from '../../shared/model/views.ts'
@@ -68,7 +71,7 @@ import type { AwayOfService } from '../store/counts/rollups.ts'
 import type { Store } from '../store/store.ts'
 import { failingService, readFailing } from './failing-services.ts'
 
-type AnyView = RepositoryView | ServiceView | ClusterView | ConfigView | HealthRuleView | ProjectView
+type AnyView = RepositoryView | ServiceView | ClusterView | ConfigView | HealthRuleView | ProjectView | RoleView | RoleBindingView
 
 export interface FleetViews {
   /** Those that were deleted while we looked are left out. */
@@ -148,6 +151,8 @@ class FleetReading {
       return held === null ? null : this.store.repositoryState(project, name)
     })
 
+  private readonly role = (name: string) => this.once(`role ${name}`, () => this.store.getResource({ kind: 'Role', project: FLEET, name }))
+
   private readonly suspensions = () => this.once('suspensions', () => listSuspensions(this.store))
 
   async resource(resource: StoredResource): Promise<AnyView | null> {
@@ -172,6 +177,13 @@ class FleetReading {
         return null
       case 'Project':
         return this.project(resource, await projectViolations(this.store, { name: resource.name, spec: parseProjectSpec(resource.spec) }))
+      case 'Role':
+        return { ...head, kind: 'Role', spec: roleSpecSchema.parse(spec), status: { builtIn: false } }
+      case 'RoleBinding': {
+        const { role } = roleBindingSpecSchema.parse(spec)
+        const roleExists = isBuiltIn(role) || (await this.role(role)) !== null
+        return { ...head, kind: 'RoleBinding', spec: roleBindingSpecSchema.parse(spec), status: { roleExists } }
+      }
       case 'HealthRule': {
         const { project } = resource
         const clusters = [...(await this.clusters()).keys()]

@@ -1,5 +1,6 @@
 // What the routes of resources do: show, put, delete, each also as a dry run and for one version only.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
+import { isBuiltIn } from '../../shared/model/access.ts'
 import { withoutReadOnly } from '../../shared/model/explain.ts'
 import {
   clusterSchema,
@@ -8,6 +9,8 @@ import {
   projectOf,
   projectSchema,
   repositorySchema,
+  roleBindingSchema,
+  roleSchema,
   serviceSchema,
   serviceSpecSchema,
   sourcesOf,
@@ -24,7 +27,9 @@ import { checkPrecondition, etagOf, readPreconditions } from './preconditions.ts
 import { invalidInput, wrongFields } from './problem.ts'
 import { problemsOfOne } from './project-problems.ts'
 import { specProblems } from './resource-checks.ts'
+import { bindingsOfRole, builtInRole, isLastAdminBinding } from './roles.ts'
 import { keyNotFound, keyText, plannedAction, refusal, secretProblems, storedSpec, writeResource } from './write-resource.ts'
+import { missingRights } from './write-rights.ts'
 
 export const SCHEMAS = {
   Repository: repositorySchema,
@@ -33,6 +38,8 @@ export const SCHEMAS = {
   Config: configSchema,
   HealthRule: healthRuleSchema,
   Project: projectSchema,
+  Role: roleSchema,
+  RoleBinding: roleBindingSchema,
 } as const
 
 export interface Headers {
@@ -56,7 +63,8 @@ export function createResourceHandlers(deps: AdminDeps) {
     set.headers['etag'] = etagOf(view.metadata.version)
     return view
   }
-  const show = async (key: ResourceKey, set: Headers) => shown(await deps.store.getResource(key), key, set)
+  const show = async (key: ResourceKey, set: Headers) =>
+    (key.kind === 'Role' ? builtInRole(key.name) : null) ?? shown(await deps.store.getResource(key), key, set)
 
   const put = async (key: DocumentKey, { request, body, dryRun, set }: WriteRequest) => {
     const schema = SCHEMAS[key.kind]
@@ -78,6 +86,10 @@ export function createResourceHandlers(deps: AdminDeps) {
     const problems = [...(await specProblems(resource, deps.checkPatches)), ...secretProblems(deps, resource, held), ...refusedBy]
     if (dryRun) problems.push(...(await dependencyProblems(deps.store, [resource])).values()) // the store finds them at a write
     if (problems.length > 0) throw wrongFields(problems, `put ${keyText(key)}`)
+    const by = deps.principal(request)
+    const lacking = missingRights(deps.authorizer, by, resource, held)
+    if (lacking.length > 0)
+      throw new AppError('forbidden', { doing: `put ${keyText(key)}`, detail: lacking[0]?.message ?? '', problems: lacking })
     const refused = await refusal(deps, resource, held)
     if (refused !== null) throw new AppError('in_use', { detail: `${keyText(key)} ${refused.message}` })
     if (dryRun) {
@@ -86,7 +98,7 @@ export function createResourceHandlers(deps: AdminDeps) {
       const spec = storedSpec(deps, resource, held)
       return shown(wouldBe(key, { held, labels: resource.metadata.labels, spec, nowMs: deps.clock.nowMs() }), key, set)
     }
-    const { action, changed } = await writeResource(deps, resource, { by: deps.principal(request).name, held, ifVersion })
+    const { action, changed } = await writeResource(deps, resource, { by: by.name, held, ifVersion })
     if (changed !== null) deps.actions.onChanged([changed])
     const view = await show(key, set)
     if (action === 'created') set.status = 201
@@ -124,6 +136,7 @@ export function createResourceHandlers(deps: AdminDeps) {
       default: {
         await refuseUsed(deps, key)
         if (!(await deps.store.deleteResource(key, ifVersion))) return { kind: 'not_found' }
+        if (key.kind === 'Role' || key.kind === 'RoleBinding') await deps.authorizer.refresh()
         if (key.kind !== 'Config') deps.actions.onChanged([key]) // no service reads a Config that may be deleted
         return { kind: 'deleted' }
       }
@@ -158,7 +171,8 @@ async function wouldDelete(deps: AdminDeps, key: DocumentKey): Promise<DeleteOut
 }
 
 /** Throws `in_use` for a resource that others name. */
-async function refuseUsed({ store }: AdminDeps, key: DocumentKey): Promise<void> {
+async function refuseUsed(deps: AdminDeps, key: DocumentKey): Promise<void> {
+  const { store } = deps
   const used = (detail: string) => new AppError('in_use', { detail: `${keyText(key)} ${detail}` })
   switch (key.kind) {
     case 'Repository': {
@@ -171,6 +185,15 @@ async function refuseUsed({ store }: AdminDeps, key: DocumentKey): Promise<void>
       if (users.length > 0) throw used(`is named by ${users.map((user) => keyText({ ...user, project: '' })).join(', ')}`) // CG4
       return
     }
+    case 'Role': {
+      const users = await bindingsOfRole(store, key.name)
+      if (isBuiltIn(key.name)) throw used('is built in')
+      if (users.length > 0) throw used(`is named by ${users.join(', ')}`) // AZ7
+      return
+    }
+    case 'RoleBinding':
+      if (await isLastAdminBinding(deps, key)) throw used('is the last way in of a fleet admin') // AZ9
+      return
     case 'Project': {
       // PJ1: without its resource a project has no boundary, so that nothing of it may be left.
       const { items } = await store.listResources('Service', { project: key.name, limit: SERVICES_TOLD + 1 })

@@ -12,6 +12,8 @@ import {
   projectViewSchema,
   refreshAnswerSchema,
   repositoryViewSchema,
+  roleBindingViewSchema,
+  roleViewSchema,
   serviceViewSchema,
   webhookAnswerSchema,
 } from '../../shared/model/views.ts'
@@ -22,6 +24,7 @@ import type { AdminDeps } from './deps.ts'
 import { DELETE_HEADERS, isDryRun, PUT_HEADERS, writeQuery } from './preconditions.ts'
 import { decodeContinue, encodeContinue, listQuery, selectorOf } from './query.ts'
 import { createResourceHandlers, type DocumentKey, type Headers, SCHEMAS } from './resource-handlers.ts'
+import { withBuiltInRoles } from './roles.ts'
 import { keyNotFound, kindText } from './write-resource.ts'
 
 const VIEW_SCHEMAS = {
@@ -31,6 +34,8 @@ const VIEW_SCHEMAS = {
   Config: configViewSchema,
   HealthRule: healthRuleViewSchema,
   Project: projectViewSchema,
+  Role: roleViewSchema,
+  RoleBinding: roleBindingViewSchema,
 } as const
 
 const inProject = z.object({ project: nameSchema, name: nameSchema })
@@ -68,6 +73,9 @@ const PLACES: readonly Place[] = [
   ofProject('Config', 'configs'),
   ofFleet('HealthRule', 'health-rules'),
   ofProject('HealthRule', 'health-rules'),
+  ofFleet('Role', 'roles'),
+  ofFleet('RoleBinding', 'role-bindings'),
+  ofProject('RoleBinding', 'role-bindings'),
   {
     kind: 'Project',
     path: '/projects/:project',
@@ -82,6 +90,8 @@ const LISTS = {
   Config: 'configs',
   HealthRule: 'health-rules',
   Project: 'projects',
+  Role: 'roles',
+  RoleBinding: 'role-bindings',
 } as const
 const LISTED = Object.keys(LISTS) as Array<keyof typeof LISTS>
 
@@ -97,11 +107,13 @@ interface Called {
 
 export function resourceRoutes(deps: AdminDeps) {
   const { show, put, remove } = createResourceHandlers(deps)
-  const lister = (kind: DocumentKind) => async (query: z.infer<typeof listQuery>) => {
+  const lister = (kind: DocumentKind) => async (query: z.infer<typeof listQuery>, request: Request) => {
+    const scope = deps.authorizer.scope(deps.principal(request), 'read', kind)
     const selector = selectorOf(query.labelSelector)
     const after = decodeContinue(query.continue)
     const page = await deps.store.listResources(kind, {
       limit: query.limit,
+      scope,
       ...(query.project === undefined || kind === 'Project' ? {} : { project: query.project }),
       ...(selector === undefined ? {} : { selector }),
       ...(after === undefined ? {} : { after }),
@@ -111,11 +123,8 @@ export function resourceRoutes(deps: AdminDeps) {
   const listOfKind =
     (kind: DocumentKind) =>
     async ({ query, request }: { query: z.infer<typeof listQuery>; request: Request }) => {
-      const page = await lister(kind)(query)
-      if (kind !== 'Project') return page
-      const by = deps.principal(request)
-      const isReadable = (name: string) => deps.authorizer.allows(by, { verb: 'read', kind: 'Project', project: name, name })
-      return { ...page, items: page.items.filter(({ metadata }) => isReadable(metadata.name)) }
+      const page = await lister(kind)(query, request)
+      return kind === 'Role' ? withBuiltInRoles(query, page) : page
     }
   const routes = new Elysia()
   for (const kind of LISTED)

@@ -13,6 +13,7 @@ import { cycleProblem } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
 import type { IfVersion } from './preconditions.ts'
 import { notFound, wrongFields } from './problem.ts'
+import { givesFleetAdmin, isLastAdminBinding } from './roles.ts'
 
 export type WriteAction = ApplyAnswer['results'][number]['action']
 
@@ -46,17 +47,29 @@ export const keyNotFound = (key: ResourceKey): AppError =>
       Cluster: 'skerry get clusters',
       Config: 'skerry get configs -A',
       HealthRule: 'skerry get health-rules',
+      Role: 'skerry get roles',
+      RoleBinding: 'skerry get role-bindings -A',
       Suspension: 'skerry get suspensions',
       Project: 'skerry get projects',
     }[key.kind],
   )
 
 /** Why it cannot be written although its fields are right; null when it can. */
-export async function refusal({ store }: AdminDeps, resource: Applicable, held: StoredResource | null): Promise<Problem | null> {
+export async function refusal(
+  { store, authorizer, clock }: AdminDeps,
+  resource: Applicable,
+  held: StoredResource | null,
+  /** Names of roles that the same request writes. */
+  alsoWritten: ReadonlySet<string> = new Set(),
+): Promise<Problem | null> {
   if (held === null && resource.kind === 'Cluster') {
     const message = `there is no cluster ${resource.metadata.name}: clusters come into being by joining, see \`skerry join-token create\``
     return { path: 'metadata.name', message }
   }
+  if (resource.kind === 'RoleBinding' && authorizer.rulesOf(resource.spec.role) === null && !alsoWritten.has(resource.spec.role))
+    return { path: 'spec.role', message: `there is no role ${resource.spec.role}; \`skerry get roles\` lists them` }
+  if (resource.kind === 'RoleBinding' && held !== null && !givesFleetAdmin({ project: held.project, spec: canonicalJson(resource.spec) }))
+    if (await isLastAdminBinding({ store, clock }, held)) return { path: 'spec', message: 'is the last way in of a fleet admin' }
   if (held !== null && held.deletingMs !== null) {
     const question = await store.confirmationFor(removeSubject({ project: held.project, service: held.name }))
     if (question !== null && question.confirmedMs === null) return null // TG14
@@ -129,6 +142,7 @@ export async function writeResource(
         cluster: key.name,
       }),
     ])
+  if (key.kind === 'Role' || key.kind === 'RoleBinding') await deps.authorizer.refresh()
   const labelsOnly = result.kind === 'configured' && result.resource.generation === held?.generation
   const changed = result.kind === 'unchanged' && !takesBack ? null : { ...key, labelsOnly }
   return { action: takesBack ? 'configured' : result.kind, changed }

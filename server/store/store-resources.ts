@@ -7,6 +7,7 @@ import type { Deed } from './audit/audit-log.ts'
 import { nextNumber } from './counters.ts'
 import { clusterRelabelled } from './counts/placement-counts.ts'
 import type { ChangeNote } from './feed/change-log.ts'
+import { scopeFilter } from './scope-filter.ts'
 import { findDependencyCycle } from './service-dependencies.ts'
 import { appendEvents } from './status/store-events.ts'
 import type { Store } from './store.ts'
@@ -124,6 +125,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
       for (;;) {
         let select = db.read.selectFrom('resources').selectAll().where('kind', '=', kind)
         if (query.project !== undefined) select = select.where('project', '=', query.project)
+        if (query.scope !== undefined) select = select.where(scopeFilter(query.scope, kind === 'Project' ? 'name' : 'project'))
         if (after !== undefined) {
           const { project, name } = after
           select = select.where((eb) => eb.or([eb('project', '>', project), eb.and([eb('project', '=', project), eb('name', '>', name)])]))

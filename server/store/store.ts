@@ -36,6 +36,7 @@ import type {
   UnnumberedEvent,
   Variant,
 } from '../fleet/records.ts'
+import type { Scope } from '../fleet/rights.ts'
 import type { AuditStore } from './audit/store-audit.ts'
 import type { Rollups } from './counts/rollups.ts'
 import type { ChangeFeed } from './feed/change-feed.ts'
@@ -57,10 +58,10 @@ export interface Store {
   /** The same values, sealed under another key or bound to hosts: no new generation. False: it is at another version by now. */
   resealConfig(key: ResourceKey, version: number, spec: string): Promise<boolean>
   getResource(key: ResourceKey): Promise<StoredResource | null>
-  /** Ordered by project, then name. */
+  /** Ordered by project, then name. `scope`: only what is in it. */
   listResources(
     kind: ResourceKind,
-    query: { project?: string; selector?: LabelSelector; limit: number; after?: string },
+    query: { project?: string; selector?: LabelSelector; limit: number; after?: string; scope?: Scope },
   ): Promise<Page<StoredResource>>
   /** A deleted service stays, marked, until its removal orders are done. Who deleted it first is kept. `events`, here and below: told in the same transaction. */
   markDeleting(key: ResourceKey, nowMs: number, by: string, events?: readonly UnnumberedEvent[], ifVersion?: number): Promise<boolean>

@@ -1,7 +1,7 @@
 // The resources that people write. One schema each: the admin API, its OpenAPI document and `skerry apply -f` all come from here.
 // Unknown fields are errors: a misspelt `maxPrunePercent` must never be a silent default.
 import { z } from 'zod'
-import { TOKEN_ROLES } from './access.ts'
+import { isBuiltIn, roleBindingSpecSchema, roleSpecSchema, TOKEN_ROLES } from './access.ts'
 import { DEFAULT_PROJECT } from './constants.ts'
 import { healthRuleSpecSchema, serviceHealthSchema } from './health-rules.ts'
 import { nameSchema } from './ids.ts'
@@ -334,6 +334,35 @@ export const projectSchema = z.strictObject({
   metadata: boundaryMetadata.describe('Name and labels.'),
   spec: projectSpecSchema.describe('What the resources of the project may be and where they may go.'),
 })
+export const roleSchema = z.strictObject({
+  ...head,
+  kind: z.literal('Role').describe(KIND_MEANING),
+  metadata: z
+    .strictObject({
+      name: nameSchema.refine((name) => !isBuiltIn(name), 'is the name of a built-in role').describe('Name, the only one in the fleet.'),
+      labels: labelsSchema.default({}).describe('Labels of the resource itself, for -l.'),
+    })
+    .describe('Name and labels.'),
+  spec: roleSpecSchema.describe('What may be done. A RoleBinding says by whom, and where.'),
+})
+export const roleBindingSchema = z
+  .strictObject({
+    ...head,
+    kind: z.literal('RoleBinding').describe(KIND_MEANING),
+    metadata: z
+      .strictObject({
+        name: nameSchema.describe('Name, the only one of a binding in its project, or of those of the fleet.'),
+        project: nameSchema.optional().describe('The binding gives its role in this project only.'),
+        labels: labelsSchema.default({}).describe('Labels of the resource itself, for -l.'),
+      })
+      .describe(METADATA_MEANING),
+    spec: roleBindingSpecSchema.describe('Who gets a role, and where.'),
+  })
+  .refine(({ metadata, spec }) => (metadata?.project === undefined) !== (spec?.projects === undefined), {
+    message: 'expected spec.projects (names, or "*" for the whole fleet) or metadata.project, and not both',
+    path: ['spec', 'projects'],
+    when: isMapping,
+  })
 
 /** What `skerry apply -f` takes. */
 export const applicableSchema = z.discriminatedUnion('kind', [
@@ -343,6 +372,8 @@ export const applicableSchema = z.discriminatedUnion('kind', [
   configSchema,
   healthRuleSchema,
   projectSchema,
+  roleSchema,
+  roleBindingSchema,
 ])
 export type Applicable = z.infer<typeof applicableSchema>
 export type RepositoryResource = z.infer<typeof repositorySchema>
@@ -350,6 +381,8 @@ export type ServiceResource = z.infer<typeof serviceSchema>
 export type ConfigResource = z.infer<typeof configSchema>
 export type ClusterResource = z.infer<typeof clusterSchema>
 export type ProjectResource = z.infer<typeof projectSchema>
+export type RoleResource = z.infer<typeof roleSchema>
+export type RoleBindingResource = z.infer<typeof roleBindingSchema>
 export type HealthRuleResource = z.infer<typeof healthRuleSchema>
 
 /** Clusters, projects, and health rules for the whole fleet, belong to no project; their project is the empty string in keys and columns. */

@@ -2,7 +2,8 @@
 // line prints them; times are ms since the epoch. Absent from a list filter means all.
 import { z } from 'zod'
 import { problemSchema } from '../protocol/error.ts'
-import { TOKEN_ROLES } from './access.ts'
+import { roleBindingSpecSchema, roleSpecSchema, TOKEN_ROLES } from './access.ts'
+import { rightSourceSchema } from './access-views.ts'
 import { LIST_LIMIT_MAX } from './constants.ts'
 import { removalOrderSchema } from './desired.ts'
 import { healthRuleSpecSchema } from './health-rules.ts'
@@ -182,6 +183,25 @@ export const projectViewSchema = z.object({
   }),
 })
 export type ProjectView = z.infer<typeof projectViewSchema>
+/** `status.builtIn`: it exists in every installation, and nobody can change it. */
+export const roleViewSchema = z.object({
+  ...head,
+  kind: z.literal('Role'),
+  spec: roleSpecSchema,
+  status: z.object({ builtIn: z.boolean() }),
+})
+export type RoleView = z.infer<typeof roleViewSchema>
+
+export const roleBindingViewSchema = z.object({
+  ...head,
+  kind: z.literal('RoleBinding'),
+  spec: roleBindingSpecSchema,
+  status: z.object({
+    /** False: the role does not exist, and the binding gives nothing. */
+    roleExists: z.boolean(),
+  }),
+})
+export type RoleBindingView = z.infer<typeof roleBindingViewSchema>
 
 const point = z.object({ commit: z.string(), digest: z.string(), atMs: ms }).nullable()
 /** One service in one cluster. */
@@ -422,6 +442,10 @@ export const whoamiAnswerSchema = z.object({
   subject: z.string().nullable(),
   email: z.string().nullable(),
   groups: z.array(z.string()),
+  /** Projects that the credential is limited to; null: no limit. */
+  projects: z.array(z.string()).nullable().default(null),
+  /** Each role that the caller has, and the binding that gives it. */
+  roles: z.array(rightSourceSchema).default([]),
 })
 export type WhoamiAnswer = z.infer<typeof whoamiAnswerSchema>
 export const versionAnswerSchema = z.looseObject({ version: z.string() })

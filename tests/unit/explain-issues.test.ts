@@ -64,5 +64,7 @@ test.each([
   ['argoproj.io/v1alpha1', 'Rollout'],
   ['apps/v1', 'Deployment'],
 ])('AP4 a kind of nobody we know keeps its list of kinds: %s %s', (apiVersion, kind) => {
-  expect(told({ apiVersion, kind })).toEqual(['kind: expected Repository or Service or Cluster or Config or HealthRule'])
+  expect(told({ apiVersion, kind })).toEqual([
+    'kind: expected Repository or Service or Cluster or Config or HealthRule or Project or Role or RoleBinding',
+  ])
 })

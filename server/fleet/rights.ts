@@ -1,5 +1,6 @@
 // Pure: what a list of grants allows. A grant is one rule of a role in the place where a binding gives it.
 import type { AccessKind, AccessRule, AccessVerb } from '../../shared/model/access.ts'
+import type { ServiceId } from '../../shared/model/ids.ts'
 import { type LabelSelector, type Labels, matchesSelector } from '../../shared/model/labels.ts'
 
 /** Where a role is given. Null: everywhere. */
@@ -31,9 +32,17 @@ export interface Ask {
   cluster?: { name: string; labels: Labels } | undefined
 }
 
+/** Whether a grant gives the right in some cluster, for an act that says later in which. */
+export const isGrantedInSomeCluster = (grants: readonly Grant[], ask: Ask): boolean =>
+  grants.some(
+    (grant) =>
+      concerns(grant, ask.verb, ask.kind) && (grant.clusters !== null || inPlace(grant, ask)) && inPlace({ ...grant, clusters: null }, ask),
+  )
+
 /** Objects of a kind that may be acted on: those of any of the places. Empty: none. */
 export type Scope = readonly Place[]
 
+export const NOWHERE: Scope = []
 const everywhere = (place: Place): boolean => place.projects === null && place.services === null && place.clusters === null
 export const isEverywhere = (scope: Scope): boolean => scope.some(everywhere)
 
@@ -81,6 +90,23 @@ export function scopeOf(grants: readonly Grant[], verb: AccessVerb, kind: Access
   }
   return projects.size === 0 ? parts : [{ projects: [...projects].sort(), services: null, clusters: null }, ...parts]
 }
+
+/** Whether a service is in scope; `labels`: in a cluster with these. Without them a place that is limited to clusters counts, too. */
+export const serviceInScope = (scope: Scope, { project, service }: ServiceId, labels?: Labels): boolean =>
+  scope.some(
+    ({ projects, services, clusters }) =>
+      (projects === null || projects.includes(project)) &&
+      (services === null || matchesName(services, service)) &&
+      (clusters === null || labels === undefined || matchesSelector(labels, clusters)),
+  )
+
+/** Whether a Cluster is in scope: a place in some projects holds none, unless it names clusters. */
+export const clusterInScope = (scope: Scope, labels: Labels): boolean =>
+  scope.some(({ projects, clusters }) => (clusters === null ? projects === null : matchesSelector(labels, clusters)))
+
+/** Whether something of a project that is no service is in scope. */
+export const projectInScope = (scope: Scope, project: string): boolean =>
+  scope.some(({ projects, services }) => services === null && (projects === null || projects.includes(project)))
 
 /** Whether somebody with these grants may hand on `rule` in `place`: each right of it is theirs in all of that place. */
 export function missingToGrant(grants: readonly Grant[], rule: AccessRule, place: Place): { verb: string; kind: string } | null {

@@ -1,0 +1,88 @@
+// Rights that a write needs beyond the verb `write`: those that its content asks for. Decided before anything is written.
+
+import { canonicalJson } from '../../shared/kube/canonical.ts'
+import type { AccessKind, AccessRule } from '../../shared/model/access.ts'
+import { dependencyKeys } from '../../shared/model/dependencies.ts'
+import { parseServiceKey } from '../../shared/model/ids.ts'
+import { type Applicable, placeOf, projectOf } from '../../shared/model/resources.ts'
+import type { Problem } from '../../shared/protocol/error.ts'
+import { type Authorizer, placeOfBinding } from '../access/authorizer.ts'
+import { shownConfig } from '../access/config-secrets.ts'
+import type { Principal } from '../access/principal.ts'
+import type { StoredResource } from '../fleet/records.ts'
+import { type Ask, missingToGrant, type Place } from '../fleet/rights.ts'
+import { configsOf } from '../ingest/config-users.ts'
+import { missingText } from './auth.ts'
+
+const SECRET_MARK = /^hmac:/
+
+/** What the caller lacks to write this. `rulesOf`: of roles, those that the same request writes among them. */
+export function missingRights(
+  authorizer: Authorizer,
+  by: Principal,
+  resource: Applicable,
+  held: StoredResource | null,
+  rulesOf: (role: string) => readonly AccessRule[] | null = authorizer.rulesOf,
+): Problem[] {
+  const { asks, path } = asksOf(resource, held)
+  const missing = asks.filter((ask) => !authorizer.allows(by, ask)).map((ask) => ({ path, message: missingText(by, ask) }))
+  return [...missing, ...escalations(authorizer, by, resource, rulesOf)]
+}
+
+function asksOf(resource: Applicable, held: StoredResource | null): { asks: Ask[]; path: string } {
+  const project = projectOf(resource)
+  const { name } = resource.metadata
+  const ofProject = (verb: Ask['verb'], kind: AccessKind, other: string): Ask => ({ verb, kind, project, name: other })
+  switch (resource.kind) {
+    case 'Cluster': {
+      const relabels = held === null || canonicalJson(held.labels) !== canonicalJson(resource.metadata.labels)
+      return { asks: relabels ? [{ verb: 'cluster:label', kind: 'Cluster', name }] : [], path: 'metadata.labels' }
+    }
+    case 'Config': {
+      const { secrets, hosts } = resource.spec
+      const bound = held === null ? undefined : shownConfig(held.spec).hosts
+      const rebinds = hosts !== undefined && canonicalJson([...hosts].sort()) !== canonicalJson(bound ?? null)
+      const sets = rebinds || Object.values(secrets).some((value) => !SECRET_MARK.test(value))
+      return { asks: sets ? [ofProject('secret:write', 'Config', name)] : [], path: 'spec.secrets' }
+    }
+    case 'Repository': {
+      const config = placeOf(resource.spec).spec.auth?.secretRef
+      return { asks: config === undefined ? [] : [ofProject('config:use', 'Config', config)], path: 'spec' }
+    }
+    case 'Service': {
+      const configs = [...configsOf(resource.spec)].map((config) => ofProject('config:use', 'Config', config))
+      const others = dependencyKeys(project, resource.spec.dependsOn).map(parseServiceKey)
+      // A caller who may read all services of its own project anyway learns nothing from one more name.
+      const reads = others.map(({ project: of, service }): Ask => ({ verb: 'read', kind: 'Service', project: of, name: service }))
+      return { asks: [...configs, ...reads], path: 'spec' }
+    }
+    default:
+      return { asks: [], path: '' }
+  }
+}
+
+/** AZ6: nobody hands on a right that they do not hold in all of the place. */
+function escalations(
+  authorizer: Authorizer,
+  by: Principal,
+  resource: Applicable,
+  rulesOf: (role: string) => readonly AccessRule[] | null,
+): Problem[] {
+  if (resource.kind === 'Role') {
+    const everywhere = { projects: null, services: null, clusters: null }
+    return resource.spec.rules.flatMap((rule, index) => escalation(authorizer, by, [rule], everywhere, `spec.rules[${index}]`))
+  }
+  if (resource.kind !== 'RoleBinding') return []
+  return escalation(authorizer, by, rulesOf(resource.spec.role) ?? [], placeOfBinding(projectOf(resource), resource.spec), 'spec.role')
+}
+
+export function escalation(authorizer: Authorizer, by: Principal, rules: readonly AccessRule[], place: Place, path: string): Problem[] {
+  for (const rule of rules) {
+    const missing = missingToGrant(authorizer.grantsOf(by), rule, place)
+    if (missing === null) continue
+    const where = place.projects === null ? 'in the whole fleet' : `in all of ${place.projects.join(', ')}`
+    const message = `${by.kind} ${by.name} cannot give a right that it does not have: ${missing.verb} ${missing.kind} ${where}`
+    return [{ path, message }]
+  }
+  return []
+}
