@@ -5,7 +5,7 @@ import { CHART_IDS_MAX, CHART_LIMIT, type ChartCluster, type ChartView, chartVie
 import { clusterIdSchema } from '../../shared/model/ids.ts'
 import type { Authorizer } from '../access/authorizer.ts'
 import type { Principal } from '../access/principal.ts'
-import { isEverywhere } from '../access/rights.ts'
+import { isEverywhere } from '../fleet/rights.ts'
 import { livenessOf } from '../fleet/status-view.ts'
 import { listSuspensions } from '../ingest/suspension-rows.ts'
 import type { ChartQuery } from '../store/queries/fleet-queries.ts'
