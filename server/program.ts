@@ -50,9 +50,21 @@ export const runProgram = (): Promise<number> =>
       fetch,
       isTty: process.stdout.isTTY && process.stdin.isTTY,
       clock: systemClock,
+      openBrowser,
       // Asked for by what goes on without an end.
       get signal() {
         return readerGone(1)
       },
     },
   })
+
+/** Its failure is no failure of the command: the address was printed, too. */
+function openBrowser(url: string): void {
+  const program = process.platform === 'darwin' ? 'open' : 'xdg-open'
+  if (Bun.which(program) === null) return
+  try {
+    Bun.spawn([program, url], { stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' }).unref()
+  } catch {
+    // The person opens the address.
+  }
+}

@@ -40,7 +40,8 @@ export async function startDex({ redirectUris, port }: DexOptions): Promise<Dex>
   const user: ForgeUser = { id: 7, username: 'bob', email: 'bob@skerry.example', groups: ['web', 'ops'] }
   const forge = startForge(user)
   const own = port ?? (await freePort())
-  const issuer = `http://127.0.0.1:${own}/dex`
+  // Its page for device codes leads to an address without the issuer's path, so the issuer has none.
+  const issuer = `http://127.0.0.1:${own}`
   const dir = mkdtempSync(join(tmpdir(), 'dex-'))
   const config = join(dir, 'dex.json')
   writeFileSync(config, JSON.stringify(await configOf(issuer, own, forge.url, redirectUris)))

@@ -78,7 +78,11 @@ export async function createCommandLine({ local, version, io }: CliDeps, typed: 
 
 /** Loaded for verbs that ask a server only. */
 async function connect(io: CliIo, flags: Record<string, string | undefined>): Promise<Pick<Context, 'client' | 'connection'>> {
-  const [{ createClient }, { resolveConnection }] = await Promise.all([import('./client.ts'), import('./contexts/connection.ts')])
+  const [{ createClient }, { resolveConnection }, { createRenewal }] = await Promise.all([
+    import('./client.ts'),
+    import('./contexts/connection.ts'),
+    import('./sign-in/saved-login.ts'),
+  ])
   let connection: Connection | null = null
   const resolved = () => {
     connection ??= resolveConnection(flags, io.env)
@@ -87,8 +91,10 @@ async function connect(io: CliIo, flags: Record<string, string | undefined>): Pr
   return {
     connection: resolved,
     client: (ownToken) => {
-      const { server, token, ca } = resolved()
-      return createClient(io, { server, token: ownToken ?? token, ca })
+      const { server, token, ca, context, isLogin } = resolved()
+      const isRenewed = ownToken === undefined && isLogin === true && context !== null
+      const renewed = isRenewed ? createRenewal({ io, context, client: createClient(io, { server, token: undefined, ca }) }) : undefined
+      return createClient(io, { server, token: ownToken ?? token, renewed, ca })
     },
   }
 }

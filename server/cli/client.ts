@@ -39,6 +39,10 @@ export interface Pages {
 
 export interface Client {
   url: string
+  /** A route below /auth/, without a credential. */
+  signIn<T extends z.ZodType>(path: string, schema: T, body?: unknown): Promise<z.infer<T>>
+  /** Ends the session of the credential. */
+  signOut(): Promise<void>
   /** Names of the path are encoded by `path`. */
   get<T extends z.ZodType>(path: string, schema: T, query?: Query): Promise<z.infer<T>>
   /** All pages, or as many items; empty pages go on, too. */
@@ -56,11 +60,13 @@ export interface ClientOptions {
   /** An URL, or `unix:PATH` for a server on a socket of this machine. */
   server: string
   token: string | undefined
+  /** Token of a login, new if need be; in place of `token`. */
+  renewed?: (() => Promise<string>) | undefined
   /** PEM of the authorities that are trusted in place of the system's. */
   ca?: string | undefined
 }
 
-export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token, ca }: ClientOptions): Client {
+export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token, renewed, ca }: ClientOptions): Client {
   const socket = /^unix:(.+)$/s.exec(server)?.[1]
   const base = socket === undefined ? server.replace(/\/+$/, '') : 'http://localhost'
   const link = {
@@ -79,12 +85,16 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
 
   /** An answer that is no success is thrown. */
   async function send(method: string, address: string, query: Query, init: { headers?: object; body?: string; signal: AbortSignal }) {
-    if (token === undefined || token === '')
+    const bearer = renewed === undefined ? token : await renewed()
+    if (bearer === undefined || bearer === '')
       throw new AppError('unauthorized', { detail: `no API token was given for ${shown}`, remedy: TOKEN_REMEDY })
     const url = new URL(`${base}/api/v1${address}`)
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value))
-    const headers = { authorization: `Bearer ${token}`, ...init.headers }
-    const response = await io.fetch(url.href, { ...init, ...link, method, headers }).catch((cause: unknown) => {
+    return ask(url, method, { ...init, headers: { authorization: `Bearer ${bearer}`, ...init.headers } })
+  }
+
+  async function ask(url: URL, method: string, init: RequestInit): Promise<Response> {
+    const response = await io.fetch(url.href, { ...init, ...link, method }).catch((cause: unknown) => {
       throw new AppError('server_unreachable', { detail: silenceText(shown, cause), remedy: SERVER_REMEDY }, { cause })
     })
     if (response.ok) return response
@@ -115,8 +125,21 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
     })
   }
 
+  /** Below /auth/. */
+  async function signIn(address: string, headers: object, body?: unknown): Promise<unknown> {
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+    const init = { ...sent, headers: { 'content-type': 'application/json', ...headers }, signal: AbortSignal.timeout(TIMEOUT_MS) }
+    const method = body === undefined && address === '/providers' ? 'GET' : 'POST'
+    return parseJson(await (await ask(new URL(`${base}/auth${address}`), method, init)).text())
+  }
+
   return {
     url: shown,
+    signIn: async (address, schema, body) => checked(schema, await signIn(address, {}, body)),
+    signOut: async () => {
+      const bearer = renewed === undefined ? token : await renewed()
+      await signIn('/logout', { authorization: `Bearer ${bearer}` })
+    },
     get: async (address, schema, query = {}) => checked(schema, await request('GET', address, query)),
     list: async (address, item, query = {}, { limit = Number.POSITIVE_INFINITY, chunkSize = LIST_LIMIT_MAX } = {}) => {
       const schema = listOf(item)

@@ -16,6 +16,8 @@ export interface CliIo {
   /** Whether a person sees stdout and answers on stdin: colour and questions. */
   isTty: boolean
   clock: Clock
+  /** Starts a browser; absent where there is none. */
+  openBrowser?(url: string): void
   /** Ends `get --watch` and `events --follow`; without it, the end of the process does. */
   signal?: AbortSignal
 }

@@ -48,7 +48,8 @@ export function addTokenCommands(program: Command, context: Context): void {
     .addHelpText('before', examples('skerry token revoke t-1a2b3c4d'))
     .action((id, options) => revokeToken(context, id, options))
   token
-    .command('exchange')
+    .command('rotate')
+    .alias('exchange')
     .description('replace an API token by a new one; the earlier one ends. A first admin token is replaced by one that does not expire')
     .option('--token-file <file>', 'file that holds the earlier token, such as the first admin token; default: SKERRY_TOKEN')
     .addHelpText('before', examples('skerry token exchange --token-file data/admin-token', 'export SKERRY_TOKEN=$(skerry token exchange)'))

@@ -59,6 +59,16 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
   {
     topic: 'Access',
     verbs: {
+      login: 'sign in through an identity provider; the login is kept in a context and renews itself',
+      logout: 'end the login of the context, on the server and here',
+      whoami: 'show who the caller is for the server',
+      session: 'sessions of people and pipelines that signed in',
+    },
+    load: async () => (await import('./sign-in/commands.ts')).addSignInCommands,
+  },
+  {
+    topic: 'Access',
+    verbs: {
       token: 'API tokens of people and programs',
       'join-token': 'tokens with which new clusters join',
     },

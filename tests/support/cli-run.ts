@@ -20,6 +20,7 @@ export interface CliSetup {
   isTty?: boolean
   fetch?: CliIo['fetch']
   signal?: AbortSignal
+  openBrowser?: (url: string) => void
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
   /** Hears what is printed as it is. */
   onPrinted?: (result: CliResult) => void
@@ -100,6 +101,7 @@ export async function runCliWith(argv: readonly string[], setup: CliSetup = {}, 
       isTty: setup.isTty ?? false,
       clock: { nowMs, monotonicMs: nowMs, sleep: setup.sleep ?? sleepShort },
       ...(setup.signal === undefined ? {} : { signal: setup.signal }),
+      ...(setup.openBrowser === undefined ? {} : { openBrowser: setup.openBrowser }),
     },
   })
   return result

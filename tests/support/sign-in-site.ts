@@ -3,12 +3,14 @@
 import { freePort } from '../../scripts/local-oidc/dex.ts'
 import { oidcSettingsSchema } from '../../server/access/oidc/settings.ts'
 import { createSignIn } from '../../server/access/oidc/sign-in.ts'
+import type { SecretBox } from '../../server/access/secret-box.ts'
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts'
 import { createTestAdmin, type TestAdmin } from './admin-app.ts'
 
 export interface SignInSite {
   url: string
   admin: TestAdmin
+  secrets: SecretBox
   /** Lines of the server's log. */
   logged: string[]
   stop(): Promise<void>
@@ -32,21 +34,23 @@ export async function startSignInSite({ port, publicUrl, settings, files = new M
   const note = (text: string, fields: unknown) => void logged.push(`${text} ${JSON.stringify(fields)}`)
   const log: Logger = { ...silentLogger, info: note, warn: note, error: note }
   const stopping = new AbortController()
-  const admin = await createTestAdmin(
-    ({ store, clock, secrets }) => ({
+  let box: SecretBox | undefined
+  const admin = await createTestAdmin(({ store, clock, secrets }) => {
+    box = secrets
+    return {
       signIn: createSignIn(
         { settings: oidcSettingsSchema.parse(settings(url)), files },
         { store, secrets, url: shown, clock, log, stopping: stopping.signal },
       ),
       url: shown,
       logger: log,
-    }),
-    Date.now(),
-  )
+    }
+  }, Date.now())
   const server = Bun.serve({ port: own, hostname: '127.0.0.1', fetch: (request) => admin.app.fetch(request) })
   return {
     url,
     admin,
+    secrets: box as unknown as SecretBox,
     logged,
     stop: async () => {
       stopping.abort()

@@ -21,6 +21,8 @@ export interface Connection {
   project: string | undefined
   /** Context that gave the server; null: none did. */
   context: string | null
+  /** The token is that of the context's login, which renews it. */
+  isLogin?: true
 }
 
 /**
@@ -42,6 +44,7 @@ export function resolveConnection(flags: ConnectionFlags, env: CliIo['env'], rea
     ca: ca ?? own?.saved.ca,
     project: own?.saved.project,
     context: own?.name ?? null,
+    ...(given.token === undefined && own?.saved.login !== undefined ? { isLogin: true } : {}),
   }
 }
 

@@ -37,6 +37,8 @@ export const savedContextSchema = z.looseObject({
       user: z.string().optional(),
       expiresMs: z.number().optional(),
       refreshToken: z.string().optional(),
+      /** A pipeline's: the file of the JWT that is exchanged. */
+      jwtFile: z.string().optional(),
     })
     .optional(),
 })
