@@ -3,8 +3,9 @@ import { type ApplyAnswer, applyAnswerSchema } from '../../shared/model/views.ts
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import { referenceWarnings } from './apply-references.ts'
 import { countText, plainText } from './columns.ts'
-import { type Context, type Output, printItems } from './context.ts'
+import type { Context, Output } from './context.ts'
 import { readAll, UsageError } from './io.ts'
+import { documentText } from './printing/documents.ts'
 import { violationText } from './project-facts.ts'
 import { dataNames, keptText, removalText } from './removal-text.ts'
 import { parseResources, type ReadDocument, type ResourceFile, readResourceFiles } from './resource-files.ts'
@@ -43,8 +44,9 @@ export async function apply(
     read.map(({ resource }) => resource),
   )
   for (const warning of warnings) io.stderr.write(`warning: ${plainText(warning)}\n`)
-  if (options.output === 'json' || options.output === 'yaml') {
-    printItems(context, [answer], { columns: [], nameOf: () => '', single: true, none: '' }, options)
+  const document = documentText(answer, options.output)
+  if (document !== null) {
+    io.stdout.write(document)
     return
   }
   const note = answer.dryRun ? ' (dry run)' : ''

@@ -3,10 +3,10 @@ import { Option } from '@commander-js/extra-typings'
 import { DEFAULT_PROJECT } from '../../shared/model/constants.ts'
 import type { Context } from './context.ts'
 import { UsageError } from './io.ts'
-import { OUTPUTS } from './outputs.ts'
+import { OUTPUT_HELP, parseOutput } from './outputs.ts'
 
 export const SERVER_DEFAULT = 'http://127.0.0.1:8080'
-export const output = () => new Option('-o, --output <form>', 'output format').choices(OUTPUTS)
+export const output = () => new Option('-o, --output <form>', OUTPUT_HELP).argParser(parseOutput)
 export const projectOption = () =>
   new Option('-p, --project <name>', 'project (env: SKERRY_PROJECT; default: that of the context)').default(DEFAULT_PROJECT)
 export const collect = (value: string, before: string[] | undefined): string[] => [...(before ?? []), value]

@@ -1,11 +1,11 @@
 // What every command works with, and how results and errors reach a person.
-import { toYaml } from '../../shared/adapters/yaml.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Client } from './client.ts'
 import { type Column, plainText, renderTable, type TableStyle, WIDE_COLUMNS } from './columns.ts'
 import type { Connection } from './contexts/connection.ts'
 import type { CliIo } from './io.ts'
 import type { Output } from './outputs.ts'
+import { customColumns, documentText } from './printing/documents.ts'
 import type { OwnVersion } from './version.ts'
 
 export type { Output }
@@ -38,19 +38,13 @@ export function printItems<T>(
   what: { columns: readonly Column<T>[]; nameOf(item: T): string; single: boolean; none: string },
   { output, headers = true }: PrintOptions,
 ): void {
-  switch (output) {
-    case 'json':
-      io.stdout.write(`${JSON.stringify(what.single ? items[0] : { items }, null, 2)}\n`)
-      return
-    case 'yaml':
-      io.stdout.write(toYaml(what.single ? items[0] : { items }))
-      return
-    case 'name':
-      io.stdout.write(items.map((item) => `${what.nameOf(item)}\n`).join(''))
-      return
-    default:
-      if (items.length === 0) io.stderr.write(`${what.none}\n`)
-      else io.stdout.write(renderTable(what.columns, items, { ...wideStyle(output), headers, colours: usesColour(io) }))
+  const document = documentText(what.single ? items[0] : { items }, output)
+  if (document !== null) io.stdout.write(document)
+  else if (output === 'name') io.stdout.write(items.map((item) => `${what.nameOf(item)}\n`).join(''))
+  else if (items.length === 0) io.stderr.write(`${what.none}\n`)
+  else {
+    const columns = customColumns<T>(output) ?? what.columns
+    io.stdout.write(renderTable(columns, items, { ...wideStyle(output), headers, colours: usesColour(io) }))
   }
 }
 

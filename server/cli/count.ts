@@ -1,5 +1,4 @@
 // count: how many of what, by one question; what a person looks at first when the fleet is too large for lists.
-import { toYaml } from '../../shared/adapters/yaml.ts'
 import {
   COUNT_BY,
   COUNTED,
@@ -15,6 +14,7 @@ import type { Query } from './client.ts'
 import { type Column, countText, renderTable } from './columns.ts'
 import { type Context, type Output, usesColour } from './context.ts'
 import { UsageError } from './io.ts'
+import { customColumns, documentText } from './printing/documents.ts'
 
 export interface CountOptions {
   by?: string | undefined
@@ -30,13 +30,13 @@ export async function count(context: Context, options: CountOptions): Promise<vo
   const of = countedOf(by, options.of)
   const filter: Query = { by, of, key, ...(options.top === undefined ? { limit: LIST_LIMIT_MAX } : { sort: 'count', limit: options.top }) }
   const view = await everyPage((query) => context.client().get('/counts', countsViewSchema, { ...filter, ...query }))
-  if (options.output === 'json') io.stdout.write(`${JSON.stringify(view, null, 2)}\n`)
-  else if (options.output === 'yaml') io.stdout.write(toYaml(view))
+  const document = documentText(view, options.output)
+  if (document !== null) io.stdout.write(document)
   else if (options.output === 'name') io.stdout.write(view.items.map((row) => `${row.key}\n`).join(''))
   else {
     const style = { wide: options.output === 'wide', headers: options.headers !== false, colours: usesColour(io) }
     if (view.items.length === 0) io.stderr.write(`nothing to count by ${options.by}\n`)
-    else io.stdout.write(renderTable(columnsOf(by, of), view.items, style))
+    else io.stdout.write(renderTable(customColumns<CountRow>(options.output) ?? columnsOf(by, of), view.items, style))
     if (view.rest !== null && view.rest.keys > 0) io.stderr.write(`and ${countText(view.rest.count, one(of))} of ${view.rest.keys} more\n`)
   }
 }

@@ -27,7 +27,8 @@ import { cutTexts } from '../../shared/runtime/cut-text.ts'
 import { type Client, path } from './client.ts'
 import { ageText, type Column, labelsText, messagesOf, plainText, renderTable, withShortMessages } from './columns.ts'
 import { clusterConfigFacts, configFacts } from './config-facts.ts'
-import { type Context, usesColour } from './context.ts'
+import { type Context, type Output, usesColour } from './context.ts'
+import { get } from './get.ts'
 import { healthRuleFacts, healthRulePath } from './health-rule-facts.ts'
 import { UsageError } from './io.ts'
 import { parseTarget } from './kinds.ts'
@@ -45,7 +46,7 @@ export async function describe(
   context: Context,
   kindText: string,
   nameText: string | undefined,
-  options: { project: string; givenProject?: string | undefined; showSecret?: true | undefined },
+  options: { project: string; givenProject?: string | undefined; showSecret?: true | undefined; output?: Output },
 ): Promise<void> {
   const { kind, name } = parseTarget(kindText, nameText, [
     'clusters',
@@ -57,6 +58,8 @@ export async function describe(
     'confirmations',
   ])
   if (name === undefined) throw new UsageError(`which one? \`skerry get ${kind}\` lists the names`)
+  // The document of one resource is the same, whatever verb shows it.
+  if (options.output !== undefined) return get(context, kind, name, options)
   const client = context.client()
   const { project } = options
   const messages: string[] = []

@@ -7,6 +7,7 @@ import { nearest } from '../../shared/runtime/edit-distance.ts'
 import type { Query } from './client.ts'
 import { UsageError } from './io.ts'
 import type { Kind } from './kinds.ts'
+import { isPath } from './printing/documents.ts'
 
 export interface FilterOptions {
   selector?: string | undefined
@@ -36,13 +37,14 @@ export function filterQuery(kind: Kind, options: FilterOptions): Query {
   for (const [flag, value] of Object.entries({ '--kind': objectKind, '-n': namespace, '--image': image }))
     if (value !== undefined && kind !== 'objects') throw new UsageError(`${flag} does not apply to ${kind}`)
   const sorts = SORTS[kind]
-  if (sortBy !== undefined && sorts === undefined) throw new UsageError(`--sort-by does not apply to ${kind}`)
-  if (sortBy !== undefined && sorts?.includes(sortBy) === false)
-    throw new UsageError(`--sort-by expects ${sorts.join(', ')}${meant(sortBy, sorts)}`)
+  const order = sortBy === undefined || isPath(sortBy) ? undefined : sortBy
+  if (order !== undefined && sorts === undefined) throw new UsageError(`--sort-by of ${kind} expects a path such as .metadata.name`)
+  if (order !== undefined && sorts?.includes(order) === false)
+    throw new UsageError(`--sort-by expects ${sorts.join(', ')}, or a path such as .metadata.name${meant(order, sorts)}`)
   return {
     labelSelector: selector,
     search,
-    sort: sortBy,
+    sort: order,
     kind: objectKind,
     namespace,
     image,

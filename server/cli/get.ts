@@ -23,6 +23,7 @@ import { events } from './events.ts'
 import { type FilterOptions, filterQuery, isFiltered } from './fleet-filters.ts'
 import { UsageError } from './io.ts'
 import { KINDS, type Kind, parseTarget, singular } from './kinds.ts'
+import { isPath, sortedBy } from './printing/documents.ts'
 import { streamPrinter } from './stream-printer.ts'
 import { suspensionColumns } from './suspend.ts'
 import {
@@ -53,6 +54,7 @@ export interface GetOptions extends FilterOptions {
   /** Of one page. */
   chunkSize?: number | undefined
   watch?: true | undefined
+  showLabels?: true | undefined
   output?: Output
   headers?: boolean
 }
@@ -68,6 +70,8 @@ export async function get(context: Context, kindText: string, nameText: string |
   const owner = kind === 'health-rules' ? (options.givenProject ?? FLEET) : options.project
   const { cluster, service, limit, chunkSize } = options
   refuseUnused(kind, options)
+  const sortPath = options.sortBy !== undefined && isPath(options.sortBy) ? options.sortBy : null
+  const inOrder = <T>(items: T[]): T[] => (sortPath === null ? items : sortedBy(items, sortPath))
   const filter = filterQuery(kind, options)
 
   async function show<T extends z.ZodType>(
@@ -86,10 +90,11 @@ export async function get(context: Context, kindText: string, nameText: string |
     const read = async (): Promise<z.infer<T>[]> =>
       only !== undefined && one !== undefined
         ? [await client.get(one(only), schema)]
-        : client.list(address, schema, query, { limit, chunkSize })
+        : // With a path for an order all pages are read before a limit is kept.
+          inOrder(await client.list(address, schema, query, { limit: sortPath === null ? limit : undefined, chunkSize })).slice(0, limit)
     const fullName = (item: z.infer<T>) => `${singular(kind)}/${nameOf(item)}`
     if (options.watch !== true || kind === 'events') {
-      const what = { columns: columnsAt(clock.nowMs()), nameOf: fullName, single, none: `no ${kind}${scope}` }
+      const what = { columns: withLabels(kind, columnsAt(clock.nowMs()), options), nameOf: fullName, single, none: `no ${kind}${scope}` }
       printItems(context, await read(), what, options)
       return
     }
@@ -104,7 +109,7 @@ export async function get(context: Context, kindText: string, nameText: string |
       one: one === undefined || isFiltered(filter) ? undefined : (key) => client.get(one(key), schema),
       only,
       keyOf,
-      print: streamPrinter(context, options, { nameOf: fullName, columns: () => columnsAt(clock.nowMs()) }),
+      print: streamPrinter(context, options, { nameOf: fullName, columns: () => withLabels(kind, columnsAt(clock.nowMs()), options) }),
       printGone: (key) => void context.io.stderr.write(`${singular(kind)}/${key} is gone\n`),
     })
   }
@@ -227,6 +232,13 @@ export async function get(context: Context, kindText: string, nameText: string |
 const EVENTS_BEFORE = 50
 
 const PLACED: readonly Kind[] = ['placements', 'objects', 'events']
+
+function withLabels<T>(kind: Kind, columns: Column<T>[], { showLabels }: GetOptions): Column<T>[] {
+  if (showLabels !== true) return columns
+  const labels = columns.find(({ title }) => title === 'LABELS')
+  if (labels === undefined) throw new UsageError(`${kind} have no labels`)
+  return [...columns.filter((column) => column !== labels), { title: 'LABELS', value: labels.value }]
+}
 
 /** A filter that does nothing would show more than was meant. */
 function refuseUnused(kind: Kind, { cluster, service }: GetOptions): void {

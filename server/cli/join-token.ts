@@ -1,9 +1,9 @@
 // join-token: what a new cluster shows once.
 
-import { toYaml } from '../../shared/adapters/yaml.ts'
 import { createdJoinTokenSchema } from '../../shared/model/views.ts'
 import type { Context, Output } from './context.ts'
 import { UsageError } from './io.ts'
+import { documentText } from './printing/documents.ts'
 
 export interface JoinTokenOptions {
   expires: string
@@ -17,8 +17,8 @@ export async function createJoinToken(context: Context, { expires, uses, label, 
   const client = context.client()
   const labels = Object.fromEntries(label.map(parseLabel))
   const created = await client.send('POST', '/join-tokens', createdJoinTokenSchema, { expires, uses, labels })
-  if (output === 'json') io.stdout.write(`${JSON.stringify(created, null, 2)}\n`)
-  else if (output === 'yaml') io.stdout.write(toYaml(created))
+  const document = documentText(created, output)
+  if (document !== null) io.stdout.write(document)
   else if (output === 'name') io.stdout.write(`join-token/${created.id}\n`)
   else {
     // The token alone on stdout: TOKEN=$(skerry join-token create).

@@ -1,19 +1,19 @@
 // restore: what a server that was set back to a backup would change, and the yes that lets it go on.
 
-import { toYaml } from '../../shared/adapters/yaml.ts'
 import { shortRevision } from '../../shared/model/revision-text.ts'
 import { type RestorePlanView, type RestoreServiceView, restoreConfirmedSchema, restorePlanViewSchema } from '../../shared/model/views.ts'
 import { ageText, type Column, countText, plainText, renderTable } from './columns.ts'
 import { type Context, type Output, usesColour } from './context.ts'
 import { consent } from './delete.ts'
+import { documentText } from './printing/documents.ts'
 
 const NOTHING_WAITS = 'no restore waits for a person\n'
 
 export async function showRestore(context: Context, { output }: { output?: Output }): Promise<void> {
   const { io } = context
   const plan = await context.client().get('/restore', restorePlanViewSchema)
-  if (output === 'json') io.stdout.write(`${JSON.stringify(plan, null, 2)}\n`)
-  else if (output === 'yaml') io.stdout.write(toYaml(plan))
+  const document = documentText(plan, output)
+  if (document !== null) io.stdout.write(document)
   else if (!plan.pending) io.stderr.write(`${NOTHING_WAITS}${knocksText(plan, io.clock.nowMs())}`)
   else io.stdout.write(`${planText(plan, io.clock.nowMs(), usesColour(io))}\nGo on with it: skerry restore confirm\n`)
 }

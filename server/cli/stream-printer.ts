@@ -2,6 +2,7 @@
 import { toYaml } from '../../shared/adapters/yaml.ts'
 import { type Column, renderTable } from './columns.ts'
 import { type Context, type PrintOptions, usesColour, wideStyle } from './context.ts'
+import { customColumns, documentText } from './printing/documents.ts'
 
 /** `columns`: asked for at each printing, because ages grow. `nameOf`: as `-o name` has it. */
 export function streamPrinter<T>(
@@ -12,12 +13,14 @@ export function streamPrinter<T>(
   const widths: number[] = []
   let titles = headers !== false
   return (items) => {
+    const custom = customColumns<T>(output)
     if (output === 'json') io.stdout.write(items.map((item) => `${JSON.stringify(item)}\n`).join(''))
     else if (output === 'yaml') io.stdout.write(items.map((item) => `---\n${toYaml(item)}`).join(''))
     else if (output === 'name') io.stdout.write(items.map((item) => `${what.nameOf(item)}\n`).join(''))
+    else if (output?.startsWith('jsonpath=') === true) io.stdout.write(items.map((item) => `${documentText(item, output)}\n`).join(''))
     else if (items.length > 0) {
       const style = { ...wideStyle(output), headers: titles, colours: usesColour(io), widths }
-      io.stdout.write(renderTable(what.columns(), items, style))
+      io.stdout.write(renderTable(custom ?? what.columns(), items, style))
       titles = false
     }
   }

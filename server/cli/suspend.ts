@@ -1,5 +1,4 @@
 // suspend and resume: services are left as they are, in all clusters or in some, until somebody resumes them.
-import { toYaml } from '../../shared/adapters/yaml.ts'
 import {
   resumeFlags,
   type SuspendAnswer,
@@ -12,6 +11,7 @@ import { ageText, type Column, plainText } from './columns.ts'
 import type { Context, Output } from './context.ts'
 import { UsageError } from './io.ts'
 import { parseTarget } from './kinds.ts'
+import { documentText } from './printing/documents.ts'
 
 export interface SuspendOptions {
   project: string
@@ -75,8 +75,8 @@ const scopeOf = ({ project, service, cluster }: Pick<SuspensionView, 'project' |
 })
 
 function print({ io }: Context, answer: SuspendAnswer, output: Output): void {
-  if (output === 'json') return void io.stdout.write(`${JSON.stringify(answer, null, 2)}\n`)
-  if (output === 'yaml') return void io.stdout.write(toYaml(answer))
+  const document = documentText(answer, output)
+  if (document !== null) return void io.stdout.write(document)
   const note = answer.dryRun ? ' (dry run)' : ''
   for (const result of answer.results) {
     const scope = plainText(scopeText(scopeOf(result)))

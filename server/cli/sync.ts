@@ -1,5 +1,4 @@
 // sync: what waits for a person in a service with `sync.mode: manual`, shown object by object; and the yes to exactly that.
-import { toYaml } from '../../shared/adapters/yaml.ts'
 import { shortRevision } from '../../shared/model/revision-text.ts'
 import {
   type SyncAnswer,
@@ -17,6 +16,7 @@ import { type Context, type Output, usesColour } from './context.ts'
 import { consent } from './delete.ts'
 import { UsageError } from './io.ts'
 import { parseTarget } from './kinds.ts'
+import { documentText } from './printing/documents.ts'
 
 export interface SyncOptions {
   project: string
@@ -37,13 +37,13 @@ export async function sync(context: Context, target: string, options: SyncOption
   const query = { labelSelector: options.selector, cluster: options.cluster.length === 1 ? only : undefined }
   const plan = narrowed(await client.get(address, syncPlanViewSchema, query), options.cluster)
   if (options.dryRun === true) {
-    io.stdout.write(formText(plan, options.output) ?? planText(plan, usesColour(io)))
+    io.stdout.write(documentText(plan, options.output) ?? planText(plan, usesColour(io)))
     return
   }
   const waiting = plan.clusters.filter(({ waits }) => waits)
   if (waiting.length === 0) {
     const answers: SyncAnswer[] = []
-    io.stdout.write(formText(answers, options.output) ?? '')
+    io.stdout.write(documentText(answers, options.output) ?? '')
     io.stderr.write(nothingText(plan))
     return
   }
@@ -52,12 +52,7 @@ export async function sync(context: Context, target: string, options: SyncOption
   const answers: SyncAnswer[] = []
   for (const [digest, clusters] of byDigest(waiting))
     answers.push(await client.send('POST', address, syncAnswerSchema, { digest, clusters }))
-  io.stdout.write(formText(answers, options.output) ?? answers.map((answer) => answerText(name, answer)).join(''))
-}
-
-function formText(value: unknown, output: Output): string | null {
-  if (output === 'json') return `${JSON.stringify(value, null, 2)}\n`
-  return output === 'yaml' ? toYaml(value) : null
+  io.stdout.write(documentText(answers, options.output) ?? answers.map((answer) => answerText(name, answer)).join(''))
 }
 
 /** Whoever names a cluster means it: one that has not the service is no matter of course. */

@@ -1,6 +1,5 @@
 // token: API tokens for people and programs, and one in the place of the first admin token, which expires.
 import { readFile } from 'node:fs/promises'
-import { toYaml } from '../../shared/adapters/yaml.ts'
 import type { TokenRole } from '../../shared/model/access.ts'
 
 import { apiTokenViewSchema, createdApiTokenSchema, exchangedTokenSchema, whoamiAnswerSchema } from '../../shared/model/views.ts'
@@ -9,6 +8,7 @@ import { noContent, path } from './client.ts'
 import type { Context, Output } from './context.ts'
 import { consent } from './delete.ts'
 import { UsageError } from './io.ts'
+import { documentText } from './printing/documents.ts'
 
 export async function exchangeToken(context: Context, { tokenFile }: { tokenFile?: string | undefined }): Promise<void> {
   const { io } = context
@@ -31,8 +31,8 @@ export interface TokenOptions {
 export async function createToken(context: Context, name: string, { role, expires, output }: TokenOptions): Promise<void> {
   const { io } = context
   const created = await context.client().send('POST', '/tokens', createdApiTokenSchema, { name, role, expires })
-  if (output === 'json') io.stdout.write(`${JSON.stringify(created, null, 2)}\n`)
-  else if (output === 'yaml') io.stdout.write(toYaml(created))
+  const document = documentText(created, output)
+  if (document !== null) io.stdout.write(document)
   else if (output === 'name') io.stdout.write(`token/${created.id}\n`)
   else {
     // The token alone on stdout: SKERRY_TOKEN=$(skerry token create …).

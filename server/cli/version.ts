@@ -25,7 +25,7 @@ export async function version(
 }
 
 async function print({ io }: Context, output: Output, info: unknown, text: string): Promise<void> {
-  if (output === 'json') io.stdout.write(`${JSON.stringify(info, null, 2)}\n`)
-  else if (output === 'yaml') io.stdout.write((await import('../../shared/adapters/yaml.ts')).toYaml(info))
-  else io.stdout.write(`${text}\n`)
+  // Most ask for the line alone: what prints documents is not loaded for it.
+  const document = output === undefined ? null : (await import('./printing/documents.ts')).documentText(info, output)
+  io.stdout.write(document ?? `${text}\n`)
 }

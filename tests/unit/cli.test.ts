@@ -122,6 +122,21 @@ describe('what is printed', () => {
     )
   })
 
+  test('CL36 jsonpath, custom columns, order by a path and labels of every list; describe has the documents of get', async () => {
+    await smallFleet()
+    expect((await cli('get cl -o jsonpath={.items[*].metadata.name}')).out).toBe('cluster-a cluster-b')
+    expect((await cli('get svc/web -o jsonpath={.status.health}')).out).toBe('Degraded')
+    expect((await cli('get cl --sort-by .status.liveness.lastSeenMs --no-headers -o custom-columns=A:.metadata.name,B:.x')).out).toBe(
+      'cluster-b   <none>\ncluster-a   <none>\n',
+    )
+    expect((await cli('get cl --sort-by .status.liveness.lastSeenMs --limit 1 -o name')).out).toBe('cluster/cluster-b\n')
+    expect((await cli('get cl --show-labels')).out.split('\n')[1]).toEndWith('   env=prod')
+    expect(await cli('get placements --show-labels')).toMatchObject({ code: 2 })
+    expect((await cli('describe svc web -o json')).out).toBe((await cli('get svc/web -o json')).out)
+    expect((await cli('events -o jsonpath={.items[0].reason}')).out).toBe('Applied')
+    expect((await cli('count --by health -o jsonpath={.items[*].key}')).out).toBe('Degraded Healthy')
+  })
+
   test('AW3 warnings of the API server about an object are in lists and in the description of its service', async () => {
     await smallFleet()
     const warnings = ['v1 Endpoints is deprecated in v1.33+', 'would violate PodSecurity']

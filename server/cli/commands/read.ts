@@ -20,7 +20,11 @@ export function addReadCommands(program: Command, context: Context): void {
     .option('--kind <kind>', 'of objects: only of this kind')
     .option('-n, --namespace <name>', 'of objects: only in this namespace')
     .option('--image <text>', 'of objects: only what runs an image with this text in its name')
-    .option('--sort-by <order>', 'objects: cluster, name, newest, oldest, health; placements: cluster, name, health; clusters: name, seen')
+    .option(
+      '--sort-by <order>',
+      'a JSONPath such as .status.sinceMs; or of objects: cluster, name, newest, oldest, health; placements: cluster, name, health; clusters: name, seen',
+    )
+    .option('--show-labels', 'show labels in the last column')
     .option('--limit <count>', 'maximum number of items', wholeNumber(1_000_000 - 1))
     .option('--chunk-size <count>', 'number of items for each request', wholeNumber(LIST_LIMIT_MAX))
     .option('-w, --watch', 'keep printing changes')
@@ -35,6 +39,8 @@ export function addReadCommands(program: Command, context: Context): void {
         'skerry get objects --service web --cluster ship-7',
         "skerry get objects -A -l env=prod --status-selector 'health in (Degraded,Missing)' --sort-by newest --limit 20",
         'skerry get services -A -o wide',
+        'skerry get services -o jsonpath=\'{.items[?(@.status.health=="Degraded")].metadata.name}\'',
+        'skerry get clusters --sort-by .status.liveness.lastSeenMs -o custom-columns=NAME:.metadata.name,AGENT:.status.agentVersion',
       ),
     )
     .action(async (kind, name, options, command) => {
@@ -48,6 +54,7 @@ export function addReadCommands(program: Command, context: Context): void {
     .argument('[name]')
     .addOption(projectOption())
     .option('--show-secret', 'of a repository: the secret of its webhook')
+    .addOption(output())
     .addHelpText(
       'before',
       examples('skerry describe service web', 'skerry describe cluster/ship-7', 'skerry describe repository apps --show-secret'),

@@ -4,6 +4,7 @@ import { toYaml } from '../../../shared/adapters/yaml.ts'
 import type { Column } from '../columns.ts'
 import { type Context, type Output, printItems } from '../context.ts'
 import { readAll, UsageError } from '../io.ts'
+import { documentText } from '../printing/documents.ts'
 import { contextsOf, readAuthority, savedContext } from './connection.ts'
 import { type ContextsFile, changeContexts, contextsPath, isContextName, type SavedContext } from './file.ts'
 
@@ -116,7 +117,7 @@ export function deleteContext({ io }: Context, name: string): void {
 export function viewConfig({ io }: Context, { raw, output }: { raw?: true | undefined; output?: Output }): void {
   const file = contextsOf(io.env)
   const shown = raw === true ? file : withoutSecrets(file)
-  io.stdout.write(output === 'json' ? `${JSON.stringify(shown, null, 2)}\n` : toYaml(shown))
+  io.stdout.write(documentText(shown, output) ?? toYaml(shown))
 }
 
 const HIDDEN = 'REDACTED'
