@@ -50,7 +50,10 @@ describe('what was typed wrong', () => {
     ['get events -l a=b', '-l does not apply to events'],
     ['get services --search web', '--search does not apply to services'],
     ['get placements --kind Deployment', '--kind does not apply to placements'],
-    ['get objects --sort-by newst', '--sort-by expects cluster, name, newest, oldest, health, or a path such as .metadata.name; did you mean "newest"?'],
+    [
+      'get objects --sort-by newst',
+      '--sort-by expects cluster, name, newest, oldest, health, or a path such as .metadata.name; did you mean "newest"?',
+    ],
     [
       'get objects --status-selector helth=Degraded',
       '--status-selector of objects expects sync, health, reason, drift; did you mean "health"?',
