@@ -10,7 +10,10 @@ export type MetricsSource = () => Promise<Response>
 
 export const metricsRoutes = (metrics: MetricsSource) =>
   new Elysia({ tags: ['operation'] }).get('/metrics', () => metrics(), {
-    detail: { summary: 'Metrics of the server and the fleet in the OpenMetrics text format' },
+    detail: {
+      summary: 'Metrics of the server and the fleet in the OpenMetrics text format',
+      responses: { 200: { description: 'OpenMetrics text', content: { 'application/openmetrics-text': { schema: { type: 'string' } } } } },
+    },
   })
 
 export interface MetricsListener {

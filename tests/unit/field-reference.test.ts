@@ -27,6 +27,7 @@ test('CL17 without a field: the kinds, each with what its spec is', async () => 
     'repository',
     'config',
     'cluster',
+    'project',
   ])
 })
 

@@ -14,7 +14,11 @@ const SEEN = [
   /^agent\/reconcile\/(report|claim|plan\/(gates|order|problem-text|left-alone))/,
   /^agent\/reconcile\/(apply\/(record|rounds|hook-rounds|prune-rounds|admission-warnings)|edge-orders|reconcile-loop)/,
 ]
-const PATTERNS = [/\breason: '([A-Z]\w+)'/g, /'(?:Normal|Warning)',\s*'([A-Z]\w+)'/g, /\b(?:tell|closed)\(\s*'([A-Z]\w+)'/g]
+const PATTERNS = [
+  /\breason: '([A-Z]\w+)'/g,
+  /'(?:Normal|Warning)',\s*'([A-Z]\w+)'/g,
+  /\b(?:tell|closed)\(\s*'(?!Normal'|Warning')([A-Z]\w+)'/g,
+]
 
 test('AP11 the page has every reason and every event that the source gives', () => {
   const given = code
