@@ -92,12 +92,15 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
     planSync: (id, wanted) => planSync(deps, id, wanted),
     allowSync: (id, request, by) => allowSync(deps, id, request, by),
     onChanged(keys, confirmed = NOTHING_CONFIRMED) {
-      ingest.dataConfirmed(confirmed)
-      const others = keys.filter(({ kind }) => kind !== 'Cluster' && kind !== 'HealthRule' && kind !== 'Role' && kind !== 'RoleBinding')
-      const clusters = keys.flatMap(({ kind, name, labelsOnly = false }) => (kind === 'Cluster' ? [{ name, labelsOnly }] : []))
-      if (clusters.length > 0) follow('Cluster changed', ingest.clustersChanged(clusters))
-      if (keys.some(({ kind }) => kind === 'HealthRule')) follow('HealthRule changed', ingest.healthRulesChanged())
-      for (const key of others) follow(`${key.kind} changed`, changed(deps, key))
+      const told = () => {
+        const others = keys.filter(({ kind }) => kind !== 'Cluster' && kind !== 'HealthRule' && kind !== 'Role' && kind !== 'RoleBinding')
+        const clusters = keys.flatMap(({ kind, name, labelsOnly = false }) => (kind === 'Cluster' ? [{ name, labelsOnly }] : []))
+        if (clusters.length > 0) follow('Cluster changed', ingest.clustersChanged(clusters))
+        if (keys.some(({ kind }) => kind === 'HealthRule')) follow('HealthRule changed', ingest.healthRulesChanged())
+        for (const key of others) follow(`${key.kind} changed`, changed(deps, key))
+      }
+      if (confirmed.size === 0) told()
+      else follow('data confirmed', ingest.dataConfirmed(confirmed).then(told))
     },
     onJoined(name) {
       const after = () => Promise.all([ingest.clustersChanged([{ name, labelsOnly: false }]), ingest.healthRulesChanged([name])])
@@ -148,7 +151,7 @@ async function deleteService(
   const requested = fleetEvent(nowMs, 'Normal', 'DeletionRequested', `by ${by}${data}`, { service: id })
   if (!(await store.markDeleting(key, nowMs, by, [requested], ifVersion))) return { kind: 'not_found' }
   log.info('deletion requested', { service: serviceKey(id), by, dataConfirmed: names.length })
-  ingest.dataConfirmed(confirmed)
+  await ingest.dataConfirmed(confirmed)
   await ingest.serviceChanged(id)
   if ((await store.getResource(key)) === null) return { kind: 'deleted' }
   const confirmation = await store.confirmationFor(removeSubject(id))
@@ -172,7 +175,7 @@ async function confirm(
   const about = { service: { project, service }, ...(cluster === null ? {} : { cluster }) }
   await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'Confirmed', message, about)])
   log.info('confirmed', { confirmation: id, kind, clusters: clusters?.count, service: serviceKey({ project, service }), by })
-  ingest.dataConfirmed(confirmed)
+  await ingest.dataConfirmed(confirmed)
   await ingest.serviceChanged({ project, service })
   return confirmation
 }

@@ -49,7 +49,7 @@ export interface Ingest {
   /** Resolves when a pass that began after this call is done; rejects if it failed (and is tried again). */
   serviceChanged(id: ServiceId): Promise<void>
   /** RM1: names that a person confirmed together with a change, told after the change was written and before it is followed. They count in the next pass of each service alone. */
-  dataConfirmed(confirmed: ConfirmedData): void
+  dataConfirmed(confirmed: ConfirmedData): Promise<void>
   /** These clusters joined or were written; absent: any did. Resolves when passes that began after this call looked at every service that one of them has or shall have. */
   clustersChanged(changes?: readonly ClusterChange[]): Promise<void>
   /** A cluster was deleted that had these services. */
@@ -165,6 +165,7 @@ class IngestLoop implements Ingest {
     const { stopping } = this.deps
     void this.rules.changed()
     void this.suspensions.changed()
+    this.recallConfirmed(await this.deps.store.confirmedData())
     // What changed while nobody looked: labels, specs, confirmations, statuses.
     for (const kind of ['Repository', 'Service'] as const) await this.enterAll(kind)
     while (!stopping.aborted) {
@@ -215,7 +216,13 @@ class IngestLoop implements Ingest {
     return this.services.run(key)
   }
 
-  dataConfirmed(confirmed: ConfirmedData): void {
+  /** On the disk first: a server that is killed before the pass asks nobody again. */
+  async dataConfirmed(confirmed: ConfirmedData): Promise<void> {
+    await this.deps.store.noteConfirmedData(confirmed)
+    this.recallConfirmed(confirmed)
+  }
+
+  private recallConfirmed(confirmed: ConfirmedData): void {
     for (const [key, clusters] of confirmed)
       this.confirm(`service/${parseServiceKey(key).project}/${parseServiceKey(key).service}`, clusters)
   }
@@ -378,6 +385,7 @@ class IngestLoop implements Ingest {
       if (dataConfirmed !== undefined) this.confirm(key, dataConfirmed)
       throw error
     })
+    if (dataConfirmed !== undefined) await this.deps.store.dropConfirmedData(id, [...dataConfirmed.keys()])
     if (factless && (extent === 'fleet' || wasFactless)) this.factless.add(key)
     if (againAtMs !== null) this.agenda.soonest(key, againAtMs)
     if (young !== null) this.lookAgain(id, young)

@@ -3,6 +3,7 @@ import type { LogFile } from '../../shared/adapters/log-sync.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { createAuditStore } from './audit/store-audit.ts'
+import { createConfirmedDataStore } from './confirmed-data.ts'
 import { createReferenceStore } from './content/content-references.ts'
 import { rebuildAll } from './counts/rollup-recount.ts'
 import { createRollups } from './counts/rollups.ts'
@@ -90,6 +91,7 @@ function createStore(db: StoreDb, { queries, attend }: { queries: FleetQueries; 
     ...createHistoryStore(db),
     ...createUpkeepStore(db, attend),
     rollups: createRollups(db),
+    ...createConfirmedDataStore(db),
     ...createConfirmationStore(db, () => pick(random, CONFIRMATION_ALPHABET, 6)),
     ...createPeopleStore(db),
     ...createAuditStore(db),

@@ -67,8 +67,9 @@ export function createAgentStore(db: StoreDb): AgentStore {
     },
     deleteJoinToken: async (id) => {
       return db.write(async ({ sql: trx, changes, audit }) => {
-        const { numDeletedRows } = await trx.deleteFrom('join_tokens').where('id', '=', id).executeTakeFirstOrThrow()
-        if (numDeletedRows === 0n) return false
+        const deleted = await trx.deleteFrom('join_tokens').where('id', '=', id).returning('token_hash').executeTakeFirst()
+        if (deleted === undefined) return false
+        await forgetUses(trx, [deleted.token_hash])
         changes.add(joinTokenNote(id))
         audit.add({ verb: 'delete', kind: 'JoinToken', name: id })
         return true
@@ -187,6 +188,10 @@ export function createAgentStore(db: StoreDb): AgentStore {
   }
 }
 
+/** The tokens are gone. */
+export const forgetUses = (trx: Transaction<Tables>, tokenHashes: readonly string[]) =>
+  trx.deleteFrom('join_uses').where('token_hash', 'in', tokenHashes).execute()
+
 const joinTokenNote = (id: string): ChangeNote => ({ topic: 'token', name: `JoinToken/${id}` })
 const clusterNote = (cluster: ClusterId, name: string): ChangeNote => ({ topic: 'cluster', cluster, name: `Cluster/${name}` })
 
@@ -275,6 +280,14 @@ async function lookAtJoin(read: ReadDb, input: JoinInput): Promise<Granted | Joi
   if (input.nowMs >= token.expires_ms) return { kind: 'token_expired' }
   if (token.uses_left <= 0) return { kind: 'token_used_up' }
   if (known !== undefined && known.name !== input.clusterName) return { kind: 'name_taken' } // a key stands for one cluster
+  const used = await read
+    .selectFrom('join_uses')
+    .select('token_hash')
+    .where('token_hash', '=', input.tokenHash)
+    .where('public_key', '=', input.publicKey)
+    .executeTakeFirst()
+  // JN8: an earlier request of this key, whoever sends it.
+  if (used !== undefined) return known === undefined ? { kind: 'token_used_up' } : { kind: 'joined', agent: toAgent(known), repeated: true }
   if (known === undefined) {
     const taken = await read.selectFrom('clusters').select('cluster_id').where('name', '=', input.clusterName).executeTakeFirst()
     if (taken !== undefined) return { kind: 'name_taken' }
@@ -295,6 +308,7 @@ async function join(tx: Tx, input: JoinInput): Promise<JoinResult> {
     .where('uses_left', '>', 0)
     .executeTakeFirstOrThrow()
   if (numUpdatedRows === 0n) return { kind: 'token_used_up' }
+  await trx.insertInto('join_uses').values({ token_hash: input.tokenHash, public_key: input.publicKey }).execute()
   changes.add(joinTokenNote(token.id))
   changes.add(clusterNote(known?.cluster_id ?? input.clusterId, input.clusterName))
   if (input.event !== undefined) await appendEvents(tx, tx.engine, [input.event])

@@ -36,6 +36,7 @@ import type {
   UnnumberedEvent,
   Variant,
 } from '../fleet/records.ts'
+import type { ConfirmedData } from '../fleet/removal-effect.ts'
 import type { Scope } from '../fleet/rights.ts'
 import type { AuditStore } from './audit/store-audit.ts'
 import type { Rollups } from './counts/rollups.ts'
@@ -193,6 +194,10 @@ export interface Store {
   /** Of kind prune with a cluster: clusters of one service with the same token and names ask together. */
   openConfirmation(confirmation: Omit<Confirmation, 'id' | 'confirmedMs' | 'confirmedBy' | 'clusters'>): Promise<Confirmation>
   confirmation(id: string): Promise<Confirmation | null>
+  /** RM4: names of data that were confirmed with a change, until a pass has followed it; added to those that are there. */
+  noteConfirmedData(confirmed: ConfirmedData): Promise<void>
+  confirmedData(): Promise<ConfirmedData>
+  dropConfirmedData(id: ServiceId, clusters: readonly ClusterId[]): Promise<void>
   confirmationFor(subject: string): Promise<Confirmation | null>
   /** By subject, of those subjects that have one. */
   confirmationsFor(subjects: readonly string[]): Promise<ReadonlyMap<string, Confirmation>>

@@ -16,6 +16,10 @@ export interface Tables {
   counters: { name: 'resource_version' | 'event_id' | 'change' | 'cluster_no' | 'dictionary'; value: number }
   /** Clusters that people removed; the newest are kept. */
   removed_clusters: { agent_id: AgentId; cluster_id: ClusterId; cluster_uid: string; name: string; no: number }
+  /** Of tokens that can be used: a captured join of a key that joined with another token since is worth nothing. */
+  join_uses: { token_hash: string; public_key: string }
+  /** Names of data that came with a change that is not followed yet. */
+  confirmed_data: { project: string; service: string; cluster_id: ClusterId; names: string }
   resources: {
     kind: ResourceKind
     project: string

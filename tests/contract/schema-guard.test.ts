@@ -21,6 +21,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     9: '98a510408863869c',
     10: '82d73678f0bc9675',
     11: 'f1d1119c310d7596',
+    12: '7b2d58828cdda937',
   },
   PostgreSQL: {
     1: 'b031b6640bfd07f7',
@@ -34,6 +35,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     9: '65b62ab8e51e76cc',
     10: 'bf5a5e824b135dcf',
     11: '396fd0a12fd51fcc',
+    12: 'fb6134aae01aa897',
   },
 }
 

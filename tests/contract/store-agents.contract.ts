@@ -80,6 +80,19 @@ export function agentContract({ store }: StoreHarness): void {
     expect((await store().clusterByName('cluster-a'))?.labels).toEqual({ env: 'prod' })
   })
 
+  test('JN8 a join with an earlier token of the key changes nothing, and makes no cluster that was deleted', async () => {
+    const [first, second] = [await makeToken(store(), 't', 5), await makeToken(store(), 'second', 5)]
+    await store().join(joinInput('a', { tokenHash: first }))
+    await store().join(joinInput('a', { tokenHash: second, recipient: 'new' }))
+    const replay = () => store().join(joinInput('a', { tokenHash: first, clusterId: clusterId('b'), agentId: agentId('b') }))
+    expect(await replay()).toMatchObject({ kind: 'joined', repeated: true, agent: { incarnation: 2, epoch: 2, recipient: 'new' } })
+    expect((await store().listJoinTokens()).map(({ usesLeft }) => usesLeft)).toEqual([4, 4])
+    await store().deleteCluster('cluster-a')
+    expect(await replay()).toEqual({ kind: 'token_used_up' })
+    await store().deleteJoinToken('t')
+    expect(await replay()).toEqual({ kind: 'token_unknown' })
+  })
+
   test('ST5 a join does not undo a revocation, and uses nothing', async () => {
     await makeToken(store(), 't', 1)
     await makeToken(store(), 'second', 1)

@@ -303,7 +303,7 @@ test('CG6 the services and repositories that name a Config are looked at again, 
     shards: { removeCluster: () => {} },
     ingest: {
       repositoryChanged: (_, name) => look(`repository ${name}`),
-      dataConfirmed: () => {},
+      dataConfirmed: async () => {},
       serviceChanged: ({ service }) => look(`service ${service}`),
       clusterDeleted: async () => {},
       clustersChanged: async () => {},

@@ -5,6 +5,7 @@ import { AppError } from '../../../shared/protocol/error.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { Tables } from '../tables.ts'
 import { addNumbers, addTexts, createTable, type Ddl, textType } from './ddl.ts'
+import { createJoinUses } from './join-uses.ts'
 import { migrateTo3 } from './migration-3.ts'
 import { migrateTo4 } from './migration-4.ts'
 import { migrateTo5 } from './migration-5.ts'
@@ -270,6 +271,7 @@ export const MIGRATIONS: readonly Migration[] = [
   },
   { version: 10, up: createAuditLog },
   { version: 11, up: createSessions },
+  { version: 12, up: createJoinUses },
 ]
 
 /** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction has the store to itself, so two

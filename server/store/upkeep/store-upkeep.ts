@@ -1,4 +1,5 @@
 // The slices of the store's upkeep: each looks with a read, which is nobody's burden, and writes only if there is something to remove.
+
 import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { type Bulk, runBulk, runIn } from '../bulk.ts'
@@ -7,6 +8,7 @@ import { CHANGES_KEPT_MS } from '../feed/change-feed.ts'
 import { pruneChanges } from '../feed/store-changes.ts'
 import { DROP_HISTORY } from '../status/status-history.ts'
 import type { Store } from '../store.ts'
+import { forgetUses } from '../store-agents.ts'
 import type { ReadDb, StoreDb, Tx } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
 import type { KeepBounds, StoreUpkeep, UpkeepSlice, UpkeepTask } from './upkeep.ts'
@@ -142,7 +144,7 @@ async function revisions(db: StoreDb, { revisionsMax }: KeepBounds, from: string
 async function tokens(db: StoreDb, { nowMs }: KeepBounds): Promise<UpkeepSlice> {
   const old = await db.read
     .selectFrom('join_tokens')
-    .select('id')
+    .select(['id', 'token_hash'])
     .where('expires_ms', '<', nowMs - TOKENS_KEPT_MS)
     .limit(ROWS_MAX)
     .execute()
@@ -150,6 +152,10 @@ async function tokens(db: StoreDb, { nowMs }: KeepBounds): Promise<UpkeepSlice> 
   const ids = old.map(({ id }) => id)
   await db.write(async ({ sql: trx, changes }) => {
     await trx.deleteFrom('join_tokens').where('id', 'in', ids).execute()
+    await forgetUses(
+      trx,
+      old.map(({ token_hash }) => token_hash),
+    )
     for (const id of ids) changes.add({ topic: 'token', name: `JoinToken/${id}` })
   })
   return { removed: old.length, next: old.length < ROWS_MAX ? null : 'on' }
