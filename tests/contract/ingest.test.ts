@@ -309,21 +309,6 @@ describe('targets', () => {
     expect((await kit.row(one))?.confirmed).toBeUndefined()
   })
 
-  test('RM4 names survive a restart of the server between the change and its orders, and are used once', async () => {
-    await kit.store.noteConfirmedData(new Map([['default/shop', new Map([[one, ['PersistentVolumeClaim shop/data']]])]]))
-    await kit.store.applyResource(
-      { kind: 'Cluster', project: '', name: 'cluster-1' },
-      { labels: { env: 'test' }, spec: '{"revoked":false}', nowMs: 1 },
-    )
-    const stop = new AbortController()
-    const running = kit.restarted(stop.signal).run()
-    for (let wait = 0; wait < 200 && (await kit.store.confirmedData()).size > 0; wait += 1) await Bun.sleep(10)
-    stop.abort()
-    await running
-    expect((await kit.row(one))?.confirmed).toEqual(['PersistentVolumeClaim shop/data'])
-    expect((await kit.store.confirmedData()).size).toBe(0)
-  })
-
   test('RM4 names that come with a change of labels go with the order; a service that lets go takes none', async () => {
     const confirmed = new Map([['default/shop', new Map([one, two].map((id) => [id, ['PersistentVolumeClaim shop/data']]))]])
     await kit.ingest.dataConfirmed(confirmed)

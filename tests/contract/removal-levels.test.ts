@@ -93,3 +93,24 @@ test('UK7 a tombstone goes in the round after one that found it in its shard fil
   expect([round.removed, await found()]).toEqual([0, ['shop']])
   await kit.close()
 })
+
+test('RM4 names survive a restart of the server between the change and its orders, and are used once', async () => {
+  const kit = await createIngestKit()
+  const one = await kit.join('1')
+  await kit.git.commit({ 'shop/a.yaml': configMap('a', '1') }, 'first')
+  await kit.repository()
+  await kit.service()
+  await kit.store.noteConfirmedData(new Map([['default/shop', new Map([[one, ['PersistentVolumeClaim shop/data']]])]]))
+  await kit.store.applyResource(
+    { kind: 'Cluster', project: '', name: 'cluster-1' },
+    { labels: { env: 'test' }, spec: '{"revoked":false}', nowMs: 1 },
+  )
+  const stop = new AbortController()
+  const running = kit.restarted(stop.signal).run()
+  for (let wait = 0; wait < 200 && (await kit.store.confirmedData()).size > 0; wait += 1) await Bun.sleep(10)
+  stop.abort()
+  await running
+  expect((await kit.row(one))?.confirmed).toEqual(['PersistentVolumeClaim shop/data'])
+  expect((await kit.store.confirmedData()).size).toBe(0)
+  await kit.close()
+})
