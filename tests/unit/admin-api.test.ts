@@ -350,7 +350,7 @@ function wrongPlaces(document: Record<string, unknown>): string[] {
       if (!codes.some((code) => code.startsWith('2')) || !codes.includes('401')) say(`responses ${codes}`)
       for (const [code, { description, content }] of Object.entries(responses)) {
         if (typeof description !== 'string' || !/^[245]\d\d$/.test(code)) say(`response ${code}`)
-        const media = content?.[code.startsWith('2') ? 'application/json' : PROBLEM]
+        const media = code.startsWith('2') ? Object.values(content ?? {})[0] : content?.[PROBLEM]
         if (code !== '204' && media?.schema === undefined) say(`schema of ${code}`)
         const ref = media?.schema?.['$ref']
         if (typeof ref === 'string' && resolve(ref) === undefined) say(`${ref} of ${code}`)
