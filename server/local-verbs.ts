@@ -7,6 +7,7 @@ import {
   runBackupRestore,
   runBackupVerify,
 } from './backup/backup-verbs.ts'
+import { ADMIN_TOKEN_OPTIONS, runAdminToken } from './break-glass/admin-token-verb.ts'
 import type { LocalCommands } from './cli/local-commands.ts'
 import { SERVER_OPTIONS } from './config.ts'
 import { DOCTOR_OPTIONS, runDoctor } from './doctor/doctor-verb.ts'
@@ -23,6 +24,7 @@ export const localVerbs = (io: VerbIo, onServe: () => void): LocalCommands => ({
       return serve(flags, io)
     },
   },
+  adminToken: { table: ADMIN_TOKEN_OPTIONS, run: (flags) => runAdminToken(flags, io) },
   doctor: { table: DOCTOR_OPTIONS, run: (flags) => runDoctor(flags, io) },
   render: { table: LOCAL_RENDER_OPTIONS, run: (flags, service) => runLocalRender(flags, io, service) },
   backup: {

@@ -2,6 +2,7 @@
 import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import { agentCommand } from '../../agent/cli/agent-cli.ts'
 import { BACKUP_CREATE_OPTIONS, BACKUP_RESTORE_OPTIONS, BACKUP_VERIFY_OPTIONS } from '../../server/backup/backup-verbs.ts'
+import { ADMIN_TOKEN_OPTIONS } from '../../server/break-glass/admin-token-verb.ts'
 import { createCommandLine } from '../../server/cli/cli.ts'
 import { SERVER_OPTIONS } from '../../server/config.ts'
 import { DOCTOR_OPTIONS } from '../../server/doctor/doctor-verb.ts'
@@ -25,6 +26,7 @@ const { program: skerry } = await createCommandLine({
   local: async () => ({
     server: local(SERVER_OPTIONS),
     doctor: local(DOCTOR_OPTIONS),
+    adminToken: local(ADMIN_TOKEN_OPTIONS),
     render: local(LOCAL_RENDER_OPTIONS),
     backup: { create: local(BACKUP_CREATE_OPTIONS), verify: local(BACKUP_VERIFY_OPTIONS), restore: local(BACKUP_RESTORE_OPTIONS) },
   }),

@@ -24,7 +24,7 @@ export interface ApiTokens {
   /** AP2: on a store without a valid admin token makes one, which expires, and returns it. `save` gets it before the store does. */
   createFirst(save: (token: string) => Promise<void>): Promise<string | null>
   /** AP16: the text of the new token, which is kept nowhere. */
-  create(order: TokenOrder, by: Principal): Promise<{ id: string; token: string }>
+  create(order: TokenOrder, by: Pick<Principal, 'name'>): Promise<{ id: string; token: string }>
   /** AP12: a token in the place of the caller's, which ends when the new one is first used. */
   exchange(principal: Principal): Promise<string>
   /** AP16: false if there is none with that id. No request that begins afterwards is taken, and streams of that token end. */

@@ -18,12 +18,13 @@ export interface LocalCommands {
   /** Runs until it is told to stop. */
   server: LocalCommand
   doctor: LocalCommand
+  adminToken: LocalCommand
   /** On this machine, of files that are here. */
   render: LocalCommand
   backup: { create: LocalCommand; verify: LocalCommand; restore: LocalCommand }
 }
 
-export function addLocalCommands(program: Command, context: Context, { server, doctor, backup }: LocalCommands): void {
+export function addLocalCommands(program: Command, context: Context, { server, doctor, adminToken, backup }: LocalCommands): void {
   const run = async (command: LocalCommand, flags: Flags, argument = '') => context.exit(await command.run(flags, argument))
 
   addOptions(
@@ -40,6 +41,15 @@ export function addLocalCommands(program: Command, context: Context, { server, d
       )
       .action((flags) => run(server, flags)),
     server.table,
+  )
+
+  addOptions(
+    program
+      .command('admin-token')
+      .description('make a short-lived admin token on the machine of the server, which may run, when nobody can sign in')
+      .addHelpText('before', examples("SKERRY_TOKEN=$(skerry admin-token --data /var/lib/skerry --reason 'identity provider is down')"))
+      .action((flags) => run(adminToken, flags)),
+    adminToken.table,
   )
 
   const doctorCommand = program

@@ -92,6 +92,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
     verbs: {
       server: 'run the server',
       doctor: 'check the data folder of a server, running or not, and report problems with their remedy; changes nothing',
+      'admin-token': 'make a short-lived admin token on the machine of the server, which may run, when nobody can sign in',
       backup: 'create, verify and restore backups of a server',
     },
     load: async (local) => {
@@ -110,4 +111,4 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
 ]
 
 /** Verbs that ask no server: nothing of the client is loaded for them. */
-export const OFFLINE_VERBS: ReadonlySet<string> = new Set(['config', 'explain', 'server', 'doctor', 'backup'])
+export const OFFLINE_VERBS: ReadonlySet<string> = new Set(['config', 'explain', 'server', 'doctor', 'admin-token', 'backup'])

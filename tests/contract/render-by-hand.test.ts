@@ -118,7 +118,13 @@ async function typed(...argv: string[]): Promise<Said> {
   const said: Said = { code: 0, out: '', err: '' }
   const none = { table: {}, run: async () => 9 }
   said.code = await runCli({
-    local: async () => ({ server: none, doctor: none, render: none, backup: { create: none, verify: none, restore: none } }),
+    local: async () => ({
+      server: none,
+      doctor: none,
+      adminToken: none,
+      render: none,
+      backup: { create: none, verify: none, restore: none },
+    }),
     version: async () => ({ info: { version: '1', bun: 'b' }, text: '' }),
     io: {
       argv,

@@ -48,6 +48,7 @@ function localCommands(write: (text: string) => void): LocalCommands {
   return {
     server: local('server'),
     doctor: local('doctor'),
+    adminToken: local('admin-token'),
     render: local('render'),
     backup: { create: local('create'), verify: local('verify'), restore: local('restore') },
   }
