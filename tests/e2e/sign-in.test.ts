@@ -191,6 +191,16 @@ test('SI9 groups follow the provider within five minutes, and a person whom it c
   dex.user.groups = ['web', 'ops']
 })
 
+test('SI9 a session whose provider tokens cannot be opened any more ends at the next check', async () => {
+  const browser = new Browser()
+  await signIn(browser, FORGE)
+  site.secrets.rotate()
+  site.secrets.forgetEarlier()
+  expect((await whoami(browser)).status).toBe(200)
+  site.admin.clock.nowMs += 5 * 60_000
+  expect((await whoami(browser)).status).toBe(401)
+})
+
 test('SI7 behind https the cookie is __Host-skerry, and the store has no secret of a session', async () => {
   const behind = await startSignInSite({ settings, files: FILES, publicUrl: PUBLIC })
   try {

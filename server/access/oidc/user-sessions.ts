@@ -116,9 +116,11 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
     refreshToken === null && idToken === null
       ? null
       : Buffer.from(secrets.seal(Buffer.from(JSON.stringify({ refreshToken, idToken })))).toString('base64')
-  const unseal = ({ sealed }: SessionRecord): { refreshToken: string | null; idToken: string | null } => {
-    const opened = sealed === null ? null : secrets.open(Buffer.from(sealed, 'base64'))
-    return opened === null ? { refreshToken: null, idToken: null } : JSON.parse(Buffer.from(opened).toString())
+  /** Null: sealed with a key that was destroyed since. */
+  const unseal = ({ sealed }: SessionRecord): { refreshToken: string | null; idToken: string | null } | null => {
+    if (sealed === null) return { refreshToken: null, idToken: null }
+    const opened = secrets.open(Buffer.from(sealed, 'base64'))
+    return opened === null ? null : JSON.parse(Buffer.from(opened).toString())
   }
 
   const open = async (
@@ -155,7 +157,9 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
 
   /** The session with groups that are new enough; null: it has ended, or nobody has vouched for it for too long. */
   const check = async (session: SessionRecord): Promise<SessionRecord | null> => {
-    const { refreshToken, idToken } = unseal(session)
+    const held = unseal(session)
+    if (held === null) return endBecause(session, 'Normal', 'SignInEnded', 'the key for secrets was replaced')
+    const { refreshToken, idToken } = held
     const provider = providers.get(session.provider)
     if (refreshToken === null || provider === undefined) return session
     try {
@@ -275,8 +279,8 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
       if (session === undefined) return false
       const deleted = await end(session, 'revoke')
       if (deleted) await tell('Normal', 'SessionRevoked', `session ${id} of ${session.name} (${session.provider}) revoked by ${by}`)
-      const { refreshToken } = unseal(session)
-      if (refreshToken !== null) await providers.get(session.provider)?.revoke(refreshToken)
+      const refreshToken = unseal(session)?.refreshToken
+      if (refreshToken != null) await providers.get(session.provider)?.revoke(refreshToken)
       return deleted
     },
     async signOut(id, back) {
@@ -284,7 +288,7 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
       if (session === undefined) return null
       await end(session, 'sign-out')
       await tell('Normal', 'SignedOut', `${session.name} (${session.provider}) signed out: session ${id}`)
-      const { refreshToken, idToken } = unseal(session)
+      const { refreshToken, idToken } = unseal(session) ?? { refreshToken: null, idToken: null }
       const provider = providers.get(session.provider)
       if (refreshToken !== null) await provider?.revoke(refreshToken)
       return session.kind === 'browser' ? (provider?.endSessionUrl(idToken, back) ?? null) : null
