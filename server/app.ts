@@ -16,6 +16,7 @@ import type { FleetActions } from './actions/port.ts'
 import { dashboardAnswer } from './dashboard/dashboard.ts'
 import { accessRoutes } from './http/access-routes.ts'
 import { createSecureHeaders } from './http/answer-headers.ts'
+import { apiDocs } from './http/api-docs/serve.ts'
 import { applyRoute } from './http/apply-route.ts'
 import { ADMIN_API, createAuth } from './http/auth.ts'
 import { authRoutes } from './http/auth-routes.ts'
@@ -122,6 +123,8 @@ export function createApp(deps: AppDeps): App {
     if (own !== undefined) return (await own(request)) ?? problemResponse(new AppError('not_found', { detail: 'there is no such route' }))
     const signedIn = await signInRoutes?.(request)
     if (signedIn) return signedIn
+    const page = apiDocs(request.method, pathname)
+    if (page !== null) return page
     const shown = await dashboardAnswer(request)
     if (shown !== null) return shown
     // AR4: the probes take no body, and a stranger's is not worth the memory.
