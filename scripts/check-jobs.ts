@@ -32,6 +32,10 @@ const MINUTE_MS = 60_000
 const UNIT_PARTS = 2
 const CONTRACT_PARTS = 12
 
+/** Of random requests to the API (`scripts/fuzz-api`); reading the document and the shrinking of failures come on top. */
+const FUZZ_SECONDS = 60
+const LONG_FUZZ_SECONDS = 600
+
 /** Files whose tests wait for real time to pass (watches that expire, tokens that end) and use less than half of a processor meanwhile. */
 const MOSTLY_WAIT: readonly string[] = ['idle', 'cluster-real', 'cluster-older', 'catalogue-access', 'catalogue-held']
 
@@ -85,9 +89,12 @@ export function slowJobs(files: TestFiles, extent: Exclude<Extent, 'fast'>): Job
   ]
   const seconds = ({ files: own = [] }: Job) => own.reduce((sum, file) => sum + (files.seconds[file] ?? 1), 0)
   const damage: Job = { name: 'damaged data folders', command: ['scripts/damage', '--histories', '2000'], timeoutMs: 60 * MINUTE_MS }
+  const fuzzSeconds = isLong ? LONG_FUZZ_SECONDS : FUZZ_SECONDS
+  const fuzz: Job = { name: 'random requests', command: ['scripts/fuzz-api', '--seconds', String(fuzzSeconds)], timeoutMs: 15 * MINUTE_MS }
   return [
     { name: 'build', command: ['scripts/build', '--check'], timeoutMs: 15 * MINUTE_MS },
     ...(isLong ? [damage] : []),
+    { ...fuzz, needsBuild: true },
     ...jobs.toSorted((a, b) => seconds(b) - seconds(a)),
   ]
 }

@@ -42,6 +42,7 @@ import { renderRoutes } from './http/render-routes.ts'
 import { reasonOf, requestIdOf, withRequestId } from './http/request-facts.ts'
 import { resourceRoutes } from './http/resource-routes.ts'
 import { restoreRoutes } from './http/restore-routes.ts'
+import { createRouteMethods } from './http/route-methods.ts'
 import { serverKeyRoutes } from './http/server-key-routes.ts'
 import { sessionRoutes } from './http/session-routes.ts'
 import { createSignInRoutes } from './http/sign-in-routes.ts'
@@ -110,6 +111,7 @@ export function createApp(deps: AppDeps): App {
   const signInRoutes = signIn && createSignInRoutes({ signIn, callers, url, addressOf, clock, log: logger })
   const elysia = createElysia(deps, callers)
   refuseUndeclared(elysia.routes)
+  const methods = createRouteMethods(elysia.routes)
   const secure = createSecureHeaders(deps.https ?? false)
   const { requestsPerSecond = REQUESTS_PER_SECOND } = deps
   const limits = createRateLimits(requestsPerSecond)
@@ -138,6 +140,7 @@ export function createApp(deps: AppDeps): App {
         throw new AppError('too_many_requests', { detail: `at most ${rate.limit} requests at once`, retryAfterMs: rate.retryAfterMs })
       }
       if (caller === null) throw new AppError('unauthorized')
+      methods.check(request.method, pathname)
       const { request: whole, body } = await withLimitedBody(request, ADMIN_BODY_BYTES_MAX, reading)
       return idempotency.run(caller.id, whole, body, () => (pathname === OPENAPI_DOCUMENT ? document(whole) : elysia.handle(whole)))
     })

@@ -15,7 +15,7 @@ import type { ConfirmedData } from '../fleet/removal-effect.ts'
 import { readChangesInPlace } from './apply-changes.ts'
 import { readMoves } from './apply-moves.ts'
 import { missingText } from './auth.ts'
-import { failures, takes } from './declared.ts'
+import { fails, takes } from './declared.ts'
 import { dependenciesFirst, dependencyProblems } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
 import { projectProblems, violationsOf } from './project-problems.ts'
@@ -75,7 +75,7 @@ export function applyRoute(deps: AdminDeps) {
     detail: {
       summary: 'Create or change many resources',
       requestBody: takes(documented),
-      responses: failures(409),
+      ...fails(404, 409),
     },
     response: applyAnswerSchema,
   })

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { CHANGE_TOPICS, changePageSchema, EVENT_STREAM } from '../../shared/model/change.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { createChangeStreams } from './change-stream.ts'
-import { failures, jsonSchema } from './declared.ts'
+import { fails, jsonSchema } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { limitQuery } from './query.ts'
 
@@ -38,7 +38,8 @@ export function changeRoutes({ store, stopping, principal, callers }: Pick<Admin
       detail: {
         summary: 'What was changed, in the order of commits; as server-sent events if asked for',
         parameters: [LAST_EVENT_ID],
-        responses: { ...RESPONSES, ...failures(410) },
+        responses: RESPONSES,
+        ...fails(410),
       },
     },
   )

@@ -13,6 +13,7 @@ export const FAILURES = {
   401: 'No credential, or an unknown one',
   403: 'The credential has no right to do this; the detail names the missing right',
   404: 'Not found',
+  405: 'The path does not have this method; `Allow` names those that it has',
   409: 'The resource changed, or another resource refers to it; the detail names it',
   410: 'The changes after that number are no longer kept; `newest` is the number to continue from after listing again',
   412: 'The resource has another version than `If-Match` names, or exists in spite of `If-None-Match: *`',
@@ -20,6 +21,7 @@ export const FAILURES = {
   415: 'The body is no application/json',
   422: 'Fields are wrong; `problems` names each with what was expected. Nothing was changed',
   429: 'Too many requests; `Retry-After` says when to try again',
+  431: 'The address or the headers are too long',
   500: 'Internal error; the server log has the cause',
   502: 'Another system that the request needs failed; the detail names it',
   503: 'The server is starting, stopping or overloaded; `Retry-After` says when to try again',
@@ -29,9 +31,18 @@ export type Failure = keyof typeof FAILURES
 
 const PROBLEM = { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } } as const
 
-/** Failures of this route beside those that its form implies (`openapi.ts`). */
+/** The HTTP parser answers it before any code of ours. */
+const WITHOUT_BODY = 431
+
+export const FAILS = 'x-failures'
+/** In the detail of a route: its failures beside those that its form implies (`openapi.ts`). The library would put the answers of `response` in place of `responses`. */
+export const fails = (...statuses: readonly Failure[]) => ({ [FAILS]: statuses })
+
+/** Failures as answers of the document. */
 export const failures = (...statuses: readonly Failure[]) =>
-  Object.fromEntries(statuses.map((status) => [String(status), { description: FAILURES[status], content: PROBLEM }]))
+  Object.fromEntries(
+    statuses.map((status) => [String(status), { description: FAILURES[status], ...(status === WITHOUT_BODY ? {} : { content: PROBLEM }) }]),
+  )
 
 const SUCCESSES = { 200: 'Done', 201: 'Created', 202: 'Under way, or waiting for a confirmation', 204: 'Done; there is no body' } as const
 type Success = keyof typeof SUCCESSES

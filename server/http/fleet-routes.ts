@@ -5,7 +5,7 @@ import { nameSchema } from '../../shared/model/ids.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { confirmationViewSchema, eventViewSchema, listOf, placementViewSchema } from '../../shared/model/views.ts'
 import { confirmDataBody, readConfirmedData } from './confirm-data.ts'
-import { failures, takes } from './declared.ts'
+import { fails, takes } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { pageResponses, placementsPage } from './fleet-query-routes.ts'
 import { notFound } from './problem.ts'
@@ -112,7 +112,7 @@ export function fleetRoutes(deps: AdminDeps) {
         detail: {
           summary: 'Say yes to exactly these names',
           requestBody: takes(confirmDataBody, { required: false }),
-          responses: failures(409),
+          ...fails(409),
         },
       },
     )

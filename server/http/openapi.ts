@@ -2,7 +2,7 @@
 // its method, the headers that every write takes, and the limits that every answer tells. What is particular to a route, the route declares (`declared.ts`).
 import { z } from 'zod'
 import { problemBodySchema } from '../../shared/protocol/error.ts'
-import { type Failure, failures } from './declared.ts'
+import { FAILS, type Failure, failures } from './declared.ts'
 
 interface Response {
   description?: string
@@ -22,6 +22,7 @@ interface Operation {
   parameters?: Parameter[]
   requestBody?: { required?: boolean; content: Record<string, { schema?: object; example?: unknown }> }
   responses?: Record<string, Response>
+  [FAILS]?: readonly Failure[]
 }
 export interface OpenApiDocument {
   paths: Record<string, Record<string, Operation>>
@@ -46,7 +47,7 @@ const RATE_HEADERS = {
 const RETRY_AFTER = { 'Retry-After': whole('Seconds until the next request is worth sending') }
 
 function impliedFailures(method: string, { parameters = [], requestBody }: Operation): Failure[] {
-  const found: Failure[] = [401, 403, 429, 500, 503]
+  const found: Failure[] = [401, 403, 429, 431, 500, 503]
   if (parameters.length > 0 || requestBody !== undefined) found.push(400)
   if (parameters.some((one) => one.in === 'path')) found.push(404)
   if (requestBody !== undefined) found.push(413, 415)
@@ -58,23 +59,25 @@ function impliedFailures(method: string, { parameters = [], requestBody }: Opera
 const DESCRIPTIONS: Readonly<Record<string, string>> = { '200': 'Done', '201': 'Created', '202': 'Under way' }
 
 function completeResponses(method: string, operation: Operation): Record<string, Response> {
-  const all = { ...failures(...impliedFailures(method, operation)), ...operation.responses }
+  const all = { ...failures(...impliedFailures(method, operation), ...(operation[FAILS] ?? [])), ...operation.responses }
   return Object.fromEntries(
     Object.entries(all).map(([status, response]: [string, Response]) => {
       const { description = '', headers } = response
       const retry = status === '429' || status === '503' ? RETRY_AFTER : {}
       const said = description.startsWith('Response for status') ? (DESCRIPTIONS[status] ?? description) : description
-      return [status, { ...response, description: said, headers: { ...headers, ...RATE_HEADERS, ...retry } }]
+      const rate = status === '431' ? {} : RATE_HEADERS
+      return [status, { ...response, description: said, headers: { ...headers, ...rate, ...retry } }]
     }),
   )
 }
 
 function completeOperation(method: string, operation: Operation): Operation {
+  const { [FAILS]: _, ...shown } = operation
   const { requestBody, parameters: declared = [] } = operation
   const parameters = method === 'get' ? declared : [...declared, IDEMPOTENCY_KEY]
   const json = requestBody?.content['application/json']
   return {
-    ...operation,
+    ...shown,
     ...(parameters.length === 0 ? {} : { parameters }),
     // The library also names forms, which no route takes.
     ...(requestBody === undefined || json === undefined ? {} : { requestBody: { ...requestBody, content: { 'application/json': json } } }),

@@ -7,6 +7,8 @@ export function problemResponse(error: AppError): Response {
   const headers = new Headers({ 'content-type': 'application/problem+json', 'cache-control': 'no-store' })
   const status = statusOf(error)
   if (status === 401) headers.set('www-authenticate', 'Bearer')
+  const allowed = error.data.extra?.['allowed']
+  if (status === 405 && typeof allowed === 'string') headers.set('allow', allowed)
   if (error.retryAfterMs !== undefined) headers.set('retry-after', String(Math.ceil(error.retryAfterMs / 1_000)))
   return new Response(JSON.stringify(problemBody(error)), { status, headers })
 }

@@ -6,7 +6,7 @@ import { nameSchema, type ServiceId, serviceKey } from '../../shared/model/ids.t
 import { removalsViewSchema } from '../../shared/model/removal-views.ts'
 import { confirmedData, type PlannedRemoval } from '../actions/removal-plans.ts'
 import type { ConfirmedData } from '../fleet/removal-effect.ts'
-import { failures } from './declared.ts'
+import { fails } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { confirmationGone, confirmationId } from './fleet-routes.ts'
 import { deleteAnswer } from './resource-handlers.ts'
@@ -54,7 +54,7 @@ export function removalRoutes({ store, removals, actions, principal }: AdminDeps
         params: z.object({ project: nameSchema }),
         body: deleteServicesSchema,
         response: deleteServicesAnswerSchema,
-        detail: { summary: 'Delete many services at once', responses: failures(409) },
+        detail: { summary: 'Delete many services at once', ...fails(409) },
       },
     )
     .get(

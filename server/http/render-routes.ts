@@ -3,7 +3,7 @@ import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { nameSchema } from '../../shared/model/ids.ts'
 import { renderViewSchema, variantsViewSchema } from '../../shared/model/render-views.ts'
-import { failures } from './declared.ts'
+import { fails } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { createRenderTurns } from './render-turns.ts'
 import { keyNotFound } from './write-resource.ts'
@@ -26,7 +26,7 @@ export function renderRoutes({ renders, clock, principal }: Pick<AdminDeps, 'ren
         response: renderViewSchema,
         detail: {
           summary: 'What a service renders to, for one cluster or for none in particular; changes nothing',
-          responses: failures(422, 502),
+          ...fails(422, 502),
         },
       },
     )
@@ -40,7 +40,7 @@ export function renderRoutes({ renders, clock, principal }: Pick<AdminDeps, 'ren
       {
         params,
         response: variantsViewSchema,
-        detail: { summary: 'In how many ways its clusters get a service, and which of them share one', responses: failures(422, 502) },
+        detail: { summary: 'In how many ways its clusters get a service, and which of them share one', ...fails(422, 502) },
       },
     )
 }

@@ -19,7 +19,7 @@ import {
 } from '../../shared/model/views.ts'
 import type { DocumentKind } from '../fleet/records.ts'
 import { confirmDataBody } from './confirm-data.ts'
-import { answers, failures, takes } from './declared.ts'
+import { answers, fails, takes } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { DELETE_HEADERS, isDryRun, PUT_HEADERS, writeQuery } from './preconditions.ts'
 import { decodeContinue, encodeContinue, listQuery, selectorOf } from './query.ts'
@@ -149,7 +149,8 @@ export function resourceRoutes(deps: AdminDeps) {
           summary: `Create or change a ${kindText(kind)}`,
           parameters: PUT_HEADERS,
           requestBody: takes(SCHEMAS[kind]),
-          responses: { ...answers({ 200: view, 201: view }), ...failures(409, 412) },
+          responses: answers({ 200: view, 201: view }),
+          ...fails(409, 412),
         },
       })
       .delete(path, (called: Called) => remove(key(called.params), asWrite(called)), {
@@ -160,10 +161,8 @@ export function resourceRoutes(deps: AdminDeps) {
           summary: `Delete a ${kindText(kind)}`,
           parameters: DELETE_HEADERS,
           ...(kind === 'Service' ? { requestBody: takes(confirmDataBody, { required: false }) } : {}),
-          responses: {
-            ...answers({ 200: deleteAnswerSchema, ...(kind === 'Service' ? { 202: deleteAnswerSchema } : {}) }),
-            ...failures(409, 412),
-          },
+          responses: answers({ 200: deleteAnswerSchema, ...(kind === 'Service' ? { 202: deleteAnswerSchema } : {}) }),
+          ...fails(409, 412),
         },
       })
   }

@@ -1,7 +1,7 @@
 // A server that was restored from a backup: what it would change, and a yes to that (RP2).
 import { Elysia } from 'elysia'
 import { restoreConfirmedSchema, restoreConfirmSchema, restorePlanViewSchema } from '../../shared/model/views.ts'
-import { failures } from './declared.ts'
+import { fails } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 
 export function restoreRoutes({ restore, principal }: Pick<AdminDeps, 'restore' | 'principal'>) {
@@ -20,7 +20,7 @@ export function restoreRoutes({ restore, principal }: Pick<AdminDeps, 'restore' 
         response: restoreConfirmedSchema,
         detail: {
           summary: 'Serve agents again, with exactly the plan whose token this is; nothing is deleted by it',
-          responses: failures(409),
+          ...fails(409),
         },
       },
     )

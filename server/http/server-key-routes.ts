@@ -4,7 +4,7 @@ import { keyRevokeSchema, listOf, resealAnswerSchema, type ServerKeyView, server
 import { fingerprint } from '../../shared/runtime/keys.ts'
 import { rotateSecrets } from '../access/rotate-secrets.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
-import { answers, failures } from './declared.ts'
+import { answers, fails } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 
 export function serverKeyRoutes(deps: AdminDeps) {
@@ -46,7 +46,7 @@ export function serverKeyRoutes(deps: AdminDeps) {
         response: listOf(serverKeyViewSchema),
         detail: {
           summary: 'Revoke the keys before one of them (default: the one that signs); join tokens of their time are deleted',
-          responses: failures(409),
+          ...fails(404, 409),
         },
       },
     )

@@ -5,6 +5,7 @@ import { listOf } from '../../shared/model/views.ts'
 import { resume, suspend } from '../actions/suspension-actions.ts'
 import { suspensionView } from '../fleet/suspensions.ts'
 import { listSuspensions } from '../ingest/suspension-rows.ts'
+import { fails } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { selectorOf } from './query.ts'
 
@@ -26,7 +27,7 @@ export function suspensionRoutes(deps: Pick<AdminDeps, 'store' | 'clock' | 'acti
       {
         body: suspendRequestSchema,
         response: suspendAnswerSchema,
-        detail: { summary: 'Leave services as they are until they are resumed' },
+        detail: { summary: 'Leave services as they are until they are resumed', ...fails(404) },
       },
     )
     .post(
@@ -40,7 +41,7 @@ export function suspensionRoutes(deps: Pick<AdminDeps, 'store' | 'clock' | 'acti
       {
         body: resumeRequestSchema,
         response: suspendAnswerSchema,
-        detail: { summary: 'Lift suspensions' },
+        detail: { summary: 'Lift suspensions', ...fails(404) },
       },
     )
 }

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { nameSchema } from '../../shared/model/ids.ts'
 import { matchesSelector } from '../../shared/model/labels.ts'
 import { syncAnswerSchema, syncPlanViewSchema, syncRequestSchema } from '../../shared/model/sync.ts'
-import { failures } from './declared.ts'
+import { fails } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { listQuery, selectorOf } from './query.ts'
 import { keyNotFound } from './write-resource.ts'
@@ -45,7 +45,7 @@ export function syncRoutes({ actions, principal }: Pick<AdminDeps, 'actions' | '
         params,
         body: syncRequestSchema,
         response: syncAnswerSchema,
-        detail: { summary: 'Let exactly this revision be applied in these clusters', responses: failures(409) },
+        detail: { summary: 'Let exactly this revision be applied in these clusters', ...fails(409) },
       },
     )
 }

@@ -78,6 +78,12 @@ export const ERRORS = define({
     remedy: 'Send it from a page of the server itself, or with an API token.',
   },
   not_found: { status: 404, retryable: false, cause: 'Not found.', remedy: 'List existing names with `skerry get`.' },
+  method_not_allowed: {
+    status: 405,
+    retryable: false,
+    cause: 'The path does not have this method.',
+    remedy: 'Use one of the methods that the header Allow names.',
+  },
   conflict: {
     status: 409,
     retryable: false,

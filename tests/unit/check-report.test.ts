@@ -62,7 +62,7 @@ test('a whole check runs every file but those of --long, the build and then the 
   const quick = quickJobs(files).flatMap((job) => job.files ?? [])
   expect(quick.toSorted()).toEqual([...files.structure, ...files.unit].toSorted())
   const names = (extent: 'whole' | 'long') => slowJobs(files, extent).map((job) => job.name)
-  expect(names('whole').slice(0, 3)).toEqual(['build', 'simulation: prune', 'end to end: offline'])
+  expect(names('whole').slice(0, 4)).toEqual(['build', 'random requests', 'simulation: prune', 'end to end: offline'])
   const filesOf = (extent: 'whole' | 'long') => new Set(slowJobs(files, extent).flatMap((job) => job.files ?? []))
   const slow = [...files.contract, ...files.simulation, ...files.endToEnd]
   expect(slow.filter((file) => !filesOf('whole').has(file))).toEqual(['tests/contract/cluster-older.test.ts'])
