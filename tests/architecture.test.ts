@@ -450,7 +450,7 @@ test('relative imports name a file that exists, with its ending', () => {
   )
   const endless = typeScriptFiles.flatMap((file) =>
     importsOf(file).flatMap(({ target, specifier }) =>
-      target && !/\.(tsx?|json|so|css|html)$/.test(target) ? [`${file.path}: ${specifier}`] : [],
+      target && !/\.(tsx?|js|json|so|css|html)$/.test(target) ? [`${file.path}: ${specifier}`] : [],
     ),
   )
   expectNone([...offenders, ...endless], 'an import says which file it means')
