@@ -367,6 +367,7 @@ function wrongPlaces(document: Record<string, unknown>): string[] {
         if (typeof description !== 'string' || !/^[245]\d\d$/.test(code)) say(`response ${code}`)
         const media = code.startsWith('2') ? Object.values(content ?? {})[0] : content?.[PROBLEM]
         if (code !== '204' && code !== '431' && media?.schema === undefined) say(`schema of ${code}`)
+        if (code !== '204' && code !== '431' && media?.schema === undefined) say(`schema of ${code}`)
         const ref = media?.schema?.['$ref']
         if (typeof ref === 'string' && resolve(ref) === undefined) say(`${ref} of ${code}`)
       }
