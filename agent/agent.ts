@@ -14,6 +14,7 @@ import type { Random } from '../shared/runtime/random.ts'
 import type { Cluster, ClusterInfo } from './cluster/cluster.ts'
 import { LOG_LINES_MAX, type PodLogs } from './cluster/pod-logs.ts'
 import { FactsKeeper } from './facts-keeper.ts'
+import { type PolicyFile, policyText } from './policy-file.ts'
 import { claimantText, DELETE_CLAIM } from './reconcile/claim/claim.ts'
 import type { ClaimState } from './reconcile/claim/claim-keeper.ts'
 import type { EdgeAnswer, EdgeOrder } from './reconcile/edge-orders.ts'
@@ -64,6 +65,8 @@ export interface AgentDeps {
   /** Where this process runs, of its data folder; null: that cannot be told. */
   place: string | null
   guard?: NativeGuard
+  /** LP1; absent: the site has none. */
+  policy?: PolicyFile | undefined
   /** Where the state waits for the disk; default the log of its file. */
   logFile?: LogFile
   /** Gives memory back to the machine, if there was work since the last time. */
@@ -192,7 +195,9 @@ class RunningAgent implements Agent {
       broken.abort()
       throw error
     }
-    const parts = [learned, syncing(), this.#enforce(signal), this.#tend(signal)].map((part) => part.catch(endAll))
+    const parts = [learned, syncing(), this.#enforce(signal), this.#tend(signal), this.#followPolicy(signal)].map((part) =>
+      part.catch(endAll),
+    )
     await Promise.allSettled(parts)
     await Promise.all(parts)
     return this.#anew.signal.aborted && !stop.aborted ? 'join_anew' : 'stopped'
@@ -253,6 +258,7 @@ class RunningAgent implements Agent {
         this.#reportCluster()
       },
       ...this.#told(),
+      policy: () => this.#deps.policy?.policy() ?? null,
       resyncMs: this.#options.resyncMs || null,
       onLargeTurn: () => void this.#freeMemoryLater(signal),
     })
@@ -266,6 +272,14 @@ class RunningAgent implements Agent {
     const lines = Math.min(podLogLines, LOG_LINES_MAX)
     const podLogs = lines > 0 && logs !== undefined ? { podLogs: { logTail: logs.logTail.bind(logs), lines } } : {}
     return { ...(kubeEvents === undefined ? {} : { kubeEvents }), ...podLogs }
+  }
+
+  /** LP4 */
+  async #followPolicy(signal: AbortSignal): Promise<void> {
+    await this.#deps.policy?.follow(this.#deps.clock, signal, (isPolicy) => {
+      this.#reportCluster()
+      if (isPolicy) this.#reconciler?.policyChanged()
+    })
   }
 
   /** RP4: it recovers by itself. And what small work took is given back as often. */
@@ -361,6 +375,12 @@ class RunningAgent implements Agent {
     if (this.#unreachable !== null) found.push({ code: 'kube_unreachable', message: this.#unreachable })
     const full = this.#reserve.problem()
     if (full !== null) found.push({ code: 'disk_full', message: full })
+    const policy = this.#deps.policy?.report() ?? null
+    if (policy !== null && policy.problem !== null)
+      found.push({
+        code: 'policy_unreadable',
+        message: `the local policy ${policy.file} cannot be read; its last good content stays in force: ${policy.problem}`,
+      })
     const hold = this.#holdOfCluster()
     if (hold !== null)
       found.push({ code: hold.suspended === undefined ? 'held' : 'suspended', message: holdText(hold), sinceMs: Math.max(0, hold.sinceMs) })
@@ -385,7 +405,13 @@ class RunningAgent implements Agent {
       todayBytes: this.#sync.status().today.bytes,
       disk: this.#reserve.problem(),
       resync: this.#reconciler?.resynced() ?? null,
+      policy: this.#policyReport(),
     })
+  }
+
+  #policyReport(): AgentReport['policy'] {
+    const report = this.#deps.policy?.report()
+    return report === undefined ? null : { file: report.file, rules: policyText(report.policy), problem: report.problem }
   }
 
   #link(): LinkReport {

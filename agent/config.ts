@@ -63,6 +63,11 @@ export const RUN_OPTIONS = {
     default: '24h',
     leastMs: 3_600_000,
   },
+  policy: {
+    type: 'text',
+    placeholder: 'FILE',
+    help: 'YAML file with what services may do at this site; narrows what the server allows, and is read again when it changes. Default none.',
+  },
   probes: { type: 'address', help: 'Address for /healthz, /readyz and /metrics; default off.' },
   logLevel: {
     type: 'text',

@@ -43,6 +43,8 @@ export const agentReportSchema = z.object({
   disk: z.string().nullable().catch(null),
   /** Results of comparing watched kinds with lists since the agent started (LS6). */
   resync: z.object({ compared: z.number(), differences: z.number() }).nullable().catch(null),
+  /** LP1: null: the site has none, or no agent runs. */
+  policy: z.object({ file: z.string(), rules: z.string(), problem: z.string().nullable() }).nullable().catch(null),
   outboxDepth: z.number(),
   /** Over the link to the server since midnight UTC, headers included, without TLS and TCP. */
   todayBytes: z.number(),
@@ -59,10 +61,22 @@ export interface ReportParts {
   enforcement: { state: string; message: string }
   disk: string | null
   resync: AgentReport['resync']
+  policy?: AgentReport['policy']
   todayBytes: number
 }
 
-export function agentReport({ running, version, state, replica, link, enforcement, disk, resync, todayBytes }: ReportParts): AgentReport {
+export function agentReport({
+  running,
+  version,
+  state,
+  replica,
+  link,
+  enforcement,
+  disk,
+  resync,
+  policy = null,
+  todayBytes,
+}: ReportParts): AgentReport {
   const identity = state.identity()
   const position = replica?.position() ?? null
   const names = new Set([...(replica?.services() ?? []), ...state.services()].map(serviceKey))
@@ -76,6 +90,7 @@ export function agentReport({ running, version, state, replica, link, enforcemen
     enforcement,
     disk,
     resync,
+    policy,
     replica:
       replica === null
         ? null

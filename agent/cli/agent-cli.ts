@@ -21,6 +21,7 @@ import { loadKubeCredentials } from '../cluster/kubeconfig.ts'
 import { createRestCluster } from '../cluster/rest-cluster.ts'
 import { RUN_OPTIONS } from '../config.ts'
 import { askRunningAgent, serveLocalApi } from '../local-api.ts'
+import { PolicyFile } from '../policy-file.ts'
 import type { KubeEvents } from '../reconcile/report/kube-event.ts'
 import { createCrdtReplica } from '../replica/crdt-replica.ts'
 import { type AgentReport, agentReport } from '../report.ts'
@@ -114,6 +115,8 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
   const joinToken = read.options.joinToken ?? (read.options.joinTokenFile === undefined ? null : readTokenFile(read.options.joinTokenFile))
   const caFile = serverCa === undefined ? null : resolve(serverCa)
   const fetcher = createServerLink({ serverUrl: server, caFile, insecureHttp: read.options.insecureHttp, env: io.env, log })
+  // Before the data folder is touched: an agent that was told of a policy never runs without it.
+  const policy = read.options.policy === undefined ? undefined : new PolicyFile(resolve(read.options.policy), log)
   const kubeconfigPath = kubeconfig === undefined ? undefined : resolve(kubeconfig) // the data folder becomes the working directory
   const folder = openDataFolder(data)
   const record = openRunRecord(folder.path, { clock: systemClock, log })
@@ -159,6 +162,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
           log,
           place: folder.place,
           guard,
+          policy,
           freeMemory,
         },
       )

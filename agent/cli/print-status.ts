@@ -79,12 +79,20 @@ export function statusText(report: AgentReport, nowMs: number): string {
         : `${replica.rows} rows, ${state}, position ${replica.position.split('.').slice(1, 3).join('.')}`,
     ])
   }
+  if (report.policy !== null) lines.push(...policyLines(report.policy))
   if (report.disk !== null) lines.push(['disk', report.disk])
   const { compared, differences } = report.resync ?? { compared: 0, differences: 0 }
   if (compared > 0) lines.push(['resync', `${compared} lists compared, ${differences} missed changes found`])
   lines.push(['outbox', report.outboxDepth === 0 ? 'empty' : `${report.outboxDepth} rows wait for the server`])
   const head = lines.map(([name, text]) => `${name.padEnd(12)} ${text}`)
   return [...head, '', ...serviceTable(report)].join('\n')
+}
+
+/** LP4 */
+function policyLines({ file, rules, problem }: NonNullable<AgentReport['policy']>): Array<[string, string]> {
+  const lines: Array<[string, string]> = [['local policy', `${rules} (${file})`]]
+  if (problem !== null) lines.push(['', `the file cannot be read, so that its last good content stays in force: ${problem}`])
+  return lines
 }
 
 type ServiceReport = NonNullable<AgentReport['services'][number]['status']>

@@ -16,6 +16,7 @@ import type { Ticket } from './requests/fair-queue.ts'
 import type { Asking } from './requests/placed-cluster.ts'
 import type { RequestScheduler } from './requests/request-scheduler.ts'
 import type { Dependents } from './snapshot/dependents.ts'
+import type { SitePolicy } from './snapshot/permits.ts'
 import type { ServiceModel, ServiceSnapshot } from './snapshot/service-model.ts'
 import type { Autoscalers } from './snapshot/watch/autoscalers.ts'
 import type { LackingObjects } from './snapshot/watch/causes.ts'
@@ -39,6 +40,8 @@ export interface Site extends Registrations {
     rulesRead(): Promise<void>
     follow(model: ServiceModel, deps: Pick<Site, 'kinds' | 'watches'> & Pick<Storage, 'state'>): Promise<void>
   }
+  /** LP1: of the site, as it is now; null: there is none. */
+  policy(): SitePolicy | null
   clock: Clock
   random: Random
   log: Logger

@@ -33,6 +33,7 @@ import { createReports } from './report/reports.ts'
 import { asking } from './requests/placed-cluster.ts'
 import { REQUESTS_MAX, RequestScheduler } from './requests/request-scheduler.ts'
 import { Dependents } from './snapshot/dependents.ts'
+import type { SitePolicy } from './snapshot/permits.ts'
 import type { ServiceModel } from './snapshot/service-model.ts'
 import { Autoscalers } from './snapshot/watch/autoscalers.ts'
 import { checkedCluster } from './snapshot/watch/checked-answers.ts'
@@ -62,6 +63,8 @@ export interface ReconcilerDeps {
   clock: Clock
   random: Random
   log: Logger
+  /** LP1: of the site, as it is now; absent: none. */
+  policy?(): SitePolicy | null
   /** Windows of services; absent: none. */
   windowsOf?: WindowSource
   /** PR7: since this process started the server confirmed the replica, or brought a newer one. Absent: nobody could have set it back. */
@@ -89,6 +92,8 @@ export interface Reconciler {
   revisionsChanged(services: readonly ServiceId[]): void
   /** `isCurrent` is true from now on. */
   becameCurrent(): void
+  /** LP4: every service is looked at again. */
+  policyChanged(): void
   /** What a person at the site asks for. */
   order(order: EdgeOrder): EdgeAnswer
   /** CM9: the server said that this cluster was removed from it, or knows it again. */
@@ -138,6 +143,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
   return {
     revisionsChanged: (services) => wakeServices(services),
     becameCurrent: () => wakeAll(),
+    policyChanged: () => wakeAll(),
     discover: () => discover(),
     sources: () => sources(),
     resynced: () => resynced,
@@ -220,14 +226,14 @@ async function reconcileService(model: ServiceModel, deps: Ports): Promise<numbe
   model.forgetContacts()
   touchOverdue(model, beganMs)
   do {
-    model.placeBy(deps.kinds.scopes())
+    model.placeBy(deps.kinds.scopes(), deps.policy())
     if (model.revisionPending) await readRevision(model, deps) // RV1: a complete revision, or what was applied stays in force
     const shut = deps.times.shut(model.id, deps.clock.nowMs())
     noteShut(model, shut !== null)
     model.markGated(shut ?? revisionGate(model, deps))
     model.planHeldAgain()
     await retryWhatIsDue(model, deps)
-    model.placeBy(deps.kinds.scopes())
+    model.placeBy(deps.kinds.scopes(), deps.policy())
     if (!(await recallInventory(model, deps))) break // IV6
     await widenInventory(model, deps) // IV1: owned on paper before it exists
     if (model.reading.kind === 'absent') break // only a removal order removes anything
@@ -404,7 +410,8 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     agent: deps.identity.agentId,
     isStrained: () => scheduler.limit() < REQUESTS_MAX / 2,
   })
-  const site: Site = { cluster, clusterId, former, kinds, watches, autoscalers, healthChoices, clock, random, log, signal }
+  const policy = () => deps.policy?.() ?? null
+  const site: Site = { cluster, clusterId, former, kinds, watches, autoscalers, healthChoices, policy, clock, random, log, signal }
   const requests: Requests = {
     scheduler,
     asking: ask,

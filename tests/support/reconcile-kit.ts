@@ -5,6 +5,7 @@ import type { ClaimState } from '../../agent/reconcile/claim/claim-keeper.ts'
 import type { EdgeAnswer } from '../../agent/reconcile/edge-orders.ts'
 import type { WindowSource } from '../../agent/reconcile/plan/gates/time-gates.ts'
 import { createReconciler, type Reconciler, type ReconcilerDeps } from '../../agent/reconcile/reconcile-loop.ts'
+import type { SitePolicy } from '../../agent/reconcile/snapshot/permits.ts'
 import type { Replica, ServiceRead } from '../../agent/replica/replica.ts'
 import type { AgentState } from '../../agent/state/agent-state.ts'
 import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
@@ -93,6 +94,8 @@ export interface KitOptions {
   isCurrent?: () => boolean
   windowsOf?: WindowSource
   resyncMs?: number
+  /** LP1; absent: the site has none. */
+  policy?: () => SitePolicy | null
   log?: Logger
   /** Of a simulated history: requests, answers, events and writes to the disk go there. */
   trace?: Trace
@@ -115,6 +118,7 @@ export function createReconcileKit({
   isCurrent = () => true,
   windowsOf,
   resyncMs,
+  policy,
   log = silentLogger,
   trace,
   watched = (state) => state,
@@ -136,6 +140,7 @@ export function createReconcileKit({
       isCurrent,
       ...(windowsOf === undefined ? {} : { windowsOf }),
       ...(resyncMs === undefined ? {} : { resyncMs }),
+      ...(policy === undefined ? {} : { policy }),
       clock,
       place,
       random,

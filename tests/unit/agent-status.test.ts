@@ -33,6 +33,7 @@ const report = (change: Partial<AgentReport> = {}): AgentReport => ({
   replica: { position: 'db.1.7.hash', epoch: 1, rows: 3, verified: true },
   disk: null,
   resync: null,
+  policy: null,
   outboxDepth: 0,
   todayBytes: 12_345,
   services: [],

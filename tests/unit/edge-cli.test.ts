@@ -36,6 +36,7 @@ const report: AgentReport = {
   replica: null,
   disk: null,
   resync: null,
+  policy: null,
   outboxDepth: 0,
   todayBytes: 0,
   services: [

@@ -1,10 +1,11 @@
 // The port as the account that a service acts as (account.ts): every write is made as its ServiceAccount, and a refusal says what that account lacks. Watches, looks and the claim stay the agent's own.
 
-import { type ObjectRef, refKey, refText } from '../../../shared/kube/object.ts'
+import { type ObjectRef, refKey, refOf, refText } from '../../../shared/kube/object.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../../cluster/cluster.ts'
 import type { Site } from '../ports.ts'
 import { type Account, type Acted, type ActingAs, actingOf, unplacedAccount } from '../snapshot/account.ts'
 import type { HookBook } from '../snapshot/hooks.ts'
+import { type Permitted, POLICY_REFUSED, refusedDeletion, refusedObject, refusedService } from '../snapshot/permits.ts'
 import type { ServiceSnapshot } from '../snapshot/service-model.ts'
 
 export const userOf = ({ namespace, name }: Account): string => `system:serviceaccount:${namespace}:${name}`
@@ -97,8 +98,46 @@ function documented(cluster: Cluster, model: Documented): Cluster {
   }
 }
 
+/** PJ12, LP1: whatever a plan says, nothing is sent that the Project or the site refuses. What was applied may be deleted where the Project does not allow it any more. */
+export function permittedCluster(cluster: Cluster, permitted: Permitted): Cluster {
+  const failed = ({ reason, message }: { reason: string; message: string }) =>
+    ({ kind: 'failed', failure: { kind: 'forbidden', status: 0, reason, message } }) as const
+  const refusedApply = (ref: ObjectRef) => {
+    const { row } = permitted
+    const isOwn = ref.group === '' && ref.kind === 'Namespace' && row?.sync.createNamespace === true && row.namespace === ref.name
+    return refusedService(permitted) ?? refusedObject(permitted, ref, isOwn)
+  }
+  const refusedBySite = (ref: ObjectRef) => {
+    const ofSite = { id: permitted.id, row: null, policy: permitted.policy }
+    return refusedService(ofSite) ?? refusedObject(ofSite, ref, true)
+  }
+  const refusedDelete = (ref: ObjectRef) => {
+    const denied = refusedDeletion(permitted, false)
+    return denied === null ? refusedBySite(ref) : { reason: POLICY_REFUSED, message: denied }
+  }
+  return {
+    info: () => cluster.info(),
+    discover: () => cluster.discover(),
+    get: (resource, ref, options) => cluster.get(resource, ref, options),
+    watch: (resource, options) => cluster.watch(resource, options),
+    apply: async (resource, object, options) => {
+      const refused = refusedApply(refOf(object))
+      return refused === null ? cluster.apply(resource, object, options) : failed(refused)
+    },
+    delete: async (resource, ref, uid, options) => {
+      const refused = refusedDelete(ref)
+      return refused === null ? cluster.delete(resource, ref, uid, options) : failed(refused)
+    },
+    mergePatch: async (resource, ref, body, options) => {
+      const refused = refusedBySite(ref)
+      return refused === null ? cluster.mergePatch(resource, ref, body, options) : failed(refused)
+    },
+  }
+}
+
 /** IM1: the cluster as the service may change it. */
-export function serviceCluster(model: Acted & Documented, { cluster, kinds }: Pick<Site, 'cluster' | 'kinds'>): Cluster {
+export function serviceCluster(model: Acted & Documented & Permitted, { cluster, kinds }: Pick<Site, 'cluster' | 'kinds'>): Cluster {
   const lookup = kinds.find('', 'v1', 'ServiceAccount')
-  return clusterAs(documented(cluster, model), actingOf(model), lookup.kind === 'served' ? lookup.resource : null)
+  const acting = clusterAs(documented(cluster, model), actingOf(model), lookup.kind === 'served' ? lookup.resource : null)
+  return permittedCluster(acting, model)
 }

@@ -21,6 +21,7 @@ import { firstNotReady, overdueAtMs, waitText } from '../plan/prune/prune-wait.t
 import { planView } from '../plan/turn-view.ts'
 import type { Reports, Requests, Services, Site, Storage, Turns } from '../ports.ts'
 import { accountOf, accountTrouble } from '../snapshot/account.ts'
+import { refusedDeletion } from '../snapshot/permits.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
 import { beginRevision, removalWait, revisionGate } from './begin.ts'
 import { forgetHealing, healLeaving } from './heal-leaving.ts'
@@ -181,7 +182,7 @@ function whyHeld(
   const { row } = model
   const shut = deps.times.shut(model.id, deps.clock.nowMs())
   if (shut !== null) return shut.message
-  const wait = accountTrouble(model)?.message ?? removalWait(model, deps) ?? orderHold(model)
+  const wait = accountTrouble(model)?.message ?? refusedDeletion(model, true) ?? removalWait(model, deps) ?? orderHold(model)
   if (wait !== null) return wait
   const held = row === null || doomed.length === 0 ? null : holdPrune(model, row, deps, doomed, decision)
   if (held !== null) return held

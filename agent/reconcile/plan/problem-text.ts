@@ -4,6 +4,7 @@ import { type ObjectRef, refText } from '../../../shared/kube/object.ts'
 import type { EventStatus } from '../../../shared/model/status.ts'
 import { exhaustive } from '../../../shared/runtime/assert.ts'
 import type { ApiFailure } from '../../cluster/cluster.ts'
+import { POLICY_REFUSED, PROJECT_REFUSED } from '../snapshot/permits.ts'
 import { CHANGED_BEFORE_DELETE, type Problem } from '../snapshot/situation.ts'
 
 /** What comes next, in the words of somebody who has to act. */
@@ -39,12 +40,15 @@ function nextOf({ failure, sent, retryAtMs }: Extract<Problem, { kind: 'failed' 
   return failure.kind === 'invalid' && retryAtMs !== null ? SCHEMA : NEXT[failure.kind]
 }
 
+/** The agent itself refused the request. */
+const isRefusal = ({ status, reason }: ApiFailure): boolean => status === 0 && (reason === PROJECT_REFUSED || reason === POLICY_REFUSED)
+
 export function describeProblem(problem: Problem): { reason: string; message: string } {
   switch (problem.kind) {
     case 'unserved':
       return { reason: 'UnknownKind', message: problem.message }
     case 'unreadable':
-      return { reason: 'Unreadable', message: problem.message }
+      return { reason: problem.reason ?? 'Unreadable', message: problem.message }
     case 'owned':
       if (problem.going !== undefined)
         return { reason: 'Waiting', message: `an object of this name is there still: ${problem.going}; this one is made when that is gone` }
@@ -61,6 +65,7 @@ export function describeProblem(problem: Problem): { reason: string; message: st
     case 'unknown':
       return { reason: 'NotWatched', message: unknownText(problem.failure) }
     case 'failed': {
+      if (isRefusal(problem.failure)) return { reason: problem.failure.reason, message: problem.failure.message }
       const { reason, next } = nextOf(problem)
       const again = problem.again === undefined ? '' : `${problem.again.why}; `
       return { reason, message: `${problem.failure.message}; ${again}${next}` }

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import type { ServiceRow } from '../../../shared/model/desired.ts'
 import type { SyncOptions } from '../../../shared/model/resources.ts'
+import { type Permitted, refusedService } from './permits.ts'
 import { type Closed, closed } from './situation.ts'
 
 export interface Account {
@@ -60,5 +61,5 @@ export function accountOf(model: Acted): Account | null {
   return acting.kind === 'account' ? acting.account : null
 }
 
-/** IM2 */
-export const accountTrouble = (model: Acted): Closed | null => unplacedAccount(actingOf(model))
+/** IM2, PJ12, LP2: why nothing of the service is written. */
+export const accountTrouble = (model: Acted & Permitted): Closed | null => refusedService(model) ?? unplacedAccount(actingOf(model))

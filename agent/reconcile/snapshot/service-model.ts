@@ -17,13 +17,15 @@ import type { HookSpec } from './hook-spec.ts'
 import type { HookBook } from './hooks.ts'
 import { mayName, ObjectStates } from './objects.ts'
 import { Deadlines } from './overdue.ts'
+import { optionsText, permitText, type SitePolicy } from './permits.ts'
 import { Agenda, DeletedUids, Gating, Progress, PruneState, Removal, Told } from './service-state.ts'
 import { type Closed, isOrderReason, namespaceKey, type Problem } from './situation.ts'
 import {
   heldWanted,
   isMisplaced,
-  namespaceContext,
+  mayMakeNamespace,
   readWanted,
+  rowContext,
   type Unread,
   type Wanted,
   type WantedContext,
@@ -96,6 +98,8 @@ export class ServiceModel {
   readonly finishedJobs: FinishedJobs
   /** Of hooks, and of objects that hooks or waves wait for. */
   readonly deadlines = new Deadlines()
+  /** LP1: of the site; null: it has none. */
+  policy: SitePolicy | null = null
   #reading: Reading = { kind: 'none' }
   #row: ServiceRow | null = null
   #received: ServiceProgress | null = null
@@ -156,10 +160,11 @@ export class ServiceModel {
     this.#revisionPending = true
   }
 
-  /** RC4: `scopes`: which kinds have a namespace, as discovery says it now. Rows that were placed by another answer are read again. */
-  placeBy(scopes: number): void {
-    if (this.#scopes !== scopes && this.#row !== null) this.rowsCame()
+  /** RC4: `scopes`: which kinds have a namespace, as discovery says it now. Rows that were placed by another answer, or under another policy, are read again. */
+  placeBy(scopes: number, policy: SitePolicy | null): void {
+    if ((this.#scopes !== scopes || this.policy !== policy) && this.#row !== null) this.rowsCame()
     this.#scopes = scopes
+    this.policy = policy
   }
 
   rowsRead(): void {
@@ -267,8 +272,8 @@ export class ServiceModel {
    *  read the former revision stands. */
   *take(revision: DesiredRevision, context: Omit<WantedContext, 'service' | 'namespace'>): Generator<undefined, void, void> {
     const { row, objects } = revision
-    const full: WantedContext = { ...context, service: this.id, ...namespaceContext(row), ignore: row.ignore }
-    const readWith = canonicalJson([row.namespace, row.ignore, row.sync.enforceNamespace])
+    const full: WantedContext = { ...context, ...rowContext(this.id, row, this.policy) }
+    const readWith = canonicalJson([row.namespace, row.ignore, row.sync.enforceNamespace, permitText({ row, policy: this.policy })])
     const known = readWith === this.#readWith ? this.#rowHashes : new Map<string, RowMark>()
     const hashes = new Map<string, RowMark>()
     const named = nothingNamed()
@@ -297,7 +302,7 @@ export class ServiceModel {
     const keysBefore = [...this.wanted.keys(), ...this.unread.keys()]
     this.objects.name(named.wanted, named.unread)
     for (const key of keysBefore) if (!this.wanted.has(key) && !this.unread.has(key)) this.#left(key)
-    if (canonicalJson([this.row?.sync, this.row?.protect]) !== canonicalJson([row.sync, row.protect])) this.#optionsChanged()
+    if (optionsText(this.row) !== optionsText(row)) this.#optionsChanged()
     this.#rowHashes = hashes
     this.#readWith = readWith
     this.#order(row)
@@ -344,13 +349,7 @@ export class ServiceModel {
 
   /** Discovery changed: what no API served may be served now. True: something became wanted. */
   readAgain(context: Omit<WantedContext, 'service' | 'namespace'>): boolean {
-    const full: WantedContext = {
-      ...context,
-      service: this.id,
-      namespace: undefined,
-      ...(this.row === null ? {} : namespaceContext(this.row)),
-      ignore: this.row?.ignore,
-    }
+    const full: WantedContext = { ...context, ...rowContext(this.id, this.row, this.policy) }
     let changed = false
     let reordered = false
     for (const [key, unread] of [...this.unread]) {
@@ -398,7 +397,7 @@ export class ServiceModel {
     const before = this.problems.get(key)
     const problem: Problem =
       read.kind === 'unreadable'
-        ? { kind: 'unreadable', message: read.message }
+        ? { kind: 'unreadable', message: read.message, ...(read.reason === undefined ? {} : { reason: read.reason }) }
         : {
             kind: 'unserved',
             message: read.message,
@@ -413,6 +412,7 @@ export class ServiceModel {
 
   #wantNamespace(name: string, context: WantedContext, named: Named): void {
     const { labels, annotations } = context.namespaceMarks ?? {}
+    if (named.unread.has(namespaceKey(name)) || !mayMakeNamespace(name, context)) return
     const wanted = isUnreadable(labels) || isUnreadable(annotations) ? this.#namespaceAsItIs(name) : wantedNamespace(name, context)
     if (wanted === null || named.wanted.has(wanted.key)) return
     if (this.wanted.get(wanted.key)?.sent !== wanted.sent) this.agenda.mark(wanted.key)
@@ -470,6 +470,7 @@ export type ServiceSnapshot = Readonly<
     | 'received'
     | 'revisionPending'
     | 'actedAs'
+    | 'policy'
     | 'sync'
     | 'leaving'
     | 'wanted'

@@ -8,7 +8,7 @@ export type Problem =
   /** No API serves its kind. Looked at again when discovery changes, and at `retryAtMs`. */
   | { kind: 'unserved'; message: string; attempt: number; retryAtMs: number }
   /** Its row cannot be applied as it is: waits for a new revision. */
-  | { kind: 'unreadable'; message: string }
+  | { kind: 'unreadable'; message: string /** Absent: its row cannot be read. */; reason?: string }
   /** Somebody else has it. Looked at again at `retryAtMs`, since nobody tells us when they let go. */
   | {
       kind: 'owned'

@@ -11,6 +11,7 @@ import type { IgnoreRule } from '../../../shared/model/resources.ts'
 import type { InventoryEntry } from '../../state/agent-state.ts'
 import { heldLeaveFacts, type LeaveFacts, leaveFacts } from './fields/ignore.ts'
 import { type HookSpec, specOf } from './hook-spec.ts'
+import { type Permitted, refusedObject, type SitePolicy } from './permits.ts'
 import type { Problem } from './situation.ts'
 import type { KindLookup } from './watch/served-kinds.ts'
 
@@ -52,7 +53,7 @@ export type WantedRead =
   /** No API serves it yet; `ref` is as the row says, since nobody knows whether it has a namespace. */
   | { kind: 'unserved'; ref: ObjectRef; apiVersion: string; message: string; wave: number; hook?: HookSpec }
   /** `hook`: what it would be, as far as that can be told: its phase waits for it. */
-  | { kind: 'unreadable'; ref: ObjectRef; apiVersion: string; message: string; hook?: HookSpec }
+  | { kind: 'unreadable'; ref: ObjectRef; apiVersion: string; message: string; reason?: string; hook?: HookSpec }
 
 export interface WantedContext {
   clusterId: string
@@ -65,17 +66,20 @@ export interface WantedContext {
   namespaceMarks?: { labels?: Record<string, string> | undefined; annotations?: Record<string, string> | undefined }
   /** Rules of the service. */
   ignore?: readonly IgnoreRule[] | undefined
+  /** PJ12, LP1; absent: everything is allowed. */
+  permitted?: Permitted
   find(group: string, version: string, kind: string): KindLookup
 }
 
-/** NS1, NS3: what the row says about namespaces, for reading its objects. */
-export const namespaceContext = ({
-  namespace,
-  sync,
-}: ServiceRow): Pick<WantedContext, 'namespace' | 'namespaceMarks' | 'enforceNamespace'> => ({
-  namespace,
-  namespaceMarks: { labels: sync.namespaceLabels, annotations: sync.namespaceAnnotations },
-  enforceNamespace: sync.enforceNamespace,
+/** NS1, NS3, PJ12: what the row and the site say about the objects of the row. */
+export const rowContext = (
+  service: ServiceId,
+  row: ServiceRow | null,
+  policy: SitePolicy | null,
+): Omit<WantedContext, 'clusterId' | 'find'> => ({
+  ...{ service, namespace: row?.namespace, ignore: row?.ignore, permitted: { id: service, row, policy } },
+  namespaceMarks: { labels: row?.sync.namespaceLabels, annotations: row?.sync.namespaceAnnotations },
+  enforceNamespace: row?.sync.enforceNamespace,
 })
 
 /** RC4: `ref` is the row's, used where the document cannot say better. */
@@ -124,6 +128,9 @@ function readParsed(ref: ObjectRef, parsed: K8sObject, order: Order, context: Wa
   }
   const placed = { ...parsed, metadata: namespaced && namespace !== undefined ? { ...metadata, namespace } : metadata }
   if (order.kind === 'skipped') return { kind: 'skipped', ref: { ...refOf(placed), name: placed.metadata.name ?? ref.name } }
+  const refused =
+    context.permitted === undefined ? null : refusedObject(context.permitted, { ...refOf(placed), name: placed.metadata.name ?? ref.name })
+  if (refused !== null) return { kind: 'unreadable', ref, apiVersion, ...refused }
   if (order.kind === 'hook') return { kind: 'hook', spec: specOf(cleanObject(placed), ref, order) }
   const plain = toWanted(placed, context, false)
   const wanted = read.options === APPLY_PLAINLY ? plain : { ...plain, options: read.options }
@@ -152,6 +159,10 @@ export function optionsOf(sent: string): ApplyOptions {
   const read = readApplyOptions(parse(sent)?.metadata.annotations)
   return read.kind === 'options' ? read.options : APPLY_PLAINLY
 }
+
+/** PJ6: whether the service may make its namespace. */
+export const mayMakeNamespace = (name: string, { permitted }: WantedContext): boolean =>
+  permitted === undefined || refusedObject(permitted, { group: '', kind: 'Namespace', namespace: '', name }, true) === null
 
 /** The namespace of a service; the keep mark travels with it, so that no removal ever takes it along. */
 export function wantedNamespace(name: string, context: WantedContext): Wanted {

@@ -2,6 +2,7 @@
 // delete everything; so whatever is large, or holds what cannot be made again, waits for a person. Pure.
 import { deletionName } from '../../../../shared/kube/data-loss.ts'
 import type { ObjectRef } from '../../../../shared/kube/object.ts'
+import { refusedDeletion } from '../../snapshot/permits.ts'
 import type { ServiceSnapshot } from '../../snapshot/service-model.ts'
 import { confirmationOf, isConfirmedHere } from '../gates/confirmation.ts'
 
@@ -77,6 +78,8 @@ export const olderHold = (model: ServiceSnapshot, { isCurrent }: { isCurrent(): 
 /** PR14 */
 export function deletionHold(model: ServiceSnapshot, deps: { isCurrent(): boolean }): DeletionHold | null {
   const { row } = model
+  const refused = refusedDeletion(model, false)
+  if (refused !== null) return { why: refused, asks: false }
   if (row === null) return { why: 'waits for a complete revision of the service', asks: false }
   const older = olderHold(model, deps)
   if (older !== null) return { why: `deleted and made again ${older}`, asks: false }

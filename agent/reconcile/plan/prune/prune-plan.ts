@@ -9,7 +9,7 @@ import type { ServiceId } from '../../../../shared/model/ids.ts'
 import type { InventoryEntry } from '../../../state/agent-state.ts'
 import type { Account } from '../../snapshot/account.ts'
 import { isRefusedStill, namespaceKey, type Problem } from '../../snapshot/situation.ts'
-import { namespaceContext, type WantedContext, wantedNamespace } from '../../snapshot/wanted.ts'
+import { rowContext, type WantedContext, wantedNamespace } from '../../snapshot/wanted.ts'
 import type { KindEnd } from '../../snapshot/watch/definitions.ts'
 import type { LiveObject } from '../../snapshot/watch/live-object.ts'
 import { again, isOurs } from '../plan.ts'
@@ -259,7 +259,7 @@ export function namespaceThatGoes({ id, row, clusterId, inventory, hasOthersIn }
   const { namespace, sync, removal } = row
   if (removal === undefined || !deletes(removal) || sync.deleteNamespace !== true || namespace === undefined) return null
   const key = namespaceKey(namespace)
-  const context: WantedContext = { ...namespaceContext(row), clusterId, service: id, find: () => ({ kind: 'stale' }) }
+  const context: WantedContext = { ...rowContext(id, row, null), clusterId, find: () => ({ kind: 'stale' }) }
   if (inventory.get(key)?.appliedDoc !== wantedNamespace(namespace, context).sent) return null
   return hasOthersIn(namespace) ? null : key
 }

@@ -1,0 +1,84 @@
+// What a service may do in this cluster: by its Project, whose bounds came in its signed row, and by the policy of the site, which no server can widen. A refusal
+// deletes nothing: what is refused stays named by its revision. Pure.
+import { z } from 'zod'
+import { canonicalJson } from '../../../shared/kube/canonical.ts'
+import type { ObjectRef } from '../../../shared/kube/object.ts'
+import { type Bounds, type Refusal, refusalText, refuseAccount, refuseNamespaceMarks, refuseObject } from '../../../shared/model/bounds.ts'
+import type { ServiceRow } from '../../../shared/model/desired.ts'
+import { nameSchema, type ServiceId } from '../../../shared/model/ids.ts'
+import { allowedAccountsSchema, kindNameSchema, kindsRuleSchema, namespacePatternSchema } from '../../../shared/model/projects.ts'
+import { matchesGlob } from '../../../shared/model/source-patterns.ts'
+import { type Closed, closed } from './situation.ts'
+
+const LIST_MAX = 200
+/** LP1: a rule that is left out allows everything. */
+export const sitePolicySchema = z.strictObject({
+  projects: z
+    .array(z.union([nameSchema, z.literal('*')]))
+    .max(LIST_MAX)
+    .optional(),
+  namespaces: z.array(namespacePatternSchema).max(LIST_MAX).optional(),
+  kinds: kindsRuleSchema.optional(),
+  clusterScopedKinds: z.array(kindNameSchema).max(LIST_MAX).optional(),
+  serviceAccounts: z.union([z.literal('required'), z.strictObject({ allowed: allowedAccountsSchema })]).optional(),
+  /** `delete`: no object is deleted. `prune`: none that its revision no longer names, or whose service is removed. */
+  deny: z.array(z.enum(['apply', 'delete', 'prune'])).optional(),
+})
+export type SitePolicy = z.infer<typeof sitePolicySchema>
+
+export const PROJECT_REFUSED = 'ProjectRefused'
+export const POLICY_REFUSED = 'LocalPolicy'
+const LOCAL_POLICY = 'the local policy'
+
+export interface Refused {
+  reason: typeof PROJECT_REFUSED | typeof POLICY_REFUSED
+  message: string
+}
+
+/** A service, as far as it decides what is allowed. */
+export interface Permitted {
+  id: ServiceId
+  /** Null: no revision was read yet. */
+  row: Pick<ServiceRow, 'bounds' | 'sync' | 'namespace'> | null
+  /** Null: the site has none. */
+  policy: SitePolicy | null
+}
+
+/** `isOwnNamespace`: the namespace that `sync.createNamespace` makes, which needs no entry among kinds. */
+export function refusedObject({ id, row, policy }: Permitted, ref: ObjectRef, isOwnNamespace = false): Refused | null {
+  const by = (bounds: Bounds): Refusal | null => refuseObject(isOwnNamespace ? { namespaces: bounds.namespaces } : bounds, ref)
+  const ofSite = policy === null ? null : by(policy)
+  if (ofSite !== null) return { reason: POLICY_REFUSED, message: refusalText(LOCAL_POLICY, ofSite, ref) }
+  const ofProject = row?.bounds === undefined ? null : by(row.bounds)
+  return ofProject === null ? null : { reason: PROJECT_REFUSED, message: refusalText(`project ${id.project}`, ofProject, ref) }
+}
+
+/** LP2, PJ12: why nothing of the service may be written at all; null: nothing. */
+export function refusedService({ id, row, policy }: Permitted): Closed | null {
+  if (policy?.projects !== undefined && !policy.projects.some((name) => matchesGlob(name, id.project)))
+    return closed(
+      POLICY_REFUSED,
+      `refused by ${LOCAL_POLICY}, rule projects: ${id.project} is not allowed (allowed: ${policy.projects.join(', ') || 'none'})`,
+    )
+  if (policy?.deny?.includes('apply') === true) return closed(POLICY_REFUSED, `refused by ${LOCAL_POLICY}, rule deny: apply`)
+  if (row === null) return null
+  const { sync, namespace } = row
+  const by = (bounds: Bounds): Refusal | null => refuseAccount(bounds, sync.serviceAccount, namespace) ?? refuseNamespaceMarks(bounds, sync)
+  const ofSite = policy === null ? null : by(policy)
+  if (ofSite !== null) return closed(POLICY_REFUSED, refusalText(LOCAL_POLICY, ofSite))
+  const ofProject = row.bounds === undefined ? null : by(row.bounds)
+  return ofProject === null ? null : closed(PROJECT_REFUSED, refusalText(`project ${id.project}`, ofProject))
+}
+
+/** LP3: why nothing may be deleted; null: nothing. `isPrune`: because no revision names it any more. */
+export function refusedDeletion({ policy }: Pick<Permitted, 'policy'>, isPrune: boolean): string | null {
+  const denied = policy?.deny ?? []
+  if (denied.includes('delete')) return `refused by ${LOCAL_POLICY}, rule deny: delete`
+  return isPrune && denied.includes('prune') ? `refused by ${LOCAL_POLICY}, rule deny: prune` : null
+}
+
+/** What makes rows to be read again when it changes. */
+export const permitText = ({ row, policy }: Pick<Permitted, 'row' | 'policy'>): string => JSON.stringify([row?.bounds ?? null, policy])
+
+/** Options by which objects are applied, whatever they are. */
+export const optionsText = (row: ServiceRow | null): string => canonicalJson([row?.sync, row?.protect, row?.bounds])
