@@ -65,7 +65,7 @@ export interface AgentDeps {
   /** Where this process runs, of its data folder; null: that cannot be told. */
   place: string | null
   guard?: NativeGuard
-  /** LP1; absent: the site has none. */
+  /** LX1; absent: the site has none. */
   policy?: PolicyFile | undefined
   /** Where the state waits for the disk; default the log of its file. */
   logFile?: LogFile
@@ -274,7 +274,7 @@ class RunningAgent implements Agent {
     return { ...(kubeEvents === undefined ? {} : { kubeEvents }), ...podLogs }
   }
 
-  /** LP4 */
+  /** LX4 */
   async #followPolicy(signal: AbortSignal): Promise<void> {
     await this.#deps.policy?.follow(this.#deps.clock, signal, (isPolicy) => {
       this.#reportCluster()

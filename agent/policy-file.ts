@@ -50,7 +50,7 @@ export class PolicyFile {
     return { file: this.#path, policy: this.#policy, problem: this.#problem }
   }
 
-  /** LP4: until the signal. `changed`: there is another policy, or another problem with the file. */
+  /** LX4: until the signal. `changed`: there is another policy, or another problem with the file. */
   async follow(clock: Pick<Clock, 'sleep'>, signal: AbortSignal, changed: (isPolicy: boolean) => void): Promise<void> {
     while (!signal.aborted) {
       await clock.sleep(READ_EVERY_MS, signal)

@@ -43,7 +43,7 @@ export const agentReportSchema = z.object({
   disk: z.string().nullable().catch(null),
   /** Results of comparing watched kinds with lists since the agent started (LS6). */
   resync: z.object({ compared: z.number(), differences: z.number() }).nullable().catch(null),
-  /** LP1: null: the site has none, or no agent runs. */
+  /** LX1: null: the site has none, or no agent runs. */
   policy: z.object({ file: z.string(), rules: z.string(), problem: z.string().nullable() }).nullable().catch(null),
   outboxDepth: z.number(),
   /** Over the link to the server since midnight UTC, headers included, without TLS and TCP. */

@@ -88,7 +88,7 @@ export function statusText(report: AgentReport, nowMs: number): string {
   return [...head, '', ...serviceTable(report)].join('\n')
 }
 
-/** LP4 */
+/** LX4 */
 function policyLines({ file, rules, problem }: NonNullable<AgentReport['policy']>): Array<[string, string]> {
   const lines: Array<[string, string]> = [['local policy', `${rules} (${file})`]]
   if (problem !== null) lines.push(['', `the file cannot be read, so that its last good content stays in force: ${problem}`])

@@ -40,7 +40,7 @@ export interface Site extends Registrations {
     rulesRead(): Promise<void>
     follow(model: ServiceModel, deps: Pick<Site, 'kinds' | 'watches'> & Pick<Storage, 'state'>): Promise<void>
   }
-  /** LP1: of the site, as it is now; null: there is none. */
+  /** LX1: of the site, as it is now; null: there is none. */
   policy(): SitePolicy | null
   clock: Clock
   random: Random

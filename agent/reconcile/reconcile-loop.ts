@@ -63,7 +63,7 @@ export interface ReconcilerDeps {
   clock: Clock
   random: Random
   log: Logger
-  /** LP1: of the site, as it is now; absent: none. */
+  /** LX1: of the site, as it is now; absent: none. */
   policy?(): SitePolicy | null
   /** Windows of services; absent: none. */
   windowsOf?: WindowSource
@@ -92,7 +92,7 @@ export interface Reconciler {
   revisionsChanged(services: readonly ServiceId[]): void
   /** `isCurrent` is true from now on. */
   becameCurrent(): void
-  /** LP4: every service is looked at again. */
+  /** LX4: every service is looked at again. */
   policyChanged(): void
   /** What a person at the site asks for. */
   order(order: EdgeOrder): EdgeAnswer

@@ -94,7 +94,7 @@ export interface KitOptions {
   isCurrent?: () => boolean
   windowsOf?: WindowSource
   resyncMs?: number
-  /** LP1; absent: the site has none. */
+  /** LX1; absent: the site has none. */
   policy?: () => SitePolicy | null
   log?: Logger
   /** Of a simulated history: requests, answers, events and writes to the disk go there. */

@@ -15,19 +15,19 @@ test.each([
   ['no document', ''],
   ['two documents', 'deny: []\n---\ndeny: []\n'],
   ['no YAML', 'deny: [\n'],
-])('LP4 %s is told with the file', (_, text) => {
+])('LX4 %s is told with the file', (_, text) => {
   const read = parsePolicy(text, 'policy.yaml')
   expect(read.kind === 'wrong' ? read.problems[0]?.path : '').toStartWith('policy.yaml')
 })
 
-test('LP4 the agent refuses to start with a file that is missing or wrong', () => {
+test('LX4 the agent refuses to start with a file that is missing or wrong', () => {
   const path = join(tempDir(), 'policy.yaml')
   expect(() => new PolicyFile(path, silentLogger)).toThrow('policy.yaml')
   writeFileSync(path, 'deny: 5\n')
   expect(() => new PolicyFile(path, silentLogger)).toThrow()
 })
 
-test('LP4 a change is in force within seconds; a broken or missing file keeps the last good policy and says so', async () => {
+test('LX4 a change is in force within seconds; a broken or missing file keeps the last good policy and says so', async () => {
   const path = join(tempDir(), 'policy.yaml')
   writeFileSync(path, GOOD)
   const file = new PolicyFile(path, silentLogger)
@@ -56,7 +56,7 @@ test('LP4 a change is in force within seconds; a broken or missing file keeps th
   await following
 })
 
-test('LP1 the rules in one line', () => {
+test('LX1 the rules in one line', () => {
   expect(policyText({ namespaces: ['web-*', 'shop'], deny: ['prune'] })).toBe('namespaces web-*, shop; deny prune')
   expect(policyText({})).toBe('allows everything')
 })

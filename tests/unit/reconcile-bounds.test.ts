@@ -92,13 +92,13 @@ describe('PJ12 bounds of the signed row', () => {
   })
 })
 
-describe('LP1 the policy of the site', () => {
+describe('LX1 the policy of the site', () => {
   const policed = (policy: SitePolicy | null) => {
     const held = { policy }
     return { held, ...setup({ policy: () => held.policy }) }
   }
 
-  test('LP1 narrows what the server allows, names the local policy, and a change of it counts at once', async () => {
+  test('LX1 narrows what the server allows, names the local policy, and a change of it counts at once', async () => {
     const { held, cluster, kit, run, settle } = policed({ namespaces: ['shop'] })
     cluster.applyAs('somebody', namespace('shop'))
     kit.desire([configMap('a'), elsewhere('b', 'shop')], { bounds: BOUNDS })
@@ -120,10 +120,10 @@ describe('LP1 the policy of the site', () => {
   })
 
   test.each<[string, SitePolicy, string]>([
-    ['LP2 projects', { projects: ['other'] }, 'rule projects: web is not allowed'],
-    ['LP2 deny apply', { deny: ['apply'] }, 'rule deny: apply'],
-    ['LP2 serviceAccounts', { serviceAccounts: 'required' }, 'rule serviceAccounts'],
-    ['LP2 kinds', { kinds: { deny: ['v1/ConfigMap'] } }, 'rule kinds: v1/ConfigMap is denied'],
+    ['LX2 projects', { projects: ['other'] }, 'rule projects: web is not allowed'],
+    ['LX2 deny apply', { deny: ['apply'] }, 'rule deny: apply'],
+    ['LX2 serviceAccounts', { serviceAccounts: 'required' }, 'rule serviceAccounts'],
+    ['LX2 kinds', { kinds: { deny: ['v1/ConfigMap'] } }, 'rule kinds: v1/ConfigMap is denied'],
   ])('%s', async (_, policy, told) => {
     const { cluster, kit, run } = policed(policy)
     kit.desire([configMap('a')])
@@ -133,8 +133,8 @@ describe('LP1 the policy of the site', () => {
   })
 
   test.each<[string, SitePolicy]>([
-    ['LP3 deny prune', { deny: ['prune'] }],
-    ['LP3 deny delete', { deny: ['delete'] }],
+    ['LX3 deny prune', { deny: ['prune'] }],
+    ['LX3 deny delete', { deny: ['delete'] }],
   ])('%s keeps what a revision no longer names, and a removed service', async (_, policy) => {
     const { held, cluster, kit, run, settle } = policed(policy)
     kit.desire([configMap('a'), configMap('b')])

@@ -98,7 +98,7 @@ function documented(cluster: Cluster, model: Documented): Cluster {
   }
 }
 
-/** PJ12, LP1: whatever a plan says, nothing is sent that the Project or the site refuses. What was applied may be deleted where the Project does not allow it any more. */
+/** PJ12, LX1: whatever a plan says, nothing is sent that the Project or the site refuses. What was applied may be deleted where the Project does not allow it any more. */
 export function permittedCluster(cluster: Cluster, permitted: Permitted): Cluster {
   const failed = ({ reason, message }: { reason: string; message: string }) =>
     ({ kind: 'failed', failure: { kind: 'forbidden', status: 0, reason, message } }) as const

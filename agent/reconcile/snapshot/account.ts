@@ -61,5 +61,5 @@ export function accountOf(model: Acted): Account | null {
   return acting.kind === 'account' ? acting.account : null
 }
 
-/** IM2, PJ12, LP2: why nothing of the service is written. */
+/** IM2, PJ12, LX2: why nothing of the service is written. */
 export const accountTrouble = (model: Acted & Permitted): Closed | null => refusedService(model) ?? unplacedAccount(actingOf(model))

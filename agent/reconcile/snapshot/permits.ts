@@ -11,7 +11,7 @@ import { matchesGlob } from '../../../shared/model/source-patterns.ts'
 import { type Closed, closed } from './situation.ts'
 
 const LIST_MAX = 200
-/** LP1: a rule that is left out allows everything. */
+/** LX1: a rule that is left out allows everything. */
 export const sitePolicySchema = z.strictObject({
   projects: z
     .array(z.union([nameSchema, z.literal('*')]))
@@ -53,7 +53,7 @@ export function refusedObject({ id, row, policy }: Permitted, ref: ObjectRef, is
   return ofProject === null ? null : { reason: PROJECT_REFUSED, message: refusalText(`project ${id.project}`, ofProject, ref) }
 }
 
-/** LP2, PJ12: why nothing of the service may be written at all; null: nothing. */
+/** LX2, PJ12: why nothing of the service may be written at all; null: nothing. */
 export function refusedService({ id, row, policy }: Permitted): Closed | null {
   if (policy?.projects !== undefined && !policy.projects.some((name) => matchesGlob(name, id.project)))
     return closed(
@@ -70,7 +70,7 @@ export function refusedService({ id, row, policy }: Permitted): Closed | null {
   return ofProject === null ? null : closed(PROJECT_REFUSED, refusalText(`project ${id.project}`, ofProject))
 }
 
-/** LP3: why nothing may be deleted; null: nothing. `isPrune`: because no revision names it any more. */
+/** LX3: why nothing may be deleted; null: nothing. `isPrune`: because no revision names it any more. */
 export function refusedDeletion({ policy }: Pick<Permitted, 'policy'>, isPrune: boolean): string | null {
   const denied = policy?.deny ?? []
   if (denied.includes('delete')) return `refused by ${LOCAL_POLICY}, rule deny: delete`

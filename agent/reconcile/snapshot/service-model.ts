@@ -98,7 +98,7 @@ export class ServiceModel {
   readonly finishedJobs: FinishedJobs
   /** Of hooks, and of objects that hooks or waves wait for. */
   readonly deadlines = new Deadlines()
-  /** LP1: of the site; null: it has none. */
+  /** LX1: of the site; null: it has none. */
   policy: SitePolicy | null = null
   #reading: Reading = { kind: 'none' }
   #row: ServiceRow | null = null

@@ -66,7 +66,7 @@ export interface WantedContext {
   namespaceMarks?: { labels?: Record<string, string> | undefined; annotations?: Record<string, string> | undefined }
   /** Rules of the service. */
   ignore?: readonly IgnoreRule[] | undefined
-  /** PJ12, LP1; absent: everything is allowed. */
+  /** PJ12, LX1; absent: everything is allowed. */
   permitted?: Permitted
   find(group: string, version: string, kind: string): KindLookup
 }
