@@ -1,8 +1,7 @@
 // Dex on loopback: a real OpenID Connect provider with one person in its own database, and a forge behind it whose users and groups a test changes.
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { createDataFolder, freePort, startChild } from '../local-cluster/child-process.ts'
 
 export const DEX_BINARY = resolve(import.meta.dirname, '../../build/oidc/dex')
 export const dexIsThere = (): boolean => existsSync(DEX_BINARY)
@@ -24,8 +23,6 @@ export interface Dex {
   issuer: string
   /** Whom the forge signs in. */
   user: ForgeUser
-  /** What Dex wrote to its log. */
-  log(): string
   stop(): Promise<void>
 }
 
@@ -39,31 +36,29 @@ export async function startDex({ redirectUris, port }: DexOptions): Promise<Dex>
   if (!dexIsThere()) throw new Error('build/oidc/dex is missing: run scripts/setup --oidc')
   const user: ForgeUser = { id: 7, username: 'bob', email: 'bob@skerry.example', groups: ['web', 'ops'] }
   const forge = startForge(user)
-  const own = port ?? (await freePort())
+  const own = port ?? freePort()
   // Its page for device codes leads to an address without the issuer's path, so the issuer has none.
   const issuer = `http://127.0.0.1:${own}`
-  const dir = mkdtempSync(join(tmpdir(), 'dex-'))
-  const config = join(dir, 'dex.json')
+  const folder = createDataFolder('dex')
+  const config = join(folder.path, 'dex.json')
   writeFileSync(config, JSON.stringify(await configOf(issuer, own, forge.url, redirectUris)))
-  const log = { text: '' }
-  const child = Bun.spawn([DEX_BINARY, 'serve', config], { stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
-  for (const stream of [child.stdout, child.stderr]) void collect(stream, log)
+  const child = startChild([DEX_BINARY, 'serve', config], join(folder.path, 'log'))
   const stop = async () => {
-    child.kill('SIGKILL')
-    await child.exited
+    await child.kill()
     await forge.stop()
-    rmSync(dir, { recursive: true, force: true })
+    await folder.remove()
   }
   for (let tries = 0; ; tries++) {
     const answer = await fetch(`${issuer}/.well-known/openid-configuration`).catch(() => null)
     if (answer?.ok) break
-    if (child.exitCode !== null || tries > 400) {
+    if (child.exitCode() !== null || tries > 400) {
+      const log = child.logTail()
       await stop()
-      throw new Error(`dex does not start: ${log.text}`)
+      throw new Error(`dex does not start: ${log}`)
     }
     await Bun.sleep(25)
   }
-  return { issuer, user, log: () => log.text, stop }
+  return { issuer, user, stop }
 }
 
 async function configOf(issuer: string, port: number, forge: string, redirectUris: readonly string[]): Promise<object> {
@@ -87,22 +82,6 @@ async function configOf(issuer: string, port: number, forge: string, redirectUri
       },
     ],
   }
-}
-
-async function collect(stream: ReadableStream<Uint8Array>, log: { text: string }): Promise<void> {
-  const decoder = new TextDecoder()
-  for await (const chunk of stream) log.text += decoder.decode(chunk, { stream: true })
-}
-
-export function freePort(): Promise<number> {
-  const { promise, resolve: found, reject } = Promise.withResolvers<number>()
-  const probe = createServer()
-  probe.once('error', reject)
-  probe.listen(0, '127.0.0.1', () => {
-    const address = probe.address()
-    probe.close(() => found(typeof address === 'object' && address !== null ? address.port : 0))
-  })
-  return promise
 }
 
 /** What Dex asks of a GitLab: who signs in, and in which groups this person is. */

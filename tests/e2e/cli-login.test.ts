@@ -2,8 +2,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { freePort } from '../../scripts/local-cluster/child-process.ts'
 import { Browser, signInAtDex, type Who } from '../../scripts/local-oidc/browser.ts'
-import { CLIENT, type Dex, freePort, startDex } from '../../scripts/local-oidc/dex.ts'
+import { CLIENT, type Dex, startDex } from '../../scripts/local-oidc/dex.ts'
 import { readContexts } from '../../server/cli/contexts/file.ts'
 import { type CliResult, type CliSetup, runCliWith } from '../support/cli-run.ts'
 import { type SignInSite, startSignInSite } from '../support/sign-in-site.ts'
@@ -16,7 +17,7 @@ let home = ''
 let config = ''
 
 beforeAll(async () => {
-  const port = await freePort()
+  const port = freePort()
   dex = await startDex({ redirectUris: [`http://127.0.0.1:${port}/auth/callback`] })
   const rules = [{ claims: { email: '*@skerry.example' }, name: 'ci:{email}', groups: ['deployers'] }]
   const settings = () => ({

@@ -1,7 +1,8 @@
 // Sign-in against Dex, a real OpenID Connect provider: browsers, the CLI, refresh, and what must not work.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { freePort } from '../../scripts/local-cluster/child-process.ts'
 import { Browser, signInAtDex, type Who } from '../../scripts/local-oidc/browser.ts'
-import { CLIENT, type Dex, freePort, PERSON, startDex } from '../../scripts/local-oidc/dex.ts'
+import { CLIENT, type Dex, PERSON, startDex } from '../../scripts/local-oidc/dex.ts'
 import { type SignInSite, startSignInSite } from '../support/sign-in-site.ts'
 
 const FORGE: Who = { kind: 'forge' }
@@ -15,7 +16,7 @@ let site: SignInSite
 let settings: () => object
 
 beforeAll(async () => {
-  const port = await freePort()
+  const port = freePort()
   dex = await startDex({ redirectUris: [`http://127.0.0.1:${port}/auth/callback`, `${PUBLIC}/auth/callback`] })
   settings = () => ({
     providers: [{ name: 'dex', issuer: dex.issuer, clientId: CLIENT.id, clientSecretFile: 'secret' }],

@@ -1,6 +1,6 @@
 // The admin API on a loopback socket, with sign-in through the providers and issuers that a test names.
 
-import { freePort } from '../../scripts/local-oidc/dex.ts'
+import { freePort } from '../../scripts/local-cluster/child-process.ts'
 import { oidcSettingsSchema } from '../../server/access/oidc/settings.ts'
 import { createSignIn } from '../../server/access/oidc/sign-in.ts'
 import type { SecretBox } from '../../server/access/secret-box.ts'
@@ -27,7 +27,7 @@ export interface SignInSiteOptions {
 }
 
 export async function startSignInSite({ port, publicUrl, settings, files = new Map() }: SignInSiteOptions): Promise<SignInSite> {
-  const own = port ?? (await freePort())
+  const own = port ?? freePort()
   const url = `http://127.0.0.1:${own}`
   const shown = () => publicUrl ?? url
   const logged: string[] = []
