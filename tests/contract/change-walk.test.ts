@@ -19,6 +19,11 @@ const BOOKKEEPING: Record<string, 'all' | readonly string[]> = {
   names: 'all', // a dictionary of what is in status_rows
   states: 'all', // …and another one
   meta: 'all', // which migration, which shard file
+  audit: 'all', // who did it
+  audit_head: 'all', // where the log goes on
+  sessions: 'all', // of people; nobody watches them
+  confirmed_data: 'all', // answers to questions that a pass has not followed yet
+  join_uses: 'all', // which keys joined by which token
   clusters: [
     'last_seen_ms', // of every agent, several times a minute; what people see of it is a function of the time
     'wait_s', // how long that agent's next request may take to come
@@ -316,6 +321,21 @@ const READS: ReadonlyArray<keyof Store> = [
   'rollups',
 ]
 
+/** Those write only tables that BOOKKEEPING leaves out. */
+const OUTSIDE: ReadonlyArray<keyof Store> = [
+  'audit',
+  'createSession',
+  'changeSession',
+  'deleteSession',
+  'deleteExpiredSessions',
+  'sessionByAccess',
+  'sessionByRefresh',
+  'listSessions',
+  'noteConfirmedData',
+  'confirmedData',
+  'dropConfirmedData',
+]
+
 /** Everything that the store holds, without bookkeeping. */
 async function truth(db: Kysely<Tables>): Promise<string> {
   const texts: string[] = []
@@ -348,7 +368,7 @@ describe.each(STORES)('$name', (kind) => {
   })
 
   test('CF5 each method of the store either changes something or reads, and the tables of this test say which', () => {
-    const known = [...Object.keys(WRITES), ...READS].sort()
+    const known = [...Object.keys(WRITES), ...READS, ...OUTSIDE].sort()
     expect(Object.keys(store).sort()).toEqual(known)
   })
 
