@@ -18,6 +18,7 @@ import { accessRoutes } from './http/access-routes.ts'
 import { createSecureHeaders } from './http/answer-headers.ts'
 import { apiDocs } from './http/api-docs/serve.ts'
 import { applyRoute } from './http/apply-route.ts'
+import { auditRoutes } from './http/audit-routes.ts'
 import { ADMIN_API, createAuth } from './http/auth.ts'
 import { authRoutes } from './http/auth-routes.ts'
 import { createBodyBudget, withLimitedBody, withoutBody } from './http/body.ts'
@@ -223,6 +224,7 @@ function createElysia(deps: AppDeps, callers: Callers) {
     .use(sessionRoutes(admin, deps.signIn?.sessions ?? null))
     .use(authRoutes(admin))
     .use(serverKeyRoutes(admin))
+    .use(auditRoutes(admin))
     .use(restoreRoutes(admin))
     .use(metricsRoutes(deps.metrics))
   return new Elysia({ aot: true })

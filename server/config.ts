@@ -1,5 +1,6 @@
 // Every option of `skerry server`.
 import type { OptionTable } from '../shared/runtime/options.ts'
+import { AUDIT_DAYS_DEFAULT } from './actions/audit-retention.ts'
 import { WORKER_MEMORY_MIB_DEFAULT } from './control/workers/open-workers.ts'
 import { REQUESTS_PER_SECOND } from './http/rate-limits.ts'
 import { SERIES } from './observe/fleet-gauges.ts'
@@ -93,6 +94,12 @@ export const SERVER_OPTIONS = {
     placeholder: 'COUNT',
     help: 'Change-feed entries to keep for watchers; 0: no limit.',
     default: String(RETENTION.changesKept),
+  },
+  auditRetention: {
+    type: 'integer',
+    placeholder: 'DAYS',
+    help: 'Maximum age of entries of the audit log, in days; 0: no limit.',
+    default: String(AUDIT_DAYS_DEFAULT),
   },
   recount: { type: 'flag', help: 'Recompute all counts at this start, after `skerry doctor` found wrong ones.' },
   renderSandbox: {

@@ -52,6 +52,7 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
     renderers,
     workers,
     workerMemory,
+    auditRetention,
     ...retention
   } = more
   const tokenFile = adminTokenFile === undefined ? undefined : resolve(adminTokenFile) // the data folder becomes the working directory
@@ -86,6 +87,7 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
       store: place,
       rendering,
       retention,
+      auditDays: auditRetention,
       recount,
       ...('unix' in listenPlace ? { ...NO_ADDRESS, socket: listenPlace } : listenPlace),
       tls,

@@ -24,6 +24,7 @@ import { loadSecretBox } from './access/secret-box.ts'
 import { createSeenMarks } from './access/seen-marks.ts'
 import { loadServerKeys } from './access/server-keys.ts'
 import { createSessions } from './access/sessions.ts'
+import { AUDIT_DAYS_DEFAULT, keepAuditShort } from './actions/audit-retention.ts'
 import { createFleetActions } from './actions/fleet-actions.ts'
 import type { FleetActions } from './actions/port.ts'
 import { createRemovalPlans } from './actions/removal-plans.ts'
@@ -78,6 +79,8 @@ export interface ServerOptions {
   adminTokenFile?: string
   /** Default: RETENTION. */
   retention?: Retention
+  /** Age of the oldest entries of the audit log; default AUDIT_DAYS_DEFAULT. */
+  auditDays?: number
   /** RU3: count anew what is counted. */
   recount?: boolean
   /** Default: bubblewrap, with no program but this one. */
@@ -347,6 +350,7 @@ async function startOn(
     onEpochsRaised: () => agents.refresh(),
   }
   const collection = { files: contentFilesIn(at('content'), clock), referenced: store.referencedContent, clock, random, log, pace }
+  const auditRetention = { store, keys, days: options.auditDays ?? AUDIT_DAYS_DEFAULT, clock, random, log }
   const upkeep = { upkeep: store.upkeep, retention: options.retention ?? RETENTION, clock, random, log }
   const { tls: tlsPaths } = options
   const useTls = http.useTls.bind(http)
@@ -364,6 +368,7 @@ async function startOn(
       'removed-services': (signal) => keepTombstonesFew({ store, shards, pace, clock, random, log }, signal),
       'content-collection': (signal) => maintainContent(collection, signal),
       'store-log': (signal) => store.upkeep.attend(log, signal),
+      'audit-retention': (signal) => keepAuditShort(auditRetention, signal),
       'store-retention': (signal) => keepUp(upkeep, signal),
     },
     { clock, random, log },

@@ -162,6 +162,7 @@ const spec = [
   'shared/SPEC.md',
   'shared/SPEC-access.md',
   'shared/SPEC-api.md',
+  'shared/SPEC-audit.md',
   'shared/SPEC-cli.md',
   'shared/SPEC-reconcile.md',
   'shared/SPEC-render.md',

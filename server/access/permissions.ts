@@ -90,6 +90,9 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   'POST /server-keys/revoke': object('server-key', 'Server'),
   'POST /server-keys/rotate-mac': object('server-key', 'Server'),
   'POST /server-keys/rotate-secrets': object('server-key', 'Server'),
+  'GET /audit': some('audit:read', 'Audit'),
+  'GET /audit/state': object('audit:read', 'Audit'),
+  'GET /audit/entries': object('audit:read', 'Audit'),
   'GET /restore': object('restore', 'Server'),
   'POST /restore/confirm': object('restore', 'Server'),
 }

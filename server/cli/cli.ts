@@ -5,6 +5,7 @@ import type { Context } from './context.ts'
 import type { Connection } from './contexts/connection.ts'
 import { type CliIo, UsageError } from './io.ts'
 import type { LocalCommands } from './local-commands.ts'
+import { addReasons, reasonGiven } from './reasons.ts'
 import { OFFLINE_VERBS, VERB_GROUPS } from './verbs.ts'
 import type { OwnVersion } from './version.ts'
 
@@ -59,7 +60,7 @@ export async function createCommandLine({ local, version, io }: CliDeps, typed: 
     },
   }
   program.hook('preAction', async (_, command) => {
-    if (!OFFLINE_VERBS.has(verbOf(command))) online = await connect(io, program.opts())
+    if (!OFFLINE_VERBS.has(verbOf(command))) online = await connect(io, program.opts(), reasonGiven(command))
   })
 
   const isAll = typed === ALL
@@ -73,11 +74,16 @@ export async function createCommandLine({ local, version, io }: CliDeps, typed: 
       if (description !== undefined) command.description(description)
     }
   }
+  addReasons(program)
   return { program, exitCode: () => exitCode }
 }
 
 /** Loaded for verbs that ask a server only. */
-async function connect(io: CliIo, flags: Record<string, string | undefined>): Promise<Pick<Context, 'client' | 'connection'>> {
+async function connect(
+  io: CliIo,
+  flags: Record<string, string | undefined>,
+  reason: string | undefined,
+): Promise<Pick<Context, 'client' | 'connection'>> {
   const [{ createClient }, { resolveConnection }, { createRenewal }] = await Promise.all([
     import('./client.ts'),
     import('./contexts/connection.ts'),
@@ -94,7 +100,7 @@ async function connect(io: CliIo, flags: Record<string, string | undefined>): Pr
       const { server, token, ca, context, isLogin } = resolved()
       const isRenewed = ownToken === undefined && isLogin === true && context !== null
       const renewed = isRenewed ? createRenewal({ io, context, client: createClient(io, { server, token: undefined, ca }) }) : undefined
-      return createClient(io, { server, token: ownToken ?? token, renewed, ca })
+      return createClient(io, { server, token: ownToken ?? token, renewed, ca, reason })
     },
   }
 }

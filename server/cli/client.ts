@@ -1,5 +1,6 @@
 // The admin API over HTTP, as the command line needs it. Answers are checked by their schemas; problems become the errors that the server meant.
 import { z } from 'zod'
+import { REASON_HEADER } from '../../shared/model/audit-words.ts'
 import { EVENT_STREAM } from '../../shared/model/change.ts'
 import { LIST_LIMIT_MAX } from '../../shared/model/constants.ts'
 import { listOf } from '../../shared/model/list-page.ts'
@@ -64,9 +65,11 @@ export interface ClientOptions {
   renewed?: (() => Promise<string>) | undefined
   /** PEM of the authorities that are trusted in place of the system's. */
   ca?: string | undefined
+  /** Reason for the audit log, of requests that change something. */
+  reason?: string | undefined
 }
 
-export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token, renewed, ca }: ClientOptions): Client {
+export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token, renewed, ca, reason }: ClientOptions): Client {
   const socket = /^unix:(.+)$/s.exec(server)?.[1]
   const base = socket === undefined ? server.replace(/\/+$/, '') : 'http://localhost'
   const link = {
@@ -90,7 +93,8 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
       throw new AppError('unauthorized', { detail: `no API token was given for ${shown}`, remedy: TOKEN_REMEDY })
     const url = new URL(`${base}/api/v1${address}`)
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value))
-    return ask(url, method, { ...init, headers: { authorization: `Bearer ${bearer}`, ...init.headers } })
+    const why = reason === undefined || method === 'GET' ? {} : { [REASON_HEADER]: encodeURIComponent(reason) }
+    return ask(url, method, { ...init, headers: { authorization: `Bearer ${bearer}`, ...why, ...init.headers } })
   }
 
   async function ask(url: URL, method: string, init: RequestInit): Promise<Response> {

@@ -75,6 +75,11 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
     load: async () => (await import('./token-commands.ts')).addTokenCommands,
   },
   {
+    topic: 'Access',
+    verbs: { audit: 'list, verify and export the audit log' },
+    load: async () => (await import('./audit-commands.ts')).addAuditCommands,
+  },
+  {
     topic: 'This program',
     verbs: { config: 'manage contexts: named servers with their credentials' },
     load: async () => (await import('./contexts/commands.ts')).addConfigCommands,

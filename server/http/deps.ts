@@ -23,7 +23,7 @@ export interface AdminDeps {
   removals: RemovalPlans
   clock: Clock
   /** Its fingerprint is printed into join tokens. */
-  serverKeys: Pick<ServerKeys, 'fingerprint' | 'history' | 'rotate' | 'revoke' | 'rotateMac'>
+  serverKeys: Pick<ServerKeys, 'fingerprint' | 'publicKeys' | 'sign' | 'history' | 'rotate' | 'revoke' | 'rotateMac'>
   tokens: Pick<ApiTokens, 'create' | 'exchange' | 'revoke'>
   callers: Pick<Callers, 'ended'>
   /** Seals secrets of Configs. */

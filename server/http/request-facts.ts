@@ -1,6 +1,6 @@
 // What a request says of itself for the audit log: its id, and why it is sent.
 import { randomUUID } from 'node:crypto'
-import { REASON_CHARS_MAX, REASON_HEADER, REQUEST_ID_HEADER } from '../../shared/model/audit.ts'
+import { REASON_CHARS_MAX, REASON_HEADER, REQUEST_ID_HEADER } from '../../shared/model/audit-words.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 
 /** Letters that do no harm in a log; another id is replaced by one of the server's own. */

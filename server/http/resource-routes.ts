@@ -174,6 +174,7 @@ export function resourceRoutes(deps: AdminDeps) {
         const held = await deps.store.getResource(key)
         const found = held === null ? null : await deps.webhook(params.project, params.name)
         if (found === null) throw keyNotFound(key)
+        await deps.trail.record({ verb: 'webhook:read', ...key })
         return found
       },
       {
@@ -187,6 +188,7 @@ export function resourceRoutes(deps: AdminDeps) {
       async ({ params, set }) => {
         const key = { kind: 'Repository', ...params } as const
         if ((await deps.store.getResource(key)) === null) throw keyNotFound(key)
+        await deps.trail.record({ verb: 'refresh', ...key })
         const requestedMs = deps.clock.nowMs()
         deps.actions.onChanged([key])
         set.status = 202

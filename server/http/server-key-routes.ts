@@ -8,7 +8,17 @@ import { answers, fails } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 
 export function serverKeyRoutes(deps: AdminDeps) {
-  const { store, serverKeys, secrets, clock } = deps
+  const { store, serverKeys, secrets, clock, trail } = deps
+  /** Keys are files: the entry is committed before they change, and another one if they did not. */
+  const recorded = async <T>(verb: string, detail: string, act: () => T | Promise<T>): Promise<T> => {
+    await trail.record({ verb, kind: 'ServerKey', detail, result: 'started' })
+    try {
+      return await act()
+    } catch (error) {
+      await trail.record({ verb, kind: 'ServerKey', detail, result: 'failed' })
+      throw error
+    }
+  }
   const views = () => ({ items: serverKeyViews(serverKeys.history), continue: null })
   const tell = (reason: string, message: string) => store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', reason, message, {})])
   return new Elysia({ tags: ['access'] })
@@ -21,7 +31,7 @@ export function serverKeyRoutes(deps: AdminDeps) {
       async ({ request }) => {
         const by = deps.principal(request).name
         const before = serverKeys.fingerprint
-        serverKeys.rotate(clock.nowMs())
+        await recorded('rotate', `signing key ${before}`, () => serverKeys.rotate(clock.nowMs()))
         const message = `by ${by}: ${before} signs no more, ${serverKeys.fingerprint} does; agents follow when they next make contact`
         await tell('ServerKeyRotated', message)
         return views()
@@ -35,7 +45,7 @@ export function serverKeyRoutes(deps: AdminDeps) {
       '/server-keys/revoke',
       async ({ body, request }) => {
         const before = body.before ?? serverKeys.fingerprint
-        serverKeys.revoke(before, clock.nowMs())
+        await recorded('revoke', `keys before ${before}`, () => serverKeys.revoke(before, clock.nowMs()))
         const deleted = await deleteTokensBefore(deps, serverKeys.history.find(({ isRevoked }) => !isRevoked)?.sinceMs ?? 0)
         const by = deps.principal(request).name
         await tell('ServerKeysRevoked', `by ${by}: keys before ${before} are trusted no more; ${deleted} join tokens deleted`)
@@ -53,7 +63,7 @@ export function serverKeyRoutes(deps: AdminDeps) {
     .post(
       '/server-keys/rotate-mac',
       async ({ request, set }) => {
-        serverKeys.rotateMac()
+        await recorded('rotate', 'key of sessions and webhooks', () => serverKeys.rotateMac())
         const by = deps.principal(request).name
         await tell(
           'MacKeyRotated',
@@ -71,7 +81,7 @@ export function serverKeyRoutes(deps: AdminDeps) {
     .post(
       '/server-keys/rotate-secrets',
       async ({ request }) => {
-        const counts = await rotateSecrets(store, secrets)
+        const counts = await recorded('rotate', 'key that seals secrets of Configs', () => rotateSecrets(store, secrets))
         const by = deps.principal(request).name
         await tell('SecretKeyRotated', `by ${by}: ${counts.secrets} secrets of ${counts.configs} Configs are sealed under a new key`)
         return counts

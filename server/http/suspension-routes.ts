@@ -5,6 +5,7 @@ import { listOf } from '../../shared/model/views.ts'
 import { resume, suspend } from '../actions/suspension-actions.ts'
 import { suspensionView } from '../fleet/suspensions.ts'
 import { listSuspensions } from '../ingest/suspension-rows.ts'
+import { noteReason } from '../store/audit/caller.ts'
 import { fails } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { selectorOf } from './query.ts'
@@ -20,6 +21,7 @@ export function suspensionRoutes(deps: Pick<AdminDeps, 'store' | 'clock' | 'acti
       '/suspend',
       async ({ body, request }) => {
         const { labelSelector, reason, ...asked } = body
+        noteReason(reason)
         const answer = await suspend(deps, { ...asked, selector: selectorOf(labelSelector) }, reason, principal(request).name)
         if (!answer.dryRun) await actions.suspensionsChanged()
         return answer
@@ -34,6 +36,7 @@ export function suspensionRoutes(deps: Pick<AdminDeps, 'store' | 'clock' | 'acti
       '/resume',
       async ({ body, request }) => {
         const { labelSelector, reason, ...asked } = body
+        noteReason(reason)
         const answer = await resume(deps, { ...asked, selector: selectorOf(labelSelector) }, reason, principal(request).name)
         if (!answer.dryRun) await actions.suspensionsChanged()
         return answer

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { canonicalJson, sha256Hex } from '../kube/canonical.ts'
 import { publicKeySchema, signatureSchema } from '../protocol/signatures.ts'
 import { verifyBytes } from '../runtime/keys.ts'
+import { AUDIT_RESULTS } from './audit-words.ts'
 
 export const AUDIT_ACTOR_KINDS = ['token', 'user', 'workload', 'agent', 'system', 'local', 'stranger'] as const
 export const auditActorSchema = z.strictObject({
@@ -13,9 +14,6 @@ export const auditActorSchema = z.strictObject({
   verified: z.boolean().describe('Whether the server checked a credential; false means that the name is self-declared.'),
 })
 export type AuditActor = z.infer<typeof auditActorSchema>
-
-export const AUDIT_RESULTS = ['done', 'denied', 'failed'] as const
-export type AuditResult = (typeof AUDIT_RESULTS)[number]
 
 /** Members that are not known are absent, so that equal entries have equal bytes. */
 export const auditEntrySchema = z.strictObject({
@@ -125,7 +123,24 @@ export class AuditChain {
   }
 }
 
-export const REQUEST_ID_HEADER = 'x-request-id'
-/** Percent-encoded UTF-8: header values are Latin-1. */
-export const REASON_HEADER = 'x-skerry-reason'
-export const REASON_CHARS_MAX = 500
+export const auditStateSchema = z.strictObject({
+  head: auditHeadSchema,
+  anchor: auditAnchorSchema.nullable().describe('Null means that no entry was deleted yet.'),
+  keys: z
+    .array(z.strictObject({ publicKey: publicKeySchema, isRevoked: z.boolean() }))
+    .describe('Signing keys of the server, oldest first.'),
+})
+export type AuditState = z.infer<typeof auditStateSchema>
+
+export const auditPageSchema = z.strictObject({
+  items: z.array(z.union([auditRecordSchema, z.strictObject({ seq: z.int(), hash: z.string(), unreadable: z.literal(true) })])),
+  mismatched: z.array(z.int()).describe('Entries whose columns for look-ups differ from their content.'),
+})
+
+/** Lines of an export: the anchor if there is one, entries, the signed newest position. */
+export const auditLineSchema = z.union([
+  z.strictObject({ type: z.literal('anchor'), anchor: auditAnchorSchema }),
+  z.strictObject({ type: z.literal('entry'), entry: auditRecordSchema }),
+  z.strictObject({ type: z.literal('head'), head: auditHeadSchema }),
+])
+export type AuditLine = z.infer<typeof auditLineSchema>

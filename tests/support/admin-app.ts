@@ -1,7 +1,7 @@
 // The whole admin API over a real store in memory, with actions that only note what they were asked.
 
 import { createApiTokens } from '../../server/access/api-tokens.ts'
-import { createAuditTrail } from '../../server/access/audit-trail.ts'
+import { type AuditTrail, createAuditTrail } from '../../server/access/audit-trail.ts'
 import { loadSecretBox } from '../../server/access/secret-box.ts'
 import { loadServerKeys } from '../../server/access/server-keys.ts'
 import type { DeleteOutcome } from '../../server/actions/port.ts'
@@ -26,6 +26,7 @@ const dataText = (confirmed: ConfirmedData): string =>
 
 export interface TestAdmin {
   app: App
+  trail: AuditTrail
   store: Store
   token: string
   clock: { nowMs: number }
@@ -59,9 +60,10 @@ export async function createTestAdmin(
   const content: TestAdmin['content'] = new Map()
   const outcome: TestAdmin['outcome'] = { deleteService: { kind: 'deleted' } }
   const note = (text: string, by = '') => asked.push(by === '' ? text : `${text} by ${by}`)
+  const trail = createAuditTrail({ store, networkOf, clock, log: silentLogger })
   const app = createApp({
     store,
-    trail: createAuditTrail({ store, networkOf, clock, log: silentLogger }),
+    trail,
     tokens,
     clock,
     logger: silentLogger,
@@ -106,6 +108,7 @@ export async function createTestAdmin(
   return {
     content,
     app,
+    trail,
     store,
     token,
     clock: time,

@@ -2,7 +2,8 @@
 // Write transactions have the store to themselves, so the place of an entry in the chain is the place of its commit.
 import { sql, type Transaction } from 'kysely'
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
-import { type AuditActor, type AuditEntry, type AuditResult, auditHash } from '../../../shared/model/audit.ts'
+import { type AuditActor, type AuditEntry, auditHash } from '../../../shared/model/audit.ts'
+import type { AuditResult } from '../../../shared/model/audit-words.ts'
 import { type Bulk, runBulk } from '../bulk.ts'
 import type { Engine } from '../engines/engine.ts'
 import { storable } from '../status/storable-text.ts'

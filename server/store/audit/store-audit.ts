@@ -15,7 +15,8 @@ export interface AuditQuery {
   actor?: string | undefined
   verb?: string | undefined
   kind?: string | undefined
-  project?: string | undefined
+  /** Any of them. */
+  projects?: readonly string[] | undefined
   name?: string | undefined
   cluster?: string | undefined
   result?: string | undefined
@@ -76,10 +77,11 @@ export function createAuditStore(db: StoreDb): { audit: AuditStore } {
 
 const readAnchor = (text: string | null): AuditAnchor | null => (text === null ? null : auditAnchorSchema.parse(JSON.parse(text)))
 
-const EQUAL = ['actor', 'verb', 'kind', 'project', 'name', 'cluster', 'result'] as const
+const EQUAL = ['actor', 'verb', 'kind', 'name', 'cluster', 'result'] as const
 
 async function list(db: StoreDb, query: AuditQuery): Promise<{ items: AuditRecord[]; next: number | null }> {
-  const { limit, sinceMs, untilMs } = query
+  const { limit, sinceMs, untilMs, projects } = query
+  if (projects?.length === 0) return { items: [], next: null }
   const items: AuditRecord[] = []
   const { seq: newest } = await readAuditHead(db.read)
   let upTo = Math.min(query.before ?? newest + 1, newest + 1)
@@ -92,6 +94,7 @@ async function list(db: StoreDb, query: AuditQuery): Promise<{ items: AuditRecor
       const wanted = query[column]
       if (wanted !== undefined) select = select.where(column, '=', wanted)
     }
+    if (projects !== undefined) select = select.where('project', 'in', projects)
     if (sinceMs !== undefined) select = select.where('at_ms', '>=', sinceMs)
     if (untilMs !== undefined) select = select.where('at_ms', '<', untilMs)
     for (const { hash, doc } of await select
@@ -150,7 +153,7 @@ function parseEntry(doc: string) {
 
 /** The anchor is signed before the entries go, in the transaction that deletes them. An entry that is not old is never skipped: what goes is a beginning of the log. */
 const drop = (db: StoreDb, beforeMs: number, limit: number, anchorOf: AnchorOf): Promise<number> =>
-  db.write(async ({ sql: trx }) => {
+  db.write(async ({ sql: trx, audit }) => {
     const oldest = await trx.selectFrom('audit').select(['seq', 'at_ms', 'hash']).orderBy('seq').limit(limit).execute()
     const young = oldest.findIndex(({ at_ms }) => at_ms >= beforeMs)
     const old = young < 0 ? oldest : oldest.slice(0, young)
@@ -161,5 +164,6 @@ const drop = (db: StoreDb, beforeMs: number, limit: number, anchorOf: AnchorOf):
     const anchor = anchorOf({ seq: last.seq, hash: last.hash, deleted })
     await sql`update audit_head set anchor = ${JSON.stringify(anchor)}`.execute(trx)
     await trx.deleteFrom('audit').where('seq', '<=', last.seq).execute()
+    audit.add({ verb: 'expire', kind: 'Audit', detail: `${old.length} entries up to ${last.seq}` })
     return old.length
   })
