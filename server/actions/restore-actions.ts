@@ -2,6 +2,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { type ClusterId, serviceKey } from '../../shared/model/ids.ts'
 import { type ServiceStatus, serviceStatusSchema } from '../../shared/model/status.ts'
+import { isSuspendedBy } from '../../shared/model/suspension.ts'
 import type { RestorePlanView } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -12,6 +13,7 @@ import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { ClusterRecord, DesiredService, RestoreProof } from '../fleet/records.ts'
 import { planRestore, restoredDoc, restoreToken } from '../fleet/restore-plan.ts'
+import { listSuspensions } from '../ingest/suspension-rows.ts'
 import type { Store } from '../store/store.ts'
 import type { RestoreGate } from './restore-gate.ts'
 
@@ -90,6 +92,7 @@ async function readPlan({ store, gate, knocks, clock }: RestoreActionsDeps): Pro
   const proofs = await store.restoreProofs()
   const sinceMs = earliest(proofs) ?? clock.nowMs() // none: a yes that broke off after the store forgot the matter
   if (!gate.pending()) return { view: { pending: false, sinceMs: null, token: null, clusters: [], unknownAgents }, marked: [] }
+  const suspensions = await listSuspensions(store)
   const byCluster = new Map(proofs.map((proof) => [proof.clusterId, proof]))
   const clusters: RestorePlanView['clusters'] = []
   const marked: DesiredService[] = []
@@ -103,6 +106,7 @@ async function readPlan({ store, gate, knocks, clock }: RestoreActionsDeps): Pro
       heard: heardOf(cluster, sinceMs, gate),
       ahead: proof === undefined || facts === null ? null : { proof, epoch: facts.epoch, ordinal: facts.ordinal },
       desired: await store.desiredInCluster(cluster.clusterId),
+      isSuspended: (id) => suspensions.some((one) => isSuspendedBy(one, id, cluster.name)),
       reports: await reportsOf(store, cluster.clusterId),
     })
     clusters.push(planned.view)

@@ -42,6 +42,7 @@ const WHAT: Record<RestoreServiceView['what'], string> = {
   remove: 'removal order; deletes nothing before a yes',
   'let go': 'would be let go; its objects stay',
   unclaimed: 'unclaimed: kept',
+  resume: 'suspended after the backup: would be resumed; to prevent it, run `skerry suspend` before the yes',
 }
 const short = (commit: string | null): string | null => (commit === null ? null : shortRevision(commit))
 const columns = (nowMs: number): Column<Line>[] => [

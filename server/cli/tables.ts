@@ -42,6 +42,11 @@ const why = <T>(of: (item: T) => Explained & Pick<Stateful, 'message'>): [Column
   { title: 'REASON', value: (item) => reasonOf(of(item)) },
   { title: 'MESSAGE', value: (item) => of(item).message, wide: true },
 ]
+/** SU8: a reason that a person has to see first leaves room for the suspension. */
+const withSuspended = (status: ServiceView['status']): Explained & Pick<Stateful, 'message'> => {
+  const isSaid = status.suspensions.length === 0 || status.reason === 'Suspended' || status.reason === 'PartlySuspended'
+  return isSaid ? status : { ...status, reason: [reasonOf(status) ?? '', 'Suspended'].filter((word) => word !== '').join(',') }
+}
 const project = <T>(all: boolean, of: (item: T) => string | null | undefined): Column<T>[] =>
   all ? [{ title: 'PROJECT', value: (item) => of(item) ?? null }] : []
 
@@ -97,7 +102,7 @@ export const serviceColumns = (nowMs: number, allProjects: boolean): Column<Serv
   },
   { title: 'RENDERER', value: rendererText, wide: true },
   { title: 'LABELS', value: ({ metadata }) => labelsText(metadata.labels), wide: true },
-  ...why<ServiceView>(({ status }) => status),
+  ...why<ServiceView>(({ status }) => withSuspended(status)),
 ]
 
 export const repositoryColumns = (nowMs: number, allProjects: boolean): Column<RepositoryView>[] => [

@@ -2,7 +2,7 @@
 // the same token, and a yes is for that token only.
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import { deletes, type ServiceRow } from '../../shared/model/desired.ts'
-import { serviceKey } from '../../shared/model/ids.ts'
+import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { ServiceStatus } from '../../shared/model/status.ts'
 import type { RestoreClusterView, RestoreServiceView } from '../../shared/model/views.ts'
 import type { DesiredService, RestoreProof } from './records.ts'
@@ -15,6 +15,8 @@ export interface RestoreInput {
   /** What its agent could prove, with what the store has instead; null: nothing (yet). */
   ahead: { proof: Pick<RestoreProof, 'epoch' | 'ordinal'>; epoch: number; ordinal: number } | null
   desired: readonly DesiredService[]
+  /** By a suspension that the store has. */
+  isSuspended(id: ServiceId): boolean
   /** By service key: what its agent told last. It may be what the backup remembers. */
   reports: ReadonlyMap<string, ServiceStatus>
 }
@@ -42,6 +44,9 @@ export function planRestore(input: RestoreInput): PlannedRestore {
     if (found === 'same') same += 1
     else services.push({ project: row.project, service: row.service, ...found })
     if (row.doc.restored !== true) marked.push(row)
+    // SU10: it was suspended after the backup was made.
+    if (input.reports.get(key)?.reason === 'Suspended' && !input.isSuspended(row))
+      services.push({ project: row.project, service: row.service, what: 'resume', from: null, to: row.doc.commit })
   }
   for (const [key, status] of input.reports) {
     if (known.has(key) || status.removed === true) continue

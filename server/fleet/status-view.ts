@@ -222,8 +222,9 @@ export function serviceStatusView(input: ServiceInput): ServiceView['status'] {
 
 function withSuspensions(state: State, suspensions: readonly OrderedSuspension[]): State {
   const everywhere = suspensions.find(({ cluster }) => cluster === null)
-  if (everywhere !== undefined || suspensions.length === 0 || state.reason !== '') return withSuspension(state, everywhere)
+  if (everywhere !== undefined || suspensions.length === 0) return withSuspension(state, everywhere)
   const clusters = suspensions.flatMap(({ cluster }) => cluster ?? [])
+  if (state.reason !== '') return { ...state, message: `suspended in ${nameList(clusters)}; ${state.message}` }
   return {
     ...state,
     reason: 'PartlySuspended',
@@ -232,11 +233,11 @@ function withSuspensions(state: State, suspensions: readonly OrderedSuspension[]
   }
 }
 
-/** SU8: what a person has to do besides is said first. */
+/** SU8: what a person has to do besides keeps its reason; the suspension begins the message, which a narrow table cuts at its end. */
 function withSuspension(state: State, suspension: OrderedSuspension | undefined): State {
   if (suspension === undefined) return state
   const message = suspendedText(suspension, suspension)
-  if (SAID_FIRST.has(state.reason)) return { ...state, message: `${state.message}; ${message}` }
+  if (SAID_FIRST.has(state.reason)) return { ...state, message: `${message}; ${state.message}` }
   return {
     ...state,
     reason: 'Suspended',

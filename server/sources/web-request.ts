@@ -141,8 +141,7 @@ function tlsRemedy(error: unknown, url: string): { remedy?: string } {
 export function statusError(what: string, { url, status, headers }: WebAnswer, { secretRef }: WebCredential): AppError {
   const { host } = new URL(url)
   if (status === 401 || status === 403) {
-    const why =
-      secretRef === null ? 'wants a credential, and auth.secretRef names none' : `refuses the credential of the Config ${secretRef}`
+    const why = secretRef === null ? 'wants a credential, and none is configured' : `refuses the credential of the Config ${secretRef}`
     const remedy =
       secretRef === null
         ? 'Name a Config in auth.secretRef that holds token, or username and password; or correct the URL: some registries ask for them where nothing is.'

@@ -306,7 +306,7 @@ const restoreServiceViewSchema = z.object({
   project: z.string(),
   service: z.string(),
   /** `place`: the agent does not have it. `unclaimed`: the server knows nothing of it; it is kept. */
-  what: z.enum(['change', 'place', 'remove', 'let go', 'unclaimed']).catch('change'),
+  what: z.enum(['change', 'place', 'remove', 'let go', 'unclaimed', 'resume']).catch('change'),
   /** Commits: what the agent has, what the server would send. */
   from: z.string().nullable(),
   to: z.string().nullable(),

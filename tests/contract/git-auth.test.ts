@@ -108,7 +108,7 @@ describe('http', () => {
       ])
       expect(await failureOf(open(null, client).fetch())).toEqual([
         'credential_missing',
-        `the Git server ${host} wants credentials (HTTP 401), and spec.git.auth names none`,
+        `the Git server ${host} wants credentials (HTTP 401) for ${url()}, and none are configured`,
       ])
       allowed = () => 403
       expect((await failureOf(open({ token: 's3cret' }, client).head()))[1]).toContain('HTTP 403; tried: token as the password')

@@ -309,7 +309,7 @@ describe('SO15 credentials', () => {
       expect(wrong).toContain('credential_refused: ')
       expect(wrong).toContain('refuses the credential of the Config reg (HTTP 401)')
       expect(wrong).not.toContain('wr0ng')
-      expect(await refusal(read(open({})))).toContain('wants a credential, and auth.secretRef names none')
+      expect(await refusal(read(open({})))).toContain('wants a credential, and none is configured')
     } finally {
       await guarded.stop()
     }

@@ -177,6 +177,13 @@ describe('KU13 content of remote bases', () => {
     ])
     expect(second).toContain('https://h/o/r//gone')
   })
+  test('KU16 one that wants credentials is told with its URL and the option that takes them, and with no field of another resource', async () => {
+    const error = new AppError('credential_missing', { detail: 'h wants credentials', remedy: 'Name a Config in spec.git.auth.secretRef.' })
+    const { problems } = await scan({ 'app/kustomization.yaml': refers('https://h/o/r//deploy') }, { 'https://h/o/r': error })
+    const [message = ''] = problems.map((problem) => problem.message)
+    expect(message).toContain('credentials for https://h/o/r in render.kustomize.remoteBaseSecretRefs')
+    expect(message).not.toContain('spec.git')
+  })
   test('KU3 without the option nothing is asked for', async () => {
     const { asked, problems } = await scan({ 'app/kustomization.yaml': refers('https://h/o/r//deploy') }, {}, { remoteBases: false })
     expect([asked, problems.map(({ path }) => path)]).toEqual([[], ['app/kustomization.yaml:1']])

@@ -57,14 +57,38 @@ test.each([
   ['a tombstone', null, null, '', false],
 ] as const)('RP2 %s', (_, doc, report, shown, marked) => {
   const reports = new Map(report === null ? [] : [['p/s', report]])
-  const planned = planRestore({ cluster: 'a', lastSeenMs: 1, heard: true, ahead: null, desired: [row('s', doc)], reports })
+  const planned = planRestore({
+    cluster: 'a',
+    lastSeenMs: 1,
+    heard: true,
+    ahead: null,
+    desired: [row('s', doc)],
+    isSuspended: () => false,
+    reports,
+  })
   const lines = planned.view.services.map(({ what, from, to }) => `${what} ${from}→${to}`)
   expect([...lines, ...Array.from({ length: planned.view.same }, () => 'same')].join()).toBe(shown)
   expect(planned.marked.length === 1).toBe(marked)
 })
 
+test('SU10 what was suspended after the backup is named, unless it is suspended again', () => {
+  const reports = new Map([['p/s', status('d-old', { reason: 'Suspended' })]])
+  const planOf = (isSuspended: boolean) =>
+    planRestore({ cluster: 'a', lastSeenMs: 1, heard: true, ahead: null, desired: [row('s', {})], isSuspended: () => isSuspended, reports })
+  expect(planOf(false).view.services).toEqual([{ project: 'p', service: 's', what: 'resume', from: null, to: 'c-old' }])
+  expect(planOf(true).view.services).toEqual([])
+})
+
 test('RP2 the token is of what would change: not of who was heard of last, nor of what stays the same', () => {
-  const input: RestoreInput = { cluster: 'a', lastSeenMs: 1, heard: true, ahead: null, desired: [row('s', {})], reports: new Map() }
+  const input: RestoreInput = {
+    cluster: 'a',
+    lastSeenMs: 1,
+    heard: true,
+    ahead: null,
+    desired: [row('s', {})],
+    isSuspended: () => false,
+    reports: new Map(),
+  }
   const token = (changes: Partial<RestoreInput>) => restoreToken([planRestore({ ...input, ...changes }).view])
   const base = token({})
   expect(token({ lastSeenMs: 99, heard: false })).toBe(base)

@@ -74,7 +74,8 @@ export class RemoteTrees {
     this.asked.add(name)
     const found = await this.bases(base)
     if (found.kind === 'pending') return { kind: 'refused', message: 'is being fetched' }
-    if (found.kind === 'failed') return { kind: 'refused', message: `cannot be fetched: ${found.error.message}; ${remedyOf(found.error)}` }
+    if (found.kind === 'failed')
+      return { kind: 'refused', message: `cannot be fetched: ${found.error.message}; ${remedyOf(found.error, base)}` }
     const mount = { base, prefix: `${REMOTE_FOLDER}/${baseFolder(base)}`, tree: found.tree, revision: found.revision, depth }
     this.mounts.set(name, mount)
     return this.openedOf(mount)
@@ -123,9 +124,9 @@ export class RemoteTrees {
   }
 }
 
-const remedyOf = ({ code }: AppError): string =>
+const remedyOf = ({ code }: AppError, base: RemoteBase): string =>
   code === 'credential_missing' || code === 'credential_refused'
-    ? 'name a Config that is bound to its host in render.kustomize.remoteBaseSecretRefs'
+    ? `name a Config with credentials for ${shownBase(base)} in render.kustomize.remoteBaseSecretRefs, bound to its host`
     : 'correct the address, or put a copy into the repository'
 
 /** From a folder of a tree to another one. */

@@ -209,6 +209,11 @@ function nextUrl(from: string, to: string, redirects: number): string {
   return next.href
 }
 
+function shownUrl(url: string): string {
+  const { origin, pathname } = new URL(url)
+  return origin + pathname.replace(/\/info\/refs$/, '')
+}
+
 function refusal(url: string, got: Got | null, tried: readonly string[]): AppError {
   const { host, origin } = new URL(url)
   const status = got?.answer.status ?? 0
@@ -219,7 +224,7 @@ function refusal(url: string, got: Got | null, tried: readonly string[]): AppErr
       : tried.length === 0
         ? status === 403
           ? `the Git server ${host} refuses with HTTP 403: ${NOTHING_SEEN}`
-          : `the Git server ${host} wants credentials (HTTP ${status}), and spec.git.auth names none`
+          : `the Git server ${host} wants credentials (HTTP ${status}) for ${shownUrl(url)}, and none are configured`
         : `the Git server ${host} refused with HTTP ${status}; tried: ${tried.join(', ')}`
   const remedy =
     other !== null
