@@ -355,7 +355,7 @@ describe.skipIf(!sshIsThere)('ssh', () => {
     expect((await failureOf(named.head()))[1]).toBe('127.0.0.1 is reached by ssh, and the Config deploy holds no sshKey')
     await expect(kit.open({ secrets: null }).head()).rejects.toMatchObject({
       code: 'credential_missing',
-      message: '127.0.0.1 is reached by ssh, and spec.git.auth names no Config',
+      message: '127.0.0.1 is reached by ssh, and no key is configured',
       data: { remedy: 'Name a Config with sshKey and knownHosts in spec.git.auth.secretRef.' },
     })
     await expect(kit.open({ url: `${kit.url}x` }).head()).rejects.toMatchObject({

@@ -104,9 +104,10 @@ test('SU8 services, clusters and their descriptions say who suspended them and w
   )
   expect((await cli('describe', 'cluster', 'cluster-a')).out).toMatch(/^Suspended: +all services in cluster-a, by admin/m)
   expect((await cli('get', 'services')).out).toMatch(/^web .* Suspended$/m)
+  await cli('suspend', 'cache', '--reason', 'whole')
   const error = { code: 'git_unreachable', message: 'no route', problems: [], sinceMs: 1 }
   await admin.store.setRepositoryState('default', 'apps', { commit: 'c0ffee', fetchedMs: 1, tag: null, error })
-  expect((await cli('get', 'services')).out).toMatch(/^web .* RepositoryUnreadable,Suspended$/m)
-  expect((await status('service', 'web')).message).toMatch(/^suspended by admin/)
+  expect((await cli('get', 'services')).out).toMatch(/^cache .* RepositoryUnreadable,Suspended$/m)
+  expect((await status('service', 'cache')).message).toMatch(/^suspended by admin/)
   expect((await cli('events')).out).toContain('default/web suspended by admin: whole')
 })

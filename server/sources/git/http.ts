@@ -211,7 +211,7 @@ function nextUrl(from: string, to: string, redirects: number): string {
 
 function shownUrl(url: string): string {
   const { origin, pathname } = new URL(url)
-  return origin + pathname.replace(/\/info\/refs$/, '')
+  return origin + pathname.replace(/\/(info\/refs|git-upload-pack)$/, '')
 }
 
 function refusal(url: string, got: Got | null, tried: readonly string[]): AppError {

@@ -127,7 +127,7 @@ function noConfig(url: string, depth: number): AppError {
   const host = sshPlace(url)?.host ?? url
   return depth === 0
     ? new AppError('credential_missing', {
-        detail: `${url} is reached by ssh, and no key is configured for ${host}`,
+        detail: `${host} is reached by ssh, and no key is configured`,
         remedy: 'Name a Config with sshKey and knownHosts in spec.git.auth.secretRef.',
       })
     : new AppError('credential_missing', {
