@@ -6,6 +6,7 @@ import { type ScopeRequest, type SuspendAnswer, type SuspendedScope, scopeText }
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { fleetEvent, type NewEvent } from '../fleet/fleet-event.ts'
+import type { Scope } from '../fleet/rights.ts'
 import { type OrderedSuspension, overlaps, suspensionKey, suspensionView } from '../fleet/suspensions.ts'
 import { listSuspensions } from '../ingest/suspension-rows.ts'
 import type { Store } from '../store/store.ts'
@@ -13,6 +14,17 @@ import type { Store } from '../store/store.ts'
 export interface SuspensionsDeps {
   store: Pick<Store, 'listResources' | 'getResource' | 'clusterByName' | 'applyResource' | 'deleteResource' | 'appendEvents'>
   clock: Pick<Clock, 'nowMs'>
+  rights: SuspensionRights
+}
+
+/** What the caller may suspend and resume. */
+export interface SuspensionRights {
+  /** Services, for those that are chosen by a selector. */
+  scope: Scope
+  /** Throws for a suspension that the caller may not order, before anything is looked up. */
+  require(scope: SuspendedScope): Promise<void>
+  /** Those of these that the caller may read. */
+  seen<T extends SuspendedScope>(all: readonly T[]): Promise<T[]>
 }
 
 const LIST_LIMIT = 500
@@ -62,7 +74,7 @@ export async function resume(deps: SuspensionsDeps, asked: Ordered, why: string 
   if (events.length > 0) await store.appendEvents(events)
   const lifted = new Set(scopes.map(scopeText))
   const remaining = all.filter((one) => !lifted.has(scopeText(one)) && scopes.some((scope) => overlaps(one, scope)))
-  return { dryRun: asked.dryRun === true, results, remaining: remaining.map(suspensionView) }
+  return { dryRun: asked.dryRun === true, results, remaining: (await deps.rights.seen(remaining)).map(suspensionView) }
 }
 
 const eventOf = (nowMs: number, reason: string, message: string, { service, cluster }: SuspendedScope): NewEvent =>
@@ -80,30 +92,40 @@ async function readScopes(deps: SuspensionsDeps, asked: Ordered, doing: Doing): 
       detail: all ? 'all goes with neither services nor a selector' : 'expected services, a selector, clusters or all',
     })
   const found = ofServices ? await servicesOf(deps, asked, doing) : [null]
+  const places = clusters.length === 0 ? [null] : [...new Set(clusters)]
+  const scopes = found.flatMap((service) => places.map((cluster): SuspendedScope => ({ service, cluster })))
+  for (const scope of scopes) await deps.rights.require(scope)
   // A service or cluster that does not exist any more may still be suspended.
   if (doing === 'suspend')
     for (const name of clusters)
       if ((await deps.store.clusterByName(name)) === null)
         throw new AppError('not_found', { doing, detail: `there is no cluster ${name}`, remedy: 'List them with `skerry get clusters`.' })
-  const places = clusters.length === 0 ? [null] : [...new Set(clusters)]
-  return found.flatMap((service) => places.map((cluster): SuspendedScope => ({ service, cluster })))
+  return scopes
 }
 
-async function servicesOf({ store }: SuspensionsDeps, asked: Ordered, doing: Doing): Promise<SuspendedScope['service'][]> {
+async function servicesOf({ store, rights }: SuspensionsDeps, asked: Ordered, doing: Doing): Promise<SuspendedScope['service'][]> {
   const { project, services = [], selector } = asked
   const named = [...new Set(services)].map((service) => ({ project: project ?? DEFAULT_PROJECT, service }))
   if (doing === 'suspend')
-    for (const { project: of, service } of named)
+    for (const { project: of, service } of named) {
+      await rights.require({ service: { project: of, service }, cluster: asked.clusters?.[0] ?? null })
       if ((await store.getResource({ kind: 'Service', project: of, name: service })) === null)
         throw new AppError('not_found', {
           ...{ doing, detail: `there is no service ${service} in project ${of}`, remedy: 'List them with `skerry get services -A`.' },
         })
+    }
   if (selector === undefined) return named
   const matching: SuspendedScope['service'][] = []
   let after: string | undefined
   do {
     const of = project === undefined ? {} : { project }
-    const page = await store.listResources('Service', { ...of, selector, limit: LIST_LIMIT, ...(after === undefined ? {} : { after }) })
+    const page = await store.listResources('Service', {
+      ...of,
+      selector,
+      scope: rights.scope,
+      limit: LIST_LIMIT,
+      ...(after === undefined ? {} : { after }),
+    })
     for (const { project, name } of page.items) matching.push({ project, service: name })
     after = page.next ?? undefined
   } while (after !== undefined)

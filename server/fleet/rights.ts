@@ -100,6 +100,9 @@ export const serviceInScope = (scope: Scope, { project, service }: ServiceId, la
       (clusters === null || labels === undefined || matchesSelector(labels, clusters)),
   )
 
+/** Places that are not limited to clusters, for what belongs to no single cluster. */
+export const withoutClusters = (scope: Scope): Scope => scope.filter(({ clusters }) => clusters === null)
+
 /** Whether a Cluster is in scope: a place in some projects holds none, unless it names clusters. */
 export const clusterInScope = (scope: Scope, labels: Labels): boolean =>
   scope.some(({ projects, clusters }) => (clusters === null ? projects === null : matchesSelector(labels, clusters)))

@@ -21,7 +21,7 @@ import type { AdminDeps } from './deps.ts'
 import { projectProblems, violationsOf } from './project-problems.ts'
 import { specProblems } from './resource-checks.ts'
 import { askOfKey, keyOf, keyText, plannedAction, refusal, secretProblems, writeResource } from './write-resource.ts'
-import { missingRights } from './write-rights.ts'
+import { mayReadService, missingRights } from './write-rights.ts'
 
 const applyRequestSchema = z.strictObject({
   resources: z.array(z.unknown()).max(APPLY_RESOURCES_MAX),
@@ -105,7 +105,7 @@ async function apply(deps: AdminDeps, body: unknown, by: Principal): Promise<App
   for (const [index, resource] of resources.entries())
     for (const { path, message } of await specProblems(resource, deps.checkPatches))
       problems.push({ path: `resources[${places[index]}].${path}`, message })
-  for (const [index, { path, message }] of await dependencyProblems(deps.store, resources, wrong))
+  for (const [index, { path, message }] of await dependencyProblems(deps.store, resources, mayReadService(deps.authorizer, by), wrong))
     problems.push({ path: `resources[${places[index]}].${path}`, message })
   for (const [index, { path, message }] of await projectProblems(deps, resources))
     problems.push({ path: `resources[${places[index]}].${path}`, message })
@@ -127,7 +127,7 @@ async function apply(deps: AdminDeps, body: unknown, by: Principal): Promise<App
     ...(found.moves.length === 0 ? {} : { moves: found.moves }),
     ...(changes.length === 0 ? {} : { changes }),
   }
-  if (!request.data.dryRun) return { dryRun: false, ...moves, results: await writeAll(deps, ordered, by.name, confirmed) }
+  if (!request.data.dryRun) return { dryRun: false, ...moves, results: await writeAll(deps, ordered, by, confirmed) }
   const results = ordered.map(({ resource, held }) => ({ ...keyOf(resource), action: plannedAction(deps, resource, held) }))
   return { dryRun: true, ...moves, results }
 }
@@ -164,14 +164,15 @@ function refuseMissingRights(
 async function writeAll(
   deps: AdminDeps,
   planned: ReadonlyArray<{ resource: Applicable; held: StoredResource | null }>,
-  by: string,
+  by: Principal,
   confirmed: ConfirmedData,
 ): Promise<ApplyAnswer['results']> {
   const results: ApplyAnswer['results'] = []
   const changes: ChangedResource[] = []
+  const isShown = mayReadService(deps.authorizer, by)
   try {
     for (const { resource, held } of planned) {
-      const { action, changed } = await writeResource(deps, resource, { by, held })
+      const { action, changed } = await writeResource(deps, resource, { by: by.name, held, isShown })
       if (changed !== null) changes.push(changed)
       results.push({ ...keyOf(resource), action })
     }

@@ -3,10 +3,11 @@ import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { CHANGE_TOPICS, changePageSchema, EVENT_STREAM } from '../../shared/model/change.ts'
 import { AppError } from '../../shared/protocol/error.ts'
-import { createChangeStreams } from './change-stream.ts'
+import { createChangeStreams, seen } from './change-stream.ts'
 import { fails, jsonSchema } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { limitQuery } from './query.ts'
+import { changeSight } from './sight.ts'
 
 const position = z.coerce.number().int().min(0)
 const changeQuery = z.object({
@@ -17,21 +18,29 @@ const changeQuery = z.object({
   limit: limitQuery,
 })
 
-export function changeRoutes({ store, stopping, principal, callers }: Pick<AdminDeps, 'store' | 'stopping' | 'principal' | 'callers'>) {
+export function changeRoutes({
+  store,
+  stopping,
+  principal,
+  authorizer,
+  callers,
+}: Pick<AdminDeps, 'store' | 'stopping' | 'principal' | 'authorizer' | 'callers'>) {
   const feed = store.changes
   const streams = createChangeStreams(feed, stopping)
   return new Elysia({ tags: ['fleet'] }).get(
     '/changes',
     async ({ query: { after, topic, limit }, request }) => {
       const topics = topic === undefined ? undefined : new Set(topic)
-      if (acceptsStream(request)) return streams.open(request, lastEventId(request) ?? after, topics, callers.ended(principal(request).id))
+      const sight = () => changeSight(authorizer, principal(request))
+      if (acceptsStream(request))
+        return streams.open(request, lastEventId(request) ?? after, topics, callers.ended(principal(request).id), sight)
       if (after === undefined) {
         const newest = await feed.position()
         return { items: [], next: newest, newest }
       }
       const read = await feed.read(after, { limit, ...(topics === undefined ? {} : { topics }) })
       if (read.kind === 'gone') throw new AppError('changes_gone', { extra: { oldest: read.oldest, newest: read.newest } })
-      return { items: [...read.items], next: read.next, newest: Math.max(read.next, await feed.position()) }
+      return { items: seen(read.items, sight()), next: read.next, newest: Math.max(read.next, await feed.position()) }
     },
     {
       query: changeQuery,

@@ -16,14 +16,21 @@ const CHUNK_BYTES = 64 * 1_024
 export interface ChangeStreams {
   /** Throws `too_many_requests` beyond STREAMS_MAX. Without `after`: from now on. */
   /** `ended` aborts when the caller's token is revoked. */
-  open(request: Request, after: number | undefined, topics: FollowOptions['topics'], ended?: AbortSignal): Promise<Response>
+  /** `sight`: what the caller sees of changes; asked anew for each batch. */
+  open(
+    request: Request,
+    after: number | undefined,
+    topics: FollowOptions['topics'],
+    ended?: AbortSignal,
+    sight?: () => (change: Change) => Change | null,
+  ): Promise<Response>
 }
 
 /** `stopping`: of the server. */
 export function createChangeStreams(feed: ChangeFeed, stopping: AbortSignal): ChangeStreams {
   let open = 0
   return {
-    async open(request, after, topics, ended) {
+    async open(request, after, topics, ended, sight) {
       if (stopping.aborted) throw new AppError('unavailable', { detail: 'the server is stopping', retryAfterMs: RETRY_AFTER_MS })
       if (open >= STREAMS_MAX) {
         const detail = `at most ${STREAMS_MAX} streams at once`
@@ -37,7 +44,7 @@ export function createChangeStreams(feed: ChangeFeed, stopping: AbortSignal): Ch
           throw error
         }))
       const ending = new AbortController()
-      const chunks = frames(feed, from, { signal: ending.signal, idleMs: HEARTBEAT_MS, ...(topics === undefined ? {} : { topics }) })
+      const chunks = frames(feed, from, { signal: ending.signal, idleMs: HEARTBEAT_MS, ...(topics === undefined ? {} : { topics }) }, sight)
       const end = () => {
         if (ending.signal.aborted) return
         open -= 1
@@ -74,15 +81,26 @@ function streamOf(chunks: AsyncGenerator<Uint8Array<ArrayBuffer>>, end: () => vo
   )
 }
 
-async function* frames(feed: ChangeFeed, from: number, options: FollowOptions): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+async function* frames(
+  feed: ChangeFeed,
+  from: number,
+  options: FollowOptions,
+  sight?: () => (change: Change) => Change | null,
+): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   yield bytes(`retry: ${RECONNECT_MS}\n${eventText(from, READY_EVENT, { position: from })}`)
   for await (const step of feed.follow(from, options)) {
-    if (step.kind === 'changes') yield* chunksOf(step.items)
+    if (step.kind === 'changes') {
+      const items = sight === undefined ? step.items : seen(step.items, sight())
+      if (items.length > 0) yield* chunksOf(items)
+    }
     // A line of comment that keeps the connection, and the number to come back with, which those who follow few topics would otherwise never see.
     else if (step.kind === 'idle') yield bytes(`:\nid: ${step.next}\n\n`)
     else yield bytes(eventText(step.newest, RESET_EVENT, { position: step.newest }))
   }
 }
+
+export const seen = (items: readonly Change[], sight: (change: Change) => Change | null): Change[] =>
+  items.flatMap((change) => sight(change) ?? [])
 
 function* chunksOf(items: readonly Change[]): Generator<Uint8Array<ArrayBuffer>> {
   let chunk: Uint8Array[] = []

@@ -3,11 +3,13 @@ import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { COUNT_BY, COUNT_OF, COUNT_SORTS, COUNTED, countsViewSchema } from '../../shared/model/counts.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import { isEverywhere, withoutClusters } from '../fleet/rights.ts'
 import { onlineWithinMs } from '../fleet/status-view.ts'
 import { isStorable } from '../store/status/storable-text.ts'
+import { forbidden } from './auth.ts'
 import type { AdminDeps } from './deps.ts'
 import { unrenderedCounts } from './failing-services.ts'
-import { fleetCounts, type UnrenderedBy } from './fleet-counts.ts'
+import { COUNTED_BY_SERVICE, fleetCounts, scopedCounts, type UnrenderedBy } from './fleet-counts.ts'
 import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
 
 const countQuery = z.object({
@@ -20,10 +22,10 @@ const countQuery = z.object({
   continue: continueQuery,
 })
 
-export function countRoutes({ store, clock }: AdminDeps) {
+export function countRoutes({ store, clock, authorizer, principal }: AdminDeps) {
   return new Elysia({ tags: ['fleet'] }).get(
     '/counts',
-    async ({ query }) => {
+    async ({ query, request }) => {
       const { by, of = COUNTED[by][0], key, sort, limit } = query
       if (!COUNTED[by].includes(of))
         throw new AppError('bad_request', {
@@ -31,6 +33,17 @@ export function countRoutes({ store, clock }: AdminDeps) {
           problems: [{ path: 'of', message: `expected ${COUNTED[by].join(' or ')}` }],
         })
       const after = decodeContinue(query.continue)
+      const caller = principal(request)
+      const kind = COUNTED[by][0] === 'clusters' ? 'Cluster' : 'Service'
+      const scope = authorizer.scope(caller, 'read', kind)
+      if (!isEverywhere(scope)) {
+        if (scope.length === 0) throw forbidden(caller, { verb: 'read', kind })
+        // Counts of other dimensions are kept for the fleet as a whole.
+        if (!COUNTED_BY_SERVICE.has(by)) throw forbidden(caller, { verb: 'read', kind })
+        const unrendered = of === 'objects' ? new Map<string, number>() : await unrenderedCounts(store, 'service')
+        const answer = await scopedCounts(store.rollups, { by, of, key, sort, limit, after }, withoutClusters(scope), unrendered)
+        return { by, of, ...answer, continue: encodeContinue(answer.continue) }
+      }
       const at = { nowMs: clock.nowMs(), within: onlineWithinMs, unrendered: (by: UnrenderedBy) => unrenderedCounts(store, by) }
       const answer = await fleetCounts(store.rollups, { by, of, key, sort, limit, after }, at)
       return { by, of, ...answer, continue: encodeContinue(answer.continue) }

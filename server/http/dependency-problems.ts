@@ -8,9 +8,9 @@ import type { DependencyCycle } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 
 /** TG15, at the path of the entry that closes the circle. */
-export const cycleProblem = ({ cycle, entry }: DependencyCycle): Problem => ({
+export const cycleProblem = ({ cycle, entry }: DependencyCycle, isShown: (key: string) => boolean): Problem => ({
   path: `spec.dependsOn[${entry}]`,
-  message: `these services would wait for each other: ${cycleText(cycle)}; take one of these dependencies out`,
+  message: `these services would wait for each other: ${cycleText(cycle.map((key) => (isShown(key) ? key : 'a service that you may not read')))}; take one of these dependencies out`,
 })
 
 const namedService = z.looseObject({
@@ -24,6 +24,7 @@ const keyOfService = (resource: Applicable): string => serviceKey({ project: pro
 export async function dependencyProblems(
   store: Pick<Store, 'getResource'>,
   resources: readonly Applicable[],
+  isShown: (key: string) => boolean,
   wrong: readonly unknown[] = [],
 ): Promise<Map<number, Problem>> {
   const graph = await readGraph(store, resources, wrong)
@@ -38,7 +39,7 @@ export async function dependencyProblems(
     if (told.has(members)) continue
     told.add(members)
     const entry = resource.spec.dependsOn.findIndex((dependency) => dependencyKey(projectOf(resource), dependency) === cycle[1])
-    problems.set(index, cycleProblem({ cycle, entry }))
+    problems.set(index, cycleProblem({ cycle, entry }, isShown))
   }
   return problems
 }

@@ -7,15 +7,17 @@ import { type ClusterId, nameSchema, parseServiceKey, type ServiceId } from '../
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
 import { type ServiceStatus, serviceStatusSchema } from '../../shared/model/status.ts'
 import { dependencyView } from '../fleet/dependency-view.ts'
+import { type Scope, serviceInScope, withoutClusters } from '../fleet/rights.ts'
 import { readDependents } from '../store/service-dependencies.ts'
 import type { Store } from '../store/store.ts'
 import type { AdminDeps } from './deps.ts'
 import { keyNotFound } from './write-resource.ts'
 
-export function dependencyRoutes({ store }: Pick<AdminDeps, 'store'>) {
+export function dependencyRoutes({ store, authorizer, principal }: Pick<AdminDeps, 'store' | 'authorizer' | 'principal'>) {
   return new Elysia({ tags: ['services'] }).get(
     '/projects/:project/services/:name/dependencies',
-    ({ params: { project, name } }) => readDependencies(store, { project, service: name }),
+    ({ params: { project, name }, request }) =>
+      readDependencies(store, { project, service: name }, authorizer.scope(principal(request), 'read', 'Service')),
     {
       params: z.object({ project: nameSchema, name: nameSchema }),
       response: dependenciesViewSchema,
@@ -24,7 +26,8 @@ export function dependencyRoutes({ store }: Pick<AdminDeps, 'store'>) {
   )
 }
 
-async function readDependencies(store: Store, id: ServiceId): Promise<DependenciesView> {
+/** `scope`: a dependency outside of it is shown as the service itself names it, as if it did not exist. */
+async function readDependencies(store: Store, id: ServiceId, scope: Scope): Promise<DependenciesView> {
   const key = { kind: 'Service', project: id.project, name: id.service } as const
   const held = await store.getResource(key)
   if (held === null) throw keyNotFound(key)
@@ -33,15 +36,16 @@ async function readDependencies(store: Store, id: ServiceId): Promise<Dependenci
   const dependsOn: DependenciesView['dependsOn'] = []
   for (const dependency of keys) {
     const of = parseServiceKey(dependency)
-    const exists = (await store.getResource({ kind: 'Service', project: of.project, name: of.service })) !== null
+    const shown = serviceInScope(withoutClusters(scope), of)
+    const exists = shown && (await store.getResource({ kind: 'Service', project: of.project, name: of.service })) !== null
     const reports = new Map<ClusterId, ServiceStatus>()
-    for (const { clusterId, doc } of await store.listStatus({ kind: 'service', key: dependency })) {
+    for (const { clusterId, doc } of shown ? await store.listStatus({ kind: 'service', key: dependency }) : []) {
       const status = serviceStatusSchema.safeParse(doc).data
       if (status !== undefined) reports.set(clusterId, status)
     }
-    dependsOn.push(dependencyView({ ...of, exists, clusters, desired: await store.desiredOfService(of), reports }))
+    dependsOn.push(dependencyView({ ...of, exists, clusters, desired: shown ? await store.desiredOfService(of) : [], reports }))
   }
-  return { dependsOn, neededBy: await readDependents(store, id) }
+  return { dependsOn, neededBy: (await readDependents(store, id)).filter((one) => serviceInScope(withoutClusters(scope), one)) }
 }
 
 async function clustersOf(store: Store, id: ServiceId): Promise<Map<ClusterId, string>> {

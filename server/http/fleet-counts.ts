@@ -1,7 +1,9 @@
 // Counts as people ask for them, out of those that the store keeps: which dimension answers which question, what words are summed, in which order they are told.
 import type { CountBy, CountOf, CountRow, CountSort, CountsView } from '../../shared/model/counts.ts'
+import { parseServiceKey } from '../../shared/model/ids.ts'
 import { HEALTH_WORDS, SYNC_WORDS } from '../../shared/model/status.ts'
 import { LIVENESS_WORDS } from '../../shared/model/views.ts'
+import { type Scope, serviceInScope } from '../fleet/rights.ts'
 import type { RollupDimension } from '../store/counts/rollup-dimensions.ts'
 import type { CountedKey, OnlineWithin, Rollups } from '../store/counts/rollups.ts'
 
@@ -58,6 +60,48 @@ export async function fleetCounts(rollups: Rollups, query: CountsQuery, { nowMs,
 }
 
 const NONE: ReadonlyMap<string, number> = new Map()
+
+/** Counts that are kept for each service, and that a caller who may not read all of them gets for those that it may. */
+export const COUNTED_BY_SERVICE: ReadonlySet<CountBy> = new Set<CountBy>(['state', 'sync', 'health', 'service'])
+const KEYS_A_PAGE = 500
+
+/** Costs what the services in scope are. `scope`: without places that are limited to clusters. */
+export async function scopedCounts(
+  rollups: Rollups,
+  query: CountsQuery,
+  scope: Scope,
+  unrendered: ReadonlyMap<string, number>,
+): Promise<Answer> {
+  const { by, of, limit, after } = query
+  const dimension = of === 'objects' ? 'service_object' : 'service'
+  const isMine = (key: string) => serviceInScope(scope, parseServiceKey(key))
+  const found = new Map<string, CountedKey>()
+  for (const prefix of prefixesOf(scope))
+    for (let next: string | null | undefined; next !== null; ) {
+      const page = await rollups.page({ dimension, prefix, limit: KEYS_A_PAGE, after: next })
+      for (const item of page.items) if (isMine(item.key)) found.set(item.key, item)
+      next = page.next
+    }
+  const mine = added(
+    [...found.values()],
+    [...unrendered].filter(([key]) => isMine(key)),
+  ).sort(byKey)
+  if (by === 'service') {
+    const rows = mine.map((item) => keyedRow(dimension, item)).filter(({ key }) => after === undefined || key > after)
+    const answer = whole(rows, query)
+    return rows.length > limit && query.sort !== 'count' ? { ...answer, rest: null, continue: answer.items.at(-1)?.key ?? null } : answer
+  }
+  const words: Record<string, number> = {}
+  for (const { counts } of mine) for (const [word, n] of Object.entries(counts)) words[word] = (words[word] ?? 0) + n
+  return whole(wordRows(by === 'state' || by === 'sync' ? by : 'health', words), query)
+}
+
+/** Beginnings of the keys in scope: no service of another project is read. */
+const prefixesOf = (scope: Scope): string[] =>
+  scope.some(({ projects }) => projects === null)
+    ? ['']
+    : [...new Set(scope.flatMap(({ projects }) => projects ?? []))].map((project) => `${project}/`)
+
 const UNRENDERED = 'OutOfSync/Missing'
 const withMore = (counts: Record<string, number>, more = 0): Record<string, number> =>
   more === 0 ? counts : { ...counts, [UNRENDERED]: (counts[UNRENDERED] ?? 0) + more }

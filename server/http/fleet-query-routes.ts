@@ -18,6 +18,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import { createPace } from '../../shared/runtime/pace.ts'
 import { pruneSubject } from '../fleet/plan-service.ts'
 import type { Confirmation } from '../fleet/records.ts'
+import { type Scope, serviceInScope, withoutClusters } from '../fleet/rights.ts'
 import { clusterStatusView, livenessOf, objectView, placementView } from '../fleet/status-view.ts'
 import type { OrderedSuspension } from '../fleet/suspensions.ts'
 import { type FailingService, keepingPlacement, unrenderedPlacement, withUnrenderedIn } from '../fleet/unrendered.ts'
@@ -28,6 +29,7 @@ import type { AdminDeps } from './deps.ts'
 import { readFailing } from './failing-services.ts'
 import { clusterParameters, objectParameters, placementParameters, readParameters, readToken, writeToken } from './fleet-query.ts'
 import { metadataOf } from './fleet-views.ts'
+import { seenSuspensions } from './sight.ts'
 
 /** Open questions about pruning, for the placements that are there. */
 const questionsOf = (store: AdminDeps['store'], rows: ReadonlyArray<PlacementFacts | UnrenderedFacts | null>) =>
@@ -38,12 +40,13 @@ const questionsOf = (store: AdminDeps['store'], rows: ReadonlyArray<PlacementFac
 /** A page of services in clusters. */
 export async function placementsPage(
   { store, clock }: Pick<AdminDeps, 'store' | 'clock'>,
-  asked: Omit<PlacementQuery, 'limit' | 'after'>,
+  asked: Omit<PlacementQuery, 'limit' | 'after' | 'scope'>,
+  scope: Scope,
   { limit, continue: token }: { limit: number; continue?: string | undefined },
   signal: AbortSignal,
 ): Promise<{ items: PlacementView[]; continue: string | null }> {
   const after = readToken({ placements: asked }, asked.sort, token)
-  const { items, next } = await store.queries.answer({ kind: 'placements', query: { ...asked, limit, after } }, signal)
+  const { items, next } = await store.queries.answer({ kind: 'placements', query: { ...asked, scope, limit, after } }, signal)
   const around = { questions: await questionsOf(store, items), suspensions: await listSuspensions(store), nowMs: clock.nowMs() }
   const views = await inTurns(items, clock, (facts) => toAnyPlacementView(facts, around))
   return { items: views, continue: writeToken({ placements: asked }, next) }
@@ -60,7 +63,8 @@ async function inTurns<T, R>(items: readonly T[], clock: Clock, toView: (item: T
   return views
 }
 
-export function fleetQueryRoutes({ store, restore, clock }: AdminDeps) {
+export function fleetQueryRoutes({ store, restore, clock, authorizer, principal }: AdminDeps) {
+  const servicesOf = (request: Request) => authorizer.scope(principal(request), 'read', 'Service')
   return new Elysia({ tags: ['fleet'] })
     .get(
       '/objects',
@@ -68,7 +72,10 @@ export function fleetQueryRoutes({ store, restore, clock }: AdminDeps) {
         const { limit, continue: token, labelSelector: labels, search: words, ...rest } = readParameters(objectParameters, request)
         const asked = { ...rest, labels, words }
         const after = readToken({ objects: asked }, asked.sort, token)
-        const { items, next } = await store.queries.answer({ kind: 'objects', query: { ...asked, limit, after } }, request.signal)
+        const { items, next } = await store.queries.answer(
+          { kind: 'objects', query: { ...asked, scope: servicesOf(request), limit, after } },
+          request.signal,
+        )
         const nowMs = clock.nowMs()
         const views = await inTurns(items, clock, (facts) => toObjectView(facts, nowMs))
         return { items: views, continue: writeToken({ objects: asked }, next) }
@@ -79,7 +86,7 @@ export function fleetQueryRoutes({ store, restore, clock }: AdminDeps) {
       '/placements',
       async ({ request }) => {
         const { limit, continue: token, labelSelector: labels, search: words, ...rest } = readParameters(placementParameters, request)
-        return placementsPage({ store, clock }, { ...rest, labels, words }, { limit, continue: token }, request.signal)
+        return placementsPage({ store, clock }, { ...rest, labels, words }, servicesOf(request), { limit, continue: token }, request.signal)
       },
       documented(placementParameters, placementViewSchema, 'Services in clusters, of the whole fleet'),
     )
@@ -89,13 +96,16 @@ export function fleetQueryRoutes({ store, restore, clock }: AdminDeps) {
         const { limit, continue: token, labelSelector: labels, search: words, ...rest } = readParameters(clusterParameters, request)
         const asked = { ...rest, labels, words }
         const after = readToken({ clusters: asked }, asked.sort, token)
-        const query = { ...asked, limit, after, nowMs: clock.nowMs() }
+        const services = servicesOf(request)
+        const visible = authorizer.scope(principal(request), 'read', 'Cluster')
+        const query = { ...asked, visible, services, limit, after, nowMs: clock.nowMs() }
         const { items, next } = await store.queries.answer({ kind: 'clusters', query }, request.signal)
         const restoreSinceMs = await restore.pendingSinceMs()
         const worst = items.map((item) => item.worst)
         const open = await questionsOf(store, worst)
-        const failing = await readFailing(store)
-        const around = { questions: open, suspensions: await listSuspensions(store), nowMs: query.nowMs, restoreSinceMs, failing }
+        const failing = (await readFailing(store)).filter(({ id }) => serviceInScope(withoutClusters(services), id))
+        const suspensions = await seenSuspensions(await listSuspensions(store), { services, clusters: visible }, store)
+        const around = { questions: open, suspensions, nowMs: query.nowMs, restoreSinceMs, failing }
         return {
           items: await inTurns(items, clock, (facts) => toClusterView(facts, around)),
           continue: writeToken({ clusters: asked }, next),

@@ -4,6 +4,8 @@ import { z } from 'zod'
 import { nameSchema } from '../../shared/model/ids.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { confirmationViewSchema, eventViewSchema, listOf, placementViewSchema } from '../../shared/model/views.ts'
+import { withoutClusters } from '../fleet/rights.ts'
+import { forbidden } from './auth.ts'
 import { confirmDataBody, readConfirmedData } from './confirm-data.ts'
 import { fails, takes } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
@@ -11,6 +13,7 @@ import { pageResponses, placementsPage } from './fleet-query-routes.ts'
 import { notFound } from './problem.ts'
 import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
 import { confirmationView } from './resource-handlers.ts'
+import { confirmationInScope } from './sight.ts'
 import { keyNotFound } from './write-resource.ts'
 
 const eventQuery = z.object({
@@ -37,13 +40,14 @@ export const confirmationGone = (id: string) =>
   notFound(`confirmation ${id}: it was carried out or withdrawn, or what it asks has changed`, 'skerry confirm')
 
 export function fleetRoutes(deps: AdminDeps) {
-  const { store, actions } = deps
+  const { store, actions, authorizer, principal } = deps
+  const servicesOf = (request: Request) => authorizer.scope(principal(request), 'read', 'Service')
   return new Elysia({ tags: ['fleet'] })
     .get(
       '/projects/:project/services/:name/clusters',
       async ({ params: { project, name }, query, request }) => {
         if ((await store.getResource({ kind: 'Service', project, name })) === null) throw keyNotFound({ kind: 'Service', project, name })
-        return placementsPage(deps, { project, service: name, sort: 'cluster' }, query, request.signal)
+        return placementsPage(deps, { project, service: name, sort: 'cluster' }, servicesOf(request), query, request.signal)
       },
       {
         params: z.object({ project: nameSchema, name: nameSchema }),
@@ -54,8 +58,16 @@ export function fleetRoutes(deps: AdminDeps) {
     .get(
       '/clusters/:name/services',
       async ({ params: { name }, query, request }) => {
-        if ((await store.clusterByName(name)) === null) throw keyNotFound({ kind: 'Cluster', project: FLEET, name })
-        return placementsPage(deps, { cluster: name, sort: 'cluster' }, query, request.signal)
+        const cluster = await store.clusterByName(name)
+        const page =
+          cluster === null
+            ? null
+            : await placementsPage(deps, { cluster: name, sort: 'cluster' }, servicesOf(request), query, request.signal)
+        // AZ3: a cluster that the caller may not read, and that has nothing it may read, does not exist for it.
+        const mayRead = cluster !== null && authorizer.allows(principal(request), { verb: 'read', kind: 'Cluster', name, cluster })
+        if (page === null || (!mayRead && page.items.length === 0 && query.continue === undefined))
+          throw keyNotFound({ kind: 'Cluster', project: FLEET, name })
+        return page
       },
       {
         params: z.object({ name: nameSchema }),
@@ -65,14 +77,18 @@ export function fleetRoutes(deps: AdminDeps) {
     )
     .get(
       '/events',
-      async ({ query: { limit, ...filter } }) => ({ items: await store.listEvents({ limit, ...given(filter) }), continue: null }),
+      async ({ query: { limit, ...filter }, request }) => {
+        const scope = withoutClusters(servicesOf(request))
+        return { items: await store.listEvents({ limit, scope, ...given(filter) }), continue: null }
+      },
       { query: eventQuery, response: listOf(eventViewSchema), detail: { summary: 'Events, oldest first; follow with `after`' } },
     )
     .get(
       '/confirmations',
-      async ({ query: { limit, continue: token } }) => {
+      async ({ query: { limit, continue: token }, request }) => {
         const after = readConfirmationPlace(token)
-        const items = await store.listConfirmations({ limit: limit + 1, ...(after === undefined ? {} : { after }) })
+        const scope = withoutClusters(servicesOf(request))
+        const items = await store.listConfirmations({ limit: limit + 1, scope, ...(after === undefined ? {} : { after }) })
         const last = items.length > limit ? items[limit - 1] : undefined
         const next = last === undefined ? null : encodeContinue(`${last.createdMs}/${last.id}`)
         return { items: items.slice(0, limit).map(confirmationView), continue: next }
@@ -85,9 +101,9 @@ export function fleetRoutes(deps: AdminDeps) {
     )
     .get(
       '/confirmations/:id',
-      async ({ params: { id } }) => {
+      async ({ params: { id }, request }) => {
         const found = await store.confirmation(id)
-        if (found === null) throw confirmationGone(id)
+        if (found === null || !(await confirmationInScope(servicesOf(request), found, store))) throw confirmationGone(id)
         return confirmationView(found)
       },
       { params: confirmationId, response: confirmationViewSchema, detail: { summary: 'Exactly what would be confirmed' } },
@@ -95,12 +111,17 @@ export function fleetRoutes(deps: AdminDeps) {
     .post(
       '/confirmations/:id/confirm',
       async ({ params: { id }, query: { upTo }, body, request }) => {
+        const by = principal(request)
+        const found = await store.confirmation(id)
+        if (found === null || !(await confirmationInScope(servicesOf(request), found, store))) throw confirmationGone(id)
+        if (!(await confirmationInScope(authorizer.scope(by, 'confirm', 'Service'), found, store)))
+          throw forbidden(by, { verb: 'confirm', kind: 'Service', project: found.project, name: found.service })
         const data = await readConfirmedData(body, async () => {
           const asked = await store.confirmation(id)
           if (asked === null) throw confirmationGone(id)
           return deps.removals.ofConfirmation(asked)
         })
-        const confirmed = await actions.confirm(id, deps.principal(request).name, data, upTo)
+        const confirmed = await actions.confirm(id, by.name, data, upTo)
         if (confirmed === null) throw confirmationGone(id)
         return confirmationView(confirmed)
       },

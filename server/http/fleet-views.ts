@@ -43,6 +43,7 @@ import type {
   StoredError,
   StoredResource,
 } from '../fleet/records.ts'
+import { type Scope, serviceInScope } from '../fleet/rights.ts'
 import {
   clusterStatusView,
   livenessOf,
@@ -74,8 +75,8 @@ import { failingService, readFailing } from './failing-services.ts'
 type AnyView = RepositoryView | ServiceView | ClusterView | ConfigView | HealthRuleView | ProjectView | RoleView | RoleBindingView
 
 export interface FleetViews {
-  /** Those that were deleted while we looked are left out. */
-  resources(resources: readonly StoredResource[]): Promise<AnyView[]>
+  /** Those that were deleted while we looked are left out. `seen`: services that may be named with a cluster; absent: all. */
+  resources(resources: readonly StoredResource[], seen?: Scope): Promise<AnyView[]>
   /** The same of many at once: services by their counts and the first of the worst placements, whatever the fleet has (RU7). */
   listed(resources: readonly StoredResource[]): Promise<AnyView[]>
   placementsOfService(id: ServiceId): Promise<PlacementView[]>
@@ -97,9 +98,9 @@ export function createFleetViews(
 ): FleetViews {
   const reading = () => new FleetReading(store, clock, restore, lookOf, behindOf)
   return {
-    async resources(resources) {
+    async resources(resources, seen) {
       const shared = reading()
-      const views = await Promise.all(resources.map((resource) => shared.resource(resource)))
+      const views = await Promise.all(resources.map((resource) => shared.resource(resource, seen)))
       return views.filter((view) => view !== null)
     },
     listed: (resources) => reading().listed(resources),
@@ -155,7 +156,7 @@ class FleetReading {
 
   private readonly suspensions = () => this.once('suspensions', () => listSuspensions(this.store))
 
-  async resource(resource: StoredResource): Promise<AnyView | null> {
+  async resource(resource: StoredResource, seen?: Scope): Promise<AnyView | null> {
     const head = { apiVersion: API_VERSION, metadata: metadataOf(resource) } as const
     const spec: unknown = JSON.parse(resource.spec)
     switch (resource.kind) {
@@ -168,7 +169,7 @@ class FleetReading {
       case 'Service':
         return this.service(resource)
       case 'Cluster': {
-        const status = await this.clusterStatus(resource.name)
+        const status = await this.clusterStatus(resource.name, seen)
         return status === null ? null : { ...head, kind: 'Cluster', spec: clusterSpecSchema.parse(spec), status }
       }
       case 'Config':
@@ -192,17 +193,23 @@ class FleetReading {
     }
   }
 
-  private async clusterStatus(name: string): Promise<ClusterView['status'] | null> {
+  private async clusterStatus(name: string, seen?: Scope): Promise<ClusterView['status'] | null> {
     const cluster = await this.store.clusterByName(name)
     if (cluster === null) return null
     const [entry] = await this.store.listStatus({ clusterId: cluster.clusterId, kind: 'cluster' })
     const [served] = await this.store.listStatus({ clusterId: cluster.clusterId, kind: 'facts' })
     const facts = factsStatusSchema.safeParse(served?.doc).data ?? null
-    const placements = summarise(await this.placementsInCluster(cluster), serviceKey)
+    const all = await this.placementsInCluster(cluster)
+    const shown = seen === undefined ? all : all.filter((placement) => serviceInScope(seen, placement, cluster.labels))
+    const placements = summarise(shown, serviceKey)
     const report = clusterStatusSchema.safeParse(entry?.doc).data ?? null
     const restoreSinceMs = await this.once('restore', () => this.restore.pendingSinceMs())
     const behind = this.behindOf(cluster.clusterId)
-    const suspensions = (await this.suspensions()).filter((one) => one.cluster === null || one.cluster === name)
+    const suspensions = (await this.suspensions()).filter(
+      (one) =>
+        (one.cluster === null || one.cluster === name) &&
+        (one.service === null || seen === undefined || serviceInScope(seen, one.service, cluster.labels)),
+    )
     const liveness = livenessOf(cluster, this.nowMs)
     return clusterStatusView({ cluster, liveness, report, facts, placements, restoreSinceMs, behind, suspensions })
   }

@@ -6,6 +6,7 @@ import { nameSchema, type ServiceId } from '../../shared/model/ids.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { listOf } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import { serviceInScope } from '../fleet/rights.ts'
 import type { AdminDeps } from './deps.ts'
 import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
 import { keyNotFound } from './write-resource.ts'
@@ -13,7 +14,7 @@ import { keyNotFound } from './write-resource.ts'
 const params = z.object({ project: nameSchema, name: nameSchema })
 const pageQuery = z.object({ limit: limitQuery, continue: continueQuery })
 
-export function historyRoutes({ store }: AdminDeps) {
+export function historyRoutes({ store, authorizer, principal }: AdminDeps) {
   const known = async (project: string, name: string): Promise<ServiceId> => {
     if ((await store.getResource({ kind: 'Service', project, name })) === null) throw keyNotFound({ kind: 'Service', project, name })
     return { project, service: name }
@@ -34,10 +35,12 @@ export function historyRoutes({ store }: AdminDeps) {
     )
     .get(
       '/projects/:project/services/:name/history',
-      async ({ params: { project, name }, query }) => {
+      async ({ params: { project, name }, query, request }) => {
         const id = await known(project, name)
         const cluster = await store.clusterByName(query.cluster)
-        if (cluster === null) throw keyNotFound({ kind: 'Cluster', project: FLEET, name: query.cluster })
+        const scope = authorizer.scope(principal(request), 'read', 'Service')
+        if (cluster === null || !serviceInScope(scope, id, cluster.labels))
+          throw keyNotFound({ kind: 'Cluster', project: FLEET, name: query.cluster })
         const items = await store.statusHistory(cluster.clusterId, id, pageOf(query))
         return { items, continue: nextPage(items, query.limit, ({ atMs }) => atMs) }
       },

@@ -4,12 +4,16 @@ import { z } from 'zod'
 import { type DeleteServicesAnswer, deleteServicesAnswerSchema, deleteServicesSchema } from '../../shared/model/delete-services.ts'
 import { nameSchema, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { removalsViewSchema } from '../../shared/model/removal-views.ts'
+import type { Principal } from '../access/principal.ts'
 import { confirmedData, type PlannedRemoval } from '../actions/removal-plans.ts'
 import type { ConfirmedData } from '../fleet/removal-effect.ts'
+import type { Ask } from '../fleet/rights.ts'
+import { forbidden, objectNotFound } from './auth.ts'
 import { fails } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { confirmationGone, confirmationId } from './fleet-routes.ts'
 import { deleteAnswer } from './resource-handlers.ts'
+import { confirmationInScope } from './sight.ts'
 import { keyNotFound } from './write-resource.ts'
 
 const inProject = z.object({ project: nameSchema, name: nameSchema })
@@ -18,13 +22,18 @@ const ofService = (confirmed: ConfirmedData, id: ServiceId): ConfirmedData =>
   new Map([...confirmed].filter(([key]) => key === serviceKey(id)))
 const viewsOf = (removals: readonly PlannedRemoval[]) => ({ items: removals.map(({ view }) => view) })
 
-export function removalRoutes({ store, removals, actions, principal }: AdminDeps) {
+export function removalRoutes({ store, removals, actions, principal, authorizer }: AdminDeps) {
   const deleteServices = async (
     project: string,
     { names, dryRun, confirmData }: z.infer<typeof deleteServicesSchema>,
-    by: string,
+    caller: Principal,
   ): Promise<DeleteServicesAnswer> => {
     const ids = [...new Set(names)].map((name) => ({ project, service: name }) as ServiceId)
+    for (const { service: name } of ids) {
+      const ask: Ask = { verb: 'delete', kind: 'Service', project, name }
+      if (authorizer.allows(caller, ask)) continue
+      throw authorizer.allows(caller, { ...ask, verb: 'read' }) ? forbidden(caller, ask) : objectNotFound(ask)
+    }
     // Before anything is deleted: a name that never existed is an error of the caller.
     for (const { service: name } of ids)
       if ((await store.getResource({ kind: 'Service', project, name })) === null) throw keyNotFound({ kind: 'Service', project, name })
@@ -33,7 +42,7 @@ export function removalRoutes({ store, removals, actions, principal }: AdminDeps
     const confirmed = confirmedData(planned, confirmData)
     const views = viewsOf(planned).items
     if (dryRun) return { dryRun, removals: views, results: [] }
-    const outcomes = await Promise.all(ids.map((id) => actions.deleteService(id, by, ofService(confirmed, id))))
+    const outcomes = await Promise.all(ids.map((id) => actions.deleteService(id, caller.name, ofService(confirmed, id))))
     const results = outcomes.map((outcome, index) => ({ name: ids[index]?.service ?? '', ...deleteAnswer(outcome) }))
     return { dryRun, removals: views, results }
   }
@@ -49,7 +58,7 @@ export function removalRoutes({ store, removals, actions, principal }: AdminDeps
     )
     .post(
       '/projects/:project/delete-services',
-      async ({ params: { project }, body, request }) => deleteServices(project, body, principal(request).name),
+      async ({ params: { project }, body, request }) => deleteServices(project, body, principal(request)),
       {
         params: z.object({ project: nameSchema }),
         body: deleteServicesSchema,
@@ -59,9 +68,10 @@ export function removalRoutes({ store, removals, actions, principal }: AdminDeps
     )
     .get(
       '/confirmations/:id/removal',
-      async ({ params: { id } }) => {
+      async ({ params: { id }, request }) => {
         const asked = await store.confirmation(id)
-        if (asked === null) throw confirmationGone(id)
+        const scope = authorizer.scope(principal(request), 'read', 'Service')
+        if (asked === null || !(await confirmationInScope(scope, asked, store))) throw confirmationGone(id)
         return viewsOf(await removals.ofConfirmation(asked))
       },
       { params: confirmationId, response: removalsViewSchema, detail: { summary: 'Objects that confirming a removal deletes' } },

@@ -29,7 +29,7 @@ import { problemsOfOne } from './project-problems.ts'
 import { specProblems } from './resource-checks.ts'
 import { bindingsOfRole, builtInRole, isLastAdminBinding } from './roles.ts'
 import { keyNotFound, keyText, plannedAction, refusal, secretProblems, storedSpec, writeResource } from './write-resource.ts'
-import { missingRights } from './write-rights.ts'
+import { mayReadService, missingRights } from './write-rights.ts'
 
 export const SCHEMAS = {
   Repository: repositorySchema,
@@ -57,14 +57,15 @@ export interface WriteRequest {
 export type DocumentKey = ResourceKey & { kind: DocumentKind }
 
 export function createResourceHandlers(deps: AdminDeps) {
-  const shown = async (resource: StoredResource | null, key: ResourceKey, set: Headers) => {
-    const [view] = resource === null ? [] : await deps.views.resources([resource])
+  const shown = async (resource: StoredResource | null, key: ResourceKey, set: Headers, request: Request) => {
+    const seen = key.kind === 'Cluster' ? deps.authorizer.scope(deps.principal(request), 'read', 'Service') : undefined
+    const [view] = resource === null ? [] : await deps.views.resources([resource], seen)
     if (view === undefined) throw keyNotFound(key)
     set.headers['etag'] = etagOf(view.metadata.version)
     return view
   }
-  const show = async (key: ResourceKey, set: Headers) =>
-    (key.kind === 'Role' ? builtInRole(key.name) : null) ?? shown(await deps.store.getResource(key), key, set)
+  const show = async (key: ResourceKey, set: Headers, request: Request) =>
+    (key.kind === 'Role' ? builtInRole(key.name) : null) ?? shown(await deps.store.getResource(key), key, set, request)
 
   const put = async (key: DocumentKey, { request, body, dryRun, set }: WriteRequest) => {
     const schema = SCHEMAS[key.kind]
@@ -84,7 +85,10 @@ export function createResourceHandlers(deps: AdminDeps) {
     checkPrecondition(key, held, ifVersion)
     const refusedBy = await problemsOfOne(deps, resource)
     const problems = [...(await specProblems(resource, deps.checkPatches)), ...secretProblems(deps, resource, held), ...refusedBy]
-    if (dryRun) problems.push(...(await dependencyProblems(deps.store, [resource])).values()) // the store finds them at a write
+    if (dryRun)
+      problems.push(
+        ...(await dependencyProblems(deps.store, [resource], mayReadService(deps.authorizer, deps.principal(request)))).values(),
+      ) // the store finds them at a write
     if (problems.length > 0) throw wrongFields(problems, `put ${keyText(key)}`)
     const by = deps.principal(request)
     const lacking = missingRights(deps.authorizer, by, resource, held)
@@ -96,11 +100,16 @@ export function createResourceHandlers(deps: AdminDeps) {
       const planned = plannedAction(deps, resource, held)
       if (planned === 'created') set.status = 201
       const spec = storedSpec(deps, resource, held)
-      return shown(wouldBe(key, { held, labels: resource.metadata.labels, spec, nowMs: deps.clock.nowMs() }), key, set)
+      return shown(wouldBe(key, { held, labels: resource.metadata.labels, spec, nowMs: deps.clock.nowMs() }), key, set, request)
     }
-    const { action, changed } = await writeResource(deps, resource, { by: by.name, held, ifVersion })
+    const { action, changed } = await writeResource(deps, resource, {
+      by: by.name,
+      held,
+      ifVersion,
+      isShown: mayReadService(deps.authorizer, by),
+    })
     if (changed !== null) deps.actions.onChanged([changed])
-    const view = await show(key, set)
+    const view = await show(key, set, request)
     if (action === 'created') set.status = 201
     return view
   }

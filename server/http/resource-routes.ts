@@ -137,7 +137,7 @@ export function resourceRoutes(deps: AdminDeps) {
     const view = { schema: VIEW_SCHEMAS[kind], headers: ETAG }
     const asWrite = ({ query, request, body, set }: Called) => ({ request, body, set, dryRun: isDryRun(query) })
     routes
-      .get(path, (called: Called) => show(key(called.params), called.set), {
+      .get(path, (called: Called) => show(key(called.params), called.set, called.request), {
         params,
         detail: { tags, summary: `Get a ${kindText(kind)}`, responses: answers({ 200: view }) },
       })

@@ -114,7 +114,12 @@ export function plannedAction(deps: AdminDeps, resource: Applicable, held: Store
 export async function writeResource(
   deps: AdminDeps,
   resource: Applicable,
-  { by, held, ifVersion: given }: { by: string; held: StoredResource | null; ifVersion?: IfVersion },
+  {
+    by,
+    held,
+    ifVersion: given,
+    isShown,
+  }: { by: string; held: StoredResource | null; ifVersion?: IfVersion; isShown: (serviceKey: string) => boolean },
 ): Promise<{ action: WriteAction; changed: ChangedResource | null }> {
   const { store, actions, clock } = deps
   const key = keyOf(resource)
@@ -134,7 +139,7 @@ export async function writeResource(
     if (result.version === null) throw keyNotFound(key)
     throw new AppError('conflict', { detail: `${keyText(key)} is at version ${result.version} now` })
   }
-  if (result.kind === 'cycle') throw wrongFields([cycleProblem(result)], `write ${keyText(key)}`)
+  if (result.kind === 'cycle') throw wrongFields([cycleProblem(result, isShown)], `write ${keyText(key)}`)
   const revoked = revocation(resource, held)
   if (revoked !== null)
     await store.appendEvents([

@@ -86,3 +86,11 @@ export function escalation(authorizer: Authorizer, by: Principal, rules: readonl
   }
   return []
 }
+
+/** AZ4: services that a message about others may name, by key. */
+export const mayReadService =
+  (authorizer: Authorizer, by: Principal) =>
+  (key: string): boolean => {
+    const { project, service } = parseServiceKey(key)
+    return authorizer.allows(by, { verb: 'read', kind: 'Service', project, name: service })
+  }

@@ -7,6 +7,7 @@ import type { ClusterId } from '../../shared/model/ids.ts'
 import type { Confirmation } from '../fleet/records.ts'
 import type { ChangeNote } from './feed/change-log.ts'
 import { readSlices, SLICE_ROWS } from './read-slices.ts'
+import { scopeFilter } from './scope-filter.ts'
 import type { Store } from './store.ts'
 import type { ReadDb, StoreDb, Tx } from './store-db.ts'
 import { readNames, type Tables } from './tables.ts'
@@ -59,8 +60,9 @@ export function createConfirmationStore(db: StoreDb, newId: () => string): Confi
         .execute()
       return rows.map(({ kind, count, oldest }) => ({ kind, count: Number(count), oldestMs: Number(oldest) }))
     },
-    listConfirmations: async ({ limit, after } = {}) => {
+    listConfirmations: async ({ scope, limit, after } = {}) => {
       let open = db.read.selectFrom('confirmations').selectAll().where('confirmed_ms', 'is', null).orderBy('created_ms').orderBy('id')
+      if (scope !== undefined) open = open.where(scopeFilter(scope, 'project', 'service'))
       if (limit !== undefined) open = open.limit(limit)
       if (after !== undefined) {
         const { createdMs, id } = after

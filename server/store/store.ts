@@ -165,7 +165,14 @@ export interface Store {
   statusHistory(clusterId: ClusterId, id: ServiceId, query: { before?: number; limit: number }): Promise<HistoryEntry[]>
   appendEvents(events: readonly UnnumberedEvent[]): Promise<void>
   /** Newest last. `after`: strictly after that id. */
-  listEvents(query: { after?: number; cluster?: string; project?: string; service?: string; limit: number }): Promise<FleetEvent[]>
+  listEvents(query: {
+    scope?: Scope
+    after?: number
+    cluster?: string
+    project?: string
+    service?: string
+    limit: number
+  }): Promise<FleetEvent[]>
 
   // A store that was set back
   /** After an unclean stop: that a shard's log does not know a page of before proves nothing. */
@@ -210,7 +217,7 @@ export interface Store {
   /** How many wait for a person, and since when, by kind; kinds without one are absent. */
   pendingConfirmations(): Promise<PendingConfirmations[]>
   /** Open ones only, oldest first. `after`: strictly after that one. */
-  listConfirmations(page?: { limit?: number; after?: Pick<Confirmation, 'id' | 'createdMs'> }): Promise<Confirmation[]>
+  listConfirmations(page?: { scope?: Scope; limit?: number; after?: Pick<Confirmation, 'id' | 'createdMs'> }): Promise<Confirmation[]>
   /** `upTo`: of a question of several clusters, those that were shown (`Confirmation.clusters`); later ones go on asking, under another id. */
   confirm(id: string, by: string, nowMs: number, upTo?: number): Promise<Confirmation | null>
   closeConfirmation(subject: string): Promise<void>

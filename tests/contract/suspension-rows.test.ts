@@ -1,19 +1,24 @@
 // Suspensions, from the store to the rows that each cluster gets.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { resume, suspend } from '../../server/actions/suspension-actions.ts'
+import { resume, type SuspensionRights, suspend } from '../../server/actions/suspension-actions.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { configMap, createIngestKit, type IngestKit } from '../support/ingest-kit.ts'
 
+const EVERY_RIGHT: SuspensionRights = {
+  scope: [{ projects: null, services: null, clusters: null }],
+  require: async () => {},
+  seen: async (all) => [...all],
+}
 let kit: IngestKit
 let one: ClusterId
 let two: ClusterId
 const pulled = async (clusterId: ClusterId) => (await kit.pull(clusterId)).filter((id) => /^-?suspension/.test(id))
 const order = async (asked: Omit<Parameters<typeof suspend>[1], 'selector'>, selector?: Parameters<typeof suspend>[1]['selector']) => {
-  await suspend({ ...kit, clock: { nowMs: () => 5 } }, { ...asked, selector }, 'harbour', 'ana')
+  await suspend({ ...kit, rights: EVERY_RIGHT, clock: { nowMs: () => 5 } }, { ...asked, selector }, 'harbour', 'ana')
   await kit.ingest.suspensionsChanged()
 }
 const lift = async (asked: Omit<Parameters<typeof resume>[1], 'selector'>) => {
-  await resume({ ...kit, clock: { nowMs: () => 6 } }, { ...asked, selector: undefined }, undefined, 'ana')
+  await resume({ ...kit, rights: EVERY_RIGHT, clock: { nowMs: () => 6 } }, { ...asked, selector: undefined }, undefined, 'ana')
   await kit.ingest.suspensionsChanged()
 }
 
@@ -60,7 +65,7 @@ test('SU1 a cluster that joins, and a server that starts, give out what is order
   expect(await pulled(three)).toEqual(['suspension/all'])
   await kit.ingest.clustersChanged()
   expect((await kit.store.desiredInCluster(three)).filter(({ doc }) => doc !== null).map(({ service }) => service)).toEqual(['shop'])
-  await resume({ ...kit, clock: { nowMs: () => 6 } }, { all: true, selector: undefined }, undefined, 'ana')
+  await resume({ ...kit, rights: EVERY_RIGHT, clock: { nowMs: () => 6 } }, { all: true, selector: undefined }, undefined, 'ana')
   const again = kit.restarted()
   await again.suspensionsChanged()
   expect(await pulled(three)).toEqual(['-suspension/all'])

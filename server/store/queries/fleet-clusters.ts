@@ -3,12 +3,13 @@ import { sql } from 'kysely'
 import { type ClusterId, serviceKey } from '../../../shared/model/ids.ts'
 import { FLEET } from '../../../shared/model/resources.ts'
 import { isFine, severity } from '../../fleet/placements-summary.ts'
+import { clusterInScope, type Scope, serviceInScope } from '../../fleet/rights.ts'
 import { livenessOf } from '../../fleet/status-view.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { ReadDb } from '../store-db.ts'
 import { toResource } from '../store-resources.ts'
 import { byText, type ClusterEntry } from './fleet-dictionary.ts'
-import { clusterTest } from './fleet-filter.ts'
+import { clusterTest, limiting } from './fleet-filter.ts'
 import { desiredIn, placementFacts, type Source } from './fleet-placements.ts'
 import type { ClusterFacts, ClusterQuery, FleetPage, Placed, Position } from './fleet-queries.ts'
 import type { RowKey } from './fleet-query-sql.ts'
@@ -18,7 +19,9 @@ import { compareKeys } from './positions.ts'
 export async function findClusters(source: Omit<Source, 'costs'>, query: ClusterQuery): Promise<FleetPage<ClusterFacts>> {
   const { db, engine, dictionary } = source
   const { words = [], liveness, version, sort, after, limit, nowMs } = query
-  const isOne = clusterTest({ labels: query.labels })
+  const named = clusterTest({ labels: query.labels })
+  const visible = limiting(query.visible)
+  const isOne = (cluster: ClusterEntry) => named(cluster) && (visible === null || clusterInScope(visible, cluster.labels))
   let found = dictionary.clusters.filter((cluster) => isOne(cluster) && words.every((word) => cluster.name.includes(word)))
   const seen = liveness === undefined && sort === 'name' ? null : await readSeen(db)
   if (seen !== null && liveness !== undefined) {
@@ -37,7 +40,10 @@ export async function findClusters(source: Omit<Source, 'costs'>, query: Cluster
   if (sort === 'seen') rest.sort((a, b) => compareKeys(a.key, b.key))
   const last = rest[limit - 1]
   const page = rest.slice(0, limit).map(({ cluster }) => cluster)
-  return { items: await clusterFacts(source, page), next: rest.length > limit && last !== undefined ? last.key : null }
+  return {
+    items: await clusterFacts(source, page, limiting(query.services)),
+    next: rest.length > limit && last !== undefined ? last.key : null,
+  }
 }
 
 async function readSeen(db: ReadDb): Promise<Map<number, { lastSeenMs: number | null; waitSeconds: number }>> {
@@ -60,7 +66,7 @@ async function ofVersion(db: ReadDb, engine: Engine, version: string): Promise<S
   return new Set(rows.filter(({ agent, kubernetes }) => begins(agent) || begins(kubernetes)).map(({ cluster_no }) => cluster_no))
 }
 
-async function clusterFacts(source: Omit<Source, 'costs'>, page: readonly ClusterEntry[]): Promise<ClusterFacts[]> {
+async function clusterFacts(source: Omit<Source, 'costs'>, page: readonly ClusterEntry[], services: Scope | null): Promise<ClusterFacts[]> {
   if (page.length === 0) return []
   const { db, engine, dictionary, statuses } = source
   const list = (texts: readonly string[]) =>
@@ -87,7 +93,9 @@ async function clusterFacts(source: Omit<Source, 'costs'>, page: readonly Cluste
   const records = new Map(rows.map((row) => [row.cluster_id, row]))
   const resourceOf = new Map(resources.map((row) => [row.name, toResource(row)]))
   const placements = new Map<ClusterId, Placed[]>()
-  for (const row of placed) placements.set(row.cluster_id, [...(placements.get(row.cluster_id) ?? []), row])
+  const labelsOf = new Map(page.map(({ clusterId, labels }) => [clusterId, labels]))
+  const seen = services === null ? placed : placed.filter((row) => serviceInScope(services, row, labelsOf.get(row.cluster_id)))
+  for (const row of seen) placements.set(row.cluster_id, [...(placements.get(row.cluster_id) ?? []), row])
   const worst = [...placements.values()].flatMap((some) => worstOf(some) ?? [])
   const worstFacts = new Map((await placementFacts(source, worst)).map((facts) => [facts.desired.clusterId, facts]))
   const reportName = dictionary.names.find(({ kind }) => kind === 'cluster')?.id ?? 0

@@ -1,5 +1,6 @@
 // What a question means in numbers: which clusters, names and states pass, and in which of them each searched word occurs. Pure, over the dictionary.
 import { matchesSelector } from '../../../shared/model/labels.ts'
+import { isEverywhere, matchesName, type Scope, serviceInScope } from '../../fleet/rights.ts'
 import type { ClusterEntry, FleetDictionary, NameEntry, StateEntry } from './fleet-dictionary.ts'
 import type { ClusterFilter, ObjectFilter } from './fleet-queries.ts'
 import type { PlanInput, WordCounts } from './fleet-query-plan.ts'
@@ -46,6 +47,8 @@ export class ObjectMasks {
 
   constructor(dictionary: FleetDictionary, filter: ObjectFilter) {
     const words = filter.words ?? []
+    this.#dictionary = dictionary
+    this.#pair = pairTest(filter.scope)
     this.#allWords = (1 << words.length) - 1
     const { places } = dictionary
     this.#places = places
@@ -140,31 +143,75 @@ export class ObjectMasks {
   mayMatch = ({ cluster_no, name_id }: StatusRow): boolean => (this.#ofCluster(cluster_no) & this.#ofName(name_id) & PASSES) !== 0
   /** All words occur in the name: nothing else has to be known, if no state is asked for. */
   hasAllWords = (id: number): boolean => (this.#ofName(id) & this.#allWords) === this.#allWords
+  readonly #dictionary: FleetDictionary
+  readonly #pair: ReturnType<typeof pairTest>
   /** A row that was fetched without its state has one that passes, and no words. */
   matches = ({ cluster_no, name_id, state_id }: StatusRow): boolean => {
     const cluster = this.#ofCluster(cluster_no)
     const name = this.#ofName(name_id)
     const state = state_id === null ? (this.asksState ? 0 : PASSES) : this.#ofState(state_id)
-    return (cluster & name & state & PASSES) !== 0 && ((cluster | name | state) & this.#allWords) === this.#allWords
+    const isAsked = (cluster & name & state & PASSES) !== 0 && ((cluster | name | state) & this.#allWords) === this.#allWords
+    return isAsked && this.#isInScope(cluster_no, name_id)
+  }
+  #isInScope(clusterNo: number, nameId: number): boolean {
+    if (this.#pair === null) return true
+    const [name, cluster] = [this.#dictionary.namesById.get(nameId), this.#dictionary.clustersByNo.get(clusterNo)]
+    return name !== undefined && cluster !== undefined && this.#pair(name, cluster)
   }
 }
 
-export function clusterTest({ cluster, labels }: ClusterFilter): (entry: ClusterEntry) => boolean {
-  return (entry) => (cluster === undefined || entry.name === cluster) && (labels === undefined || matchesSelector(entry.labels, labels))
+export function clusterTest({ cluster, labels, scope }: ClusterFilter): (entry: ClusterEntry) => boolean {
+  return (entry) =>
+    (cluster === undefined || entry.name === cluster) &&
+    (labels === undefined || matchesSelector(entry.labels, labels)) &&
+    (scope === undefined || scope.some(({ clusters }) => clusters === null || matchesSelector(entry.labels, clusters)))
 }
 
-function filterParts({ cluster, labels, project, service, kind, group, namespace, name, sync, health, reason, image }: ObjectFilter) {
+/** Null: all services are in scope, in every cluster. */
+export const limiting = (scope: Scope | undefined): Scope | null => (scope === undefined || isEverywhere(scope) ? null : scope)
+
+/** A name that some place holds; in which of the clusters, `pairTest` says. */
+const isNameInScope = (scope: Scope, { project, service }: Pick<NameEntry, 'project' | 'service'>): boolean =>
+  scope.some(
+    ({ projects, services }) => (projects === null || projects.includes(project)) && (services === null || matchesName(services, service)),
+  )
+
+/** Whether a service in a cluster is in scope, where names and clusters alone do not say it; null: they do. */
+export function pairTest(scope: Scope | undefined): ((name: NameEntry, cluster: ClusterEntry) => boolean) | null {
+  const limited = limiting(scope)
+  if (limited === null || limited.length < 2 || limited.every(({ clusters }) => clusters === null)) return null
+  return (name, cluster) => serviceInScope(limited, name, cluster.labels)
+}
+
+function filterParts({
+  cluster,
+  labels,
+  scope,
+  project,
+  service,
+  kind,
+  group,
+  namespace,
+  name,
+  sync,
+  health,
+  reason,
+  image,
+}: ObjectFilter) {
+  const limited = limiting(scope)
   return {
-    asksCluster: cluster !== undefined || labels !== undefined,
-    asksName: [project, service, kind, group, namespace, name].some((part) => part !== undefined),
+    asksCluster: cluster !== undefined || labels !== undefined || limited?.some(({ clusters }) => clusters !== null) === true,
+    asksName: limited !== null || [project, service, kind, group, namespace, name].some((part) => part !== undefined),
     asksState: [sync, health, reason, image].some((part) => part !== undefined),
   }
 }
 
 /** A kind as kubectl takes it: in any capitals. */
-function nameTest({ project, service, kind, group, namespace, name }: ObjectFilter): (entry: NameEntry) => boolean {
+function nameTest({ project, service, kind, group, namespace, name, scope }: ObjectFilter): (entry: NameEntry) => boolean {
   const lower = kind?.toLowerCase()
+  const limited = limiting(scope)
   return (entry) =>
+    (limited === null || isNameInScope(limited, entry)) &&
     (project === undefined || entry.project === project) &&
     (service === undefined || entry.service === service) &&
     (lower === undefined || entry.object_kind.toLowerCase() === lower) &&

@@ -4,11 +4,13 @@ import { type SelectQueryBuilder, sql } from 'kysely'
 import { type ServiceRow, serviceRowSchema } from '../../../shared/model/desired.ts'
 import { type ClusterId, serviceKey } from '../../../shared/model/ids.ts'
 import { HEALTH_WORST, type HealthWord } from '../../../shared/model/status.ts'
+import { serviceInScope } from '../../fleet/rights.ts'
 import type { Engine } from '../engines/engine.ts'
+import { scopeFilter } from '../scope-filter.ts'
 import type { ReadDb } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
 import type { ClusterEntry, FleetDictionary } from './fleet-dictionary.ts'
-import { clusterTest } from './fleet-filter.ts'
+import { clusterTest, limiting } from './fleet-filter.ts'
 import type { FleetPage, Placed, PlacementFacts, PlacementQuery, Position, SeenCluster, UnrenderedFacts } from './fleet-queries.ts'
 import type { Costs } from './fleet-query-plan.ts'
 import type { RowKey, StatusRows } from './fleet-query-sql.ts'
@@ -153,6 +155,8 @@ export class PlacementReader {
     const { db, engine } = this.#source
     const all = clusters === undefined ? db.selectFrom('desired') : desiredIn(db, engine, clusters)
     let asked = all.where('sync', 'is not', null)
+    const scope = limiting(this.#query.scope)
+    if (scope !== null) asked = asked.where(scopeFilter(scope, 'project', 'service'))
     if (project !== undefined) asked = asked.where('project', '=', project)
     if (service !== undefined) asked = asked.where('service', '=', service)
     if (sync !== undefined) asked = asked.where('sync', 'in', [...sync])
@@ -187,9 +191,10 @@ export class PlacementReader {
 
   #matching(rows: readonly Placed[]): Placed[] {
     const { words = [] } = this.#query
+    const scope = limiting(this.#query.scope)
     return rows.filter((row) => {
       const cluster = this.#byId.get(row.cluster_id)
-      if (cluster === undefined) return false
+      if (cluster === undefined || (scope !== null && !serviceInScope(scope, row, cluster.labels))) return false
       const text = words.length === 0 ? '' : `${cluster.name}\n${row.project}\n${row.service}`
       return words.every((word) => text.includes(word))
     })
@@ -284,6 +289,8 @@ export class PlacementReader {
     let asked = this.#db.selectFrom('resources').select(['project', 'name']).where('kind', '=', 'Service')
     if (project !== undefined) asked = asked.where('project', '=', project)
     if (service !== undefined) asked = asked.where('name', '=', service)
+    const scope = limiting(this.#query.scope)
+    if (scope !== null) asked = asked.where(scopeFilter(scope))
     const services = (await asked.execute()).map(({ project, name }) => ({ project, service: name, key: [name, project] as const }))
     const key = this.#keyOf('name')
     const rows: Placed[] = []

@@ -8,6 +8,7 @@ import type { PlacementWords } from '../../../shared/model/placement-words.ts'
 import type { HealthWord, ObjectStatus, SyncWord } from '../../../shared/model/status.ts'
 import type { ClusterSort, LivenessWord, ObjectSort, PlacementSort } from '../../../shared/model/views.ts'
 import type { ClusterRecord, DesiredService, StoredResource } from '../../fleet/records.ts'
+import type { Scope } from '../../fleet/rights.ts'
 import type { FailedWords } from '../../fleet/unrendered.ts'
 
 /** Where a page ends: whoever passes it on gets what comes strictly after it in the order of the query. Null in it: behind everything that begins so. */
@@ -22,6 +23,8 @@ interface Paged {
 export interface ClusterFilter {
   cluster?: string | undefined
   labels?: LabelSelector | undefined
+  /** Only services in it; absent: all. */
+  scope?: Scope | undefined
 }
 
 export interface ObjectFilter extends ClusterFilter {
@@ -97,6 +100,10 @@ export interface ClusterQuery extends Pick<ClusterFilter, 'labels'>, Paged {
   /** Beginning of the version of its agent or of Kubernetes. */
   version?: string | undefined
   words?: readonly string[] | undefined
+  /** Only these clusters; absent: all. */
+  visible?: Scope | undefined
+  /** Only these services are counted and named; absent: all. */
+  services?: Scope | undefined
   sort: ClusterSort
   /** Liveness is a function of time. */
   nowMs: number

@@ -3,11 +3,13 @@
 import { type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import { serviceSpecSchema } from '../../../shared/model/resources.ts'
 import { HEALTH_WORST } from '../../../shared/model/status.ts'
+import { serviceInScope } from '../../fleet/rights.ts'
 import { type FailedWords, type FailingIn, failingIn } from '../../fleet/unrendered.ts'
 import type { ReadDb } from '../store-db.ts'
 import { readRenderErrors } from '../store-resources.ts'
 import { readError } from '../tables.ts'
 import { byText, type ClusterEntry } from './fleet-dictionary.ts'
+import { limiting } from './fleet-filter.ts'
 import type { FailedNote, Placed, PlacementQuery } from './fleet-queries.ts'
 import { compareKeys, placeOf } from './positions.ts'
 
@@ -116,11 +118,15 @@ function remembered<T>(find: (words: readonly string[]) => T): (words: readonly 
 /** Those that a question asks for, in these clusters (in the order of their names), strictly after a position, in its order. Whoever asks leaves out what has a row after all: an order to remove an older revision. */
 export function* unrenderedOf(failures: FailureList, clusters: readonly ClusterEntry[], query: PlacementQuery): Generator<Unrendered> {
   const { project, service, words = [], sort, sync, health, revision } = query
+  const scope = limiting(query.scope)
   if (failures.all.length === 0 || revision !== undefined) return
   if (sync?.includes('OutOfSync') === false || health?.includes('Missing') === false) return
   const after = placeOf(query.after, sort)
-  const isAsked = ({ id }: Failing) =>
-    (project === undefined || id.project === project) && (service === undefined || id.service === service)
+  const isIn = ({ id }: Failing, cluster?: ClusterEntry) => scope === null || serviceInScope(scope, id, cluster?.labels)
+  const isAsked = (one: Failing) => {
+    const { id } = one
+    return isIn(one) && (project === undefined || id.project === project) && (service === undefined || id.service === service)
+  }
   const make = ({ id, sinceMs }: Failing, { clusterId }: ClusterEntry, group: FailedWords): Unrendered => ({
     ...{ ...id, cluster_id: clusterId, sync: 'OutOfSync', health: 'Missing' },
     note: { words: wordsOf(group), sinceMs },
@@ -137,7 +143,7 @@ export function* unrenderedOf(failures: FailureList, clusters: readonly ClusterE
     for (const one of sorted) {
       if (after !== undefined && compareKeys(named(one, null), after) <= 0) continue
       for (const cluster of clustersWith(leftOf(textOf(one)))) {
-        const group = one.failing.without(cluster)
+        const group = isIn(one, cluster) ? one.failing.without(cluster) : undefined
         if (group === undefined) continue
         if (after === undefined || compareKeys(named(one, cluster.name), after) > 0) yield make(one, cluster, group)
       }
@@ -150,7 +156,7 @@ export function* unrenderedOf(failures: FailureList, clusters: readonly ClusterE
     if (after !== undefined && compareKeys([...first, cluster.name, null], after) <= 0) continue
     const passing = servicesWith(leftOf(cluster.name))
     for (const one of passing.size === 0 ? [] : failures.in(cluster, cut)) {
-      const group = passing.has(one) ? one.failing.without(cluster) : undefined
+      const group = passing.has(one) && isIn(one, cluster) ? one.failing.without(cluster) : undefined
       if (group === undefined) continue
       if (after === undefined || compareKeys([...first, cluster.name, one.key], after) > 0) yield make(one, cluster, group)
     }

@@ -2,9 +2,11 @@
 import { type ClusterId, parseServiceKey } from '../../../shared/model/ids.ts'
 import { eventStatusSchema } from '../../../shared/model/status.ts'
 import type { FleetEvent } from '../../fleet/records.ts'
+import { isEverywhere } from '../../fleet/rights.ts'
 import { type Bulk, runBulk } from '../bulk.ts'
 import { nextNumber } from '../counters.ts'
 import type { Engine } from '../engines/engine.ts'
+import { scopeFilter } from '../scope-filter.ts'
 import type { Store } from '../store.ts'
 import type { StoreDb, Tx } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
@@ -17,8 +19,9 @@ export function createEventStore(db: StoreDb): Pick<Store, 'appendEvents' | 'lis
   return {
     appendEvents: (events) => db.write((tx) => appendEvents(tx, db.engine, events)),
 
-    listEvents: async ({ after, cluster, project, service, limit }) => {
+    listEvents: async ({ scope, after, cluster, project, service, limit }) => {
       let query = db.read.selectFrom('events').selectAll()
+      if (scope !== undefined && !isEverywhere(scope)) query = query.where(scopeFilter(scope, 'project', 'service'))
       if (after !== undefined) query = query.where('id', '>', after)
       if (cluster !== undefined) query = query.where('cluster', '=', cluster)
       if (project !== undefined) query = query.where('project', '=', project)
