@@ -1,0 +1,154 @@
+// AZ4: no list, count, search, event, change or hint names what the caller may not read. Everything of the other project says `hidden`.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { syncOptionsSchema } from '../../shared/model/resources.ts'
+import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
+import { joinCluster, publishOne } from '../support/store-fixtures.ts'
+
+const API = '/api/v1'
+const meta = { apiVersion: 'skerry.dev/v1' }
+let admin: TestAdmin
+const as: Record<string, Record<string, string>> = {}
+const confirmations: Record<string, string> = {}
+
+beforeAll(async () => {
+  admin = await createTestAdmin()
+  const a = await joinCluster(admin.store, 'a', { env: 'prod' })
+  const b = await joinCluster(admin.store, 'b', { env: 'hidden-env' })
+  const doc = { commit: 'c0ffee00', digest: 'd1', count: 1, sync: syncOptionsSchema.parse({}), protect: false }
+  const hidden = serviceDoc('hidden-web', { project: 'hidden' })
+  const bind = (name: string, spec: object) => ({
+    ...{ ...meta, kind: 'RoleBinding' },
+    metadata: { name },
+    spec: { subjects: [{ token: name }], ...spec },
+  })
+  const seeded = await admin.call('POST', `${API}/apply`, {
+    resources: [
+      ...[repositoryDoc('apps', { project: 'shop' }), serviceDoc('web', { project: 'shop' })],
+      ...[
+        repositoryDoc('hidden-apps', { project: 'hidden' }),
+        { ...hidden, spec: { ...hidden.spec, dependsOn: [{ name: 'web', project: 'shop' }] } },
+      ],
+      { ...meta, kind: 'Config', metadata: { name: 'hidden-config', project: 'hidden' }, spec: { data: { a: 1 } } },
+      bind('shop', { role: 'viewer', projects: ['shop'] }),
+      bind('prefix', { role: 'project-admin', projects: ['sho'] }),
+      bind('prod', { role: 'operator', projects: ['*'], clusters: { matchLabels: { env: 'prod' } } }),
+    ],
+  })
+  expect([seeded.status, seeded.body]).toEqual([200, expect.anything()])
+  const places = [
+    { clusterId: a, project: 'shop', service: 'web' },
+    { clusterId: a, project: 'hidden', service: 'hidden-web' },
+    { clusterId: b, project: 'hidden', service: 'hidden-web' },
+    { clusterId: b, project: 'shop', service: 'web' },
+  ]
+  const state = { sync: 'OutOfSync', health: 'Degraded', reason: 'Applied', sinceMs: 9 }
+  let rev = 0
+  for (const { clusterId, project, service } of places) {
+    await publishOne(admin.store, { clusterId, project, service, doc, setSha: null, placedBy: '' })
+    const message = project === 'hidden' ? 'hidden message' : 'shown message'
+    const event = { atMs: 3, type: 'Normal', reason: 'Applied', message, service: `${project}/${service}` }
+    const object = { ...state, message }
+    await admin.store.upsertStatus(
+      clusterId,
+      [
+        { kind: 'service', key: `${project}/${service}`, rev: ++rev, doc: { ...object, objectCount: 1, healthyCount: 1 } },
+        { kind: 'object', key: `${project}/${service}/apps/Deployment/x/${service}`, rev: ++rev, doc: object },
+        { kind: 'event', key: String(rev), rev: ++rev, doc: event },
+      ],
+      { complete: false, nowMs: 1 },
+    )
+  }
+  for (const { project, service } of places.slice(0, 2)) {
+    const asked = {
+      kind: 'remove_service',
+      subject: project,
+      project,
+      service,
+      cluster: null,
+      token: 't',
+      names: [service],
+      why: 'w',
+      createdMs: 1,
+    } as const
+    confirmations[project] = (await admin.store.openConfirmation({ ...asked, names: [...asked.names] })).id
+  }
+  await admin.call('POST', `${API}/suspend`, { project: 'hidden', services: ['hidden-web'], reason: 'r' })
+  await admin.call('POST', `${API}/suspend`, { clusters: ['cluster-b'], reason: 'storm' })
+  for (const name of ['shop', 'prefix', 'prod']) {
+    const { body } = await admin.call('POST', `${API}/tokens`, { name, role: 'none' })
+    as[name] = { authorization: `Bearer ${(body as { token: string }).token}` }
+  }
+})
+afterAll(() => admin.store.close())
+
+const get = async (who: string, path: string) => {
+  const { status, body } = await admin.call('GET', `${API}${path}`, undefined, as[who])
+  return { status, text: JSON.stringify(body), body: body as { items: Array<Record<string, unknown>> } }
+}
+const LISTS = [
+  ...['/services', '/repositories', '/projects', '/objects', '/objects?sort=name', '/objects?sort=health', '/objects?sort=newest'],
+  ...['/objects?search=hidden', '/objects?cluster=cluster-b', '/placements', '/placements?sort=name', '/placements?sort=health'],
+  ...['/placements?search=hidden', '/placements?health=Degraded', '/clusters/cluster-a/services', '/events', '/events?after=0'],
+  ...['/confirmations', '/suspensions', '/changes?after=0&limit=500', '/counts?by=service', '/counts?by=service&of=objects'],
+  ...['/projects/shop/services/web', '/projects/shop/services/web/clusters', '/projects/shop/services/web/dependencies'],
+]
+
+test('AZ4 lists, counts, search, events and changes name nothing of another project', async () => {
+  for (const path of LISTS) {
+    const { status, text } = await get('shop', path)
+    // cluster-b has the shown service, too; its labels are not the caller's.
+    expect([path, status, /hidden/.exec(text.replaceAll(/"continue":"[^"]*"/g, ''))]).toEqual([path, 200, null])
+  }
+  expect((await get('shop', '/objects')).body.items).toHaveLength(2)
+  expect((await get('shop', '/placements')).body.items).toHaveLength(2)
+  expect((await get('shop', '/events')).body.items).toHaveLength(2)
+  expect((await get('shop', '/confirmations')).body.items).toHaveLength(1)
+})
+
+test('AZ4 counts hold only what the caller may read; those of the whole fleet are refused', async () => {
+  expect((await get('shop', '/counts?by=service')).body.items).toMatchObject([{ key: 'shop/web', count: 2 }])
+  expect((await get('shop', '/counts?by=health&of=objects')).body.items).toContainEqual(
+    expect.objectContaining({ key: 'Degraded', count: 2 }),
+  )
+  for (const by of ['label', 'image', 'version', 'liveness', 'drift-age']) expect((await get('shop', `/counts?by=${by}`)).status).toBe(403)
+})
+
+test('AZ4 a project whose name begins the same is another project', async () => {
+  for (const path of LISTS) {
+    const { status, text } = await get('prefix', path)
+    expect([path, status === 200 || status === 404, /hidden|"web"/.exec(status === 404 ? '' : text)]).toEqual([path, true, null])
+  }
+})
+
+test('AZ3 single objects of another project do not exist', async () => {
+  const { hidden = '', shop = '' } = confirmations
+  for (const path of [
+    ...[
+      '/projects/hidden/services/hidden-web',
+      '/projects/hidden/services/hidden-web/clusters',
+      '/projects/hidden/repositories/hidden-apps',
+    ],
+    ...['/projects/hidden/configs/hidden-config', `/confirmations/${hidden}`, `/confirmations/${hidden}/removal`, '/clusters/cluster-b'],
+  ])
+    expect([path, (await get('shop', path)).status]).toEqual([path, 404])
+  expect((await get('shop', `/confirmations/${shop}`)).status).toBe(200)
+  const confirm = (id: string) => admin.call('POST', `${API}/confirmations/${id}/confirm`, undefined, as['shop'])
+  expect([(await confirm(hidden)).status, (await confirm(shop)).status]).toEqual([403, 403])
+  expect(admin.asked.filter((text) => text.startsWith('confirm'))).toEqual([])
+})
+
+test('AZ2 a binding for clusters reads and acts only there', async () => {
+  const clusters = async (path: string) => [...new Set((await get('prod', path)).body.items.map(({ cluster }) => cluster))]
+  expect(await clusters('/placements')).toEqual(['cluster-a'])
+  expect(await clusters('/objects')).toEqual(['cluster-a'])
+  expect((await get('prod', '/clusters')).text).not.toContain('cluster-b')
+  expect([(await get('prod', '/clusters/cluster-a')).status, (await get('prod', '/clusters/cluster-b')).status]).toEqual([200, 404])
+  const suspend = async (order: object) =>
+    (await admin.call('POST', `${API}/suspend`, { ...order, reason: 'r', dryRun: true }, as['prod'])).status
+  expect(await suspend({ project: 'shop', services: ['web'], clusters: ['cluster-a'] })).toBe(200)
+  expect(await suspend({ clusters: ['cluster-a'] })).toBe(200)
+  expect(await suspend({ project: 'shop', services: ['web'], clusters: ['cluster-b'] })).toBeGreaterThanOrEqual(403)
+  expect(await suspend({ project: 'shop', services: ['web'] })).toBe(403)
+  expect(await suspend({ all: true })).toBe(403)
+  expect(await suspend({ clusters: ['cluster-b'] })).toBe(404)
+})
