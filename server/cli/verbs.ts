@@ -23,6 +23,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
       history: 'list revisions of a service, or with --cluster its status changes there; newest first',
       events: 'list events, newest last',
       count: 'count placements, objects or clusters',
+      wait: 'wait until services, clusters or repositories are healthy, synced, ready or deleted',
     },
     load: async () => (await import('./commands/read.ts')).addReadCommands,
   },

@@ -2,7 +2,7 @@
 import { type Command, Option } from '@commander-js/extra-typings'
 import { LIST_LIMIT_MAX } from '../../../shared/model/constants.ts'
 import { COUNT_BY, COUNT_OF } from '../../../shared/model/counts.ts'
-import { examples, isGiven, output, projectOf, projectOption, scoped, wholeNumber } from '../command-options.ts'
+import { collect, examples, isGiven, output, projectOf, projectOption, scoped, wholeNumber } from '../command-options.ts'
 import type { Context } from '../context.ts'
 
 export function addReadCommands(program: Command, context: Context): void {
@@ -117,5 +117,45 @@ export function addReadCommands(program: Command, context: Context): void {
     .action(async (options) => {
       const { count } = await import('../count.ts')
       await count(context, options)
+    })
+
+  program
+    .command('wait')
+    .argument('<kind>', 'service, cluster, repository, placements or objects; or kind/name')
+    .argument('[name]')
+    .option(
+      '--for <condition>',
+      'healthy, synced, ready, online, suspended, deleted, condition=NAME[=false] or jsonpath=PATH[=VALUE]; may be repeated: all must hold',
+      collect,
+    )
+    .option('--timeout <duration>', 'how long to wait: 30s, 10m; 0: look once', '5m')
+    .option('--all', 'all of the kind')
+    .addOption(projectOption())
+    .option('-A, --all-projects', 'all projects')
+    .option('-l, --selector <labels>', 'those with these labels: team=web')
+    .option('--cluster <name>', 'placements and objects: only of this cluster')
+    .option('--service <name>', 'placements and objects: only of this service')
+    .option('--kind <kind>', 'of objects: only of this kind')
+    .option('-n, --namespace <name>', 'of objects: only in this namespace')
+    .addOption(output())
+    .addHelpText(
+      'before',
+      examples(
+        'skerry wait svc/web --for=synced --for=healthy --timeout 10m',
+        'skerry wait services -l team=web --for=ready',
+        'skerry wait placements --service web --cluster ship-7 --for=healthy',
+        'skerry wait cluster/ship-7 --for=online --timeout 1h',
+        "skerry wait svc/web --for=jsonpath='{.status.commit}'=0123456789abcdef0123456789abcdef01234567",
+        'skerry wait svc/old --for=deleted',
+      ),
+    )
+    .addHelpText(
+      'after',
+      '\nThe server tells when something changes; nothing is polled. ready: Synced and Healthy; of a repository: it can be read.\n' +
+        'Exit codes: 0 all hold; 1 not in time (what is missing is printed), or it failed; 2 invalid arguments.',
+    )
+    .action(async (kind, name, { for: conditions = [], ...options }, command) => {
+      const { wait } = await import('../wait.ts')
+      await wait(context, kind, name, projectOf(context, { for: conditions, ...options }, isGiven(command)))
     })
 }
