@@ -15,6 +15,7 @@ import { DECLARED_ROUTES, rightOf } from './access/permissions.ts'
 import type { FleetActions } from './actions/port.ts'
 import { dashboardAnswer } from './dashboard/dashboard.ts'
 import { accessRoutes } from './http/access-routes.ts'
+import { agentCredentialRoutes } from './http/agent-credential-routes.ts'
 import { createSecureHeaders } from './http/answer-headers.ts'
 import { apiDocs } from './http/api-docs/serve.ts'
 import { applyRoute } from './http/apply-route.ts'
@@ -222,6 +223,7 @@ function createElysia(deps: AppDeps, callers: Callers) {
     .use(changeRoutes(admin))
     .use(accessRoutes(admin))
     .use(sessionRoutes(admin, deps.signIn?.sessions ?? null))
+    .use(agentCredentialRoutes(admin))
     .use(authRoutes(admin))
     .use(serverKeyRoutes(admin))
     .use(auditRoutes(admin))

@@ -85,6 +85,7 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   // The handler shows and ends the sessions of the caller only, without the right to read or revoke tokens.
   'GET /sessions': OWN,
   'DELETE /sessions/:id': OWN,
+  'GET /agents': object('read', 'Agent'),
   'GET /server-keys': object('server-key', 'Server'),
   'POST /server-keys/rotate': object('server-key', 'Server'),
   'POST /server-keys/revoke': object('server-key', 'Server'),

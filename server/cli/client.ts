@@ -4,6 +4,7 @@ import { REASON_HEADER } from '../../shared/model/audit-words.ts'
 import { EVENT_STREAM } from '../../shared/model/change.ts'
 import { LIST_LIMIT_MAX } from '../../shared/model/constants.ts'
 import { listOf } from '../../shared/model/list-page.ts'
+import { logoutAnswerSchema } from '../../shared/model/sign-in.ts'
 import { AppError, errorFromProblem, problemBodySchema } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { CliIo } from './io.ts'
@@ -142,7 +143,7 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
     signIn: async (address, schema, body) => checked(schema, await signIn(address, {}, body)),
     signOut: async () => {
       const bearer = renewed === undefined ? token : await renewed()
-      await signIn('/logout', { authorization: `Bearer ${bearer}` })
+      checked(logoutAnswerSchema, await signIn('/logout', { authorization: `Bearer ${bearer}` }))
     },
     get: async (address, schema, query = {}) => checked(schema, await request('GET', address, query)),
     list: async (address, item, query = {}, { limit = Number.POSITIVE_INFINITY, chunkSize = LIST_LIMIT_MAX } = {}) => {

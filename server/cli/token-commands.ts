@@ -7,6 +7,7 @@ import type { Context } from './context.ts'
 import { remove } from './delete.ts'
 import { get } from './get.ts'
 import { createJoinToken } from './join-token.ts'
+import { isAgentId, listAgentCredentials, revokeAgent } from './sign-in/agent-credentials.ts'
 import { createToken, exchangeToken, revokeToken } from './token.ts'
 
 export function addTokenCommands(program: Command, context: Context): void {
@@ -36,17 +37,22 @@ export function addTokenCommands(program: Command, context: Context): void {
   token
     .command('list')
     .description('list API tokens, with role, expiry and last use')
+    .option('--agents', 'the credentials of agents instead')
     .addOption(output())
     .option('--no-headers', 'no line with titles')
-    .addHelpText('before', examples('skerry token list', 'skerry token list -o json'))
-    .action((options) => get(context, 'tokens', undefined, { ...options, project: DEFAULT_PROJECT }))
+    .addHelpText('before', examples('skerry token list', 'skerry token list --agents', 'skerry token list -o json'))
+    .action(({ agents, ...options }) =>
+      agents === true
+        ? listAgentCredentials(context, options)
+        : get(context, 'tokens', undefined, { ...options, project: DEFAULT_PROJECT }),
+    )
   token
     .command('revoke')
-    .description('revoke an API token; its requests are refused at once')
+    .description('revoke an API token or the credential of an agent; its requests are refused at once')
     .argument('<id>')
     .option('-y, --yes', 'do not ask')
-    .addHelpText('before', examples('skerry token revoke t-1a2b3c4d'))
-    .action((id, options) => revokeToken(context, id, options))
+    .addHelpText('before', examples('skerry token revoke t-1a2b3c4d', 'skerry token revoke a-0123456789abcdef'))
+    .action((id, options) => (isAgentId(id) ? revokeAgent(context, id, options) : revokeToken(context, id, options)))
   token
     .command('rotate')
     .alias('exchange')

@@ -101,7 +101,7 @@ export function createSignInRoutes(deps: SignInRoutesDeps): (request: Request) =
     // SI5: the session before it ends, and the new one has a new id.
     const before = cookieOf(request, sessionCookie(url()))
     const principal = before === null ? null : await sessions.authenticate('cookie', before, from)
-    if (principal !== null) await sessions.revoke(principal.id, principal.name)
+    if (principal !== null) await sessions.replace(principal.id)
     const { cookie, maxAgeMs } = await sessions.openBrowser(grant, from)
     return redirect(303, target.next, [spent, setCookie(sessionCookie(url()), cookie, maxAgeMs)])
   }

@@ -51,3 +51,18 @@ export const sessionViewSchema = z.object({
   lastUsedFrom: z.string().nullable(),
 })
 export type SessionView = z.infer<typeof sessionViewSchema>
+
+/** The key of an agent. It is revoked, and valid again, by `spec.revoked` of its Cluster. */
+export const agentCredentialSchema = z.object({
+  id: z.string(),
+  cluster: z.string(),
+  /** Of its public key. */
+  fingerprint: z.string(),
+  /** Grows when another agent takes over with the same key. */
+  incarnation: ms,
+  joinedMs: ms,
+  /** Last contact, within 10 s. */
+  lastUsedMs: ms.nullable(),
+  state: z.enum(['valid', 'revoked']),
+})
+export type AgentCredential = z.infer<typeof agentCredentialSchema>

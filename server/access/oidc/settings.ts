@@ -137,5 +137,3 @@ export function readOidcSettings(value: unknown, file: string): { settings: Oidc
     problems: explainIssues(oidcSettingsSchema, value, read.error).map(({ path, message }) => ({ path: `${file}: ${path}`, message })),
   }
 }
-
-export const DEFAULT_SESSIONS: SessionSettings = oidcSettingsSchema.parse({}).sessions

@@ -46,6 +46,8 @@ export interface UserSessions {
   list(): Promise<SessionRecord[]>
   /** False if there is none with that id. Effective at once; `by`: who ended it. */
   revoke(id: string, by: string): Promise<boolean>
+  /** Ends a session in whose place its browser got another one. The provider's tokens stay: those of the new session may depend on them. */
+  replace(id: string): Promise<void>
   /** Ends the session of a person who signs out, also at the provider. Answers the page that ends the provider's own session; null: there is none. */
   signOut(id: string, back: string): Promise<string | null>
   /** Aborts when the session ends. */
@@ -282,6 +284,10 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
       const refreshToken = unseal(session)?.refreshToken
       if (refreshToken != null) await providers.get(session.provider)?.revoke(refreshToken)
       return deleted
+    },
+    async replace(id) {
+      const session = (await store.listSessions()).find((one) => one.id === id)
+      if (session !== undefined) await end(session, 'sign-out', 'replaced by another sign-in')
     },
     async signOut(id, back) {
       const session = (await store.listSessions()).find((one) => one.id === id)
