@@ -6,6 +6,7 @@ import { type BenchmarkName, helpText, readOrder } from './benchmarks/table.ts'
 type Benchmark = (say: Say, only: string | null) => Promise<Record<string, number>>
 /** Loaded late, because wrong arguments and `--help` are answered before anything is set up. */
 const BENCHMARKS: Record<BenchmarkName, () => Promise<Benchmark>> = {
+  api: async () => (await import('./benchmarks/api.ts')).benchApi,
   chain: async () => (await import('./benchmarks/chain.ts')).benchChain,
   reconcile: async () => (await import('./benchmarks/reconcile.ts')).benchReconcile,
   render: async () => (await import('./benchmarks/render.ts')).benchRender,

@@ -93,7 +93,7 @@ interface Parts {
   crowd: AgentsProcess[]
 }
 
-async function withCrowd<T>(say: Say, agents: number, work: (parts: Parts) => Promise<T>): Promise<T> {
+export async function withCrowd<T>(say: Say, agents: number, work: (parts: Parts) => Promise<T>): Promise<T> {
   const open = Number(/Max open files\s+(\d+)/.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1])
   if (open < agents + 1_000) throw new Error(`${agents} agents need more than ${open} open files: ulimit -n ${agents + 1_000}`)
   const gitDir = mkdtempSync(join(tmpdir(), 'skerry-bench-'))

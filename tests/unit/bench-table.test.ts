@@ -17,7 +17,7 @@ test.each([
 })
 
 test.each([
-  [[], ['chain', 'reconcile', 'render', 'store', 'sync']],
+  [[], ['api', 'chain', 'reconcile', 'render', 'store', 'sync']],
   [['fanout'], ['fanout', 'chain', 'sync']],
   [
     ['sync', 'store'],

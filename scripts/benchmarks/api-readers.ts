@@ -1,0 +1,66 @@
+// A process that reads the API at a fixed rate, as dashboards and scripts do: lists, counts, single resources. It sends on time, whether answers came or not.
+import { linesOf } from './agents-process.ts'
+
+export interface ReadersOrder {
+  url: string
+  token: string
+  perSecond: number
+  seconds: number
+}
+
+export interface ReadersReport {
+  failures: string[]
+  tookMs: number[]
+}
+
+/** Each counts the same. */
+const PATHS: readonly string[] = [
+  '/services?limit=50',
+  '/clusters?limit=50',
+  '/clusters?limit=50&labelSelector=wake%3Dyes',
+  '/clusters?limit=20&search=site-19',
+  '/placements?limit=50',
+  '/placements?limit=50&service=app&sort=cluster',
+  '/counts?by=service',
+  '/counts?by=label',
+  '/clusters/site-17',
+  '/projects/default/services/app',
+  '/projects/default/services/app/clusters?limit=50',
+  '/projects/default/services/app/revisions',
+  '/clusters/site-99/services',
+  '/repositories',
+  '/events?limit=50',
+  '/confirmations',
+  '/whoami',
+]
+
+async function read({ url, token, perSecond, seconds }: ReadersOrder): Promise<ReadersReport> {
+  const headers = { authorization: `Bearer ${token}` }
+  const failures: string[] = []
+  const tookMs: number[] = []
+  const open: Promise<void>[] = []
+  const startMs = performance.now()
+  for (let n = 0; n < perSecond * seconds; n++) {
+    const dueMs = startMs + (n * 1_000) / perSecond
+    const waitMs = dueMs - performance.now()
+    if (waitMs > 0) await Bun.sleep(waitMs)
+    const path = PATHS[n % PATHS.length] ?? ''
+    open.push(
+      fetch(`${url}/api/v1${path}`, { headers })
+        .then(async (answer) => {
+          await answer.arrayBuffer()
+          // Counted from when it was due, so that a server that stalls cannot hide it by being asked less.
+          if (answer.ok) tookMs.push(performance.now() - dueMs)
+          else failures.push(`${path}: HTTP ${answer.status}`)
+        })
+        .catch((error: unknown) => void failures.push(`${path}: ${String(error)}`)),
+    )
+  }
+  await Promise.all(open)
+  return { failures, tookMs }
+}
+
+for await (const line of linesOf(Bun.stdin.stream())) {
+  const report = await read(JSON.parse(line) as ReadersOrder).catch((error: unknown) => ({ failures: [String(error)], tookMs: [] }))
+  process.stdout.write(`${JSON.stringify(report)}\n`)
+}
