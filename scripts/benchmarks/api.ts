@@ -12,6 +12,7 @@ import { createDataFolder } from '../local-cluster/child-process.ts'
 import { startOrdered } from './agents-process.ts'
 import type { ReadersOrder, ReadersReport } from './api-readers.ts'
 import { percentile, residentMb, rounded } from './figures.ts'
+import { measureOidcLogin } from './oidc-login.ts'
 import { runParts, type Say } from './parts.ts'
 import { withCrowd } from './sync-fanout.ts'
 
@@ -143,6 +144,6 @@ async function benchAudit(say: Say): Promise<Record<string, number>> {
   }
 }
 
-const PARTS = { reads: benchReads, start: benchStart, authorize: benchAuthorize, audit: benchAudit }
+const PARTS = { reads: benchReads, start: benchStart, authorize: benchAuthorize, audit: benchAudit, login: measureOidcLogin }
 
 export const benchApi = (say: Say, only: string | null): Promise<Record<string, number>> => runParts('api', PARTS, say, only)
