@@ -16,6 +16,18 @@ import { session } from './state/session.ts'
 import { text } from './words.ts'
 
 const ClustersPage = lazy(() => import('./pages/clusters.tsx').then((module) => module.ClustersPage))
+const ClusterPage = lazy(() => import('./pages/cluster.tsx').then((module) => module.ClusterPage))
+const ServicesPage = lazy(() => import('./pages/services.tsx').then((module) => module.ServicesPage))
+const ServicePage = lazy(() => import('./pages/service.tsx').then((module) => module.ServicePage))
+const PlacementPage = lazy(() => import('./pages/placement.tsx').then((module) => module.PlacementPage))
+const RepositoriesPage = lazy(() => import('./pages/repositories.tsx').then((module) => module.RepositoriesPage))
+const RepositoryPage = lazy(() => import('./pages/repository.tsx').then((module) => module.RepositoryPage))
+const NeedsPage = lazy(() => import('./pages/needs.tsx').then((module) => module.NeedsPage))
+const ConfirmationPage = lazy(() => import('./pages/confirmation.tsx').then((module) => module.ConfirmationPage))
+const ActivityPage = lazy(() => import('./pages/activity.tsx').then((module) => module.ActivityPage))
+const AccessPage = lazy(() => import('./pages/access.tsx').then((module) => module.AccessPage))
+const JoinPage = lazy(() => import('./pages/join.tsx').then((module) => module.JoinPage))
+const SettingsPage = lazy(() => import('./pages/settings.tsx').then((module) => module.SettingsPage))
 
 export function App() {
   useEffect(() => void openSession(text.signIn.ended), [])
@@ -50,6 +62,18 @@ function Frame() {
         <Router>
           <Route path={ROOT} component={FleetPage} />
           <Route path={`${ROOT}clusters`} component={ClustersPage} />
+          <Route path={`${ROOT}clusters/:cluster`} component={ClusterPage} />
+          <Route path={`${ROOT}clusters/:cluster/:project/:service`} component={PlacementPage} />
+          <Route path={`${ROOT}services`} component={ServicesPage} />
+          <Route path={`${ROOT}services/:project/:service`} component={ServicePage} />
+          <Route path={`${ROOT}repositories`} component={RepositoriesPage} />
+          <Route path={`${ROOT}repositories/:project/:repository`} component={RepositoryPage} />
+          <Route path={`${ROOT}needs-you`} component={NeedsPage} />
+          <Route path={`${ROOT}needs-you/:id`} component={ConfirmationPage} />
+          <Route path={`${ROOT}activity`} component={ActivityPage} />
+          <Route path={`${ROOT}access`} component={AccessPage} />
+          <Route path={`${ROOT}join`} component={JoinPage} />
+          <Route path={`${ROOT}settings`} component={SettingsPage} />
           <Route default component={NotFound} />
         </Router>
       </main>

@@ -3,14 +3,21 @@ import { pages } from '../state/place.ts'
 import type { EventView } from '../state/reads.ts'
 import { TimeOfDay } from './time.tsx'
 
-export function EventFeed({ items }: { items: readonly EventView[] }) {
+interface FeedProps {
+  items: readonly EventView[]
+  /** The page is about this cluster, or this service: it is not said again on each line. */
+  in?: string
+  of?: string
+}
+
+export function EventFeed({ items, in: cluster, of }: FeedProps) {
   return (
     <ol class="feed">
       {items.map((event) => (
         <li key={event.id}>
           <TimeOfDay ms={event.atMs} />
           <span class="what">
-            <EventWords event={event} />
+            <EventWords event={event} {...(cluster === undefined ? {} : { inside: cluster })} {...(of === undefined ? {} : { of })} />
           </span>
         </li>
       ))}
@@ -18,11 +25,17 @@ export function EventFeed({ items }: { items: readonly EventView[] }) {
   )
 }
 
-export function EventWords({ event }: { event: EventView }) {
-  const { cluster, project, service, message } = event
-  const subject = service !== null ? service.replace(`${project}/`, '') : null
+export function EventWords({ event, inside, of }: { event: EventView; inside?: string; of?: string }) {
+  const { project, message } = event
+  const full = event.service === null ? null : event.service.replace(`${project}/`, '')
+  const subject = full === of ? null : full
+  const cluster = event.cluster === inside ? null : event.cluster
   const href =
-    subject === null ? null : cluster === null ? pages.service(project ?? '', subject) : pages.placement(cluster, project ?? '', subject)
+    subject === null
+      ? null
+      : event.cluster === null
+        ? pages.service(project ?? '', subject)
+        : pages.placement(event.cluster, project ?? '', subject)
   return (
     <>
       {subject !== null && href !== null && (

@@ -47,7 +47,8 @@ interface ItemProps {
 
 function Item({ name, href, label, n, urgent = false }: ItemProps) {
   const { path } = useLocation()
-  const isHere = href === ROOT ? path === ROOT : path === href || path.startsWith(`${href}/`)
+  const here = path.replace(/\/$/, '')
+  const isHere = href === ROOT ? `${here}/` === ROOT : here === href || here.startsWith(`${href}/`)
   return (
     <a href={href} {...(isHere ? { 'aria-current': 'page' } : {})} title={label}>
       <Icon name={name} />

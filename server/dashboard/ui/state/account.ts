@@ -49,7 +49,10 @@ export async function providers(): Promise<Provider[]> {
     const response = await fetch(serverUrl('auth/providers'), { headers: { accept: 'application/json' } })
     if (!response.ok || !(response.headers.get('content-type') ?? '').includes('json')) return []
     const { items } = (await response.json()) as { items?: Array<{ name: string }> }
-    return (items ?? []).map(({ name }) => ({ name, url: serverUrl(`auth/login?provider=${encodeURIComponent(name)}`) }))
+    return (items ?? []).map(({ name }) => ({
+      name,
+      url: serverUrl(`auth/login?${new URLSearchParams({ provider: name, next: location.pathname + location.search })}`),
+    }))
   } catch {
     return []
   }

@@ -6,7 +6,9 @@ const KEY = 'skerry-token'
 export interface Person {
   id: string
   name: string
-  role: string
+  /** Null: rights come from role bindings alone. */
+  role: string | null
+  groups?: readonly string[]
 }
 
 type Session = { state: 'starting' } | { state: 'out'; why: string | null } | { state: 'in'; person: Person }

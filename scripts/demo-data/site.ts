@@ -1,0 +1,305 @@
+// One simulated site of the demo fleet: an agent that joins, polls and reports through the real protocol, and a cluster that is made up. It applies what it receives after a
+// while, drifts, breaks and heals; it can be cut off.
+import { randomBytes } from 'node:crypto'
+import { joinRequest } from '../../agent/sync/join.ts'
+import { cursorText, type Position } from '../../shared/crdt/position.ts'
+import { confirmationToken, parseRowId, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
+import { serviceKey } from '../../shared/model/ids.ts'
+import type { DriftStatus, EventStatus, HealthWord, ObjectStatus, ServiceStatus, SyncWord } from '../../shared/model/status.ts'
+import { type JoinAnswer, joinAnswerSchema, parseJoinToken } from '../../shared/protocol/join.ts'
+import { ROUTES } from '../../shared/protocol/routes.ts'
+import { REV_INCARNATION } from '../../shared/protocol/status.ts'
+import { generateKey } from '../../shared/runtime/keys.ts'
+import { openSession } from '../benchmarks/open-session.ts'
+import { readBody } from '../benchmarks/polling-agent.ts'
+
+interface Held {
+  key: string
+  row: ServiceRow
+  objects: string[]
+  status: ServiceStatus
+}
+interface Words {
+  sync: SyncWord
+  health: HealthWord
+  reason: string
+  message: string
+}
+const FINE: Words = { sync: 'Synced', health: 'Healthy', reason: 'Healthy', message: '' }
+const POLL_SECONDS = 20
+const EVENTS_DIGITS = 13
+
+export interface SiteChoice {
+  name: string
+  labels: Record<string, string>
+  kubernetesVersion: string
+  nodeCount: number
+}
+
+export class DemoSite {
+  readonly choice: SiteChoice
+  readonly services = new Map<string, Held>()
+  readonly #url: string
+  readonly #keys = { signing: generateKey('ed25519'), recipient: generateKey('x25519') }
+  readonly #clusterUid = randomBytes(8).toString('hex')
+  #joined: JoinAnswer | null = null
+  #token: string | null = null
+  #position: Position | null = null
+  #counter = 0
+  #queue: Array<{ kind: string; key: string; rev: number; doc: object | null }> = []
+  #cut: AbortController | null = null
+  online = false
+
+  constructor(url: string, choice: SiteChoice) {
+    this.#url = url
+    this.choice = choice
+  }
+
+  async join(joinToken: string): Promise<void> {
+    const input = { joinToken: null, clusterName: this.choice.name, clusterUid: this.#clusterUid, agentVersion: '0.5.0' }
+    const body = JSON.stringify(joinRequest(this.#keys, input, parseJoinToken(joinToken)?.secret ?? ''))
+    const response = await fetch(this.#url + ROUTES.join, { method: 'POST', body })
+    if (!response.ok) throw new Error(`${this.choice.name} cannot join: HTTP ${response.status} ${await response.text()}`)
+    this.#joined = joinAnswerSchema.parse(await response.json())
+    this.#clusterReport([])
+  }
+
+  /** Until `goOffline`. */
+  goOnline(): void {
+    if (this.online) return
+    this.online = true
+    this.#cut = new AbortController()
+    void this.#follow(this.#cut.signal)
+  }
+
+  goOffline(): void {
+    this.online = false
+    this.#cut?.abort()
+  }
+
+  async #follow(cut: AbortSignal): Promise<void> {
+    while (!cut.aborted) {
+      try {
+        const joined = this.#joined
+        if (joined === null) return
+        this.#token ??= await openSession(this.#url, { ...joined, privateKey: this.#keys.signing.privateKey })
+        await this.#push(joined)
+        const wait = this.#position === null ? 0 : POLL_SECONDS
+        const query = this.#position === null ? '' : `?cursor=${cursorText(this.#position)}&wait=${wait}`
+        const response = await fetch(`${this.#url}${ROUTES.desired}${query}`, {
+          headers: { authorization: `Bearer ${this.#token}` },
+          signal: AbortSignal.any([cut, AbortSignal.timeout((wait + 20) * 1_000)]),
+        })
+        if (response.status === 200) {
+          const read = readBody(Buffer.from(await response.arrayBuffer()), joined.clusterId, joined.serverKeys)
+          if (read.kind === 'refused') throw new Error(read.why)
+          this.#position = read.page.hello.to
+          this.#take(read.page.rows)
+        } else if (response.status === 401) this.#token = null
+        else if (response.status === 409) this.#position = null
+        else if (response.status !== 204) await Bun.sleep(2_000)
+      } catch {
+        if (!cut.aborted) await Bun.sleep(1_000 + Math.random() * 2_000)
+      }
+    }
+  }
+
+  #take(rows: ReadonlyArray<{ id: string; doc: string | null }>): void {
+    const changed = new Set<string>()
+    for (const { id, doc } of rows) {
+      const parsed = parseRowId(id)
+      if (parsed.kind === 'object') this.#objectsOf(serviceKey(parsed.id), id.split('/').slice(3).join('/'), doc !== null)
+      if (parsed.kind !== 'service') continue
+      const key = serviceKey(parsed.id)
+      if (doc === null) this.#forget(key)
+      else {
+        this.#hold(key, serviceRowSchema.parse(JSON.parse(doc)))
+        changed.add(key)
+      }
+    }
+    for (const key of changed) void this.#roll(key)
+  }
+
+  readonly #refs = new Map<string, Set<string>>()
+  #objectsOf(key: string, ref: string, isThere: boolean): void {
+    const held = this.#refs.get(key) ?? new Set()
+    if (isThere) held.add(ref)
+    else {
+      held.delete(ref)
+      this.#tell('object', `${key}/${ref}`, null)
+    }
+    this.#refs.set(key, held)
+  }
+
+  #hold(key: string, row: ServiceRow): void {
+    const before = this.services.get(key)
+    const point = { commit: row.commit, digest: row.digest, atMs: Date.now() }
+    const status: ServiceStatus = {
+      ...(before?.status ?? { ...FINE, sinceMs: point.atMs, objectCount: row.count, healthyCount: 0 }),
+      received: point,
+    }
+    if (status.refusal !== undefined && (row.pruneConfirmed !== undefined || status.refusal.digest !== confirmationToken(row)))
+      delete status.refusal
+    this.services.set(key, { key, row, objects: [...(this.#refs.get(key) ?? [])], status })
+  }
+
+  #forget(key: string): void {
+    this.services.delete(key)
+    this.#tell('service', key, null)
+  }
+
+  /** From received to healthy, as long as it takes on a real site. */
+  async #roll(key: string): Promise<void> {
+    const held = this.services.get(key)
+    if (held === undefined || held.row.removal !== undefined) return
+    this.#service(held, {
+      sync: 'OutOfSync',
+      health: 'Progressing',
+      reason: 'Applying',
+      message: `${held.row.count} objects are being applied`,
+    })
+    for (const ref of held.objects) this.#object(held, ref, FINE)
+    await this.flush()
+    await Bun.sleep(400 + Math.random() * 3_000)
+    if (this.services.get(key) !== held) return
+    held.status.applied = { commit: held.row.commit, digest: held.row.digest, atMs: Date.now() }
+    this.#event('Normal', 'Applied', `${held.row.count} objects of ${held.row.commit.slice(0, 7)} applied`, key)
+    this.#service(held, {
+      sync: 'Synced',
+      health: 'Progressing',
+      reason: 'RollingOut',
+      message: 'Deployment is rolling out: 1 of 2 replicas are updated',
+    })
+    await this.flush()
+    await Bun.sleep(800 + Math.random() * 6_000)
+    if (this.services.get(key) === held && held.status.refusal === undefined) await this.heal(key)
+  }
+
+  async heal(key: string): Promise<void> {
+    const held = this.services.get(key)
+    if (held === undefined) return
+    held.status.healthy = { commit: held.row.commit, digest: held.row.digest, atMs: Date.now() }
+    for (const ref of held.objects) this.#object(held, ref, FINE)
+    this.#service(held, { ...FINE, reason: 'Synced' })
+    await this.flush()
+  }
+
+  async degrade(key: string): Promise<void> {
+    const held = this.services.get(key)
+    const ref = held?.objects.find((one) => one.startsWith('apps/Deployment'))
+    if (held === undefined || ref === undefined) return
+    const pod = `${ref.split('/').at(-1)}-7d4b9c-x2x${Math.floor(Math.random() * 9)}`
+    const message = `container main of pod ${pod} exits with code 137 (out of memory), 6 restarts`
+    const words: Words = { sync: 'Synced', health: 'Degraded', reason: 'CrashLoopBackOff', message }
+    this.#object(held, ref, words)
+    this.#service(held, { ...words, message: `Deployment ${ref.split('/').slice(-2).join('/')}: ${message}` })
+    this.#event('Warning', 'Degraded', message, key)
+    await this.flush()
+  }
+
+  /** `isHealed`: Skerry puts it back; else it is only reported. */
+  async drift(key: string, isHealed: boolean): Promise<void> {
+    const held = this.services.get(key)
+    const ref = held?.objects.find((one) => one.startsWith('apps/Deployment')) ?? held?.objects[0]
+    if (held === undefined || ref === undefined) return
+    const now = Date.now()
+    const drift: DriftStatus = {
+      paths: isHealed ? ['.spec.replicas'] : ['.spec.replicas', '.spec.template.spec.containers[main].image'],
+      manager: isHealed ? 'kubectl-edit' : 'cluster-proportional-autoscaler',
+      action: isHealed ? 'healed' : 'reported',
+      detectedMs: now,
+      ...(isHealed ? { healedMs: now + 14 } : {}),
+      count: 1,
+    }
+    this.#tell('drift', `${key}/${ref}`, drift)
+    const name = ref.split('/').slice(-2).join('/')
+    if (isHealed)
+      this.#event('Normal', 'DriftHealed', `Deployment ${name} changed by kubectl-edit (.spec.replicas), restored after 14 ms`, key)
+    else {
+      const words: Words = {
+        sync: 'OutOfSync',
+        health: 'Healthy',
+        reason: 'Drifted',
+        message: `Deployment ${name}: 2 fields changed by ${drift.manager}`,
+      }
+      this.#object(held, ref, words)
+      this.#service(held, words)
+      this.#event('Warning', 'Drifted', words.message, key)
+    }
+    await this.flush()
+  }
+
+  async refusePrune(key: string): Promise<void> {
+    const held = this.services.get(key)
+    if (held === undefined) return
+    const names = held.objects.map((ref) => `${ref.split('/')[1]} ${ref.split('/').slice(2).join('/')}`)
+    const why = `the revision drops ${names.length} of ${names.length + 2} objects, more than 50 percent`
+    held.status.refusal = { digest: confirmationToken(held.row), names, count: names.length, ownedCount: names.length + 2, why }
+    this.#service(held, { sync: 'OutOfSync', health: 'Healthy', reason: 'PruneRefused', message: why })
+    this.#event('Warning', 'PruneRefused', `${why}; nothing was deleted`, key)
+    await this.flush()
+  }
+
+  async setHeld(by: string, why: string): Promise<void> {
+    this.#clusterReport([{ code: 'held', message: `held by ${by}: ${why}`, sinceMs: Date.now() }])
+    this.#event('Normal', 'Held', `held by ${by}: ${why}`)
+    await this.flush()
+  }
+
+  #clusterReport(problems: Array<{ code: string; message: string; sinceMs: number }>): void {
+    const { kubernetesVersion, nodeCount } = this.choice
+    this.#tell('cluster', 'cluster', { agentVersion: '0.5.0', kubernetesVersion, clusterUid: this.#clusterUid, nodeCount, problems })
+  }
+
+  #service(held: Held, words: Words): void {
+    const same = held.status.sync === words.sync && held.status.health === words.health && held.status.reason === words.reason
+    const healthyCount = words.health === 'Healthy' ? held.row.count : Math.max(0, held.row.count - 1)
+    held.status = { ...held.status, ...words, sinceMs: same ? held.status.sinceMs : Date.now(), objectCount: held.row.count, healthyCount }
+    this.#tell('service', held.key, held.status)
+  }
+
+  #object(held: Held, ref: string, words: Words): void {
+    const images = ref.startsWith('apps/') ? [`registry.example/${ref.split('/').at(-1)}:${held.row.commit.slice(0, 7)}`] : undefined
+    const doc: ObjectStatus = { ...words, sinceMs: Date.now(), ...(images === undefined ? {} : { images }) }
+    this.#tell('object', `${held.key}/${ref}`, doc)
+  }
+
+  #event(type: EventStatus['type'], reason: string, message: string, service?: string): void {
+    const atMs = Date.now()
+    this.#tell('event', `${String(atMs).padStart(EVENTS_DIGITS, '0')}-${this.#counter}`, {
+      atMs,
+      type,
+      reason,
+      message,
+      ...(service === undefined ? {} : { service }),
+    })
+  }
+
+  #tell(kind: string, key: string, doc: object | null): void {
+    this.#counter += 1
+    const rev = (this.#joined?.incarnation ?? 1) * REV_INCARNATION + this.#counter
+    this.#queue = [...this.#queue.filter((row) => row.kind !== kind || row.key !== key), { kind, key, rev, doc }]
+  }
+
+  async flush(): Promise<void> {
+    if (this.online && this.#joined !== null && this.#token !== null) await this.#push(this.#joined).catch(() => {})
+  }
+
+  #pushing: Promise<void> = Promise.resolve()
+  #push(joined: JoinAnswer): Promise<void> {
+    const mine = this.#pushing.then(async () => {
+      const rows = this.#queue.slice(0, 400)
+      if (rows.length === 0 || this.#token === null) return
+      const response = await fetch(this.#url + ROUTES.status, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${this.#token}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ incarnation: joined.incarnation, rows }),
+      })
+      if (!response.ok) throw new Error(`push: HTTP ${response.status}`)
+      const sent = new Set(rows)
+      this.#queue = this.#queue.filter((row) => !sent.has(row))
+    })
+    this.#pushing = mine.catch(() => {})
+    return mine
+  }
+}

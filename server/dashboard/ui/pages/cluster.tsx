@@ -1,0 +1,104 @@
+// One cluster: its state with what to do, its facts, and the services there, worst first.
+import { useRoute } from 'preact-iso'
+import { Labels } from '../parts/cluster-side.tsx'
+import { clusterMark, clusterWord } from '../parts/cluster-state.ts'
+import { EventFeed } from '../parts/feed.tsx'
+import { Head } from '../parts/head.tsx'
+import { PlacementRows } from '../parts/placement-rows.tsx'
+import { ScopeActions } from '../parts/service-actions.tsx'
+import { StateNote } from '../parts/state-note.tsx'
+import { Shown } from '../parts/states.tsx'
+import { Age, Moment } from '../parts/time.tsx'
+import { pages } from '../state/place.ts'
+import { type ClusterView, useCluster, useEventsOf } from '../state/reads.ts'
+import { text } from '../words.ts'
+
+export function ClusterPage() {
+  const { params } = useRoute()
+  const { cluster: name = '' } = params
+  const cluster = useCluster(name)
+  const events = useEventsOf({ cluster: name }, 20)
+  return (
+    <>
+      <Head title={name} named crumb={<a href={pages.clusters()}>{text.nav.clusters}</a>} />
+      <div class="detail">
+        <div class="stack wide">
+          <div class="panel">
+            <Shown of={cluster}>
+              {(view) => (
+                <StateNote mark={clusterMark(view)} word={clusterWord(view)} state={view.status}>
+                  <ScopeActions
+                    cluster={name}
+                    isSuspended={view.status.suspensions.some(({ service, cluster: one }) => service === null && one === name)}
+                  />
+                </StateNote>
+              )}
+            </Shown>
+          </div>
+          <section>
+            <div class="section-head">
+              <h2>{text.clusters.services}</h2>
+            </div>
+            <div class="panel">
+              <PlacementRows of={{ cluster: name }} />
+            </div>
+          </section>
+        </div>
+        <div class="stack wide">
+          <Shown of={cluster}>{(view) => <Facts view={view} />}</Shown>
+          <section>
+            <div class="section-head">
+              <h2>{text.fleet.justNow}</h2>
+              <a href={pages.activity(`?cluster=${encodeURIComponent(name)}`)}>{text.fleet.all}</a>
+            </div>
+            <Shown of={events}>
+              {({ items }) =>
+                items.length === 0 ? (
+                  <p class="muted">{text.fleet.nothingYet}</p>
+                ) : (
+                  <EventFeed items={items.slice(-10).toReversed()} in={name} />
+                )
+              }
+            </Shown>
+          </section>
+        </div>
+      </div>
+    </>
+  )
+}
+
+function Facts({ view }: { view: ClusterView }) {
+  const { liveness, joinedMs, agentVersion, kubernetesVersion, nodeCount, services, problems } = view.status
+  return (
+    <div class="panel padded stack wide">
+      <dl class="facts">
+        <dt>{text.clusters.columns.seen}</dt>
+        <dd>{liveness.lastSeenMs === null ? '–' : <Age ms={liveness.lastSeenMs} />}</dd>
+        <dt>{text.clusters.columns.services}</dt>
+        <dd>{text.services.healthyOf(services.healthy, services.total)}</dd>
+        <dt>{text.clusters.columns.version}</dt>
+        <dd>
+          {kubernetesVersion ?? '–'}
+          {nodeCount !== null && <span class="muted"> · {text.clusters.nodes(nodeCount)}</span>}
+        </dd>
+        <dt>{text.clusters.columns.agent}</dt>
+        <dd>{agentVersion ?? '–'}</dd>
+        <dt>{text.clusters.joined}</dt>
+        <dd>
+          <Moment ms={joinedMs} />
+        </dd>
+      </dl>
+      <Labels of={view} />
+      {problems.length > 0 && (
+        <div class="stack">
+          <h3>{text.clusters.problems}</h3>
+          {problems.map(({ code, message, sinceMs }) => (
+            <p key={code} class="small">
+              <code>{code}</code> {message} (<Age ms={sinceMs} />)
+            </p>
+          ))}
+        </div>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,182 @@
+// Joining a cluster in three steps: labels, one command, and a mark that waits until the cluster is there.
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { createdJoinTokenSchema } from '../../../../shared/model/views.ts'
+import { refusalOf } from '../parts/action.tsx'
+import { CopyBox } from '../parts/copy-box.tsx'
+import { Head } from '../parts/head.tsx'
+import { MarkShape } from '../parts/mark.tsx'
+import { RefusalNote, Shown } from '../parts/states.tsx'
+import { Moment } from '../parts/time.tsx'
+import { call, type Refusal } from '../state/api.ts'
+import { fleet } from '../state/fleet.ts'
+import { pages, part, SERVER_URL } from '../state/place.ts'
+import { useJoinTokens } from '../state/reads.ts'
+import { text } from '../words.ts'
+
+type Created = (typeof createdJoinTokenSchema)['_output']
+const LIFETIMES = ['1h', '12h', '7d']
+
+export function readLabels(typed: string): Record<string, string> {
+  const pairs = typed
+    .split(/[\s,]+/)
+    .filter(Boolean)
+    .map((pair) => pair.split('='))
+  return Object.fromEntries(pairs.map(([key = '', value = '']) => [key, value]))
+}
+
+export function JoinPage() {
+  const [made, setMade] = useState<Created | null>(null)
+  const [refusal, setRefusal] = useState<Refusal | null>(null)
+  const tokens = useJoinTokens()
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault()
+    const { labels, uses, expires } = Object.fromEntries(new FormData(event.currentTarget as HTMLFormElement))
+    try {
+      setMade(await call<Created>('POST', '/join-tokens', { body: { labels: readLabels(String(labels)), uses: Number(uses), expires } }))
+      setRefusal(null)
+    } catch (error) {
+      setRefusal(refusalOf(error))
+    }
+  }
+  const [first, second, third] = text.join.steps
+  return (
+    <>
+      <Head title={text.join.title} />
+      <div class="narrow stack wide">
+        <ol class="panel steps">
+          <li>
+            <h2>1. {first}</h2>
+            <form class="stack" onSubmit={submit}>
+              <label>
+                {text.join.labels}
+                <textarea name="labels" rows={2} class="mono" placeholder="region=eu-north, env=prod" spellcheck={false} />
+                <span>{text.join.labelsHint}</span>
+              </label>
+              <div class="form-line">
+                <label>
+                  {text.join.uses}
+                  <input name="uses" type="number" min={1} max={10_000} value={1} />
+                </label>
+                <label>
+                  {text.join.expires}
+                  <select name="expires">
+                    {LIFETIMES.map((lifetime) => (
+                      <option key={lifetime}>{lifetime}</option>
+                    ))}
+                  </select>
+                </label>
+                <button type="submit" class={made === null ? 'main' : ''}>
+                  {text.join.create}
+                </button>
+              </div>
+              {refusal !== null && <RefusalNote refusal={refusal} />}
+            </form>
+          </li>
+          <li>
+            <h2>2. {second}</h2>
+            {made === null ? (
+              <p class="muted">{text.join.first}</p>
+            ) : (
+              <>
+                <p class="muted">{text.join.command}</p>
+                <CopyBox
+                  content={`skerry-agent run --data /var/lib/skerry-agent --server ${SERVER_URL} --cluster NAME --join-token ${made.token}`}
+                />
+                <p class="small muted">
+                  {text.join.name} {text.join.once}
+                </p>
+              </>
+            )}
+          </li>
+          <li>
+            <h2>3. {third}</h2>
+            {made === null ? <p class="muted">{text.join.itself}</p> : <Arrivals />}
+          </li>
+        </ol>
+        <section>
+          <div class="section-head">
+            <h2>{text.join.tokens}</h2>
+          </div>
+          <div class="panel table-wrap">
+            <Shown of={tokens}>
+              {({ items }) =>
+                items.length === 0 ? (
+                  <p class="padded muted">{text.join.noTokens}</p>
+                ) : (
+                  <table>
+                    <thead>
+                      <tr>
+                        {Object.values(text.join.columns).map((head) => (
+                          <th key={head} scope="col">
+                            {head}
+                          </th>
+                        ))}
+                        <th scope="col">
+                          <span class="hidden">{text.join.remove}</span>
+                        </th>
+                      </tr>
+                    </thead>
+                    <tbody>
+                      {items.map(({ id, state, usesLeft, uses, expiresMs, createdBy }) => (
+                        <tr key={id}>
+                          <td class="mono">{id}</td>
+                          <td>{state}</td>
+                          <td>
+                            {usesLeft} of {uses}
+                          </td>
+                          <td>
+                            <Moment ms={expiresMs} />
+                          </td>
+                          <td>{createdBy}</td>
+                          <td>
+                            <button
+                              type="button"
+                              class="quiet"
+                              aria-label={`${text.join.remove} ${id}`}
+                              onClick={() => void call('DELETE', `/join-tokens/${part(id)}`).then(tokens.refresh)}
+                            >
+                              {text.join.remove}
+                            </button>
+                          </td>
+                        </tr>
+                      ))}
+                    </tbody>
+                  </table>
+                )
+              }
+            </Shown>
+          </div>
+        </section>
+      </div>
+    </>
+  )
+}
+
+/** Clusters that are here now and were not when the token was made. */
+function Arrivals() {
+  useEffect(() => fleet.use(), [])
+  const known = useRef<Set<string> | null>(null)
+  const clusters = fleet.state.value.value?.clusters
+  if (clusters === undefined) return null
+  known.current ??= new Set(clusters.keys())
+  const arrived = [...clusters.values()].filter(({ id }) => known.current?.has(id) === false)
+  if (arrived.length === 0)
+    return (
+      <p class="mark" role="status">
+        <MarkShape mark="changing" /> {text.join.waiting}
+      </p>
+    )
+  return (
+    <ul class="stack" role="status">
+      {arrived.map(({ id, name }) => (
+        <li key={id} class="row">
+          <MarkShape mark="ok" />
+          <span>{text.join.arrived(name)}</span>
+          <a class="button" href={pages.cluster(name)}>
+            {text.join.open}
+          </a>
+        </li>
+      ))}
+    </ul>
+  )
+}

@@ -1,0 +1,27 @@
+// Everything that waits for a person.
+import { Head } from '../parts/head.tsx'
+import { NeedsList } from '../parts/needs-list.tsx'
+import { Empty, Waiting } from '../parts/states.tsx'
+import { useNeeds } from '../state/needs.ts'
+import { text } from '../words.ts'
+
+export function NeedsPage() {
+  const { items, isKnown, total } = useNeeds()
+  return (
+    <>
+      <Head title={text.needs.title} />
+      <div class="narrow">
+        {total > 0 && <p class="section-head">{text.needs.waits(total)}</p>}
+        <div class="panel">
+          {total > 0 ? (
+            <NeedsList items={items} />
+          ) : isKnown ? (
+            <Empty title={text.needs.empty} next={text.needs.emptyNext} />
+          ) : (
+            <Waiting rows={5} />
+          )}
+        </div>
+      </div>
+    </>
+  )
+}

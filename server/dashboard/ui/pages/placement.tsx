@@ -1,0 +1,180 @@
+// One service in one cluster: how far its revision came, its objects with health and drift, its events and its history.
+
+import { useState } from 'preact/hooks'
+import { useRoute } from 'preact-iso'
+import { moment } from '../format.ts'
+import { EventFeed } from '../parts/feed.tsx'
+import { Head } from '../parts/head.tsx'
+import { MarkShape } from '../parts/mark.tsx'
+import { ObjectPanel, Objects, objectKey } from '../parts/objects.tsx'
+import { Progress } from '../parts/progress.tsx'
+import { ScopeActions } from '../parts/service-actions.tsx'
+import { StateNote } from '../parts/state-note.tsx'
+import { Empty, Shown } from '../parts/states.tsx'
+import { Moment } from '../parts/time.tsx'
+import { markOfWords } from '../state/mark-of.ts'
+import { nowMs } from '../state/now.ts'
+import { pages } from '../state/place.ts'
+import { type PlacementView, useEventsOf, useHistory, useObjects, usePlacement, useService } from '../state/reads.ts'
+import { text } from '../words.ts'
+
+export function PlacementPage() {
+  const { params } = useRoute()
+  const { cluster = '', project = '', service = '' } = params
+  const placement = usePlacement(cluster, project, service)
+  const objects = useObjects(cluster, project, service)
+  const [chosen, setChosen] = useState<string | null>(null)
+  const object = objects.value?.items.find((one) => objectKey(one) === chosen) ?? null
+  const crumb = (
+    <>
+      <a href={pages.cluster(cluster)} class="mono">
+        {cluster}
+      </a>
+      {' / '}
+      <a href={pages.service(project, service)} class="mono">
+        {project}
+      </a>
+    </>
+  )
+  return (
+    <>
+      <Head title={service} named crumb={crumb} />
+      <div class="stack wide">
+        <Shown of={placement}>
+          {({ items: [view] }) => (view === undefined ? <NotThere cluster={cluster} /> : <Placement view={view} />)}
+        </Shown>
+        <div class="detail">
+          <section>
+            <div class="section-head">
+              <h2>{text.placement.objects}</h2>
+            </div>
+            <div class="panel">
+              <Shown of={objects} rows={8}>
+                {({ items }) =>
+                  items.length === 0 ? (
+                    <Empty title={text.placement.noObjects} />
+                  ) : (
+                    <Objects items={items} chosen={chosen} onChoose={setChosen} />
+                  )
+                }
+              </Shown>
+            </div>
+          </section>
+          <div class="stack wide">
+            <section>
+              <div class="section-head">
+                <h2>{object === null ? text.placement.selected : object.kind}</h2>
+              </div>
+              <div class="panel padded">
+                {object === null ? <p class="muted">{text.placement.selectObject}</p> : <ObjectPanel object={object} />}
+              </div>
+            </section>
+            <Events cluster={cluster} project={project} service={service} />
+            <History cluster={cluster} project={project} service={service} />
+          </div>
+        </div>
+      </div>
+    </>
+  )
+}
+
+function Placement({ view }: { view: PlacementView }) {
+  const { project, service: name, cluster, liveness, suspensions, confirmationId } = view
+  const service = useService(project, name)
+  const isOffline = liveness.word === 'Offline' && liveness.lastSeenMs !== null
+  return (
+    <div class="panel">
+      <StateNote
+        mark={isOffline ? 'offline' : markOfWords(view, view.reason)}
+        {...(isOffline && liveness.lastSeenMs !== null
+          ? { word: text.clusters.offlineSince(moment(liveness.lastSeenMs, nowMs.value)) }
+          : {})}
+        state={view}
+      >
+        <ScopeActions
+          service={{ project, name }}
+          cluster={cluster}
+          isSuspended={suspensions.some((one) => one.cluster === cluster && one.service === name)}
+          isManual={service.value?.spec.sync?.mode === 'manual'}
+        />
+        {confirmationId !== null && (
+          <a class="button main" href={pages.confirmation(confirmationId)}>
+            {text.needs.review}
+          </a>
+        )}
+      </StateNote>
+      <Progress view={view} />
+    </div>
+  )
+}
+
+function NotThere({ cluster }: { cluster: string }) {
+  return (
+    <div class="panel">
+      <Empty title={text.placement.notThere} next={text.states.notFoundNext}>
+        <a class="button" href={pages.cluster(cluster)}>
+          {cluster}
+        </a>
+      </Empty>
+    </div>
+  )
+}
+
+interface At {
+  cluster: string
+  project: string
+  service: string
+}
+
+function Events(at: At) {
+  const events = useEventsOf(at, 30)
+  return (
+    <section>
+      <div class="section-head">
+        <h2>{text.placement.events}</h2>
+      </div>
+      <Shown of={events}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <p class="muted small">{text.placement.noEvents}</p>
+          ) : (
+            <EventFeed items={items.slice(-12).toReversed()} in={at.cluster} of={at.service} />
+          )
+        }
+      </Shown>
+    </section>
+  )
+}
+
+function History({ cluster, project, service }: At) {
+  const history = useHistory(cluster, project, service)
+  return (
+    <section>
+      <div class="section-head">
+        <h2>{text.placement.history}</h2>
+      </div>
+      <Shown of={history}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <p class="muted small">{text.placement.noHistory}</p>
+          ) : (
+            <ol class="history">
+              {items.slice(0, 12).map((one) => (
+                <li key={one.atMs}>
+                  <MarkShape mark={markOfWords(one, one.reason)} />
+                  <span>
+                    {one.sync} · {one.health}
+                  </span>
+                  <span class="muted clip">{one.reason}</span>
+                  <span class="faint">
+                    <Moment ms={one.atMs} />
+                  </span>
+                </li>
+              ))}
+            </ol>
+          )
+        }
+      </Shown>
+    </section>
+  )
+}

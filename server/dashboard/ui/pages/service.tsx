@@ -1,0 +1,159 @@
+// One service over the whole fleet: its state, render errors with file and line, the clusters it is in, its revisions.
+
+import { useState } from 'preact/hooks'
+import { useRoute } from 'preact-iso'
+import { count, number, shortCommit } from '../format.ts'
+import { Head } from '../parts/head.tsx'
+import { PlacementRows } from '../parts/placement-rows.tsx'
+import { ProblemList } from '../parts/problems.tsx'
+import { ScopeActions } from '../parts/service-actions.tsx'
+import { StateNote } from '../parts/state-note.tsx'
+import { Shown } from '../parts/states.tsx'
+import { Age } from '../parts/time.tsx'
+import { useFilters } from '../state/address.ts'
+import { serviceMark } from '../state/mark-of.ts'
+import { pages } from '../state/place.ts'
+import { type ServiceView, useRevisions, useService } from '../state/reads.ts'
+import { text } from '../words.ts'
+
+const HEALTHS = ['Degraded', 'Missing', 'Progressing', 'Unknown', 'Suspended', 'Healthy']
+
+export function ServicePage() {
+  const { params } = useRoute()
+  const { project = '', service: name = '' } = params
+  const service = useService(project, name)
+  const { filters, set } = useFilters()
+  const [typed, setTyped] = useState(filters['q'] ?? '')
+  return (
+    <>
+      <Head title={name} named crumb={<a href={pages.services()}>{`${text.nav.services} / ${project}`}</a>} />
+      <div class="detail">
+        <div class="stack wide">
+          <div class="panel">
+            <Shown of={service}>
+              {(view) => (
+                <>
+                  <StateNote mark={serviceMark(view)} state={view.status}>
+                    <ScopeActions
+                      service={{ project, name }}
+                      isSuspended={view.status.suspensions.some(({ cluster, service: one }) => cluster === null && one !== null)}
+                      isManual={view.spec.sync?.mode === 'manual'}
+                    />
+                    {view.status.confirmationId !== null && (
+                      <a class="button main" href={pages.confirmation(view.status.confirmationId)}>
+                        {text.needs.review}
+                      </a>
+                    )}
+                  </StateNote>
+                  <ProblemList title={text.services.problems} problems={view.status.problems} />
+                </>
+              )}
+            </Shown>
+          </div>
+          <section>
+            <div class="filters">
+              <h2>{text.services.inClusters}</h2>
+              <input
+                type="search"
+                aria-label={text.clusters.filter}
+                placeholder={text.clusters.filter}
+                value={typed}
+                onInput={(event) => {
+                  setTyped(event.currentTarget.value)
+                  set({ q: event.currentTarget.value })
+                }}
+              />
+              <select
+                aria-label={text.placement.healthy}
+                value={filters['health'] ?? ''}
+                onChange={(event) => set({ health: event.currentTarget.value })}
+              >
+                <option value="">{text.services.anyHealth}</option>
+                {HEALTHS.map((word) => (
+                  <option key={word}>{word}</option>
+                ))}
+              </select>
+            </div>
+            <div class="panel">
+              <PlacementRows of={{ project, service: name }} health={filters['health'] ?? ''} search={filters['q'] ?? ''} />
+            </div>
+          </section>
+        </div>
+        <div class="stack wide">
+          <Shown of={service}>{(view) => <Facts view={view} />}</Shown>
+          <Revisions project={project} name={name} />
+        </div>
+      </div>
+    </>
+  )
+}
+
+function Facts({ view }: { view: ServiceView }) {
+  const { status, spec, metadata } = view
+  const { clusters } = status
+  const source = spec.source ?? spec.sources?.[0]
+  return (
+    <dl class="facts panel padded">
+      {source !== undefined && (
+        <>
+          <dt>{text.services.source}</dt>
+          <dd>
+            <a class="linked mono" href={pages.repository(metadata.project ?? '', source.repository)}>
+              {source.repository}
+            </a>
+            {source.path !== undefined && <span class="mono muted"> {source.path}</span>}
+          </dd>
+        </>
+      )}
+      <dt>{text.services.columns.commit}</dt>
+      <dd class="mono">{status.commit === null ? '–' : shortCommit(status.commit)}</dd>
+      <dt>{text.services.columns.objects}</dt>
+      <dd>
+        {number(status.objectCount)}
+        {status.variants > 1 && <span class="muted"> {text.services.variants(status.variants)}</span>}
+      </dd>
+      <dt>{text.services.columns.clusters}</dt>
+      <dd>
+        {text.services.healthyOf(clusters.healthy, clusters.total)}
+        {clusters.offline > 0 && <span class="muted"> · {text.services.offline(clusters.offline)}</span>}
+      </dd>
+      {status.renderedMs !== null && (
+        <>
+          <dt>{text.services.rendered}</dt>
+          <dd>
+            <Age ms={status.renderedMs} />
+          </dd>
+        </>
+      )}
+    </dl>
+  )
+}
+
+function Revisions({ project, name }: { project: string; name: string }) {
+  const revisions = useRevisions(project, name)
+  return (
+    <section>
+      <div class="section-head">
+        <h2>{text.services.revisions}</h2>
+      </div>
+      <div class="panel">
+        <Shown of={revisions}>
+          {({ items }) => (
+            <ol class="revisions">
+              {items.map((revision) => (
+                <li key={revision.number} class={revision.clusters > 0 ? 'is-used' : ''}>
+                  <i />
+                  <span class="mono">{revision.commit === null ? revision.digest.slice(0, 8) : shortCommit(revision.commit)}</span>
+                  <span class="muted">{revision.clusters > 0 ? count(revision.clusters, 'cluster') : text.services.notUsed}</span>
+                  <span class="faint small">
+                    <Age ms={revision.renderedMs} />
+                  </span>
+                </li>
+              ))}
+            </ol>
+          )}
+        </Shown>
+      </div>
+    </section>
+  )
+}

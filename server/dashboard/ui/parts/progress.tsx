@@ -1,0 +1,39 @@
+// How far the desired revision came, as one line: received, applied, healthy. A gap between the last two is a gap in the line.
+import { shortCommit } from '../format.ts'
+import type { PlacementView } from '../state/reads.ts'
+import { text } from '../words.ts'
+import { Age } from './time.tsx'
+
+export function Progress({
+  view,
+}: {
+  view: Pick<PlacementView, 'desired' | 'received' | 'applied' | 'healthy' | 'objectCount' | 'healthyCount'>
+}) {
+  const { desired, received, applied, healthy } = view
+  const points = [
+    { word: text.placement.received, point: received },
+    { word: text.placement.applied, point: applied },
+    { word: text.placement.healthy, point: healthy },
+  ]
+  return (
+    <ol class="progress" aria-label={text.placement.progress}>
+      <li class="is-here">
+        <b>{text.placement.desired}</b>
+        <span class="mono">{desired === null ? '–' : shortCommit(desired.commit)}</span>
+        <span class="faint small">
+          {desired === null ? text.placement.leaves : text.placement.objectsOf(view.healthyCount, view.objectCount)}
+        </span>
+      </li>
+      {points.map(({ word, point }) => {
+        const isHere = point !== null && desired !== null && point.digest === desired.digest
+        return (
+          <li key={word} class={isHere ? 'is-here' : ''}>
+            <b>{word}</b>
+            <span class="mono">{point === null ? text.placement.notYet : shortCommit(point.commit)}</span>
+            <span class="faint small">{point !== null && <Age ms={point.atMs} />}</span>
+          </li>
+        )
+      })}
+    </ol>
+  )
+}
