@@ -2,6 +2,7 @@
 // by Elysia. One function from a request to an answer, so that tests and simulations need no socket.
 import { openapi } from '@elysiajs/openapi'
 import { Elysia } from 'elysia'
+import { SIGN_IN } from '../shared/model/sign-in.ts'
 import { ADMIN_BODY_BYTES_MAX } from '../shared/model/views.ts'
 import { AppError } from '../shared/protocol/error.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
@@ -129,6 +130,7 @@ export function createApp(deps: AppDeps): App {
     if (signedIn) return signedIn
     const page = apiDocs(request.method, pathname)
     if (page !== null) return page
+    if (pathname === `${SIGN_IN}/providers`) return Response.json({ items: [] }) // nobody can sign in but with a token
     const shown = await dashboardAnswer(request)
     if (shown !== null) return shown
     // AR4: the probes take no body, and a stranger's is not worth the memory.

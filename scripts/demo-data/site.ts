@@ -49,6 +49,8 @@ export class DemoSite {
   #queue: Array<{ kind: string; key: string; rev: number; doc: object | null }> = []
   #cut: AbortController | null = null
   online = false
+  /** Services that stay as they were made to be. */
+  readonly #stuck = new Set<string>()
 
   constructor(url: string, choice: SiteChoice) {
     this.#url = url
@@ -138,8 +140,10 @@ export class DemoSite {
       ...(before?.status ?? { ...FINE, sinceMs: point.atMs, objectCount: row.count, healthyCount: 0 }),
       received: point,
     }
-    if (status.refusal !== undefined && (row.pruneConfirmed !== undefined || status.refusal.digest !== confirmationToken(row)))
+    if (status.refusal !== undefined && (row.pruneConfirmed !== undefined || status.refusal.digest !== confirmationToken(row))) {
       delete status.refusal
+      this.#stuck.delete(key)
+    }
     this.services.set(key, { key, row, objects: [...(this.#refs.get(key) ?? [])], status })
   }
 
@@ -172,10 +176,11 @@ export class DemoSite {
     })
     await this.flush()
     await Bun.sleep(800 + Math.random() * 6_000)
-    if (this.services.get(key) === held && held.status.refusal === undefined) await this.heal(key)
+    if (this.services.get(key) === held && !this.#stuck.has(key)) await this.heal(key)
   }
 
   async heal(key: string): Promise<void> {
+    this.#stuck.delete(key)
     const held = this.services.get(key)
     if (held === undefined) return
     held.status.healthy = { commit: held.row.commit, digest: held.row.digest, atMs: Date.now() }
@@ -185,6 +190,7 @@ export class DemoSite {
   }
 
   async degrade(key: string): Promise<void> {
+    this.#stuck.add(key)
     const held = this.services.get(key)
     const ref = held?.objects.find((one) => one.startsWith('apps/Deployment'))
     if (held === undefined || ref === undefined) return
@@ -202,6 +208,7 @@ export class DemoSite {
     const held = this.services.get(key)
     const ref = held?.objects.find((one) => one.startsWith('apps/Deployment')) ?? held?.objects[0]
     if (held === undefined || ref === undefined) return
+    if (!isHealed) this.#stuck.add(key)
     const now = Date.now()
     const drift: DriftStatus = {
       paths: isHealed ? ['.spec.replicas'] : ['.spec.replicas', '.spec.template.spec.containers[main].image'],
@@ -230,6 +237,7 @@ export class DemoSite {
   }
 
   async refusePrune(key: string): Promise<void> {
+    this.#stuck.add(key)
     const held = this.services.get(key)
     if (held === undefined) return
     const names = held.objects.map((ref) => `${ref.split('/')[1]} ${ref.split('/').slice(2).join('/')}`)

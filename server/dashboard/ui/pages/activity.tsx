@@ -1,7 +1,7 @@
 // What happened, newest first; new events appear by themselves.
 
 import { number } from '../format.ts'
-import { EventWords } from '../parts/feed.tsx'
+import { EventWords, grouped } from '../parts/feed.tsx'
 import { Head } from '../parts/head.tsx'
 import { MarkShape } from '../parts/mark.tsx'
 import { Empty, Shown } from '../parts/states.tsx'
@@ -55,7 +55,7 @@ export function ActivityPage() {
               <Empty title={text.activity.empty} />
             ) : (
               <ol class="events">
-                {items.map((event) => (
+                {grouped(items).map(({ event, clusters }) => (
                   <li key={event.id}>
                     <span class="faint">
                       {new Date(event.atMs).toDateString() === new Date(nowMs.value).toDateString() ? (
@@ -69,7 +69,7 @@ export function ActivityPage() {
                       <span class="clip">{event.reason}</span>
                     </span>
                     <span class="what">
-                      <EventWords event={event} />
+                      <EventWords event={event} clusters={clusters} />
                     </span>
                   </li>
                 ))}

@@ -21,7 +21,7 @@ import { text } from '../words.ts'
 
 const { columns: heads } = text.clusters
 
-const COLUMNS: ReadonlyArray<Column<ChartCluster>> = [
+const columnsBy = (group: string | null): ReadonlyArray<Column<ChartCluster>> => [
   { key: 'name', head: heads.name, width: 'minmax(0, 2fr)', cell: (cluster) => <NameCell cluster={cluster} /> },
   { key: 'state', head: heads.state, width: 'minmax(0, 2fr)', cell: (cluster) => stateWords(cluster, markOfCluster(cluster)) },
   {
@@ -31,7 +31,13 @@ const COLUMNS: ReadonlyArray<Column<ChartCluster>> = [
     weight: 2,
     cell: ({ bad, services }) => text.fleet.servicesOf(bad, services),
   },
-  { key: 'group', head: groupHead(), width: 'minmax(0, 1fr)', weight: 3, cell: ({ group }) => <span class="muted">{group ?? '–'}</span> },
+  {
+    key: 'group',
+    head: group ?? heads.labels,
+    width: 'minmax(0, 1fr)',
+    weight: 3,
+    cell: ({ group: value }) => <span class="muted">{value ?? '–'}</span>,
+  },
   {
     key: 'seen',
     head: heads.seen,
@@ -40,10 +46,6 @@ const COLUMNS: ReadonlyArray<Column<ChartCluster>> = [
     cell: ({ liveness }) => <span class="muted">{liveness.lastSeenMs === null ? '–' : <Age ms={liveness.lastSeenMs} />}</span>,
   },
 ]
-
-function groupHead(): string {
-  return groupBy.peek() ?? heads.labels
-}
 
 function NameCell({ cluster }: { cluster: ChartCluster }) {
   return (
@@ -63,6 +65,7 @@ export function ClustersPage() {
   const shown = { ...fleet.state.value, refresh: () => fleet.refresh() }
   const { q = '', state = '', labels = '', cluster: chosen = '' } = filters
   const selected = useSelected(labels)
+  const columns = useMemo(() => columnsBy(groupBy.value), [groupBy.value])
   const items = useMemo(() => {
     const words = q.toLowerCase().split(/\s+/).filter(Boolean)
     const ids = selected.value
@@ -107,7 +110,7 @@ export function ClustersPage() {
                 <VirtualRows
                   label={text.clusters.title}
                   items={items}
-                  columns={COLUMNS}
+                  columns={columns}
                   keyOf={({ name }) => name}
                   hrefOf={({ name }) => pages.cluster(name)}
                   rowClass={({ liveness }) => (liveness.word === 'Online' ? '' : 'is-away')}

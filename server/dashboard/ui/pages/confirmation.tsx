@@ -104,7 +104,7 @@ function Asked({ asked, removals, onDone }: Question & { onDone(): void }) {
         </p>
       </div>
       <div class="stack">
-        <h3>{text.needs.exactly(exact.length)}</h3>
+        <h2 class="sub">{text.needs.exactly(exact.length)}</h2>
         <ul class="name-list">
           {exact.map((name) => (
             <li key={name}>{name}</li>
@@ -117,7 +117,7 @@ function Asked({ asked, removals, onDone }: Question & { onDone(): void }) {
       {holding.length > 0 && (
         <fieldset class="stack plain">
           <legend>
-            <h3>{text.needs.data}</h3>
+            <h2 class="sub">{text.needs.data}</h2>
           </legend>
           <p class="muted small">{text.needs.dataHint}</p>
           {holding.map(({ name, what }) => (
@@ -133,7 +133,7 @@ function Asked({ asked, removals, onDone }: Question & { onDone(): void }) {
       {confirmedMs === null ? (
         <div class="stack">
           <div class="row">
-            <button type="button" class="main" onClick={() => setOpen(true)}>
+            <button type="button" class="primary" onClick={() => setOpen(true)}>
               {text.needs.confirm(exact.length + data.size)}
             </button>
             <button type="button" onClick={() => route(pages.needs())}>
@@ -181,10 +181,10 @@ function Effect({ removal }: { removal: RemovalView }) {
   const { clusters, deletes, stays } = removal
   return (
     <div class="stack">
-      <h3>
+      <h2 class="sub">
         {text.needs.deletes(deletes.count)}{' '}
         <span class="muted">{text.needs.inClusters(clusters.count, names(clusters.first, clusters.count))}</span>
-      </h3>
+      </h2>
       {deletes.count > 0 && (
         <ul class="name-list">
           {deletes.first.map((name) => (

@@ -96,7 +96,7 @@ function GroupHead({ value }: { value: Fleet | null }) {
 function NoClusters() {
   return (
     <Empty title={text.fleet.empty} next={text.fleet.emptyNext}>
-      <a class="button main" href={pages.join()}>
+      <a class="button primary" href={pages.join()}>
         {text.nav.join}
       </a>
     </Empty>
@@ -135,7 +135,7 @@ function JustNow() {
       </div>
       <Shown of={events} rows={5}>
         {({ items }) =>
-          items.length === 0 ? <p class="muted">{text.fleet.nothingYet}</p> : <EventFeed items={items.slice(-FEED_SHOWN).toReversed()} />
+          items.length === 0 ? <p class="muted">{text.fleet.nothingYet}</p> : <EventFeed items={items.toReversed()} most={FEED_SHOWN} />
         }
       </Shown>
     </section>

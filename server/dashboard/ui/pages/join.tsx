@@ -65,7 +65,7 @@ export function JoinPage() {
                     ))}
                   </select>
                 </label>
-                <button type="submit" class={made === null ? 'main' : ''}>
+                <button type="submit" class={made === null ? 'primary' : ''}>
                   {text.join.create}
                 </button>
               </div>

@@ -11,7 +11,11 @@ export function NeedsPage() {
     <>
       <Head title={text.needs.title} />
       <div class="narrow">
-        {total > 0 && <p class="section-head">{text.needs.waits(total)}</p>}
+        {total > 0 && (
+          <div class="section-head">
+            <h2>{text.needs.waits(total)}</h2>
+          </div>
+        )}
         <div class="panel">
           {total > 0 ? (
             <NeedsList items={items} />

@@ -98,7 +98,7 @@ function Placement({ view }: { view: PlacementView }) {
           isManual={service.value?.spec.sync?.mode === 'manual'}
         />
         {confirmationId !== null && (
-          <a class="button main" href={pages.confirmation(confirmationId)}>
+          <a class="button primary" href={pages.confirmation(confirmationId)}>
             {text.needs.review}
           </a>
         )}

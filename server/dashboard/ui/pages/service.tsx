@@ -40,7 +40,7 @@ export function ServicePage() {
                       isManual={view.spec.sync?.mode === 'manual'}
                     />
                     {view.status.confirmationId !== null && (
-                      <a class="button main" href={pages.confirmation(view.status.confirmationId)}>
+                      <a class="button primary" href={pages.confirmation(view.status.confirmationId)}>
                         {text.needs.review}
                       </a>
                     )}

@@ -33,7 +33,7 @@ export function SignIn() {
           </div>
         </div>
         {offered.map(({ name, url }) => (
-          <a key={name} class="button main" href={url}>
+          <a key={name} class="button primary" href={url}>
             {text.signIn.with(name)}
           </a>
         ))}
@@ -48,7 +48,7 @@ export function SignIn() {
               {why}
             </p>
           )}
-          <button type="submit" class={offered.length === 0 ? 'main' : ''} disabled={isWorking}>
+          <button type="submit" class={offered.length === 0 ? 'primary' : ''} disabled={isWorking}>
             {text.signIn.submit}
           </button>
           <p class="small muted" id="token-hint">

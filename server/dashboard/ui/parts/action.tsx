@@ -65,7 +65,7 @@ export function ActionDialog<P>({ title, label, plan, describe, isNeeded, needsR
             {text.actions.cancel}
           </button>
           {isOpen && (
-            <button type="submit" class="main" disabled={isWorking}>
+            <button type="submit" class="primary" disabled={isWorking}>
               {isWorking ? text.actions.working : label}
             </button>
           )}

@@ -1,4 +1,5 @@
 // Events as sentences: when, to what, where. Names that lead somewhere are links.
+import { count } from '../format.ts'
 import { pages } from '../state/place.ts'
 import type { EventView } from '../state/reads.ts'
 import { TimeOfDay } from './time.tsx'
@@ -8,28 +9,62 @@ interface FeedProps {
   /** The page is about this cluster, or this service: it is not said again on each line. */
   in?: string
   of?: string
+  most?: number
 }
 
-export function EventFeed({ items, in: cluster, of }: FeedProps) {
+export function EventFeed({ items, in: cluster, of, most = 20 }: FeedProps) {
   return (
     <ol class="feed">
-      {items.map((event) => (
-        <li key={event.id}>
-          <TimeOfDay ms={event.atMs} />
-          <span class="what">
-            <EventWords event={event} {...(cluster === undefined ? {} : { inside: cluster })} {...(of === undefined ? {} : { of })} />
-          </span>
-        </li>
-      ))}
+      {grouped(items)
+        .slice(0, most)
+        .map(({ event, clusters }) => (
+          <li key={event.id}>
+            <TimeOfDay ms={event.atMs} />
+            <span class="what">
+              <EventWords
+                event={event}
+                clusters={clusters}
+                {...(cluster === undefined ? {} : { inside: cluster })}
+                {...(of === undefined ? {} : { of })}
+              />
+            </span>
+          </li>
+        ))}
     </ol>
   )
 }
 
-export function EventWords({ event, inside, of }: { event: EventView; inside?: string; of?: string }) {
+interface Said {
+  event: EventView
+  /** In which it happened; 1: the one of the event. */
+  clusters: number
+}
+
+/** The same of a service in many clusters is one sentence, at the time of the newest. */
+export function grouped(items: readonly EventView[]): Said[] {
+  const said = new Map<string, Said>()
+  for (const event of items) {
+    const { service, reason, message, cluster, id } = event
+    const key = service === null || cluster === null ? String(id) : `${service} ${reason} ${message}`
+    const held = said.get(key)
+    if (held === undefined) said.set(key, { event, clusters: 1 })
+    else held.clusters += 1
+  }
+  return [...said.values()]
+}
+
+interface WordsProps {
+  event: EventView
+  clusters?: number
+  inside?: string
+  of?: string
+}
+
+export function EventWords({ event, clusters = 1, inside, of }: WordsProps) {
   const { project, message } = event
   const full = event.service === null ? null : event.service.replace(`${project}/`, '')
   const subject = full === of ? null : full
-  const cluster = event.cluster === inside ? null : event.cluster
+  const cluster = event.cluster === inside || clusters > 1 ? null : event.cluster
   const href =
     subject === null
       ? null
@@ -51,6 +86,7 @@ export function EventWords({ event, inside, of }: { event: EventView; inside?: s
           </a>
         </>
       )}
+      {clusters > 1 && ` in ${count(clusters, 'cluster')}`}
       {subject !== null || cluster !== null ? ': ' : ''}
       <span title={message}>{message}</span>
     </>

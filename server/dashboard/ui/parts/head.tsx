@@ -26,7 +26,13 @@ export function Head({ title, crumb, named = false, children }: HeadProps) {
       </div>
       <div class="row">
         {children}
-        <button type="button" class="search-button" onClick={openPalette} aria-label={text.search.label} aria-keyshortcuts="/ Control+K">
+        <button
+          type="button"
+          class="search-button"
+          onClick={openPalette}
+          aria-label={text.search.placeholder}
+          aria-keyshortcuts="/ Control+K"
+        >
           <Icon name="search" />
           <span class="clip">{text.search.placeholder}</span>
           <kbd>/</kbd>

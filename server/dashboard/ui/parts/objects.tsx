@@ -8,10 +8,16 @@ import { Age } from './time.tsx'
 
 export const objectKey = ({ group, kind, namespace, name }: ObjectView): string => `${group}/${kind}/${namespace}/${name}`
 
+/** What runs comes before what it needs. */
+const runs = ({ group }: ObjectView): boolean => group === 'apps' || group === 'batch'
+
 export function Objects({ items, chosen, onChoose }: { items: readonly ObjectView[]; chosen: string | null; onChoose(key: string): void }) {
   const sorted = items
     .map((item) => ({ item, mark: objectMark(item) }))
-    .sort((a, b) => byUrgency(a.mark, b.mark) || (objectKey(a.item) < objectKey(b.item) ? -1 : 1))
+    .sort(
+      (a, b) =>
+        byUrgency(a.mark, b.mark) || Number(runs(b.item)) - Number(runs(a.item)) || (objectKey(a.item) < objectKey(b.item) ? -1 : 1),
+    )
   return (
     <ul class="objects">
       {sorted.map(({ item, mark }) => {

@@ -29,7 +29,7 @@ export function ScopeActions(scope: Scope) {
   return (
     <>
       {scope.service !== undefined && scope.isManual === true && (
-        <button type="button" class="main" onClick={() => setOpen('sync')}>
+        <button type="button" class="primary" onClick={() => setOpen('sync')}>
           {text.actions.sync}
         </button>
       )}

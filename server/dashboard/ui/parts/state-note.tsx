@@ -18,9 +18,9 @@ export function StateNote({ mark, word, state, children }: StateNoteProps) {
   return (
     <div class="stack state-note">
       <div class="row">
-        <h3>
+        <h2 class="sub">
           <MarkWord mark={mark} {...(word === undefined ? {} : { word })} />
-        </h3>
+        </h2>
         <span class="small muted">
           {[sync, health, reason].filter((one, index, all) => one !== '' && all.indexOf(one) === index).join(' · ')}
           {sinceMs !== null && (

@@ -34,7 +34,7 @@ export function RefusalNote({ refusal, retry }: { refusal: Refusal; retry?: () =
   const next = denied ? text.states.deniedNext : refusal.status === 404 ? text.states.notFoundNext : ''
   return (
     <div class="note" role="alert">
-      <h3>{title}</h3>
+      <h2 class="sub">{title}</h2>
       <p>{refusal.detail}</p>
       {refusal.problems.length > 0 && (
         <ul>

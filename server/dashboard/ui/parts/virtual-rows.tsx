@@ -48,7 +48,12 @@ export function VirtualRows<T>({ label, items, columns, keyOf, hrefOf, rowClass,
       window.removeEventListener('resize', look)
     }
   }, [count, onRange])
-  const tracks = { gridTemplateColumns: columns.map(({ width }) => width).join(' ') }
+  const upTo = (most: number) =>
+    columns
+      .filter(({ weight = 0 }) => weight <= most)
+      .map(({ width }) => width)
+      .join(' ')
+  const tracks = { '--all': upTo(3), '--mid': upTo(2), '--few': upTo(1) }
   const move = (event: KeyboardEvent) => {
     const step = event.key === 'j' || event.key === 'ArrowDown' ? 1 : event.key === 'k' || event.key === 'ArrowUp' ? -1 : 0
     const at = Number((event.target as HTMLElement).closest<HTMLElement>('[data-row]')?.dataset['row'] ?? Number.NaN)
@@ -59,9 +64,9 @@ export function VirtualRows<T>({ label, items, columns, keyOf, hrefOf, rowClass,
     next?.scrollIntoView({ block: 'nearest' })
   }
   return (
-    <div class="rows" role="table" aria-label={label} aria-rowcount={count + 1} onKeyDown={move}>
+    <div class="rows" style={tracks} role="table" aria-label={label} aria-rowcount={count + 1} onKeyDown={move}>
       <div class="rows-head" role="rowgroup">
-        <div role="row" class="line" style={tracks}>
+        <div role="row" class="line">
           {columns.map(({ key, head, weight }) => (
             <div key={key} role="columnheader" class={`clip w${weight ?? 0}`}>
               {head}
@@ -80,7 +85,7 @@ export function VirtualRows<T>({ label, items, columns, keyOf, hrefOf, rowClass,
               aria-rowindex={index + 2}
               data-row={index}
               class={`line ${rowClass?.(item) ?? ''} ${chosen === key ? 'is-chosen' : ''}`}
-              style={{ ...tracks, transform: `translateY(${index * ROW_HEIGHT}px)` }}
+              style={{ transform: `translateY(${index * ROW_HEIGHT}px)` }}
             >
               {columns.map(({ key: column, cell, weight }, place) => (
                 <div key={column} role="cell" class={`clip w${weight ?? 0}`}>

@@ -13,6 +13,10 @@ export interface Provider {
 
 /** Null: signed in; else why not. */
 export async function openSession(refused: string): Promise<string | null> {
+  if (!('authorization' in authorization()) && (await providers()).length === 0) {
+    session.value = { state: 'out', why: null }
+    return null
+  }
   try {
     const person = await call<Person>('GET', '/whoami')
     session.value = { state: 'in', person }

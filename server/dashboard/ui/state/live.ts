@@ -45,6 +45,11 @@ export function stopLive(): void {
   position = null
 }
 
+/** The stream that is being read; a browser that goes offline leaves it open without a word. */
+let reading: AbortController | null = null
+window.addEventListener('offline', () => reading?.abort())
+window.addEventListener('online', () => hurryLive())
+
 /** Tries again at once: somebody looks at the page again, or the network is back. */
 let hurry: (() => void) | null = null
 export const hurryLive = (): void => hurry?.()
@@ -52,6 +57,7 @@ export const hurryLive = (): void => hurry?.()
 async function follow(stopped: AbortSignal): Promise<void> {
   for (let tries = 0; !stopped.aborted; tries += 1) {
     const ended = new AbortController()
+    reading = ended
     const stop = () => ended.abort()
     stopped.addEventListener('abort', stop, { once: true })
     try {

@@ -1,0 +1,180 @@
+// The dashboard in a real browser, over the real server and simulated sites that speak the real protocol: signing in, seeing a change without a reload, acting by keyboard,
+// losing the connection and coming back. An error on the console, a violation of the content policy and a finding of axe fail it.
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import axe from 'axe-core'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { demoSites, manifests } from '../../scripts/demo-data/fleet.ts'
+import { DemoSite } from '../../scripts/demo-data/site.ts'
+import { createGitServer, type GitServer } from '../../scripts/local-cluster/git-http-server.ts'
+import { createLocalFleet, type LocalFleet } from '../../scripts/local-cluster/local-fleet.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+setDefaultTimeout(60_000)
+const CHROMIUM = process.env['SKERRY_CHROMIUM'] ?? '/usr/bin/chromium'
+if (!existsSync(CHROMIUM)) throw new Error(`${CHROMIUM} is missing: apt-get install chromium, or set SKERRY_CHROMIUM`)
+
+let fleet: LocalFleet
+let git: GitServer
+let browser: Browser
+let page: Page
+const sites: DemoSite[] = []
+const wrong: string[] = []
+
+beforeAll(async () => {
+  fleet = await createLocalFleet({ serverEnv: { SKERRY_REQUESTS_PER_SECOND: '0' } })
+  await fleet.startServer()
+  git = await createGitServer({ dir: join(tempDir(), 'git') })
+  await git.commit({ 'web/app.yaml': manifests('web', '1.0.0'), 'broken/app.yaml': 'kind: {\n' }, 'first')
+  const metadata = { project: 'shop' }
+  const head = { apiVersion: 'skerry.dev/v1' }
+  const service = (name: string) => ({
+    ...{ ...head, kind: 'Service', metadata: { ...metadata, name } },
+    spec: { source: { repository: 'apps', path: name }, targets: { selector: {} }, namespace: name },
+  })
+  const repository = {
+    ...head,
+    kind: 'Repository',
+    metadata: { ...metadata, name: 'apps' },
+    spec: { git: { url: git.url, ref: 'main' }, poll: '5s' },
+  }
+  await api('POST', '/apply', { resources: [repository, service('web'), service('broken')] })
+  for (const choice of demoSites(12)) {
+    const { token } = (await api('POST', '/join-tokens', { labels: choice.labels, uses: 1, expires: '1h' })) as { token: string }
+    const site = new DemoSite(fleet.serverUrl, choice)
+    await site.join(token)
+    site.goOnline()
+    sites.push(site)
+  }
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+  page = await browser.newPage({ viewport: { width: 1280, height: 900 } })
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !isExpected) wrong.push(`console: ${message.text()}`)
+  })
+  page.on('pageerror', (error) => wrong.push(`error: ${error.message}`))
+})
+afterAll(async () => {
+  for (const site of sites) site.goOffline()
+  await browser?.close()
+  await git?.stop()
+  await fleet?.stop()
+})
+
+/** The connection is cut on purpose. */
+let isExpected = false
+
+async function api(method: string, path: string, body?: unknown): Promise<unknown> {
+  const headers = { authorization: `Bearer ${fleet.token}`, 'content-type': 'application/json' }
+  const answer = await fetch(`${fleet.serverUrl}/api/v1${path}`, {
+    method,
+    headers,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  if (!answer.ok) throw new Error(`${method} ${path}: HTTP ${answer.status} ${await answer.text()}`)
+  return answer.json()
+}
+
+/** What axe finds on the page as it is, in both themes. */
+async function findings(): Promise<string[]> {
+  const found: string[] = []
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    await page.evaluate(axe.source)
+    const { violations } = await page.evaluate(() => (window as never as { axe: typeof axe }).axe.run({ resultTypes: ['violations'] }))
+    found.push(
+      ...violations.flatMap(({ id, nodes }) =>
+        nodes.slice(0, 3).map(({ target, failureSummary }) => `${colorScheme} ${id} ${target}: ${failureSummary}`),
+      ),
+    )
+  }
+  return found
+}
+
+test('a token opens the fleet: each cluster is a mark, and numbers lead to lists', async () => {
+  await page.goto(`${fleet.serverUrl}/`)
+  expect(await findings()).toEqual([])
+  await page.fill('input[name=token]', fleet.token)
+  await page.keyboard.press('Enter')
+  await page.waitForFunction((count) => document.querySelectorAll('.chart a[data-id]').length === count, sites.length)
+  expect(new URL(page.url()).pathname).toBe('/dashboard/')
+  await page.waitForFunction(() => document.querySelectorAll('.m-ok').length >= 12)
+})
+
+test('a service that breaks turns the mark of its cluster without a reload', async () => {
+  const [site] = sites
+  await site?.degrade('shop/web')
+  await page.waitForSelector(`.chart a[aria-label="${site?.choice.name}, degraded"]`)
+  await page.waitForFunction(() => document.querySelector('.numbers .is-bad b')?.textContent === '1')
+  await site?.heal('shop/web')
+  await page.waitForSelector(`.chart a[aria-label="${site?.choice.name}, as Git says"]`)
+})
+
+test('every page is free of findings in both themes', async () => {
+  const name = sites[0]?.choice.name
+  const paths = [
+    '',
+    'clusters',
+    `clusters?cluster=${name}`,
+    `clusters/${name}`,
+    `clusters/${name}/shop/web`,
+    'services',
+    'services/shop/web',
+  ]
+  const more = [
+    'services/shop/broken',
+    'repositories',
+    'repositories/shop/apps',
+    'needs-you',
+    'activity',
+    'access',
+    'join',
+    'settings',
+    'nowhere',
+  ]
+  for (const path of [...paths, ...more]) {
+    await page.goto(`${fleet.serverUrl}/dashboard/${path}`)
+    await page.waitForSelector('h1')
+    await page.waitForFunction(() => document.querySelector('.main .waiting') === null)
+    expect([path, ...(await findings())]).toEqual([path])
+  }
+})
+
+test('by keyboard alone: search a cluster, open it, suspend it with a reason', async () => {
+  const name = sites[1]?.choice.name ?? ''
+  await page.goto(`${fleet.serverUrl}/dashboard/`)
+  await page.waitForSelector('.numbers')
+  await page.keyboard.press('/')
+  await page.keyboard.type(name)
+  await page.waitForSelector(`[role=option] >> text=${name}`)
+  await page.keyboard.press('Enter')
+  await page.waitForFunction((wanted) => document.querySelector('h1')?.textContent === wanted, name)
+  await page.focus('button:text-is("Suspend")')
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('dialog input[name=reason]')
+  await page.focus('dialog input[name=reason]')
+  await page.keyboard.type('maintenance')
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('button:text-is("Resume")')
+  const { items } = (await api('GET', '/suspensions')) as { items: Array<{ cluster: string; reason: string }> }
+  expect(items.map(({ cluster, reason }) => [cluster, reason])).toEqual([[name, 'maintenance']])
+})
+
+test('a lost connection keeps the page, says so, and is resumed', async () => {
+  isExpected = true
+  await page.goto(`${fleet.serverUrl}/dashboard/`)
+  await page.waitForSelector('.live.is-live')
+  await page.waitForSelector('.chart a[data-id]')
+  await page.context().setOffline(true)
+  await page.waitForSelector('.live.is-lost')
+  const [site] = sites
+  await site?.degrade('shop/web')
+  expect(await page.locator('.chart a[data-id]').count()).toBe(sites.length)
+  await page.context().setOffline(false)
+  await page.waitForSelector(`.chart a[aria-label="${site?.choice.name}, degraded"]`)
+  isExpected = false
+})
+
+test('nothing was wrong on the console, and nothing broke the content policy', () => {
+  expect(wrong).toEqual([])
+})
