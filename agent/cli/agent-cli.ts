@@ -22,6 +22,7 @@ import { createRestCluster } from '../cluster/rest-cluster.ts'
 import { RUN_OPTIONS } from '../config.ts'
 import { askRunningAgent, serveLocalApi } from '../local-api.ts'
 import { PolicyFile } from '../policy-file.ts'
+import { rbacManifests } from '../rbac.ts'
 import type { KubeEvents } from '../reconcile/report/kube-event.ts'
 import { createCrdtReplica } from '../replica/crdt-replica.ts'
 import { type AgentReport, agentReport } from '../report.ts'
@@ -87,6 +88,22 @@ export function agentCommand(io: AgentIo): Command {
       const report = (await askRunningAgent(resolve(data))) ?? reportFromDisk(data)
       io.out(formatted(format(), report, () => statusText(report, systemClock.nowMs())))
     })
+  program
+    .command('rbac')
+    .description('Print the least RBAC that the agent needs for a set of kinds')
+    .addHelpText(
+      'before',
+      examples(RBAC_EXAMPLE, 'rbac --kinds apps/Deployment,v1/Service --namespaces web --service-accounts web/deployer'),
+    )
+    .requiredOption(
+      '--kinds <LIST>',
+      'kinds of services: apps/Deployment,v1/ConfigMap; of other groups with the plural: example.com/Thing=things',
+    )
+    .option('--namespaces <LIST>', 'namespaces in which objects are written; default all')
+    .option('--service-accounts <LIST>', 'ServiceAccounts (namespace/name) that services act as; the agent itself then writes no objects')
+    .option('--agent <NAME>', 'ServiceAccount of the agent (namespace/name)', 'skerry-system/skerry-agent')
+    .option('--pod-logs', 'the agent runs with --pod-logs')
+    .action((flags: RbacFlags) => io.out(rbacText(flags, format())))
   addEdgeCommands(program, { out: io.out, clock: systemClock })
   program
     .command('version')
@@ -94,6 +111,30 @@ export function agentCommand(io: AgentIo): Command {
     .addHelpText('before', examples('version', 'version -o json'))
     .action(() => io.out(versionOutput(format())))
   return program
+}
+
+const RBAC_EXAMPLE = 'rbac --kinds apps/Deployment,v1/Service,v1/ConfigMap --namespaces web,shop'
+
+interface RbacFlags {
+  kinds: string
+  namespaces?: string
+  serviceAccounts?: string
+  agent: string
+  podLogs?: true
+}
+
+function rbacText({ kinds, namespaces, serviceAccounts, agent, podLogs }: RbacFlags, format: string): string {
+  const listOf = (text: string) => text.split(',').map((one) => one.trim()).filter((one) => one !== '') // biome-ignore format: short
+  const manifests = rbacManifests({
+    kinds: listOf(kinds),
+    namespaces: namespaces === undefined ? null : listOf(namespaces),
+    serviceAccounts: listOf(serviceAccounts ?? ''),
+    agent,
+    podLogs: podLogs === true,
+  })
+  return format === 'json'
+    ? `${JSON.stringify({ apiVersion: 'v1', kind: 'List', items: manifests }, null, 2)}\n`
+    : manifests.map(toYaml).join('---\n')
 }
 
 function versionOutput(format: string): string {
