@@ -53,7 +53,12 @@ export async function apply(
   for (const result of answer.results) {
     io.stdout.write(options.output === 'name' ? `${resultName(result)}\n` : `${resultName(result)} ${result.action}${note}\n`)
     if (options.output !== 'name')
-      for (const line of [...movedLines(result, answer), ...changedLines(result, answer), ...violationLines(result, answer)])
+      for (const line of [
+        ...movedLines(result, answer),
+        ...changedLines(result, answer),
+        ...effectLines(result, answer),
+        ...violationLines(result, answer),
+      ])
         io.stdout.write(`  ${plainText(line)}\n`)
   }
   const removals = (answer.moves ?? []).flatMap((moved) => moved.removals ?? [])
@@ -141,6 +146,39 @@ const changedLines = ({ kind, project, name }: Result, { changes = [], dryRun }:
       const more = count > first.length ? ` and ${count - first.length} more` : ''
       return `${move} ${detail} in ${countText(count, 'cluster')}: ${first.join(', ')}${more}; its objects are created there, and those of before are pruned`
     })
+
+/** Objects of a service in clusters that keep it; data comes first. */
+const effectLines = ({ kind, project, name }: Result, { effects = [] }: ApplyAnswer): string[] =>
+  effects
+    .filter((one) => one.kind === kind && one.name === name && (kind === 'Cluster' || one.project === project))
+    .flatMap(({ project: of, service, clusters: { count, first }, objects, error }) => {
+      const more = count > first.length ? ` and ${count - first.length} more` : ''
+      const where = `${of}/${service} in ${first.join(', ')}${more}`
+      if (error !== undefined) return [`${where}: would not render: ${error}`]
+      if (objects === undefined) return []
+      const line = (what: string, { count: all, first: names }: { count: number; first: readonly string[] }) =>
+        all === 0
+          ? []
+          : [
+              `  ${countText(all, 'object')} would be ${what}: ${names.join(', ')}${all > names.length ? ` and ${all - names.length} more` : ''}`,
+            ]
+      const { recreated, data } = objects
+      return [
+        `${where}:`,
+        ...(data.count === 0
+          ? []
+          : [
+              `  ${countText(data.count, 'object')} with data would be given up: ${data.first.join(', ')} (deleted only when confirmed by name)`,
+            ]),
+        ...line('deleted', objects.deleted),
+        ...line('recreated', { count: recreated.count, first: recreated.first.map(({ from, to }) => `${from} as ${to}`) }),
+        ...line('created', objects.created),
+        ...line('changed', objects.changed),
+        ...objects.replicas.map(({ name: object, from, to }) => `  ${object}: ${replicas(from)} to ${replicas(to)}`),
+      ]
+    })
+
+const replicas = (count: number | null): string => (count === null ? 'no spec.replicas' : countText(count, 'replica'))
 
 const resultName = ({ kind, project, name }: Result): string =>
   `${kind.toLowerCase()}/${name}${project === '' || project === 'default' ? '' : ` (project ${project})`}`

@@ -13,6 +13,7 @@ import { confirmedData } from '../actions/removal-plans.ts'
 import type { StoredResource } from '../fleet/records.ts'
 import type { ConfirmedData } from '../fleet/removal-effect.ts'
 import { readChangesInPlace } from './apply-changes.ts'
+import { readEffects } from './apply-effects.ts'
 import { readMoves } from './apply-moves.ts'
 import { missingText } from './auth.ts'
 import { fails, takes } from './declared.ts'
@@ -128,8 +129,9 @@ async function apply(deps: AdminDeps, body: unknown, by: Principal): Promise<App
     ...(changes.length === 0 ? {} : { changes }),
   }
   if (!request.data.dryRun) return { dryRun: false, ...moves, results: await writeAll(deps, ordered, by, confirmed) }
+  const effects = await readEffects(deps, ordered)
   const results = ordered.map(({ resource, held }) => ({ ...keyOf(resource), action: plannedAction(deps, resource, held) }))
-  return { dryRun: true, ...moves, results }
+  return { dryRun: true, ...(effects.length === 0 ? {} : { effects }), ...moves, results }
 }
 
 /** AZ4: before anything is looked up, so that a refusal says nothing about what exists. */

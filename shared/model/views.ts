@@ -398,8 +398,36 @@ const changeInPlaceSchema = z.object({
 })
 export type ChangeInPlaceView = z.infer<typeof changeInPlaceSchema>
 
+const namedSchema = z.object({ count: z.number(), first: z.array(z.string()) })
+const objectEffectsSchema = z.object({
+  deleted: namedSchema,
+  /** In another namespace. */
+  recreated: z.object({ count: z.number(), first: z.array(z.object({ from: z.string(), to: z.string() })) }),
+  created: namedSchema,
+  changed: namedSchema,
+  /** Of those that are deleted or recreated: objects that hold data, or other objects. */
+  data: namedSchema,
+  /** Null: the manifest does not say. */
+  replicas: z.array(z.object({ name: z.string(), from: z.number().nullable(), to: z.number().nullable() })),
+})
+export type ObjectEffectsView = z.infer<typeof objectEffectsSchema>
+/** What becomes of the objects of a service in clusters that keep it, because of the resource `kind`/`name`. */
+const applyEffectSchema = z.object({
+  kind: z.string(),
+  name: z.string(),
+  project: z.string(),
+  service: z.string(),
+  clusters: namedSchema,
+  objects: objectEffectsSchema.exactOptional(),
+  /** It would not render any more. */
+  error: z.string().exactOptional(),
+})
+export type ApplyEffectView = z.infer<typeof applyEffectSchema>
+
 export const applyAnswerSchema = z.object({
   dryRun: z.boolean(),
+  /** Of a dry run. Absent: no object is another, or the server does not say. */
+  effects: z.array(applyEffectSchema).exactOptional(),
   /** Absent: overrides and namespaces stay as they are, or the server does not say. */
   changes: z.array(changeInPlaceSchema).exactOptional(),
   /** Resources that a Project of this apply does not allow: they fail, and what is applied of them stays. Absent: none. */

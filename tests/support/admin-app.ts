@@ -69,7 +69,7 @@ export async function createTestAdmin(
     logger: silentLogger,
     serverKeys: loadServerKeys(tempDir()),
     secrets,
-    renders: { render: async () => null, variants: async () => null },
+    renders: { render: async () => null, variants: async () => null, objects: async () => ({ kind: 'rendered', objects: new Map() }) },
     checkPatches: checkPatchesHere,
     restore: NO_RESTORE,
     removals: createRemovalPlans({ store, content: { get: async (sha256) => content.get(sha256) ?? null }, clock }),

@@ -23,7 +23,11 @@ export interface RenderNow {
   /** Null cluster: for nobody, or where that is not possible for the first of its targets. Null: there is no such service. Throws `not_found` for an unknown cluster. */
   render(id: ServiceId, cluster: string | null): Promise<RenderView | null>
   variants(id: ServiceId): Promise<VariantsView | null>
+  /** Of a spec and a cluster as they may be: documents by row id. */
+  objects(id: ServiceId, spec: ServiceSpec, cluster: ClusterRecord): Promise<RenderedObjects>
 }
+
+export type RenderedObjects = { kind: 'rendered'; objects: ReadonlyMap<string, string> } | { kind: 'failed'; message: string }
 
 export function createRenderNow(deps: RenderNowDeps): RenderNow {
   const { store } = deps
@@ -42,6 +46,10 @@ export function createRenderNow(deps: RenderNowDeps): RenderNow {
         throw new AppError('not_found', { detail: `there is no cluster ${name}`, remedy: '`skerry get clusters` lists them.' })
       const note = isTarget(cluster.labels, spec.targets) ? null : `the service is not placed in ${name}: its targets leave it out`
       return viewOf(deps, id, spec, { rendering: await deps.render(id, spec, [cluster], {}), cluster, note })
+    },
+    async objects(id, spec, cluster) {
+      const found = renderOf(await deps.render(id, spec, [cluster], {}), cluster)
+      return found.kind === 'failed' ? { kind: 'failed', message: found.error.message } : { kind: 'rendered', objects: found.objects }
     },
     async variants(id) {
       const spec = await specOf(id)

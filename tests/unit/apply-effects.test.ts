@@ -1,0 +1,98 @@
+// TG20: what a dry run says of the objects of a service where it stays.
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { objectEffects } from '../../server/fleet/object-effects.ts'
+import { type K8sObject, refOf } from '../../shared/kube/object.ts'
+import { objectRowId, serviceRowSchema } from '../../shared/model/desired.ts'
+import type { ServiceId } from '../../shared/model/ids.ts'
+import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
+import { runTestCli } from '../support/cli-run.ts'
+import { joinCluster } from '../support/store-fixtures.ts'
+
+const WEB: ServiceId = { project: 'default', service: 'web' }
+const object = (apiVersion: string, kind: string, namespace: string, name: string, spec: object = {}): K8sObject =>
+  ({ apiVersion, kind, metadata: { name, namespace }, spec }) as unknown as K8sObject
+const rows = (...objects: K8sObject[]) => new Map(objects.map((one) => [objectRowId(WEB, refOf(one)), JSON.stringify(one)] as const))
+const deployment = (replicas: number | undefined, namespace = 'web') =>
+  object('apps/v1', 'Deployment', namespace, 'app', replicas === undefined ? {} : { replicas })
+const claim = (namespace = 'web') => object('v1', 'PersistentVolumeClaim', namespace, 'data')
+
+test('TG20 objects by name: deleted, recreated, created and changed, data and replicas', () => {
+  const gone = object('v1', 'PersistentVolumeClaim', 'web', 'old')
+  const effects = objectEffects(
+    rows(deployment(3), claim(), gone, object('v1', 'Service', 'web', 'app')),
+    rows(
+      deployment(1, 'shop'),
+      claim('shop'),
+      object('v1', 'Service', 'web', 'app', { type: 'NodePort' }),
+      object('v1', 'Secret', 'web', 's'),
+    ),
+  )
+  expect(effects).toEqual({
+    deleted: { count: 1, first: ['PersistentVolumeClaim web/old'] },
+    recreated: {
+      count: 2,
+      first: [
+        { from: 'PersistentVolumeClaim web/data', to: 'PersistentVolumeClaim shop/data' },
+        { from: 'Deployment web/app', to: 'Deployment shop/app' },
+      ],
+    },
+    created: { count: 1, first: ['Secret web/s'] },
+    changed: { count: 1, first: ['Service web/app'] },
+    data: { count: 2, first: ['PersistentVolumeClaim web/data', 'PersistentVolumeClaim web/old'] },
+    replicas: [{ name: 'Deployment shop/app', from: 3, to: 1 }],
+  })
+  expect(objectEffects(rows(claim()), rows(claim()))).toBeNull()
+  expect(objectEffects(rows(deployment(3)), rows(deployment(undefined)))?.replicas).toEqual([
+    { name: 'Deployment web/app', from: 3, to: null },
+  ])
+})
+
+let admin: TestAdmin
+let rendered: string[]
+beforeEach(async () => {
+  rendered = []
+  admin = await createTestAdmin({
+    renders: {
+      render: async () => null,
+      variants: async () => null,
+      objects: async (_, { namespace = 'none' }, { name, labels }) => {
+        rendered.push(name)
+        if (namespace === 'broken') return { kind: 'failed', message: 'no such value' }
+        return { kind: 'rendered', objects: rows(deployment(labels['region'] === 'eu' ? 3 : 1, namespace), claim(namespace)) }
+      },
+    },
+  })
+  await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc('apps'), service('web')] })
+  for (const digit of ['a', 'b', 'c', 'd']) {
+    const clusterId = await joinCluster(admin.store, digit, { env: 'prod', region: 'eu' })
+    const doc = serviceRowSchema.parse({ commit: 'c', digest: 'd', count: 0, sync: {} })
+    await admin.store.publish([{ clusterId, ...WEB, doc, setSha: null, placedBy: '' }])
+  }
+  rendered = []
+})
+afterEach(() => admin.store.close())
+
+const web = serviceDoc('web')
+const service = (namespace: string) => ({ ...web, spec: { ...web.spec, namespace } })
+const dryRun = async (document: unknown) =>
+  (await runTestCli(admin, ['apply', '-f', '-', '--dry-run'], { stdin: JSON.stringify(document) })).out
+
+test('TG20 a relabelled cluster: the lost override is told by what it does', async () => {
+  const metadata = { name: 'cluster-a', labels: { env: 'prod' } }
+  const told = await dryRun({ apiVersion: 'skerry.dev/v1', kind: 'Cluster', metadata, spec: {} })
+  expect(told).toContain('  default/web in cluster-a:\n')
+  expect(told).toContain('Deployment web/app: 3 replicas to 1 replica\n')
+  expect(rendered).toEqual(['cluster-a', 'cluster-a'])
+})
+
+test('TG20 a namespace move names data; clusters that have the same are rendered once', async () => {
+  const told = await dryRun(service('shop'))
+  expect(told).toContain('default/web in cluster-a, cluster-b, cluster-c, cluster-d:\n')
+  expect(told).toContain('1 object with data would be given up: PersistentVolumeClaim web/data')
+  expect(told).toContain('Deployment web/app as Deployment shop/app')
+  expect(rendered).toHaveLength(2)
+  expect(await dryRun(service('broken'))).toContain('would not render: no such value')
+  rendered = []
+  await dryRun(service('web'))
+  expect(rendered).toEqual([])
+})
