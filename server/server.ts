@@ -33,6 +33,7 @@ import { createRestoreGate, recordAhead } from './actions/restore-gate.ts'
 import { createApp } from './app.ts'
 import { KEYS, STORE } from './backup/manifest.ts'
 import { refuseUnfinishedRestore } from './backup/restore-mark.ts'
+import { recordRestore } from './backup/restored-note.ts'
 import { openWorkers, WORKER_MEMORY_MIB_DEFAULT } from './control/workers/open-workers.ts'
 import { keepCaughtUp } from './desired/catch-up.ts'
 import { raiseEpochs } from './desired/epochs.ts'
@@ -170,6 +171,7 @@ async function startOn(
   const at = (name: string) => join(options.dataDir, name)
   const tls = options.tls == null ? null : readTlsPair(options.tls) // before anything is opened
   const stopping = new AbortController()
+  await recordRestore(options.dataDir, store)
   const keys = loadServerKeys(at('keys'))
   const secrets = loadSecretBox(at('keys'))
   const configs = createConfigs(store, secrets)

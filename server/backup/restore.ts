@@ -10,6 +10,7 @@ import { namedDiskFull, sumFile, writeSynced } from './copy-file.ts'
 import { type BackupDeps, stopIfTold } from './create.ts'
 import { CONTENT, KEYS, type Manifest, mayBeMissing, STORE } from './manifest.ts'
 import { RESTORE_MARK } from './restore-mark.ts'
+import { RESTORED_NOTE, restoredNote } from './restored-note.ts'
 import { signingFingerprint } from './signing-file.ts'
 import { filesOf, verifyBackup } from './verify.ts'
 
@@ -28,7 +29,7 @@ export interface RestoreDeps extends BackupDeps {
 }
 
 /** What a restore makes, and an unfinished one may have left. */
-const MADE = [STORE, CONTENT, 'keys']
+const MADE = [STORE, CONTENT, 'keys', RESTORED_NOTE]
 
 export async function restoreBackup(options: RestoreOptions, deps: RestoreDeps): Promise<Manifest> {
   const { folder, dataDir } = options
@@ -46,6 +47,7 @@ export async function restoreBackup(options: RestoreOptions, deps: RestoreDeps):
     syncPath(dataDir)
     try {
       await fill(options, manifest, keys, deps)
+      writeSynced(join(dataDir, RESTORED_NOTE), restoredNote(manifest.createdMs, deps.clock.nowMs()))
     } catch (error) {
       clear(dataDir)
       removeMark(dataDir)

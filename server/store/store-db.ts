@@ -3,7 +3,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type { Clock } from '../../shared/runtime/clock.ts'
-import { AuditLog } from './audit/audit-log.ts'
+import { AuditLog, forgetAuditHead } from './audit/audit-log.ts'
 import { callerNow } from './audit/caller.ts'
 import { RollupDeltas } from './counts/rollup-deltas.ts'
 import type { Engine } from './engines/engine.ts'
@@ -101,6 +101,9 @@ export function createStoreDb(
               changed = await tx.changes.write(trx, engine, clock.nowMs())
               if (changed !== null) unsettled.add(changed.first)
               return result
+            } catch (error) {
+              forgetAuditHead(trx)
+              throw error
             } finally {
               transaction.open = false
             }

@@ -1,6 +1,6 @@
 // What one write transaction records in the audit log: written with the change, so that there is neither a change without its entry nor an entry without its change.
 // Write transactions have the store to themselves, so the place of an entry in the chain is the place of its commit.
-import { sql, type Transaction } from 'kysely'
+import { CompiledQuery, sql, type Transaction } from 'kysely'
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
 import { type AuditActor, type AuditEntry, auditHash } from '../../../shared/model/audit.ts'
 import type { AuditResult } from '../../../shared/model/audit-words.ts'
@@ -60,7 +60,7 @@ export class AuditLog {
 
   async write(trx: Transaction<Tables>, engine: Engine, nowMs: number): Promise<void> {
     if (this.deeds.length === 0) return
-    const head = await readAuditHead(trx)
+    const head = heads.get(trx) ?? (await readAuditHead(trx))
     let { seq, hash: prev } = head
     const at = new Date(nowMs).toISOString()
     const rows = this.deeds.map((deed) => {
@@ -72,10 +72,21 @@ export class AuditLog {
       return [seq, nowMs, actor.name, verb, kind, project, name, cluster, result, prev, doc]
     })
     await runBulk(trx, engine, WRITE_ENTRIES, rows)
-    await sql`update audit_head set seq = ${seq}, hash = ${prev}`.execute(trx)
+    await trx.executeQuery(CompiledQuery.raw(SET_HEAD[engine], [seq, prev]))
+    heads.set(trx, { seq, hash: prev })
     if (this.caller !== undefined) this.caller.entries += this.deeds.length
   }
 }
+
+const SET_HEAD: Record<Engine, string> = {
+  sqlite: 'update audit_head set seq = ?, hash = ?',
+  postgres: 'update audit_head set seq = $1, hash = $2',
+}
+
+/** Many works share a transaction: only the first of them reads where the log ends. */
+const heads = new WeakMap<Transaction<Tables>, { seq: number; hash: string }>()
+/** After a work that was undone, perhaps with its entries. */
+export const forgetAuditHead = (trx: Transaction<Tables>): void => void heads.delete(trx)
 
 export async function readAuditHead(trx: Pick<Transaction<Tables>, 'getExecutor'>): Promise<{ seq: number; hash: string }> {
   const { rows } = await sql<{ seq: number; hash: string }>`select seq, hash from audit_head`.execute(trx as Transaction<Tables>)
