@@ -15,6 +15,8 @@ import {
   placementViewSchema,
   projectViewSchema,
   repositoryViewSchema,
+  roleBindingViewSchema,
+  roleViewSchema,
   serviceViewSchema,
 } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -26,10 +28,21 @@ import { healthRulePath, judgedText } from './health-rule-facts.ts'
 import { askYes, UsageError } from './io.ts'
 import { parseTarget, singular } from './kinds.ts'
 import { askWithData, dataNames, deletedCount, keptText, removalText } from './removal-text.ts'
+import { bindingPath } from './rights/role-facts.ts'
 import { namesOf } from './service-facts.ts'
 
 const USERS_SHOWN = 20
-const DELETABLE = ['repositories', 'services', 'configs', 'health-rules', 'projects', 'clusters', 'join-tokens'] as const
+const DELETABLE = [
+  'repositories',
+  'services',
+  'configs',
+  'health-rules',
+  'projects',
+  'clusters',
+  'join-tokens',
+  'roles',
+  'role-bindings',
+] as const
 
 export async function remove(
   context: Context,
@@ -48,7 +61,11 @@ export async function remove(
   if (options.confirmData !== undefined)
     throw new UsageError('--confirm-data is for services: nothing else that can be deleted here deletes objects')
   const effect =
-    kind === 'health-rules' ? await ruleEffect(client, name, options.givenProject) : await blastRadius(context, kind, name, options.project)
+    kind === 'health-rules'
+      ? await ruleEffect(client, name, options.givenProject)
+      : kind === 'roles' || kind === 'role-bindings'
+        ? await rightsEffect(client, kind, name, options.givenProject)
+        : await blastRadius(context, kind, name, options.project)
   io.stderr.write(effect)
   await consent(context, `Delete ${singular(kind)} ${name}?`, options.yes === true)
   if (kind === 'join-tokens') {
@@ -57,13 +74,25 @@ export async function remove(
     return
   }
   const address =
-    kind === 'clusters' || kind === 'projects'
+    kind === 'clusters' || kind === 'projects' || kind === 'roles'
       ? `/${kind}/${path`${name}`}`
       : kind === 'health-rules'
         ? healthRulePath(name, options.givenProject)
-        : `${path`/projects/${options.project}`}/${kind}/${encodeURIComponent(name)}`
+        : kind === 'role-bindings'
+          ? bindingPath(name, options.givenProject)
+          : `${path`/projects/${options.project}`}/${kind}/${encodeURIComponent(name)}`
   const answer = await client.send('DELETE', address, deleteAnswerSchema)
   io.stdout.write(outcomeText(`${singular(kind)}/${name}`, answer, io.clock.nowMs()))
+}
+
+/** Throws for one that does not exist. */
+async function rightsEffect(client: Client, kind: 'roles' | 'role-bindings', name: string, project: string | undefined): Promise<string> {
+  if (kind === 'roles') {
+    await client.get(path`/roles/${name}`, roleViewSchema)
+    return `Role ${name} is deleted; the server refuses it while a role binding names it.\n`
+  }
+  const { spec } = await client.get(bindingPath(name, project), roleBindingViewSchema)
+  return `${countText(spec.subjects.length, 'subject')} of role binding ${name} lose the role ${spec.role} at once.\n`
 }
 
 async function removeService(context: Context, name: string, { project, yes, confirmData = [] }: Removing): Promise<void> {

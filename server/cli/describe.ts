@@ -18,6 +18,8 @@ import {
   projectViewSchema,
   type RepositoryView,
   repositoryViewSchema,
+  roleBindingViewSchema,
+  roleViewSchema,
   type ServiceView,
   serviceViewSchema,
   webhookAnswerSchema,
@@ -33,6 +35,7 @@ import { healthRuleFacts, healthRulePath } from './health-rule-facts.ts'
 import { UsageError } from './io.ts'
 import { parseTarget } from './kinds.ts'
 import { projectFacts } from './project-facts.ts'
+import { bindingFacts, bindingPath, roleFacts } from './rights/role-facts.ts'
 import { type Fact, optionFacts } from './service-facts.ts'
 import { shownProblem } from './shown-problem.ts'
 import { readText, repositoryPlaceFacts, sourceFacts, WEBHOOK_HELP, warningsText } from './source-facts.ts'
@@ -55,6 +58,8 @@ export async function describe(
     'configs',
     'health-rules',
     'projects',
+    'roles',
+    'role-bindings',
     'confirmations',
   ])
   if (name === undefined) throw new UsageError(`which one? \`skerry get ${kind}\` lists the names`)
@@ -128,6 +133,12 @@ export async function describe(
     case 'projects': {
       const view = await client.get(path`/projects/${name}`, projectViewSchema)
       return void write(facts(projectFacts(view, nowMs)))
+    }
+    case 'roles':
+      return void write(facts(roleFacts(await client.get(path`/roles/${name}`, roleViewSchema))))
+    case 'role-bindings': {
+      const view = await client.get(bindingPath(name, options.givenProject), roleBindingViewSchema)
+      return void write(facts(bindingFacts(view, nowMs)))
     }
     case 'health-rules': {
       const view = await client.get(healthRulePath(name, options.givenProject), healthRuleViewSchema)

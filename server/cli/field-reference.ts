@@ -7,6 +7,8 @@ import {
   healthRuleSchema,
   projectSchema,
   repositorySchema,
+  roleBindingSchema,
+  roleSchema,
   serviceSchema,
 } from '../../shared/model/resources.ts'
 import { nearest } from '../../shared/runtime/edit-distance.ts'
@@ -20,6 +22,8 @@ const SCHEMAS: Partial<Record<Kind, z.ZodObject>> = {
   'health-rules': healthRuleSchema,
   clusters: clusterSchema,
   projects: projectSchema,
+  roles: roleSchema,
+  'role-bindings': roleBindingSchema,
 }
 const EXPLAINED = Object.keys(SCHEMAS) as Kind[]
 

@@ -14,6 +14,8 @@ import {
   placementViewSchema,
   projectViewSchema,
   repositoryViewSchema,
+  roleBindingViewSchema,
+  roleViewSchema,
   serviceViewSchema,
 } from '../../shared/model/views.ts'
 import { path, type Query } from './client.ts'
@@ -24,6 +26,7 @@ import { type FilterOptions, filterQuery, isFiltered } from './fleet-filters.ts'
 import { UsageError } from './io.ts'
 import { KINDS, type Kind, parseTarget, singular } from './kinds.ts'
 import { isPath, sortedBy } from './printing/documents.ts'
+import { bindingColumns, roleColumns } from './rights/role-facts.ts'
 import { streamPrinter } from './stream-printer.ts'
 import { suspensionColumns } from './suspend.ts'
 import {
@@ -67,7 +70,8 @@ export async function get(context: Context, kindText: string, nameText: string |
   const project = all ? undefined : options.project
   const where = all ? '' : ` in project ${options.project}`
   /** A health rule without a project is one of the whole fleet. */
-  const owner = kind === 'health-rules' ? (options.givenProject ?? FLEET) : options.project
+  const isOfFleet = kind === 'health-rules' || kind === 'role-bindings'
+  const owner = isOfFleet ? (options.givenProject ?? FLEET) : options.project
   const { cluster, service, limit, chunkSize } = options
   refuseUnused(kind, options)
   const sortPath = options.sortBy !== undefined && isPath(options.sortBy) ? options.sortBy : null
@@ -101,7 +105,7 @@ export async function get(context: Context, kindText: string, nameText: string |
     await watch<z.infer<T>>(context, {
       kind,
       shown: {
-        project: kind === 'placements' && service === undefined ? undefined : kind === 'health-rules' ? options.givenProject : project,
+        project: kind === 'placements' && service === undefined ? undefined : isOfFleet ? options.givenProject : project,
         service,
         cluster: cluster === undefined ? undefined : { name: cluster, id: await clusterId(cluster) },
       },
@@ -173,6 +177,23 @@ export async function get(context: Context, kindText: string, nameText: string |
         healthRuleViewSchema,
         { list: ['/health-rules', { project: options.givenProject, ...filter }], one: addressOf('health-rules') },
         healthRuleColumns,
+        ({ metadata }) => metadata.name,
+        options.givenProject === undefined ? '' : where,
+        inProject,
+      )
+    case 'roles':
+      return show(
+        roleViewSchema,
+        { list: ['/roles', filter], one: (key) => path`/roles/${key}` },
+        roleColumns,
+        ({ metadata }) => metadata.name,
+        '',
+      )
+    case 'role-bindings':
+      return show(
+        roleBindingViewSchema,
+        { list: ['/role-bindings', { project: options.givenProject, ...filter }], one: addressOf('role-bindings') },
+        bindingColumns,
         ({ metadata }) => metadata.name,
         options.givenProject === undefined ? '' : where,
         inProject,

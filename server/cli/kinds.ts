@@ -16,6 +16,8 @@ const ALIASES = {
   'join-tokens': ['join-token', 'jt'],
   suspensions: ['suspension', 'susp'],
   tokens: ['token'],
+  roles: ['role'],
+  'role-bindings': ['role-binding', 'rb', 'rolebinding', 'rolebindings'],
 } as const
 export type Kind = keyof typeof ALIASES
 

@@ -81,6 +81,11 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
     load: async () => (await import('./audit-commands.ts')).addAuditCommands,
   },
   {
+    topic: 'Access',
+    verbs: { auth: 'ask which rights a caller has, and which role binding gives them' },
+    load: async () => (await import('./rights/commands.ts')).addAuthCommands,
+  },
+  {
     topic: 'This program',
     verbs: { config: 'manage contexts: named servers with their credentials' },
     load: async () => (await import('./contexts/commands.ts')).addConfigCommands,

@@ -42,6 +42,8 @@ export const WATCHING: Record<WatchedKind, Watching> = {
     topics: ['resource'],
     about: ({ project, name }, shown) => (inProject(project ?? FLEET, shown) ? some(named(name, 'HealthRule'), project ?? FLEET) : null),
   },
+  roles: { topics: ['resource'], about: ({ name }) => (named(name, 'Role') === null ? null : 'all') },
+  'role-bindings': { topics: ['resource'], about: ({ name }) => (named(name, 'RoleBinding') === null ? null : 'all') },
   placements: { topics: ['resource', 'cluster', 'desired', 'status', 'confirmation', 'render'], about: aboutPlacements },
   objects: { topics: ['cluster', 'status'], about: aboutObjects },
   confirmations: { topics: ['confirmation'], about: () => 'all' },

@@ -43,7 +43,7 @@ const names = (answer: { body: unknown }) =>
     ({ metadata }) => `${metadata.project ?? ''}/${metadata.name}`,
   )
 
-test('AZ2 a caller without a role or binding has no right, and a binding gives its role in its projects only, at once', async () => {
+test('AZ2 AZ8 a caller without a role or binding has no right, and a binding gives its role in its projects only, at once', async () => {
   await seed()
   const { headers } = await token('ci')
   expect((await admin.call('GET', `${API}/services`, undefined, headers)).status).toBe(403)

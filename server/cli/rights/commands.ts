@@ -1,0 +1,60 @@
+// The command `auth`.
+import { type Command, Option } from '@commander-js/extra-typings'
+import { collect, examples } from '../command-options.ts'
+import type { Context } from '../context.ts'
+
+const verbs = () => import('./auth.ts')
+
+const RIGHTS_HELP = `
+VERB   read, write, delete, secret:write, config:use, render, sync, confirm, suspend, join-token:create, cluster:label, webhook:read,
+       server-key, restore, token:read, token:create, token:revoke or audit:read
+KIND   Project, Repository, Service, Config, HealthRule, RoleBinding, Audit, Cluster, Role, JoinToken, ApiToken, Agent or Server`
+
+export function addAuthCommands(program: Command, context: Context): void {
+  const json = () => new Option('-o, --output <form>', 'output format').choices(['json'] as const)
+  const auth = program
+    .command('auth')
+    .description('ask which rights a caller has, and which role binding gives them')
+    .addHelpText(
+      'before',
+      examples('skerry auth can-i write service/web -p shop', 'skerry auth who-can confirm service -p shop', 'skerry auth whoami'),
+    )
+  auth
+    .command('can-i')
+    .description('say whether you, or somebody else, have a right; exit code 0 yes, 1 no')
+    .argument('<verb>')
+    .argument('<kind>', 'kind, or kind/name')
+    .option('-p, --project <name>', 'project of the object; without it the right is asked for in the whole fleet')
+    .option('--cluster <name>', 'only in this cluster')
+    .option('--as <user>', 'ask for this user: a verified e-mail address, or provider:subject')
+    .option('--as-group <group>', 'ask for a member of this group: provider:group; may be repeated', collect)
+    .option('--as-token <name>', 'ask for API tokens of this name')
+    .addOption(json())
+    .addHelpText(
+      'before',
+      examples(
+        'skerry auth can-i write service/web -p shop',
+        'skerry auth can-i suspend service/web -p shop --cluster ship-7',
+        'skerry auth can-i confirm service -p shop --as ada@example.com --as-group corp:operators',
+      ),
+    )
+    .addHelpText('after', RIGHTS_HELP)
+    .action(async (verb, kind, options) => context.exit(await (await verbs()).canI(context, verb, kind, options)))
+  auth
+    .command('who-can')
+    .description('list users, groups and API tokens that have a right, each with the role binding that gives it')
+    .argument('<verb>')
+    .argument('<kind>', 'kind, or kind/name')
+    .option('-p, --project <name>', 'project of the object; without it the right is asked for in the whole fleet')
+    .option('--cluster <name>', 'only in this cluster')
+    .addOption(json())
+    .addHelpText('before', examples('skerry auth who-can confirm service/web -p shop', 'skerry auth who-can server-key server'))
+    .addHelpText('after', RIGHTS_HELP)
+    .action(async (verb, kind, options) => (await verbs()).whoCan(context, verb, kind, options))
+  auth
+    .command('whoami')
+    .description('show who you are for the server, with each role and the binding that gives it')
+    .addOption(json())
+    .addHelpText('before', examples('skerry auth whoami', 'skerry auth whoami -o json'))
+    .action(async (options) => (await verbs()).authWhoami(context, options))
+}
