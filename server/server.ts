@@ -18,6 +18,7 @@ import { createApiTokens, writeTokenFile } from './access/api-tokens.ts'
 import { createAuditTrail } from './access/audit-trail.ts'
 import { createConfigs } from './access/configs.ts'
 import { createKnocks } from './access/knocks.ts'
+import { watchLiveness } from './access/liveness-watch.ts'
 import { isLoopbackUrl } from './access/oidc/settings.ts'
 import { createSignIn, type SignInPlace } from './access/oidc/sign-in.ts'
 import { loadSecretBox } from './access/secret-box.ts'
@@ -365,6 +366,7 @@ async function startOn(
       'audit-denials': (signal) => trail.run(signal),
       ...(signIn === undefined ? {} : { 'sign-in': (signal: AbortSignal) => signIn.run(signal) }),
       'last-contacts': (signal) => seen.run(signal),
+      liveness: (signal) => watchLiveness({ store, clock }, signal),
       'shard-maintenance': (signal) => maintainShards(maintenance, signal),
       'shard-catch-up': (signal) => keepCaughtUp({ store, content, shards, pace, clock, random, log }, signal),
       'removed-services': (signal) => keepTombstonesFew({ store, shards, pace, clock, random, log }, signal),

@@ -163,7 +163,8 @@ export interface Store {
   deleteStatusOfService(clusterId: ClusterId, id: ServiceId): Promise<void>
   /** Newest first; `before`: strictly before that time. */
   statusHistory(clusterId: ClusterId, id: ServiceId, query: { before?: number; limit: number }): Promise<HistoryEntry[]>
-  appendEvents(events: readonly UnnumberedEvent[]): Promise<void>
+  /** `clusterId`: for the change feed, of an event about one cluster. */
+  appendEvents(events: ReadonlyArray<UnnumberedEvent & { clusterId?: ClusterId }>): Promise<void>
   /** Newest last. `after`: strictly after that id. */
   listEvents(query: {
     scope?: Scope

@@ -133,6 +133,7 @@ export const text = {
     received: 'received',
     applied: 'applied',
     healthy: 'healthy',
+    wasHealthy: 'last healthy',
     notYet: 'not yet',
     objects: 'Objects',
     events: 'Events',

@@ -7,13 +7,15 @@ import { Age } from './time.tsx'
 export function Progress({
   view,
 }: {
-  view: Pick<PlacementView, 'desired' | 'received' | 'applied' | 'healthy' | 'objectCount' | 'healthyCount'>
+  view: Pick<PlacementView, 'desired' | 'received' | 'applied' | 'healthy' | 'health' | 'objectCount' | 'healthyCount'>
 }) {
   const { desired, received, applied, healthy } = view
+  const isHealthy = view.health === 'Healthy' || healthy === null
   const points = [
     { word: text.placement.received, point: received },
     { word: text.placement.applied, point: applied },
-    { word: text.placement.healthy, point: healthy },
+    // That it was healthy once is not that it is.
+    { word: isHealthy ? text.placement.healthy : text.placement.wasHealthy, point: healthy, isPast: !isHealthy },
   ]
   return (
     <ol class="progress" aria-label={text.placement.progress}>
@@ -24,8 +26,8 @@ export function Progress({
           {desired === null ? text.placement.leaves : text.placement.objectsOf(view.healthyCount, view.objectCount)}
         </span>
       </li>
-      {points.map(({ word, point }) => {
-        const isHere = point !== null && desired !== null && point.digest === desired.digest
+      {points.map(({ word, point, isPast = false }) => {
+        const isHere = point !== null && desired !== null && point.digest === desired.digest && !isPast
         return (
           <li key={word} class={isHere ? 'is-here' : ''}>
             <b>{word}</b>

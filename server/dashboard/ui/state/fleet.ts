@@ -84,7 +84,8 @@ export function forgetFleet(): void {
   pending = 'all'
 }
 
-const CONCERNS = new Set(['status', 'desired', 'cluster'])
+/** Events tell of clusters that went offline or came back. */
+const CONCERNS = new Set(['status', 'desired', 'cluster', 'event'])
 onChanges((changes) => {
   if (note(changes)) fleet.changed()
 })

@@ -81,7 +81,7 @@ export const useRevisions = (project: string, name: string) =>
   )
 
 export const useCluster = (name: string) =>
-  useResource(`cluster ${name}`, get<ClusterView>(`/clusters/${part(name)}`), topics('cluster', 'resource', 'status', 'desired'))
+  useResource(`cluster ${name}`, get<ClusterView>(`/clusters/${part(name)}`), topics('cluster', 'resource', 'status', 'desired', 'event'))
 
 export const useClusterServices = (name: string) =>
   useResource(
