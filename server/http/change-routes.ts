@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { CHANGE_TOPICS, changePageSchema, EVENT_STREAM } from '../../shared/model/change.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { createChangeStreams, seen } from './change-stream.ts'
-import { fails, jsonSchema } from './declared.ts'
+import { fails, jsonSchema, takesHeaders } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { limitQuery } from './query.ts'
 import { changeSight } from './sight.ts'
@@ -46,7 +46,7 @@ export function changeRoutes({
       query: changeQuery,
       detail: {
         summary: 'What was changed, in the order of commits; as server-sent events if asked for',
-        parameters: [LAST_EVENT_ID],
+        ...takesHeaders(LAST_EVENT_ID),
         responses: RESPONSES,
         ...fails(410),
       },
@@ -71,11 +71,9 @@ const RESPONSES = {
 }
 
 const LAST_EVENT_ID = {
-  in: 'header',
   name: 'Last-Event-ID',
-  required: false,
   description: 'Resumes a stream after this number; wins over `after`',
-  schema: { type: 'string', pattern: '^\\d+$' },
+  schema: { type: 'string', pattern: '^\\d*$' },
 } as const
 
 /** HEAD comes here, too. */

@@ -35,6 +35,16 @@ const PROBLEM = { 'application/problem+json': { schema: { $ref: '#/components/sc
 const WITHOUT_BODY = 431
 
 export const FAILS = 'x-failures'
+export const HEADERS = 'x-headers'
+
+export interface HeaderParameter {
+  name: string
+  description: string
+  schema: { type: 'string'; pattern?: string }
+}
+/** In the detail of a route: headers that it takes. The library would put the parameters of schemas in place of `parameters`. */
+export const takesHeaders = (...headers: readonly HeaderParameter[]) => ({ [HEADERS]: headers })
+
 /** In the detail of a route: its failures beside those that its form implies (`openapi.ts`). The library would put the answers of `response` in place of `responses`. */
 export const fails = (...statuses: readonly Failure[]) => ({ [FAILS]: statuses })
 
@@ -60,7 +70,7 @@ export const answers = (declared: Partial<Record<Success, Answer>>) =>
   )
 
 /** A body that the handler reads itself, because it takes more than its schema says or tells all problems of many documents at once. */
-export const takes = (schema: z.ZodType, { required = true }: { required?: boolean } = {}) => ({
+export const takes = (schema: z.ZodType, { required = true, example }: { required?: boolean; example?: object } = {}) => ({
   required,
-  content: { 'application/json': { schema: jsonSchema(schema) } },
+  content: { 'application/json': { schema: jsonSchema(schema), ...(example === undefined ? {} : { example }) } },
 })

@@ -2,7 +2,7 @@
 // its method, the headers that every write takes, and the limits that every answer tells. What is particular to a route, the route declares (`declared.ts`).
 import { z } from 'zod'
 import { problemBodySchema } from '../../shared/protocol/error.ts'
-import { FAILS, type Failure, failures } from './declared.ts'
+import { FAILS, type Failure, failures, HEADERS, type HeaderParameter } from './declared.ts'
 
 interface Response {
   description?: string
@@ -23,6 +23,7 @@ interface Operation {
   requestBody?: { required?: boolean; content: Record<string, { schema?: object; example?: unknown }> }
   responses?: Record<string, Response>
   [FAILS]?: readonly Failure[]
+  [HEADERS]?: readonly HeaderParameter[]
 }
 export interface OpenApiDocument {
   paths: Record<string, Record<string, Operation>>
@@ -72,8 +73,9 @@ function completeResponses(method: string, operation: Operation): Record<string,
 }
 
 function completeOperation(method: string, operation: Operation): Operation {
-  const { [FAILS]: _, ...shown } = operation
-  const { requestBody, parameters: declared = [] } = operation
+  const { [FAILS]: _, [HEADERS]: headers = [], ...shown } = operation
+  const { requestBody } = operation
+  const declared = [...(operation.parameters ?? []), ...headers.map((header): Parameter => ({ in: 'header', required: false, ...header }))]
   const parameters = method === 'get' ? declared : [...declared, IDEMPOTENCY_KEY]
   const json = requestBody?.content['application/json']
   return {

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { ResourceKey, StoredResource } from '../fleet/records.ts'
 import { versionConflict } from '../store/store-resources.ts'
+import { type HeaderParameter, takesHeaders } from './declared.ts'
 
 /** A number: exactly this version. Null: the resource must not exist. Undefined: any state. */
 export type IfVersion = number | null | undefined
@@ -34,11 +35,9 @@ export function checkPrecondition(key: ResourceKey, held: StoredResource | null,
   throw versionConflict(key, expected, held?.version ?? null)
 }
 
-const header = (name: string, description: string) =>
-  ({ in: 'header', name, required: false, description, schema: { type: 'string' } }) as const
+const header = (name: string, description: string): HeaderParameter => ({ name, description, schema: { type: 'string' } })
 const IF_MATCH = header('If-Match', 'The ETag that was read: the write is refused (412) if the resource changed since')
 const IF_NONE_MATCH = header('If-None-Match', '`*`: create the resource; refused (412) if it exists')
 
-/** For the OpenAPI document. */
-export const PUT_HEADERS = [IF_MATCH, IF_NONE_MATCH]
-export const DELETE_HEADERS = [IF_MATCH]
+export const PUT_HEADERS = takesHeaders(IF_MATCH, IF_NONE_MATCH)
+export const DELETE_HEADERS = takesHeaders(IF_MATCH)

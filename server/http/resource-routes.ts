@@ -21,6 +21,7 @@ import type { DocumentKind } from '../fleet/records.ts'
 import { confirmDataBody } from './confirm-data.ts'
 import { answers, fails, takes } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
+import { EXAMPLES } from './examples.ts'
 import { DELETE_HEADERS, isDryRun, PUT_HEADERS, writeQuery } from './preconditions.ts'
 import { decodeContinue, encodeContinue, listQuery, selectorOf } from './query.ts'
 import { createResourceHandlers, type DocumentKey, type Headers, SCHEMAS } from './resource-handlers.ts'
@@ -147,8 +148,8 @@ export function resourceRoutes(deps: AdminDeps) {
         detail: {
           tags,
           summary: `Create or change a ${kindText(kind)}`,
-          parameters: PUT_HEADERS,
-          requestBody: takes(SCHEMAS[kind]),
+          ...PUT_HEADERS,
+          requestBody: takes(SCHEMAS[kind], { example: EXAMPLES[kind] }),
           responses: answers({ 200: view, 201: view }),
           ...fails(409, 412),
         },
@@ -159,7 +160,7 @@ export function resourceRoutes(deps: AdminDeps) {
         detail: {
           tags,
           summary: `Delete a ${kindText(kind)}`,
-          parameters: DELETE_HEADERS,
+          ...DELETE_HEADERS,
           ...(kind === 'Service' ? { requestBody: takes(confirmDataBody, { required: false }) } : {}),
           responses: answers({ 200: deleteAnswerSchema, ...(kind === 'Service' ? { 202: deleteAnswerSchema } : {}) }),
           ...fails(409, 412),

@@ -1,5 +1,9 @@
 // Writes for one version only, writes that create only, and dry runs.
 import { expect, test } from 'bun:test'
+import { z } from 'zod'
+import { EXAMPLES } from '../../server/http/examples.ts'
+import { SCHEMAS } from '../../server/http/resource-handlers.ts'
+import { explainIssues } from '../../shared/model/explain.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
 
 const REPOSITORY = '/api/v1/projects/default/repositories/apps'
@@ -76,4 +80,24 @@ test('AP26 a dry run of a deletion refuses what the deletion would, and deletes 
   expect((await admin.call('GET', SERVICE)).status).toBe(200)
   expect(admin.asked).toEqual([])
   expect(codeOf(await admin.call('DELETE', `${SERVICE}?dryRun=perhaps`))).toBe('400 bad_request')
+})
+
+test('AP25 AP26 the OpenAPI document declares preconditions, dry runs, the resume of a stream, and a valid example of each kind', async () => {
+  const { call } = await createTestAdmin()
+  const { paths } = (await call('GET', '/api/v1/openapi.json')).body as {
+    paths: Record<
+      string,
+      Record<string, { parameters?: Array<{ name: string }>; requestBody?: { content: Record<string, { example?: unknown }> } }>
+    >
+  }
+  const parametersOf = (path: string, method: string) => paths[path]?.[method]?.parameters?.map(({ name }) => name)
+  const path = '/api/v1/projects/{project}/repositories/{name}'
+  expect(parametersOf(path, 'put')).toEqual(['project', 'name', 'dryRun', 'If-Match', 'If-None-Match', 'Idempotency-Key'])
+  expect(parametersOf(path, 'delete')).toEqual(['project', 'name', 'dryRun', 'If-Match', 'Idempotency-Key'])
+  expect(parametersOf('/api/v1/changes', 'get')).toContain('Last-Event-ID')
+  for (const [kind, schema] of Object.entries(SCHEMAS)) {
+    const example = EXAMPLES[kind as keyof typeof SCHEMAS]
+    expect(explainIssues(schema, example, schema.safeParse(example).error ?? new z.ZodError([]))).toEqual([])
+  }
+  expect(paths[path]?.['put']?.requestBody?.content['application/json']?.example).toEqual(EXAMPLES.Repository)
 })
