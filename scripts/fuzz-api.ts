@@ -43,15 +43,17 @@ async function run(): Promise<number> {
   }
   const folder = mkdtempSync(join(tmpdir(), 'skerry-fuzz-'))
   const data = join(folder, 'data')
+  const tokenFile = join(data, 'admin-token')
   const origin = `http://127.0.0.1:${await freePort()}`
   const options = ['--data', data, '--listen', origin.slice('http://'.length), '--requests-per-second', '0', '--log-level', 'error']
   const server = Bun.spawn([program, 'server', ...options], { cwd: folder, env: {}, stdout: 'ignore', stderr: 'inherit' })
   try {
-    for (let tries = 0; !(await answers(`${origin}/readyz`)); tries++) {
+    // It serves before it writes the token.
+    for (let tries = 0; !(existsSync(tokenFile) && (await answers(`${origin}/readyz`))); tries++) {
       if (tries > START_TRIES || server.exitCode !== null) throw new Error('the server does not start')
       await Bun.sleep(100)
     }
-    const authorization = `Bearer ${readFileSync(join(data, 'admin-token'), 'utf8').trim()}`
+    const authorization = `Bearer ${readFileSync(tokenFile, 'utf8').trim()}`
     const document = join(folder, 'openapi.json')
     await Bun.write(document, await (await fetch(`${origin}/api/v1/openapi.json`, { headers: { authorization } })).text())
     if ((await python(['-m', 'openapi_spec_validator', '--subschema-errors', 'all', document], folder)) !== 0) return 1

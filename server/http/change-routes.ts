@@ -30,10 +30,11 @@ export function changeRoutes({
   return new Elysia({ tags: ['fleet'] }).get(
     '/changes',
     async ({ query: { after, topic, limit }, request }) => {
+      const last = lastEventId(request) // also where no stream is asked for: a wrong one is never passed over
       const topics = topic === undefined ? undefined : new Set(topic)
       const sight = () => changeSight(authorizer, principal(request))
       if (acceptsStream(request))
-        return streams.open(request, lastEventId(request) ?? after, topics, callers.ended(principal(request).id), sight)
+        return streams.open(request, last ?? after, topics, callers.ended(principal(request).id), sight)
       if (after === undefined) {
         const newest = await feed.position()
         return { items: [], next: newest, newest }

@@ -16,9 +16,16 @@ export const EXAMPLES: Readonly<Record<DocumentKind, object>> = {
   HealthRule: of(
     'HealthRule',
     { name: 'things' },
-    { apiVersion: 'example.com/v1', kind: 'Thing', current: "status.phase == 'Ready'", failed: "status.phase == 'Failed'" },
+    { group: 'example.com', kind: 'Thing', degraded: { when: "status.phase == 'Failed'" }, healthy: { when: "status.phase == 'Ready'" } },
   ),
-  Project: of('Project', { name: 'shop' }, { sources: ['https://git.example.com/shop/*'] }),
+  Project: of(
+    'Project',
+    { name: 'shop' },
+    {
+      sources: ['https://git.example.com/shop/*'],
+      destinations: [{ clusters: { matchLabels: { tenant: 'shop' } }, namespaces: ['shop-*'] }],
+    },
+  ),
   Role: of('Role', { name: 'syncer' }, { rules: [{ verbs: ['read', 'sync'], kinds: ['Service'] }] }),
   RoleBinding: of(
     'RoleBinding',
