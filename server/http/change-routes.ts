@@ -33,8 +33,7 @@ export function changeRoutes({
       const last = lastEventId(request) // also where no stream is asked for: a wrong one is never passed over
       const topics = topic === undefined ? undefined : new Set(topic)
       const sight = () => changeSight(authorizer, principal(request))
-      if (acceptsStream(request))
-        return streams.open(request, last ?? after, topics, callers.ended(principal(request).id), sight)
+      if (acceptsStream(request)) return streams.open(request, last ?? after, topics, callers.ended(principal(request).id), sight)
       if (after === undefined) {
         const newest = await feed.position()
         return { items: [], next: newest, newest }
