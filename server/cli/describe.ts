@@ -224,6 +224,10 @@ const clusterFacts = ({ metadata, spec, status }: ClusterView, nowMs: number): F
   ...status.problems.map((problem): Fact => ['Problem', `${problem.code}: ${problem.message}, since ${sinceText(problem.sinceMs, nowMs)}`]),
 ]
 
+/** PJ11 */
+const leftOutText = ({ metadata, status: { leftOut } }: ServiceView): string | null =>
+  leftOut === undefined ? null : `${leftOut} of its clusters, by project ${metadata.project ?? ''}: no destination selects them`
+
 function serviceFacts(view: ServiceView, nowMs: number): Fact[] {
   const { metadata, spec, status } = view
   return [
@@ -241,6 +245,7 @@ function serviceFacts(view: ServiceView, nowMs: number): Fact[] {
         ? null
         : spec.targets.exclude.map((selector) => selectorText(selector) || 'every cluster').join('; '),
     ],
+    ['Left out', leftOutText(view)],
     ['Namespace', spec.namespace],
     ['On deletion', spec.deletionPolicy],
     ['Protected', spec.protect ? 'nothing of it is removed or pruned without a person' : null],

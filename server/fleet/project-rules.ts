@@ -98,9 +98,6 @@ function serviceProblems(project: NamedProject, spec: ServiceSpec): Problem[] {
 /** PJ3: whether services of the project go to a cluster with these labels. */
 export const isDestination = ({ spec }: NamedProject, labels: Labels): boolean => boundsIn(spec, labels) !== null
 
-/** Clusters that a service targets and its project leaves out, by name. */
-export const leftOut = (project: NamedProject, targets: ServiceSpec['targets'], clusters: readonly TargetCluster[]): string[] =>
-  clusters
-    .filter(({ labels }) => isTarget(labels, targets) && !isDestination(project, labels))
-    .map(({ name }) => name)
-    .sort()
+/** Clusters that a service targets and its project leaves out. */
+export const leftOut = (project: NamedProject, targets: ServiceSpec['targets'], clusters: readonly TargetCluster[]): TargetCluster[] =>
+  clusters.filter(({ labels }) => isTarget(labels, targets) && !isDestination(project, labels))

@@ -193,6 +193,8 @@ export interface ServiceInput {
   remaining: readonly string[]
   /** Targets of a service that is placed nowhere; `young`: those of them that joined just now and have not said what they serve (FA6). Absent: there are none. */
   waiting?: { young: readonly string[]; others: readonly string[] }
+  /** PJ11: how many targets its project leaves out; absent: none, or not looked for. */
+  leftOut?: number
   /** Open questions of this service. */
   confirmations: readonly Confirmation[]
   /** That concern it somewhere, the widest first. Absent: none. */
@@ -334,7 +336,7 @@ function missingRepository({ id, repository, render }: ServiceInput): string {
   return code === 'not_found' && message.startsWith('there is no repository ') ? message : plain
 }
 
-function placedNowhere({ id, render, waiting }: ServiceInput): Omit<State, 'sinceMs'> {
+function placedNowhere({ id, render, waiting, leftOut = 0 }: ServiceInput): Omit<State, 'sinceMs'> {
   const { young = [], others = [] } = waiting ?? {}
   if (young.length > 0) {
     const many = young.length > 1
@@ -345,6 +347,11 @@ function placedNowhere({ id, render, waiting }: ServiceInput): Omit<State, 'sinc
   if (others.length > 0) {
     const message = `not rendered for ${nameList(others)} yet`
     return { sync: 'OutOfSync', health: 'Unknown', reason: 'Rendering', message, next: RENDERING }
+  }
+  if (leftOut > 0) {
+    const message = `project ${id.project} has no destination for ${leftOut} ${leftOut === 1 ? 'cluster' : 'clusters'} that spec.targets matches`
+    const next = `Give the clusters labels that a destination selects, or add one: \`skerry describe project ${id.project}\` shows them.`
+    return { sync: 'Synced', health: 'Healthy', reason: 'NoDestination', message, next }
   }
   const doubts = doubtsText(render)
   return {

@@ -34,6 +34,7 @@ import type { RestoreActions } from '../actions/restore-actions.ts'
 import type { Behind } from '../desired/behind.ts'
 import { type PlacementsSummary, summarise, worstWords } from '../fleet/placements-summary.ts'
 import { leaveSubject, pruneSubject, releaseSubject, removeSubject } from '../fleet/plan-service.ts'
+import { leftOut as leftOutOf, type NamedProject } from '../fleet/project-rules.ts'
 import type {
   ClusterRecord,
   Confirmation,
@@ -54,7 +55,7 @@ import {
   serviceStatusView,
 } from '../fleet/status-view.ts'
 import type { OrderedSuspension } from '../fleet/suspensions.ts'
-import { isTarget } from '../fleet/targeting.ts'
+import { isTarget, withDestinations } from '../fleet/targeting.ts'
 import {
   countWithout,
   type FailedWords,
@@ -65,7 +66,7 @@ import {
 } from '../fleet/unrendered.ts'
 import { configUsers } from '../ingest/config-users.ts'
 import type { RepositoryLook } from '../ingest/look-times.ts'
-import { countServices, parseProjectSpec, projectViolations } from '../ingest/projects.ts'
+import { countServices, parseProjectSpec, projectViolations, readProject } from '../ingest/projects.ts'
 import { listSuspensions } from '../ingest/suspension-rows.ts'
 import { FACTS_AWAITED_MS } from '../ingest/young-clusters.ts'
 import type { AwayOfService } from '../store/counts/rollups.ts'
@@ -264,6 +265,9 @@ class FleetReading {
     const questions = await this.store.openConfirmationsFor(subjects)
     const open = subjects.map((subject) => questions.get(subject))
     const render = await this.store.renderState(id)
+    const boundary = await readProject(this.store, project)
+    const leftOut =
+      boundary === null || known !== undefined ? 0 : leftOutOf(boundary, spec.targets, [...(await this.clusters()).values()]).length
     const placements = known === undefined ? await this.placementsOfService(id) : []
     const summary =
       known === undefined
@@ -279,14 +283,17 @@ class FleetReading {
       remaining: placements.map(({ cluster }) => cluster),
       confirmations: open.filter((item) => item !== undefined),
       suspensions: (await this.suspensions()).filter((one) => isOfService(one, id)),
-      ...(summary.counts.length > 0 || resource.deletingMs !== null ? {} : { waiting: await this.waiting(spec) }),
+      ...(summary.counts.length > 0 || resource.deletingMs !== null ? {} : { waiting: await this.waiting(spec, boundary) }),
+      leftOut,
     })
-    return { apiVersion: API_VERSION, metadata: metadataOf(resource), kind: 'Service', spec, status }
+    const shown = leftOut === 0 ? status : { ...status, leftOut }
+    return { apiVersion: API_VERSION, metadata: metadataOf(resource), kind: 'Service', spec, status: shown }
   }
 
   /** Targets of a service that is placed nowhere. */
-  private async waiting({ targets }: ServiceSpec): Promise<NonNullable<ServiceInput['waiting']>> {
-    const clusters = [...(await this.clusters()).values()].filter(({ labels }) => isTarget(labels, targets))
+  private async waiting({ targets }: ServiceSpec, boundary: NamedProject | null): Promise<NonNullable<ServiceInput['waiting']>> {
+    const wanted = withDestinations(targets, boundary)
+    const clusters = [...(await this.clusters()).values()].filter(({ labels }) => isTarget(labels, wanted))
     const young: string[] = []
     for (const { clusterId, name, joinedMs } of clusters.sort((a, b) => order(a.name, b.name)))
       if (young.length < YOUNG_MAX && joinedMs > this.nowMs - FACTS_AWAITED_MS && !(await this.hasFacts(clusterId))) young.push(name)

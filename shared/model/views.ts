@@ -121,6 +121,8 @@ export const serviceViewSchema = z.object({
     failedAt: z.object({ commit: z.string(), author: z.string().nullable() }).nullable().default(null),
     /** What `skerry confirm` takes, when this service waits for a person. */
     confirmationId: z.string().nullable(),
+    /** PJ11: clusters that its targets match and no destination of its project selects. Not named: they may be of other tenants. Absent: none, or a list. */
+    leftOut: ms.exactOptional(),
     ...suspended,
   }),
 })

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createTestAdmin, type TestAdmin } from '../support/admin-app.ts'
 import { runTestCli } from '../support/cli-run.ts'
+import { joinCluster } from '../support/store-fixtures.ts'
 
 let admin: TestAdmin
 beforeEach(async () => {
@@ -88,6 +89,18 @@ test('PJ5 serviceAccounts and renderers are looked at when a service is written'
     'resources[0].spec.render.type',
   ])
   expect((await apply(service({ sync: { serviceAccount: 'deployer' } }))).status).toBe(200)
+})
+
+test('PJ11 a service says which of its clusters its project leaves out', async () => {
+  for (const digit of ['1', '2']) await joinCluster(admin.store, digit, { env: digit })
+  expect(
+    (await apply(project({ ...WEB, destinations: [{ clusters: { matchLabels: { env: '1' } }, namespaces: ['web-*'] }] }), GOOD, service()))
+      .status,
+  ).toBe(200)
+  expect((await admin.call('GET', '/api/v1/projects/web/services/shop')).body).toMatchObject({
+    status: { leftOut: 1 },
+  })
+  expect((await runTestCli(admin, ['describe', 'service', 'shop', '-p', 'web'])).out).toContain('no destination selects them')
 })
 
 test('PJ7 quotas count services of one request together, and spare those that are there', async () => {
