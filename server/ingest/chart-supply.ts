@@ -2,9 +2,11 @@
 import { placeOf, type RepositoryPlace, repositorySpecSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { editDistance } from '../../shared/runtime/edit-distance.ts'
+import { refuseSource } from '../fleet/project-rules.ts'
 import type { StoredResource } from '../fleet/records.ts'
 import type { SourceKey } from '../sources/sources.ts'
 import type { Store } from '../store/store.ts'
+import { readProject } from './projects.ts'
 
 interface Dependency {
   /** As a Chart.lock has it. */
@@ -30,10 +32,16 @@ const PAGE_SIZE = 500
 /** The Repository of that project from which a chart comes that another one depends on. Throws `source_refused` when there is none. */
 export type FindChart = (project: string, repository: string, name: string, version: string) => Promise<SourceKey>
 
-export function createFindChart(store: Pick<Store, 'listResources'>): FindChart {
+export function createFindChart(store: Pick<Store, 'listResources' | 'getResource'>): FindChart {
   return async (project, repository, name, version) => {
     const { found, urls } = await findRepository(store, project, { repository, name })
-    if (found !== null) return found
+    if (found !== null) {
+      const boundary = await readProject(store, project)
+      // Repositories may have been written before their Project was.
+      const refusal = boundary === null ? null : refuseSource(boundary, found.place.spec.url)
+      if (refusal !== null) throw new AppError('project_refused', { detail: `the chart ${name} ${version}: ${refusal}` })
+      return found
+    }
     const detail = `the chart ${name} ${version} of ${repository}: no Repository of the project ${project} has that URL${nearest(urls, repository)}`
     throw new AppError('source_refused', { detail })
   }

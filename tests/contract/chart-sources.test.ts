@@ -165,6 +165,9 @@ test('SO20 of another project, another URL or Git nothing comes', async () => {
   expect(await refusal('web', charts.url)).toContain('no Repository of the project web has that URL')
   expect(await refusal('default', 'http://10.0.0.1/charts')).toContain('no Repository of the project default has that URL')
   expect(await refusal('default', kit.git.url)).toContain('no Repository of the project default has that URL')
+  const boundary = { sources: [], destinations: [], clusterScopedKinds: [] }
+  await kit.store.applyResource({ kind: 'Project', project: '', name: 'default' }, { labels: {}, spec: JSON.stringify(boundary), nowMs: 1 })
+  expect(await refusal('default', charts.url)).toContain('refused by project default, rule sources')
 })
 
 test('SO21 what could not be had of another side is tried again, and rendered when it is there', async () => {

@@ -60,7 +60,7 @@ function asking(serve: Handlers, signal: AbortSignal): CallContext {
 
 export interface ContentKit extends Omit<RenderJobsDeps, 'sources'>, Pick<ServiceRendererDeps, 'cache' | 'config' | 'build'> {
   sources: Sources
-  store: Pick<Store, 'listResources'>
+  store: Pick<Store, 'listResources' | 'getResource'>
   credentials?: (project: string, secretRef: string) => Promise<Readonly<Record<string, string>>>
   clock?: Pick<Clock, 'nowMs'>
   /** For workers that do otherwise. */

@@ -33,7 +33,7 @@ export interface WorkersOptions {
 }
 
 export interface WorkersDeps extends Pick<RemoteSourcesDeps, 'credentials'> {
-  store: Pick<Store, 'listResources'>
+  store: Pick<Store, 'listResources' | 'getResource'>
   answers: RenderAnswers
   /** Counts the jobs. */
   measured(pool: WorkerPool): WorkerPool
