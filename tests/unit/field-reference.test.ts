@@ -28,6 +28,7 @@ test('CL17 without a field: the kinds, each with what its spec is', async () => 
     'config',
     'cluster',
     'project',
+    'role',
   ])
 })
 

@@ -60,7 +60,7 @@ const SOURCES: Column<RightSource>[] = [
   {
     title: 'BINDING',
     value: ({ binding }) =>
-      binding === null ? 'the token itself' : `${binding.project === '' ? '' : `${binding.project}/`}${binding.name}`,
+      binding === null ? '(token)' : `${binding.project === '' ? '' : `${binding.project}/`}${binding.name}`,
   },
   { title: 'PROJECTS', value: ({ projects }) => projects?.join(',') ?? '*' },
   { title: 'SERVICES', value: ({ services }) => services?.join(',') ?? '*' },
