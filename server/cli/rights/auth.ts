@@ -59,8 +59,7 @@ const SOURCES: Column<RightSource>[] = [
   { title: 'ROLE', value: ({ role }) => role },
   {
     title: 'BINDING',
-    value: ({ binding }) =>
-      binding === null ? '(token)' : `${binding.project === '' ? '' : `${binding.project}/`}${binding.name}`,
+    value: ({ binding }) => (binding === null ? '(token)' : `${binding.project === '' ? '' : `${binding.project}/`}${binding.name}`),
   },
   { title: 'PROJECTS', value: ({ projects }) => projects?.join(',') ?? '*' },
   { title: 'SERVICES', value: ({ services }) => services?.join(',') ?? '*' },
