@@ -1,5 +1,6 @@
 // The chart of the fleet on both databases: it says of each cluster what the rows of the fleet say.
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { fillPostgres, fillSqlite } from '../../scripts/benchmarks/store-fleet.ts'
 import type { Store } from '../../server/store/store.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
@@ -15,7 +16,7 @@ afterEach(async () => {
   for (const store of open.splice(0)) await store.close()
 })
 
-const place = (store: Store, clusterId: ClusterId, project: string, service: string) =>
+const put = (store: Store, clusterId: ClusterId, project: string, service: string) =>
   store.publish([{ clusterId, project, service, doc: row, setSha: null, placedBy: '{}' }])
 const report = (store: Store, clusterId: ClusterId, rev: number, service: string, health: string) => {
   const point = { commit: 'c', digest: 'one', atMs: 1 }
@@ -40,9 +41,9 @@ describe.each(STORES)('chart on $name', (kind) => {
     open.push(store)
     const [a, b] = [await joinCluster(store, 'a', { region: 'north' }), await joinCluster(store, 'b', { region: 'south' })]
     await joinCluster(store, 'c', {})
-    await place(store, a, 'p', 'web')
-    await place(store, a, 'p', 'api')
-    await place(store, b, 'q', 'web')
+    await put(store, a, 'p', 'web')
+    await put(store, a, 'p', 'api')
+    await put(store, b, 'q', 'web')
     await report(store, a, 1, 'p/web', 'Healthy')
     await report(store, a, 2, 'p/api', 'Degraded')
     await report(store, b, 1, 'q/web', 'Healthy')
@@ -62,8 +63,8 @@ describe.each(STORES)('chart on $name', (kind) => {
     open.push(store)
     const a = await joinCluster(store, 'a', { region: 'north' })
     await joinCluster(store, 'b', { region: 'south' })
-    await place(store, a, 'p', 'web')
-    await place(store, a, 'q', 'secret')
+    await put(store, a, 'p', 'web')
+    await put(store, a, 'q', 'secret')
     const north = { matchLabels: { region: 'north' } }
     const { items, labels } = await chart(store, { visible: [north], projects: ['p'] })
     expect(items.map(({ clusterId, services }) => [clusterId, services])).toEqual([[a, 1]])
@@ -78,5 +79,15 @@ describe.each(STORES)('chart on $name', (kind) => {
     const first = await chart(store, { limit: 2 })
     const rest = await chart(store, { limit: 2, after: first.next ?? '' })
     expect([first.items.length, rest.items.length, rest.next]).toEqual([2, 1, null])
+  })
+
+  test('a fleet of more clusters than a page of a list comes in one answer', async () => {
+    const place = await kind.place()
+    await (kind.name === 'SQLite' ? fillSqlite : fillPostgres)(place.at, { clusters: 620, objects: 2, nowMs: 1_790_000_000_000 })
+    const store = await place.open()
+    open.push(store)
+    const { items, next } = await chart(store, { by: 'region', limit: 10_000 })
+    expect([items.length, next]).toEqual([620, null])
+    expect(new Set(items.map(({ services }) => services))).toEqual(new Set([20]))
   })
 })

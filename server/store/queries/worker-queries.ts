@@ -1,4 +1,5 @@
 // The server's side of the Worker of fleet queries: a bounded queue, out of which whoever goes away goes too.
+import { CHART_LIMIT } from '../../../shared/model/chart.ts'
 import { LIST_LIMIT_MAX } from '../../../shared/model/views.ts'
 import { AppError, type ErrorCode } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
@@ -92,13 +93,13 @@ export class WorkerQueries implements FleetQueries {
       .finally(() => this.#next())
   }
 
-  #answered({ resolve, reject }: Waiting, answer: QueryAnswer): void {
+  #answered({ question, resolve, reject }: Waiting, answer: QueryAnswer): void {
     if (answer.kind === 'failed') {
       const { error, refusal } = answer
       const { detail } = refusal ?? {}
       const told = refusal && new AppError(refusal.code, { doing: DOING, ...(detail === undefined ? {} : { detail }) })
       reject(told ?? new Error(`a fleet query failed: ${error}`))
-    } else if (answer.page !== null && answer.page.items.length > LIST_LIMIT_MAX)
+    } else if (answer.page !== null && answer.page.items.length > (question.kind === 'chart' ? CHART_LIMIT : LIST_LIMIT_MAX))
       reject(new Error('a fleet query has more answers than a page'))
     else resolve(answer.page)
   }
