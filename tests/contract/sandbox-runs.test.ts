@@ -18,6 +18,7 @@ import { createSandbox, sandboxTrouble } from '../../server/render/sandbox/runs.
 import { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { realSandbox, renderProgram, searchPath } from '../support/real-sandbox.ts'
+import { gzipped, tarOf } from '../support/tar-writer.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 const encode = (text: string) => new TextEncoder().encode(text)
@@ -124,6 +125,34 @@ test.each(['helm', 'helm3'] as const)('SB18 limits: %s meets no schema that refe
   } finally {
     await listener.stop(true)
   }
+})
+
+test('SB18 limits: nor one in a packed chart that kustomize has helm open, in another one or under any name', async () => {
+  const sandbox = realSandbox({ mode: 'limits' })
+  const packed = (...files: Array<[string, string | Uint8Array]>) => gzipped(tarOf(files.map(([name, bytes]) => ({ name, bytes }))))
+  const sub = packed(
+    ['sub/Chart.yaml', 'apiVersion: v2\nname: sub\nversion: 1.0.0\n'],
+    ['sub/values.schema.json', '{"$ref":"file:///etc/passwd"}'],
+  )
+  const render = (path: string, bytes: Uint8Array, ...args: string[]) =>
+    sandbox.run({
+      program: 'kustomize',
+      args: ['build', '.', ...args],
+      files: new Map([
+        ['kustomization.yaml', encode('{}')],
+        [path, bytes],
+      ]),
+    })
+  for (const [path, bytes] of [
+    ['charts/c/charts/sub.tgz', sub],
+    ['charts/c/charts/sub.tgz', packed(['sub/charts/more.tgz', sub])],
+    ['charts/c', sub],
+    ['charts/c/charts/sub.tgz', gzipped(encode('no tar'))],
+  ] as const) {
+    const error = await errorOf(render(path, bytes, '--enable-helm'))
+    expect([error.code, error.message]).toEqual(['source_refused', expect.stringContaining(path)])
+  }
+  expect((await render('data.gz', gzipped(encode('no tar')))).kind).toBe('done')
 })
 
 test('SB8 a folder of 8 files that many runs have is written once, goes with the last of many others, and nothing else stays', async () => {

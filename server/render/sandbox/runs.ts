@@ -14,7 +14,7 @@ import { wrongPath } from './files.ts'
 import { runProcess } from './process.ts'
 import { createProcessGroups } from './process-groups.ts'
 import { createPrograms, type PlacedProgram, type ProgramChoices, programName } from './programs.ts'
-import { foreignReference, isValuesSchema } from './schema-references.ts'
+import { refuseReferences } from './schema-references.ts'
 import { systemCallFilter } from './system-calls.ts'
 import { canMeasure } from './tree-size.ts'
 import { createTrees, type PlacedFiles } from './trees.ts'
@@ -102,7 +102,7 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
         'Start it with --render-sandbox bubblewrap',
       )
     checkRun(run)
-    if (mode === 'limits') refuseReferences(run.files)
+    if (mode === 'limits') await refuseReferences(run)
     const program = programs.place(run.program)
     const limits = { ...SANDBOX_LIMITS, ...entryLimits(options.programs, run.program), ...run.limits }
     const files = await trees.place(run.files, mode === 'limits')
@@ -211,25 +211,6 @@ function checkRun({ args, cwd = '', env = {} }: SandboxRun): void {
   if ([...args, ...Object.values(env)].some((text) => text.includes('\0'))) throw new Error('an argument with a NUL byte')
   const bad = Object.keys(env).find((name) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) || name.startsWith('LD_'))
   if (bad !== undefined) throw new Error(`not a name for the environment: ${bad}`)
-}
-
-/** SB18: nothing cuts the program off from what a schema refers to. */
-function refuseReferences(files: SandboxRun['files']): void {
-  for (const [path, bytes] of files) {
-    if (!isValuesSchema(path)) continue
-    const refuse = (detail: string) =>
-      new AppError('source_refused', {
-        detail: `${path}: ${detail}, and this server runs with --render-sandbox limits`,
-        remedy: 'Refer to definitions of the same file (#/$defs/…), or start the server with --render-sandbox bubblewrap.',
-      })
-    let reference: string | null
-    try {
-      reference = foreignReference(new TextDecoder().decode(bytes))
-    } catch {
-      throw refuse('not JSON')
-    }
-    if (reference !== null) throw refuse(`refers to ${JSON.stringify(reference.slice(0, 200))}, which is not in this file`)
-  }
 }
 
 /** bubblewrap itself says why it cannot; nothing of the program ran then. */
