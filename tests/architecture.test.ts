@@ -277,6 +277,7 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'server/render/record/tree.ts': 'reads a tree through its port',
   'server/render/record/sandbox.ts': 'runs a program through the port',
   'server/render/helm/chart.ts': 'reads a chart through its tree',
+  'server/render/sandbox/schema-references.ts': 'inflates packed charts',
   'server/render/helm/layers.ts': 'reads values files through their trees',
   'server/render/helm/run.ts': 'runs helm through the sandbox',
   'server/render/helm/renderer.ts': 'the renderer: order of the calls above, nothing else',
