@@ -1,7 +1,10 @@
 // What the agent answers on this machine: its report on a socket in the data folder, and liveness probes on loopback. On the socket, which only who may read the folder can open, it takes the orders of a person at the site.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { systemClock } from '../shared/runtime/clock.ts'
+import { describeError } from '../shared/runtime/loop.ts'
 import type { AgentMetrics } from './metrics.ts'
+import { createOrderLog } from './order-log.ts'
 import { type EdgeAnswer, type EdgeOrder, edgeAnswerSchema, edgeOrderSchema } from './reconcile/edge-orders.ts'
 import { type AgentReport, agentReportSchema } from './report.ts'
 
@@ -27,6 +30,18 @@ export function serveLocalApi(dataDir: string, agent: LocalHandlers, probes?: { 
     }
     return new Response('not found\n', { status: 404 })
   }
+  const log = createOrderLog(dataDir, systemClock)
+  /** AU8: nothing is done that is not on the record. */
+  const recorded = (order: EdgeOrder): EdgeAnswer => {
+    try {
+      log.record(order)
+    } catch (error) {
+      return { kind: 'refused', message: `the audit log in ${dataDir} cannot be written: ${describeError(error)}` }
+    }
+    const answer = agent.order(order)
+    if (answer.kind === 'refused') log.record(order, answer.message)
+    return answer
+  }
   let metrics: Promise<AgentMetrics> | undefined
   const probe = async (request: Request): Promise<Response> => {
     if (new URL(request.url).pathname !== '/metrics') return handle(request)
@@ -44,7 +59,7 @@ export function serveLocalApi(dataDir: string, agent: LocalHandlers, probes?: { 
         if (pathname !== '/order' || request.method !== 'POST') return handle(request)
         const read = edgeOrderSchema.safeParse(await request.json().catch(() => null))
         return Response.json(
-          read.success ? agent.order(read.data) : ({ kind: 'refused', message: 'the order cannot be read' } satisfies EdgeAnswer),
+          read.success ? recorded(read.data) : ({ kind: 'refused', message: 'the order cannot be read' } satisfies EdgeAnswer),
         )
       },
     }),

@@ -29,6 +29,7 @@ import { type AgentReport, agentReport } from '../report.ts'
 import { openAgentState } from '../state/sqlite-agent-state.ts'
 import { createServerLink } from '../sync/server-link.ts'
 import { DAILY_BYTES_METERED, readToday } from '../sync/traffic-day.ts'
+import { addAuditCommand } from './audit-command.ts'
 import { addEdgeCommands, examples } from './edge-commands.ts'
 import { createMemoryRelease, releaseOften } from './memory-release.ts'
 import { statusText } from './print-status.ts'
@@ -105,6 +106,7 @@ export function agentCommand(io: AgentIo): Command {
     .option('--pod-logs', 'the agent runs with --pod-logs')
     .action((flags: RbacFlags) => io.out(rbacText(flags, format())))
   addEdgeCommands(program, { out: io.out, clock: systemClock })
+  addAuditCommand(program, { out: io.out, format })
   program
     .command('version')
     .description('Show version, commit and libraries')

@@ -27,6 +27,7 @@ export function addAuditCommands(program: Command, context: Context): void {
     .option('-p, --project <name>', 'only of this project')
     .option('--name <name>', 'only of objects of this name')
     .option('--cluster <name>', 'only of this cluster')
+    .option('--object <object>', 'with --cluster: who changed this object there, from drift events: Kind/namespace/name')
     .addOption(new Option('--result <result>', 'only with this result').choices(AUDIT_RESULTS))
     .option('--limit <count>', 'number of the newest entries', wholeNumber(ENTRIES_MAX), 50)
     .addOption(output())

@@ -12,12 +12,14 @@ import {
 } from '../../shared/model/audit.ts'
 import { AuditVerifier } from '../../shared/model/audit-verify.ts'
 import { durationMs, durationSchema } from '../../shared/model/resources.ts'
+import { type EventView, eventViewSchema, listOf } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { fingerprint } from '../../shared/runtime/keys.ts'
 import type { Client } from './client.ts'
 import type { Column } from './columns.ts'
-import { type Context, type Output, printItems } from './context.ts'
+import { type Context, type Output, type PrintOptions, printItems } from './context.ts'
 import { UsageError } from './io.ts'
+import { eventColumns } from './tables.ts'
 
 export interface AuditListOptions {
   since?: string | undefined
@@ -28,19 +30,47 @@ export interface AuditListOptions {
   project?: string | undefined
   name?: string | undefined
   cluster?: string | undefined
+  object?: string | undefined
   result?: string | undefined
   limit: number
   output?: Output
   headers?: boolean
 }
 
-export async function listAudit(context: Context, { limit, output, headers, since, until, ...wanted }: AuditListOptions): Promise<void> {
+export async function listAudit(
+  context: Context,
+  { limit, output, headers, since, until, object, ...wanted }: AuditListOptions,
+): Promise<void> {
+  if (object !== undefined)
+    return listObject(context, object, wanted.cluster, { limit, output, ...(headers === undefined ? {} : { headers }) })
   const nowMs = context.io.clock.nowMs()
   const query = { ...wanted, since: timeOf(since, nowMs, '--since'), until: timeOf(until, nowMs, '--until') }
   const items = await context.client().list('/audit', auditRecordSchema, query, { limit })
   const what = { nameOf: ({ seq }: AuditRecord) => `audit/${seq}`, single: false, none: 'no entries', columns: COLUMNS }
   printItems(context, items, what, { output, ...(headers === undefined ? {} : { headers }) })
 }
+
+/** Events of one object in a cluster: the agent names the field manager that it saw, and only when there was drift. */
+async function listObject(
+  context: Context,
+  object: string,
+  cluster: string | undefined,
+  { limit, ...shown }: PrintOptions & { limit: number },
+): Promise<void> {
+  const [kind, ...path] = object.split('/')
+  const [namespace, name] = path.length === 1 ? ['', path[0]] : path
+  if (cluster === undefined || !kind || !name || path.length > 2)
+    throw new UsageError('--object: expected it with --cluster, as Kind/namespace/name, or Kind/name for an object without a namespace')
+  const query = { cluster, limit: EVENTS_LOOKED_AT }
+  const { items } = await context.client().get('/events', listOf(eventViewSchema), query)
+  const found = items.filter((event) => event.object?.endsWith(`/${kind}/${namespace}/${name}`) === true).slice(-limit)
+  const columns = eventColumns(context.io.clock.nowMs(), true)
+  const what = { nameOf: ({ id }: EventView) => `event/${id}`, single: false, none: 'no events of this object', columns }
+  printItems(context, found, what, shown)
+}
+
+/** The newest of the cluster. */
+const EVENTS_LOOKED_AT = 500
 
 /** A duration before now, or a time. */
 function timeOf(text: string | undefined, nowMs: number, option: string): string | undefined {

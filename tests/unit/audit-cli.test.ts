@@ -76,3 +76,22 @@ test.each<[string, (lines: unknown[]) => unknown[], number]>([
   expect(code).toBe(1)
   expect(JSON.parse(out).broken.seq).toBe(seq)
 })
+
+test('AU6 with --object the list shows the events of one object in a cluster', async () => {
+  const event = {
+    atMs: 1,
+    type: 'Warning',
+    reason: 'Drift',
+    message: 'changed by kubectl-edit',
+    cluster: 'ship-7',
+    project: null,
+    service: null,
+  } as const
+  const objects = ['apps/Deployment/web/podinfo', 'apps/Deployment/web/other', '/Namespace//web']
+  await admin.store.appendEvents(objects.map((object) => ({ ...event, object })))
+  const { code, out } = await run('list', '--cluster', 'ship-7', '--object', 'Deployment/web/podinfo', '--no-headers')
+  expect(code).toBe(0)
+  expect(out.trim().split('\n')).toEqual([expect.stringMatching(/Deployment\/web\/podinfo +changed by kubectl-edit$/)])
+  expect((await run('list', '--cluster', 'ship-7', '--object', 'Namespace/web', '--no-headers')).out).toContain('Namespace/web')
+  expect(await run('list', '--object', 'Deployment/web/podinfo')).toMatchObject({ code: 2 })
+})

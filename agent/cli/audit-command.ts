@@ -1,0 +1,38 @@
+// `skerry-agent audit`: what people at the site ordered. Works with no network and with no agent running.
+import { resolve } from 'node:path'
+import { type Command, Option } from 'commander'
+import type { AuditRecord } from '../../shared/model/audit.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { RUN_OPTIONS } from '../config.ts'
+import { readOrderLog } from '../order-log.ts'
+import { examples } from './edge-commands.ts'
+
+export interface AuditIo {
+  out(text: string): void
+  format(): string
+}
+
+export function addAuditCommand(program: Command, { out, format }: AuditIo): void {
+  program
+    .command('audit')
+    .description('List the orders of people at this site, oldest first, and verify that none was changed or removed')
+    .addHelpText('before', examples('audit', 'audit -o json'))
+    .addOption(new Option('--data <DIR>', 'the agent’s data folder').env('SKERRY_DATA').default(RUN_OPTIONS.data.default))
+    .action(({ data }: { data: string }) => {
+      const { entries, broken } = readOrderLog(resolve(data))
+      if (format() === 'text') out(entries.length === 0 ? 'No orders were given at this site.\n' : entries.map(lineOf).join(''))
+      else for (const entry of entries) out(`${JSON.stringify(entry)}\n`)
+      if (broken === null) return
+      throw new AppError('data_unusable', {
+        doing: 'verify the audit log of this agent',
+        detail: `entry ${broken.seq}: ${broken.problem}`,
+        remedy: 'Somebody changed the file, or the disk lost a part of it. The events of the server hold the same orders.',
+      })
+    })
+}
+
+function lineOf({ at, actor, verb, kind, project, name, result, reason, detail }: AuditRecord): string {
+  const object = name === undefined ? kind : `${kind} ${project}/${name}`
+  const why = [reason, detail].filter((text) => text !== undefined).join('; ')
+  return `${at}  ${actor.name}?  ${verb}  ${object}${result === 'failed' ? '  failed' : ''}${why === '' ? '' : `  ${why}`}\n`
+}

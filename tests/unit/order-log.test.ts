@@ -1,0 +1,43 @@
+// The audit log of an agent: orders of people at the site, chained, in a file.
+import { expect, test } from 'bun:test'
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createOrderLog, readOrderLog } from '../../agent/order-log.ts'
+import type { EdgeOrder } from '../../agent/reconcile/edge-orders.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+const clock = { nowMs: () => Date.parse('2026-01-10T00:00:00Z') }
+const hold: EdgeOrder = { kind: 'hold', service: 'shop/web', by: 'ada', why: 'stocktaking' }
+const unhold: EdgeOrder = { kind: 'unhold', service: null, by: 'bob' }
+
+test('AU8 orders are chained over restarts, and a line that a crash cut off is removed', () => {
+  const dir = tempDir()
+  createOrderLog(dir, clock).record(hold)
+  appendFileSync(join(dir, 'orders.jsonl'), '{"seq":2,"at"')
+  const log = createOrderLog(dir, clock)
+  log.record(unhold)
+  log.record(unhold, 'nothing was held')
+  const { entries, broken } = readOrderLog(dir)
+  expect(broken).toBeNull()
+  expect(entries).toMatchObject([
+    { seq: 1, verb: 'hold', kind: 'Service', project: 'shop', name: 'web', reason: 'stocktaking', result: 'started' },
+    { seq: 2, verb: 'unhold', kind: 'Cluster', result: 'started', actor: { kind: 'local', name: 'bob', verified: false } },
+    { seq: 3, verb: 'unhold', result: 'failed', detail: 'nothing was held' },
+  ])
+})
+
+test('AU8 a changed or removed line is found, and a full file is replaced without a gap', () => {
+  const dir = tempDir()
+  const log = createOrderLog(dir, clock, 600)
+  for (let times = 0; times < 5; times++) log.record(hold)
+  const { entries, broken } = readOrderLog(dir)
+  expect(broken).toBeNull()
+  expect(entries.at(-1)?.seq).toBe(5)
+  expect(entries.length).toBeLessThan(5)
+  const path = join(dir, 'orders.jsonl')
+  const text = readFileSync(path, 'utf8')
+  writeFileSync(path, text.replace('stocktaking', 'nothing'))
+  expect(readOrderLog(dir).broken).toMatchObject({ problem: 'changed: its content does not match its hash' })
+  writeFileSync(path, `${text}${text}`)
+  expect(readOrderLog(dir).broken).not.toBeNull()
+})
