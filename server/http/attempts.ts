@@ -4,8 +4,8 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import { networkOf } from './caller-address.ts'
 
 export interface Attempts {
-  /** Runs `work`; throws `too_many_requests` for an address that failed too often. Success costs nothing. */
-  guard(address: string | null, work: () => Promise<Response>): Promise<Response>
+  /** Runs `work`; throws `too_many_requests` for an address that failed too often. Success costs nothing, unless `costs` says so. */
+  guard(address: string | null, work: () => Promise<Response>, costs?: 'failure' | 'always'): Promise<Response>
 }
 
 /** Failures at once, and how fast they are forgiven. */
@@ -31,14 +31,14 @@ export function createAttempts(clock: Clock, burst = BURST): Attempts {
     spent.set(network, { count: left, atMs: nowMs })
   }
   return {
-    async guard(address, work) {
+    async guard(address, work, costs = 'failure') {
       const network = networkOf(address ?? '')
       if (countOf(network, clock.nowMs()) >= burst)
         throw new AppError('too_many_requests', { doing: 'sign in', detail: 'too many attempts failed', retryAfterMs: 1 / FORGIVEN_PER_MS })
       add(network, 1) // taken first, so that attempts at the same time count
       try {
         const response = await work()
-        add(network, -1)
+        if (costs === 'failure') add(network, -1)
         return response
       } catch (error) {
         if (error instanceof AppError && error.code === 'sign_in_pending') add(network, -1)

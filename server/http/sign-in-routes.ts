@@ -154,7 +154,8 @@ export function createSignInRoutes(deps: SignInRoutesDeps): (request: Request) =
     try {
       const route = routes[`${request.method} ${at.pathname}`]
       if (route === undefined) throw new AppError('not_found', { detail: 'there is no such route' })
-      return await attempts.guard(from, () => route(request, at, from))
+      // A device code makes the server ask the provider for minutes, whoever wants it.
+      return await attempts.guard(from, () => route(request, at, from), route === device ? 'always' : 'failure')
     } catch (error) {
       const told = error instanceof AppError ? error : new AppError('internal')
       noteDenial({ verb: 'sign-in', kind: 'Session', detail: told.message })

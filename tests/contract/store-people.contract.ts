@@ -197,4 +197,25 @@ export function peopleContract({ store }: StoreHarness): void {
     expect(await Promise.all(['first', 'lost', 'new', 'other'].map(isHeld))).toEqual([false, false, true, true])
     expect((await store().apiTokenByHash('hash-new'))?.replaces).toBeNull()
   })
+
+  test('SI7 a session is found by its access token and by its last two refresh tokens, and is gone when it is deleted', async () => {
+    const session = {
+      ...{ id: 's-1', kind: 'cli', provider: 'dex', subject: 'sub', name: 'bob', email: null, groups: ['web'] },
+      ...{ accessHash: 'a1', accessExpiresMs: 10, refreshHash: 'r1', earlierRefreshHash: null, rotatedMs: 1 },
+      ...{ createdMs: 1, expiresMs: 100, checkedMs: 1, lastUsedMs: 1, lastUsedFrom: null, sealed: null },
+    } as const
+    await store().createSession(session)
+    await store().changeSession('s-1', { accessHash: 'a2', refreshHash: 'r2', earlierRefreshHash: 'r1', groups: ['ops'], sealed: 'x' })
+    const changed = { ...session, accessHash: 'a2', refreshHash: 'r2', earlierRefreshHash: 'r1', groups: ['ops'], sealed: 'x' }
+    expect(await store().sessionByAccess('a1')).toBeNull()
+    expect(await store().sessionByAccess('a2')).toEqual(changed)
+    expect([await store().sessionByRefresh('r1'), await store().sessionByRefresh('r2')]).toEqual([changed, changed])
+    expect(await store().deleteExpiredSessions(99)).toBe(0)
+    expect(await store().listSessions()).toHaveLength(1)
+    expect(await store().deleteSession('s-1', { verb: 'revoke' })).toBe(true)
+    expect(await store().deleteSession('s-1', { verb: 'revoke' })).toBe(false)
+    await store().createSession(session)
+    expect(await store().deleteExpiredSessions(100)).toBe(1)
+    expect(await store().listSessions()).toEqual([])
+  })
 }

@@ -192,6 +192,24 @@ test('SI9 groups follow the provider within five minutes, and a person whom it c
   dex.user.groups = ['web', 'ops']
 })
 
+test('SI9 a role binding gives rights to a group of the provider, which end when the person leaves the group', async () => {
+  const binding = {
+    apiVersion: 'skerry.dev/v1',
+    kind: 'RoleBinding',
+    metadata: { name: 'ops', project: 'default' },
+    spec: { role: 'viewer', subjects: [{ group: 'dex:ops' }] },
+  }
+  expect((await site.admin.call('PUT', '/api/v1/projects/default/role-bindings/ops', binding)).status).toBe(201)
+  const browser = new Browser()
+  await signIn(browser, FORGE)
+  const read = async () => (await browser.go(`${site.url}/api/v1/services`, { headers: { accept: 'application/json' } })).status
+  expect(await read()).toBe(200)
+  dex.user.groups = ['web']
+  site.admin.clock.nowMs += 5 * 60_000
+  expect(await read()).toBe(403)
+  dex.user.groups = ['web', 'ops']
+})
+
 test('SI9 a session whose provider tokens cannot be opened any more ends at the next check', async () => {
   const browser = new Browser()
   await signIn(browser, FORGE)
