@@ -1,5 +1,6 @@
 // What every fleet store must do about questions to people and their tokens: part of the store's contract.
 import { expect, test } from 'bun:test'
+import type { SessionRecord } from '../../server/fleet/records.ts'
 import type { TokenRole } from '../../shared/model/access.ts'
 import { clusterId, joinCluster, type StoreHarness } from '../support/store-fixtures.ts'
 
@@ -199,11 +200,11 @@ export function peopleContract({ store }: StoreHarness): void {
   })
 
   test('SI7 a session is found by its access token and by its last two refresh tokens, and is gone when it is deleted', async () => {
-    const session = {
-      ...{ id: 's-1', kind: 'cli', provider: 'dex', subject: 'sub', name: 'bob', email: null, groups: ['web'] },
+    const session: SessionRecord = {
+      ...{ id: 's-1', kind: 'cli' as const, provider: 'dex', subject: 'sub', name: 'bob', email: null, groups: ['web'] },
       ...{ accessHash: 'a1', accessExpiresMs: 10, refreshHash: 'r1', earlierRefreshHash: null, rotatedMs: 1 },
       ...{ createdMs: 1, expiresMs: 100, checkedMs: 1, lastUsedMs: 1, lastUsedFrom: null, sealed: null },
-    } as const
+    }
     await store().createSession(session)
     await store().changeSession('s-1', { accessHash: 'a2', refreshHash: 'r2', earlierRefreshHash: 'r1', groups: ['ops'], sealed: 'x' })
     const changed = { ...session, accessHash: 'a2', refreshHash: 'r2', earlierRefreshHash: 'r1', groups: ['ops'], sealed: 'x' }
