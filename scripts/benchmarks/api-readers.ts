@@ -11,7 +11,12 @@ export interface ReadersOrder {
 export interface ReadersReport {
   failures: string[]
   tookMs: number[]
+  /** Answered with 429 or 503; each counts as REFUSED_MS. */
+  refused: number
 }
+
+/** A refused read is worse than a slow one. */
+const REFUSED_MS = 60_000
 
 /** Each counts the same. */
 const PATHS: readonly string[] = [
@@ -39,6 +44,7 @@ async function read({ url, token, perSecond, seconds }: ReadersOrder): Promise<R
   const failures: string[] = []
   const tookMs: number[] = []
   const open: Promise<void>[] = []
+  let refused = 0
   const startMs = performance.now()
   for (let n = 0; n < perSecond * seconds; n++) {
     const dueMs = startMs + (n * 1_000) / perSecond
@@ -50,17 +56,23 @@ async function read({ url, token, perSecond, seconds }: ReadersOrder): Promise<R
         .then(async (answer) => {
           await answer.arrayBuffer()
           // Counted from when it was due, so that a server that stalls cannot hide it by being asked less.
-          if (answer.ok) tookMs.push(performance.now() - dueMs)
+          const isRefused = answer.status === 429 || answer.status === 503
+          if (isRefused) refused += 1
+          if (answer.ok || isRefused) tookMs.push(isRefused ? REFUSED_MS : performance.now() - dueMs)
           else failures.push(`${path}: HTTP ${answer.status}`)
         })
         .catch((error: unknown) => void failures.push(`${path}: ${String(error)}`)),
     )
   }
   await Promise.all(open)
-  return { failures, tookMs }
+  return { failures, tookMs, refused }
 }
 
 for await (const line of linesOf(Bun.stdin.stream())) {
-  const report = await read(JSON.parse(line) as ReadersOrder).catch((error: unknown) => ({ failures: [String(error)], tookMs: [] }))
+  const report = await read(JSON.parse(line) as ReadersOrder).catch((error: unknown) => ({
+    failures: [String(error)],
+    tookMs: [],
+    refused: 0,
+  }))
   process.stdout.write(`${JSON.stringify(report)}\n`)
 }

@@ -33,9 +33,11 @@ function benchReads(say: Say): Promise<Record<string, number>> {
     try {
       const asked = { url: fleet.serverUrl, token: fleet.token, perSecond: READS_PER_S }
       await readers.order({ ...asked, seconds: WARM_SECONDS })
-      const { tookMs } = await readers.order({ ...asked, seconds: READ_SECONDS })
+      const { tookMs, refused } = await readers.order({ ...asked, seconds: READ_SECONDS })
       const [p50, p95, p99] = [50, 95, 99].map((at) => rounded(percentile(tookMs, at)))
-      say(`${tookMs.length} reads: p50 ${p50} ms, p95 ${p95} ms, p99 ${p99} ms, server ${residentMb(fleet.serverPid())} MB`)
+      say(
+        `${tookMs.length} reads, ${refused} refused: p50 ${p50} ms, p95 ${p95} ms, p99 ${p99} ms, server ${residentMb(fleet.serverPid())} MB`,
+      )
       const events = await eventLatencies(fleet)
       say(`${events.length} events: p50 ${rounded(percentile(events, 50))} ms, p95 ${rounded(percentile(events, 95))} ms`)
       return { get_list_p95_ms: p95 ?? Number.NaN, sse_event_latency_ms: rounded(percentile(events, 95)) }
