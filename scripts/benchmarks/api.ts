@@ -57,7 +57,7 @@ interface Fleet {
 async function eventLatencies({ serverUrl, token, api }: Fleet): Promise<number[]> {
   const ending = new AbortController()
   const headers = { accept: EVENT_STREAM, authorization: `Bearer ${token}` }
-  const { body } = await fetch(`${serverUrl}/api/v1/changes?topic=repository`, { headers, signal: ending.signal })
+  const { body } = await fetch(`${serverUrl}/api/v1/changes?topic=resource`, { headers, signal: ending.signal })
   if (body === null) throw new Error('the feed has no body')
   const events = readEventStream(body)
   if ((await events.next()).value?.event !== READY_EVENT) throw new Error('the feed does not say that it is ready')
@@ -68,7 +68,10 @@ async function eventLatencies({ serverUrl, token, api }: Fleet): Promise<number[
     const metadata = { name: 'watched', labels: { change: String(n) } }
     const sentMs = performance.now()
     const sent = api(path, { method: 'PUT', body: { apiVersion: 'skerry.dev/v1', kind: 'Repository', metadata, spec } })
-    for await (const { data } of events) if (data.includes('"watched"')) break
+    for (let next = await events.next(); ; next = await events.next()) {
+      if (next.done === true) throw new Error('the feed ended')
+      if (next.value.data.includes('"watched"')) break // the stream is read on at the next change
+    }
     taken.push(performance.now() - sentMs)
     await sent
     await Bun.sleep(50)
