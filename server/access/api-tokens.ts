@@ -16,6 +16,8 @@ import { type Principal, tokenPrincipal } from './principal.ts'
 export interface TokenOrder {
   name: string
   role: TokenRole
+  /** It has no right outside of these; null: no such limit. */
+  projects?: readonly string[] | null
   /** Time of expiry in ms since the epoch; null for a token that does not expire. */
   expiresMs: number | null
 }
@@ -87,13 +89,13 @@ export function createApiTokens({ store, clock, log }: ApiTokensDeps): ApiTokens
       const first = { name: 'admin', role: 'admin', createdBy: null, expiresMs: nowMs + FIRST_TOKEN_MS, replaces: null } as const
       return (await make(first, save)).token
     },
-    create: ({ name, role, expiresMs }, by) => make({ name, role, expiresMs, createdBy: by.name, replaces: null }),
+    create: ({ name, role, projects = null, expiresMs }, by) => make({ name, role, projects, expiresMs, createdBy: by.name, replaces: null }),
     async exchange({ id }) {
       const held = (await store.listApiTokens()).find((token) => token.id === id)
       if (held === undefined) throw new AppError('unauthorized') // it was revoked after the request was let in
       // Only the first admin token expires for a reason that its successor does not have.
       const expiresMs = held.createdBy === null ? null : held.expiresMs
-      return (await make({ name: held.name, role: held.role, createdBy: held.createdBy, expiresMs, replaces: id })).token
+      return (await make({ name: held.name, role: held.role, projects: held.projects, createdBy: held.createdBy, expiresMs, replaces: id })).token
     },
     async revoke(id) {
       const deleted = await store.deleteApiToken(id)
@@ -111,13 +113,13 @@ export function createApiTokens({ store, clock, log }: ApiTokensDeps): ApiTokens
       const endingsBefore = endings
       const found = await store.apiTokenByHash(tokenHash)
       if (found === null || (found.expiresMs !== null && found.expiresMs <= nowMs)) return null
-      const { id, name, role, expiresMs, replaces } = found
+      const { id, name, role, projects, expiresMs, replaces } = found
       if (replaces !== null) {
         await store.retireReplaced(id)
         end(replaces)
       }
       noteUse(found, nowMs, from)
-      const principal = tokenPrincipal(id, name, role)
+      const principal = tokenPrincipal(id, name, role, projects)
       if (endings !== endingsBefore) return principal
       if (known.size >= CACHE_MAX) known.clear()
       known.set(tokenHash, { principal, untilMs: Math.min(nowMs + CACHE_MS, expiresMs ?? Number.POSITIVE_INFINITY) })

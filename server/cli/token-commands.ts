@@ -27,6 +27,7 @@ export function addTokenCommands(program: Command, context: Context): void {
         .choices(TOKEN_ROLES)
         .default('viewer' as const),
     )
+    .option('--project <name>', 'no rights outside of this project; may be repeated', collect)
     .option('--expires <duration>', 'lifetime: 12h, 30d, or never', '90d')
     .addOption(output())
     .addHelpText(

@@ -24,13 +24,14 @@ export async function exchangeToken(context: Context, { tokenFile }: { tokenFile
 
 export interface TokenOptions {
   role: TokenRole
+  project?: readonly string[] | undefined
   expires: string
   output?: Output
 }
 
-export async function createToken(context: Context, name: string, { role, expires, output }: TokenOptions): Promise<void> {
+export async function createToken(context: Context, name: string, { role, project, expires, output }: TokenOptions): Promise<void> {
   const { io } = context
-  const created = await context.client().send('POST', '/tokens', createdApiTokenSchema, { name, role, expires })
+  const created = await context.client().send('POST', '/tokens', createdApiTokenSchema, { name, role, expires, projects: project })
   const document = documentText(created, output)
   if (document !== null) io.stdout.write(document)
   else if (output === 'name') io.stdout.write(`token/${created.id}\n`)

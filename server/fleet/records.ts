@@ -195,6 +195,8 @@ export interface ApiTokenRecord {
   /** Id of the token that ends with the first use of this one. */
   replaces: string | null
   role: TokenRole
+  /** It has no right outside of these; null: no such limit. */
+  projects: readonly string[] | null
   createdMs: number
   /** Name of the token that made it; null for the first admin token. */
   createdBy: string | null
@@ -238,7 +240,10 @@ export interface SessionRecord {
 }
 export type SessionChange = Partial<Omit<SessionRecord, 'id' | 'kind' | 'provider' | 'subject' | 'createdMs' | 'expiresMs'>>
 
-export type NewApiToken = Omit<ApiTokenRecord, 'lastUsedMs' | 'lastUsedFrom'> & { tokenHash: string }
+export type NewApiToken = Omit<ApiTokenRecord, 'lastUsedMs' | 'lastUsedFrom' | 'projects'> & {
+  tokenHash: string
+  projects?: readonly string[] | null
+}
 
 export interface JoinTokenRecord {
   id: string

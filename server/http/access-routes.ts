@@ -2,7 +2,6 @@
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { sha256Hex } from '../../shared/kube/canonical.ts'
-import type { TokenRole } from '../../shared/model/access.ts'
 
 import { apiTokenSpecSchema, durationMs, joinTokenSpecSchema } from '../../shared/model/resources.ts'
 import {
@@ -92,12 +91,12 @@ export function accessRoutes(deps: AdminDeps) {
         const input = body ?? {}
         const parsed = apiTokenSpecSchema.safeParse(input)
         if (!parsed.success) throw invalidInput(apiTokenSpecSchema, input, parsed.error, 'create an API token')
-        const { name, role, expires } = parsed.data
+        const { name, role, expires, projects = null } = parsed.data
         const nowMs = clock.nowMs()
         const by = deps.principal(request)
-        refuseEscalation(deps, by, name, role)
+        refuseEscalation(deps, by, { name, role, projects })
         const { id, token } = await deps.tokens.create(
-          { name, role, expiresMs: expires === 'never' ? null : nowMs + durationMs(expires) },
+          { name, role, projects, expiresMs: expires === 'never' ? null : nowMs + durationMs(expires) },
           by,
         )
         const message = `API token ${id} (${name}, role ${role}) created by ${by.name}`
@@ -162,8 +161,8 @@ export function accessRoutes(deps: AdminDeps) {
 }
 
 /** AZ6: a token has its role, and what bindings give to its name: nobody makes one that may do more than they may. */
-function refuseEscalation({ authorizer }: AdminDeps, by: Principal, name: string, role: TokenRole): void {
-  const wanted = authorizer.grantsOf(tokenPrincipal('', name, role))
+function refuseEscalation({ authorizer }: AdminDeps, by: Principal, { name, role, projects }: Pick<ApiTokenRecord, 'name' | 'role' | 'projects'>): void {
+  const wanted = authorizer.grantsOf(tokenPrincipal('', name, role, projects))
   const [problem] = wanted.flatMap((grant) => escalation(authorizer, by, [grant.rule], grant, 'role'))
   if (problem !== undefined) throw new AppError('forbidden', { doing: 'create an API token', detail: problem.message, problems: [problem] })
 }
@@ -174,6 +173,6 @@ function joinTokenView({ tokenHash: _, ...record }: JoinTokenRecord, nowMs: numb
 }
 
 function apiTokenView(record: ApiTokenRecord, nowMs: number): ApiTokenView {
-  const { replaces: _, ...view } = record
-  return { ...view, state: record.expiresMs !== null && nowMs >= record.expiresMs ? 'expired' : 'valid' }
+  const { replaces: _, projects, ...view } = record
+  return { ...view, projects: projects && [...projects], state: record.expiresMs !== null && nowMs >= record.expiresMs ? 'expired' : 'valid' }
 }

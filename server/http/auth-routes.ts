@@ -105,7 +105,7 @@ export function authRoutes(deps: AdminDeps) {
     const nowMs = deps.clock.nowMs()
     const held = (await store.listApiTokens()).filter(({ expiresMs }) => expiresMs === null || expiresMs > nowMs)
     return held.flatMap((token) => {
-      const grant = authorizer.grantFor(tokenPrincipal(token.id, token.name, token.role), ask)
+      const grant = authorizer.grantFor(tokenPrincipal(token.id, token.name, token.role, token.projects), ask)
       return grant === null || grant.by.binding !== null ? [] : [{ subject: `token:${token.name}`, ...sourceOf(grant) }]
     })
   }

@@ -50,7 +50,8 @@ export async function isLastAdminBinding({ store, clock }: Pick<AdminDeps, 'stor
 export async function isLastAdmin({ store, clock }: Pick<AdminDeps, 'store' | 'clock'>, id: string): Promise<boolean> {
   const nowMs = clock.nowMs()
   const tokens = await store.listApiTokens()
-  const isAdmin = ({ role, expiresMs }: (typeof tokens)[number]) =>
+  const isAdmin = ({ role, projects, expiresMs }: (typeof tokens)[number]) =>
+    projects === null &&
     (role === 'admin' || role === FLEET_ADMIN) && (expiresMs === null || expiresMs > nowMs)
   const admins = tokens.filter(isAdmin)
   return admins.length === 1 && admins[0]?.id === id && (await adminBindings(store)) === 0

@@ -5,7 +5,7 @@ import type { ApiTokenRecord } from '../fleet/records.ts'
 import type { ChangeNote } from './feed/change-log.ts'
 import type { Store } from './store.ts'
 import type { StoreDb } from './store-db.ts'
-import type { Tables } from './tables.ts'
+import { readNames, type Tables } from './tables.ts'
 
 type PeopleStore = Pick<
   Store,
@@ -14,7 +14,7 @@ type PeopleStore = Pick<
 
 export function createPeopleStore(db: StoreDb): PeopleStore {
   return {
-    createApiToken: async ({ id, tokenHash, name, role, createdMs, createdBy, expiresMs, replaces }) => {
+    createApiToken: async ({ id, tokenHash, name, role, createdMs, createdBy, expiresMs, replaces, projects = null }) => {
       const row = {
         id,
         token_hash: tokenHash,
@@ -24,6 +24,7 @@ export function createPeopleStore(db: StoreDb): PeopleStore {
         created_by: createdBy,
         expires_ms: expiresMs ?? 0,
         replaces,
+        projects: projects && JSON.stringify(projects),
       }
       await db.write(async ({ sql: trx, changes, audit }) => {
         await trx.deleteFrom('api_tokens').where('expires_ms', '!=', 0).where('expires_ms', '<=', createdMs).execute()
@@ -78,6 +79,7 @@ export function createPeopleStore(db: StoreDb): PeopleStore {
         .select((eb) => eb.fn.countAll<number>().as('count'))
         .where((eb) => eb.or([eb('expires_ms', '=', 0), eb('expires_ms', '>', nowMs)]))
         .where((eb) => eb.or([eb('role', 'is', null), eb('role', 'in', ['admin', 'fleet-admin'])]))
+        .where('projects', 'is', null)
         .executeTakeFirstOrThrow()
       return Number(row.count)
     },
@@ -94,6 +96,7 @@ const API_TOKEN_COLUMNS = [
   'created_by',
   'last_used_ms',
   'last_used_from',
+  'projects',
 ] as const
 
 /** A token of an earlier version has no role: it is an admin's. One with an unknown role, which a later version wrote, may only read. */
@@ -109,6 +112,7 @@ function apiTokenRecord(row: Pick<Selectable<Tables['api_tokens']>, (typeof API_
     createdBy: row.created_by,
     lastUsedMs: row.last_used_ms === 0 ? null : row.last_used_ms,
     lastUsedFrom: row.last_used_from,
+    projects: row.projects === null ? null : readNames(row.projects),
   }
 }
 

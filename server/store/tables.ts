@@ -284,6 +284,8 @@ export interface Tables {
     /** 0: never. */
     last_used_ms: Generated<number>
     last_used_from: Generated<string | null>
+    /** JSON array; null: not limited to projects. */
+    projects: Generated<string | null>
   }
   /** Of `SessionRecord`. */
   sessions: {

@@ -287,6 +287,7 @@ export const apiTokenSpecSchema = z.strictObject({
     .enum(TOKEN_ROLES)
     .default('viewer')
     .describe('A built-in role, or none: only role bindings of the name count. admin is fleet-admin.'),
+  projects: z.array(nameSchema).min(1).max(100).optional().describe('The token has no right outside of these projects.'),
   expires: z.union([durationSchema, z.literal('never')]).default('90d'),
 })
 

@@ -293,6 +293,8 @@ export const apiTokenViewSchema = z.object({
   id: z.string(),
   name: z.string(),
   role: z.enum(TOKEN_ROLES),
+  /** It has no right outside of these; null: no such limit. */
+  projects: z.array(z.string()).nullable().default(null),
   state: z.string(),
   createdMs: ms,
   createdBy: z.string().nullable(),

@@ -22,6 +22,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     10: '82d73678f0bc9675',
     11: 'f1d1119c310d7596',
     12: '7b2d58828cdda937',
+    13: '2c9b0de95fc893c6',
   },
   PostgreSQL: {
     1: 'b031b6640bfd07f7',
@@ -36,6 +37,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     10: 'bf5a5e824b135dcf',
     11: '396fd0a12fd51fcc',
     12: 'fb6134aae01aa897',
+    13: '024e9a7de30717d1',
   },
 }
 

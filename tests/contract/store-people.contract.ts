@@ -148,7 +148,7 @@ export function peopleContract({ store }: StoreHarness): void {
     expect(await store().countAdminTokens(1)).toBe(1)
     expect(await store().apiTokenByHash('hash-t1')).toEqual({
       ...{ id: 't1', name: 'admin', role: 'admin', createdMs: 1, createdBy: null, expiresMs: null, replaces: null },
-      ...{ lastUsedMs: null, lastUsedFrom: null },
+      ...{ lastUsedMs: null, lastUsedFrom: null, projects: null },
     })
     expect(await store().apiTokenByHash('h2')).toBeNull()
   })

@@ -55,6 +55,19 @@ test('AZ2 AZ8 a caller without a role or binding has no right, and a binding giv
   expect((await put('shop')).status).toBe(404)
 })
 
+test('AZ2 a token that is limited to projects has no right outside of them, and is no way in of a fleet admin', async () => {
+  await seed()
+  const { status, body } = await admin.call('POST', `${API}/tokens`, { name: 'root-shop', role: 'admin', projects: ['shop'] })
+  expect([status, (body as { projects: string[] }).projects]).toEqual([201, ['shop']])
+  const headers = { authorization: `Bearer ${(body as { token: string }).token}` }
+  expect(names(await admin.call('GET', `${API}/services`, undefined, headers))).toEqual(['shop/api', 'shop/web'])
+  expect((await admin.call('GET', `${API}/tokens`, undefined, headers)).status).toBe(403)
+  expect(await admin.store.countAdminTokens(admin.clock.nowMs)).toBe(1)
+  const { body: exchanged } = await admin.call('POST', `${API}/token/exchange`, undefined, headers)
+  const next = { authorization: `Bearer ${(exchanged as { token: string }).token}` }
+  expect((await admin.call('GET', `${API}/whoami`, undefined, next)).body).toMatchObject({ projects: ['shop'] })
+})
+
 test('AZ3 what a caller may not read does not exist for it; what it may read and not write is refused with the right', async () => {
   await seed()
   const headers = await bound('eve', { role: 'viewer', projects: ['shop'] })

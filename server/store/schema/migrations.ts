@@ -272,6 +272,8 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 10, up: createAuditLog },
   { version: 11, up: createSessions },
   { version: 12, up: createJoinUses },
+  // API tokens may be limited to projects; null: no limit.
+  { version: 13, up: (ddl) => addTexts(ddl, 'api_tokens', ['projects']) },
 ]
 
 /** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction has the store to itself, so two
