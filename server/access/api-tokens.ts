@@ -89,13 +89,15 @@ export function createApiTokens({ store, clock, log }: ApiTokensDeps): ApiTokens
       const first = { name: 'admin', role: 'admin', createdBy: null, expiresMs: nowMs + FIRST_TOKEN_MS, replaces: null } as const
       return (await make(first, save)).token
     },
-    create: ({ name, role, projects = null, expiresMs }, by) => make({ name, role, projects, expiresMs, createdBy: by.name, replaces: null }),
+    create: ({ name, role, projects = null, expiresMs }, by) =>
+      make({ name, role, projects, expiresMs, createdBy: by.name, replaces: null }),
     async exchange({ id }) {
       const held = (await store.listApiTokens()).find((token) => token.id === id)
       if (held === undefined) throw new AppError('unauthorized') // it was revoked after the request was let in
       // Only the first admin token expires for a reason that its successor does not have.
       const expiresMs = held.createdBy === null ? null : held.expiresMs
-      return (await make({ name: held.name, role: held.role, projects: held.projects, createdBy: held.createdBy, expiresMs, replaces: id })).token
+      return (await make({ name: held.name, role: held.role, projects: held.projects, createdBy: held.createdBy, expiresMs, replaces: id }))
+        .token
     },
     async revoke(id) {
       const deleted = await store.deleteApiToken(id)

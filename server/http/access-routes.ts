@@ -161,7 +161,11 @@ export function accessRoutes(deps: AdminDeps) {
 }
 
 /** AZ6: a token has its role, and what bindings give to its name: nobody makes one that may do more than they may. */
-function refuseEscalation({ authorizer }: AdminDeps, by: Principal, { name, role, projects }: Pick<ApiTokenRecord, 'name' | 'role' | 'projects'>): void {
+function refuseEscalation(
+  { authorizer }: AdminDeps,
+  by: Principal,
+  { name, role, projects }: Pick<ApiTokenRecord, 'name' | 'role' | 'projects'>,
+): void {
   const wanted = authorizer.grantsOf(tokenPrincipal('', name, role, projects))
   const [problem] = wanted.flatMap((grant) => escalation(authorizer, by, [grant.rule], grant, 'role'))
   if (problem !== undefined) throw new AppError('forbidden', { doing: 'create an API token', detail: problem.message, problems: [problem] })
@@ -174,5 +178,9 @@ function joinTokenView({ tokenHash: _, ...record }: JoinTokenRecord, nowMs: numb
 
 function apiTokenView(record: ApiTokenRecord, nowMs: number): ApiTokenView {
   const { replaces: _, projects, ...view } = record
-  return { ...view, projects: projects && [...projects], state: record.expiresMs !== null && nowMs >= record.expiresMs ? 'expired' : 'valid' }
+  return {
+    ...view,
+    projects: projects && [...projects],
+    state: record.expiresMs !== null && nowMs >= record.expiresMs ? 'expired' : 'valid',
+  }
 }

@@ -51,8 +51,7 @@ export async function isLastAdmin({ store, clock }: Pick<AdminDeps, 'store' | 'c
   const nowMs = clock.nowMs()
   const tokens = await store.listApiTokens()
   const isAdmin = ({ role, projects, expiresMs }: (typeof tokens)[number]) =>
-    projects === null &&
-    (role === 'admin' || role === FLEET_ADMIN) && (expiresMs === null || expiresMs > nowMs)
+    projects === null && (role === 'admin' || role === FLEET_ADMIN) && (expiresMs === null || expiresMs > nowMs)
   const admins = tokens.filter(isAdmin)
   return admins.length === 1 && admins[0]?.id === id && (await adminBindings(store)) === 0
 }
