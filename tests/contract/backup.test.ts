@@ -7,6 +7,7 @@ import { holdingsOf } from '../../server/backup/holdings.ts'
 import { type Manifest, readManifest } from '../../server/backup/manifest.ts'
 import { restoreBackup } from '../../server/backup/restore.ts'
 import { RESTORE_MARK, refuseUnfinishedRestore } from '../../server/backup/restore-mark.ts'
+import { recordRestore } from '../../server/backup/restored-note.ts'
 import { verifyBackup } from '../../server/backup/verify.ts'
 import { contentPath } from '../../server/store/content/content-names.ts'
 import { openStoreFile } from '../../server/store/engines/store-file.ts'
@@ -101,6 +102,18 @@ describe('create', () => {
     const server = await openDataFolderServer(again)
     expect((await server.content.get(await shaInUse(dataDir, clusters[0] as ClusterId)))?.length).toBeGreaterThan(0)
     await server.close()
+  })
+
+  test('AU9 a restored server records the restore once, at its next start', async () => {
+    const { base, dataDir, to } = await filled()
+    await create(dataDir, to)
+    const again = join(base, 'again')
+    await restore(to, again)
+    const store = await openSqliteStore(join(again, 'fleet.sqlite'), { clock: systemClock, random: seededRandom(3) })
+    for (let start = 0; start < 2; start++) await recordRestore(again, store)
+    const { items } = await store.audit.list({ verb: 'restore', limit: 9 })
+    expect(items).toMatchObject([{ kind: 'FleetStore', actor: { kind: 'local', verified: false }, result: 'done' }])
+    await store.close()
   })
 
   test('BK1 while the server commits and collects, a backup holds every set that its own store refers to', async () => {
@@ -207,7 +220,7 @@ describe('create', () => {
     expect(manifest.content.length).toBeGreaterThan(3)
     expect((await verifyBackup(to, deps())).warnings).toEqual([expect.stringContaining('PostgreSQL'), expect.stringContaining('1 files')])
     await restore(to, join(base, 'again'))
-    expect(readdirSync(join(base, 'again')).sort()).toEqual(['content', 'keys'])
+    expect(readdirSync(join(base, 'again')).sort()).toEqual(['content', 'keys', 'restored.json'])
   })
 
   test.skipIf(!canMountSmallDisk)('BK1 BK5 a full disk leaves nothing behind and says where space is missing', async () => {
