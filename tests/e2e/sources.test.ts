@@ -173,3 +173,27 @@ test('IC1 what is rendered by hand is what the cluster has', async () => {
   expect(shown).toContain('harbour in north, green')
   expect(await scenario.fleet.run(['render', 'web-plain', '--cluster', 'harbour'])).toContain('1.2.7')
 })
+
+test('KU12 SU2 SU3 a remote base on a real site; suspended, a commit and a correction wait until it is resumed', async () => {
+  await private_.commit(
+    {
+      'base/kustomization.yaml': 'resources: [a.yaml]\n',
+      'base/a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {value: one}\n',
+    },
+    'base',
+  )
+  const kustomization = (...patches: object[]) => JSON.stringify({ resources: [`${private_.url}//base?ref=main`], patches })
+  await scenario.push({ 'moored/kustomization.yaml': kustomization() })
+  await apply(service('moored', { source: { repository: 'apps', path: 'moored' }, render: { kustomize: { remoteBases: true } } }))
+  await becomes('moored', 'a', 'one')
+  await scenario.fleet.run(['suspend', 'moored', '--reason', 'test'])
+  const message = async () => (await scenario.status('harbour', 'moored'))?.message ?? ''
+  await eventually('the agent confirmed it', async () => /suspended by(?!.*not confirmed)/.test(await message()))
+  await kubectl('patch', 'configmap', 'a', '-n', 'moored', '--type', 'merge', '-p', '{"data":{"value":"by hand"}}')
+  const patch = '[{"op":"replace","path":"/data/value","value":"two"}]'
+  await scenario.push({ 'moored/kustomization.yaml': kustomization({ target: { kind: 'ConfigMap', name: 'a' }, patch }) })
+  await Bun.sleep(2_000)
+  expect(await dataOf('moored', 'a')).toBe('by hand')
+  await scenario.fleet.run(['resume', 'moored'])
+  await becomes('moored', 'a', 'two')
+}, 90_000)
