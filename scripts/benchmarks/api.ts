@@ -70,7 +70,7 @@ async function eventLatencies({ serverUrl, token, api }: Fleet): Promise<number[
     const sent = api(path, { method: 'PUT', body: { apiVersion: 'skerry.dev/v1', kind: 'Repository', metadata, spec } })
     for (let next = await events.next(); ; next = await events.next()) {
       if (next.done === true) throw new Error('the feed ended')
-      if (next.value.data.includes('"watched"')) break // the stream is read on at the next change
+      if (next.value.data.includes('Repository/watched')) break // the stream is read on at the next change
     }
     taken.push(performance.now() - sentMs)
     await sent
