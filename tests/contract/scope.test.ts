@@ -1,0 +1,51 @@
+// AZ4: scopes as conditions of SQL hold the same rows on both databases.
+import { expect, test } from 'bun:test'
+import type { Scope } from '../../server/fleet/rights.ts'
+import { syncOptionsSchema } from '../../shared/model/resources.ts'
+import { joinCluster, publishOne } from '../support/store-fixtures.ts'
+import { openIn, STORES } from '../support/stores.ts'
+
+const place = (over: Partial<Scope[number]>): Scope[number] => ({ projects: null, services: null, clusters: null, ...over })
+const SCOPES: ReadonlyArray<readonly [Scope, string[]]> = [
+  [[], []],
+  [[place({})], ['shop/api', 'shop/web', 'shopping/web']],
+  [[place({ projects: ['shop'] })], ['shop/api', 'shop/web']],
+  [[place({ services: ['w*'] })], ['shop/web', 'shopping/web']],
+  [
+    [place({ projects: ['shop'], services: ['a*'] }), place({ projects: ['shopping'] })],
+    ['shop/api', 'shopping/web'],
+  ],
+  [[place({ projects: ['shop'], clusters: { matchLabels: { env: 'dev' } } })], []],
+]
+
+test.each(STORES)('AZ4 lists of $name hold what is in scope', async (kind) => {
+  const store = await openIn(kind)
+  try {
+    const clusterId = await joinCluster(store, 'a', { env: 'prod' })
+    const doc = { commit: 'c', digest: 'd', count: 0, sync: syncOptionsSchema.parse({}), protect: false }
+    const at = { atMs: 1, type: 'Normal', reason: 'R', message: '', cluster: null, object: null } as const
+    for (const [project, service] of [
+      ['shop', 'web'],
+      ['shop', 'api'],
+      ['shopping', 'web'],
+    ] as const) {
+      await store.applyResource({ kind: 'Service', project, name: service }, { labels: {}, spec: '{}', nowMs: 1 })
+      await publishOne(store, { clusterId, project, service, doc, setSha: null, placedBy: '' })
+      await store.appendEvents([{ ...at, project, service }])
+    }
+    for (const [scope, expected] of SCOPES) {
+      const placements = await store.queries.answer({ kind: 'placements', query: { scope, sort: 'cluster', limit: 9, after: undefined } })
+      expect(placements.items.flatMap((one) => ('desired' in one ? [`${one.desired.project}/${one.desired.service}`] : []))).toEqual(
+        expected,
+      )
+      if (scope.some(({ clusters }) => clusters !== null)) continue
+      const { items } = await store.listResources('Service', { limit: 9, scope })
+      expect(items.map(({ project, name }) => `${project}/${name}`)).toEqual(expected)
+      const events = await store.listEvents({ limit: 9, scope })
+      expect(events.map(({ project, service }) => `${project}/${service}`).sort()).toEqual(expected)
+      expect(await store.listConfirmations({ limit: 9, scope })).toEqual([])
+    }
+  } finally {
+    await store.close()
+  }
+})
