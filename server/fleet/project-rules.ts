@@ -29,8 +29,6 @@ export interface NamedProject {
   spec: ProjectSpec
 }
 
-export const projectText = ({ name }: Pick<NamedProject, 'name'>): string => `project ${name}`
-
 /** PJ2: null: it is allowed. */
 export function refuseSource({ name, spec: { sources } }: NamedProject, url: string): string | null {
   if (sources.some((pattern) => coversSource(pattern, url))) return null

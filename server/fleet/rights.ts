@@ -42,7 +42,6 @@ export const isGrantedInSomeCluster = (grants: readonly Grant[], ask: Ask): bool
 /** Objects of a kind that may be acted on: those of any of the places. Empty: none. */
 export type Scope = readonly Place[]
 
-export const NOWHERE: Scope = []
 const everywhere = (place: Place): boolean => place.projects === null && place.services === null && place.clusters === null
 export const isEverywhere = (scope: Scope): boolean => scope.some(everywhere)
 

@@ -21,7 +21,8 @@ export function commandProblem(program: string, rest: readonly string[], { partl
   const given: string[] = []
   for (let at = 0; at < rest.length; at += 1) {
     const word = rest[at] ?? ''
-    const inner: CommandUnknownOpts | undefined = given.length === 0 ? command.commands.find((one) => one.name() === word) : undefined
+    const inner: CommandUnknownOpts | undefined =
+      given.length === 0 ? command.commands.find((one) => [one.name(), ...one.aliases()].includes(word)) : undefined
     if (inner !== undefined) {
       command = inner
       path.push(word)

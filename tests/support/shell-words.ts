@@ -1,4 +1,4 @@
-// Shell text as commands of words, for the tests of documents: quotes, pipes, lists, substitutions and comments. No expansion.
+// Shell text as commands of words, for the tests of documents: quotes, pipes, lists, redirects, substitutions and comments. No expansion.
 
 const SEPARATORS = new Set(['|', '&', ';', '(', ')', '\n'])
 
@@ -40,6 +40,8 @@ export function commandsIn(text: string): string[][] {
       endCommand()
       words = open.pop() ?? []
       word = '$()'
+    } else if (char === '>' && word === null) {
+      at = source.slice(at).search(/[\n|&;]|$/) + at - 1 // the rest is the name of a file
     } else if (SEPARATORS.has(char)) endCommand()
     else if (char === ' ' || char === '\t') endWord()
     else word = (word ?? '') + char

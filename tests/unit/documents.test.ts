@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { parsePolicy } from '../../agent/policy-file.ts'
+import { oidcSettingsSchema } from '../../server/access/oidc/settings.ts'
 import { explainField } from '../../server/cli/field-reference.ts'
 import { parseResources } from '../../server/cli/resource-files.ts'
 import { specProblems } from '../../server/http/resource-checks.ts'
@@ -59,6 +60,7 @@ test.each(yamlBlocks.map((block) => [block.place, block] as const))('AP4 the YAM
   expect(problems).toEqual([])
   const [first] = documents
   if (info === 'yaml prometheus') expect(first?.value).toHaveProperty('scrape_configs')
+  else if (info === 'yaml sign-in') expect(oidcSettingsSchema.safeParse(first?.value)).toMatchObject({ success: true })
   else if (info === 'yaml renderers') expect(readExecList(first?.value, place)).toHaveProperty('entries')
   else if (info === 'yaml policy') expect(parsePolicy(text, place)).toMatchObject({ kind: 'policy' })
   else if (text.startsWith('spec:')) {
