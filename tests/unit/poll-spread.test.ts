@@ -69,6 +69,7 @@ function world({ hasContent, isDown = () => false, hostOf = () => 'git.example',
       states.set(name, state)
     },
     appendEvents: async () => {},
+    confirmedData: async () => new Map(),
     listClusters: async () => [],
     listStatus: async () => [],
   }
