@@ -127,6 +127,7 @@ export function typedVerb(argv: readonly string[]): string | null {
 export async function runCli(deps: CliDeps): Promise<number> {
   const { io } = deps
   const argv = normalise(io.argv)
+  if (argv[0] === COMPLETE_VERB) return runCompletion(deps, argv[1] ?? '', argv.slice(3))
   try {
     const { program, exitCode } = await createCommandLine(deps, typedVerb(argv))
     await program.parseAsync(argv, { from: 'user' })
@@ -143,6 +144,40 @@ export async function runCli(deps: CliDeps): Promise<number> {
     io.stderr.write(errorText(error))
     return EXIT_FAILURE
   }
+}
+
+/** Typed by the scripts of `skerry completion`, never by people. */
+const COMPLETE_VERB = '__complete'
+
+async function runCompletion(deps: CliDeps, shell: string, words: readonly string[]): Promise<number> {
+  try {
+    const [{ complete }, { createNames }, { resolveConnection }] = await Promise.all([
+      import('./completion/complete.ts'),
+      import('./completion/names.ts'),
+      import('./contexts/connection.ts'),
+    ])
+    const { program } = await createCommandLine(deps, typedVerb(words.slice(0, -1)))
+    await complete(
+      deps.io,
+      program,
+      shell,
+      words,
+      createNames(deps.io, () => resolveConnection(flagsOf(words), deps.io.env)),
+    )
+  } catch {
+    // A person is typing: an error would be written into their line.
+  }
+  return 0
+}
+
+/** The global options among the words of an unfinished line. */
+function flagsOf(words: readonly string[]): Record<string, string> {
+  const value = (flag: string): [string, string][] => {
+    const at = words.indexOf(flag)
+    const given = at < 0 ? words.find((word) => word.startsWith(`${flag}=`))?.slice(flag.length + 1) : words[at + 1]
+    return given === undefined || given === '' ? [] : [[flag.slice(2).replace('-ca', 'Ca'), given]]
+  }
+  return Object.fromEntries(GLOBAL_VALUES.flatMap(value))
 }
 
 /** `skerry --version -o json` is `skerry version --client -o json`. */

@@ -26,7 +26,10 @@ export const KINDS = Object.keys(ALIASES) as Kind[]
 export const singular = (kind: Kind): string => ALIASES[kind][0]
 export const kindHelp = (kinds: readonly Kind[]): string => kinds.map((kind) => [kind, ...ALIASES[kind].slice(1)].join('|')).join(', ')
 
-function findKind(text: string): Kind | null {
+/** Every word for a kind. */
+export const KIND_WORDS: readonly string[] = KINDS.flatMap((kind) => [kind, ...ALIASES[kind]])
+
+export function kindOf(text: string): Kind | null {
   const word = text.toLowerCase()
   return KINDS.find((kind) => kind === word || ALIASES[kind].some((alias) => alias === word)) ?? null
 }
@@ -39,7 +42,7 @@ export function parseTarget(
 ): { kind: Kind; name: string | undefined } {
   const slash = kindText.indexOf('/')
   const word = slash < 0 ? kindText : kindText.slice(0, slash)
-  const kind = findKind(word)
+  const kind = kindOf(word)
   if (kind === null) {
     const near = nearest(
       word,

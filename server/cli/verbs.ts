@@ -94,6 +94,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
     topic: 'This program',
     verbs: {
       explain: 'describe the fields of a kind or of a field: type, default, meaning; needs no server',
+      completion: 'print the completion script of a shell: bash, zsh or fish',
       version: 'show the version of this program, and of the server if a token is given',
     },
     load: async () => (await import('./commands/own.ts')).addOwnCommands,
@@ -122,4 +123,4 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
 ]
 
 /** Verbs that ask no server: nothing of the client is loaded for them. */
-export const OFFLINE_VERBS: ReadonlySet<string> = new Set(['config', 'explain', 'server', 'doctor', 'admin-token', 'backup'])
+export const OFFLINE_VERBS: ReadonlySet<string> = new Set(['config', 'explain', 'completion', 'server', 'doctor', 'admin-token', 'backup'])

@@ -1,9 +1,24 @@
 // The commands about this program: version, explain.
-import type { Command } from '@commander-js/extra-typings'
+import { Argument, type Command } from '@commander-js/extra-typings'
 import { examples, output } from '../command-options.ts'
+import { COMPLETION_SCRIPTS, SHELLS } from '../completion/scripts.ts'
 import type { Context } from '../context.ts'
 
 export function addOwnCommands(program: Command, context: Context): void {
+  program
+    .command('completion')
+    .addArgument(new Argument('<shell>', 'your shell').choices(SHELLS))
+    .addHelpText(
+      'before',
+      examples('source <(skerry completion bash)', 'skerry completion zsh > "${fpath[1]}/_skerry"', 'skerry completion fish | source'),
+    )
+    .addHelpText(
+      'after',
+      '\nNames of services, clusters and others are asked of the server and kept for ten seconds in $XDG_CACHE_HOME/skerry.\n' +
+        'Put the line into ~/.bashrc, ~/.zshrc or ~/.config/fish/config.fish.',
+    )
+    .action((shell) => void context.io.stdout.write(COMPLETION_SCRIPTS[shell]))
+
   program
     .command('explain')
     .argument('[field]', 'service, service.spec.render.helm; without it: the kinds that there are')
