@@ -1,16 +1,11 @@
 // scripts/bench api: what people, scripts and browsers wait for.
 import { join } from 'node:path'
-import { createAuthorizer } from '../../server/access/authorizer.ts'
-import type { Principal } from '../../server/access/principal.ts'
 import { readEventStream } from '../../server/cli/event-stream.ts'
-import type { ResourceKind, StoredResource } from '../../server/fleet/records.ts'
-import { connectSqlite } from '../../server/store/engines/connections.ts'
-import { createStoreDb } from '../../server/store/store-db.ts'
 import { EVENT_STREAM, READY_EVENT } from '../../shared/model/change.ts'
-import { systemClock } from '../../shared/runtime/clock.ts'
-import { createDataFolder } from '../local-cluster/child-process.ts'
 import { startOrdered } from './agents-process.ts'
 import type { ReadersOrder, ReadersReport } from './api-readers.ts'
+import { measureAuditAppend } from './audit-append.ts'
+import { measureAuthorize } from './authorize.ts'
 import { percentile, residentMb, rounded } from './figures.ts'
 import { measureOidcLogin } from './oidc-login.ts'
 import { runParts, type Say } from './parts.ts'
@@ -22,9 +17,6 @@ const READ_SECONDS = 20
 const WARM_SECONDS = 3
 const CHANGES = 50
 const STARTS = 40
-const ROLES = 200
-const QUESTIONS = 20_000
-const APPENDS = 20_000
 
 /** Reads and events on one server, which 2,000 agents poll. */
 function benchReads(say: Say): Promise<Record<string, number>> {
@@ -94,61 +86,6 @@ async function benchStart(say: Say): Promise<Record<string, number>> {
   return { cli_start_ms: rounded(percentile(taken, 50)) }
 }
 
-/** A user with a binding of each of 200 roles: every question looks through what they give. */
-async function benchAuthorize(say: Say): Promise<Record<string, number>> {
-  const row = (kind: ResourceKind, name: string, spec: object): StoredResource => ({
-    ...{ kind, project: '', name, uid: name, generation: 1, version: 1, labels: {}, spec: JSON.stringify(spec) },
-    ...{ createdMs: 0, updatedMs: 0, deletingMs: null },
-  })
-  const names = Array.from({ length: ROLES }, (_, n) => `role-${n}`)
-  const rows: Partial<Record<ResourceKind, StoredResource[]>> = {
-    Role: names.map((name) => row('Role', name, { rules: [{ verbs: ['read', 'sync'], kinds: ['Service'] }] })),
-    RoleBinding: names.map((name, n) =>
-      row('RoleBinding', name, { role: name, subjects: [{ user: 'alice@example.com' }], projects: [`p${n}`] }),
-    ),
-  }
-  const authorizer = createAuthorizer({ listResources: async (kind) => ({ items: rows[kind] ?? [], next: null }) })
-  await authorizer.loaded()
-  const alice: Principal = {
-    ...{ id: 's-1', kind: 'user', name: 'alice@example.com', provider: 'bench', subject: '1', email: 'alice@example.com' },
-    ...{ groups: [], role: null, projects: null },
-  }
-  let allowed = 0
-  const startMs = performance.now()
-  for (let n = 0; n < QUESTIONS; n++)
-    if (authorizer.allows(alice, { verb: n % 2 === 0 ? 'sync' : 'delete', kind: 'Service', project: `p${n % ROLES}`, name: 'web' }))
-      allowed += 1
-  const each = ((performance.now() - startMs) * 1_000) / QUESTIONS
-  if (allowed !== QUESTIONS / 2) throw new Error(`${allowed} questions were allowed, not half of them`)
-  say(`${QUESTIONS} questions of a user with ${ROLES} bindings: ${rounded(each)} µs each`)
-  return { authorize_us: rounded(each) }
-}
-
-/** Transactions with one entry each, asked for at once as requests do; the store commits them in groups, on a real file. */
-async function benchAudit(say: Say): Promise<Record<string, number>> {
-  const folder = createDataFolder('skerry-audit')
-  const db = createStoreDb(await connectSqlite(join(folder.path, 'fleet.sqlite')), systemClock)
-  try {
-    const append = (count: number) =>
-      Promise.all(
-        Array.from({ length: count }, (_, n) =>
-          db.write(async ({ audit }) =>
-            audit.add({ verb: 'update', kind: 'Service', project: 'shop', name: `web-${n}`, before: '{"a":1}', after: '{"a":2}' }),
-          ),
-        ),
-      )
-    await append(APPENDS / 10)
-    const startMs = performance.now()
-    await append(APPENDS)
-    const perSecond = (APPENDS * 1_000) / (performance.now() - startMs)
-    say(`${APPENDS} entries: ${Math.round(perSecond)} a second`)
-    return { audit_append_per_s: Math.round(perSecond) }
-  } finally {
-    await db.destroy()
-    await folder.remove()
-  }
-}
-
-const PARTS = { reads: benchReads, start: benchStart, authorize: benchAuthorize, audit: benchAudit, login: measureOidcLogin }
+const PARTS = { reads: benchReads, start: benchStart, authorize: measureAuthorize, audit: measureAuditAppend, login: measureOidcLogin }
 
 export const benchApi = (say: Say, only: string | null): Promise<Record<string, number>> => runParts('api', PARTS, say, only)
