@@ -34,7 +34,7 @@ describe('what was typed wrong', () => {
     const { code, out } = await cli(`${command} --help`)
     expect(code).toBe(0)
     expect(out).toStartWith('Examples:\n  ')
-    expect(out.split('\n')[1]).toStartWith('  skerry ')
+    expect(out.split('\n')[1]).toMatch(/^ {2}([A-Z_]+=\$\()?skerry /)
   })
 
   test.each([

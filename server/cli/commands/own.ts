@@ -10,7 +10,7 @@ export function addOwnCommands(program: Command, context: Context): void {
     .addArgument(new Argument('<shell>', 'your shell').choices(SHELLS))
     .addHelpText(
       'before',
-      examples('source <(skerry completion bash)', 'skerry completion zsh > ~/.zfunc/_skerry', 'skerry completion fish | source'),
+      examples('skerry completion zsh > ~/.zfunc/_skerry', 'source <(skerry completion bash)', 'skerry completion fish | source'),
     )
     .addHelpText(
       'after',
