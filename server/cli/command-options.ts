@@ -14,7 +14,7 @@ export const examples = (...lines: string[]): string => `Examples:\n${lines.map(
 
 /** The project that `--project` names, else that of the environment, else that of the context. */
 export const projectOf = <T extends { project: string }>({ io, connection }: Context, options: T, given: boolean): T =>
-  given ? options : { ...options, project: io.env['SKERRY_PROJECT'] ?? connection().project ?? DEFAULT_PROJECT }
+  given ? options : { ...options, project: io.env['SKERRY_PROJECT'] || (connection().project ?? DEFAULT_PROJECT) }
 
 /** Health rules without a project are of the whole fleet: for them only a project that is named counts. */
 export const scoped = <T extends { project: string }>(context: Context, options: T, given: boolean) => ({

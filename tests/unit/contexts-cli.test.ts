@@ -157,6 +157,14 @@ describe('which server and credential a command uses', () => {
     expect(asked[0]?.url).toContain('project=pa')
     expect(await cli('get services --context b -p own')).toMatchObject({ code: 0 })
     expect(asked[0]?.url).toContain('project=own')
+    for (const [given, used] of [
+      ['pe', 'pe'],
+      ['', 'pa'],
+    ] as const) {
+      await cli('get services', { env: { XDG_CONFIG_HOME: home, SKERRY_PROJECT: given } })
+      expect(asked[0]?.url).toContain(`project=${used}`)
+    }
+    await cli('get services --context b -p own')
     expect(asked[0]).toMatchObject({ authorization: 'Bearer tb' })
     expect(asked[0]?.init).not.toHaveProperty('tls')
   })

@@ -46,7 +46,7 @@ async function namesOf(io: CliIo, connection: Connection, kind: Kind): Promise<r
   const fetchSoon: CliIo['fetch'] = (url, init) => io.fetch(url, { ...init, signal: AbortSignal.timeout(WAIT_MS) })
   const client = createClient({ fetch: fetchSoon, clock: io.clock }, { server, token, ca })
   const isOfProject = ['services', 'repositories', 'configs'].includes(kind)
-  const wanted = io.env['SKERRY_PROJECT'] ?? project ?? 'default'
+  const wanted = io.env['SKERRY_PROJECT'] || (project ?? 'default')
   const found = await client
     .list(`/${kind}`, named, isOfProject ? { project: wanted } : {}, { limit: 500 })
     .then((items) => items.flatMap(({ metadata, id }) => metadata?.name ?? id ?? []).filter((name) => HARMLESS.test(name)))
