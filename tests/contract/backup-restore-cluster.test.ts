@@ -50,7 +50,7 @@ test('BK1 BK5 RP2 a restored server waits for a person while the agent enforces;
     return { path, place: null, unlock: () => {} }
   }
   await restoreBackup({ folder: backup, dataDir: restored, keysFrom: null, newKeys: false }, { ...deps, openFolder })
-  expect(readdirSync(restored).sort()).toEqual(['content', 'fleet.sqlite', 'keys'])
+  expect(readdirSync(restored).sort()).toEqual(['content', 'fleet.sqlite', 'keys', 'restored.json'])
   server = new SyncServer({ dir: restored, clock, random })
   await server.open()
   up = true
