@@ -160,6 +160,30 @@ test('by keyboard alone: search a cluster, open it, suspend it with a reason', a
   expect(items.map(({ cluster, reason }) => [cluster, reason])).toEqual([[name, 'maintenance']])
 })
 
+test('access answers a question about a right, and hides what the caller may not read', async () => {
+  await page.goto(`${fleet.serverUrl}/dashboard/access`)
+  await page.selectOption('select[name=kind]', 'Cluster')
+  await page.selectOption('select[name=verb]', 'cluster:label')
+  await page.click('button:text-is("Check")')
+  await page.waitForSelector('.note.calm >> text=fleet-admin')
+  expect(await page.locator('table').count()).toBeGreaterThanOrEqual(2)
+  const { token } = (await api('POST', '/tokens', { name: 'looker', role: 'viewer', expires: '24h' })) as { token: string }
+  const admin = await page.evaluate((other) => {
+    const before = sessionStorage.getItem('skerry-token') ?? ''
+    sessionStorage.setItem('skerry-token', other)
+    return before
+  }, token)
+  await page.reload()
+  await page.waitForFunction(() => document.querySelectorAll('.note.calm').length === 3)
+  expect(await page.locator('.note.calm').allTextContents()).toEqual([
+    expect.stringContaining('read RoleBinding'),
+    expect.stringContaining('read Role'),
+    expect.stringContaining('token:read'),
+  ])
+  expect(await page.locator('input[name=name][pattern]').count()).toBe(0)
+  await page.evaluate((before) => sessionStorage.setItem('skerry-token', before), admin)
+})
+
 test('a lost connection keeps the page, says so, and is resumed', async () => {
   isExpected = true
   await page.goto(`${fleet.serverUrl}/dashboard/`)

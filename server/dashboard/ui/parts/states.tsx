@@ -28,6 +28,59 @@ export function Empty({ title, next, children }: { title: string; next?: string;
   )
 }
 
+/** A part of a page that the person may not see: which right is missing, and who can grant it. */
+export function Denied({ detail }: { detail: string }) {
+  return (
+    <div class="note calm">
+      <h3>{text.states.denied}</h3>
+      <p>{detail}</p>
+      <p class="muted">{text.states.deniedNext}</p>
+    </div>
+  )
+}
+
+export function Section({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <section class="stack">
+      <h2>{title}</h2>
+      {children}
+    </section>
+  )
+}
+
+/** `last`: name of the column of buttons, which is heard and not seen. */
+export function Table({
+  label,
+  heads,
+  last = null,
+  children,
+}: {
+  label: string
+  heads: readonly string[]
+  last?: string | null
+  children: ComponentChildren
+}) {
+  return (
+    <table aria-label={label}>
+      <thead>
+        <tr>
+          {heads.map((head) => (
+            <th key={head} scope="col">
+              {head}
+            </th>
+          ))}
+          {last !== null && (
+            <th scope="col">
+              <span class="hidden">{last}</span>
+            </th>
+          )}
+        </tr>
+      </thead>
+      <tbody>{children}</tbody>
+    </table>
+  )
+}
+
 export function RefusalNote({ refusal, retry }: { refusal: Refusal; retry?: () => void }) {
   const denied = refusal.status === 403
   const title = denied ? text.states.denied : refusal.status === 404 ? text.states.notFound : text.states.failed

@@ -1,4 +1,5 @@
 // Requests to the admin API: JSON in, JSON out, refusals as errors with what happened and what to do.
+import { REASON_HEADER } from '../../../../shared/model/audit-words.ts'
 import { text } from '../words.ts'
 import { serverUrl } from './place.ts'
 import { authorization, session } from './session.ts'
@@ -34,8 +35,10 @@ export async function send(
   body?: unknown,
   signal?: AbortSignal,
   accept = 'application/json',
+  reason = '',
 ): Promise<Response> {
   const headers: Record<string, string> = { accept, ...authorization() }
+  if (reason !== '') headers[REASON_HEADER] = encodeURIComponent(reason)
   if (body !== undefined) headers['content-type'] = 'application/json'
   let response: Response
   try {
@@ -83,9 +86,9 @@ async function refusalOf(response: Response): Promise<Refusal> {
 export async function call<T>(
   method: string,
   path: string,
-  options: { query?: Query; body?: unknown; signal?: AbortSignal } = {},
+  options: { query?: Query; body?: unknown; signal?: AbortSignal; reason?: string } = {},
 ): Promise<T> {
-  const response = await send(method, apiPath(path, options.query), options.body, options.signal)
+  const response = await send(method, apiPath(path, options.query), options.body, options.signal, undefined, options.reason)
   return (response.status === 204 ? null : await response.json()) as T
 }
 

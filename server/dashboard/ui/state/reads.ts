@@ -1,6 +1,7 @@
 // The reads that several pages share: what is asked, and which changes make it old.
 import type { CountsView } from '../../../../shared/model/counts.ts'
 import type { HistoryView, RevisionView } from '../../../../shared/model/history.ts'
+import type { SessionView } from '../../../../shared/model/sign-in.ts'
 import type {
   ApiTokenView,
   ClusterView,
@@ -10,6 +11,8 @@ import type {
   ObjectView,
   PlacementView,
   RepositoryView,
+  RoleBindingView,
+  RoleView,
   ServiceView,
 } from '../../../../shared/model/views.ts'
 import { call, type Page } from './api.ts'
@@ -113,6 +116,10 @@ export const useHistory = (cluster: string, project: string, service: string) =>
 
 export const useJoinTokens = () => useResource('join tokens', get<Page<JoinTokenView>>('/join-tokens'), topics('token', 'cluster'))
 export const useApiTokens = () => useResource('api tokens', get<Page<ApiTokenView>>('/tokens'), topics('token'))
+export const useSessions = () => useResource('sessions', get<Page<SessionView>>('/sessions', { limit: 500 }), topics('token'))
+export const useRoles = () => useResource('roles', get<Page<RoleView>>('/roles', { limit: 500 }), topics('resource'))
+export const useRoleBindings = () =>
+  useResource('role bindings', get<Page<RoleBindingView>>('/role-bindings', { limit: 500 }), topics('resource'))
 export const useVersion = () => useResource('version', get<Record<string, string>>('/version'), () => false)
 
 /** Reports name their keys; one without keys may be about everything. */

@@ -1,15 +1,10 @@
 // The credential of the person at the screen, in one file: an API token kept for this tab, or the cookie session of a sign-in. Everything else asks `authorization()`.
 import { signal } from '@preact/signals'
+import type { WhoamiAnswer } from '../../../../shared/model/views.ts'
 
 const KEY = 'skerry-token'
 
-export interface Person {
-  id: string
-  name: string
-  /** Null: rights come from role bindings alone. */
-  role: string | null
-  groups?: readonly string[]
-}
+export type Person = WhoamiAnswer
 
 type Session = { state: 'starting' } | { state: 'out'; why: string | null } | { state: 'in'; person: Person }
 

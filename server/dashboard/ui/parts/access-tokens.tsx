@@ -1,0 +1,142 @@
+// API tokens: who has one, with which role, when it was last used; making one and revoking it.
+import { useState } from 'preact/hooks'
+import type { createdApiTokenSchema } from '../../../../shared/model/views.ts'
+import { call, type Refusal } from '../state/api.ts'
+import { part } from '../state/place.ts'
+import { useApiTokens } from '../state/reads.ts'
+import { useMay } from '../state/rights.ts'
+import { text } from '../words.ts'
+import { ActionDialog, refusalOf } from './action.tsx'
+import { CopyBox } from './copy-box.tsx'
+import { Denied, Empty, RefusalNote, Section, Shown, Table } from './states.tsx'
+import { Age, Moment } from './time.tsx'
+
+type Created = (typeof createdApiTokenSchema)['_output']
+const ROLES = ['viewer', 'operator', 'deployer', 'project-admin', 'fleet-admin', 'none']
+const LIFETIMES = ['24h', '30d', '90d', '365d', 'never']
+
+export function Tokens() {
+  const may = useMay('token:read', 'ApiToken')
+  return (
+    <Section title={text.access.tokens}>
+      {may?.allowed === false ? <Denied detail={may.detail} /> : may !== null && <TokenList />}
+      <CreateToken />
+    </Section>
+  )
+}
+
+function TokenList() {
+  const tokens = useApiTokens()
+  const mayRevoke = useMay('token:revoke', 'ApiToken')?.allowed === true
+  const [revoking, setRevoking] = useState<{ id: string; name: string } | null>(null)
+  const { columns } = text.access
+  return (
+    <div class="panel table-wrap">
+      <Shown of={tokens}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <Empty title={text.access.noTokens} />
+          ) : (
+            <Table
+              label={text.access.tokens}
+              heads={[columns.name, columns.role, columns.state, columns.used, columns.expires]}
+              last={mayRevoke ? text.access.revoke : null}
+            >
+              {items.map(({ id, name, role, state, lastUsedMs, lastUsedFrom, expiresMs }) => (
+                <tr key={id}>
+                  <td>
+                    <span class="long">{name}</span> <span class="faint mono small">{id}</span>
+                  </td>
+                  <td>{role}</td>
+                  <td>{state}</td>
+                  <td class="muted">
+                    {lastUsedMs === null ? text.access.never : <Age ms={lastUsedMs} />} {lastUsedFrom}
+                  </td>
+                  <td class="muted">{expiresMs === null ? text.access.never : <Moment ms={expiresMs} />}</td>
+                  {mayRevoke && (
+                    <td class="act">
+                      <button
+                        type="button"
+                        class="quiet"
+                        onClick={() => setRevoking({ id, name })}
+                        aria-label={text.access.revokeTitle(name)}
+                      >
+                        {text.access.revoke}
+                      </button>
+                    </td>
+                  )}
+                </tr>
+              ))}
+            </Table>
+          )
+        }
+      </Shown>
+      {revoking !== null && (
+        <ActionDialog<undefined>
+          title={text.access.revokeTitle(revoking.name)}
+          label={text.access.revoke}
+          needsReason
+          describe={() => <p>{text.access.revokeEffect(revoking.name)}</p>}
+          act={(_, reason) => call('DELETE', `/tokens/${part(revoking.id)}`, { reason })}
+          onDone={tokens.refresh}
+          onClose={() => setRevoking(null)}
+        />
+      )}
+    </div>
+  )
+}
+
+function CreateToken() {
+  const may = useMay('token:create', 'ApiToken')
+  const [made, setMade] = useState<Created | null>(null)
+  const [refusal, setRefusal] = useState<Refusal | null>(null)
+  if (may?.allowed !== true) return null
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault()
+    const form = event.currentTarget as HTMLFormElement
+    const { name, role, expires } = Object.fromEntries(new FormData(form))
+    try {
+      setMade(await call<Created>('POST', '/tokens', { body: { name, role, expires } }))
+      setRefusal(null)
+      form.reset()
+    } catch (error) {
+      setRefusal(refusalOf(error))
+    }
+  }
+  return (
+    <div class="panel padded stack wide">
+      <form class="form-line" onSubmit={submit}>
+        <label>
+          {text.access.name}
+          <input name="name" required maxLength={63} pattern="[a-z0-9]([\-a-z0-9]*[a-z0-9])?" autocomplete="off" />
+        </label>
+        <label>
+          {text.access.role}
+          <select name="role">
+            {ROLES.map((role) => (
+              <option key={role}>{role}</option>
+            ))}
+          </select>
+        </label>
+        <label>
+          {text.access.expires}
+          <select name="expires">
+            {LIFETIMES.map((lifetime) => (
+              <option key={lifetime} selected={lifetime === '90d'}>
+                {lifetime}
+              </option>
+            ))}
+          </select>
+        </label>
+        <button type="submit">{text.access.create}</button>
+      </form>
+      {refusal !== null && <RefusalNote refusal={refusal} />}
+      {made !== null && (
+        <div class="stack">
+          <p>{text.access.shownOnce}</p>
+          <CopyBox content={made.token} />
+        </div>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,51 @@
+// Rights of the person at the screen, asked before anything that needs them is read or offered: a refusal would be an entry in the audit log for every visit.
+import type { ACCESS_KINDS, AccessKind, AccessVerb } from '../../../../shared/model/access.ts'
+import type { canIAnswerSchema } from '../../../../shared/model/access-views.ts'
+import { call, type Query } from './api.ts'
+import { useResource } from './resource.ts'
+import { session } from './session.ts'
+
+export type CanI = (typeof canIAnswerSchema)['_output']
+export type { AccessKind, AccessVerb }
+
+const EVERY = ['read', 'write', 'delete'] as const
+/** Verbs by kind. The modules of the server would bring their whole schema library into the browser. */
+export const VERBS_OF: Readonly<Record<(typeof ACCESS_KINDS)[number], readonly AccessVerb[]>> = {
+  Service: [...EVERY, 'render', 'sync', 'confirm', 'suspend'],
+  Repository: [...EVERY, 'sync', 'webhook:read'],
+  Config: [...EVERY, 'secret:write', 'config:use'],
+  HealthRule: EVERY,
+  Project: EVERY,
+  Cluster: [...EVERY, 'suspend', 'cluster:label'],
+  Role: EVERY,
+  RoleBinding: EVERY,
+  JoinToken: ['read', 'delete', 'join-token:create'],
+  ApiToken: ['token:read', 'token:create', 'token:revoke'],
+  Agent: ['read'],
+  Audit: ['audit:read'],
+  Server: ['read', 'server-key', 'restore'],
+}
+/** Bounds the questions for a person with roles in many projects. */
+const PROJECTS_ASKED = 10
+
+export const canI = (query: Query, signal?: AbortSignal): Promise<CanI> =>
+  call<CanI>('GET', '/auth/can-i', { query, ...(signal === undefined ? {} : { signal }) })
+
+/** Whether the caller has the right in the whole fleet, or in one of the projects in which a role is given. Null: not known yet. */
+export function useMay(verb: AccessVerb, kind: AccessKind, where: 'fleet' | 'some' = 'fleet'): CanI | null {
+  const now = session.value
+  const projects = now.state === 'in' && where === 'some' ? [...new Set((now.person.roles ?? []).flatMap((one) => one.projects ?? []))] : []
+  const { value } = useResource(
+    `may ${verb} ${kind} ${where}`,
+    async (signal) => {
+      const fleet = await canI({ verb, kind }, signal)
+      for (const project of fleet.allowed ? [] : projects.slice(0, PROJECTS_ASKED)) {
+        const answer = await canI({ verb, kind, project }, signal)
+        if (answer.allowed) return answer
+      }
+      return fleet
+    },
+    ({ topic, name }) => topic === 'resource' && (name?.startsWith('Role') ?? true),
+  )
+  return value
+}
