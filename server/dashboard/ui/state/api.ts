@@ -1,8 +1,11 @@
 // Requests to the admin API: JSON in, JSON out, refusals as errors with what happened and what to do.
-import { REASON_HEADER } from '../../../../shared/model/audit-words.ts'
+import type { REASON_HEADER } from '../../../../shared/model/audit-words.ts'
 import { text } from '../words.ts'
 import { serverUrl } from './place.ts'
 import { authorization, session } from './session.ts'
+
+/** Pages import only types of the server; the type keeps the two alike. */
+const REASON: typeof REASON_HEADER = 'x-skerry-reason'
 
 export interface Refusal {
   status: number
@@ -38,7 +41,7 @@ export async function send(
   reason = '',
 ): Promise<Response> {
   const headers: Record<string, string> = { accept, ...authorization() }
-  if (reason !== '') headers[REASON_HEADER] = encodeURIComponent(reason)
+  if (reason !== '') headers[REASON] = encodeURIComponent(reason)
   if (body !== undefined) headers['content-type'] = 'application/json'
   let response: Response
   try {
