@@ -164,7 +164,7 @@ async function sourceReadFacts(client: Client, { metadata, spec }: ServiceView, 
 }
 
 /** Names and values in two columns; what is empty is left out. */
-function facts(list: readonly Fact[]): string {
+export function facts(list: readonly Fact[]): string {
   const shown = list.filter(([, value]) => value !== null && value !== undefined && value !== '')
   const width = Math.max(...shown.map(([name]) => name.length)) + 2
   return shown.map(([name, value]) => `${`${name}:`.padEnd(width)}${plainText(String(value))}\n`).join('')
@@ -193,7 +193,7 @@ function stateFacts(
   ]
 }
 
-const sinceText = (ms: number | null, nowMs: number): string | null =>
+export const sinceText = (ms: number | null, nowMs: number): string | null =>
   ms === null ? null : `${new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')} (${ageText(ms, nowMs)} ago)`
 
 export function livenessText({ word, lastSeenMs }: Liveness, nowMs: number): string {

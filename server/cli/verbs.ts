@@ -28,6 +28,11 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
     load: async () => (await import('./commands/read.ts')).addReadCommands,
   },
   {
+    topic: 'Show what there is',
+    verbs: { trace: 'show which service, revision and commit an object of a cluster comes from' },
+    load: async () => (await import('./trace/command.ts')).addTraceCommand,
+  },
+  {
     topic: 'Change the fleet',
     verbs: {
       apply: 'create or update repositories, configs, health rules, services and clusters; all or nothing',

@@ -1,0 +1,33 @@
+// The command `trace`: its arguments, options and help.
+import type { Command } from '@commander-js/extra-typings'
+import { examples, output } from '../command-options.ts'
+import type { Context } from '../context.ts'
+
+export function addTraceCommand(program: Command, context: Context): void {
+  program
+    .command('trace')
+    .argument('<object>', 'KIND/NAMESPACE/NAME, or KIND/NAME of an object without a namespace; KIND.GROUP where two groups have the kind')
+    .requiredOption('--cluster <name>', 'cluster that has the object')
+    .option('-p, --project <name>', 'only of services of this project')
+    .option('--service <name>', 'only of services of this name')
+    .addOption(output())
+    .addHelpText(
+      'before',
+      examples(
+        'skerry trace deployment/shop/web --cluster oslo',
+        'skerry trace cm/shop/settings --cluster oslo -o json',
+        'skerry trace clusterrole/reader --cluster oslo',
+        'skerry trace ingress.networking.k8s.io/shop/web --cluster oslo',
+        "skerry trace deploy/shop/web --cluster oslo -o jsonpath='{.commit}'",
+      ),
+    )
+    .addHelpText(
+      'after',
+      '\nOnly objects that a service applies are known. Of a Pod, trace the workload that owns it.\n' +
+        'Exit codes: 0 found; 1 no such object there, or it failed; 2 invalid arguments.',
+    )
+    .action(async (object, options) => {
+      const { trace } = await import('./trace.ts')
+      await trace(context, object, options)
+    })
+}

@@ -1,0 +1,229 @@
+// trace: from an object of a cluster to its service, revision, commit and source. Each part is asked of a route that other verbs use, too.
+
+import { revisionViewSchema } from '../../../shared/model/history.ts'
+import { type NamedSource, placeTexts, sourcesOf } from '../../../shared/model/resources.ts'
+import {
+  clusterViewSchema,
+  listOf,
+  type ObjectView,
+  objectViewSchema,
+  type PlacementView,
+  placementViewSchema,
+  repositoryViewSchema,
+  type ServiceView,
+  serviceViewSchema,
+} from '../../../shared/model/views.ts'
+import { AppError } from '../../../shared/protocol/error.ts'
+import { type Client, path, type Query } from '../client.ts'
+import { plainText } from '../columns.ts'
+import { type Context, type Output, printItems } from '../context.ts'
+import { facts, sinceText } from '../describe.ts'
+import type { Fact } from '../service-facts.ts'
+import { addressText, type ObjectAddress, parseObjectAddress } from './object-address.ts'
+
+export interface TraceOptions {
+  cluster: string
+  project?: string | undefined
+  service?: string | undefined
+  output?: Output
+}
+
+/** Of the newest revisions, among which the applied one is looked for. */
+const REVISIONS_READ = 100
+const MATCHES_READ = 20
+/** Objects of the same name in other clusters that are read, and clusters of them that are named. */
+const ELSEWHERE_READ = 200
+const ELSEWHERE_NAMED = 10
+
+interface TraceSource {
+  repository: string
+  /** Of the repository now; null: it is deleted, or the caller may not read it. */
+  url: string | null
+  ref: string | null
+  path: string | null
+  chart: string | null
+  /** Read for the applied revision; null: not known. */
+  revision: string | null
+}
+
+/** The document of `-o json`. */
+interface Trace {
+  object: Pick<ObjectView, 'cluster' | 'group' | 'kind' | 'namespace' | 'name'>
+  sync: string
+  health: string
+  reason: string
+  message: string
+  next: string
+  sinceMs: number | null
+  project: string
+  service: string
+  /** Of the revision that is applied; null: the cluster has applied none yet. */
+  commit: string | null
+  digest: string | null
+  appliedMs: number | null
+  /** Null: the server does not know it. */
+  author: string | null
+  /** Of the history of the service; null: too old, or deleted with the service. */
+  revision: { number: number; renderedMs: number; generation: number } | null
+  /** That the cluster shall have; null: the service leaves it. */
+  desired: { commit: string; digest: string } | null
+  sources: TraceSource[]
+}
+
+export async function trace(context: Context, objectText: string, options: TraceOptions): Promise<void> {
+  const address = parseObjectAddress(objectText)
+  const client = context.client()
+  const found = await onlyOne(client, address, options)
+  const traced = await traceOf(client, found)
+  if (options.output === undefined || options.output === 'wide')
+    return void context.io.stdout.write(facts(traceFacts(traced, context.io.clock.nowMs())))
+  const nameOf = ({ service }: Trace) => `service/${service}`
+  printItems(context, [traced], { columns: [], nameOf, single: true, none: '' }, options)
+}
+
+async function onlyOne(client: Client, address: ObjectAddress, options: TraceOptions): Promise<ObjectView> {
+  const { cluster } = options
+  const { items } = await objectsAt(client, address, options, { cluster, limit: MATCHES_READ })
+  const [first, second] = items
+  if (first === undefined) throw await notFound(client, address, options)
+  if (second === undefined) return first
+  const each = items.map((item) => `${addressText(item)} of service ${item.project}/${item.service}`)
+  throw new AppError('bad_request', {
+    doing: `trace ${addressText(address)}`,
+    detail: `${items.length} objects match in cluster ${cluster}: ${each.join('; ')}`,
+    remedy: 'Narrow with KIND.GROUP, --project or --service.',
+  })
+}
+
+/** One page for the first form of the kind that finds something. */
+async function objectsAt(
+  client: Client,
+  { kinds, group, namespace, name }: ObjectAddress,
+  { project, service }: TraceOptions,
+  rest: Query,
+) {
+  let page: { items: ObjectView[]; continue: string | null } = { items: [], continue: null }
+  for (const kind of kinds) {
+    page = await client.get('/objects', listOf(objectViewSchema), { kind, group, namespace, name, project, service, ...rest })
+    if (page.items.length > 0) break
+  }
+  return page
+}
+
+async function notFound(client: Client, address: ObjectAddress, options: TraceOptions): Promise<AppError> {
+  const { cluster, project, service } = options
+  // A cluster that does not exist is an error of its own.
+  await client.get(path`/clusters/${cluster}`, clusterViewSchema).catch(unlessForbidden)
+  const page = await objectsAt(client, address, options, { sort: 'cluster', limit: ELSEWHERE_READ })
+  const clusters = [...new Set(page.items.map((item) => item.cluster))]
+  const named = clusters.slice(0, ELSEWHERE_NAMED).join(', ')
+  const unnamed = clusters.length - ELSEWHERE_NAMED
+  const more = page.continue !== null ? ' and more' : unnamed > 0 ? ` and ${unnamed} more` : ''
+  const elsewhere = clusters.length === 0 ? 'no cluster has such an object' : `these clusters have it: ${named}${more}`
+  const narrowed = [project === undefined ? '' : ` of project ${project}`, service === undefined ? '' : ` of service ${service}`].join('')
+  return new AppError('not_found', {
+    detail: `no service applies ${addressText(address)}${narrowed} in cluster ${cluster}; ${elsewhere}`,
+    remedy:
+      address.kind === 'Pod' || address.kind === 'ReplicaSet'
+        ? 'Trace the workload that owns it, such as deployment/NAMESPACE/NAME.'
+        : `\`skerry get objects -A --cluster ${cluster} --search ${address.name}\` lists similar ones.`,
+  })
+}
+
+/** Who may read objects of a service need not be allowed to read the cluster. */
+function unlessForbidden(error: unknown): null {
+  if (error instanceof AppError && error.code === 'forbidden') return null
+  throw error
+}
+
+/** Null: deleted meanwhile, or not for the eyes of the caller. */
+function whenReadable(error: unknown): null {
+  if (error instanceof AppError && (error.code === 'not_found' || error.code === 'forbidden')) return null
+  throw error
+}
+
+async function traceOf(client: Client, object: ObjectView): Promise<Trace> {
+  const { cluster, project, service } = object
+  const at = path`/projects/${project}/services/${service}`
+  const [[placement], view, revisions] = await Promise.all([
+    client.list('/placements', placementViewSchema, { cluster, project, service }, { limit: 1 }),
+    client.get(at, serviceViewSchema).catch(whenReadable),
+    client.get(`${at}/revisions`, listOf(revisionViewSchema), { limit: REVISIONS_READ }).catch(whenReadable),
+  ])
+  const applied = placement?.applied ?? null
+  const items = applied === null ? [] : (revisions?.items ?? [])
+  // The digest of a cluster is that of its variant: the commit finds a revision with several.
+  const revision = items.find(({ digest }) => digest === applied?.digest) ?? items.find(({ commit }) => commit === applied?.commit) ?? null
+  const read = { ...revision?.revisions }
+  const { kind, group, namespace, name, sync, health, reason, message, next, sinceMs } = object
+  return {
+    object: { cluster, group, kind, namespace, name },
+    ...{ sync, health, reason, message, next, sinceMs },
+    ...{ project, service },
+    commit: applied?.commit ?? null,
+    digest: applied?.digest ?? null,
+    appliedMs: applied?.atMs ?? null,
+    author: authorOf(view, applied),
+    revision: revision === null ? null : { number: revision.number, renderedMs: revision.renderedMs, generation: revision.generation },
+    desired: placement?.desired ? { commit: placement.desired.commit, digest: placement.desired.digest } : null,
+    sources: await sourcesTraced(client, view, read, applied?.commit ?? null),
+  }
+}
+
+/** The server asks for the author of a commit that fails to render, and of no other. */
+const authorOf = (view: ServiceView | null, applied: PlacementView['applied']): string | null =>
+  applied !== null && view?.status.failedAt?.commit === applied.commit ? view.status.failedAt.author : null
+
+async function sourcesTraced(
+  client: Client,
+  view: ServiceView | null,
+  read: Readonly<Record<string, string>>,
+  commit: string | null,
+): Promise<TraceSource[]> {
+  if (view === null) return []
+  const traced = async ({ repository, path: folder, chart }: NamedSource, index: number): Promise<TraceSource> => {
+    const address = path`/projects/${view.metadata.project ?? ''}/repositories/${repository}`
+    const found = await client.get(address, repositoryViewSchema).catch(whenReadable)
+    const place = found === null ? null : placeTexts(found.spec)
+    return {
+      repository,
+      url: place?.url ?? null,
+      ref: place?.ref ?? null,
+      path: folder ?? null,
+      chart: chart ?? null,
+      revision: read[repository] ?? (index === 0 ? commit : null),
+    }
+  }
+  return Promise.all(sourcesOf(view.spec).map(traced))
+}
+
+function traceFacts(traced: Trace, nowMs: number): Fact[] {
+  const { object, project, service, sync, health, commit, digest, desired, revision, sources } = traced
+  const about = revision === null ? '' : ` (number ${revision.number}, rendered ${sinceText(revision.renderedMs, nowMs)})`
+  return [
+    ['Object', `${addressText(object)} in cluster ${object.cluster}`],
+    ['State', `${sync}, ${health}`],
+    ['Since', sinceText(traced.sinceMs, nowMs)],
+    ['Reason', traced.reason],
+    ['Message', traced.message],
+    ['Next', traced.next],
+    ['Service', `${project}/${service}`],
+    ['Revision', digest === null ? 'none is applied yet' : `${digest}${about}`],
+    ['Commit', commit],
+    ['Author', traced.author],
+    ['Applied', sinceText(traced.appliedMs, nowMs)],
+    [
+      'Desired',
+      desired === null ? 'the service leaves the cluster' : desired.digest === digest ? null : `${desired.digest} of ${desired.commit}`,
+    ],
+    ...(sources.length === 0 ? [['Source', 'not known: the service is deleted, or you may not read it'] satisfies Fact] : []),
+    ...sources.flatMap((source): Fact[] => [
+      [
+        'Repository',
+        `${source.repository}${source.url === null ? '' : ` (${plainText(source.url)}${source.ref ? ` ${source.ref}` : ''})`}`,
+      ],
+      [source.chart === null ? 'Path' : 'Chart', source.chart ?? source.path],
+      ['Read at', sources.length === 1 ? null : source.revision],
+    ]),
+  ]
+}
