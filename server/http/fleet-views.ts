@@ -168,7 +168,7 @@ class FleetReading {
         return { ...head, kind: 'Repository', spec: repositorySpecSchema.parse(spec), status }
       }
       case 'Service':
-        return this.service(resource)
+        return this.oneService(resource)
       case 'Cluster': {
         const status = await this.clusterStatus(resource.name, seen)
         return status === null ? null : { ...head, kind: 'Cluster', spec: clusterSpecSchema.parse(spec), status }
@@ -227,7 +227,7 @@ class FleetReading {
       const known = { counts: counts.get(key) ?? {}, away: away.get(key) }
       const view =
         resource.kind === 'Service' && resource.deletingMs === null
-          ? await this.service(resource, known)
+          ? await this.service(resource, { known, isListed: true })
           : resource.kind === 'Config'
             ? this.config(resource, null)
             : resource.kind === 'HealthRule'
@@ -256,8 +256,23 @@ class FleetReading {
     return { apiVersion: API_VERSION, metadata: metadataOf(resource), kind: 'HealthRule', spec, status: { clusters } }
   }
 
-  /** `known`: instead of reading all its placements. */
-  private async service(resource: StoredResource, known?: KnownCounts): Promise<ServiceView> {
+  /** A service may be in every cluster. All its placements are read only for what counts do not say: who still has it, and who cannot have it. */
+  private async oneService(resource: StoredResource): Promise<ServiceView> {
+    const { project, name: service, deletingMs } = resource
+    const id = { project, service }
+    if (deletingMs !== null || (await this.store.renderState(id)).error !== null) return this.service(resource, {})
+    const { rollups } = this.store
+    const key = serviceKey(id)
+    const counts = (await rollups.ofKeys('service', [key])).get(key) ?? {}
+    const away = (await rollups.awayOfServices([id], this.nowMs, onlineWithinMs)).get(key)
+    return this.service(resource, { known: { counts, away } })
+  }
+
+  /** `known`: instead of reading all its placements. `isListed`: without what looks at every cluster. */
+  private async service(
+    resource: StoredResource,
+    { known, isListed = false }: { known?: KnownCounts; isListed?: boolean },
+  ): Promise<ServiceView> {
     const { project, name: service } = resource
     const id = { project, service }
     const spec = serviceSpecSchema.parse(JSON.parse(resource.spec))
@@ -266,13 +281,12 @@ class FleetReading {
     const open = subjects.map((subject) => questions.get(subject))
     const render = await this.store.renderState(id)
     const boundary = await readProject(this.store, project)
-    const leftOut =
-      boundary === null || known !== undefined ? 0 : leftOutOf(boundary, spec.targets, [...(await this.clusters()).values()]).length
+    const leftOut = boundary === null || isListed ? 0 : leftOutOf(boundary, spec.targets, [...(await this.clusters()).values()]).length
     const placements = known === undefined ? await this.placementsOfService(id) : []
     const summary =
       known === undefined
         ? summarise(placements, ({ cluster }) => cluster)
-        : withUnrendered(await this.summary(id, known), render.error, await this.unrenderedAway(id, render.error))
+        : withUnrendered(await this.summary(id, known, isListed), render.error, await this.unrenderedAway(id, render.error))
     const status = serviceStatusView({
       id,
       generation: resource.generation,
@@ -328,7 +342,7 @@ class FleetReading {
     )
   }
 
-  private async summary(id: ServiceId, { counts: byWords, away }: KnownCounts): Promise<PlacementsSummary> {
+  private async summary(id: ServiceId, { counts: byWords, away }: KnownCounts, isListed: boolean): Promise<PlacementsSummary> {
     const counts = Object.entries(byWords).map(([text, count]) => ({ ...readWords(text), count }))
     const words = worstWords(counts)
     const name = words === null ? null : await this.store.rollups.firstIn(id, words)
@@ -338,7 +352,7 @@ class FleetReading {
       counts,
       worst: found === null ? null : { place: found.cluster, state: found },
       away: { count: away?.count ?? 0, places: away?.names ?? [] },
-      sinceMs: null,
+      sinceMs: isListed || words !== null ? null : await this.store.rollups.youngestOf(id),
     }
   }
 

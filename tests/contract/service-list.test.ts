@@ -1,5 +1,6 @@
 // The list of services says of each what its own view says, and reads next to nothing for it.
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { foldSummary, summarise, summaryCounts } from '../../server/fleet/placements-summary.ts'
 import type { StoredResource } from '../../server/fleet/records.ts'
 import { createFleetViews } from '../../server/http/fleet-views.ts'
 import type { Store } from '../../server/store/store.ts'
@@ -115,10 +116,28 @@ describe.each(STORES)('the list of services on $name', (kind) => {
     expect(words.at(-1)).toBe('well : ')
     for (const [index, view] of listed.entries()) {
       const [own] = await views.resources(services.slice(index, index + 1))
-      if (own === undefined) throw new Error('it is gone')
+      if (own?.kind !== 'Service') throw new Error('it is gone')
       const isWell = view.status.reason === '' || view.status.reason === 'LastKnown'
       expect<unknown>(view).toEqual(isWell ? { ...own, status: { ...own.status, sinceMs: null } } : own)
     }
+    await store.close()
+  })
+
+  test('RU7 a single view says what all placements come to', async () => {
+    const store = await openIn(kind)
+    const services = await fleet(store)
+    const { resources, placementsOfService } = createFleetViews(store, clock, { pendingSinceMs: async () => null })
+    const placed = services.filter(({ name }) => name !== 'nowhere')
+    for (const service of placed) {
+      const [own] = await resources([service])
+      if (own?.kind !== 'Service') throw new Error('it is gone')
+      const summary = summarise(await placementsOfService({ project: 'p', service: service.name }), ({ cluster }) => cluster)
+      const { next: _, ...folded } = foldSummary(summary)
+      expect(own.status).toMatchObject({ ...folded, clusters: summaryCounts(summary) })
+    }
+    const since = await Promise.all(placed.map(async (one) => (await resources([one]))[0]?.status))
+    expect(since.slice(0, 1)).toMatchObject([{ sinceMs: CLUSTERS - 1 }])
+    expect(since.slice(-1)).toMatchObject([{ sinceMs: 19 }])
     await store.close()
   })
 })

@@ -50,6 +50,8 @@ export interface Rollups {
   driftsSince(untilMs: number): Promise<Record<string, number>>
   /** The name of the first cluster by name that has the service in these words; `count`: about how many there are. Null: none. */
   firstIn(id: ServiceId, words: PlacementWords & { count: number }): Promise<string | null>
+  /** Start of the newest state that agents reported of the service where it is placed; null: none did. */
+  youngestOf(id: ServiceId): Promise<number | null>
   liveness(nowMs: number, within: OnlineWithin): Promise<Record<LivenessWord, number>>
   /** By `project/service`; without those whose clusters are all online. Costs what clusters that are not online have. */
   awayOfServices(services: readonly ServiceId[], nowMs: number, within: OnlineWithin): Promise<Map<string, AwayOfService>>
@@ -62,6 +64,7 @@ const CLUSTERS_A_TIME = 50
 const NAMES_KEPT = 5
 
 export function createRollups(db: StoreDb): Rollups {
+  const revokedNames = rememberRevoked()
   return {
     page: async ({ limit, after, ...query }) => {
       const keys = await readKeys(db.read, query, limit + 1, after)
@@ -82,8 +85,9 @@ export function createRollups(db: StoreDb): Rollups {
     },
     driftsSince: (untilMs) => driftsSince(db.read, untilMs),
     firstIn: (id, words) => firstIn(db.read, id, words),
-    liveness: (nowMs, within) => liveness(db.read, nowMs, within),
-    awayOfServices: (services, nowMs, within) => awayOfServices(db, services, nowMs, within),
+    youngestOf: (id) => youngestOf(db.read, id),
+    liveness: (nowMs, within) => liveness(db.read, { nowMs, within, revokedNames }),
+    awayOfServices: (services, nowMs, within) => awayOfServices(db, services, { nowMs, within, revokedNames }),
   }
 }
 
@@ -184,6 +188,38 @@ async function firstIn(db: ReadDb, { project, service }: ServiceId, words: Place
   return (await byName.where('clusters.cluster_id', 'in', ids).executeTakeFirst())?.name ?? null
 }
 
+async function youngestOf(db: ReadDb, { project, service }: ServiceId): Promise<number | null> {
+  const found = await db
+    .selectFrom('names')
+    .innerJoin('status_rows', 'status_rows.name_id', 'names.id')
+    .innerJoin('clusters', 'clusters.no', 'status_rows.cluster_no')
+    .innerJoin('desired', 'desired.cluster_id', 'clusters.cluster_id')
+    .select((eb) => eb.fn.max('status_rows.since_ms').as('since'))
+    .where('names.kind', '=', 'service')
+    .where('names.key', '=', serviceKey({ project, service }))
+    .where('desired.project', '=', project)
+    .where('desired.service', '=', service)
+    .where('desired.sync', 'is not', null)
+    .executeTakeFirst()
+  return found?.since == null ? null : Number(found.since)
+}
+
+type RevokedNames = (db: ReadDb) => Promise<string[]>
+
+/** Reads the specs of all clusters again only after a resource changed: the version is read first, so that a change in between is seen next time. */
+function rememberRevoked(): RevokedNames {
+  let known: { version: number; names: string[] } | null = null
+  return async (db) => {
+    const { value: version } = await db
+      .selectFrom('counters')
+      .select('value')
+      .where('name', '=', 'resource_version')
+      .executeTakeFirstOrThrow()
+    if (known?.version !== version) known = { version, names: await revokedClusters(db) }
+    return known.names
+  }
+}
+
 /** The text narrows it down; what a variable of that name says means nothing. */
 async function revokedClusters(db: ReadDb): Promise<string[]> {
   const rows = await db
@@ -198,10 +234,16 @@ async function revokedClusters(db: ReadDb): Promise<string[]> {
 
 type OfCluster = ExpressionBuilder<Tables, 'clusters'>
 
+interface LivenessAsked {
+  nowMs: number
+  within: OnlineWithin
+  revokedNames: RevokedNames
+}
+
 /** Of each cluster. There are few different waits. */
-async function livenessWord(db: ReadDb, nowMs: number, within: OnlineWithin) {
+async function livenessWord(db: ReadDb, { nowMs, within, revokedNames }: LivenessAsked) {
   const waits = await db.selectFrom('clusters').select('wait_s').distinct().execute()
-  const revoked = await revokedClusters(db)
+  const revoked = await revokedNames(db)
   const isRevoked = revoked.length === 0 ? sql<boolean>`1 = 0` : sql<boolean>`clusters.name in (${sql.join(revoked)})`
   const since = waits.map(({ wait_s }) => sql`when ${sql.lit(wait_s)} then cast(${nowMs - within(wait_s)} as bigint)`)
   return (eb: OfCluster) =>
@@ -217,9 +259,9 @@ async function livenessWord(db: ReadDb, nowMs: number, within: OnlineWithin) {
       .end()
 }
 
-async function liveness(db: ReadDb, nowMs: number, within: OnlineWithin): Promise<Record<LivenessWord, number>> {
+async function liveness(db: ReadDb, asked: LivenessAsked): Promise<Record<LivenessWord, number>> {
   const counts: Record<LivenessWord, number> = { Online: 0, Offline: 0, NeverSeen: 0, Revoked: 0 }
-  for await (const { word, between } of livenessSlices(db, nowMs, within)) {
+  for await (const { word, between } of livenessSlices(db, asked)) {
     const rows = await between(db.selectFrom('clusters'))
       .select((eb) => [word(eb).as('word'), eb.fn.countAll<number>().as('n')])
       .groupBy('word')
@@ -233,10 +275,10 @@ async function liveness(db: ReadDb, nowMs: number, within: OnlineWithin): Promis
 const NUMBERS_A_TIME = 1_000
 
 /** Others have a turn in between. */
-async function* livenessSlices(db: ReadDb, nowMs: number, within: OnlineWithin) {
+async function* livenessSlices(db: ReadDb, asked: LivenessAsked) {
   const last = await db.selectFrom('clusters').select('no').orderBy('no', 'desc').limit(1).executeTakeFirst()
   if (last === undefined) return
-  const word = await livenessWord(db, nowMs, within)
+  const word = await livenessWord(db, asked)
   for (let from = 0; from <= last.no; from += NUMBERS_A_TIME) {
     if (from > 0) await setImmediate()
     const between = <O>(query: SelectQueryBuilder<Tables, 'clusters', O>) =>
@@ -248,13 +290,12 @@ async function* livenessSlices(db: ReadDb, nowMs: number, within: OnlineWithin) 
 async function awayOfServices(
   { read: db }: StoreDb,
   services: readonly ServiceId[],
-  nowMs: number,
-  within: OnlineWithin,
+  asked: LivenessAsked,
 ): Promise<Map<string, AwayOfService>> {
   const away = new Map(services.map((id): [string, AwayOfService] => [serviceKey(id), { count: 0, names: [] }]))
   if (away.size === 0) return away
   const clusters: Array<{ cluster_id: ClusterId; name: string }> = []
-  for await (const { word, between } of livenessSlices(db, nowMs, within)) {
+  for await (const { word, between } of livenessSlices(db, asked)) {
     const some = between(db.selectFrom('clusters')).select(['cluster_id', 'name'])
     clusters.push(...(await some.where(word, '!=', 'Online').execute()))
   }
