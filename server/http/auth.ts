@@ -95,7 +95,7 @@ export const missingText = ({ kind, name }: Pick<Principal, 'kind' | 'name'>, as
   `${kind} ${name} has no right to ${ask.verb} ${objectText(ask)}: no role or binding gives it`
 
 /** AU2: an API token proves that it is the token; its name is what its creator called it. */
-const actorOf = ({ id, kind, name, provider }: Principal): AuditActor => ({
+export const actorOf = ({ id, kind, name, provider }: Principal): AuditActor => ({
   ...{ kind, id, name, verified: true },
   ...(provider === null ? {} : { provider }),
 })

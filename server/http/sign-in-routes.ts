@@ -9,8 +9,9 @@ import { type Callers, cookieOf, sessionCookie } from '../access/callers.ts'
 import { type CliTarget, LOGIN_MS, type LoginTarget } from '../access/oidc/flows.ts'
 import type { IdentityProvider } from '../access/oidc/provider.ts'
 import type { SignIn } from '../access/oidc/sign-in.ts'
-import { noteDenial } from '../store/audit/caller.ts'
+import { identifyCaller, noteDenial } from '../store/audit/caller.ts'
 import { createAttempts } from './attempts.ts'
+import { actorOf } from './auth.ts'
 import { readBody } from './body.ts'
 import { invalidInput, problemResponse } from './problem.ts'
 import { choicePage, failurePage } from './sign-in-pages.ts'
@@ -109,6 +110,7 @@ export function createSignInRoutes(deps: SignInRoutesDeps): (request: Request) =
   const logout: Route = async (request, _, from) => {
     const principal = await callers.authenticate(request, from)
     if (principal === null) throw new AppError('unauthorized')
+    identifyCaller(actorOf(principal))
     const page = principal.kind === 'token' ? null : await sessions.signOut(principal.id, `${url()}/`)
     const gone = setCookie(sessionCookie(url()), '', 0)
     if ((request.headers.get('accept') ?? '').includes('text/html')) return redirect(303, page ?? '/', [gone])
@@ -137,7 +139,9 @@ export function createSignInRoutes(deps: SignInRoutesDeps): (request: Request) =
   }
 
   const routes: Readonly<Record<string, Route>> = {
-    [`GET ${SIGN_IN}/providers`]: async () => json({ items: [...providers.keys()].map((name) => ({ name })) }),
+    [`GET ${SIGN_IN}/providers`]: async (request) =>
+      // A browser without the cookie need not ask who it is: the refusal would be an entry in the audit log for every visit.
+      json({ items: [...providers.keys()].map((name) => ({ name })), hasCookie: cookieOf(request, sessionCookie(url())) !== null }),
     [`GET ${SIGN_IN}/login`]: login,
     [`GET ${SIGN_IN}/callback`]: callback,
     [`POST ${SIGN_IN}/logout`]: logout,
