@@ -1,7 +1,7 @@
 // The dashboard in a real browser, over the real server and simulated sites that speak the real protocol: signing in, seeing a change without a reload, acting by keyboard,
 // losing the connection and coming back. An error on the console, a violation of the content policy and a finding of axe fail it.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import axe from 'axe-core'
 import { type Browser, chromium, type Page } from 'playwright-core'
@@ -9,6 +9,7 @@ import { demoSites, manifests } from '../../scripts/demo-data/fleet.ts'
 import { DemoSite } from '../../scripts/demo-data/site.ts'
 import { createGitServer, type GitServer } from '../../scripts/local-cluster/git-http-server.ts'
 import { createLocalFleet, type LocalFleet } from '../../scripts/local-cluster/local-fleet.ts'
+import { CLIENT, type Dex, startDex } from '../../scripts/local-oidc/dex.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 setDefaultTimeout(60_000)
@@ -16,6 +17,7 @@ const CHROMIUM = process.env['SKERRY_CHROMIUM'] ?? '/usr/bin/chromium'
 if (!existsSync(CHROMIUM)) throw new Error(`${CHROMIUM} is missing: apt-get install chromium, or set SKERRY_CHROMIUM`)
 
 let fleet: LocalFleet
+let dex: Dex
 let git: GitServer
 let browser: Browser
 let page: Page
@@ -23,7 +25,14 @@ const sites: DemoSite[] = []
 const wrong: string[] = []
 
 beforeAll(async () => {
-  fleet = await createLocalFleet({ serverEnv: { SKERRY_REQUESTS_PER_SECOND: '0' } })
+  const folder = tempDir()
+  const oidcConfig = join(folder, 'oidc.json')
+  fleet = await createLocalFleet({ serverEnv: { SKERRY_REQUESTS_PER_SECOND: '0', SKERRY_OIDC_CONFIG: oidcConfig } })
+  dex = await startDex({ redirectUris: [`${fleet.serverUrl}/auth/callback`] })
+  const clientSecretFile = join(folder, 'secret')
+  writeFileSync(clientSecretFile, CLIENT.secret, { mode: 0o600 })
+  const provider = { name: 'dex', issuer: dex.issuer, clientId: CLIENT.id, clientSecretFile }
+  writeFileSync(oidcConfig, JSON.stringify({ providers: [provider] }), { mode: 0o600 })
   await fleet.startServer()
   git = await createGitServer({ dir: join(tempDir(), 'git') })
   await git.commit({ 'web/app.yaml': manifests('web', '1.0.0'), 'broken/app.yaml': 'kind: {\n' }, 'first')
@@ -58,6 +67,7 @@ afterAll(async () => {
   for (const site of sites) site.goOffline()
   await browser?.close()
   await git?.stop()
+  await dex?.stop()
   await fleet?.stop()
 })
 
@@ -182,6 +192,35 @@ test('access answers a question about a right, and hides what the caller may not
   ])
   expect(await page.locator('input[name=name][pattern]').count()).toBe(0)
   await page.evaluate((before) => sessionStorage.setItem('skerry-token', before), admin)
+})
+
+test('a person signs in through a provider, sees the audit log as rights allow, and signs out', async () => {
+  const binding = { projects: ['*'], role: 'project-admin', subjects: [{ group: 'dex:ops' }] }
+  const resource = { apiVersion: 'skerry.dev/v1', kind: 'RoleBinding', metadata: { name: 'ops' }, spec: binding }
+  await api('POST', '/apply', { resources: [resource] })
+  const context = await browser.newContext()
+  const other = await context.newPage()
+  const failed: string[] = []
+  other.on('response', (response) => {
+    if (response.status() >= 400) failed.push(response.url())
+  })
+  await other.goto(`${fleet.serverUrl}/dashboard/activity?view=audit&kind=RoleBinding`)
+  await other.click('a:text-is("Sign in with dex")')
+  await other.click('a[href*="/auth/forge"]')
+  await other.waitForSelector('.audit li >> text=ops')
+  expect(new URL(other.url()).search).toBe('?view=audit&kind=RoleBinding')
+  expect(await other.locator('.audit li').count()).toBe(1)
+  expect(await other.textContent('.rail .person')).toContain('bob')
+  await other.goto(`${fleet.serverUrl}/dashboard/access`)
+  await other.waitForSelector('[aria-label="Sessions"] >> text=this browser')
+  await other.click('.rail button:text-is("Sign out")')
+  await other.waitForSelector('input[name=token]')
+  await other.reload()
+  await other.waitForSelector('input[name=token]')
+  expect(failed).toEqual([])
+  await context.close()
+  const { items } = (await api('GET', '/audit?verb=sign-out')) as { items: Array<{ actor: { kind: string; name: string } }> }
+  expect(items.map(({ actor }) => [actor.kind, actor.name])).toEqual([['user', 'bob']])
 })
 
 test('a lost connection keeps the page, says so, and is resumed', async () => {

@@ -1,19 +1,56 @@
-// What happened, newest first; new events appear by themselves.
+// What happened, newest first: events of the fleet, and for those who may read it the audit log. New entries appear by themselves.
 
+import { useLocation } from 'preact-iso'
 import { number } from '../format.ts'
+import { AuditLog } from '../parts/audit-list.tsx'
 import { EventWords, grouped } from '../parts/feed.tsx'
 import { Head } from '../parts/head.tsx'
 import { MarkShape } from '../parts/mark.tsx'
-import { Empty, Shown } from '../parts/states.tsx'
+import { Denied, Empty, Shown } from '../parts/states.tsx'
 import { Moment, TimeOfDay } from '../parts/time.tsx'
 import { useFilters } from '../state/address.ts'
 import { nowMs } from '../state/now.ts'
+import { queryText } from '../state/place.ts'
 import { type EventView, useEvents, useEventsOf } from '../state/reads.ts'
+import { useMay } from '../state/rights.ts'
 import { text } from '../words.ts'
 
 const EVENTS_READ = 500
 
+/** The audit log is offered only to those who may read it: a refusal would itself be an entry of it. */
 export function ActivityPage() {
+  const { filters, route } = useViews()
+  const may = useMay('audit:read', 'Audit', 'some')
+  const isAudit = filters['view'] === 'audit'
+  const words = text.activity
+  return (
+    <>
+      <Head title={words.title} />
+      {may?.allowed === true && (
+        <div class="chips views">
+          <button type="button" aria-pressed={!isAudit} onClick={() => route('events')}>
+            {words.events}
+          </button>
+          <button type="button" aria-pressed={isAudit} onClick={() => route('audit')}>
+            {words.audit.title}
+          </button>
+        </div>
+      )}
+      {isAudit ? may !== null && (may.allowed ? <AuditLog /> : <Denied detail={may.detail} />) : <Events />}
+    </>
+  )
+}
+
+/** The filters of one view mean nothing in the other, but the cluster is one in both. */
+function useViews() {
+  const { path, query, route } = useLocation()
+  return {
+    filters: query,
+    route: (view: string) => route(path + queryText({ cluster: query['cluster'], view: view === 'events' ? undefined : view })),
+  }
+}
+
+function Events() {
   const { filters, set } = useFilters()
   const { q = '', type = '', cluster = '' } = filters
   const all = useEvents(EVENTS_READ)
@@ -26,7 +63,6 @@ export function ActivityPage() {
   const items = (events.value?.items ?? []).filter(fits).toReversed()
   return (
     <>
-      <Head title={text.activity.title} />
       <div class="filters">
         <input
           type="search"

@@ -1,7 +1,7 @@
 // Sign-in: by a provider where the server has one, or with an API token.
 import { useEffect, useState } from 'preact/hooks'
 import { Logo } from '../parts/icons.tsx'
-import { type Provider, providers, signInWith } from '../state/account.ts'
+import { type Provider, signInOffer, signInWith } from '../state/account.ts'
 import { session } from '../state/session.ts'
 import { text } from '../words.ts'
 
@@ -12,7 +12,7 @@ export function SignIn() {
   const why = now.state === 'out' ? now.why : null
   useEffect(() => {
     document.title = `${text.signIn.title} · ${text.product}`
-    void providers().then(setOffered)
+    void signInOffer().then(({ providers }) => setOffered(providers))
   }, [])
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()

@@ -119,13 +119,15 @@ function RoleRow({ role: { metadata, spec, status } }: { role: RoleView }) {
         <div class="muted small">{status.builtIn ? text.access.builtIn : text.access.custom}</div>
       </td>
       <td class="wraps">
-        {spec.description}
-        <ul class="muted small">
-          {spec.rules.map(({ verbs, kinds }) => {
-            const words = text.access.rule(verbs, kinds)
-            return <li key={words}>{words}</li>
-          })}
-        </ul>
+        <details open={spec.description === undefined}>
+          <summary>{spec.description ?? text.access.rights(spec.rules.length)}</summary>
+          <ul class="muted small">
+            {spec.rules.map(({ verbs, kinds }) => {
+              const words = text.access.rule(verbs, kinds)
+              return <li key={words}>{words}</li>
+            })}
+          </ul>
+        </details>
       </td>
     </tr>
   )

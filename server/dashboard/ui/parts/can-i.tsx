@@ -34,7 +34,7 @@ export function CanIForm() {
   }
   return (
     <Section title={words.title}>
-      <div class="panel padded stack wide">
+      <div class="panel padded">
         <form class="form-line" onSubmit={submit} onInput={() => setAnswer(null)}>
           <label>
             {words.kind}
@@ -89,8 +89,8 @@ export function CanIForm() {
           )}
           <button type="submit">{words.ask}</button>
         </form>
-        {refusal !== null && <RefusalNote refusal={refusal} />}
-        <div role="status">
+        <div role="status" class="answer">
+          {refusal !== null && <RefusalNote refusal={refusal} />}
           {answer !== null && (
             <div class={`note ${answer.allowed ? 'calm' : ''}`}>
               <h3>{answer.allowed ? words.yes : words.no}</h3>

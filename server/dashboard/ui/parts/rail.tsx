@@ -3,6 +3,7 @@
 import { useEffect } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { number } from '../format.ts'
+import { signOut } from '../state/account.ts'
 import { fleet, numbers } from '../state/fleet.ts'
 import { connection } from '../state/live.ts'
 import { useNeeds } from '../state/needs.ts'
@@ -64,14 +65,18 @@ function Foot() {
   return (
     <div class="foot">
       {now.state === 'in' && (
-        <span class="person clip" title={now.person.name}>
-          {now.person.name}
-        </span>
+        <a class="person" href={pages.access()} title={now.person.email ?? now.person.name}>
+          <span class="clip">{now.person.name}</span>
+          <small class="clip">{now.person.provider === null ? text.rail.token : text.rail.provider(now.person.provider)}</small>
+        </a>
       )}
       <span class={`live is-${state}`}>
         <i />
         <span>{state === 'live' ? text.live.live : text.live.connecting}</span>
       </span>
+      <button type="button" class="quiet" onClick={() => void signOut()}>
+        {text.settings.signOut}
+      </button>
     </div>
   )
 }

@@ -1,10 +1,15 @@
 // Signing in and out: who the server says we are, which providers it offers, and what starts and stops with that.
+import type { logoutAnswerSchema } from '../../../../shared/model/sign-in.ts'
+import { text } from '../words.ts'
 import { ApiError, call } from './api.ts'
 import { forgetFleet } from './fleet.ts'
 import { startLive, stopLive } from './live.ts'
 import { serverUrl } from './place.ts'
 import { forgetResources } from './resource.ts'
 import { authorization, forgetToken, keepToken, type Person, session } from './session.ts'
+
+/** `redirect`: the page of the provider that ends its own session. */
+type LogoutAnswer = Partial<(typeof logoutAnswerSchema)['_output']>
 
 export interface Provider {
   name: string
@@ -13,7 +18,7 @@ export interface Provider {
 
 /** Null: signed in; else why not. */
 export async function openSession(refused: string): Promise<string | null> {
-  if (!('authorization' in authorization()) && (await providers()).length === 0) {
+  if (!('authorization' in authorization()) && !(await signInOffer()).hasCookie) {
     session.value = { state: 'out', why: null }
     return null
   }
@@ -43,21 +48,40 @@ export async function signOut(): Promise<void> {
   forgetToken()
   forgetResources()
   forgetFleet()
-  if (!hadToken) await fetch(serverUrl('auth/logout'), { method: 'POST' }).catch(() => {})
-  session.value = { state: 'out', why: null }
+  if (hadToken) {
+    session.value = { state: 'out', why: null }
+    return
+  }
+  try {
+    const response = await fetch(serverUrl('auth/logout'), { method: 'POST', headers: { accept: 'application/json' } })
+    if (!response.ok && response.status !== 401) throw new Error(String(response.status))
+    const { redirect = null } = response.ok ? ((await response.json()) as LogoutAnswer) : {}
+    session.value = { state: 'out', why: null }
+    if (redirect !== null) location.assign(redirect)
+  } catch {
+    session.value = { state: 'out', why: text.signIn.notEnded }
+  }
 }
 
-/** None: the server has no sign-in by a provider. */
-export async function providers(): Promise<Provider[]> {
+interface Offer {
+  /** None: the server has no sign-in by a provider. */
+  providers: Provider[]
+  /** The browser sends the cookie of a session, which may have ended. */
+  hasCookie: boolean
+}
+
+export async function signInOffer(): Promise<Offer> {
+  const nothing = { providers: [], hasCookie: false }
   try {
     const response = await fetch(serverUrl('auth/providers'), { headers: { accept: 'application/json' } })
-    if (!response.ok || !(response.headers.get('content-type') ?? '').includes('json')) return []
-    const { items } = (await response.json()) as { items?: Array<{ name: string }> }
-    return (items ?? []).map(({ name }) => ({
+    if (!response.ok || !(response.headers.get('content-type') ?? '').includes('json')) return nothing
+    const { items = [], hasCookie = false } = (await response.json()) as { items?: Array<{ name: string }>; hasCookie?: boolean }
+    const providers = items.map(({ name }) => ({
       name,
       url: serverUrl(`auth/login?${new URLSearchParams({ provider: name, next: location.pathname + location.search })}`),
     }))
+    return { providers, hasCookie }
   } catch {
-    return []
+    return nothing
   }
 }
