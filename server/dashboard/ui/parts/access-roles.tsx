@@ -39,6 +39,7 @@ function BindingTable() {
 
 function BindingRow({ binding: { metadata, spec, status } }: { binding: RoleBindingView }) {
   const project = 'project' in metadata && typeof metadata.project === 'string' ? metadata.project : ''
+  const { columns } = text.access
   return (
     <tr>
       <td class="wraps">
@@ -54,12 +55,16 @@ function BindingRow({ binding: { metadata, spec, status } }: { binding: RoleBind
           })}
         </span>
       </td>
-      <td>
+      <td data-head={columns.role}>
         {spec.role}
         {!status.roleExists && <div class="badly small">{text.access.roleMissing}</div>}
       </td>
-      <td class="wraps">{whereText({ projects: spec.projects ?? [project], services: spec.services, clusters: spec.clusters })}</td>
-      <td class="mono wraps">{project === '' ? metadata.name : `${project}/${metadata.name}`}</td>
+      <td class="wraps" data-head={columns.where}>
+        {whereText({ projects: spec.projects ?? [project], services: spec.services, clusters: spec.clusters })}
+      </td>
+      <td class="mono wraps" data-head={columns.binding}>
+        {project === '' ? metadata.name : `${project}/${metadata.name}`}
+      </td>
     </tr>
   )
 }

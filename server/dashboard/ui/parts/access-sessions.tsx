@@ -39,12 +39,12 @@ export function SessionList() {
                       </span>
                       {id === person?.id && <span class="muted small"> {text.access.thisOne}</span>}
                     </td>
-                    <td>{provider}</td>
-                    <td>{sessionKinds[kind]}</td>
-                    <td class="muted">
+                    <td data-head={columns.provider}>{provider}</td>
+                    <td data-head={columns.through}>{sessionKinds[kind]}</td>
+                    <td class="muted" data-head={columns.used}>
                       <Age ms={lastUsedMs} /> {lastUsedFrom}
                     </td>
-                    <td class="muted">
+                    <td class="muted" data-head={columns.expires}>
                       <Moment ms={expiresMs} />
                     </td>
                     <td class="act">

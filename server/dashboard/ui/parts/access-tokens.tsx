@@ -47,12 +47,14 @@ function TokenList() {
                   <td>
                     <span class="long">{name}</span> <span class="faint mono small">{id}</span>
                   </td>
-                  <td>{role}</td>
-                  <td>{state}</td>
-                  <td class="muted">
+                  <td data-head={columns.role}>{role}</td>
+                  <td data-head={columns.state}>{state}</td>
+                  <td class="muted" data-head={columns.used}>
                     {lastUsedMs === null ? text.access.never : <Age ms={lastUsedMs} />} {lastUsedFrom}
                   </td>
-                  <td class="muted">{expiresMs === null ? text.access.never : <Moment ms={expiresMs} />}</td>
+                  <td class="muted" data-head={columns.expires}>
+                    {expiresMs === null ? text.access.never : <Moment ms={expiresMs} />}
+                  </td>
                   {mayRevoke && (
                     <td class="act">
                       <button

@@ -61,7 +61,7 @@ export function Table({
   children: ComponentChildren
 }) {
   return (
-    <table aria-label={label}>
+    <table class="folds" aria-label={label}>
       <thead>
         <tr>
           {heads.map((head) => (
