@@ -42,8 +42,8 @@ export const PRUNE_MUTATIONS = {
   },
   'what somebody has just changed is deleted': {
     file: 'agent/reconcile/apply/execute.ts',
-    from: 'resourceVersion === undefined ? {} : { resourceVersion }',
-    to: "resourceVersion === 'never' ? { resourceVersion } : {}",
+    from: '{ ...options, resourceVersion })',
+    to: '{ ...options, resourceVersion: resourceVersion && undefined })',
     firstSeed: 380,
   },
   'what another service names is pruned': {
