@@ -46,8 +46,10 @@ export function addChangeCommands(program: Command, context: Context): void {
       ),
     )
     .action(async (kind, names, options, command) => {
-      const { remove } = await import('../delete.ts')
-      await remove(context, kind, names, scoped(context, options, isGiven(command)))
+      const [{ remove }, { suggestingNames }] = await Promise.all([import('../delete.ts'), import('../near-name.ts')])
+      const given = scoped(context, options, isGiven(command))
+      const work = () => remove(context, kind, names, given)
+      await (names.length > 1 ? work() : suggestingNames(context, { kind, name: names[0], project: given.project }, work))
     })
 
   program

@@ -44,8 +44,9 @@ export function addReadCommands(program: Command, context: Context): void {
       ),
     )
     .action(async (kind, name, options, command) => {
-      const { get } = await import('../get.ts')
-      await get(context, kind, name, scoped(context, options, isGiven(command)))
+      const [{ get }, { suggestingNames }] = await Promise.all([import('../get.ts'), import('../near-name.ts')])
+      const given = scoped(context, options, isGiven(command))
+      await suggestingNames(context, { kind, name, project: given.project }, () => get(context, kind, name, given))
     })
 
   program
@@ -60,8 +61,9 @@ export function addReadCommands(program: Command, context: Context): void {
       examples('skerry describe service web', 'skerry describe cluster/ship-7', 'skerry describe repository apps --show-secret'),
     )
     .action(async (kind, name, options, command) => {
-      const { describe } = await import('../describe.ts')
-      await describe(context, kind, name, scoped(context, options, isGiven(command)))
+      const [{ describe }, { suggestingNames }] = await Promise.all([import('../describe.ts'), import('../near-name.ts')])
+      const given = scoped(context, options, isGiven(command))
+      await suggestingNames(context, { kind, name, project: given.project }, () => describe(context, kind, name, given))
     })
 
   program

@@ -2,12 +2,13 @@
 import type { Command } from '@commander-js/extra-typings'
 import { examples, output } from '../command-options.ts'
 import type { Context } from '../context.ts'
+import { UsageError } from '../io.ts'
 
 export function addTraceCommand(program: Command, context: Context): void {
   program
     .command('trace')
     .argument('<object>', 'KIND/NAMESPACE/NAME, or KIND/NAME of an object without a namespace; KIND.GROUP where two groups have the kind')
-    .requiredOption('--cluster <name>', 'cluster that has the object')
+    .option('--cluster <name>', 'cluster that has the object; required')
     .option('-p, --project <name>', 'only of services of this project')
     .option('--service <name>', 'only of services of this name')
     .addOption(output())
@@ -26,8 +27,10 @@ export function addTraceCommand(program: Command, context: Context): void {
       '\nOnly objects that a service applies are known. Of a Pod, trace the workload that owns it.\n' +
         'Exit codes: 0 found; 1 no such object there, or it failed; 2 invalid arguments.',
     )
-    .action(async (object, options) => {
+    .action(async (object, { cluster, ...options }) => {
+      // As a required option it would be missed before an unknown flag is told.
+      if (cluster === undefined) throw new UsageError('trace needs --cluster NAME: the cluster that has the object')
       const { trace } = await import('./trace.ts')
-      await trace(context, object, options)
+      await trace(context, object, { cluster, ...options })
     })
 }
