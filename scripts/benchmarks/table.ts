@@ -16,7 +16,7 @@ export const TABLE = {
       seconds: 60,
       figures: {
         get_list_p95_ms: '500 mixed reads a second for 20 s beside 2,000 polling agents: due → answered, 95th percentile',
-        sse_event_latency_ms: 'PUT sent → event read from the stream, 95th percentile of 50',
+        sse_event_latency_ms: 'PUT sent → event read from the stream, before the reads begin, 95th percentile of 50',
       },
     },
     start: { seconds: 5, figures: { cli_start_ms: 'start → end of skerry version, median of 40' } },

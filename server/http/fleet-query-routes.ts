@@ -24,6 +24,7 @@ import type { OrderedSuspension } from '../fleet/suspensions.ts'
 import { type FailingService, keepingPlacement, unrenderedPlacement, withUnrenderedIn } from '../fleet/unrendered.ts'
 import { listSuspensions } from '../ingest/suspension-rows.ts'
 import type { ClusterFacts, ObjectFacts, PlacementFacts, PlacementQuery, UnrenderedFacts } from '../store/queries/fleet-queries.ts'
+import { RecentMap } from '../store/recent-map.ts'
 import { jsonSchema } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { readFailing } from './failing-services.ts'
@@ -150,6 +151,17 @@ function toAnyPlacementView(facts: PlacementFacts | UnrenderedFacts, around: Pla
   return failed === undefined ? view : keepingPlacement(view, failed.words, failed.sinceMs)
 }
 
+/** Most clusters have the same. Values are shared: nobody changes them. */
+const SPECS_MAX = 2_000
+const parsedSpecs = new RecentMap<ClusterView['spec']>(SPECS_MAX)
+function parseClusterSpec(text: string): ClusterView['spec'] {
+  const held = parsedSpecs.get(text)
+  if (held !== undefined) return held
+  const spec = clusterSpecSchema.parse(JSON.parse(text))
+  parsedSpecs.set(text, spec)
+  return spec
+}
+
 interface Around extends PlacementsAround {
   restoreSinceMs: number | null
   failing: readonly FailingService[]
@@ -170,7 +182,7 @@ function toClusterView({ resource, cluster, report, services, counts, worst, sin
     apiVersion: API_VERSION,
     kind: 'Cluster',
     metadata: metadataOf(resource),
-    spec: clusterSpecSchema.parse(JSON.parse(resource.spec)),
+    spec: parseClusterSpec(resource.spec),
     status: clusterStatusView({
       cluster,
       liveness,

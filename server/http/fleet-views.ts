@@ -4,15 +4,7 @@ import { isBuiltIn, roleBindingSpecSchema, roleSpecSchema } from '../../shared/m
 import { healthRuleSpecSchema } from '../../shared/model/health-rules.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { PlacementWords } from '../../shared/model/placement-words.ts'
-import {
-  API_VERSION,
-  clusterSpecSchema,
-  FLEET,
-  repositorySpecSchema,
-  type ServiceSpec,
-  serviceSpecSchema,
-  sourcesOf,
-} from '../../shared/model/resources.ts'
+import { API_VERSION, clusterSpecSchema, FLEET, repositorySpecSchema, type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
 import { clusterStatusSchema, factsStatusSchema, HEALTH_WORDS, SYNC_WORDS, serviceStatusSchema } from '../../shared/model/status.ts'
 import { isSuspendedBy } from '../../shared/model/suspension.ts'
 import type {
@@ -65,6 +57,7 @@ import {
   withUnrendered,
 } from '../fleet/unrendered.ts'
 import { configUsers } from '../ingest/config-users.ts'
+import { parseServiceSpec } from '../ingest/known-specs.ts'
 import type { RepositoryLook } from '../ingest/look-times.ts'
 import { countServices, parseProjectSpec, projectViolations, readProject } from '../ingest/projects.ts'
 import { listSuspensions } from '../ingest/suspension-rows.ts'
@@ -275,7 +268,7 @@ class FleetReading {
   ): Promise<ServiceView> {
     const { project, name: service } = resource
     const id = { project, service }
-    const spec = serviceSpecSchema.parse(JSON.parse(resource.spec))
+    const spec = parseServiceSpec(resource.spec)
     const subjects = [removeSubject(id), releaseSubject(id), leaveSubject(id)]
     const questions = await this.store.openConfirmationsFor(subjects)
     const open = subjects.map((subject) => questions.get(subject))

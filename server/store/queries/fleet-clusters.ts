@@ -35,14 +35,16 @@ export async function findClusters(source: Omit<Source, 'costs'>, query: Cluster
     found = found.filter(({ no }) => numbers.has(no))
   }
   const keyOf = ({ no, name }: ClusterEntry): Position => (sort === 'name' ? [name] : [-(seen?.get(no)?.lastSeenMs ?? 0), name])
-  const keyed = found.map((cluster) => ({ cluster, key: keyOf(cluster) }))
-  const rest = after === undefined ? keyed : keyed.filter(({ key }) => compareKeys(key, after) > 0)
-  if (sort === 'seen') rest.sort((a, b) => compareKeys(a.key, b.key))
+  const isAfter = (cluster: ClusterEntry) => after === undefined || compareKeys(keyOf(cluster), after) > 0
+  const rest = after === undefined ? found : found.filter(isAfter)
+  if (sort === 'seen') {
+    const keys = new Map(rest.map((cluster) => [cluster, keyOf(cluster)]))
+    rest.sort((a, b) => compareKeys(keys.get(a) ?? [], keys.get(b) ?? []))
+  }
   const last = rest[limit - 1]
-  const page = rest.slice(0, limit).map(({ cluster }) => cluster)
   return {
-    items: await clusterFacts(source, page, limiting(query.services)),
-    next: rest.length > limit && last !== undefined ? last.key : null,
+    items: await clusterFacts(source, rest.slice(0, limit), limiting(query.services)),
+    next: rest.length > limit && last !== undefined ? keyOf(last) : null,
   }
 }
 
@@ -135,12 +137,11 @@ async function youngestReports(
   page: readonly ClusterEntry[],
   placements: ReadonlyMap<ClusterId, readonly Placed[]>,
 ): Promise<Map<number, number>> {
-  const nameIds = new Map(dictionary.names.flatMap(({ kind, key, id }) => (kind === 'service' ? [[key, id] as const] : [])))
   const pairs = page.flatMap(({ clusterId, no }): RowKey[] => {
     const own = placements.get(clusterId) ?? []
     if (own.some((row) => !isFine(row))) return []
     return own.flatMap((row) => {
-      const id = nameIds.get(serviceKey(row))
+      const id = dictionary.serviceNames.get(serviceKey(row))
       return id === undefined ? [] : [{ cluster_no: no, name_id: id }]
     })
   })

@@ -57,9 +57,13 @@ export class FleetDictionary {
   /** In the order of their names. */
   clusters: ClusterEntry[] = []
   readonly clustersByNo = new Map<number, ClusterEntry>()
+  /** Replaced together with `clusters`: a reader that holds one of them holds the other. */
+  clustersById: ReadonlyMap<ClusterId, ClusterEntry> = new Map()
   /** In the order of their numbers. */
   names: NameEntry[] = []
   readonly namesById = new Map<number, NameEntry>()
+  /** Number of the name of a service, by its key. */
+  readonly serviceNames = new Map<string, number>()
   /** Of names that a drift and an object share: the number of the other one. */
   readonly twins = new Map<number, number>()
   readonly states = new Map<number, StateEntry>()
@@ -145,6 +149,7 @@ export class FleetDictionary {
       this.places.clusters.of(no)
       return { no, clusterId: cluster_id, name, labels: JSON.parse(labels) as Labels, revoked: isRevoked(spec), rows: row_count, rank }
     })
+    this.clustersById = new Map(this.clusters.map((cluster) => [cluster.clusterId, cluster]))
     this.#everything = null
     this.clustersByNo.clear()
     for (const cluster of this.clusters) this.clustersByNo.set(cluster.no, cluster)
@@ -179,6 +184,7 @@ export class FleetDictionary {
       const entry: NameEntry = { ...row, ...parts, text: `${name}\n${namespace}\n${object_kind}\n${service}\n${project}`.toLowerCase() }
       this.names.push(entry)
       this.namesById.set(row.id, entry)
+      if (row.kind === 'service') this.serviceNames.set(row.key, row.id)
     }
     this.#nameMax = rows.at(-1)?.id ?? this.#nameMax
   }

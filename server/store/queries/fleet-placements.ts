@@ -6,6 +6,7 @@ import { type ClusterId, serviceKey } from '../../../shared/model/ids.ts'
 import { HEALTH_WORST, type HealthWord } from '../../../shared/model/status.ts'
 import { serviceInScope } from '../../fleet/rights.ts'
 import type { Engine } from '../engines/engine.ts'
+import { RecentMap } from '../recent-map.ts'
 import { scopeFilter } from '../scope-filter.ts'
 import type { ReadDb } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
@@ -44,7 +45,7 @@ export class PlacementReader {
   readonly #query: PlacementQuery
   /** Those that pass, in the order of their names. */
   #clusters: ClusterEntry[]
-  readonly #byId: Map<ClusterId, ClusterEntry>
+  readonly #byId: ReadonlyMap<ClusterId, ClusterEntry>
   #looked = 0
 
   constructor({ db, engine, dictionary, costs, statuses, failures }: PlacementSource, query: PlacementQuery) {
@@ -55,7 +56,8 @@ export class PlacementReader {
     this.#dictionary = dictionary
     this.#query = query
     this.#clusters = dictionary.clusters.filter(clusterTest(query))
-    this.#byId = new Map(this.#clusters.map((cluster) => [cluster.clusterId, cluster]))
+    const isWhole = this.#clusters.length === dictionary.clusters.length
+    this.#byId = isWhole ? dictionary.clustersById : new Map(this.#clusters.map((cluster) => [cluster.clusterId, cluster]))
   }
 
   async page(): Promise<FleetPage<PlacementFacts | UnrenderedFacts>> {
@@ -202,12 +204,24 @@ export class PlacementReader {
 
   #sorted(rows: Placed[]): Page {
     const { sort, after, limit } = this.#query
+    if (sort === 'cluster') return this.#byCluster(rows)
     const key = this.#keyOf(sort)
     const keyed = rows.map((row) => ({ row, key: key(row) }))
     const rest = after === undefined ? keyed : keyed.filter((one) => compareKeys(one.key, after) > 0)
     rest.sort((a, b) => compareKeys(a.key, b.key))
     const last = rest[limit - 1]
     return { rows: rest.slice(0, limit).map(({ row }) => row), next: rest.length > limit && last !== undefined ? last.key : null }
+  }
+
+  /** By the ranks of clusters, so that a page of a service that is in all of them makes no keys but for the rows that share a cluster. */
+  #byCluster(rows: readonly Placed[]): Page {
+    const { after, limit } = this.#query
+    const key = this.#keyOf('cluster')
+    const ranked = rows.map((row) => ({ row, rank: this.#byId.get(row.cluster_id)?.rank ?? -1 }))
+    const rest = after === undefined ? ranked : ranked.filter(({ row }) => compareKeys(key(row), after) > 0)
+    rest.sort((a, b) => a.rank - b.rank || compareKeys(key(a.row), key(b.row)))
+    const last = rest[limit - 1]
+    return { rows: rest.slice(0, limit).map(({ row }) => row), next: rest.length > limit && last !== undefined ? key(last.row) : null }
   }
 
   #keyOf(sort: PlacementQuery['sort']): (row: Placed) => Position {
@@ -341,18 +355,28 @@ function keyList(engine: Engine, rows: readonly RowId[]) {
     : sql`select * from unnest(${keys.map(([id]) => id)}::text[], ${keys.map(([, of]) => of)}::text[], ${keys.map(([, , of]) => of)}::text[])`
 }
 
+/** Clusters share most documents, and the same pages are asked for again and again. Values are shared: nobody changes them. */
+const PARSED_MAX = 2_000
+const parsedRows = new RecentMap<ServiceRow>(PARSED_MAX)
+function parseRow(doc: string): ServiceRow {
+  const held = parsedRows.get(doc)
+  if (held !== undefined) return held
+  const row = serviceRowSchema.parse(JSON.parse(doc))
+  parsedRows.set(doc, row)
+  return row
+}
+
 /** What rows that were found say, in the same order. One that went meanwhile is left out. */
 export async function placementFacts(
   { db, engine, dictionary, statuses }: Omit<Source, 'costs'>,
   rows: readonly Placed[],
 ): Promise<PlacementFacts[]> {
   if (rows.length === 0) return []
-  const clusters = new Map(dictionary.clusters.map((cluster) => [cluster.clusterId, cluster]))
+  const { clustersById: clusters, serviceNames: nameIds } = dictionary
   const wanted = new Map(rows.map((row) => [keyOfPlaced(row), row]))
   const list = keyList(engine, rows)
   const found = await db.selectFrom('desired').selectAll().where(sql<boolean>`(cluster_id, project, service) in (${list})`).execute()
   const desired = new Map(found.map((row) => [keyOfPlaced(row), row]))
-  const nameIds = new Map(dictionary.names.flatMap(({ kind, key, id }) => (kind === 'service' ? [[key, id]] : [])))
   const pairs = new Map<string, RowKey>()
   for (const [key, row] of wanted) {
     const [name, cluster] = [nameIds.get(serviceKey(row)), clusters.get(row.cluster_id)]
@@ -360,12 +384,6 @@ export async function placementFacts(
   }
   const docs = new Map((await statuses.docsOfPairs([...pairs.values()])).map((found) => [dictionary.pairOf(found), found.doc]))
   const seen = await seenClusters(db, dictionary, new Set(rows.flatMap((row) => clusters.get(row.cluster_id)?.no ?? [])))
-  const parsed = new Map<string, ServiceRow>()
-  const parse = (doc: string): ServiceRow => {
-    const held = parsed.get(doc) ?? serviceRowSchema.parse(JSON.parse(doc))
-    parsed.set(doc, held)
-    return held
-  }
   return [...wanted].flatMap(([key, row]): PlacementFacts[] => {
     const [held, cluster] = [desired.get(key), seen.get(clusters.get(row.cluster_id)?.no ?? -1)]
     if (held === undefined || held.doc === null || cluster === undefined) return []
@@ -375,7 +393,7 @@ export async function placementFacts(
     return [
       {
         cluster,
-        desired: { clusterId: held.cluster_id, project, service, ordinal, doc: parse(held.doc), setSha, placedBy },
+        desired: { clusterId: held.cluster_id, project, service, ordinal, doc: parseRow(held.doc), setSha, placedBy },
         status: doc === undefined ? null : JSON.parse(doc),
       },
     ]
