@@ -54,8 +54,10 @@ export const matchesName = (patterns: readonly string[], name: string): boolean 
   patterns.some((pattern) => (pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern))
 
 /** Whether the rule may give the right at all in that place. */
-function concerns({ rule, clusters, services }: Grant, verb: AccessVerb, kind: AccessKind): boolean {
+function concerns({ rule, projects, clusters, services }: Grant, verb: AccessVerb, kind: AccessKind): boolean {
   if (!has(rule.verbs, verb) || !has(rule.kinds, kind)) return false
+  // A Cluster holds services of every project, and whoever administers one project may bind `clusters` to any selector.
+  if (kind === 'Cluster' && projects !== null) return false
   if (services !== null && kind !== 'Service') return false
   return clusters === null || ((kind === 'Service' || kind === 'Cluster') && WITHIN_CLUSTER.has(verb))
 }
@@ -64,7 +66,7 @@ function inPlace(grant: Grant, { verb, kind, project, name, cluster }: Ask): boo
   const { projects, services, clusters } = grant
   if (services !== null && (name === undefined || !matchesName(services, name))) return false
   if (kind === 'Cluster') {
-    if (clusters === null) return projects === null
+    if (clusters === null) return true
     return cluster !== undefined && matchesSelector(cluster.labels, clusters)
   }
   if (projects !== null && (project === undefined || !projects.includes(project))) return false
@@ -102,9 +104,9 @@ export const serviceInScope = (scope: Scope, { project, service }: ServiceId, la
 /** Places that are not limited to clusters, for what belongs to no single cluster. */
 export const withoutClusters = (scope: Scope): Scope => scope.filter(({ clusters }) => clusters === null)
 
-/** Whether a Cluster is in scope: a place in some projects holds none, unless it names clusters. */
+/** Whether a Cluster is in scope: a place in some projects holds none. */
 export const clusterInScope = (scope: Scope, labels: Labels): boolean =>
-  scope.some(({ projects, clusters }) => (clusters === null ? projects === null : matchesSelector(labels, clusters)))
+  scope.some(({ projects, clusters }) => projects === null && (clusters === null || matchesSelector(labels, clusters)))
 
 /** Whether something of a project that is no service is in scope. */
 export const projectInScope = (scope: Scope, project: string): boolean =>

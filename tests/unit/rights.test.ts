@@ -69,3 +69,23 @@ test('AZ6 what somebody may hand on allows nothing that they may not do themselv
     { numRuns: 5_000 },
   )
 })
+
+test('AZ2 AZ6 a right on a Cluster comes from a grant in the whole fleet only, and is not handed on by anybody else', () => {
+  const onCluster = fc.record({
+    verb: fc.constantFrom('read', 'suspend', 'write') as fc.Arbitrary<Ask['verb']>,
+    kind: fc.constant('Cluster' as const),
+    cluster,
+  })
+  fc.assert(
+    fc.property(grants, rule, place, onCluster, (all, given, at, asked) => {
+      const one: Ask = { ...asked, name: asked.cluster.name }
+      const inProjects = all.filter(({ projects }) => projects !== null)
+      expect(grantFor(inProjects, one)).toBeNull()
+      expect(scopeOf(inProjects, one.verb, 'Cluster')).toEqual([])
+      if (missingToGrant(all, given, at) !== null) return
+      const handedOn: Grant = { rule: given, by: { role: 'new', binding: null }, ...at }
+      if (grantFor([handedOn], one) !== null) expect(grantFor(all, one)).not.toBeNull()
+    }),
+    { numRuns: 2_000 },
+  )
+})

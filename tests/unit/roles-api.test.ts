@@ -1,6 +1,7 @@
 // Roles and bindings over the admin API: what they allow, who may give them, and who may ask.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
+import { joinCluster } from '../support/store-fixtures.ts'
 
 let admin: TestAdmin
 beforeEach(async () => {
@@ -205,4 +206,16 @@ test('AZ10 can-i names the binding that allows or what is missing; asking for ot
     kind: 'token',
     roles: [{ role: 'deployer', binding: { project: '', name: 'ci-0' }, projects: ['shop'] }],
   })
+})
+
+test('AZ6 a project admin gets no right on clusters by a binding of the own project that names clusters', async () => {
+  await seed()
+  await joinCluster(admin.store, 'a')
+  const headers = await bound('boss', { role: 'project-admin', projects: ['shop'] })
+  const everyCluster = { matchExpressions: [{ key: 'no-such-label', operator: 'DoesNotExist' }] }
+  const spec = { role: 'operator', subjects: [{ token: 'boss' }], clusters: everyCluster }
+  expect((await apply([binding('mine', spec, 'shop')], headers)).status).toBe(200)
+  expect((await admin.call('GET', `${API}/clusters`, undefined, headers)).status).toBe(403)
+  const suspended = await admin.call('POST', `${API}/suspend`, { clusters: ['cluster-a'], reason: 'r' }, headers)
+  expect(suspended.status).toBe(404)
 })
