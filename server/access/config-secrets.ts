@@ -17,6 +17,8 @@ export interface OpenedConfig {
 }
 
 const MARK = /^hmac:[0-9a-f]{16}$/
+/** Whether a written value keeps what is there; any other text is a new value. */
+export const isSecretMark = (value: string): boolean => MARK.test(value)
 /** `sealed:` the mark's digits `:` base64url. */
 const SEALED = /^sealed:([0-9a-f]{16}):([A-Za-z0-9_-]+)$/
 

@@ -7,14 +7,12 @@ import { parseServiceKey } from '../../shared/model/ids.ts'
 import { type Applicable, placeOf, projectOf } from '../../shared/model/resources.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import { type Authorizer, placeOfBinding } from '../access/authorizer.ts'
-import { shownConfig } from '../access/config-secrets.ts'
+import { isSecretMark, shownConfig } from '../access/config-secrets.ts'
 import type { Principal } from '../access/principal.ts'
 import type { StoredResource } from '../fleet/records.ts'
 import { type Ask, missingToGrant, type Place } from '../fleet/rights.ts'
 import { configsOf } from '../ingest/config-users.ts'
 import { missingText } from './auth.ts'
-
-const SECRET_MARK = /^hmac:/
 
 /** What the caller lacks to write this. `rulesOf`: of roles, those that the same request writes among them. */
 export function missingRights(
@@ -42,7 +40,7 @@ function asksOf(resource: Applicable, held: StoredResource | null): { asks: Ask[
       const { secrets, hosts } = resource.spec
       const bound = held === null ? undefined : shownConfig(held.spec).hosts
       const rebinds = hosts !== undefined && canonicalJson([...hosts].sort()) !== canonicalJson(bound ?? null)
-      const sets = rebinds || Object.values(secrets).some((value) => !SECRET_MARK.test(value))
+      const sets = rebinds || !Object.values(secrets).every(isSecretMark)
       return { asks: sets ? [ofProject('secret:write', 'Config', name)] : [], path: 'spec.secrets' }
     }
     case 'Repository': {

@@ -108,6 +108,8 @@ test('AZ5 secrets and their use are rights of their own', async () => {
     status: 403,
     body: { problems: [{ path: 'resources[0].spec.secrets', message: expect.stringContaining('secret:write Config keys') }] },
   })
+  // Only the mark of a value is no new value.
+  expect((await apply([config({ secrets: { key: 'hmac:value' } })], headers)).status).toBe(403)
   const service = serviceDoc('web', { project: 'shop' })
   const using = { ...service, spec: { ...service.spec, configFrom: [{ name: 'keys' }] } }
   expect(JSON.stringify((await apply([using], headers)).body)).toContain('config:use Config keys')
