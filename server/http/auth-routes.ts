@@ -2,9 +2,10 @@
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
-import { ACCESS_KINDS, ACCESS_VERBS } from '../../shared/model/access.ts'
+import { ACCESS_KINDS, ACCESS_VERBS, PROJECT_KINDS } from '../../shared/model/access.ts'
 import { canIAnswerSchema, type RightSource, whoCanAnswerSchema } from '../../shared/model/access-views.ts'
 import { nameSchema } from '../../shared/model/ids.ts'
+import { FLEET } from '../../shared/model/resources.ts'
 import type { WhoamiAnswer } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Authorizer } from '../access/authorizer.ts'
@@ -49,7 +50,8 @@ export function authRoutes(deps: AdminDeps) {
   return new Elysia({ tags: ['access'] })
     .get(
       '/auth/can-i',
-      async ({ query, request }) => {
+      async ({ query: asked, request }) => {
+        const query = inItsPlace(asked)
         const caller = deps.principal(request)
         const ask = await askOf(query)
         const keys = [
@@ -62,7 +64,8 @@ export function authRoutes(deps: AdminDeps) {
           throw forbidden(caller, { verb: 'read', kind: 'RoleBinding', ...placed(query.project) })
         const name = [query.asUser, ...(query.asGroup ?? []), query.asToken].filter((one) => one !== undefined).join(', ')
         const kind = query.asToken === undefined ? 'user' : 'token'
-        return answerOf({ kind, name }, ask, grantFor(authorizer.grantsOfKeys(keys), ask))
+        const grant = grantFor(authorizer.grantsOfKeys(keys), ask)
+        return grant === null || mayReadBindings(caller, bindingPlace(grant)) ? answerOf({ kind, name }, ask, grant) : HIDDEN
       },
       {
         query: canIQuery,
@@ -72,20 +75,18 @@ export function authRoutes(deps: AdminDeps) {
     )
     .get(
       '/auth/who-can',
-      async ({ query, request }) => {
+      async ({ query: asked, request }) => {
+        const query = inItsPlace(asked)
         const caller = deps.principal(request)
         if (!mayReadBindings(caller, query.project))
           throw forbidden(caller, { verb: 'read', kind: 'RoleBinding', ...placed(query.project) })
         const ask = await askOf(query)
-        const shown = authorizer.scope(caller, 'read', 'RoleBinding')
         let hidden = 0
         const items: z.infer<typeof whoCanAnswerSchema>['items'] = []
         for (const [subject, grants] of authorizer.subjects()) {
           const grant = grantFor(grants, ask)
           if (grant === null) continue
-          const of = grant.by.binding?.project ?? ''
-          const isShown = shown.some(({ projects }) => projects === null || projects.includes(of))
-          if (isShown) items.push({ subject, ...sourceOf(grant) })
+          if (mayReadBindings(caller, bindingPlace(grant))) items.push({ subject, ...sourceOf(grant) })
           else hidden += 1
         }
         if (authorizer.allows(caller, { verb: 'token:read', kind: 'ApiToken' })) items.push(...(await tokensThatCan(ask)))
@@ -130,6 +131,17 @@ function userOf(text: string): Pick<Principal, 'provider' | 'subject' | 'email'>
   if (text.includes('@')) return { provider: null, subject: null, email: text }
   throw new AppError('bad_request', { detail: 'asUser: expected an e-mail address or provider:subject' })
 }
+
+/** Kinds of the fleet have no project: whoever may read the bindings of one project learns nothing about rights on them. */
+const inItsPlace = <Q extends z.infer<typeof question>>(query: Q): Q =>
+  PROJECT_KINDS.some((kind) => kind === query.kind) ? query : { ...query, project: undefined }
+
+/** Project of the binding that gives it; undefined: the fleet. */
+const bindingPlace = ({ by }: Grant): string | undefined =>
+  by.binding === null || by.binding.project === FLEET ? undefined : by.binding.project
+
+/** AZ4: a binding names projects and clusters that the caller may not read. */
+const HIDDEN = { allowed: true, by: null, detail: 'by a role binding that you may not read' } as const
 
 const placed = (project: string | undefined) => (project === undefined ? {} : { project })
 

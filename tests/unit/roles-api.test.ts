@@ -221,3 +221,17 @@ test('AZ6 a project admin gets no right on clusters by a binding of the own proj
   const suspended = await admin.call('POST', `${API}/suspend`, { clusters: ['cluster-a'], reason: 'r' }, headers)
   expect(suspended.status).toBe(404)
 })
+
+test('AZ4 AZ10 can-i for somebody else names no binding and no project that the caller may not read', async () => {
+  const headers = await bound('boss', { role: 'project-admin', projects: ['shop'] })
+  await apply([binding('secret-ops', { role: 'operator', subjects: [{ token: 'ops' }], projects: ['shop', 'secret-project'] })])
+  await apply([binding('night', { role: 'viewer', subjects: [{ token: 'guard' }] }, 'shop')])
+  const ask = (name: string, kind = 'Service') =>
+    admin.call('GET', `${API}/auth/can-i?verb=read&kind=${kind}&name=web&project=shop&asToken=${name}`, undefined, headers)
+  const hidden = await ask('ops')
+  expect(hidden.body).toMatchObject({ allowed: true, by: null })
+  expect(JSON.stringify(hidden.body)).not.toContain('secret')
+  expect((await ask('guard')).body).toMatchObject({ allowed: true, by: { binding: { project: 'shop', name: 'night' } } })
+  // Rights of others outside of projects are no business of a project.
+  expect((await ask('ops', 'Server')).status).toBe(403)
+})
