@@ -30,8 +30,8 @@ export interface PlannedRemoval {
 export interface RemovalPlans {
   /** For each group: what is equal in many clusters is told once; by service, then by the first cluster. */
   of(groups: ReadonlyArray<readonly Leaver[]>): Promise<PlannedRemoval[][]>
-  /** The removal of the whole service. Null if there is no such service. */
-  ofService(id: ServiceId): Promise<PlannedRemoval[] | null>
+  /** The removal of the whole service; `isShown`: only in these clusters, by name. Null if there is no such service. */
+  ofService(id: ServiceId, isShown?: (cluster: string) => boolean): Promise<PlannedRemoval[] | null>
   /** The removals of several services. `missing`: the first one that does not exist. */
   ofServices(ids: readonly ServiceId[]): Promise<PlannedRemoval[] | { missing: ServiceId }>
   /** Of what a confirmation that is open asks; of another kind than a removal there is none. */
@@ -84,8 +84,8 @@ export function createRemovalPlans(deps: RemovalPlansDeps): RemovalPlans {
       for (const leavers of groups) planned.push(await read(leavers))
       return planned
     },
-    async ofService(id) {
-      const leavers = await leaversOf(id, () => true)
+    async ofService(id, isShown = () => true) {
+      const leavers = await leaversOf(id, isShown)
       return leavers === null ? null : removalReader(deps)(leavers)
     },
     async ofServices(ids) {

@@ -11,6 +11,7 @@ import { type Scope, serviceInScope, withoutClusters } from '../fleet/rights.ts'
 import { readDependents } from '../store/service-dependencies.ts'
 import type { Store } from '../store/store.ts'
 import type { AdminDeps } from './deps.ts'
+import { clustersWithService } from './sight.ts'
 import { keyNotFound } from './write-resource.ts'
 
 export function dependencyRoutes({ store, authorizer, principal }: Pick<AdminDeps, 'store' | 'authorizer' | 'principal'>) {
@@ -32,7 +33,7 @@ async function readDependencies(store: Store, id: ServiceId, scope: Scope): Prom
   const held = await store.getResource(key)
   if (held === null) throw keyNotFound(key)
   const keys = dependencyKeys(id.project, serviceSpecSchema.parse(JSON.parse(held.spec)).dependsOn)
-  const clusters = keys.length === 0 ? new Map<ClusterId, string>() : await clustersOf(store, id)
+  const clusters = keys.length === 0 ? new Map<ClusterId, string>() : await clustersOf(store, id, scope)
   const dependsOn: DependenciesView['dependsOn'] = []
   for (const dependency of keys) {
     const of = parseServiceKey(dependency)
@@ -48,8 +49,13 @@ async function readDependencies(store: Store, id: ServiceId, scope: Scope): Prom
   return { dependsOn, neededBy: (await readDependents(store, id)).filter((one) => serviceInScope(withoutClusters(scope), one)) }
 }
 
-async function clustersOf(store: Store, id: ServiceId): Promise<Map<ClusterId, string>> {
-  const names = new Map((await store.listClusters()).map(({ clusterId, name }) => [clusterId, name]))
+async function clustersOf(store: Store, id: ServiceId, scope: Scope): Promise<Map<ClusterId, string>> {
+  const names = await clustersWithService(scope, id, store)
   const placed = (await store.desiredOfService(id)).filter(({ doc }) => doc !== null && doc.removal === undefined)
-  return new Map(placed.map(({ clusterId }) => [clusterId, names.get(clusterId) ?? clusterId]))
+  const shown = new Map<ClusterId, string>()
+  for (const { clusterId } of placed) {
+    const name = names.get(clusterId)
+    if (name !== undefined) shown.set(clusterId, name)
+  }
+  return shown
 }

@@ -13,7 +13,7 @@ import { fails } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { confirmationGone, confirmationId } from './fleet-routes.ts'
 import { deleteAnswer } from './resource-handlers.ts'
-import { confirmationInScope } from './sight.ts'
+import { clustersWithService, confirmationInScope } from './sight.ts'
 import { keyNotFound } from './write-resource.ts'
 
 const inProject = z.object({ project: nameSchema, name: nameSchema })
@@ -49,8 +49,10 @@ export function removalRoutes({ store, removals, actions, principal, authorizer 
   return new Elysia({ tags: ['fleet'] })
     .get(
       '/projects/:project/services/:name/removal',
-      async ({ params: { project, name } }) => {
-        const planned = await removals.ofService({ project, service: name })
+      async ({ params: { project, name }, request }) => {
+        const id = { project, service: name } as ServiceId
+        const shown = new Set((await clustersWithService(authorizer.scope(principal(request), 'read', 'Service'), id, store)).values())
+        const planned = await removals.ofService(id, (cluster) => shown.has(cluster))
         if (planned === null) throw keyNotFound({ kind: 'Service', project, name })
         return viewsOf(planned)
       },

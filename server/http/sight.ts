@@ -1,4 +1,5 @@
 // What a caller sees of things that belong to services and clusters: events, confirmations, suspensions, changes. AZ4: what it may not read is not named.
+import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { SuspendedScope } from '../../shared/model/suspension.ts'
 import type { Authorizer } from '../access/authorizer.ts'
 import type { Principal } from '../access/principal.ts'
@@ -16,6 +17,16 @@ export async function confirmationInScope(scope: Scope, { project, service, clus
   if (cluster === null || !serviceInScope(scope, id)) return false
   const [found] = await store.findClusters({ names: [cluster] })
   return found !== undefined && serviceInScope(scope, id, found.labels)
+}
+
+/** AZ4: the clusters, by id and name, in which the caller may see the service. */
+export async function clustersWithService(
+  scope: Scope,
+  id: ServiceId,
+  store: Pick<Store, 'listClusters'>,
+): Promise<Map<ClusterId, string>> {
+  const shown = (await store.listClusters()).filter(({ labels }) => serviceInScope(scope, id, labels))
+  return new Map(shown.map(({ clusterId, name }) => [clusterId, name]))
 }
 
 /** Suspensions of services that the caller may read, of clusters that it may read, and of the whole fleet, which concern everybody. */

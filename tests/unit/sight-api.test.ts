@@ -152,3 +152,10 @@ test('AZ2 a binding for clusters reads and acts only there', async () => {
   expect(await suspend({ all: true })).toBe(403)
   expect(await suspend({ clusters: ['cluster-b'] })).toBe(404)
 })
+
+test('AZ4 a binding for clusters names no other cluster of a service', async () => {
+  const dependencies = await get('prod', '/projects/hidden/services/hidden-web/dependencies')
+  expect(dependencies.body).toMatchObject({ dependsOn: [{ absent: { count: 1, names: ['cluster-a'] } }] })
+  const removal = await get('prod', '/projects/shop/services/web/removal')
+  expect(removal.body.items).toMatchObject([{ clusters: { count: 1, first: ['cluster-a'] } }])
+})
