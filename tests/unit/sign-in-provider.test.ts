@@ -97,6 +97,11 @@ test('SI2 an address counts only if it is verified, and is no name otherwise', (
   expect(identityOf(claims, settings({ claims: { emailVerified: 'assumed' } }))).toMatchObject({ email: 'eve@corp.example' })
 })
 
+test.each(['corp:boss@corp.example', 'oo\u212a@corp.example', 'a b@corp.example'])(
+  'SI2 an address that a binding could take for somebody else does not count: %s',
+  (email) => expect(identityOf({ sub: '1', email, email_verified: true }, settings())).toMatchObject({ email: null, name: '1' }),
+)
+
 test('SI2 groups come from the claim that the settings name; with allowedGroups only members sign in', () => {
   const claims = { sub: '1', groups: ['a', 'b', 'a', 7], realm_access: { roles: ['r'] } }
   expect(identityOf(claims, settings()).groups).toEqual(['a', 'b'])

@@ -19,6 +19,9 @@ const TEXT_MAX = 256
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be in a name.
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/
 
+/** Bindings name users by address or as provider:subject, which a colon would mix up. Lower case of other letters than ASCII's can be ASCII. */
+const ADDRESS = /^[\x21-\x39\x3b-\x7e]+@[\x21-\x39\x3b-\x7e]+$/
+
 /** `groups`, or `/realm_access/roles` for a nested one. */
 export function claimAt(claims: Claims, path: string): unknown {
   if (!path.startsWith('/')) return Object.hasOwn(claims, path) ? claims[path] : undefined
@@ -43,7 +46,7 @@ export function identityOf(claims: Claims, settings: Pick<ProviderSettings, 'nam
     throw refused('the person is in none of the groups that may sign in (allowedGroups)')
   const verified = settings.claims.emailVerified === 'assumed' || claimAt(claims, 'email_verified') === true
   const address = textOf(claimAt(claims, settings.claims.email))
-  const email = verified && address?.includes('@') ? address.toLowerCase() : null
+  const email = verified && address !== null && ADDRESS.test(address) ? address.toLowerCase() : null
   // An address that nobody verified could be that of somebody else, so it is no name either.
   const username = settings.claims.username === settings.claims.email ? email : textOf(claimAt(claims, settings.claims.username))
   return { provider: settings.name, subject, name: username ?? email ?? subject, email, groups }
