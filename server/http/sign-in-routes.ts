@@ -13,6 +13,7 @@ import { identifyCaller, noteDenial } from '../store/audit/caller.ts'
 import { createAttempts } from './attempts.ts'
 import { actorOf } from './auth.ts'
 import { readBody } from './body.ts'
+import { networkOf } from './caller-address.ts'
 import { invalidInput, problemResponse } from './problem.ts'
 import { choicePage, failurePage } from './sign-in-pages.ts'
 import { createStrangerBodies } from './stranger-bodies.ts'
@@ -127,7 +128,7 @@ export function createSignInRoutes(deps: SignInRoutesDeps): (request: Request) =
   const device: Route = async (request, _, from) => {
     const asked = await bodyOf(request, deviceRequestSchema, from, 'sign in by device code')
     const provider = providerNamed(asked.provider)
-    const { device: handle, login: started } = await flows.startDevice(provider)
+    const { device: handle, login: started } = await flows.startDevice(provider, networkOf(from ?? ''))
     const { userCode, verificationUri, verificationUriComplete, expiresInMs, intervalMs } = started
     return json({ device: handle, provider: provider.name, userCode, verificationUri, verificationUriComplete, expiresInMs, intervalMs })
   }

@@ -27,7 +27,8 @@ export interface Flows {
   /** A code for the CLI, good for a minute and once. */
   codeFor(grant: ProviderGrant, cli: CliTarget): string
   redeem(code: string, verifier: string): ProviderGrant
-  startDevice(provider: IdentityProvider): Promise<{ device: string; login: DeviceLogin }>
+  /** Each holds a place until it expires: `network` is whose it is. Throws `too_many_requests`. */
+  startDevice(provider: IdentityProvider, network: string): Promise<{ device: string; login: DeviceLogin }>
   /** Throws `sign_in_pending` until the person has decided. */
   pollDevice(device: string): ProviderGrant
 }
@@ -37,6 +38,8 @@ const CODE_MS = 60_000
 /** Sign-ins under way at one time, of each sort. */
 const PENDING_MAX = 10_000
 const DEVICES_MAX = 500
+/** A stranger must not take all of them, nor make the server poll the provider for each. */
+export const DEVICES_OF_ONE_MAX = 20
 
 const carriedSchema = z.strictObject({
   purpose: z.literal('login'),
@@ -59,6 +62,7 @@ export interface FlowsDeps {
 }
 
 interface PendingDevice {
+  network: string
   login: DeviceLogin
   outcome: { grant: ProviderGrant } | { error: unknown } | null
   untilMs: number
@@ -70,12 +74,15 @@ export function createFlows({ providers, redirectUri, secrets, clock, stopping }
   const codes = new Map<string, { grant: ProviderGrant; challenge: string; untilMs: number }>()
   const devices = new Map<string, PendingDevice>()
 
+  const tooMany = () =>
+    new AppError('too_many_requests', { doing: 'sign in', detail: 'too many sign-ins are under way', retryAfterMs: CODE_MS })
   const makeRoom = (pending: Map<string, { untilMs: number }>, max: number) => {
     const nowMs = clock.nowMs()
     for (const [key, { untilMs }] of pending) if (untilMs <= nowMs) pending.delete(key)
-    if (pending.size >= max)
-      throw new AppError('too_many_requests', { doing: 'sign in', detail: 'too many sign-ins are under way', retryAfterMs: CODE_MS })
+    if (pending.size >= max) throw tooMany()
   }
+  /** Asked for, and not answered by the provider yet. */
+  const asking = new Map<string, number>()
   const carriedIn = (sealed: string | null) => {
     const opened = sealed === null ? null : secrets.open(Buffer.from(sealed, 'base64url'))
     if (opened === null) return null
@@ -105,7 +112,12 @@ export function createFlows({ providers, redirectUri, secrets, clock, stopping }
         throw new AppError('sign_in_expired', { detail: 'the answer of the provider belongs to another sign-in' })
       makeRoom(used, PENDING_MAX)
       used.set(checks.state, { untilMs: nowMs + 2 * LOGIN_MS })
-      return { grant: await provider.finishLogin(new URL(redirectUri() + search), checks), target }
+      try {
+        return { grant: await provider.finishLogin(new URL(redirectUri() + search), checks), target }
+      } catch (error) {
+        used.delete(checks.state) // strangers with invented codes would leave no room for anybody
+        throw error
+      }
     },
     codeFor(grant, { challenge }) {
       makeRoom(codes, PENDING_MAX)
@@ -123,11 +135,19 @@ export function createFlows({ providers, redirectUri, secrets, clock, stopping }
       if (wanted.length !== shown.length || !timingSafeEqual(wanted, shown)) throw new AppError('sign_in_expired')
       return held.grant
     },
-    async startDevice(provider) {
+    async startDevice(provider, network) {
       makeRoom(devices, DEVICES_MAX)
-      const login = await provider.startDevice(stopping)
+      const waiting = asking.get(network) ?? 0
+      const held = devices.values().reduce((sum, one) => sum + (one.network === network ? 1 : 0), 0)
+      if (held + waiting >= DEVICES_OF_ONE_MAX) throw tooMany()
+      asking.set(network, waiting + 1)
+      const login = await provider.startDevice(stopping).finally(() => {
+        const left = (asking.get(network) ?? 1) - 1
+        if (left === 0) asking.delete(network)
+        else asking.set(network, left)
+      })
       const device = newSecret()
-      const pending: PendingDevice = { login, outcome: null, untilMs: clock.nowMs() + login.expiresInMs + CODE_MS }
+      const pending: PendingDevice = { network, login, outcome: null, untilMs: clock.nowMs() + login.expiresInMs + CODE_MS }
       login.granted.then(
         (grant) => {
           pending.outcome = { grant }
