@@ -46,7 +46,7 @@ export function createIdempotency(clock: Pick<Clock, 'nowMs'>, keptMax: number =
       forget(id, entry)
     }
   }
-  return {
+  const idempotency: Idempotency = {
     async run(caller, request, body, perform) {
       const key = request.headers.get('idempotency-key')
       if (key === null || !WRITES.has(request.method)) return perform()
@@ -58,8 +58,8 @@ export function createIdempotency(clock: Pick<Clock, 'nowMs'>, keptMax: number =
       if (held !== undefined && held.untilMs > clock.nowMs()) {
         if (held.digest !== digest) throw new AppError('idempotency_key_reused')
         const answer = await held.answer
-        // The first request changed nothing.
-        return answer === null ? perform() : repeated(answer)
+        // The first request failed. One of those that waited takes its place, and the others wait for that one.
+        return answer === null ? idempotency.run(caller, request, body, perform) : repeated(answer)
       }
       if (held !== undefined) forget(id, held)
       const { promise, resolve } = Promise.withResolvers<KeptAnswer | null>()
@@ -88,6 +88,7 @@ export function createIdempotency(clock: Pick<Clock, 'nowMs'>, keptMax: number =
       }
     },
   }
+  return idempotency
 }
 
 function repeated(answer: KeptAnswer): Response {

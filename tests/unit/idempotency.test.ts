@@ -58,3 +58,17 @@ test('HT6 requests at the same time with one key are done once; a failure is not
   now = KEPT_MS
   expect(await (await run('c', 200, 'another body')).text()).toBe('7')
 })
+
+test('HT6 of requests that waited for one that failed, one is done', async () => {
+  const idempotency = createIdempotency({ nowMs: () => 0 })
+  let asked = 0
+  const run = () =>
+    idempotency.run('t', new Request('http://localhost/a', { method: 'POST', headers: key('k') }), Buffer.from('x'), async () => {
+      asked += 1
+      const status = asked === 1 ? 503 : 200
+      await Promise.resolve()
+      return new Response(String(asked), { status })
+    })
+  expect((await Promise.all([run(), run(), run()])).map(({ status }) => status)).toEqual([503, 200, 200])
+  expect([asked, await (await run()).text()]).toEqual([2, '2'])
+})
