@@ -36,6 +36,8 @@ export interface ApiTokens {
   authenticate(header: string | null, from?: string | null): Promise<Principal | null>
   /** Aborts when the token is revoked or replaced. */
   ended(id: string): AbortSignal
+  /** Whether a token that was let in has expired since: its streams end. */
+  hasExpired(id: string): boolean
 }
 
 const PREFIX = 'sk_'
@@ -59,6 +61,8 @@ export interface ApiTokensDeps {
 export function createApiTokens({ store, clock, log }: ApiTokensDeps): ApiTokens {
   const known = new Map<string, { principal: Principal; untilMs: number }>()
   const streaming = new Map<string, AbortController>()
+  /** By token that was let in and expires. */
+  const expiries = new Map<string, number>()
   /** Grows with each token that ends: what was looked up before is not remembered after. */
   let endings = 0
   const end = (id: string) => {
@@ -66,6 +70,7 @@ export function createApiTokens({ store, clock, log }: ApiTokensDeps): ApiTokens
     known.clear()
     streaming.get(id)?.abort()
     streaming.delete(id)
+    expiries.delete(id)
   }
   const make = async (
     record: Omit<NewApiToken, 'id' | 'tokenHash' | 'createdMs'>,
@@ -121,6 +126,7 @@ export function createApiTokens({ store, clock, log }: ApiTokensDeps): ApiTokens
         end(replaces)
       }
       noteUse(found, nowMs, from)
+      if (expiresMs !== null) expiries.set(id, expiresMs)
       const principal = tokenPrincipal(id, name, role, projects)
       if (endings !== endingsBefore) return principal
       if (known.size >= CACHE_MAX) known.clear()
@@ -132,6 +138,7 @@ export function createApiTokens({ store, clock, log }: ApiTokensDeps): ApiTokens
       streaming.set(id, held)
       return held.signal
     },
+    hasExpired: (id) => (expiries.get(id) ?? Number.POSITIVE_INFINITY) <= clock.nowMs(),
   }
 }
 

@@ -9,10 +9,12 @@ export interface Callers {
   authenticate(request: Request, from?: string | null): Promise<Principal | null>
   /** Aborts when the credential with this id ends. */
   ended(id: string): AbortSignal
+  /** Whether it expired since it was let in. Sessions that expire are ended. */
+  hasExpired(id: string): boolean
 }
 
 export interface CallersDeps {
-  tokens: Pick<ApiTokens, 'authenticate' | 'ended'>
+  tokens: Pick<ApiTokens, 'authenticate' | 'ended' | 'hasExpired'>
   /** Null: nobody can sign in. */
   sessions: Pick<UserSessions, 'authenticate' | 'ended'> | null
   /** URL under which browsers know this server. */
@@ -42,6 +44,7 @@ export function createCallers({ tokens, sessions, url }: CallersDeps): Callers {
       return principal
     },
     ended: (id) => (id.startsWith('s-') && sessions !== null ? sessions.ended(id) : tokens.ended(id)),
+    hasExpired: (id) => tokens.hasExpired(id),
   }
 }
 

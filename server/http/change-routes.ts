@@ -32,8 +32,12 @@ export function changeRoutes({
     async ({ query: { after, topic, limit }, request }) => {
       const last = lastEventId(request) // also where no stream is asked for: a wrong one is never passed over
       const topics = topic === undefined ? undefined : new Set(topic)
-      const sight = () => changeSight(authorizer, principal(request))
-      if (acceptsStream(request)) return streams.open(request, last ?? after, topics, callers.ended(principal(request).id), sight)
+      const caller = principal(request)
+      const sight = () => changeSight(authorizer, caller)
+      if (acceptsStream(request)) {
+        const stillSeen = () => (callers.hasExpired(caller.id) ? null : sight())
+        return streams.open(request, last ?? after, topics, callers.ended(caller.id), stillSeen)
+      }
       if (after === undefined) {
         const newest = await feed.position()
         return { items: [], next: newest, newest }

@@ -13,17 +13,13 @@ const RECONNECT_MS = 2_000
 /** Handed to the connection at once. */
 const CHUNK_BYTES = 64 * 1_024
 
+type Sight = () => ((change: Change) => Change | null) | null
+
 export interface ChangeStreams {
   /** Throws `too_many_requests` beyond STREAMS_MAX. Without `after`: from now on. */
   /** `ended` aborts when the caller's token is revoked. */
-  /** `sight`: what the caller sees of changes; asked anew for each batch. */
-  open(
-    request: Request,
-    after: number | undefined,
-    topics: FollowOptions['topics'],
-    ended?: AbortSignal,
-    sight?: () => (change: Change) => Change | null,
-  ): Promise<Response>
+  /** `sight`: what the caller sees of changes; asked anew for each batch; null ends the stream. */
+  open(request: Request, after: number | undefined, topics: FollowOptions['topics'], ended?: AbortSignal, sight?: Sight): Promise<Response>
 }
 
 /** `stopping`: of the server. */
@@ -81,16 +77,13 @@ function streamOf(chunks: AsyncGenerator<Uint8Array<ArrayBuffer>>, end: () => vo
   )
 }
 
-async function* frames(
-  feed: ChangeFeed,
-  from: number,
-  options: FollowOptions,
-  sight?: () => (change: Change) => Change | null,
-): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+async function* frames(feed: ChangeFeed, from: number, options: FollowOptions, sight?: Sight): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   yield bytes(`retry: ${RECONNECT_MS}\n${eventText(from, READY_EVENT, { position: from })}`)
   for await (const step of feed.follow(from, options)) {
+    const see = sight?.()
+    if (see === null) return
     if (step.kind === 'changes') {
-      const items = sight === undefined ? step.items : seen(step.items, sight())
+      const items = see === undefined ? step.items : seen(step.items, see)
       if (items.length > 0) yield* chunksOf(items)
     }
     // A line of comment that keeps the connection, and the number to come back with, which those who follow few topics would otherwise never see.

@@ -25,7 +25,7 @@ export interface AdminDeps {
   /** Its fingerprint is printed into join tokens. */
   serverKeys: Pick<ServerKeys, 'fingerprint' | 'publicKeys' | 'sign' | 'history' | 'rotate' | 'revoke' | 'rotateMac'>
   tokens: Pick<ApiTokens, 'create' | 'exchange' | 'revoke'>
-  callers: Pick<Callers, 'ended'>
+  callers: Pick<Callers, 'ended' | 'hasExpired'>
   /** Seals secrets of Configs. */
   secrets: SecretBox
   renders: RenderNow

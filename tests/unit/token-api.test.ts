@@ -1,7 +1,7 @@
 // API tokens over the admin API: who gets one, what its role allows, and how it ends.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { FIRST_TOKEN_MS, isApiToken } from '../../server/access/api-tokens.ts'
-import { createTestAdmin, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
+import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
 
 let admin: TestAdmin
 beforeEach(async () => {
@@ -93,6 +93,24 @@ test('AP16 a stream of changes ends when its token is revoked', async () => {
   const reading = stream.text()
   await admin.call('DELETE', `/api/v1/tokens/${body.id}`)
   expect(await reading).toContain('event: ready')
+})
+
+test('AP16 a stream of changes ends when its token has expired, before anything more is told', async () => {
+  const { body } = await createToken({ name: 'ci', role: 'viewer', expires: '1h' })
+  const request = new Request('http://localhost/api/v1/changes', { headers: { accept: 'text/event-stream', ...as(body.token) } })
+  const reader = (await admin.app.fetch(request)).body?.getReader()
+  const texts: string[] = []
+  const next = async () => {
+    const { value } = (await reader?.read()) ?? {}
+    if (value !== undefined) texts.push(new TextDecoder().decode(value))
+    return value !== undefined
+  }
+  await next()
+  admin.clock.nowMs += 2 * 3_600_000
+  const following = next()
+  await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc('later')] })
+  expect(await following).toBe(false)
+  expect(texts.join('')).not.toContain('later')
 })
 
 test('AP16 a token with a wrong checksum is refused, one of an earlier version without a checksum is taken', async () => {
