@@ -50,8 +50,9 @@ export async function isLastAdminBinding({ store, clock }: Pick<AdminDeps, 'stor
 export async function isLastAdmin({ store, clock }: Pick<AdminDeps, 'store' | 'clock'>, id: string): Promise<boolean> {
   const nowMs = clock.nowMs()
   const tokens = await store.listApiTokens()
-  const isAdmin = ({ role, projects, expiresMs }: (typeof tokens)[number]) =>
-    projects === null && (role === 'admin' || role === FLEET_ADMIN) && (expiresMs === null || expiresMs > nowMs)
+  // A token in the place of another one, not used yet, ends with that.
+  const isAdmin = ({ role, projects, expiresMs, replaces }: (typeof tokens)[number]) =>
+    replaces === null && projects === null && (role === 'admin' || role === FLEET_ADMIN) && (expiresMs === null || expiresMs > nowMs)
   const admins = tokens.filter(isAdmin)
   return admins.length === 1 && admins[0]?.id === id && (await adminBindings(store)) === 0
 }

@@ -1,6 +1,7 @@
 // The tokens that people come with.
 import type { Selectable } from 'kysely'
 import { TOKEN_ROLES } from '../../shared/model/access.ts'
+import { AppError } from '../../shared/protocol/error.ts'
 import type { ApiTokenRecord } from '../fleet/records.ts'
 import type { ChangeNote } from './feed/change-log.ts'
 import type { Store } from './store.ts'
@@ -28,6 +29,8 @@ export function createPeopleStore(db: StoreDb): PeopleStore {
       }
       await db.write(async ({ sql: trx, changes, audit }) => {
         await trx.deleteFrom('api_tokens').where('expires_ms', '!=', 0).where('expires_ms', '<=', createdMs).execute()
+        const isThere = replaces === null || (await trx.selectFrom('api_tokens').select('id').where('id', '=', replaces).executeTakeFirst())
+        if (!isThere) throw new AppError('unauthorized') // it was revoked after the request was let in
         await trx.insertInto('api_tokens').values(row).execute()
         changes.add(apiTokenNote(id))
         const expires = expiresMs === null ? 'does not expire' : `expires ${new Date(expiresMs).toISOString()}`
@@ -49,6 +52,8 @@ export function createPeopleStore(db: StoreDb): PeopleStore {
         const [gone] = await trx.deleteFrom('api_tokens').where('id', '=', id).returning(['name', 'role']).execute()
         deleted = gone !== undefined
         if (gone === undefined) return
+        // Whoever had it may keep a token that was got in exchange for it and not used yet.
+        await trx.deleteFrom('api_tokens').where('replaces', '=', id).execute()
         changes.add(apiTokenNote(id))
         audit.add({ verb: 'revoke', kind: 'ApiToken', name: id, detail: `${gone.name}, role ${gone.role ?? 'admin'}` })
       })

@@ -256,7 +256,8 @@ const WRITES: Partial<Record<keyof Store, Steps>> = {
     ['used', 'idle', (store) => store.noteApiTokenUse('v', 5, '192.0.2.1')],
   ],
   retireReplaced: [
-    ['made', 'prepare', (store) => store.createApiToken({ ...API_TOKEN, id: 'u', tokenHash: 'i', replaces: 't' })],
+    ['made first', 'prepare', (store) => store.createApiToken({ ...API_TOKEN, id: 'w', tokenHash: 'k' })],
+    ['made', 'prepare', (store) => store.createApiToken({ ...API_TOKEN, id: 'u', tokenHash: 'i', replaces: 'w' })],
     ['used for the first time', 'changes', (store) => store.retireReplaced('u')],
     ['used again', 'idle', (store) => store.retireReplaced('u')],
     ['unknown', 'idle', (store) => store.retireReplaced('none')],

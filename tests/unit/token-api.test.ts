@@ -86,6 +86,27 @@ test('AP16 a token that is revoked while it is looked up is refused from the nex
   expect([exchanged.status, await statusWith(token)]).toEqual([401, 401])
 })
 
+test('AP12 AP16 a revoked token takes along those that were got in exchange for it and not used yet', async () => {
+  const { body } = await createToken({ name: 'root', role: 'admin' })
+  const first = (await admin.store.listApiTokens()).find(({ name }) => name === 'admin')
+  const exchange = async () =>
+    ((await admin.call('POST', '/api/v1/token/exchange', undefined, as(body.token))).body as { token: string }).token
+  const held = [await exchange(), await exchange()]
+  expect((await admin.call('DELETE', `/api/v1/tokens/${body.id}`)).status).toBe(204)
+  expect(await Promise.all([body.token, ...held].map(statusWith))).toEqual([401, 401, 401])
+  // AZ9: they are no way in of their own, either.
+  await admin.call('POST', '/api/v1/token/exchange')
+  expect((await admin.call('DELETE', `/api/v1/tokens/${first?.id}`)).status).toBe(409)
+})
+
+test('AP12 a token that was revoked meanwhile is not exchanged', async () => {
+  const { body } = await createToken({ name: 'ci' })
+  const held = (await admin.store.listApiTokens()).find(({ id }) => id === body.id)
+  await admin.call('DELETE', `/api/v1/tokens/${body.id}`)
+  const successor = { id: 't-0000', tokenHash: 'h', name: 'ci', role: 'viewer', createdMs: 1, createdBy: null, expiresMs: null } as const
+  await expect(admin.store.createApiToken({ ...successor, replaces: held?.id ?? '' })).rejects.toMatchObject({ code: 'unauthorized' })
+})
+
 test('AP16 a stream of changes ends when its token is revoked', async () => {
   const { body } = await createToken({ name: 'ci' })
   const request = new Request('http://localhost/api/v1/changes', { headers: { accept: 'text/event-stream', ...as(body.token) } })
