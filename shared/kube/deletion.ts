@@ -40,26 +40,26 @@ function namespaceText(object: K8sObject): string {
   return said.length === 0 ? '' : `; ${said.sort().join('; ')}`
 }
 
-/** Who takes a finalizer out that many clusters know. */
+/** Advice for common finalizers. */
 const KNOWN_FINALIZERS: ReadonlyArray<readonly [finalizer: string, advice: string]> = [
-  ['kubernetes.io/pvc-protection', 'a Pod uses the claim still: delete that Pod'],
-  ['kubernetes.io/pv-protection', 'a claim is bound to the volume still: delete that claim'],
-  ['customresourcecleanup.apiextensions.k8s.io', 'custom resources of the kind are left: see what holds those'],
-  ['foregroundDeletion', 'the garbage collector waits for its dependents: see what holds those'],
-  ['service.kubernetes.io/load-balancer-cleanup', 'the cloud controller has not taken the load balancer away: read its log'],
-  ['batch.kubernetes.io/job-tracking', 'the Job controller has not counted the Pod: see that kube-controller-manager runs'],
-  ['resources-finalizer.argocd.argoproj.io', 'Argo CD is to delete what the Application made: start it again'],
-  ['finalizers.fluxcd.io', 'Flux is to clean up: start its controller again'],
+  ['kubernetes.io/pvc-protection', 'a Pod still uses the claim: delete that Pod'],
+  ['kubernetes.io/pv-protection', 'a claim is still bound to the volume: delete that claim'],
+  ['customresourcecleanup.apiextensions.k8s.io', 'custom resources of the kind remain: check their finalizers'],
+  ['foregroundDeletion', 'the garbage collector waits for its dependents: check their finalizers'],
+  ['service.kubernetes.io/load-balancer-cleanup', 'the cloud controller has not removed the load balancer: read its log'],
+  ['batch.kubernetes.io/job-tracking', 'the Job controller has not counted the Pod: check that kube-controller-manager runs'],
+  ['resources-finalizer.argocd.argoproj.io', 'Argo CD must delete the objects of the Application: restart Argo CD'],
+  ['finalizers.fluxcd.io', 'Flux must clean up: restart its controller'],
 ]
 
-/** What a person can do about a deletion that does not end. `text`: as `deletionText` says it. */
+/** Advice for a deletion that does not finish. `text` is the result of `deletionText`. */
 export function stuckAdvice(kind: string, text: string): string {
   if (kind === 'Namespace') {
-    if (text.includes('iscovery failed')) return 'an API group has no server that answers: start that again, or delete its APIService'
+    if (text.includes('iscovery failed')) return 'the server of an API group does not answer: restart it, or delete its APIService'
     if (text.includes('finalizers remaining'))
-      return 'start the controller again that takes those finalizers out, or take them out by hand if it is gone for good'
+      return 'restart the controller that removes these finalizers, or remove them by hand if the controller no longer exists'
   }
   for (const [finalizer, advice] of KNOWN_FINALIZERS) if (text.includes(finalizer)) return advice
-  if (!text.includes('finalizers')) return 'nothing says what holds it: see that kube-controller-manager runs'
-  return 'start the controller again that answers for it; if that is gone for good, take the finalizer out by hand (kubectl edit)'
+  if (!text.includes('finalizers')) return 'no finalizer is set: check that kube-controller-manager runs'
+  return 'restart the controller that owns the finalizer, or remove it with kubectl edit if the controller no longer exists'
 }

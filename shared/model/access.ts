@@ -1,4 +1,4 @@
-// Rights: verbs on kinds, the built-in roles, and what a custom role or a binding may say.
+// Rights: verbs on kinds, the built-in roles, and the schemas of Role and RoleBinding.
 import { z } from 'zod'
 import { nameSchema } from './ids.ts'
 import { labelSelectorSchema } from './labels.ts'
@@ -84,27 +84,27 @@ export const builtInOf = (role: TokenRole): BuiltInRole | null => (role === 'non
 export const ALL_PROJECTS = '*'
 /** One name, or the beginning of names with an asterisk: `shop-*`. */
 const namePattern = z.string().regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$|^([a-z0-9][-a-z0-9]{0,61})?\*$/, {
-  error: 'expected a name, or the beginning of names with *, such as shop-*',
+  error: 'expected a name, or a prefix with *, such as shop-*',
 })
 
 export const roleSpecSchema = z.strictObject({
-  description: z.string().max(500).optional().describe('For people.'),
+  description: z.string().max(500).optional().describe('Description of the role for people.'),
   rules: z
     .array(
       z.strictObject({
         verbs: z
           .array(z.enum([...ACCESS_VERBS, '*']))
           .min(1)
-          .describe('What may be done; * is every verb.'),
+          .describe('Allowed verbs; * is every verb.'),
         kinds: z
           .array(z.enum([...ACCESS_KINDS, '*']))
           .min(1)
-          .describe('To objects of which kinds; * is every kind.'),
+          .describe('Kinds to which the verbs apply; * is every kind.'),
       }),
     )
     .min(1)
     .max(50)
-    .describe('A right is a verb on a kind. The role has the rights of all of its rules.'),
+    .describe('Rules of the role. It has the rights of all its rules; a right is a verb on a kind.'),
 })
 export type RoleSpec = z.infer<typeof roleSpecSchema>
 
@@ -132,8 +132,15 @@ export const roleBindingSpecSchema = z.strictObject({
     .min(1)
     .max(100)
     .optional()
-    .describe('Where: names of projects, or * for the whole fleet. Left out in a binding that belongs to a project.'),
-  clusters: labelSelectorSchema.optional().describe('Only these clusters: reads, syncs, confirms and suspends there, and nothing else.'),
-  services: z.array(namePattern).min(1).max(100).optional().describe('Only these services, and no other kind: names, or shop-*.'),
+    .describe('Names of projects, or * for the whole fleet. Must be omitted in a binding with metadata.project.'),
+  clusters: labelSelectorSchema
+    .optional()
+    .describe('Limit the binding to these clusters, and to the verbs read, sync, confirm and suspend.'),
+  services: z
+    .array(namePattern)
+    .min(1)
+    .max(100)
+    .optional()
+    .describe('Limit the binding to these services, and to no other kind: names, or shop-*.'),
 })
 export type RoleBindingSpec = z.infer<typeof roleBindingSpecSchema>

@@ -4,7 +4,7 @@
 export const AUDIT_RESULTS = ['done', 'denied', 'started', 'failed'] as const
 export type AuditResult = (typeof AUDIT_RESULTS)[number]
 
-/** Of a request; the answer repeats it, and entries of the audit log have it. */
+/** Header with the request id, which the answer and the audit entries repeat. */
 export const REQUEST_ID_HEADER = 'x-request-id'
 /** Reason for the audit log, as percent-encoded UTF-8: header values are Latin-1. */
 export const REASON_HEADER = 'x-skerry-reason'

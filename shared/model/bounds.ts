@@ -8,13 +8,13 @@ import { matchesGlob } from './source-patterns.ts'
 
 export interface Bounds {
   namespaces?: readonly string[] | undefined
-  /** Of namespaced kinds. */
+  /** Allowed and denied namespaced kinds. */
   kinds?: KindsRule | undefined
   clusterScopedKinds?: readonly string[] | undefined
   serviceAccounts?: AccountRule | undefined
 }
 
-/** Nothing may be applied. */
+/** Bounds that allow nothing. */
 const NOTHING: Bounds = { namespaces: [], clusterScopedKinds: [] }
 
 /** PJ9: as they travel. What an agent cannot read, also a rule that it does not know, allows nothing. */

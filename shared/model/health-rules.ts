@@ -1,4 +1,4 @@
-// How people write the health of a kind, in CEL over the members of an object: the `health` of a service, in the words of Flux's healthCheckExprs, and the spec of a HealthRule.
+// Schemas of health in CEL over the fields of an object: `health` of a service, as in Flux's healthCheckExprs, and the spec of a HealthRule.
 import { z } from 'zod'
 import { isMapping } from './sources.ts'
 
@@ -8,17 +8,17 @@ const kindSchema = z.string().min(1).max(63)
 /** The first that is true counts, in the order failed, inProgress, current; none is Progressing. */
 export const serviceHealthSchema = z.strictObject({
   apiVersion: z.string().min(1).max(317).describe('API version of the kind: example.com/v1.'),
-  kind: kindSchema.describe('The kind whose health it tells.'),
-  current: celSchema.describe("CEL that is true of a healthy object: status.phase == 'Ready'."),
-  inProgress: celSchema.optional().describe('CEL that is true while it is Progressing; asked before current.'),
-  failed: celSchema.optional().describe('CEL that is true when it is Degraded; asked before the two others.'),
+  kind: kindSchema.describe('Kind of the objects.'),
+  current: celSchema.describe("CEL expression that is true for a healthy object: status.phase == 'Ready'."),
+  inProgress: celSchema.optional().describe('CEL expression that is true while the object is Progressing; evaluated before current.'),
+  failed: celSchema.optional().describe('CEL expression that is true for a Degraded object; evaluated first.'),
 })
 export type ServiceHealth = z.infer<typeof serviceHealthSchema>
 
 const verdictShape = {
-  when: celSchema.describe("CEL over the members of the object that is true or false: status.phase == 'Failed'."),
-  message: z.string().min(1).max(500).optional().describe('What the status of the object says then.'),
-  messageExpression: celSchema.optional().describe("CEL that makes the message, as text: 'phase is ' + status.phase. Instead of message."),
+  when: celSchema.describe("CEL expression over the fields of the object, true or false: status.phase == 'Failed'."),
+  message: z.string().min(1).max(500).optional().describe('Message for the status of the object.'),
+  messageExpression: celSchema.optional().describe("CEL expression for the message, instead of message: 'phase is ' + status.phase."),
 }
 const verdictSchema = z
   .strictObject(verdictShape)
@@ -35,20 +35,20 @@ export type Verdict = (typeof VERDICTS)[number]
 
 const specShape = {
   group: z.string().max(253).describe('API group of the kind, such as example.com; "" is the core group.'),
-  kind: kindSchema.describe('Kind of the objects that are judged.'),
+  kind: kindSchema.describe('Kind of the objects.'),
   versions: z
     .array(z.string().min(1).max(63))
     .min(1)
     .max(20)
     .optional()
     .describe('Only objects in these API versions, such as v1beta1. Default: all versions.'),
-  degraded: verdictSchema.optional().describe('When an object is Degraded; asked first.'),
-  suspended: verdictSchema.optional().describe('When an object is Suspended; asked second.'),
-  progressing: verdictSchema.optional().describe('When an object is Progressing; asked third.'),
+  degraded: verdictSchema.optional().describe('Condition for Degraded; evaluated first.'),
+  suspended: verdictSchema.optional().describe('Condition for Suspended; evaluated second.'),
+  progressing: verdictSchema.optional().describe('Condition for Progressing; evaluated third.'),
   healthy: verdictSchema
     .optional()
     .describe(
-      'When an object is Healthy; asked last. An object for which none is true is Progressing; without healthy the next rule decides.',
+      'Condition for Healthy; evaluated last. If no condition is true, the object is Progressing; without healthy, the next rule decides.',
     ),
 }
 
@@ -59,7 +59,7 @@ export const healthRuleSpecSchema = z
     when: isMapping,
   })
   .refine(({ group, kind }) => group !== '' || kind !== 'Secret', {
-    message: 'Secrets have no health, and a rule could show their data',
+    message: 'Secrets have no health, and a rule could reveal their data',
     path: ['kind'],
     when: isMapping,
   })

@@ -1,4 +1,4 @@
-// A Project: what the services of one project may read, where they may go, and what they may be made of. The rules that follow from it are in bounds.ts.
+// Schema of a Project: its allowed sources, destinations and kinds. bounds.ts derives the rules for services and agents.
 import { z } from 'zod'
 import { labelSelectorSchema } from './labels.ts'
 import { RENDERERS } from './render.ts'
@@ -44,10 +44,10 @@ export const accountRuleSchema = z.union([
         .string()
         .regex(ACCOUNT, 'expected the name of a ServiceAccount, or namespace/name')
         .optional()
-        .describe("Used by services that name none: a name in the service's namespace, or namespace/name."),
+        .describe("ServiceAccount of services that name none: a name in the service's namespace, or namespace/name."),
       allowed: allowedAccountsSchema
         .optional()
-        .describe('ServiceAccounts that services may name. Left out: only the default. Without a default a service must name one.'),
+        .describe('ServiceAccounts that services may name. Default: only the default account. Without a default, a service must name one.'),
     })
     .refine((rule) => rule.default !== undefined || rule.allowed !== undefined, {
       message: 'expected default or allowed',
@@ -57,12 +57,8 @@ export const accountRuleSchema = z.union([
 export type AccountRule = z.infer<typeof accountRuleSchema>
 
 export const kindsRuleSchema = z.strictObject({
-  allow: z
-    .array(kindPatternSchema)
-    .max(PATTERNS_MAX)
-    .optional()
-    .describe('Only these kinds: apps/Deployment, v1/Secret, batch/*, */Ingress.'),
-  deny: z.array(kindPatternSchema).max(PATTERNS_MAX).optional().describe('None of these kinds, also where allow names them.'),
+  allow: z.array(kindPatternSchema).max(PATTERNS_MAX).optional().describe('Allowed kinds: apps/Deployment, v1/Secret, batch/*, */Ingress.'),
+  deny: z.array(kindPatternSchema).max(PATTERNS_MAX).optional().describe('Denied kinds; deny wins over allow.'),
 })
 export type KindsRule = z.infer<typeof kindsRuleSchema>
 
@@ -72,7 +68,7 @@ export const projectSpecSchema = z.strictObject({
   sources: z
     .array(sourcePatternSchema)
     .max(PATTERNS_MAX)
-    .describe('Addresses that repositories and remote bases may have: https://git.example.com/web/*; "*" is any, and submodules need it.'),
+    .describe('Allowed addresses of repositories and remote bases: https://git.example.com/web/*; "*" is any. Submodules need "*".'),
   destinations: z
     .array(
       z.strictObject({
@@ -85,27 +81,27 @@ export const projectSpecSchema = z.strictObject({
       }),
     )
     .max(PATTERNS_MAX)
-    .describe('Where services may go. A cluster that several of them select has the namespaces of all of them.'),
+    .describe('Allowed destinations of services. A cluster that several destinations select has the namespaces of all of them.'),
   kinds: kindsRuleSchema.optional().describe('Namespaced kinds. Default: all.'),
   clusterScopedKinds: z
     .array(kindNameSchema)
     .max(PATTERNS_MAX)
     .default([])
-    .describe('Kinds outside namespaces, each by its name. Default: none. With v1/Namespace, the namespaces of destinations only.'),
+    .describe('Allowed cluster-scoped kinds, by exact name. Default: none. v1/Namespace allows only the namespaces of destinations.'),
   serviceAccounts: accountRuleSchema
     .optional()
     .describe(
-      'required: each service names sync.serviceAccount. Or {default, allowed}. In each case the account is in a namespace of the project. Default: as the service says, else the agent itself.',
+      'required: each service must set sync.serviceAccount. Otherwise {default, allowed}. The account must be in a namespace of the project. Default: that of the service, else the agent itself.',
     ),
   renderers: z.array(z.enum(RENDERERS)).max(RENDERERS.length).optional().describe('Renderers that services may use. Default: all.'),
   quotas: z
     .strictObject({
       services: count.optional().describe('Services of the project.'),
-      placements: count.optional().describe('Services of the project, each counted once for each cluster that it targets.'),
+      placements: count.optional().describe('Placements of the project: each service counts once for each cluster that it targets.'),
       objects: count.optional().describe('Objects of one service in one cluster.'),
       renderedBytes: count.optional().describe('Bytes of all objects of one service in one cluster, as JSON.'),
     })
     .optional()
-    .describe('Upper limits. Default: none but those of the server.'),
+    .describe('Upper limits. Default: only the limits of the server.'),
 })
 export type ProjectSpec = z.infer<typeof projectSpecSchema>

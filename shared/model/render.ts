@@ -1,4 +1,4 @@
-// How files become objects: what a Service says to its renderer, to those that come after it, and for some of its clusters.
+// Schemas of rendering: options of each renderer, patches after it, and overrides for some clusters.
 import { z } from 'zod'
 import { nameSchema } from './ids.ts'
 import { labelSelectorSchema, labelsSchema } from './labels.ts'
@@ -7,7 +7,7 @@ import { isMapping, treePathSchema } from './sources.ts'
 export const RENDERERS = ['raw', 'helm', 'kustomize', 'typescript', 'exec'] as const
 export type RendererName = (typeof RENDERERS)[number]
 
-/** JSON values under names that templates can write: `config.color`. */
+/** JSON values with names that templates can use: `config.color`. */
 export const configDataSchema = z.record(
   z.string().regex(/^[A-Za-z_][-A-Za-z0-9_]{0,62}$/, 'expected a name of letters, digits, _ and -'),
   z.json(),
@@ -20,38 +20,38 @@ export type HelmValues = z.infer<typeof helmValuesSchema>
 const valuesFilesSchema = z.array(z.string().min(1).max(1_024)).max(50)
 
 const helmOptionsSchema = z.strictObject({
-  helm: z.enum(['3', '4']).optional().describe('Major version of helm itself that renders the chart. Default 4.'),
+  helm: z.enum(['3', '4']).optional().describe('Major version of Helm that renders the chart. Default 4.'),
   releaseName: z
     .string()
     .regex(/^[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?$/, 'expected a release name of at most 53 characters')
     .optional()
-    .describe('Name of the release, as the chart sees it in .Release.Name. Default: the name of the service.'),
+    .describe('Release name (.Release.Name). Default: the name of the service.'),
   valuesFiles: valuesFilesSchema
     .optional()
     .describe(
-      'Files relative to the folder of the service, or $NAME/path of the source of that name; later ones win. The path may be a template, and one that ends with ? may be missing: envs/{{ cluster.name }}.yaml?.',
+      'Values files, relative to the folder of the service, or $NAME/path in the source of that name. Later ones win. A path can be a template; a file whose path ends with ? may be missing: envs/{{ cluster.name }}.yaml?.',
     ),
   valuesFrom: z
     .array(
       z.strictObject({
-        name: nameSchema.describe('A Config of the same project.'),
-        key: z.string().max(63).default('values').describe('Name in the data or the secrets of the Config.'),
+        name: nameSchema.describe('Name of a Config in the same project.'),
+        key: z.string().max(63).default('values').describe('Key in the data or the secrets of the Config.'),
         at: z
           .string()
           .max(256)
           .optional()
           .describe(
-            'Where the value goes: names with dots between them, such as auth.password; a dot in a name is written \\. (labels.example\\.com/tier). Without it the value is a mapping of values, or YAML text of one.',
+            'Path of the Helm value, such as auth.password; write a dot in a name as \\. (labels.example\\.com/tier). Without a path, the value must be a mapping of values, or its YAML text.',
           ),
-        optional: z.boolean().optional().describe('The Config or the key may be missing. Default false: that is an error.'),
+        optional: z.boolean().optional().describe('Allow the Config or the key to be missing. Default false.'),
       }),
     )
     .max(50)
     .optional()
-    .describe('Values of Configs, over those of files: whole mappings, or a single value at a path; later ones win.'),
-  values: helmValuesSchema.optional().describe('Values over those of files and Configs. Texts in it are templates: {{ cluster.name }}.'),
-  skipCrds: z.boolean().optional().describe("CRDs of the chart's crds folder are left out. Default false."),
-  skipSchemaValidation: z.boolean().optional().describe("Values are not held against the chart's values.schema.json. Default false."),
+    .describe('Values from Configs, which win over values files: whole mappings, or a single value at a path. Later ones win.'),
+  values: helmValuesSchema.optional().describe('Values that win over files and Configs. Strings can be templates: {{ cluster.name }}.'),
+  skipCrds: z.boolean().optional().describe("Leave out the CRDs of the chart's crds folder. Default false."),
+  skipSchemaValidation: z.boolean().optional().describe("Do not validate values against the chart's values.schema.json. Default false."),
 })
 
 /** Characters of a glob. */
@@ -63,70 +63,59 @@ const directoryOptionsSchema = z.strictObject({
     .describe(
       'Glob of the files to read, matched against the path below the folder: *.yaml, {base,eu}/*. As in Argo CD, * also matches /.',
     ),
-  exclude: globSchema.optional().describe('Glob of files to leave out: alternatives/*. It wins over include.'),
-  recurse: z.boolean().optional().describe('Folders inside the folder are read, too. Default true.'),
+  exclude: globSchema.optional().describe('Glob of files to leave out: alternatives/*. exclude wins over include.'),
+  recurse: z.boolean().optional().describe('Read subfolders. Default true.'),
 })
 
 const kustomizeOptionsSchema = z.strictObject({
-  helmCharts: z
-    .boolean()
-    .optional()
-    .describe('helmCharts: of kustomizations is inflated; only charts that are in the tree. Default false: refused.'),
+  helmCharts: z.boolean().optional().describe('Allow helmCharts: in kustomizations, for charts in the tree only. Default false.'),
   remoteBases: z
     .boolean()
     .optional()
     .describe(
-      'resources and components of kustomizations may be URLs: Git repositories (https://host/org/repo//path?ref=v1) and YAML files. They are fetched like a Repository, and followed at its poll interval. Default false: refused.',
+      'Allow URLs in resources and components of kustomizations: Git repositories (https://host/org/repo//path?ref=v1) and YAML files. The server polls them like a Repository. Default false.',
     ),
   remoteBaseSecretRefs: z
     .array(nameSchema)
     .max(20)
     .optional()
     .describe(
-      'Configs of the same project with credentials for remote bases. Each is sent only to the hosts that it is bound to. Default: none.',
+      'Configs of the same project with credentials for remote bases. Each credential is sent only to its own hosts. Default: none.',
     ),
-  namePrefix: z.string().max(63).optional().describe('Put before the name of every object, instead of what the kustomization says.'),
-  nameSuffix: z.string().max(63).optional().describe('Put behind the name of every object, instead of what the kustomization says.'),
+  namePrefix: z.string().max(63).optional().describe('Prefix for the name of every object; replaces that of the kustomization.'),
+  nameSuffix: z.string().max(63).optional().describe('Suffix for the name of every object; replaces that of the kustomization.'),
   images: z
     .array(z.string().max(512))
     .max(100)
     .optional()
-    .describe('Other images, as kustomize edit set image takes them: nginx=registry.example.com/nginx:1.29, or nginx:1.29.'),
-  components: z
-    .array(treePathSchema)
-    .max(50)
-    .optional()
-    .describe('Folders of components, relative to the kustomization, that are added to its own.'),
+    .describe('Image replacements, as in kustomize edit set image: nginx=registry.example.com/nginx:1.29, or nginx:1.29.'),
+  components: z.array(treePathSchema).max(50).optional().describe('Folders of more components, relative to the kustomization.'),
 })
 
 const execOptionsSchema = z.strictObject({
-  command: nameSchema.describe("A name of the operator's allow-list (skerry server --renderers FILE)."),
-  args: z
-    .array(z.string().max(1_024))
-    .max(50)
-    .default([])
-    .describe('Arguments after those of the allow-list, each as it is: no shell reads them.'),
+  command: nameSchema.describe('Name of a program in the file of `skerry server --renderers FILE`.'),
+  args: z.array(z.string().max(1_024)).max(50).default([]).describe('Arguments after those in the file. No shell interprets them.'),
   inputs: z
     .array(z.string().max(256))
     .max(50)
     .default([])
-    .describe('Paths of what it gets of the inputs, as one JSON document on its standard input: cluster.name, cluster.labels, config.'),
+    .describe('Paths of the inputs that the program gets as one JSON document on standard input: cluster.name, cluster.labels, config.'),
 })
 
 const patchTargetSchema = z.strictObject({
-  group: z.string().max(253).optional().describe('API group, such as apps; left out it is any.'),
-  version: z.string().max(63).optional().describe('API version without its group, such as v1; left out it is any.'),
+  group: z.string().max(253).optional().describe('API group, such as apps. Default: all.'),
+  version: z.string().max(63).optional().describe('API version without its group, such as v1. Default: all.'),
   kind: z
     .string()
     .max(128)
     .optional()
     .describe(
-      'Kind, such as Deployment. Like all of these a whole name, or a regular expression of one as in kustomize: Deployment|StatefulSet.',
+      'Kind, such as Deployment. Like the other fields, a whole name or a regular expression as in kustomize: Deployment|StatefulSet.',
     ),
-  namespace: z.string().max(253).optional().describe('Namespace; an object without one is in that of its service.'),
-  name: z.string().max(253).optional().describe('Name of the object: web, or web-.* for all that begin so.'),
-  labelSelector: z.string().max(1_024).optional().describe("Labels, as kubectl's -l takes them: app=web,tier in (gold,silver),!canary."),
-  annotationSelector: z.string().max(1_024).optional().describe('Annotations, written like labelSelector.'),
+  namespace: z.string().max(253).optional().describe('Namespace. An object without one has the namespace of its service.'),
+  name: z.string().max(253).optional().describe('Name of the object: web, or web-.* for all names that begin with web-.'),
+  labelSelector: z.string().max(1_024).optional().describe('Label selector, as in kubectl -l: app=web,tier in (gold,silver),!canary.'),
+  annotationSelector: z.string().max(1_024).optional().describe('Annotation selector, in the form of labelSelector.'),
 })
 const jsonPatchOpSchema = z.strictObject({
   op: z.enum(['add', 'remove', 'replace', 'move', 'copy', 'test']),
@@ -135,17 +124,17 @@ const jsonPatchOpSchema = z.strictObject({
   value: z.json().optional(),
 })
 export const jsonPatchSchema = z.array(jsonPatchOpSchema).max(1_000)
-/** A list is a JSON patch (RFC 6902), an object a strategic merge patch, a text one of both as YAML. Without a target a strategic one is of the object that it names. */
+/** A list is a JSON patch (RFC 6902), an object a strategic merge patch, a string the YAML of either. A strategic merge patch without a target applies to the object that it names. */
 export const patchSchema = z.strictObject({
   target: patchTargetSchema
     .optional()
     .describe(
-      'The objects that it is of: all that is given has to hold. Without it a strategic merge patch is of the object that it names.',
+      'Objects to patch; all given fields must match. A strategic merge patch without a target applies to the object that it names.',
     ),
   patch: z
     .union([jsonPatchSchema, z.record(z.string(), z.json()), z.string().max(262_144)])
     .describe(
-      'A list is a JSON patch (RFC 6902): [{op: replace, path: /spec/replicas, value: 3}]. A mapping is a strategic merge patch. A text is YAML of one of both.',
+      'Patch. A list is a JSON patch (RFC 6902): [{op: replace, path: /spec/replicas, value: 3}]. A mapping is a strategic merge patch. A string is the YAML of either.',
     ),
 })
 export type Patch = z.infer<typeof patchSchema>
@@ -155,63 +144,65 @@ export const renderSchema = z.strictObject({
     .enum(['auto', ...RENDERERS])
     .optional()
     .describe(
-      'Who renders the files. Default auto: the program that exec names, else by the folder: Chart.yaml → helm, a kustomization → kustomize, else raw. A folder with main.ts needs typescript or raw.',
+      'Renderer. Default auto: the program of exec; else helm for a Chart.yaml, kustomize for a kustomization, raw for other folders. A folder with main.ts needs typescript or raw.',
     ),
   templated: z
     .boolean()
     .optional()
-    .describe('Manifests, values files and kustomizations are Liquid templates, whatever they are called. Default: only *.liquid.'),
-  directory: directoryOptionsSchema.optional().describe('Which files of a folder of plain manifests are read. Default: all of them.'),
+    .describe('Read all manifests, values files and kustomizations as Liquid templates. Default: only *.liquid.'),
+  directory: directoryOptionsSchema.optional().describe('Files to read in a folder of plain manifests. Default: all.'),
   helm: helmOptionsSchema.optional().describe('Options of Helm charts.'),
   kustomize: kustomizeOptionsSchema.optional().describe('Options of kustomizations.'),
   typescript: z
     .strictObject({
-      entry: treePathSchema.default('main.ts').describe('The file whose default export is the objects, or a function that gives them.'),
+      entry: treePathSchema.default('main.ts').describe('File whose default export is the list of objects, or a function that returns it.'),
     })
     .optional()
     .describe('Options of TypeScript.'),
-  exec: execOptionsSchema.optional().describe('A program of the operator that renders the files.'),
-  patches: z.array(patchSchema).max(100).optional().describe('After the renderer, in their order. One that meets no object is an error.'),
-  commonLabels: labelsSchema
+  exec: execOptionsSchema.optional().describe('Render program that the operator of the server provides.'),
+  patches: z
+    .array(patchSchema)
+    .max(100)
     .optional()
-    .describe('Labels that every object gets in its metadata, over its own; selectors stay as they are.'),
+    .describe('Patches to apply after the renderer, in order. A patch that matches no object is an error.'),
+  commonLabels: labelsSchema.optional().describe('Labels to set in the metadata of every object. Selectors do not change.'),
   commonAnnotations: z
     .record(z.string().max(317), z.string().max(4_096))
     .optional()
-    .describe('Annotations that every object gets in its metadata, over its own.'),
+    .describe('Annotations to set in the metadata of every object.'),
 })
 export type RenderSpec = z.infer<typeof renderSchema>
 
-/** What is different in some clusters. */
+/** Changes for some clusters. */
 const overrideShape = {
-  config: configDataSchema.optional().describe('Variables of templates, over those of the service.'),
+  config: configDataSchema.optional().describe('Variables of templates; they win over those of the service.'),
   helm: z
     .strictObject({
       values: helmValuesSchema
         .optional()
-        .describe('Helm values over those of the service; mappings are merged, lists replaced, null removes.'),
+        .describe('Helm values that win over those of the service. Mappings are merged, lists replaced; null removes a value.'),
       valuesFiles: valuesFilesSchema
         .optional()
-        .describe('Files of values over all values of the service, and below values beside it; named as those of the service.'),
+        .describe('Values files that win over all values of the service, but not over values in this override.'),
     })
     .refine(({ values, valuesFiles }) => values !== undefined || valuesFiles !== undefined, {
       message: 'expected values or valuesFiles',
       when: isMapping,
     })
     .optional()
-    .describe('Other values for a Helm chart.'),
-  patches: z.array(patchSchema).max(100).optional().describe('Patches after those of the service.'),
+    .describe('Changed values for a Helm chart.'),
+  patches: z.array(patchSchema).max(100).optional().describe('Patches to apply after those of the service.'),
 }
 /** Later ones win over earlier ones. */
 export const overrideSchema = z.strictObject({
-  selector: labelSelectorSchema.describe('The clusters for which it is, by their labels; {} is every cluster.'),
+  selector: labelSelectorSchema.describe('Labels of the clusters; {} is every cluster.'),
   ...overrideShape,
 })
 export type Override = z.infer<typeof overrideSchema>
 /** Of a Cluster: for one service, over everything that the service itself says. */
 export const clusterOverrideSchema = z.strictObject({
-  service: nameSchema.describe('The service for which it is.'),
-  project: nameSchema.optional().describe('Project of that service. Default "default".'),
+  service: nameSchema.describe('Name of the service.'),
+  project: nameSchema.optional().describe('Project of the service. Default "default".'),
   ...overrideShape,
 })
 export type ClusterOverride = z.infer<typeof clusterOverrideSchema>
@@ -224,7 +215,7 @@ export const configSpecSchema = z.strictObject({
   data: configDataSchema
     .default({})
     .refine((data) => JSON.stringify(data).length <= CONFIG_DATA_LENGTH_MAX, `at most ${CONFIG_DATA_LENGTH_MAX} characters as JSON`)
-    .describe('JSON values by names that templates can write: {color: blue} is config.color.'),
+    .describe('JSON values by name: a template reads {color: blue} as config.color.'),
   secrets: z
     .record(
       z.string().regex(/^[A-Za-z_][-A-Za-z0-9_]{0,62}$/, 'expected a name of letters, digits, _ and -'),
@@ -232,7 +223,7 @@ export const configSpecSchema = z.strictObject({
     )
     .default({})
     .refine((secrets) => Object.keys(secrets).length <= CONFIG_SECRETS_MAX, `at most ${CONFIG_SECRETS_MAX} secrets`)
-    .describe('Texts that are written and never shown: reads give a mark (hmac:…), and a mark written back keeps what is there.'),
+    .describe('Secret strings. They are never shown: a read returns a mark (hmac:…), and writing the mark back keeps the value.'),
   hosts: z
     .array(
       z
@@ -246,7 +237,7 @@ export const configSpecSchema = z.strictObject({
     .max(CONFIG_HOSTS_MAX)
     .optional()
     .describe(
-      'Hosts to which the secrets may be sent as a credential of a Repository. Default: those of their first use, which are kept and shown.',
+      'Hosts that may receive the secrets as a credential of a Repository. Default: the hosts of the first use, which are then stored here.',
     ),
 })
 export type ConfigSpec = z.infer<typeof configSpecSchema>

@@ -36,25 +36,23 @@ export function durationMs(text: string): number {
 }
 
 const projectMetadata = z.strictObject({
-  name: nameSchema.describe('Name, the only one of its kind in the project.'),
-  project: nameSchema.default(DEFAULT_PROJECT).describe('Resources name others of the same project.'),
-  labels: labelsSchema.default({}).describe('Labels of the resource itself, for -l.'),
+  name: nameSchema.describe('Name, unique for the kind within the project.'),
+  project: nameSchema.default(DEFAULT_PROJECT).describe('Project of the resource. References name resources of the same project.'),
+  labels: labelsSchema.default({}).describe('Labels of the resource, for -l.'),
 })
 const fleetMetadata = z.strictObject({
-  name: nameSchema.describe('Name, the only one in the fleet.'),
-  labels: labelsSchema.default({}).describe('By which services choose clusters, and which templates may look at: {region: eu}.'),
+  name: nameSchema.describe('Name, unique in the fleet.'),
+  labels: labelsSchema.default({}).describe('Labels of the cluster, which services select and templates can read: {region: eu}.'),
 })
 
 const boundaryMetadata = z.strictObject({
   name: nameSchema.describe('Name of the project.'),
-  labels: labelsSchema.default({}).describe('Labels of the resource itself, for -l.'),
+  labels: labelsSchema.default({}).describe('Labels of the resource, for -l.'),
 })
 const ruleMetadata = z.strictObject({
-  name: nameSchema.describe('Name, the only one of a rule in its project, or of those for the whole fleet.'),
-  project: nameSchema
-    .optional()
-    .describe('The rule is for the services of this project. Without a project it is for all services of the fleet.'),
-  labels: labelsSchema.default({}).describe('Labels of the resource itself, for -l.'),
+  name: nameSchema.describe('Name, unique within the project, or among the rules of the whole fleet.'),
+  project: nameSchema.optional().describe('Project whose services use the rule. Default: all services of the fleet.'),
+  labels: labelsSchema.default({}).describe('Labels of the resource, for -l.'),
 })
 
 export const repositorySpecSchema = z
@@ -63,7 +61,7 @@ export const repositorySpecSchema = z
     poll: durationSchema
       .default('60s')
       .refine((text) => durationMs(text) >= 1_000, 'at least 1s')
-      .describe('How often it is asked for news: a whole number with ms, s, m, h or d, at least 1s.'),
+      .describe('Poll interval: a whole number with ms, s, m, h or d, at least 1s.'),
   })
   .refine(({ git, helm, oci }) => [git, helm, oci].filter((one) => one !== undefined).length === 1, {
     message: 'expected one of git, helm and oci',
@@ -71,7 +69,7 @@ export const repositorySpecSchema = z
   })
 export type RepositorySpec = z.infer<typeof repositorySpecSchema>
 
-/** Which of the three it is. */
+/** The source of a repository, tagged with its kind. */
 export type RepositoryPlace = { kind: 'git'; spec: GitSpec } | { kind: 'helm'; spec: HelmRepositorySpec } | { kind: 'oci'; spec: OciSpec }
 export function placeOf({ git, helm, oci }: RepositorySpec): RepositoryPlace {
   if (git !== undefined) return { kind: 'git', spec: { ...git, ref: git.ref ?? 'main' } }
@@ -80,7 +78,7 @@ export function placeOf({ git, helm, oci }: RepositorySpec): RepositoryPlace {
   throw new Error('a repository without a source passed its schema')
 }
 
-/** For columns and messages: the address, and what of it is wanted. */
+/** For columns and messages: the address and the ref, tag or version range. */
 export function placeTexts(spec: RepositorySpec): { url: string; ref: string } {
   const place = placeOf(spec)
   if (place.kind === 'git') return { url: place.spec.url, ref: place.spec.semver ?? place.spec.ref }
@@ -91,7 +89,7 @@ export function placeTexts(spec: RepositorySpec): { url: string; ref: string } {
 const SERVICE_ACCOUNT = /^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\/)?[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
 
 export const syncOptionsSchema = z.strictObject({
-  prune: z.boolean().default(true).describe('Objects that left the manifests are deleted; false keeps and reports them.'),
+  prune: z.boolean().default(true).describe('Delete objects that are no longer in the manifests. false: keep and report them.'),
   pruneWhen: z
     .enum(['healthy', 'applied'])
     .default('healthy')
@@ -102,56 +100,58 @@ export const syncOptionsSchema = z.strictObject({
     .min(0)
     .max(100)
     .default(50)
-    .describe("More than this part of a service's objects, and more than 5, waits for a person."),
+    .describe("A prune of more than 5 objects and more than this percentage of the service's objects waits for a confirmation."),
   drift: z
     .enum(['correct', 'report', 'pause'])
     .default('correct')
     .describe(
-      'A foreign change of a field that we own. correct: put back at once. report: only shown. pause: shown, and the object gets no new document until it is gone.',
+      'Response to drift: another manager changed a field that Skerry owns. correct: restore it at once. report: only report it. pause: report it, and apply no new revision to the object while it lasts.',
     ),
-  createNamespace: z.boolean().default(true).describe('Makes the namespace of the service where there is none.'),
+  createNamespace: z.boolean().default(true).describe('Create the namespace of the service if it does not exist.'),
   force: z
     .boolean()
     .default(true)
-    .describe("Takes fields from other managers (Git wins). Off: a conflict is shown with the other manager's name."),
-  takeover: z.boolean().default(false).describe("Adopts objects that carry another owner's mark."),
-  healthDeadline: durationSchema.default('10m').describe('How long Progressing may last before it counts as Degraded.'),
-  // What follows came later. Absent is the default: a row that names none of it stays the same bytes.
-  mode: z.enum(['auto', 'manual']).optional().describe("manual: a revision waits for a person's skerry sync. Default auto."),
-  waitForHealth: z.boolean().optional().describe('A wave waits for the health of the one before. Default true.'),
+    .describe('Take fields from other field managers. false: report a conflict with the name of the other manager.'),
+  takeover: z.boolean().default(false).describe('Adopt objects that another tool or service manages.'),
+  healthDeadline: durationSchema.default('10m').describe('Time after which a Progressing object counts as Degraded.'),
+  // The fields below have no default here, so that rows written by earlier versions keep the same bytes.
+  mode: z.enum(['auto', 'manual']).optional().describe('manual: a revision waits for `skerry sync`. Default auto.'),
+  waitForHealth: z.boolean().optional().describe('Each wave waits until the previous wave is healthy. Default true.'),
   driftAdditions: z
     .enum(['ignore', 'report'])
     .optional()
-    .describe('Fields that others added inside objects of ours are listed. Default ignore.'),
+    .describe('report: list fields that other managers added to managed objects. Default ignore.'),
   serviceAccount: z
     .string()
     .regex(SERVICE_ACCOUNT, 'expected the name of a ServiceAccount, or namespace/name')
     .optional()
-    .describe("Requests are made as this ServiceAccount: a name in the service's namespace, or namespace/name."),
+    .describe("ServiceAccount that the agent impersonates for this service: a name in the service's namespace, or namespace/name."),
   namespaceLabels: labelsSchema.optional().describe('Labels of the namespace that createNamespace makes.'),
   namespaceAnnotations: z
     .record(z.string().max(317), z.string().max(4_096))
     .optional()
     .describe('Annotations of the namespace that createNamespace makes.'),
-  deleteNamespace: z.boolean().optional().describe('The namespace that createNamespace made goes with the service. Default false.'),
-  enforceNamespace: z
+  deleteNamespace: z
     .boolean()
     .optional()
-    .describe("An object that names another namespace than the service's is an error. Default false."),
+    .describe('Delete the namespace that createNamespace made when the service is removed. Default false.'),
+  enforceNamespace: z.boolean().optional().describe('Reject objects that name a namespace other than that of the service. Default false.'),
   waitForAddress: z
     .boolean()
     .optional()
-    .describe('An Ingress or a load balancer without an address is not healthy. Default false: edge clusters have none to give.'),
+    .describe(
+      'Wait for the address of an Ingress or a load balancer before it is healthy. Default false, because many edge clusters assign none.',
+    ),
 })
 export type SyncOptions = z.infer<typeof syncOptionsSchema>
 
-/** Fields that are left to others: neither compared nor sent. All given conditions must hold; `group`, `namespace` and `name` left out are any. */
+/** Ignored fields are neither compared nor sent. All given conditions must hold; an omitted `group`, `namespace` or `name` matches any. */
 export const ignoreRuleSchema = z
   .strictObject({
-    group: z.string().max(253).optional().describe('API group, such as apps; left out it is any, "" is the core group.'),
+    group: z.string().max(253).optional().describe('API group, such as apps; "" is the core group. Default: all.'),
     kind: z.string().min(1).max(63).describe('Kind of the objects, such as Deployment.'),
-    namespace: z.string().max(63).optional().describe('Namespace of the objects; left out it is any.'),
-    name: z.string().max(253).optional().describe('Name of the object; left out it is any.'),
+    namespace: z.string().max(63).optional().describe('Namespace of the objects. Default: all.'),
+    name: z.string().max(253).optional().describe('Name of the object. Default: all.'),
     jsonPointers: z
       .array(
         z
@@ -162,13 +162,8 @@ export const ignoreRuleSchema = z
       .min(1)
       .max(50)
       .optional()
-      .describe('Fields as JSON pointers (RFC 6901), such as /spec/replicas; one that points nowhere is no error.'),
-    managers: z
-      .array(z.string().min(1).max(128))
-      .min(1)
-      .max(20)
-      .optional()
-      .describe('Field managers: whatever one of them owns is theirs.'),
+      .describe('Fields as JSON pointers (RFC 6901), such as /spec/replicas. A pointer to a missing field is not an error.'),
+    managers: z.array(z.string().min(1).max(128)).min(1).max(20).optional().describe('Field managers whose fields are ignored.'),
   })
   .refine(({ jsonPointers, managers }) => jsonPointers !== undefined || managers !== undefined, {
     message: 'expected jsonPointers or managers',
@@ -176,10 +171,10 @@ export const ignoreRuleSchema = z
   })
 export type IgnoreRule = z.infer<typeof ignoreRuleSchema>
 
-/** Another service of the same clusters that must be Healthy first. */
+/** A service that must be Healthy in the same cluster first. */
 export const dependencySchema = z.strictObject({
-  name: nameSchema.describe('The other service.'),
-  project: nameSchema.optional().describe('Its project. Default: that of this service.'),
+  name: nameSchema.describe('Name of the other service.'),
+  project: nameSchema.optional().describe('Project of the other service. Default: the project of this service.'),
 })
 export type Dependency = z.infer<typeof dependencySchema>
 
@@ -191,58 +186,59 @@ export type ServiceSource = z.infer<typeof sourceSchema>
 const namedSourceSchema = z
   .strictObject({
     ...pickShape,
-    name: nameSchema.optional().describe('By which values files of others name it: $NAME/….'),
-    render: renderSchema.optional().describe("Default: the service's render."),
-    filesOnly: z.boolean().optional().describe('Nothing is rendered of it: others take files from it. Default false.'),
+    name: nameSchema.optional().describe('Name by which values files of other sources refer to this source: $NAME/….'),
+    render: renderSchema.optional().describe('Render options of this source. Default: render of the service.'),
+    filesOnly: z.boolean().optional().describe('Do not render this source; other sources only read its files. Default false.'),
   })
   .refine(picksOne, { message: PICKS_ONE, when: isMapping })
   .refine(versionsChart, { message: VERSIONS_CHART, when: isMapping })
 export type NamedSource = z.infer<typeof namedSourceSchema>
 
 const serviceShape = z.strictObject({
-  source: sourceSchema.optional().describe('Where its files come from. Either this or sources has to be there.'),
+  source: sourceSchema.optional().describe('Source of the manifests. Set either source or sources.'),
   sources: z
     .array(namedSourceSchema)
     .min(1)
     .max(20)
     .optional()
-    .describe('Several places, whose objects are one set; values files of one may be named by another.'),
-  render: renderSchema.optional().describe('How files become objects, and what is changed in these.'),
+    .describe('Several sources, whose objects form one set. A source can use values files of another.'),
+  render: renderSchema.optional().describe('Rendering of the files, and changes to the rendered objects.'),
   config: configDataSchema
     .optional()
-    .describe("Variables of templates: configFrom in its order < config < overrides in their order < the cluster's own."),
+    .describe('Variables of templates. Later ones win: configFrom in order, config, overrides in order, config of the Cluster.'),
   configFrom: z
     .array(
       z.strictObject({
-        name: nameSchema.describe('A Config of the same project.'),
-        optional: z.boolean().optional().describe('It may be missing. Default false: that is an error.'),
+        name: nameSchema.describe('Name of a Config in the same project.'),
+        optional: z.boolean().optional().describe('Allow the Config to be missing. Default false.'),
       }),
     )
     .max(50)
     .optional()
     .describe('Configs whose data and secrets are variables of templates; later ones win.'),
-  overrides: z.array(overrideSchema).max(200).optional().describe('What is different in some clusters; later ones win.'),
+  overrides: z.array(overrideSchema).max(200).optional().describe('Changes for some clusters; later ones win.'),
   targets: z
     .strictObject({
-      selector: labelSelectorSchema.describe('The clusters that get it, by their labels; {} is every cluster.'),
-      exclude: z
-        .array(labelSelectorSchema)
-        .default([])
-        .describe('And not these: a cluster that one of the selectors matches gets nothing.'),
+      selector: labelSelectorSchema.describe('Labels of the clusters that get the service; {} is every cluster.'),
+      exclude: z.array(labelSelectorSchema).default([]).describe('Selectors of clusters to leave out.'),
     })
-    .describe('Which clusters get it.'),
-  namespace: nameSchema.optional().describe('Given to namespaced objects that name none. Without it such objects are an error.'),
-  sync: syncOptionsSchema.default(() => syncOptionsSchema.parse({})).describe('How it is applied in each cluster.'),
+    .describe('Clusters that get the service.'),
+  namespace: nameSchema.optional().describe('Namespace for namespaced objects that name none. Without it, such objects are an error.'),
+  sync: syncOptionsSchema.default(() => syncOptionsSchema.parse({})).describe('Options for applying the service in each cluster.'),
   deletionPolicy: z
     .enum(['prune', 'orphan'])
     .default('prune')
     .describe(
-      'What happens to its objects when the service goes, or a cluster leaves its targets: prune deletes them, orphan leaves them there.',
+      'Handling of the objects when the service is deleted or a cluster leaves its targets. prune: delete them. orphan: keep them.',
     ),
-  protect: z.boolean().default(false).describe('Nothing of it is removed or pruned without a person.'),
-  ignore: z.array(ignoreRuleSchema).max(100).optional().describe('Fields that are left to others: neither compared nor sent.'),
-  health: z.array(serviceHealthSchema).max(50).optional().describe('Health of further kinds, in CEL over their members.'),
-  dependsOn: z.array(dependencySchema).max(50).optional().describe('Services of the same clusters that must be Healthy first.'),
+  protect: z.boolean().default(false).describe('Require a confirmation before anything of the service is removed or pruned.'),
+  ignore: z.array(ignoreRuleSchema).max(100).optional().describe('Fields that Skerry neither compares nor sends.'),
+  health: z
+    .array(serviceHealthSchema)
+    .max(50)
+    .optional()
+    .describe('Health rules for more kinds, as CEL expressions over the fields of the object.'),
+  dependsOn: z.array(dependencySchema).max(50).optional().describe('Services that must be Healthy in the same cluster first.'),
 })
 export const serviceSpecSchema = serviceShape
   .refine(({ source, sources }) => (source === undefined) !== (sources === undefined), {
@@ -252,67 +248,64 @@ export const serviceSpecSchema = serviceShape
   .refine(({ sources }) => hasNoDouble(namesIn(sources)), { message: 'two sources have the same name', path: ['sources'], when: isMapping })
 export type ServiceSpec = z.infer<typeof serviceSpecSchema>
 
-/** Of a list that may be wrong still. */
+/** Names in a list that may still be invalid. */
 const namesIn = (sources: unknown): unknown[] =>
   (Array.isArray(sources) ? sources : []).flatMap((one: { name?: unknown } | null | undefined) => one?.name ?? [])
 const hasNoDouble = (names: readonly unknown[]): boolean => new Set(names).size === names.length
 
-/** One list, whichever of the two forms was written. */
+/** All sources as one list, from either of the two forms. */
 export const sourcesOf = ({ source, sources }: Pick<ServiceSpec, 'source' | 'sources'>): readonly NamedSource[] =>
   sources ?? (source === undefined ? [] : [source])
 /** For columns and messages: `apps/podinfo`, `charts/podinfo ^6`. */
 export const sourceText = ({ repository, path, chart, version }: ServiceSource): string =>
   `${repository}/${chart ?? path}${version === undefined ? '' : ` ${version}`}`
 
-/** A cluster comes into being by joining; people write its labels. `revoked` stops its agent from syncing, what is applied stays. */
+/** Joining creates a cluster; people write its labels. `revoked` stops its agent from syncing; applied objects stay. */
 export const clusterSpecSchema = z.strictObject({
-  revoked: z.boolean().default(false).describe('Its agent syncs no more; what is applied stays.'),
-  config: configDataSchema.optional().describe('Variables of this cluster, over those of every service.'),
+  revoked: z.boolean().default(false).describe('Refuse requests from the agent. Applied objects stay.'),
+  config: configDataSchema.optional().describe('Variables of this cluster; they win over those of every service.'),
   overrides: z
     .array(clusterOverrideSchema)
     .max(200)
     .optional()
-    .describe('For one service each, over everything that the service itself says.'),
+    .describe('Changes for single services in this cluster; they win over the service.'),
 })
 export type ClusterSpec = z.infer<typeof clusterSpecSchema>
 
 export const joinTokenSpecSchema = z.strictObject({
   expires: durationSchema.default('1h'),
   uses: z.number().int().min(1).max(10_000).default(1),
-  labels: labelsSchema.default({}).describe('Given to every cluster that joins with it.'),
+  labels: labelsSchema.default({}).describe('Labels for each cluster that joins with the token.'),
 })
 export const apiTokenSpecSchema = z.strictObject({
-  name: nameSchema.describe('Who uses it: it stands in events, orders and confirmations.'),
-  role: z
-    .enum(TOKEN_ROLES)
-    .default('viewer')
-    .describe('A built-in role, or none: only role bindings of the name count. admin is fleet-admin.'),
-  projects: z.array(nameSchema).min(1).max(100).optional().describe('The token has no right outside of these projects.'),
+  name: nameSchema.describe('Name of the user of the token, shown in events, commands and confirmations.'),
+  role: z.enum(TOKEN_ROLES).default('viewer').describe('Built-in role; none: only role bindings of the token name. admin is fleet-admin.'),
+  projects: z.array(nameSchema).min(1).max(100).optional().describe('Projects to which the rights of the token are limited.'),
   expires: z.union([durationSchema, z.literal('never')]).default('90d'),
 })
 
 export type JoinTokenSpec = z.infer<typeof joinTokenSpecSchema>
 
-const head = { apiVersion: z.literal(API_VERSION).describe('Version of this form of resources.') }
-const KIND_MEANING = 'Which kind of resource it is.'
+const head = { apiVersion: z.literal(API_VERSION).describe('Version of the resource schema.') }
+const KIND_MEANING = 'Kind of the resource.'
 const METADATA_MEANING = 'Name, project and labels.'
 export const repositorySchema = z.strictObject({
   ...head,
   kind: z.literal('Repository').describe(KIND_MEANING),
   metadata: projectMetadata.describe(METADATA_MEANING),
-  spec: repositorySpecSchema.describe('Where manifests or charts come from.'),
+  spec: repositorySpecSchema.describe('Source of manifests or charts.'),
 })
 export const serviceSchema = z.strictObject({
   ...head,
   kind: z.literal('Service').describe(KIND_MEANING),
   metadata: projectMetadata.describe(METADATA_MEANING),
-  spec: serviceSpecSchema.describe('What is delivered, and to which clusters.'),
+  spec: serviceSpecSchema.describe('Manifests to deliver, and the clusters that get them.'),
 })
 export const clusterSchema = z.strictObject({
   ...head,
   kind: z.literal('Cluster').describe(KIND_MEANING),
   metadata: fleetMetadata.describe('Name and labels.'),
-  spec: clusterSpecSchema.default(() => clusterSpecSchema.parse({})).describe('What is particular to this cluster.'),
+  spec: clusterSpecSchema.default(() => clusterSpecSchema.parse({})).describe('Settings of this cluster.'),
 })
 
 export const configSchema = z.strictObject({
@@ -326,25 +319,25 @@ export const healthRuleSchema = z.strictObject({
   ...head,
   kind: z.literal('HealthRule').describe(KIND_MEANING),
   metadata: ruleMetadata.describe(METADATA_MEANING),
-  spec: healthRuleSpecSchema.describe('How the objects of one kind are judged, for all services of a project or of the fleet.'),
+  spec: healthRuleSpecSchema.describe('Health of the objects of one kind, for all services of a project or of the fleet.'),
 })
 
 export const projectSchema = z.strictObject({
   ...head,
   kind: z.literal('Project').describe(KIND_MEANING),
   metadata: boundaryMetadata.describe('Name and labels.'),
-  spec: projectSpecSchema.describe('What the resources of the project may be and where they may go.'),
+  spec: projectSpecSchema.describe('Limits for the resources of the project and their destinations.'),
 })
 export const roleSchema = z.strictObject({
   ...head,
   kind: z.literal('Role').describe(KIND_MEANING),
   metadata: z
     .strictObject({
-      name: nameSchema.refine((name) => !isBuiltIn(name), 'is the name of a built-in role').describe('Name, the only one in the fleet.'),
-      labels: labelsSchema.default({}).describe('Labels of the resource itself, for -l.'),
+      name: nameSchema.refine((name) => !isBuiltIn(name), 'already the name of a built-in role').describe('Name, unique in the fleet.'),
+      labels: labelsSchema.default({}).describe('Labels of the resource, for -l.'),
     })
     .describe('Name and labels.'),
-  spec: roleSpecSchema.describe('What may be done. A RoleBinding says by whom, and where.'),
+  spec: roleSpecSchema.describe('Allowed actions. A RoleBinding names the users and the projects.'),
 })
 export const roleBindingSchema = z
   .strictObject({
@@ -352,12 +345,12 @@ export const roleBindingSchema = z
     kind: z.literal('RoleBinding').describe(KIND_MEANING),
     metadata: z
       .strictObject({
-        name: nameSchema.describe('Name, the only one of a binding in its project, or of those of the fleet.'),
-        project: nameSchema.optional().describe('The binding gives its role in this project only.'),
-        labels: labelsSchema.default({}).describe('Labels of the resource itself, for -l.'),
+        name: nameSchema.describe('Name, unique within the project, or among the bindings of the fleet.'),
+        project: nameSchema.optional().describe('Project to which the binding is limited.'),
+        labels: labelsSchema.default({}).describe('Labels of the resource, for -l.'),
       })
       .describe(METADATA_MEANING),
-    spec: roleBindingSpecSchema.describe('Who gets a role, and where.'),
+    spec: roleBindingSpecSchema.describe('Role, its users, and where they have it.'),
   })
   .refine(({ metadata, spec }) => (metadata?.project === undefined) !== (spec?.projects === undefined), {
     message: 'expected spec.projects (names, or "*" for the whole fleet) or metadata.project, and not both',
@@ -365,7 +358,7 @@ export const roleBindingSchema = z
     when: isMapping,
   })
 
-/** What `skerry apply -f` takes. */
+/** The resources that `skerry apply -f` accepts. */
 export const applicableSchema = z.discriminatedUnion('kind', [
   repositorySchema,
   serviceSchema,

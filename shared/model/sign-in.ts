@@ -56,7 +56,7 @@ export type SessionView = z.infer<typeof sessionViewSchema>
 export const agentCredentialSchema = z.object({
   id: z.string(),
   cluster: z.string(),
-  /** Of its public key. */
+  /** Fingerprint of the public key. */
   fingerprint: z.string(),
   /** Grows when another agent takes over with the same key. */
   incarnation: ms,

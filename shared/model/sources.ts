@@ -1,4 +1,4 @@
-// Where manifests come from: what a Repository says, and what a Service takes of it.
+// Schemas of sources: the spec of a Repository, and the part of it that a Service uses.
 import { z } from 'zod'
 import { nameSchema } from './ids.ts'
 
@@ -15,14 +15,14 @@ const secretRefSchema = nameSchema
  *  document of appId, installationId, privateKey and, for a GitHub whose API is not where its host says, apiUrl; ssh: `sshKey` and `knownHosts`. */
 const authSchema = z.strictObject({
   secretRef: secretRefSchema.describe(
-    'A Config of the same project, whose secrets are: token; username and password (or token); githubApp (JSON: appId, installationId, privateKey, apiUrl if need be); sshKey and knownHosts; caCert.',
+    'Name of a Config in the same project with these secrets: token; username and password (or token); githubApp (JSON: appId, installationId, privateKey, optional apiUrl); sshKey and knownHosts; caCert.',
   ),
 })
 
 const SCP_FORM = /^[a-z_][-a-z0-9_.]*@[A-Za-z0-9][-A-Za-z0-9.]*:(?!\/\/)[^\s]+$/
 const isUrlOf = (schemes: readonly string[]) => (text: string) =>
   schemes.some((scheme) => text.startsWith(`${scheme}://`)) && URL.canParse(text)
-const NO_CREDENTIALS = 'must not hold a user name or password: specs are shown to everyone who may read them'
+const NO_CREDENTIALS = 'must not contain a user name or password, because readers of the spec would see them'
 const holdsCredentials = (text: string): boolean => {
   if (!URL.canParse(text)) return false
   const { protocol, username, password } = new URL(text)
@@ -53,7 +53,9 @@ const semverRangeSchema = z.string().min(1).max(200).refine(looksLikeRange, NO_R
 
 const gitSchema = z
   .strictObject({
-    url: gitUrlSchema.describe('https://host/path, http://…, ssh://user@host/path or user@host:path; without user name and password.'),
+    url: gitUrlSchema.describe(
+      'URL of the Git repository: https://host/path, http://…, ssh://user@host/path or user@host:path, without a password.',
+    ),
     // Without a default here: with semver there is none, and what was written could not be told from it.
     ref: z
       .string()
@@ -61,22 +63,22 @@ const gitSchema = z
       .max(255)
       .optional()
       .describe(
-        'Branch, tag, full name of a ref (refs/…), HEAD (what the repository itself calls its default branch), or full commit id. Default main, unless semver is given.',
+        'Branch, tag, full ref (refs/…), HEAD (the default branch of the repository), or full commit id. Default main, unless semver is set.',
       ),
     semver: semverRangeSchema
       .optional()
-      .describe('Instead of ref: the greatest tag in this range of versions, such as "^1.4", "~1.2.3", "1.x" or ">=1.2.0 <2.0.0".'),
-    auth: authSchema.optional().describe('The credential with which it is read; without it, none.'),
-    submodules: z.boolean().optional().describe('Files of submodules are read, too. Default false: they are refused by name.'),
+      .describe('Version range that selects the greatest matching tag, instead of ref: "^1.4", "~1.2.3", "1.x" or ">=1.2.0 <2.0.0".'),
+    auth: authSchema.optional().describe('Credential for reading the source. Default: none.'),
+    submodules: z.boolean().optional().describe('Read submodules. Default false: a repository with submodules is refused.'),
     submoduleCredentials: z
       .boolean()
       .optional()
-      .describe('The credential of auth is also sent for submodules on the same host. Default false: submodules are read without one.'),
+      .describe('Send the credential of auth also for submodules on the same host. Default false.'),
     client: z
       .enum(['auto', 'library', 'cli'])
       .optional()
       .describe(
-        'library: no process, for https, up to 96 MiB. cli: the git program, for ssh and for larger repositories. Default auto: by the URL, and by the size once it is known.',
+        'Git client. library: built in, for https and up to 96 MiB. cli: the git program, for ssh and larger repositories. Default auto: by the URL and the size.',
       ),
     verify: z
       .strictObject({
@@ -85,11 +87,13 @@ const gitSchema = z
           .min(1)
           .max(50)
           .describe(
-            'Armored OpenPGP public keys, or SSH public keys as a line of authorized_keys has them: "ssh-ed25519 AAAA… alice@example.com".',
+            'Armored OpenPGP public keys, or SSH public keys in the form of authorized_keys: "ssh-ed25519 AAAA… alice@example.com".',
           ),
       })
       .optional()
-      .describe('Nothing is rendered of a commit that none of these keys signed; what was verified before stays.'),
+      .describe(
+        'Keys that must sign each commit. A commit without a valid signature is not rendered, and the last verified commit stays in use.',
+      ),
   })
   .refine(({ ref, semver }) => semver === undefined || ref === undefined, {
     message: 'ref and semver exclude each other',
@@ -98,25 +102,25 @@ const gitSchema = z
   })
 
 const helmRepositorySchema = z.strictObject({
-  url: webUrlSchema.describe('Where index.yaml is: https://charts.example.com; without user name and password.'),
-  auth: authSchema.optional().describe('The credential with which it is read; without it, none.'),
+  url: webUrlSchema.describe('URL of the folder of index.yaml: https://charts.example.com, without user name and password.'),
+  auth: authSchema.optional().describe('Credential for reading the source. Default: none.'),
 })
 
 const ociSchema = z
   .strictObject({
-    url: ociUrlSchema.describe('oci://host/path or oci://host:port/path, without a tag.'),
-    tag: z.string().max(128).optional().describe('A tag, which may move: 6.5.2, stable.'),
-    semver: semverRangeSchema.optional().describe('The greatest tag in this range of versions, such as "6.x" or ">=1.2.0 <2.0.0".'),
+    url: ociUrlSchema.describe('URL of the OCI repository: oci://host/path or oci://host:port/path, without a tag.'),
+    tag: z.string().max(128).optional().describe('Tag, which may move: 6.5.2, stable.'),
+    semver: semverRangeSchema.optional().describe('Version range that selects the greatest matching tag: "6.x" or ">=1.2.0 <2.0.0".'),
     digest: z
       .string()
       .regex(/^sha256:[0-9a-f]{64}$/, 'expected sha256: and 64 hex digits')
       .optional()
-      .describe('Exactly this artifact: sha256: and 64 hex digits.'),
-    auth: authSchema.optional().describe('The credential with which it is read; without it, none.'),
+      .describe('Digest of the artifact: sha256: and 64 hex digits.'),
+    auth: authSchema.optional().describe('Credential for reading the source. Default: none.'),
     insecure: z
       .boolean()
       .optional()
-      .describe('Plain HTTP, to addresses of --source-addresses only: for the registry of a test. Default false.'),
+      .describe('Use plain HTTP, only to addresses in --source-addresses; for test registries. Default false.'),
   })
   .refine(({ tag, semver, digest }) => [tag, semver, digest].filter((one) => one !== undefined).length === 1, {
     message: 'expected one of tag, semver and digest',
@@ -125,9 +129,9 @@ const ociSchema = z
 
 /** Exactly one of the three is there. */
 export const repositorySourceShape = {
-  git: gitSchema.optional().describe('A Git repository, at one ref. One of git, helm and oci has to be there.'),
-  helm: helmRepositorySchema.optional().describe('A Helm repository: charts behind an index.yaml.'),
-  oci: ociSchema.optional().describe('A chart or an artifact of manifests in an OCI registry.'),
+  git: gitSchema.optional().describe('Git repository at one ref. Set exactly one of git, helm and oci.'),
+  helm: helmRepositorySchema.optional().describe('Helm repository: charts listed in an index.yaml.'),
+  oci: ociSchema.optional().describe('Chart, or artifact with manifests, in an OCI registry.'),
 }
 export type GitSpec = z.infer<typeof gitSchema> & { ref: string }
 export type HelmRepositorySpec = z.infer<typeof helmRepositorySchema>
@@ -144,21 +148,21 @@ export const treePathSchema = z
   )
 
 export const pickShape = {
-  repository: nameSchema.describe('A Repository of the same project.'),
+  repository: nameSchema.describe('Name of a Repository in the same project.'),
   path: treePathSchema
     .optional()
     .describe(
-      'A folder of a Git repository or an OCI artifact, relative to its root: apps/shop, or . for all of it. It may be a template: overlays/{{ cluster.name }}.',
+      'Folder in the Git repository or OCI artifact, relative to its root: apps/shop, or . for the root. It can be a template: overlays/{{ cluster.name }}.',
     ),
   chart: z
     .string()
     .regex(/^[a-zA-Z0-9][-a-zA-Z0-9_.]*$/, 'expected the name of a chart')
     .max(250)
     .optional()
-    .describe('A chart of a Helm repository, by its name.'),
+    .describe('Name of a chart in the Helm repository.'),
   version: semverRangeSchema
     .optional()
-    .describe('Version of the chart, or a range of them such as "^6" or "6.5.x"; default the newest that is no pre-release.'),
+    .describe('Version of the chart, or a range such as "^6" or "6.5.x". Default: the newest version that is not a pre-release.'),
 }
 interface Picked {
   path?: string | undefined
@@ -166,6 +170,6 @@ interface Picked {
   version?: string | undefined
 }
 export const picksOne = ({ path, chart }: Picked): boolean => (path === undefined) !== (chart === undefined)
-export const PICKS_ONE = 'expected a path, or a chart of a Helm repository'
+export const PICKS_ONE = 'expected a path, or the chart of a Helm repository'
 export const versionsChart = ({ chart, version }: Picked): boolean => version === undefined || chart !== undefined
-export const VERSIONS_CHART = 'version is of a chart; of anything else the repository names it'
+export const VERSIONS_CHART = 'version applies to charts only; for Git and OCI sources set the version in the Repository'

@@ -409,13 +409,13 @@ const objectEffectsSchema = z.object({
   recreated: z.object({ count: z.number(), first: z.array(z.object({ from: z.string(), to: z.string() })) }),
   created: namedSchema,
   changed: namedSchema,
-  /** Of those that are deleted or recreated: objects that hold data, or other objects. */
+  /** Deleted or recreated objects that hold data or other objects. */
   data: namedSchema,
   /** Null: the manifest does not say. */
   replicas: z.array(z.object({ name: z.string(), from: z.number().nullable(), to: z.number().nullable() })),
 })
 export type ObjectEffectsView = z.infer<typeof objectEffectsSchema>
-/** What becomes of the objects of a service in clusters that keep it, because of the resource `kind`/`name`. */
+/** Effects of the resource `kind`/`name` on the objects of a service in clusters that keep it. */
 const applyEffectSchema = z.object({
   kind: z.string(),
   name: z.string(),
@@ -430,7 +430,7 @@ export type ApplyEffectView = z.infer<typeof applyEffectSchema>
 
 export const applyAnswerSchema = z.object({
   dryRun: z.boolean(),
-  /** Of a dry run. Absent: no object is another, or the server does not say. */
+  /** Effects in a dry run. Absent: no object changes, or the server does not compute them. */
   effects: z.array(applyEffectSchema).exactOptional(),
   /** Absent: overrides and namespaces stay as they are, or the server does not say. */
   changes: z.array(changeInPlaceSchema).exactOptional(),
@@ -463,7 +463,7 @@ export const refreshAnswerSchema = z.object({ requestedMs: ms })
 export const webhookAnswerSchema = z.object({ url: z.string(), secret: z.string() })
 export const exchangedTokenSchema = z.object({ token: z.string() })
 export const whoamiAnswerSchema = z.object({
-  /** Of the API token or the session. */
+  /** Id of the API token or the session. */
   id: z.string(),
   kind: z.enum(['token', 'user', 'workload']),
   name: z.string(),
