@@ -131,7 +131,7 @@ class RunningAgent implements Agent {
     const state = openAgentState(files.state, this.#reserve, deps.logFile)
     this.#state = state
     if (mayJoinAnew(state, joinToken)) {
-      log.info('this cluster was removed from its server: joining anew', { before: state.removal()?.clusterId })
+      log.info('the cluster was removed from its server: joining again', { before: state.removal()?.clusterId })
       state.forgetRegistration()
       for (const path of [files.replica, `${files.replica}-wal`, `${files.replica}-shm`]) rmSync(path, { force: true })
     }
@@ -205,7 +205,7 @@ class RunningAgent implements Agent {
 
   order(order: EdgeOrder): EdgeAnswer {
     const answer = this.#reconciler?.order(order)
-    if (answer === undefined) return { kind: 'refused', message: 'the agent does not enforce yet; ask again when it does' }
+    if (answer === undefined) return { kind: 'refused', message: 'the agent does not enforce yet; repeat the command when it does' }
     if (answer.kind === 'done' && (order.kind === 'hold' || order.kind === 'unhold') && order.service === null) this.#reportCluster()
     return answer
   }
@@ -213,8 +213,8 @@ class RunningAgent implements Agent {
   /** CM9 */
   #onRemoved(isRemoved: boolean): void {
     const { log } = this.#deps
-    if (isRemoved) log.error('this cluster was removed from its server: enforcement stops, every object stays as it is')
-    else log.warn('the server knows this cluster again: enforcement goes on')
+    if (isRemoved) log.error('the cluster was removed from its server: enforcement stops, all objects stay')
+    else log.warn('the server accepts this cluster again: enforcement continues')
     if (isRemoved && mayJoinAnew(this.#state, this.#options.joinToken)) {
       this.#anew.abort()
       return
@@ -274,7 +274,7 @@ class RunningAgent implements Agent {
     return { ...(kubeEvents === undefined ? {} : { kubeEvents }), ...podLogs }
   }
 
-  /** LX4 */
+  /** LX4: an unreadable policy file is a problem of the cluster. */
   async #followPolicy(signal: AbortSignal): Promise<void> {
     await this.#deps.policy?.follow(this.#deps.clock, signal, (isPolicy) => {
       this.#reportCluster()
@@ -346,7 +346,7 @@ class RunningAgent implements Agent {
       this.#state.report([{ kind: 'cluster', key: 'cluster', doc }])
     } catch (error) {
       // Nothing may end for it, enforcement least of all. The reserve has it said again when there is space (RP4).
-      if (!isDiskFull(error)) this.#deps.log.error('the cluster’s state cannot be noted', { error: describeError(error) })
+      if (!isDiskFull(error)) this.#deps.log.error('cannot save the state of the cluster', { error: describeError(error) })
     }
   }
 
@@ -366,10 +366,13 @@ class RunningAgent implements Agent {
   #problems(): ClusterStatus['problems'] {
     const found: Array<{ code: string; message: string; sinceMs?: number }> = []
     if (this.#claim.kind === 'superseded') {
-      found.push({ code: 'superseded', message: `agent ${this.#claim.by.agent} has the claim of this cluster: this one stopped enforcing` })
+      found.push({
+        code: 'superseded',
+        message: `agent ${this.#claim.by.agent} holds the claim of this cluster: this agent stopped enforcing`,
+      })
     }
     if (this.#claim.kind === 'contested') {
-      found.push({ code: 'contested', message: `${claimantText(this.#claim.by)} is active in this cluster: this one does not enforce` })
+      found.push({ code: 'contested', message: `${claimantText(this.#claim.by)} is active in this cluster: this agent does not enforce` })
     }
     if (this.#claim.kind === 'unclear') found.push({ code: 'claim_unclear', message: this.#claim.message })
     if (this.#unreachable !== null) found.push({ code: 'kube_unreachable', message: this.#unreachable })
@@ -379,7 +382,7 @@ class RunningAgent implements Agent {
     if (policy !== null && policy.problem !== null)
       found.push({
         code: 'policy_unreadable',
-        message: `the local policy ${policy.file} cannot be read; its last good content stays in force: ${policy.problem}`,
+        message: `the local policy ${policy.file} cannot be read; its last valid content stays in use: ${policy.problem}`,
       })
     const hold = this.#holdOfCluster()
     if (hold !== null)
@@ -456,24 +459,24 @@ function originOf(url: string): string {
 
 /** CM7, CM12 */
 const DECIDE =
-  'this agent asks again every few minutes and enforces when that one is gone; stop one of the two, or run `skerry-agent take-over --reason …` to have this one enforce now'
-const LATER_SELF = `which is a later incarnation of this agent (a copied data folder): stop this agent; or, if the other one is gone for good, run \`${DELETE_CLAIM}\``
+  'this agent checks again every few minutes and enforces when the other one has stopped; stop one of the two, or run `skerry-agent take-over --reason …` to enforce now'
+const LATER_SELF = `which is a later incarnation of this agent (a copied data folder): stop this agent; or, if the other one no longer exists, run \`${DELETE_CLAIM}\``
 
-/** In words that a person at the site understands without a manual: what is, and what to do about it. */
+/** The enforcement state with its next step, for people at the site. */
 export function enforcementOf(
   claim: ClaimState,
   unreachable: string | null,
   joined: boolean,
   hold: ActiveHold | null,
 ): AgentReport['enforcement'] {
-  if (!joined) return { state: 'waiting', message: 'it has not joined a server yet, so it does not know what this cluster shall be' }
+  if (!joined) return { state: 'waiting', message: 'not joined to a server yet, so there is no desired state' }
   if (claim.kind === 'superseded') {
     const message = `${claimantText(claim.by)} enforces this cluster${claim.asks ? `; ${DECIDE}` : `, ${LATER_SELF}`}`
     return { state: 'superseded', message }
   }
   if (claim.kind === 'removed') {
     const message =
-      'the server says that this cluster was removed from it, so every object stays as it is and is not healed; to join it again, start the agent with a new join token'
+      'the cluster was removed from the server; objects stay and drift is not corrected; to join again, start the agent with a new join token'
     return { state: 'removed', message }
   }
   if (claim.kind === 'contested') {
@@ -482,9 +485,9 @@ export function enforcementOf(
   }
   if (claim.kind === 'unclear') return { state: 'unclear', message: claim.message }
   if (unreachable !== null) {
-    const message = `the Kubernetes API gives no answer, and it goes on by itself when it does; the reason was: ${unreachable}`
+    const message = `the Kubernetes API does not answer; retrying: ${unreachable}`
     return { state: 'waiting', message }
   }
-  if (claim.kind === 'asking') return { state: 'waiting', message: claim.message ?? 'it asks for the claim of this cluster' }
-  return { state: 'enforcing', message: hold === null ? '' : `only what is deleted is put back; ${holdText(hold)}` }
+  if (claim.kind === 'asking') return { state: 'waiting', message: claim.message ?? 'requesting the claim of this cluster' }
+  return { state: 'enforcing', message: hold === null ? '' : `only deleted objects are restored; ${holdText(hold)}` }
 }

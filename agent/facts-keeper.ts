@@ -57,7 +57,7 @@ export class FactsKeeper {
       log.info('facts of the cluster', { version: changed.kubernetesVersion, versions: Object.keys(changed.apis).length })
     } catch (error) {
       // Said again with the next look; whoever asked what is served has the answer.
-      log.warn('facts cannot be noted', { error: describeError(error) })
+      log.warn('cannot save the facts of the cluster', { error: describeError(error) })
       this.#book = this.#lastSaid()
       this.#lookAgainAt(clock.monotonicMs() + SOON_MS)
     }

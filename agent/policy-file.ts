@@ -84,7 +84,7 @@ export class PolicyFile {
 
   #keep(problem: string): void {
     if (problem !== this.#problem)
-      this.#log.error('local policy cannot be read; the last good one stays in force', { file: this.#path, error: problem })
+      this.#log.error('local policy cannot be read; the last valid one stays in use', { file: this.#path, error: problem })
     this.#problem = problem
   }
 }

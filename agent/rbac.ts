@@ -65,7 +65,7 @@ const wrong = (detail: string) => new AppError('bad_options', { doing: 'make RBA
 
 function readKind(text: string): KindRule {
   const [, rawGroup = '', kind = '', plural, cluster] = KIND.exec(text) ?? []
-  if (kind === '') throw wrong(`--kinds: ${text} is no kind; expected group/Kind such as apps/Deployment or v1/ConfigMap`)
+  if (kind === '') throw wrong(`--kinds: ${text} is not a kind; expected group/Kind such as apps/Deployment or v1/ConfigMap`)
   const group = rawGroup === 'v1' ? '' : rawGroup
   if (plural === undefined && !isBuiltIn(group))
     throw wrong(
@@ -84,8 +84,8 @@ function readAccount(option: string, text: string): { namespace: string; name: s
 /** Manifests in the order in which they are to be applied. Throws AppError `bad_options` for a wish that makes no sense. */
 export function rbacManifests(wish: RbacWish): object[] {
   const kinds = wish.kinds.map(readKind)
-  if (kinds.length === 0) throw wrong('--kinds names no kind')
-  for (const name of wish.namespaces ?? []) if (!NAMESPACE.test(name)) throw wrong(`--namespaces: ${name} is no name of a namespace`)
+  if (kinds.length === 0) throw wrong('--kinds is empty; expected kinds such as apps/Deployment,v1/ConfigMap')
+  for (const name of wish.namespaces ?? []) if (!NAMESPACE.test(name)) throw wrong(`--namespaces: ${name} is not a namespace name`)
   const agent = readAccount('--agent', wish.agent)
   const accounts = wish.serviceAccounts.map((text) => readAccount('--service-accounts', text))
   const inCluster: PolicyRule[] = [
@@ -131,7 +131,7 @@ const CLAIM_RULES: PolicyRule[] = [
   { apiGroups: [''], resources: ['configmaps'], verbs: ['create'] },
 ]
 
-/** What is read around the objects of services. */
+/** Kinds that the agent reads besides the objects of services. */
 function contextRules(kinds: readonly KindRule[], podLogs: boolean): PolicyRule[] {
   const hasWorkloads = kinds.some(({ kind, group }) => WORKLOADS.has(kind) || !isBuiltIn(group))
   const has = (wanted: string) => kinds.some(({ kind }) => kind === wanted)

@@ -82,9 +82,9 @@ export function agentCommand(io: AgentIo): Command {
     .action((flags: Record<string, string | boolean | undefined>) => run(flags, io))
   program
     .command('status')
-    .description('Show the status of this site, of the running agent or from its data folder')
+    .description('Show the status of this site, from the running agent or its data folder')
     .addHelpText('before', examples('status', 'status --data ./agent -o json'))
-    .addOption(new Option('--data <DIR>', 'the agent’s data folder').env('SKERRY_DATA').default(RUN_OPTIONS.data.default))
+    .addOption(new Option('--data <DIR>', 'data folder of the agent').env('SKERRY_DATA').default(RUN_OPTIONS.data.default))
     .action(async ({ data }: { data: string }) => {
       const report = (await askRunningAgent(resolve(data))) ?? reportFromDisk(data)
       io.out(formatted(format(), report, () => statusText(report, systemClock.nowMs())))
@@ -98,10 +98,10 @@ export function agentCommand(io: AgentIo): Command {
     )
     .requiredOption(
       '--kinds <LIST>',
-      'kinds of services: apps/Deployment,v1/ConfigMap; of other groups with the plural: example.com/Thing=things',
+      'kinds in services: apps/Deployment,v1/ConfigMap; custom kinds with their plural: example.com/Thing=things',
     )
-    .option('--namespaces <LIST>', 'namespaces in which objects are written; default all')
-    .option('--service-accounts <LIST>', 'ServiceAccounts (namespace/name) that services act as; the agent itself then writes no objects')
+    .option('--namespaces <LIST>', 'namespaces where the agent writes objects; default all')
+    .option('--service-accounts <LIST>', 'ServiceAccounts (namespace/name) that the agent impersonates; it then writes no objects itself')
     .option('--agent <NAME>', 'ServiceAccount of the agent (namespace/name)', 'skerry-system/skerry-agent')
     .option('--pod-logs', 'the agent runs with --pod-logs')
     .action((flags: RbacFlags) => io.out(rbacText(flags, format())))
@@ -262,8 +262,8 @@ function takeFolder(data: string): DataFolder {
     if (!(error instanceof AppError && error.code === 'data_locked')) throw error
     throw new AppError('data_locked', {
       doing: 'read the status',
-      detail: `an agent runs on ${resolve(data)} and gave no answer for 5 s`,
-      remedy: 'Ask again; if it stays so, read the agent’s log and start it again: it goes on from what it holds.',
+      detail: `the agent on ${resolve(data)} did not answer for 5 s`,
+      remedy: 'Repeat the command. If the error persists, read the log of the agent and restart it.',
     })
   }
 }
@@ -275,7 +275,7 @@ function reportFromDisk(data: string): AgentReport {
     throw new AppError('bad_options', {
       doing: 'read the status',
       detail: `${resolve(data)} is not the data folder of an agent`,
-      remedy: 'Name it with --data or SKERRY_DATA; of an agent in a pod, ask inside the pod.',
+      remedy: 'Set --data or SKERRY_DATA. For an agent in a pod, run the command inside the pod.',
     })
   const folder = takeFolder(data)
   const state = openAgentState(files.state)
@@ -301,7 +301,7 @@ function reportFromDisk(data: string): AgentReport {
     resync: null,
     enforcement: {
       state: 'stopped',
-      message: 'no agent runs on this data folder; what is applied stays, and is not healed until one does',
+      message: 'no agent runs on this data folder; applied objects stay, and drift is not corrected until an agent runs',
     },
   })
   replica?.close()

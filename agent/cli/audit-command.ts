@@ -15,18 +15,18 @@ export interface AuditIo {
 export function addAuditCommand(program: Command, { out, format }: AuditIo): void {
   program
     .command('audit')
-    .description('List the orders of people at this site, oldest first, and verify that none was changed or removed')
+    .description('List the local commands at this site, oldest first, and verify that none was changed or removed')
     .addHelpText('before', examples('audit', 'audit -o json'))
-    .addOption(new Option('--data <DIR>', 'the agent’s data folder').env('SKERRY_DATA').default(RUN_OPTIONS.data.default))
+    .addOption(new Option('--data <DIR>', 'data folder of the agent').env('SKERRY_DATA').default(RUN_OPTIONS.data.default))
     .action(({ data }: { data: string }) => {
       const { entries, broken } = readOrderLog(resolve(data))
-      if (format() === 'text') out(entries.length === 0 ? 'No orders were given at this site.\n' : entries.map(lineOf).join(''))
+      if (format() === 'text') out(entries.length === 0 ? 'No local commands at this site.\n' : entries.map(lineOf).join(''))
       else for (const entry of entries) out(`${JSON.stringify(entry)}\n`)
       if (broken === null) return
       throw new AppError('data_unusable', {
         doing: 'verify the audit log of this agent',
         detail: `entry ${broken.seq}: ${broken.problem}`,
-        remedy: 'Somebody changed the file, or the disk lost a part of it. The events of the server hold the same orders.',
+        remedy: 'The file was changed, or the disk lost a part of it. The events of the server contain the same commands.',
       })
     })
 }

@@ -24,8 +24,9 @@ interface Flags {
 /** Before the words of a command's help. */
 export const examples = (...lines: string[]): string => `Examples:\n${lines.map((line) => `  skerry-agent ${line}\n`).join('')}`
 
-const dataOption = () => new Option('--data <DIR>', 'the agent’s data folder').env('SKERRY_DATA').default(RUN_OPTIONS.data.default)
-const byOption = () => new Option('--by <NAME>', 'who asks, for the record').env('SKERRY_BY').default(userName(), 'the user of this shell')
+const dataOption = () => new Option('--data <DIR>', 'data folder of the agent').env('SKERRY_DATA').default(RUN_OPTIONS.data.default)
+const byOption = () =>
+  new Option('--by <NAME>', 'name of the caller, for the audit log').env('SKERRY_BY').default(userName(), 'the user of this shell')
 
 function userName(): string {
   const uid = process.getuid?.() ?? null
@@ -47,7 +48,7 @@ export function addEdgeCommands(program: Command, io: EdgeIo): void {
     .argument('[PROJECT/SERVICE]')
     .addHelpText('before', examples('hold default/shop --reason stocktaking --for 8h', 'hold --all --reason "new switches"'))
     .option('--all', 'the whole cluster')
-    .requiredOption('--reason <TEXT>', 'required: why, shown wherever the service is')
+    .requiredOption('--reason <TEXT>', 'required: reason, shown with the service')
     .option('--for <DURATION>', 'duration of the hold, such as 8h')
     .addOption(byOption())
     .addOption(dataOption())
@@ -67,9 +68,9 @@ export function addEdgeCommands(program: Command, io: EdgeIo): void {
     .action((name: string | undefined, flags: Flags) => order({ kind: 'unhold', service: scopeOf(name, flags), by: flags.by }, flags, io))
   program
     .command('take-over')
-    .description('Make this agent enforce the cluster in place of another Skerry agent that is active in it; that one stops')
+    .description('Make this agent enforce the cluster instead of another active Skerry agent, which then stops')
     .addHelpText('before', examples('take-over --reason "moved to the new server"'))
-    .requiredOption('--reason <TEXT>', 'required: why, for the record')
+    .requiredOption('--reason <TEXT>', 'required: reason for the audit log')
     .addOption(byOption())
     .addOption(dataOption())
     .action((flags: Flags & { reason: string }) => order({ kind: 'take_over', by: flags.by, why: flags.reason }, flags, io))
@@ -134,5 +135,5 @@ const notRunning = (data: string): AppError =>
   new AppError('bad_options', {
     doing: 'ask the agent',
     detail: `no agent runs on ${resolve(data)}`,
-    remedy: 'Start it, or name its data folder with --data or SKERRY_DATA; of an agent in a pod, ask inside the pod.',
+    remedy: 'Start the agent, or set --data or SKERRY_DATA. For an agent in a pod, run the command inside the pod.',
   })

@@ -14,10 +14,10 @@ function linkText({ state, error, parts, lastContactMs }: LinkReport, isJoined: 
         ? 'fetching a large page'
         : `fetching a large page, ${parts.have} of ${parts.of} parts (${bytesText(parts.bytes)} in all),`
     case 'restore_pending':
-      return 'well here; the server waits for a person'
+      return 'ok at this site; the server waits for a confirmation'
     case 'offline':
       if (error?.code === 'disk_full') return 'not syncing, because the disk is full,'
-      return error === null || error.code === 'server_unreachable' ? 'out of reach' : 'not syncing'
+      return error === null || error.code === 'server_unreachable' ? 'unreachable' : 'not syncing'
     case 'halted':
       if (error?.code === 'link_insecure') return 'not asked'
       return isJoined ? 'refuses this agent' : 'not joined'
@@ -35,7 +35,7 @@ function headLines({ state, sinceMs, headSignedMs }: LinkReport, nowMs: number):
   const since = headSignedMs === null ? 'since this agent started: nothing is deleted until it does' : `for ${age(nowMs - headSignedMs)}`
   return [
     ['', `the server has not signed its head ${since}`],
-    ['next step', 'Upgrade the server if it is older than this agent. Else find what answers in its place on the way.'],
+    ['next step', 'Upgrade the server if it is older than this agent. Otherwise look for a proxy that answers in its place.'],
   ]
 }
 
@@ -46,15 +46,15 @@ function trafficLines({ metered, budgetBytes, waitSeconds }: LinkReport, todayBy
   if (budgetBytes === 0 || todayBytes < budgetBytes) return [line]
   return [
     line,
-    ['', 'the budget is spent: until midnight UTC reports go up once an hour; changes still arrive'],
-    ['next step', 'Nothing, if that will do. Else raise --daily-bytes and start the agent again.'],
+    ['', 'the daily budget is used up: until midnight UTC reports are hourly; changes still arrive'],
+    ['next step', 'No action needed. To report sooner, raise --daily-bytes and restart the agent.'],
   ]
 }
 
 export function statusText(report: AgentReport, nowMs: number): string {
   const { link, replica } = report
   const lines: Array<[string, string]> = [
-    ['agent', report.running ? `running, version ${report.version}` : 'not running: this is what it last knew'],
+    ['agent', report.running ? `running, version ${report.version}` : 'not running: this is the last known status'],
     [
       'cluster',
       report.clusterId === null ? 'not joined yet' : `${report.clusterId}, agent ${report.agentId}, incarnation ${report.incarnation}`,
@@ -66,16 +66,16 @@ export function statusText(report: AgentReport, nowMs: number): string {
       'server',
       `${link.server}: ${linkText(link, report.clusterId !== null)} for ${age(nowMs - link.sinceMs)}, last contact ${link.lastContactMs === null ? 'never' : `${age(nowMs - link.lastContactMs)} ago`}`,
     ])
-  else if (report.clusterId !== null) lines.push(['server', 'not asked: only a running agent is in contact'])
+  else if (report.clusterId !== null) lines.push(['server', 'unknown: the agent does not run'])
   if (link?.error) lines.push(['', `${link.error.message} (${link.error.code})`], ['next step', link.error.remedy])
   if (link !== null) lines.push(...headLines(link, nowMs), ...trafficLines(link, report.todayBytes))
   else if (report.todayBytes > 0) lines.push(['traffic', `${bytesText(report.todayBytes)} today, until it stopped`])
   if (replica !== null) {
-    const state = replica.verified ? 'verified' : 'damaged: nothing is enforced from it until it was fetched again'
+    const state = replica.verified ? 'verified' : 'damaged: nothing is enforced until it is fetched again'
     lines.push([
       'replica',
       replica.position === null
-        ? 'empty: nothing was received yet'
+        ? 'empty: nothing received yet'
         : `${replica.rows} rows, ${state}, position ${replica.position.split('.').slice(1, 3).join('.')}`,
     ])
   }
@@ -88,10 +88,10 @@ export function statusText(report: AgentReport, nowMs: number): string {
   return [...head, '', ...serviceTable(report)].join('\n')
 }
 
-/** LX4 */
+/** LX4: the line for an unreadable policy file. */
 function policyLines({ file, rules, problem }: NonNullable<AgentReport['policy']>): Array<[string, string]> {
   const lines: Array<[string, string]> = [['local policy', `${rules} (${file})`]]
-  if (problem !== null) lines.push(['', `the file cannot be read, so that its last good content stays in force: ${problem}`])
+  if (problem !== null) lines.push(['', `the file cannot be read; its last valid content stays in use: ${problem}`])
   return lines
 }
 
@@ -109,7 +109,7 @@ function serviceTable(report: AgentReport): string[] {
   for (const { name, status } of report.services) {
     rows.push(
       status === null
-        ? [name, 'Unknown', 'Unknown', '-', '-', 'received, not looked at yet']
+        ? [name, 'Unknown', 'Unknown', '-', '-', 'received, not processed yet']
         : [
             name,
             status.sync,
@@ -135,8 +135,8 @@ function serviceTable(report: AgentReport): string[] {
 }
 
 function noServices({ clusterId, replica }: AgentReport): string {
-  if (clusterId === null) return 'No services: they come when the agent has joined.'
-  return replica?.position == null ? 'No services: nothing was received yet.' : 'No services: nothing targets this cluster yet.'
+  if (clusterId === null) return 'No services: the agent has not joined yet.'
+  return replica?.position == null ? 'No services: nothing received yet.' : 'No services: no service targets this cluster yet.'
 }
 
 /** `640 B`, `12.3 kB`, `1.5 MB`: thousands, as tariffs count. */

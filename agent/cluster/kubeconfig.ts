@@ -30,7 +30,9 @@ export async function loadKubeCredentials(options: KubeconfigOptions, deps: { cl
     options.kubeconfig === undefined ? inCluster(options) : await fromKubeconfig(options.kubeconfig, options.context, deps.clock)
   const { tls } = await credentials.read()
   if (tls.insecure)
-    deps.log.warn('the certificate of the API server is not verified: insecure-skip-tls-verify is set', { source: credentials.source })
+    deps.log.warn('the certificate of the API server is not verified, because insecure-skip-tls-verify is set', {
+      source: credentials.source,
+    })
   return credentials
 }
 

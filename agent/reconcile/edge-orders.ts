@@ -47,14 +47,18 @@ export interface EdgeDeps {
 
 export function carryOutOrder(order: Exclude<EdgeOrder, { kind: 'take_over' }>, deps: EdgeDeps): EdgeAnswer {
   const model = order.service === null ? null : deps.modelOf(order.service)
-  if (order.service !== null && model === null) return { kind: 'refused', message: `there is no service ${order.service} in this cluster` }
+  if (order.service !== null && model === null) return { kind: 'refused', message: `service ${order.service} is not in this cluster` }
   switch (order.kind) {
     case 'hold': {
       const { by: who, why, untilMs } = order
       const nowMs = deps.turn.clock.nowMs()
-      if (untilMs !== undefined && untilMs <= nowMs) return { kind: 'refused', message: 'the hold would be over already' }
+      if (untilMs !== undefined && untilMs <= nowMs) return { kind: 'refused', message: 'the end of the hold is in the past' }
       if (untilMs !== undefined && untilMs > LAST_UNTIL_MS)
-        return { kind: 'refused', message: 'no clock knows the end of that hold; without an end it lasts until somebody lifts it' }
+        return {
+          kind: 'refused',
+          message:
+            'the clock of this machine is not set, so the hold cannot have an end; a hold without an end lasts until `skerry-agent unhold`',
+        }
       return setHold(order.service, { by: who, why, sinceMs: nowMs, ...(untilMs === undefined ? {} : { untilMs }) }, who, deps)
     }
     case 'unhold':
@@ -85,7 +89,7 @@ const NAMED_MAX = 5
 /** Lifting one of two holds lets nothing go on: who did it must not believe so. */
 function releasedText(whole: string, service: string | null, held: readonly string[]): string {
   if (held.length === 0) return `${whole} goes on`
-  if (service !== null) return `${whole} has no hold of its own now, and stays held with the whole cluster (\`skerry-agent unhold --all\`)`
+  if (service !== null) return `${whole} is still held with the whole cluster (\`skerry-agent unhold --all\`)`
   const more = held.length > NAMED_MAX ? ` and ${held.length - NAMED_MAX} more` : ''
   return `${whole} goes on but for ${held.slice(0, NAMED_MAX).join(', ')}${more}, held by ${held.length === 1 ? 'a hold of its own' : 'holds of their own'}`
 }
@@ -100,7 +104,7 @@ function confirm(
   { turn }: EdgeDeps,
 ): EdgeAnswer {
   const refusal: PruneRefusal | null = model?.pruning.refusal ?? null
-  if (model === null || refusal === null) return { kind: 'refused', message: `nothing of ${service} waits for a confirmation` }
+  if (model === null || refusal === null) return { kind: 'refused', message: `no pending confirmation for ${service}` }
   if (refusal.list !== digest)
     return {
       kind: 'refused',

@@ -138,7 +138,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
   let setRemoved: (isRemoved: boolean) => void = () => {}
   let carryOut: (order: EdgeOrder) => EdgeAnswer = () => ({
     kind: 'refused',
-    message: 'the agent does not enforce yet; ask again when it does',
+    message: 'the agent does not enforce yet; repeat the command when it does',
   })
   return {
     revisionsChanged: (services) => wakeServices(services),

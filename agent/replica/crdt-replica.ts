@@ -79,7 +79,7 @@ class CrdtReplica implements CheckedReplica {
     const why = existsSync(path) ? guard?.refusals([path]).get(path) : undefined
     if (why === undefined) return
     setAside(path)
-    log.error('replica set aside, it will be fetched again', { why, kept: asidePath(path) })
+    log.error('replica moved aside; fetching it again', { why, kept: asidePath(path) })
   }
 
   /** A person who joined this agent anew vouched for the keys that it pins since. What was said under others binds nobody: a server whose key was set back could
@@ -95,7 +95,7 @@ class CrdtReplica implements CheckedReplica {
       this.#openWithSpace()
       this.#takeLastHead(this.recheck())
     } catch (error) {
-      this.#options.log.warn('replica cannot be opened, it will be fetched again', { why: describeError(error) })
+      this.#options.log.warn('replica cannot be opened; fetching it again', { why: describeError(error) })
     }
   }
 
@@ -144,7 +144,7 @@ class CrdtReplica implements CheckedReplica {
   #distrust(why: string): void {
     const wasVerified = this.#verified
     this.#verified = false
-    this.#options.log.warn('replica failed its check, it will be fetched again', { why })
+    this.#options.log.warn('replica failed its check; fetching it again', { why })
     if (wasVerified) this.#options.onDamage?.()
   }
 

@@ -29,7 +29,7 @@ export function createDiskReserve(dir: string, onChange: () => unknown = () => {
       if (to === 'open') rmSync(path, { force: true })
       else if (size() > START_BYTES) truncateSync(path, START_BYTES)
       if (problem !== null) return
-      problem = `there is no space left in the data folder ${dir}: what is desired goes on being enforced, but nothing new may come in and the oldest events are dropped; free some space, and it recovers by itself`
+      problem = `no space left in the data folder ${dir}: the agent keeps enforcing, but may receive no changes, and drops the oldest events; free some space, it then continues without a restart`
       onChange()
     },
     restock() {

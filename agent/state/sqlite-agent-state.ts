@@ -394,7 +394,7 @@ const damaged = (path: string, cause: unknown): AppError =>
     {
       doing: 'open the agent state',
       detail: `${path} is damaged`,
-      remedy: `Move ${path}, ${path}-wal and ${path}-shm away and start the agent with a join token of its server: it finds what it applied by its marks. Until then what is applied stays.`,
+      remedy: `Move ${path}, ${path}-wal and ${path}-shm away and start the agent with a join token of its server. It finds its objects by their labels. Applied objects stay until then.`,
     },
     { cause },
   )

@@ -35,7 +35,7 @@ export async function joinServer(client: ServerClient, keys: AgentKeys, input: J
   const token = parseJoinToken(input.joinToken ?? '')
   if (token === null) {
     const detail =
-      input.joinToken === null ? 'this agent has not joined yet and was given no join token' : 'the join token is not of the form skj.….…'
+      input.joinToken === null ? 'the agent has not joined yet, and no join token is set' : 'the join token does not have the form skj.….…'
     throw new AppError('join_token_unknown', { doing: 'join', detail })
   }
   const answer = await requestJoin(client, joinRequest(keys, input, token.secret), signal)

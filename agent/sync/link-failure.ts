@@ -6,26 +6,25 @@ export interface LinkFailure {
 }
 
 const AUTHORITY = 'the server’s certificate is not signed by an authority that this agent trusts'
-const GIVE_AUTHORITY =
-  'Give the authority’s certificate with --server-ca FILE. If you never needed one, something on the way intercepts TLS.'
+const GIVE_AUTHORITY = 'Set --server-ca FILE to the certificate of the authority. If it was never needed before, a proxy may intercept TLS.'
 const PROXY_CREDENTIALS =
-  'Put user and password into HTTPS_PROXY or HTTP_PROXY (http://USER:PASSWORD@HOST:PORT), or leave the proxy out with NO_PROXY.'
+  'Set user and password in HTTPS_PROXY or HTTP_PROXY (http://USER:PASSWORD@HOST:PORT), or bypass the proxy with NO_PROXY.'
 
 /** A redirect, or 200 and no page. */
 export const anotherAnswered: Required<LinkFailure> = {
-  detail: 'something on the way answered in the server’s place',
-  remedy: 'If this network wants a log-in, log in; else let the server’s address pass the proxy untouched, or check --server.',
+  detail: 'a proxy or portal answered in place of the server',
+  remedy: 'If the network has a login page, log in. Otherwise exclude the server address from the proxy, or check --server.',
 }
 
 const BY_CODE: Readonly<Record<string, LinkFailure>> = {
   CERT_HAS_EXPIRED: {
     detail: 'the server’s certificate has expired',
-    remedy: 'Renew the certificate of the server; if it is valid, set this machine’s clock.',
+    remedy: 'Renew the certificate of the server. If it is valid, correct the clock of this machine.',
   },
-  CERT_NOT_YET_VALID: { detail: 'the server’s certificate is not valid yet', remedy: 'Set this machine’s clock.' },
+  CERT_NOT_YET_VALID: { detail: 'the server’s certificate is not valid yet', remedy: 'Correct the clock of this machine.' },
   ERR_TLS_CERT_ALTNAME_INVALID: {
     detail: 'the server’s certificate is for another name',
-    remedy: 'Use a name of --server that is in its certificate, or make the certificate for this name.',
+    remedy: 'Set --server to a name in the certificate, or issue a certificate for this name.',
   },
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: { detail: AUTHORITY, remedy: GIVE_AUTHORITY },
   UNABLE_TO_GET_ISSUER_CERT: { detail: AUTHORITY, remedy: GIVE_AUTHORITY },
@@ -33,13 +32,13 @@ const BY_CODE: Readonly<Record<string, LinkFailure>> = {
   SELF_SIGNED_CERT_IN_CHAIN: { detail: AUTHORITY, remedy: GIVE_AUTHORITY },
   DEPTH_ZERO_SELF_SIGNED_CERT: { detail: AUTHORITY, remedy: GIVE_AUTHORITY },
   ECONNREFUSED: {
-    detail: 'nobody listens at the server’s address',
-    remedy: 'Check --server, and that the server or the proxy on the way runs.',
+    detail: 'connection refused at the server address',
+    remedy: 'Check --server, and that the server or its proxy runs.',
   },
-  ECONNRESET: { detail: 'the connection was closed before an answer came' },
-  ENOTFOUND: { detail: 'the server’s name is not known here', remedy: 'Check --server and the DNS of this machine.' },
+  ECONNRESET: { detail: 'the connection was closed before a response' },
+  ENOTFOUND: { detail: 'the server name cannot be resolved', remedy: 'Check --server and the DNS of this machine.' },
   UnexpectedRedirect: anotherAnswered,
-  ERR_PROXY_TUNNEL: { detail: 'the proxy lets nobody through to the server', remedy: PROXY_CREDENTIALS },
+  ERR_PROXY_TUNNEL: { detail: 'the proxy refuses connections to the server', remedy: PROXY_CREDENTIALS },
 }
 
 const SENT = new Set(['ECONNRESET'])

@@ -76,7 +76,7 @@ export class PushLoop {
     try {
       state.reportAnew()
     } catch (error) {
-      log.warn('not everything can be reported again', { why: describeError(error) })
+      log.warn('cannot report everything again', { why: describeError(error) })
       this.compareSoon()
     }
   }

@@ -38,13 +38,13 @@ export async function pushBatch(
   if (ack > last.rev || (had ?? 0) > known) {
     // The server knows revs that never went up from here: this file was set back (a snapshot, a lost write), or a copy of it speaks, too. Whatever it numbers
     // now could pass for old, and some of what it just said did.
-    log.warn('the server knows newer status than this agent: a new incarnation is asked for', { ack, had, rev: last.rev })
+    log.warn('the server has newer status than this agent: requesting a new incarnation', { ack, had, rev: last.rev })
     await session.takeNextIncarnation(signal)
     return 'doubted'
   }
   const settled = settledRev(rows, ack, new Set(reject.map(({ key }) => key)))
   if (settled < first.rev) throw new AppError('unavailable', { doing: 'push status', detail: 'the server acknowledged nothing of it' })
-  tellRefused(reject, 'status row refused by the server', log)
+  tellRefused(reject, 'the server refused a status row', log)
   state.acknowledge(settled, ack)
   return 'settled'
 }
@@ -70,7 +70,7 @@ export async function compareRevs(
   if (incarnation === undefined) return 'settled'
   const { ack } = await send(session, { incarnation, rows: [] }, signal)
   if (ack > given && ack >= incarnation * REV_INCARNATION) {
-    log.warn('the server knows newer status than this agent: a new incarnation is asked for', { ack, rev: given })
+    log.warn('the server has newer status than this agent: requesting a new incarnation', { ack, rev: given })
     await session.takeNextIncarnation(signal)
     return 'doubted'
   }
@@ -81,7 +81,7 @@ export async function compareRevs(
 function wasSetBack(had: number, state: Pick<AgentState, 'acknowledgedRev' | 'reportAnew'>, log: Logger): boolean {
   const acknowledged = state.acknowledgedRev()
   if (had >= acknowledged) return false
-  log.warn('the server lacks status that it had: everything is reported again', { had, acknowledged })
+  log.warn('the server lost status rows: reporting everything again', { had, acknowledged })
   state.reportAnew()
   return true
 }
@@ -100,7 +100,7 @@ export async function pushInventory(
   const { rows, upTo } = state.inventoryRange(after, STATUS_ROWS_MAX, bytesMax)
   if (rows.length === 0 && after === null) return null
   const { reject } = await send(session, { incarnation, rows, complete: after === null && upTo === null ? true : { after, upTo } }, signal)
-  tellRefused(reject, 'the server keeps what the inventory does not name, because it refused a row', log)
+  tellRefused(reject, 'the server keeps rows that are not in the inventory, because it refused a row', log)
   if (upTo === null) state.inventoryDone()
   return upTo
 }
@@ -110,7 +110,7 @@ const REFUSED_TOLD_MAX = 20
 
 function tellRefused(reject: StatusAnswer['reject'], what: string, log: Logger): void {
   for (const { key, code } of reject.slice(0, REFUSED_TOLD_MAX)) log.warn(what, { key, code })
-  if (reject.length > REFUSED_TOLD_MAX) log.warn('more status rows refused by the server', { count: reject.length - REFUSED_TOLD_MAX })
+  if (reject.length > REFUSED_TOLD_MAX) log.warn('the server refused more status rows', { count: reject.length - REFUSED_TOLD_MAX })
 }
 
 async function send(session: SessionKeeper, json: StatusRequest, signal: AbortSignal): Promise<StatusAnswer> {

@@ -18,14 +18,14 @@ export interface ServerLinkOptions {
 /** Throws what a person must mend before anything can start. */
 export function createServerLink({ serverUrl, caFile, insecureHttp = false, env, log }: ServerLinkOptions): Fetcher {
   if (!URL.canParse(serverUrl) || !/^https?:$/.test(new URL(serverUrl).protocol))
-    throw new AppError('bad_options', { doing: 'read --server', detail: `${JSON.stringify(serverUrl)} is no http:// or https:// URL` })
+    throw new AppError('bad_options', { doing: 'read --server', detail: `${JSON.stringify(serverUrl)} is not an http:// or https:// URL` })
   const { username, password } = new URL(serverUrl)
   if (username !== '' || password !== '') {
-    const detail = 'it holds a user or a password, which the server does not ask for and every log would show'
+    const detail = 'the URL contains a user or a password, which logs would show'
     throw new AppError('bad_options', {
       doing: 'read --server',
       detail,
-      remedy: 'Give the URL without them; the join token is what this agent proves itself by.',
+      remedy: 'Remove them from the URL; the agent authenticates with its join token.',
     })
   }
   // Sync stops and enforcement goes on: an agent that joined before this was refused must still start.
@@ -75,7 +75,7 @@ class AuthorityFile {
       this.#seen = now
       if (text === this.text) return false
       this.text = text
-      this.#log.info('the server’s authority was read again', { file: this.#path })
+      this.#log.info('reloaded the certificate authority of the server', { file: this.#path })
       return true
     } catch {
       return false
@@ -91,6 +91,6 @@ const stamp = (path: string): string => {
 function readPem(path: string): string {
   const text = readFileSync(path, 'utf8')
   const begun = text.match(/-----BEGIN CERTIFICATE-----/g)?.length ?? 0
-  if (begun === 0 || begun !== text.match(/-----END CERTIFICATE-----/g)?.length) throw new Error('it holds no PEM certificate')
+  if (begun === 0 || begun !== text.match(/-----END CERTIFICATE-----/g)?.length) throw new Error('the file has no PEM certificate')
   return text
 }

@@ -282,7 +282,7 @@ const told = (services: readonly ServiceId[]): SyncEffect[] => [{ kind: 'tell', 
 const refetchLine = (reason: RefetchReason): SyncEffect => ({
   kind: 'log',
   level: 'info',
-  message: 'the cursor cannot be continued, what differs is fetched again',
+  message: 'cannot continue from the cursor; fetching the differences',
   fields: { reason },
 })
 

@@ -53,9 +53,9 @@ const isFailed = (answer: { kind: string }): answer is { kind: 'failed'; failure
 function advice({ message }: ApiFailure, { namespace, name }: Account, isMissing: boolean): string {
   const account = `the ServiceAccount ${namespace}/${name} of sync.serviceAccount`
   if (message.includes('cannot impersonate'))
-    return `let the agent act as it (verb impersonate on serviceaccounts), or leave out sync.serviceAccount`
-  if (isMissing) return `${account} does not exist: make it, with its rights, in another service or by hand`
-  return message.includes(userOf({ namespace, name })) ? `give ${account} that right` : `this was asked as ${account}`
+    return `allow the agent to impersonate it (verb impersonate on serviceaccounts), or remove sync.serviceAccount`
+  if (isMissing) return `${account} does not exist: create it with its rights in another service or by hand`
+  return message.includes(userOf({ namespace, name })) ? `give ${account} that right` : `requested as ${account}`
 }
 
 /** IM2: also for whoever did not ask a gate. */

@@ -92,7 +92,7 @@ export class ContentsReader {
   #defined(crd: string): { kind: 'read'; resources: ApiResource[] } | Extract<Contents, { kind: 'unread' }> {
     const resource = this.#deps.kinds.all().find(({ plural, group }) => `${plural}.${group}` === crd)
     return resource === undefined
-      ? { kind: 'unread', why: 'no API serves its custom resources at the moment' }
+      ? { kind: 'unread', why: 'no API serves its custom resources now' }
       : { kind: 'read', resources: [resource] }
   }
 
@@ -124,7 +124,7 @@ export class ContentsReader {
     try {
       return (await findGap({ kinds, get, list, signal }, { namespacedOnly: true }))?.message ?? null
     } catch (error) {
-      return `what the API server serves is not known: ${describeError(error)}`
+      return `cannot read the kinds that the API server serves: ${describeError(error)}`
     }
   }
 
@@ -134,7 +134,7 @@ export class ContentsReader {
       await this.#deps.kinds.refresh()
       return null
     } catch (error) {
-      return `what the API server serves is not known: ${describeError(error)}`
+      return `cannot read the kinds that the API server serves: ${describeError(error)}`
     }
   }
 

@@ -74,7 +74,7 @@ async function deleteSeen(
     case 'replaced': {
       // Another object lives under this name: ours is gone.
       if (step.kind === 'delete') return gone
-      const message = 'somebody made another object of this name while it was to be deleted'
+      const message = 'another object of this name was created before the deletion'
       return { kind: 'failed', step, failure: { kind: 'conflict', status: 409, reason: 'Replaced', message } }
     }
     case 'changed': {

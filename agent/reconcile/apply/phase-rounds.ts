@@ -187,7 +187,7 @@ function sinceOf(model: ServiceModel, { state, clock }: Site & Storage, key: str
   return lastObject(model, { state }, key)?.sinceMs ?? clock.nowMs()
 }
 
-const TO_ORDER_AGAIN = 'nothing is removed; correct what it met and order the removal again, that runs it again'
+const TO_ORDER_AGAIN = 'nothing is removed; correct the cause and order the removal again, which runs it again'
 
 /** HK10: hooks of a removal by prune. True: the prune may go on. */
 export async function farewellRounds(

@@ -66,7 +66,7 @@ async function deleteLeaving(
     if (leaving.length === 0) break
     // RC3: it may have moved to a service that has not had its turn.
     if (deps.waitsForOthers(model) || waitsForOrders(model, deps, leaving)) {
-      model.pruning.waits('to be pruned when what has just come for other services is read')
+      model.pruning.waits('will be pruned after the new revisions of other services are read')
       break
     }
     const seen = deps.takersSeen()
@@ -188,7 +188,7 @@ function whyHeld(
   if (held !== null) return held
   // A person who confirmed it here has seen the list of objects that this agent holds now.
   const older = doomed.length === 0 ? null : olderHold(model, deps)
-  return older === null ? null : `to be pruned ${older}`
+  return older === null ? null : `will be pruned ${older}`
 }
 
 function holdPrune(
@@ -203,7 +203,7 @@ function holdPrune(
   const names = namesOf(doomed)
   if (!sync.prune && isPrune) {
     ask(model, deps, row, null, [])
-    return `kept, because sync.prune is false: ${names}; delete them by hand, or set it`
+    return `kept, because sync.prune is false: ${names}; delete them by hand, or set sync.prune`
   }
   // A revision that has not begun prunes nothing.
   const shut = beginRevision(model, deps)

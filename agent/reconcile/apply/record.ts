@@ -34,7 +34,7 @@ export class Recorder {
   readonly #deps: Site & Storage & Services & Turns & Reports
   #gone: ObjectRef[] = []
   readonly #namespaceRetriesMs = new Map<string, number>()
-  /** What was forgotten, as it may be there still, and the service whose mark is on it. */
+  /** An object removed from the inventory that may still exist, and the service whose label it has. */
   readonly #forgotten = new Map<string, { marked: ServiceModel | null; entry: InventoryEntry }>()
 
   constructor(model: ServiceModel, deps: Site & Storage & Services & Turns & Reports) {
@@ -157,7 +157,7 @@ export class Recorder {
       model.objects.setProblem(key, null)
       if (model.recreates.has(key)) {
         keepRecreates(model, this.#deps, new Map([[key, null]]))
-        this.#emit('Normal', 'Recreated', `${refText(ref)} was deleted and made again, because a field of it cannot be changed`, key)
+        this.#emit('Normal', 'Recreated', `${refText(ref)} was recreated, because an immutable field changed`, key)
       }
     }
     model.agenda.touch(key)
@@ -196,7 +196,7 @@ export class Recorder {
     this.#emit(
       'Warning',
       'NullRefused',
-      `${refText(ref)}: the API server takes no null in this kind; applied without fields that are null`,
+      `${refText(ref)}: applied without null fields, because the API server rejects null in this kind`,
       key,
     )
   }
@@ -235,7 +235,7 @@ export class Recorder {
         this.#model.deletedUids.add(step.uid)
       } else watches.drop(step.resource, key)
       const reason = step.kind === 'delete' ? 'Pruned' : 'LetGo'
-      this.#emit('Normal', reason, `${refText(ref)} ${step.kind === 'delete' ? 'was deleted' : 'was let go and stays'}`, key)
+      this.#emit('Normal', reason, `${refText(ref)} ${step.kind === 'delete' ? 'was deleted' : 'is no longer managed and was kept'}`, key)
     }
     if (step.kind === 'forget') this.#noteForgotten(key)
     this.#model.forget(key)
@@ -252,7 +252,7 @@ export class Recorder {
     const before = model.problems.get(key)
     const attempt = before?.kind === 'failed' ? changesOf(before) : 0
     const waitMs = attempt < DELETES_AT_ONCE_MAX ? 0 : backoffMs(attempt - DELETES_AT_ONCE_MAX, RETRY_BACKOFF, this.#deps.random)
-    const message = `changed by somebody else before each of ${attempt + 1} attempts to delete it`
+    const message = `changed by another client before each of ${attempt + 1} attempts to delete it`
     const retryAtMs = this.#deps.clock.nowMs() + waitMs
     // AO4: why it is made again is not forgotten.
     if (kind === 'recreate' && before?.kind === 'failed') model.objects.setProblem(key, { ...before, changes: attempt + 1, retryAtMs })

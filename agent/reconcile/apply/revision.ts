@@ -184,7 +184,7 @@ export async function recallInventory(model: ServiceModel, deps: Site & Requests
     return false
   }
   const found = marked.of(model)
-  deps.log.info('looked for the objects of a service that is to be removed', { service: model.key, found: found.length })
+  deps.log.info('searched the objects of a service before its removal', { service: model.key, found: found.length })
   for (const key of takeIn(model, deps, found)) model.agenda.mark(key)
   model.removal.recalled(order)
   model.expectNewObjects() // also what watches show of it

@@ -38,9 +38,9 @@ export class TerminatingNamespaces {
     this.#asked.set(namespace, asked)
     const held = await asked
     if (held === '') return result
-    const message = `the namespace ${namespace} takes no new objects: ${held}`
+    const message = `namespace ${namespace} accepts no new objects: ${held}`
     this.#refused.set(namespace, { ...result.failure, message })
-    const failure: ApiFailure = { ...result.failure, message: `${result.failure.message}; of the namespace: ${held}` }
+    const failure: ApiFailure = { ...result.failure, message: `${result.failure.message}; namespace: ${held}` }
     return { ...result, failure }
   }
 }

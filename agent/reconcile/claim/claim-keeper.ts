@@ -280,7 +280,7 @@ export class ClaimKeeper {
       onChange({ kind: 'superseded', by: live, asks: !this.#isLaterSelf(live) })
     } else if (verdict === 'unclear' && live !== null) {
       const message = unclearText(live, this.#own)
-      log.warn('the claim of this cluster is not clear: a person has to decide', { why: message })
+      log.warn('the claim of this cluster is not clear: a decision is needed', { why: message })
       onChange({ kind: 'unclear', message })
     }
     return verdict
@@ -383,7 +383,7 @@ export class ClaimKeeper {
         // Whoever wrote its claim anew, and with it no question, is active.
         if (live.answer !== asked.answer || live.challenge === '') this.#contest(live)
         else {
-          this.#deps.log.warn('an agent that held the claim gives no answer: taking over', { agent: live.agent })
+          this.#deps.log.warn('the agent that held the claim does not answer: taking over', { agent: live.agent })
           this.#mayTake(live)
           this.#take(live)
         }
@@ -434,7 +434,7 @@ export class ClaimKeeper {
       state.setWrittenClaim({ place, claim: this.#own, over: this.#past })
       this.#isRemembered = true
     } catch (error) {
-      log.warn('the claim cannot be noted, so the next start writes it again', { error: describeError(error) })
+      log.warn('cannot save the claim; the next start writes it again', { error: describeError(error) })
     }
   }
 

@@ -16,7 +16,7 @@ export interface EnforcementDeps extends Omit<ClaimKeeperDeps, 'onChange' | 'onC
 }
 
 /** Applied objects stay as they are. */
-const REMOVED_TEXT = 'the server says that this cluster was removed from it: enforcement has stopped, and every object stays as it is'
+const REMOVED_TEXT = 'the cluster was removed from the server: enforcement has stopped, and all objects stay'
 
 export interface Enforcement {
   keeper: ClaimKeeper
@@ -50,7 +50,7 @@ export function createEnforcement(deps: EnforcementDeps): Enforcement {
       tell('AnotherAgentActive', `${claimantText(state.by)} is active in this cluster, so agent ${own.agent} does not enforce`)
   }
   const onChallenge = (challenger: string) =>
-    tell('AnotherAgentWaits', `${challenger} asks to enforce this cluster; it waits until a person decides`)
+    tell('AnotherAgentWaits', `${challenger} asks to enforce this cluster; waiting for a decision`)
   const keeper: ClaimKeeper = new ClaimKeeper({ ...deps, onChange, onChallenge })
   return {
     keeper,

@@ -6,12 +6,12 @@ import type { Wanted } from '../snapshot/wanted.ts'
 
 type Standing = Pick<ObjectStatus, 'sync' | 'health' | 'reason' | 'message'>
 
-const IGNORED: Standing = { sync: 'Synced', health: 'Healthy', reason: 'Ignored', message: 'an annotation says that it is not applied' }
+const IGNORED: Standing = { sync: 'Synced', health: 'Healthy', reason: 'Ignored', message: 'not applied, because of an annotation' }
 const LEFT_ALONE: Standing = {
   sync: 'Synced',
   health: 'Healthy',
   reason: 'LeftAlone',
-  message: 'it was there already, and an annotation says that it is only made when it is not (IfNotPresent)',
+  message: 'exists already, and its annotation IfNotPresent only creates missing objects',
 }
 
 /** AO6: what is said of an object that is not ours to look at; null: it is. */

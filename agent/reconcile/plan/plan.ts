@@ -98,7 +98,7 @@ function judge(view: PlanView, wanted: Wanted): Verdict {
   if (live.kind === 'unknown') return problem(live)
   if (entry === undefined) return problem({ kind: 'unknown' })
   if (live.kind === 'present' && live.live.deleting !== null) {
-    return problem({ kind: 'waiting', on: key, message: `${live.live.deleting}; it is made again when it is gone` })
+    return problem({ kind: 'waiting', on: key, message: `${live.live.deleting}; recreated after that` })
   }
   if (live.kind === 'present' && touch === 'ifAbsent') return FINE
   // JB1
@@ -247,7 +247,7 @@ export function namespaceGate(view: PlanView, { ref }: Wanted): Problem | null {
 
 const namespaceText = (name: string, live: LiveView): string =>
   live.kind === 'present' && live.live.deleting !== null
-    ? `the namespace ${name} goes: ${live.live.deleting}; it is made again when it is gone`
+    ? `namespace ${name} is being deleted: ${live.live.deleting}; recreated after that`
     : `namespace ${name} is not Active yet`
 
 /** The attempt that follows the problem of the same kind that the object has; when to try is the loop's (it has the random). A problem whose time

@@ -1,5 +1,6 @@
-// What stands in the way of an object, in words for people: a reason that tools match on, and a message that names what to do next. Pure and deterministic: the same problem gives the
-// same bytes. Warnings of the API server (a deprecated version, a violated security standard) stand in the status of an object until a write brings others or none, and each is told once.
+// Texts for the problems of an object: a reason that tools match on, and a message that ends with the next step.
+// Pure and deterministic, so that the same problem gives the same bytes. Warnings of the API server (a deprecated
+// version, a violated security standard) stay in the status of an object until a write brings others or none.
 import { type ObjectRef, refText } from '../../../shared/kube/object.ts'
 import type { EventStatus } from '../../../shared/model/status.ts'
 import { exhaustive } from '../../../shared/runtime/assert.ts'
@@ -7,33 +8,33 @@ import type { ApiFailure } from '../../cluster/cluster.ts'
 import { POLICY_REFUSED, PROJECT_REFUSED } from '../snapshot/permits.ts'
 import { CHANGED_BEFORE_DELETE, type Problem } from '../snapshot/situation.ts'
 
-/** What comes next, in the words of somebody who has to act. */
+/** The next step for each kind of failure. */
 const NEXT: Record<ApiFailure['kind'], { reason: string; next: string }> = {
-  unreachable: { reason: 'Unreachable', next: 'check that the API server runs and that the agent can reach it; it is tried again' },
-  throttled: { reason: 'Throttled', next: 'the API server has too much to do; it is tried again' },
-  server_error: { reason: 'ServerError', next: 'look at the API server’s own log if this stays; it is tried again' },
-  unauthorized: { reason: 'Unauthorized', next: 'check the credentials of the agent; it is tried again' },
-  forbidden: { reason: 'Forbidden', next: 'allow it by RBAC, quota or admission; it is tried again' },
-  not_found: { reason: 'NotFound', next: 'bring its API back (a CRD, an APIService), or take it out of Git; it is tried again' },
-  namespace_missing: { reason: 'NamespaceMissing', next: 'create the namespace or set sync.createNamespace; it is tried again' },
-  namespace_terminating: { reason: 'NamespaceTerminating', next: 'it is tried again when the namespace is gone' },
-  conflict: { reason: 'Conflict', next: 'let the other manager go, or set sync.force; it is tried again' },
+  unreachable: { reason: 'Unreachable', next: 'check that the API server runs and that the agent can reach it; retrying' },
+  throttled: { reason: 'Throttled', next: 'the API server is overloaded; retrying' },
+  server_error: { reason: 'ServerError', next: 'if this persists, read the log of the API server; retrying' },
+  unauthorized: { reason: 'Unauthorized', next: 'check the credentials of the agent; retrying' },
+  forbidden: { reason: 'Forbidden', next: 'change the RBAC rule, quota or admission policy that forbids it; retrying' },
+  not_found: { reason: 'NotFound', next: 'install the CRD or APIService, or remove the object from Git; retrying' },
+  namespace_missing: { reason: 'NamespaceMissing', next: 'create the namespace or set sync.createNamespace; retrying' },
+  namespace_terminating: { reason: 'NamespaceTerminating', next: 'waiting until the namespace is deleted' },
+  conflict: { reason: 'Conflict', next: 'remove the other field manager, or set sync.force; retrying' },
   immutable: {
     reason: 'Immutable',
-    next: 'undo the change, delete the object so that it is made again, or annotate it with skerry.dev/sync-options: Force',
+    next: 'undo the change, delete the object so that it is created again, or annotate it with skerry.dev/sync-options: Force',
   },
   taken: {
     reason: 'AlreadyTaken',
-    next: 'give it another port or address; if what has it leaves with this revision, set sync.pruneWhen: applied; it is tried again',
+    next: 'choose another port or address, or set sync.pruneWhen: applied if this revision removes its current owner; retrying',
   },
   invalid: { reason: 'Invalid', next: 'correct the manifest' },
-  webhook: { reason: 'WebhookUnavailable', next: 'start the webhook’s backend, or take its configuration away; it is tried again' },
+  webhook: { reason: 'WebhookUnavailable', next: 'start the backend of the webhook, or delete the webhook configuration; retrying' },
 }
 
 const DELETE_CONFLICT = { reason: 'Conflict', next: 'stop the manager that keeps writing the object; retrying' }
 
-/** RC38 */
-const SCHEMA = { reason: 'Invalid', next: 'correct the manifest, or install the CustomResourceDefinition that it is written for; retrying' }
+/** RC38: a later CustomResourceDefinition may accept the manifest. */
+const SCHEMA = { reason: 'Invalid', next: 'correct the manifest, or install the CustomResourceDefinition version that it needs; retrying' }
 
 function nextOf({ failure, sent, retryAtMs }: Extract<Problem, { kind: 'failed' }>): { reason: string; next: string } {
   if (sent === null) return failure.reason === CHANGED_BEFORE_DELETE ? DELETE_CONFLICT : NEXT[failure.kind]
@@ -51,13 +52,13 @@ export function describeProblem(problem: Problem): { reason: string; message: st
       return { reason: problem.reason ?? 'Unreadable', message: problem.message }
     case 'owned':
       if (problem.going !== undefined)
-        return { reason: 'Waiting', message: `an object of this name is there still: ${problem.going}; this one is made when that is gone` }
+        return { reason: 'Waiting', message: `waiting until the existing object of this name is deleted: ${problem.going}` }
       if (problem.isInTheWay === true)
         return {
           reason: 'AlreadyExists',
-          message: 'an object of this name exists and no run of this hook made it; delete it, or rename the hook',
+          message: 'an object of this name exists that this hook did not create; delete it, or rename the hook',
         }
-      return { reason: 'OwnedBy', message: `it belongs to ${problem.owner}; rename it, remove it there, or set sync.takeover` }
+      return { reason: 'OwnedBy', message: `already managed by ${problem.owner}; rename the object, remove it there, or set sync.takeover` }
     case 'waiting':
       return { reason: 'Waiting', message: problem.message }
     case 'gated':
@@ -88,18 +89,18 @@ export function describeProblem(problem: Problem): { reason: string; message: st
   }
 }
 
-/** RC5: nothing of the kind is changed or deleted meanwhile, so whoever reads it wants to know why. */
+/** RC5: the agent changes and deletes nothing of a kind that it cannot read; the message says why. */
 export function unknownText(failure: ApiFailure | undefined): string {
-  const unknown = 'what the cluster holds of this kind is not known at the moment'
-  if (failure === undefined) return `${unknown}; it is looked at again by itself`
+  const unknown = 'cannot read this kind yet'
+  if (failure === undefined) return `${unknown}; retrying`
   return `${unknown}: ${failure.message}; ${nextForKind(failure)}`
 }
 
 function nextForKind({ kind, message }: ApiFailure): string {
-  if (kind === 'not_found') return 'serve this kind again (its CRD or APIService), or take it out of Git; it is tried again'
-  // All that a watch is told of objects that cannot be converted.
+  if (kind === 'not_found') return 'install the CRD or APIService, or remove the object from Git; retrying'
+  // A watch gets only this message for objects that cannot be converted.
   if (message.includes('storage is (re)initializing'))
-    return 'if it lasts, the conversion webhook of its CRD (spec.conversion) gives no answer; it is tried again'
+    return 'if this persists, check the conversion webhook of the CRD (spec.conversion); retrying'
   return NEXT[kind].next
 }
 
@@ -114,13 +115,13 @@ export interface Warned {
 }
 
 export interface WarningNews {
-  /** For the status of the object. Null: those that it has stay. */
+  /** Warnings for the status of the object; null keeps the current ones. */
   warnings: readonly string[] | null
-  /** Null if every warning was told before. */
+  /** An event for new warnings; null if there are none. */
   event: Pick<EventStatus, 'type' | 'reason' | 'message'> | null
 }
 
-/** AW1, AW2 */
+/** AW1, AW2: each new warning is one event; a refused write without warnings keeps the status. */
 export function warningNews({ ref, warnings, known, isRefused }: Warned): WarningNews {
   if (isRefused && warnings.length === 0) return { warnings: null, event: null }
   const added = warnings.filter((text) => !known.includes(text))

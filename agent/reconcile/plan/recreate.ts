@@ -48,13 +48,14 @@ export function permitAgain(request: RecreateCase): Permit | NotAgain | null {
   const { ref, recreate, sent, live, isOurs, protect, hold, confirmed, before } = request
   if (recreate === 'never') return null
   const no = (why: string): NotAgain => ({ why })
-  if (live === null || !isOurs) return no('it is not made again, because it is not ours yet: delete it by hand if that is meant')
-  if (protect) return no('it is not made again, because the service is protected: delete it by hand if that is meant')
-  if (live.keep !== null) return no(`it is not made again, because it carries ${live.keep}: delete it by hand if that is meant`)
+  if (live === null || !isOurs) return no('not recreated, because Skerry does not manage it yet: delete it by hand if intended')
+  if (protect) return no('not recreated, because the service is protected: delete it by hand if intended')
+  if (live.keep !== null) return no(`not recreated, because it has ${live.keep}: delete it by hand if intended`)
   if (before?.sent === documentId(sent)) {
-    if (before.refused !== undefined) return no(`it was made again once for this document, and the new one was refused: ${before.refused}`)
+    if (before.refused !== undefined)
+      return no(`already recreated once for this document, and the API server refused the new object: ${before.refused}`)
     if (before.count >= RECREATES_MAX && before.uid !== live.uid)
-      return no(`it was deleted ${before.count} times to be made again, and each time somebody else made it first: stop them`)
+      return no(`deleted ${before.count} times for recreation, and each time another client created it first: stop that client`)
   }
   const allowed = live.pruneAllowed === true || allowsPrune((JSON.parse(sent) as K8sObject).metadata.annotations)
   return permitRecreate({ ref, live, ownWord: recreate === 'own', allowed, hold, confirmed })

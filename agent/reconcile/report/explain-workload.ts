@@ -96,7 +96,7 @@ export class PodFindings {
     const { object, pod, finding } = worst
     const { container, what, said } = finding
     const documents = [object, this.#workload]
-    const many = this.#failing === 1 ? '' : `${this.#failing} of ${this.#seen} Pods are not well, such as `
+    const many = this.#failing === 1 ? '' : `${this.#failing} of ${this.#seen} Pods are not healthy, such as `
     return {
       text: `${many}${refText(pod)}: ${join(what, safeText(said, { documents }))}`,
       documents,
@@ -163,9 +163,9 @@ function inContainer(container: Fields, reasonText: Reason): Finding | null {
     return { weight: BROKEN, what, said, container: ended === null ? null : { name, previous: true } }
   }
   if (ended !== null && container['ready'] !== true)
-    return { weight: RESTARTED, what: `container ${name} ${ended} and was started again`, said: '', container: { name, previous: true } }
+    return { weight: RESTARTED, what: `container ${name} ${ended} and was restarted`, said: '', container: { name, previous: true } }
   if (running !== undefined && container['ready'] === false)
-    return { weight: LATE, what: `container ${name} runs and is not ready`, said: '', container: { name, previous: false } }
+    return { weight: LATE, what: `container ${name} is running but not ready`, said: '', container: { name, previous: false } }
   return null
 }
 

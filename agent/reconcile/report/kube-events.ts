@@ -62,7 +62,7 @@ export class KubeEventWriter {
     const nowMs = clock.nowMs()
     if (isStrained() || !this.#bucket.take(clock.monotonicMs())) {
       // One line for a flood: the next one is told when something could be written in between.
-      if (this.#dropped === 0) log.info('kubernetes events are left out', { budget: `${BURST}, then one in ${EVERY_MS / 1000} s` })
+      if (this.#dropped === 0) log.info('kubernetes events are dropped', { budget: `${BURST}, then one in ${EVERY_MS / 1000} s` })
       this.#dropped += 1
       return
     }

@@ -94,7 +94,7 @@ function healthOfView(view: LiveView, sinceMs: number | null, deadlineMs: number
   if (view.kind === 'unknown') return { word: 'Unknown', reason: 'NotWatched', message: unknownText(view.failure) }
   if (view.kind === 'absent' && view.ended !== undefined) return endedHealth(view.ended)
   if (view.kind === 'absent')
-    return { word: 'Missing', reason: 'Missing', message: 'it is not in the cluster; it is made as soon as nothing stands in its way' }
+    return { word: 'Missing', reason: 'Missing', message: 'not in the cluster yet; will be created when the steps before it finish' }
   const { health } = view.live
   return sinceMs === null ? health : pastDeadline(health, sinceMs, deadlineMs, nowMs)
 }

@@ -66,7 +66,7 @@ async function causeOfPods(deps: CauseReader, workload: K8sObject): Promise<stri
   const findings = new PodFindings(workload)
   const { namespace = '' } = workload.metadata
   const failure = await list(deps, { kind: 'Pod', group: '', namespace, labelSelector }, (pod) => findings.add(pod))
-  if (failure !== null) return `its Pods cannot be read (${failure.message}); allow the agent to list and watch pods`
+  if (failure !== null) return `cannot read its Pods (${failure.message}); allow the agent to list and watch pods`
   const explanation = findings.explain()
   return explanation === null ? '' : explanation.text + (await lastLines(deps, explanation))
 }

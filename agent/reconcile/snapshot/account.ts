@@ -26,7 +26,7 @@ export function actingAs({ serviceAccount }: Pick<SyncOptions, 'serviceAccount'>
 /** IM2: null: nothing is wrong with it. */
 export function unplacedAccount(acting: ActingAs): Closed | null {
   if (acting.kind !== 'unplaced') return null
-  const message = `sync.serviceAccount is ${acting.name}, and the service has no namespace to look for it in: write it as namespace/${acting.name}, or set spec.namespace`
+  const message = `sync.serviceAccount is ${acting.name}, and the service has no namespace; write namespace/${acting.name}, or set spec.namespace`
   return closed('ServiceAccountUnplaced', message)
 }
 

@@ -85,7 +85,7 @@ export const rowContext = (
 /** RC4: `ref` is the row's, used where the document cannot say better. */
 export function readWanted(ref: ObjectRef, doc: string, context: WantedContext): WantedRead {
   const parsed = parse(doc)
-  if (parsed === null) return { kind: 'unreadable', ref, apiVersion: 'v1', message: 'its row holds no Kubernetes object' }
+  if (parsed === null) return { kind: 'unreadable', ref, apiVersion: 'v1', message: 'the row has no Kubernetes object' }
   const order = orderOf(parsed.metadata.annotations)
   const read = readParsed(ref, parsed, order, context)
   const isRead = read.kind !== 'unserved' && read.kind !== 'unreadable'
@@ -96,7 +96,7 @@ function readParsed(ref: ObjectRef, parsed: K8sObject, order: Order, context: Wa
   const { apiVersion, kind } = parsed
   if (order.kind === 'malformed') return { kind: 'unreadable', ref, apiVersion, message: order.message }
   if (parsed.metadata.name === undefined && (order.kind === 'ordinary' || parsed.metadata.generateName === undefined)) {
-    return { kind: 'unreadable', ref, apiVersion, message: 'it has no metadata.name (generateName is for hooks only); give it a name' }
+    return { kind: 'unreadable', ref, apiVersion, message: 'metadata.name is missing (generateName is for hooks only); set it' }
   }
   const lookup = context.find(groupOf(apiVersion), versionOf(apiVersion), kind)
   if (lookup.kind !== 'served') {
@@ -109,7 +109,7 @@ function readParsed(ref: ObjectRef, parsed: K8sObject, order: Order, context: Wa
       kind: 'unreadable',
       ref,
       apiVersion,
-      message: `${kind} of ${apiVersion} cannot be patched and watched; take it out of the manifests`,
+      message: `${kind} of ${apiVersion} cannot be patched and watched; remove it from the manifests`,
     }
   }
   const read = readApplyOptions(parsed.metadata.annotations)
@@ -123,7 +123,7 @@ function readParsed(ref: ObjectRef, parsed: K8sObject, order: Order, context: Wa
       kind: 'unreadable',
       ref,
       apiVersion,
-      message: 'it names no namespace; set metadata.namespace, or spec.namespace of the service',
+      message: 'namespace is missing; set metadata.namespace, or spec.namespace of the service',
     }
   }
   const placed = { ...parsed, metadata: namespaced && namespace !== undefined ? { ...metadata, namespace } : metadata }
@@ -146,10 +146,9 @@ export function isMisplaced({ ref, apiVersion }: Wanted, { find }: Pick<WantedCo
 /** NS3: null: it is where it may be. Objects without a namespace are in none that could be wrong. */
 function whyElsewhere(named: string | undefined, { namespace, enforceNamespace }: WantedContext): string | null {
   if (enforceNamespace !== true) return null
-  if (namespace === undefined)
-    return 'sync.enforceNamespace keeps objects to the namespace of the service, which has none: set spec.namespace'
+  if (namespace === undefined) return 'sync.enforceNamespace needs spec.namespace of the service; set it'
   if (named === undefined || named === namespace) return null
-  return `it names the namespace ${named}, and sync.enforceNamespace keeps this service to ${namespace}: move it, or turn that off`
+  return `namespace ${named} is not ${namespace}, which sync.enforceNamespace requires; change the namespace, or turn the option off`
 }
 
 /** Of a document that was applied, by which it is held before any revision was read. */
@@ -190,11 +189,9 @@ function parse(doc: string): K8sObject | null {
 }
 
 export function unservedText(apiVersion: string, kind: string, lookup: Exclude<KindLookup, { kind: 'served' }>): string {
-  if (lookup.kind === 'stale')
-    return `the API of ${apiVersion} does not answer; start its server, or delete its APIService; it is applied as soon as it answers`
+  if (lookup.kind === 'stale') return `the API of ${apiVersion} does not answer; start its server, or delete its APIService; retrying`
   const [preferred] = lookup.versions
-  if (preferred === undefined)
-    return `no API of this cluster serves ${kind} of ${apiVersion}; it is applied as soon as one does (a CRD, an operator)`
+  if (preferred === undefined) return `no API of this cluster serves ${kind} of ${apiVersion}; install its CRD or operator; retrying`
   return `this cluster serves ${kind} as ${lookup.versions.join(', ')}, not as ${apiVersion}; change its apiVersion`
 }
 
@@ -240,6 +237,6 @@ export function withoutRefusedNulls<T extends { sent: string; nullsRefused?: tru
 }
 
 /** For the status of its object. */
-export const NULLS_LEFT_OUT = 'fields that are null are left out, because the API server takes no null there'
+export const NULLS_LEFT_OUT = 'null fields are left out, because the API server rejects null there'
 
 export const refusedNullsFact = (key: string, document: string | null): ReadonlyMap<string, unknown> => new Map([[FACT + key, document]])

@@ -34,7 +34,7 @@ export function blockedBy(key: string, { stateOf, dependenciesOf }: DependencyVi
   if (first === undefined) return null
   const cycle = cycleThrough(key, dependenciesOf)
   if (cycle !== null) {
-    const message = `it depends on itself: ${cycleText(cycle)}; take one of these out of spec.dependsOn`
+    const message = `dependency cycle: ${cycleText(cycle)}; remove one of these from spec.dependsOn`
     return { gate: closed(BLOCKED_BY, message), on }
   }
   const more = on.length === 1 ? '' : ` (and for ${on.length - 1} more)`
@@ -44,11 +44,11 @@ export function blockedBy(key: string, { stateOf, dependenciesOf }: DependencyVi
 function waitText(name: string, state: DependencyState): string {
   switch (state.kind) {
     case 'absent':
-      return `it waits for ${name}, which is not in this cluster; apply that service with this cluster among its targets, or take it out of spec.dependsOn`
+      return `waiting for ${name}, which is not in this cluster; add this cluster to its targets, or remove it from spec.dependsOn`
     case 'removing':
-      return `it waits for ${name}, which is being removed from this cluster; keep that service, or take it out of spec.dependsOn`
+      return `waiting for ${name}, which is being removed from this cluster; keep that service, or remove it from spec.dependsOn`
     case 'unready':
-      return `it waits for ${name} to be Healthy at its newest revision; now that one is ${state.words}; this goes on by itself when it is`
+      return `waiting for ${name} to be Healthy at its newest revision (now ${state.words})`
     case 'ready':
       return ''
   }

@@ -107,7 +107,7 @@ const minuteText = (ms: number): string => `${new Date(Math.min(ms, LAST_UNTIL_M
 export function holdText({ by, why, sinceMs, untilMs, scope, suspended }: ActiveHold): string {
   if (suspended !== undefined) return suspendedText({ by, why, sinceMs }, suspended)
   const until = untilMs === undefined ? '' : ` until ${minuteText(untilMs)}`
-  return `held by ${by} since ${minuteText(sinceMs)}${until}: ${why}; \`skerry-agent unhold ${scope}\` lets it go on`
+  return `held by ${by} since ${minuteText(sinceMs)}${until}: ${why}; \`skerry-agent unhold ${scope}\` ends the hold`
 }
 
 export const holdReason = ({ suspended }: ActiveHold): 'Held' | 'Suspended' => (suspended === undefined ? 'Held' : 'Suspended')

@@ -44,17 +44,16 @@ export function judgeWindows(windows: readonly ChangeWindow[], nowMs: number): W
   for (const window of windows) {
     const parsed = readWindow(window)
     if (typeof parsed === 'string')
-      return { closed: `a window cannot be read (${parsed}): nothing is changed until it is corrected`, changesAtMs: null }
+      return { closed: `a window cannot be read (${parsed}): nothing changes until the window is corrected`, changesAtMs: null }
     read.push(parsed)
   }
   const closed = closedBy(read, nowMs)
   const next = nextChange(read, nowMs, closed !== null)
-  if (next?.kind === 'later')
-    return { closed: closed && `${closed}; it is looked at again later`, changesAtMs: null, looksAgainAtMs: next.atMs }
+  if (next?.kind === 'later') return { closed: closed && `${closed}; checked again later`, changesAtMs: null, looksAgainAtMs: next.atMs }
   const changesAtMs = next?.atMs ?? null
   if (closed === null) return { closed: null, changesAtMs }
   const until =
-    changesAtMs === null ? 'no opening is in sight: change the windows' : `opens at ${new Date(changesAtMs).toISOString().slice(0, 16)}Z`
+    changesAtMs === null ? 'no window opens soon: change the windows' : `opens at ${new Date(changesAtMs).toISOString().slice(0, 16)}Z`
   return { closed: `${closed}; ${until}`, changesAtMs }
 }
 

@@ -82,12 +82,12 @@ export function judgeRun(facts: RunFacts): RunStep {
   const begun = record?.run === runId ? record : null
   if (begun !== null && begun.outcome !== 'running') return { kind: 'over', end: begun }
   if (begun !== null && seen !== null) return { kind: 'end', end: seen }
-  if (live.kind === 'unknown' || former?.kind === 'unknown') return wait('what the cluster holds of its kind is not known at the moment')
+  if (live.kind === 'unknown' || former?.kind === 'unknown') return wait('cannot read the kind of the hook yet')
   if (live.kind === 'present' && live.live.run?.id === runId && facts.isOfHook(live.live, runRef(spec, runId)))
     return judgeOwn(spec, live.live, begun, isOverdue)
   if (begun !== null && begun.uid !== null) {
     if (spec.ref.kind === 'Job' && !wasAsked) return { kind: 'ask', uid: begun.uid }
-    const message = 'its object was deleted before it had ended'
+    const message = 'its object was deleted before the run ended'
     return { kind: 'end', end: { outcome: 'failed', message } }
   }
   return judgeFormer(facts) ?? { kind: 'begin' }
@@ -116,14 +116,14 @@ function judgeFormer({ spec, record, live, former, isOfHook }: RunFacts): RunSte
     const { deleting, run, uid, resourceVersion, keep } = found.live
     const permit = permitHook(ref, found.live)
     const what = refText(ref)
-    if (deleting !== null) return wait(`${what} of the run before: ${deleting}`)
+    if (deleting !== null) return wait(`${what} of the previous run: ${deleting}`)
     // HK5.
-    if (run?.ended === 'no' && !replaces) return wait(`${what} of the run before has not ended`)
+    if (run?.ended === 'no' && !replaces) return wait(`${what} of the previous run has not ended`)
     const isKept = keep !== null || permit === null
     if (found === live && spec.generateName === null) {
       // Applied over, if it may.
       if (runsToAnEnd(ref) && isKept)
-        return { kind: 'end', end: { outcome: 'failed', message: `${what} of the run before is kept by ${keep}` } }
+        return { kind: 'end', end: { outcome: 'failed', message: `${what} of the previous run is kept by ${keep}` } }
       if (!runsToAnEnd(ref) && (isKept || !replaces)) continue
     } else if (isKept) continue
     if (permit !== null) return { kind: 'clear', ref, uid, resourceVersion, permit }

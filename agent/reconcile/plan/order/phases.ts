@@ -139,7 +139,7 @@ const timeText = (ms: number): string => new Date(ms).toISOString().replace(/\.\
 
 /** Of a revision, or of a removal. */
 type Standing = Pick<Position, 'wave' | 'waitsFor'> & { phase: string }
-const TO_COMMIT = 'correct it and commit, a new revision runs it again'
+const TO_COMMIT = 'correct it and commit; a new revision runs it again'
 
 const phaseText = ({ phase, wave }: Standing, hook: boolean): string =>
   hook ? `the ${phase} hook ` : phase === 'sync' ? `wave ${wave}: ` : `${phase}: `
@@ -151,15 +151,15 @@ export function waitText(position: Standing, remedy = TO_COMMIT): string {
   const { ref, lacks, sinceMs, failed } = waitsFor
   const what = `${phaseText(position, lacks === 'finished')}${refText(ref)}`
   if (lacks === 'finished') {
-    if (failed === null) return `it waits for ${what} to end, since ${timeText(sinceMs)}`
+    if (failed === null) return `waiting for ${what} to end since ${timeText(sinceMs)}`
     return `${what} failed at ${timeText(sinceMs)}: ${failed}; ${remedy}`
   }
   if (failed !== null) {
     // What was refused says what to do about it, a workload does not.
-    const next = lacks === 'healthy' ? 'correct it in Git, this goes on' : 'this goes on'
-    return `it waits for ${what}, which is not ${lacks} since ${timeText(sinceMs)}: ${failed.replace(/\.$/, '')}; ${next} when it is ${lacks}`
+    const next = lacks === 'healthy' ? 'correct it in Git, and the sync continues' : 'the sync continues'
+    return `waiting for ${what}, which is not ${lacks} since ${timeText(sinceMs)}: ${failed.replace(/\.$/, '')}; ${next} when it is ${lacks}`
   }
-  return `it waits for ${what} to be ${lacks}, since ${timeText(sinceMs)}`
+  return `waiting for ${what} to be ${lacks} since ${timeText(sinceMs)}`
 }
 
 const HOOK_FAILED = 'HookFailed'

@@ -38,7 +38,7 @@ const NOTHING: Holding = { kind: 'nothing' }
 /** PR13: a disk that came back older, of an agent and of its server alike, knows no revision that ever named the object; or somebody restored it from a backup, with its label. */
 const UNRECORDED: Holding = {
   kind: 'unrecorded',
-  what: 'this agent found it by its label, and has no record of applying it',
+  what: 'unrecorded object: it has our label, but is not in the inventory',
 }
 
 /** `contents`: of a Namespace or CRD, once it was looked at. `isRecorded`: this agent applied it, or tried to. */
@@ -76,7 +76,7 @@ function holdingOfContents(contents: Contents): Holding {
     case 'leaving':
       return { kind: 'leaving', what: `it still holds objects of ${contents.services.join(', ')}, which is being removed` }
     case 'unread':
-      return { kind: 'lost', what: `what it holds cannot be read: ${contents.why}` }
+      return { kind: 'lost', what: `cannot read its contents: ${contents.why}` }
   }
 }
 
@@ -131,7 +131,7 @@ export interface Decision {
 
 /** In one question; a person can confirm only what was shown. */
 const NAMES_MAX = 200
-const UNREACHABLE = 'no API serves its kind: a confirmation drops it from the inventory and deletes nothing'
+const UNREACHABLE = 'no API serves its kind: a confirmation removes it from the inventory and deletes nothing'
 
 /** PR1–PR5, RM1–RM3. */
 export function decideDeletions(request: DeletionRequest): Decision {

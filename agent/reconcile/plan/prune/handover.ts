@@ -33,14 +33,13 @@ export function waitsForTakers(object: string, handovers: readonly Handover[], t
   return null
 }
 
-const KEPT = 'it is kept until then; if that one is not to have it any more, delete it by hand'
+const KEPT = 'it is kept until then; delete it by hand if that service must not have it'
 
 /** Null: the taker does not want it (any more), so that it is judged as any other. Else why it is kept. What the taker wants is let go to it before anybody asks here. */
 export function judgeHandover({ project, service, after }: Handover, taker: Taker): string | null {
   const name = serviceKey({ project, service })
-  if (taker.kind === 'unread') return `it goes to the service ${name}, whose revision is not here yet; ${KEPT}`
+  if (taker.kind === 'unread') return `moving to service ${name}, whose revision has not arrived yet; ${KEPT}`
   // `after`: the revision that the taker had when the giver lost the object; the one that names it comes later.
-  if (taker.kind === 'read' && taker.digest === after)
-    return `it goes to the service ${name}, whose next revision names it and is not here yet; ${KEPT}`
+  if (taker.kind === 'read' && taker.digest === after) return `moving to service ${name}, whose next revision has not arrived yet; ${KEPT}`
   return null
 }

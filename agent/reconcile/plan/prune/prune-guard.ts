@@ -29,9 +29,9 @@ export interface GuardCounts {
 /** RP2, RL5: null, or why nothing is deleted for this revision until a person confirms that. */
 export function doubtOf({ restored, factsOnly }: Pick<GuardCounts, 'restored' | 'factsOnly'>): string | null {
   if (restored)
-    return 'the server was restored from a backup, and this revision is older than what the cluster had: commit the wanted state again, or confirm these deletions'
+    return 'the server was restored from a backup, and this revision is older than the one in the cluster: commit the desired state again, or confirm these deletions'
   if (factsOnly)
-    return 'the version or the API kinds that this cluster serves changed, which may be the only reason for these deletions: make the service independent of it, or confirm them'
+    return 'the Kubernetes version or the served kinds of this cluster changed, which may be the only cause of these deletions: make the service independent of them, or confirm'
   return null
 }
 
@@ -49,11 +49,11 @@ export function whyGuarded({
   if (prune.length === 0) return null
   const doubt = doubtOf({ restored, factsOnly })
   if (doubt !== null) return doubt
-  if (protect) return 'the service is protected: nothing of it is pruned without a person'
-  if (desiredCount === 0) return `the revision names no object at all, so all ${prune.length} would be deleted`
+  if (protect) return 'the service is protected (spec.protect): every prune needs a confirmation'
+  if (desiredCount === 0) return `the revision has no objects, so all ${prune.length} would be deleted`
   if (precious.length > 0) {
     const kinds = [...new Set(precious.map((ref) => deletionName(ref).split(' ')[0]))].sort().join(', ')
-    return `${precious.length} of ${prune.length} hold other objects or data (${kinds}); the annotation skerry.dev/prune: allowed lets one go without asking`
+    return `${precious.length} of ${prune.length} hold other objects or data (${kinds}); the annotation skerry.dev/prune: allowed permits the deletion without a confirmation`
   }
   if (prune.length > PRUNE_COUNT_SMALL && prune.length * 100 > ownedCount * maxPrunePercent) {
     return `${prune.length} of ${ownedCount} objects are more than ${maxPrunePercent} % (sync.maxPrunePercent)`

@@ -57,7 +57,7 @@ export interface PrunePlan {
   /** IV9: those of it whose kind no API serves, and of whose CRD nothing is known. */
   unreachable: readonly ObjectRef[]
   handedOver: readonly ObjectRef[]
-  /** IM4 */
+  /** IM4: RBAC of the impersonated account goes last. */
   account: Account | null
   problems: Map<string, Problem | null>
 }
@@ -215,7 +215,7 @@ function endText({ apiVersion, ref: { kind } }: InventoryEntry, end: Exclude<Kin
 }
 
 const silentText = (apiVersion: string): string =>
-  `the API of ${apiVersion} does not answer; start its server, or delete its APIService; what is to become of this object is decided as soon as it answers`
+  `the API of ${apiVersion} does not answer; start its server, or delete its APIService; the object is kept or deleted when it answers`
 
 /** RC12: neither mark nor field of ours is left: the answer to that was lost with a crash or on the way. What kept it then may be off it by now. */
 const wasLetGo = ({ ownedHash }: LiveObject): boolean => ownedHash === ''

@@ -52,7 +52,7 @@ export function waitText({ ref, until, why }: PruneWait, names: string, pruneWhe
   if (overdueAfter === null) return `to be pruned when ${refText(ref)} is ${until} (sync.pruneWhen is ${pruneWhen}): ${names}`
   const next =
     until === 'healthy'
-      ? 'if it needs what is kept (a hostPort, a nodePort, a ReadWriteOnce volume, an Ingress host), set sync.pruneWhen: applied; else correct it or undo the change'
+      ? 'if it needs a resource of the kept objects (hostPort, nodePort, ReadWriteOnce volume, Ingress host), set sync.pruneWhen: applied; otherwise correct it or undo the change'
       : 'correct it or undo the change'
   return `${refText(ref)} is not ${until} ${overdueAfter} after its revision came (${why}); kept until it is: ${names}; ${next}`
 }
