@@ -1,4 +1,4 @@
-// A cluster beside a list: its state in full, its labels, and the services there that are not as Git says.
+// A cluster beside a list: its state in full, its labels, and its services that are not in sync.
 import { useEffect } from 'preact/hooks'
 import { markOfWords } from '../state/mark-of.ts'
 import { pages } from '../state/place.ts'

@@ -8,7 +8,7 @@ import { Age } from './time.tsx'
 
 export const objectKey = ({ group, kind, namespace, name }: ObjectView): string => `${group}/${kind}/${namespace}/${name}`
 
-/** What runs comes before what it needs. */
+/** Workloads come before the objects that they use. */
 const runs = ({ group }: ObjectView): boolean => group === 'apps' || group === 'batch'
 
 export function Objects({ items, chosen, onChoose }: { items: readonly ObjectView[]; chosen: string | null; onChoose(key: string): void }) {

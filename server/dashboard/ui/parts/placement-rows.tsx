@@ -52,7 +52,7 @@ const named = (head: string, nameOf: (one: PlacementView) => string): Column<Pla
 })
 
 interface RowsProps {
-  /** Of one service, in its clusters; or of one cluster, its services. */
+  /** Rows are the clusters of one service, or the services of one cluster. */
   of: { project: string; service: string } | { cluster: string }
   health?: string
   sync?: string

@@ -1,4 +1,4 @@
-// What a person may order for a service, everywhere or in one cluster: sync, suspend, resume, look at Git.
+// Actions on a service, everywhere or in one cluster: sync, suspend, resume, read Git.
 import { useState } from 'preact/hooks'
 import type { SuspendAnswer } from '../../../../shared/model/suspension.ts'
 import type { SyncPlanView } from '../../../../shared/model/sync.ts'

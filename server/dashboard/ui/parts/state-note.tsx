@@ -1,4 +1,4 @@
-// Why something is not as Git says, since when, and what to do next: said wherever a state is shown in full.
+// Reason, age and next step of a state that is not in sync, wherever a state is shown in full.
 import type { ComponentChildren } from 'preact'
 import type { Mark } from '../state/mark-of.ts'
 import { sentence } from '../state/needs.ts'

@@ -19,7 +19,7 @@ interface RowsProps<T> {
   columns: readonly Column<T>[]
   keyOf(item: T): string
   hrefOf(item: T): string
-  /** Of the first column: what the link of the row says. */
+  /** Link text of the row, in the first column. */
   rowClass?(item: T): string
   chosen?: string | null
   onChoose?(item: T): void

@@ -51,5 +51,5 @@ export function markOfCluster(cluster: ChartCluster): Mark {
 const URGENCY: Readonly<Record<Mark, number>> = { bad: 0, drift: 1, changing: 2, held: 3, suspended: 4, unknown: 5, offline: 6, ok: 7 }
 export const byUrgency = (a: Mark, b: Mark): number => URGENCY[a] - URGENCY[b]
 
-/** Of a service over all its clusters. */
+/** Mark of a service over all its clusters. */
 export const serviceMark = ({ status }: { status: Words & { reason: string } }): Mark => markOfWords(status, status.reason)

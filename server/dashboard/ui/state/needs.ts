@@ -1,4 +1,4 @@
-// What needs a person: open questions, renders that fail, repositories that cannot be read. Each with what, where, since when, and what follows.
+// Collects pending confirmations, failed renders and unreadable repositories, each with its place, age and effect.
 import { names } from '../format.ts'
 import { text } from '../words.ts'
 import type { Mark } from './mark-of.ts'

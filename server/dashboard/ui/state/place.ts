@@ -6,7 +6,7 @@ const SERVER = new URL('../', new URL(document.baseURI))
 
 /** Address of a path of the server, such as `api/v1/clusters`. */
 export const serverUrl = (path: string): string => new URL(path, SERVER).href
-/** What agents and the command line are given. */
+/** URL of the server for agents and the command line. */
 export const SERVER_URL: string = SERVER.href.replace(/\/$/, '')
 
 export const part = (text: string): string => encodeURIComponent(text)

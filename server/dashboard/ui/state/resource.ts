@@ -1,4 +1,4 @@
-// What pages show, read from the API and kept up to date by the event stream. Each resource is read once however many show it, at most once a second however much changes,
+// Data of pages, read from the API and kept current by the event stream. Each resource is read once however many show it, at most once a second however much changes,
 // and keeps its last good value while it is read again or cannot be read.
 import { type Signal, signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
@@ -67,7 +67,7 @@ export class LiveResource<T> {
     if (this.#users > 0) this.#soon()
   }
 
-  /** Whoever acted wants to see it now. */
+  /** Refreshes at once after an action of the person. */
   refresh(): void {
     this.#notBeforeMs = 0
     this.changed()
