@@ -27,9 +27,9 @@ export const SERVER_OPTIONS = {
   tlsCert: {
     type: 'text',
     placeholder: 'FILE',
-    help: 'Certificate chain in PEM for HTTPS, the server’s first; read again when it changes.',
+    help: 'PEM certificate chain for HTTPS, server certificate first; reloaded when it changes.',
   },
-  tlsKey: { type: 'text', placeholder: 'FILE', help: 'Private key of --tls-cert in PEM, unencrypted.' },
+  tlsKey: { type: 'text', placeholder: 'FILE', help: 'Unencrypted PEM private key for --tls-cert.' },
   metricsListen: { type: 'address', help: 'Address for /metrics without a token; default off. With a token: /api/v1/metrics.' },
   metricsSeries: {
     type: 'text',
@@ -51,12 +51,12 @@ export const SERVER_OPTIONS = {
   oidcConfig: {
     type: 'text',
     placeholder: 'FILE',
-    help: 'YAML or JSON file of identity providers and trusted issuers of JWTs; default: nobody can sign in.',
+    help: 'YAML or JSON file with identity providers and trusted JWT issuers; default: sign-in is off.',
   },
   trustedProxies: {
     type: 'text',
     placeholder: 'CIDR,…',
-    help: 'Addresses of reverse proxies whose X-Forwarded-For header is trusted; unix: the peer of a Unix socket; default none.',
+    help: 'CIDRs of reverse proxies whose X-Forwarded-For header is trusted; unix trusts the peer of a Unix socket. Default none.',
   },
   sourceAddresses: {
     type: 'text',
@@ -66,7 +66,7 @@ export const SERVER_OPTIONS = {
   requestsPerSecond: {
     type: 'integer',
     placeholder: 'COUNT',
-    help: 'API requests a second of each credential, five seconds’ worth at once; 0: no limit.',
+    help: 'API requests per second for each credential, with bursts of five times as many; 0: no limit.',
     default: String(REQUESTS_PER_SECOND),
   },
   eventsKept: {
@@ -76,17 +76,22 @@ export const SERVER_OPTIONS = {
     default: String(RETENTION.eventsKept),
     max: EVENTS_MAX,
   },
-  eventsDays: { type: 'integer', placeholder: 'DAYS', help: 'Maximum age of events; 0: no limit.', default: String(RETENTION.eventsDays) },
+  eventsDays: {
+    type: 'integer',
+    placeholder: 'DAYS',
+    help: 'Maximum age of events, in days; 0: no limit.',
+    default: String(RETENTION.eventsDays),
+  },
   historyDays: {
     type: 'integer',
     placeholder: 'DAYS',
-    help: 'Maximum age of status changes of a service in a cluster, at most 100 of each; 0: no limit.',
+    help: 'Maximum age of the status changes of a placement, in days; at most 100 changes each; 0: no limit.',
     default: String(RETENTION.historyDays),
   },
   revisionsKept: {
     type: 'integer',
     placeholder: 'COUNT',
-    help: 'Revisions of each service to keep, besides those that clusters use; 0: no limit.',
+    help: 'Revisions of each service to keep, in addition to those in use; 0: no limit.',
     default: String(RETENTION.revisionsKept),
   },
   changesKept: {
@@ -101,11 +106,11 @@ export const SERVER_OPTIONS = {
     help: 'Maximum age of entries of the audit log, in days; 0: no limit.',
     default: String(AUDIT_DAYS_DEFAULT),
   },
-  recount: { type: 'flag', help: 'Recompute all counts at this start, after `skerry doctor` found wrong ones.' },
+  recount: { type: 'flag', help: 'Recompute all counts at this start; use it if `skerry doctor` reports wrong counts.' },
   renderSandbox: {
     type: 'text',
     placeholder: 'MODE',
-    help: 'Isolation of render programs; limits needs Landlock (Linux 5.13) and refuses TypeScript and --renderers.',
+    help: 'Isolation of render programs; limits needs Landlock (Linux 5.13) and excludes TypeScript and --renderers.',
     default: 'bubblewrap',
     choices: SANDBOX_MODES,
   },
@@ -115,7 +120,7 @@ export const SERVER_OPTIONS = {
   renderers: {
     type: 'text',
     placeholder: 'FILE',
-    help: 'YAML or JSON file of programs that services may render with: name: {command, args, readOnly, memory, timeout}.',
+    help: 'YAML or JSON file with render programs for services: name: {command, args, readOnly, memory, timeout}.',
   },
   workers: {
     type: 'integer',
@@ -128,7 +133,7 @@ export const SERVER_OPTIONS = {
   workerMemory: {
     type: 'integer',
     placeholder: 'MIB',
-    help: 'Memory limit of a worker process; render programs have limits of their own.',
+    help: 'Memory limit of a worker process; render programs have separate limits.',
     default: String(WORKER_MEMORY_MIB_DEFAULT),
     min: 256,
     max: 1_048_576,

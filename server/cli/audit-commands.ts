@@ -7,8 +7,8 @@ import type { Context } from './context.ts'
 const ENTRIES_MAX = 100_000
 
 const VERIFY_HELP = `
-Each entry holds the hash of the one before it, and the end of the log is signed by the server. Keep the end that is printed in another place:
-\`skerry audit verify --expect END\` later proves that no entry up to it was changed or removed.
+Each entry contains the hash of the entry before it, and the server signs the end of the log. Store the printed end in another place:
+\`skerry audit verify --expect END\` later proves that no entry before it was changed or removed.
 Exit codes: 0 the log is whole, 1 it is broken or cannot be read, 2 invalid arguments.`
 
 export function addAuditCommands(program: Command, context: Context): void {
@@ -18,8 +18,8 @@ export function addAuditCommands(program: Command, context: Context): void {
     .addHelpText('before', examples('skerry audit list --since 24h', 'skerry audit verify', 'skerry audit export > audit.jsonl'))
   audit
     .command('list')
-    .description('list who did what, newest first')
-    .option('--since <time>', 'only from this time on: 24h, or 2026-01-31T08:00:00Z')
+    .description('list actions with their actors, newest first')
+    .option('--since <time>', 'only since this time: 24h, or 2026-01-31T08:00:00Z')
     .option('--until <time>', 'only before this time')
     .option('--actor <name>', 'only of this person, token, cluster or "server"')
     .option('--verb <verb>', 'only this verb, such as create, update, delete, confirm, sync or sign-in')
@@ -27,9 +27,9 @@ export function addAuditCommands(program: Command, context: Context): void {
     .option('-p, --project <name>', 'only of this project')
     .option('--name <name>', 'only of objects of this name')
     .option('--cluster <name>', 'only of this cluster')
-    .option('--object <object>', 'with --cluster: who changed this object there, from drift events: Kind/namespace/name')
+    .option('--object <object>', 'with --cluster: drift events of this object, with its changers: Kind/namespace/name')
     .addOption(new Option('--result <result>', 'only with this result').choices(AUDIT_RESULTS))
-    .option('--limit <count>', 'number of the newest entries', wholeNumber(ENTRIES_MAX), 50)
+    .option('--limit <count>', 'maximum number of entries, newest first', wholeNumber(ENTRIES_MAX), 50)
     .addOption(output())
     .option('--no-headers', 'omit the header line')
     .addHelpText(
@@ -43,9 +43,9 @@ export function addAuditCommands(program: Command, context: Context): void {
     .action(async (options) => (await import('./audit.ts')).listAudit(context, options))
   audit
     .command('verify')
-    .description('verify the whole log of the server, or an export of it without a server; names the first broken entry')
-    .argument('[file]', 'export; - reads stdin')
-    .option('--server-key <fingerprint>', 'fingerprint of the key that must have signed')
+    .description('verify the log of the server, or an export without a server, and name the first broken entry')
+    .argument('[file]', 'file of an export, or - for stdin')
+    .option('--server-key <fingerprint>', 'fingerprint of the required signing key')
     .option('--expect <end>', 'SEQ:HASH that an earlier verification printed')
     .addOption(new Option('-o, --output <form>', 'output format').choices(['json'] as const))
     .addHelpText('before', examples('skerry audit verify', 'skerry audit verify audit.jsonl --server-key 0123456789abcdef0123456789abcdef'))
@@ -53,7 +53,7 @@ export function addAuditCommands(program: Command, context: Context): void {
     .action(async (file, options) => context.exit(await (await import('./audit.ts')).verifyAuditLog(context, file, options)))
   audit
     .command('export')
-    .description('write the whole log as JSON lines, with what it takes to verify it without a server')
+    .description('export the whole log as JSON lines that can be verified without a server')
     .addHelpText(
       'before',
       examples('skerry audit export > audit.jsonl', 'skerry audit export | jq -r "select(.type == \\"entry\\").entry.verb"'),

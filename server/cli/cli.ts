@@ -33,13 +33,13 @@ export async function createCommandLine({ local, version, io }: CliDeps, typed: 
   let exitCode = 0
   const program = new Command('skerry')
     .description('GitOps for fleets of Kubernetes clusters that are often offline.')
+    .option('--server <url>', `address of the server, or unix:PATH (env: SKERRY_SERVER, default: the context, else ${SERVER_DEFAULT})`)
     .option(
-      '--server <url>',
-      `address of the server, or unix:PATH (env: SKERRY_SERVER, default: that of the context, else ${SERVER_DEFAULT})`,
+      '--server-ca <file>',
+      'PEM file of the certificate authority of the server, instead of the system authorities (env: SKERRY_SERVER_CA)',
     )
-    .option('--server-ca <file>', 'PEM file of the authority of the server, in place of those of the system (env: SKERRY_SERVER_CA)')
-    .option('--token <token>', 'API token (env: SKERRY_TOKEN; an environment variable does not show in `ps`)')
-    .option('--context <name>', 'context of the contexts file to use (env: SKERRY_CONTEXT)')
+    .option('--token <token>', 'API token (env: SKERRY_TOKEN, which keeps the token out of `ps`)')
+    .option('--context <name>', 'context to use (env: SKERRY_CONTEXT)')
     .addHelpText('before', examples('skerry get clusters', 'skerry apply -f fleet/', 'skerry describe service web', 'skerry confirm'))
     .addHelpText('after', '\nExit codes: 0 success, 1 failure, 2 invalid arguments.')
     .configureOutput({ writeOut: (text) => void io.stdout.write(text), writeErr: (text) => void io.stderr.write(text) })

@@ -224,7 +224,7 @@ const clusterFacts = ({ metadata, spec, status }: ClusterView, nowMs: number): F
   ...status.problems.map((problem): Fact => ['Problem', `${problem.code}: ${problem.message}, since ${sinceText(problem.sinceMs, nowMs)}`]),
 ]
 
-/** PJ11 */
+/** PJ11: clusters that the targets match but no destination selects. */
 const leftOutText = ({ metadata, status: { leftOut } }: ServiceView): string | null =>
   leftOut === undefined ? null : `${leftOut} of its clusters, by project ${metadata.project ?? ''}: no destination selects them`
 

@@ -46,15 +46,15 @@ export function addLocalCommands(program: Command, context: Context, { server, d
   addOptions(
     program
       .command('admin-token')
-      .description('make a short-lived admin token on the machine of the server, which may run, when nobody can sign in')
-      .addHelpText('before', examples("SKERRY_TOKEN=$(skerry admin-token --data /var/lib/skerry --reason 'identity provider is down')"))
+      .description('create a short-lived admin token on the machine of the server (running or not), if nobody can sign in')
+      .addHelpText('before', examples("skerry admin-token --data /var/lib/skerry --reason 'identity provider is down'"))
       .action((flags) => run(adminToken, flags)),
     adminToken.table,
   )
 
   const doctorCommand = program
     .command('doctor')
-    .description('check the data folder of a server, running or not, and report problems with their remedy; changes nothing')
+    .description('check the data folder of a server (running or not) and report problems with remedies; changes nothing')
     .addOption(new Option('-o, --output <form>', 'output format').choices(['json']))
     .addHelpText('before', examples('skerry doctor --data /var/lib/skerry', 'skerry doctor --data /var/lib/skerry -o json'))
     .addHelpText('after', '\nExit codes: 0 no problem, 1 problems found, 2 invalid arguments.')

@@ -1,4 +1,4 @@
-// What describe says of a Project: its rules in words, and what is stored in it and not allowed.
+// Lines of `describe project`: its rules, and stored resources that they do not allow.
 import { listText } from '../../shared/model/bounds.ts'
 import { selectorText } from '../../shared/model/labels.ts'
 import type { ProjectView, ViolationView } from '../../shared/model/views.ts'

@@ -13,7 +13,7 @@ import { createToken, exchangeToken, revokeToken } from './token.ts'
 export function addTokenCommands(program: Command, context: Context): void {
   const token = program
     .command('token')
-    .description('API tokens of people and programs')
+    .description('manage API tokens of people and programs')
     .addHelpText(
       'before',
       examples('skerry token create ci --role operator --expires 30d', 'skerry token list', 'skerry token revoke t-1a2b3c4d'),
@@ -27,7 +27,7 @@ export function addTokenCommands(program: Command, context: Context): void {
         .choices(TOKEN_ROLES)
         .default('viewer' as const),
     )
-    .option('--project <name>', 'no rights outside of this project; may be repeated', collect)
+    .option('--project <name>', 'limit the token to this project; may be repeated', collect)
     .option('--expires <duration>', 'lifetime: 12h, 30d, or never', '90d')
     .addOption(output())
     .addHelpText(
@@ -38,9 +38,9 @@ export function addTokenCommands(program: Command, context: Context): void {
   token
     .command('list')
     .description('list API tokens, with role, expiry and last use')
-    .option('--agents', 'the credentials of agents instead')
+    .option('--agents', 'list the credentials of agents instead')
     .addOption(output())
-    .option('--no-headers', 'no line with titles')
+    .option('--no-headers', 'omit the header line')
     .addHelpText('before', examples('skerry token list', 'skerry token list --agents', 'skerry token list -o json'))
     .action(({ agents, ...options }) =>
       agents === true
@@ -51,27 +51,27 @@ export function addTokenCommands(program: Command, context: Context): void {
     .command('revoke')
     .description('revoke an API token or the credential of an agent; its requests are refused at once')
     .argument('<id>')
-    .option('-y, --yes', 'do not ask')
+    .option('-y, --yes', 'do not ask for confirmation')
     .addHelpText('before', examples('skerry token revoke t-1a2b3c4d', 'skerry token revoke a-0123456789abcdef'))
     .action((id, options) => (isAgentId(id) ? revokeAgent(context, id, options) : revokeToken(context, id, options)))
   token
     .command('rotate')
     .alias('exchange')
-    .description('replace an API token by a new one; the earlier one ends. A first admin token is replaced by one that does not expire')
-    .option('--token-file <file>', 'file that holds the earlier token, such as the first admin token; default: SKERRY_TOKEN')
+    .description('replace an API token with a new one, which ends the old one; a first admin token gets a successor that does not expire')
+    .option('--token-file <file>', 'file with the token to replace, such as the first admin token; default: SKERRY_TOKEN')
     .addHelpText('before', examples('skerry token exchange --token-file data/admin-token', 'export SKERRY_TOKEN=$(skerry token exchange)'))
     .action((options) => exchangeToken(context, options))
 
   const joinToken = program
     .command('join-token')
-    .description('tokens with which new clusters join')
+    .description('manage tokens with which new clusters join')
     .addHelpText('before', examples('skerry join-token create --label env=prod', 'skerry join-token list'))
   joinToken
     .command('create')
-    .description('make one; it is shown only now')
-    .option('--expires <duration>', 'how long it is good for: 30m, 12h, 7d', '1h')
-    .option('--uses <count>', 'how many clusters may join with it', wholeNumber(10_000), 1)
-    .option('--label <key=value>', 'label for every cluster that joins with it; may be repeated', collect)
+    .description('create a join token; it is shown only once')
+    .option('--expires <duration>', 'lifetime: 30m, 12h, 7d', '1h')
+    .option('--uses <count>', 'number of clusters that may join with the token', wholeNumber(10_000), 1)
+    .option('--label <key=value>', 'label for each cluster that joins with the token; may be repeated', collect)
     .addOption(output())
     .addHelpText(
       'before',
@@ -80,16 +80,16 @@ export function addTokenCommands(program: Command, context: Context): void {
     .action(({ label = [], ...options }) => createJoinToken(context, { label, ...options }))
   joinToken
     .command('list')
-    .description('those that are there, without their secrets')
+    .description('list join tokens, without their secrets')
     .addOption(output())
-    .option('--no-headers', 'no line with titles')
+    .option('--no-headers', 'omit the header line')
     .addHelpText('before', examples('skerry join-token list', 'skerry join-token list -o json'))
     .action((options) => get(context, 'join-tokens', undefined, { ...options, project: DEFAULT_PROJECT }))
   joinToken
     .command('delete')
-    .description('make one worthless; clusters that joined with it stay')
+    .description('delete a join token; clusters that joined with it stay')
     .argument('<id>')
-    .option('-y, --yes', 'do not ask')
+    .option('-y, --yes', 'do not ask for confirmation')
     .addHelpText('before', examples('skerry join-token delete k7f2qx'))
     .action((id, options) => remove(context, 'join-tokens', [id], { ...options, project: DEFAULT_PROJECT }))
 }

@@ -16,9 +16,9 @@ interface VerbGroup {
 
 export const VERB_GROUPS: readonly VerbGroup[] = [
   {
-    topic: 'Show what there is',
+    topic: 'Read the fleet',
     verbs: {
-      get: `list resources, or show one: ${kindHelp(KINDS)}`,
+      get: `list resources, or show one resource: ${kindHelp(KINDS)}`,
       describe: 'show details of a cluster, service, repository, config, health rule or confirmation',
       history: 'list revisions of a service, or with --cluster its status changes there; newest first',
       events: 'list events, newest last',
@@ -38,24 +38,24 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
       apply: 'create or update repositories, configs, health rules, services and clusters; all or nothing',
       delete: 'delete a repository, config, health rule, service, cluster or join token, after confirmation',
       confirm: 'list pending confirmations with the exact names, or confirm one by its id',
-      sync: 'show what a revision of a service with sync.mode manual would change, object by object, and approve it',
+      sync: 'show the changes of a waiting revision, object by object, and approve it (for services with sync.mode manual)',
     },
     load: async () => (await import('./commands/change.ts')).addChangeCommands,
   },
   {
     topic: 'Change the fleet',
     verbs: {
-      suspend: 'leave services as they are: nothing is applied, corrected, pruned or removed until they are resumed',
-      resume: 'lift a suspension: what waited goes on',
-      refresh: 'read a repository now instead of at its next poll; waits until it was read',
+      suspend: 'suspend services: agents apply, correct, prune and remove nothing until they are resumed',
+      resume: 'resume suspended services; pending changes are applied',
+      refresh: 'read a repository now instead of at its next poll, and wait for the result',
     },
     load: async () => (await import('./suspend-commands.ts')).addSuspendCommands,
   },
   {
-    topic: 'Look at manifests before a cluster has them',
+    topic: 'Preview manifests',
     verbs: {
       render: 'render a service on the server, or with -f on this machine; changes nothing',
-      'health-check': 'evaluate the health of Kubernetes objects in files, as an agent does, and name the rule that decided',
+      'health-check': 'evaluate the health of Kubernetes objects in files as an agent does, and name the deciding rule',
     },
     load: async (local) => {
       const [{ addRenderCommands }, commands] = await Promise.all([import('./commands/render.ts'), local()])
@@ -65,18 +65,18 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
   {
     topic: 'Access',
     verbs: {
-      login: 'sign in through an identity provider; the login is kept in a context and renews itself',
-      logout: 'end the login of the context, on the server and here',
-      whoami: 'show who the caller is for the server',
-      session: 'sessions of people and pipelines that signed in',
+      login: 'sign in through an identity provider; the login is saved in a context and renewed automatically',
+      logout: 'sign out: end the session on the server and delete the saved login',
+      whoami: 'show the caller as the server identifies it',
+      session: 'manage sessions of people and pipelines',
     },
     load: async () => (await import('./sign-in/commands.ts')).addSignInCommands,
   },
   {
     topic: 'Access',
     verbs: {
-      token: 'API tokens of people and programs',
-      'join-token': 'tokens with which new clusters join',
+      token: 'manage API tokens of people and programs',
+      'join-token': 'manage tokens with which new clusters join',
     },
     load: async () => (await import('./token-commands.ts')).addTokenCommands,
   },
@@ -87,16 +87,16 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
   },
   {
     topic: 'Access',
-    verbs: { auth: 'ask which rights a caller has, and which role binding gives them' },
+    verbs: { auth: 'check the rights of a caller, and the role bindings that grant them' },
     load: async () => (await import('./rights/commands.ts')).addAuthCommands,
   },
   {
-    topic: 'This program',
+    topic: 'Client settings',
     verbs: { config: 'manage contexts: named servers with their credentials' },
     load: async () => (await import('./contexts/commands.ts')).addConfigCommands,
   },
   {
-    topic: 'This program',
+    topic: 'Client settings',
     verbs: {
       explain: 'describe the fields of a kind or of a field: type, default, meaning; needs no server',
       completion: 'print the completion script of a shell: bash, zsh or fish',
@@ -105,11 +105,11 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
     load: async () => (await import('./commands/own.ts')).addOwnCommands,
   },
   {
-    topic: 'Run and keep a server',
+    topic: 'Run and maintain a server',
     verbs: {
       server: 'run the server',
-      doctor: 'check the data folder of a server, running or not, and report problems with their remedy; changes nothing',
-      'admin-token': 'make a short-lived admin token on the machine of the server, which may run, when nobody can sign in',
+      doctor: 'check the data folder of a server (running or not) and report problems with remedies; changes nothing',
+      'admin-token': 'create a short-lived admin token on the machine of the server (running or not), if nobody can sign in',
       backup: 'create, verify and restore backups of a server',
     },
     load: async (local) => {
@@ -118,10 +118,10 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
     },
   },
   {
-    topic: 'Run and keep a server',
+    topic: 'Run and maintain a server',
     verbs: {
-      restore: 'show what a server that was restored from a backup would change in its clusters',
-      'server-key': 'manage the keys of the server: for signing, for sessions and webhooks, and for secrets',
+      restore: 'show the changes that a server restored from a backup would make in its clusters',
+      'server-key': 'manage the keys of the server for signing, sessions, webhooks and secrets',
     },
     load: async () => (await import('./commands/keys.ts')).addKeyCommands,
   },

@@ -166,7 +166,7 @@ async function* lookTimes(context: Context, kind: WaitedKind, signal: AbortSigna
 interface Missing {
   items: Waited[]
   count: number
-  /** What is not there yet, one line for each; empty: all is. */
+  /** Unmet conditions, one line for each. */
   reasons: string[]
 }
 

@@ -3,17 +3,14 @@ import type { Command } from '@commander-js/extra-typings'
 import { collect, examples, isGiven, output, projectOf, projectOption, scoped } from '../command-options.ts'
 import type { Context } from '../context.ts'
 
-const CONFIRM_DATA = 'exact name of an object that holds data and may be deleted where a service is removed; may be repeated'
+const CONFIRM_DATA = 'exact name of an object with data that may be deleted when a service is removed; may be repeated'
 
 export function addChangeCommands(program: Command, context: Context): void {
   program
     .command('apply')
     .option('-f, --filename <path>', 'file, folder or - for stdin; may be repeated', collect)
     .option('-R, --recursive', 'include subfolders')
-    .option(
-      '--dry-run',
-      'check on the server and say what would change, which services would leave which clusters, and what would be deleted there',
-    )
+    .option('--dry-run', 'check on the server, and show the changes, including services that leave clusters and the objects deleted there')
     .option('--confirm-data <name>', CONFIRM_DATA, collect)
     .addOption(output())
     .addHelpText(
@@ -32,7 +29,7 @@ export function addChangeCommands(program: Command, context: Context): void {
   program
     .command('delete')
     .argument('<kind>', 'kind, or kind/name')
-    .argument('[names...]', 'one; of services also several')
+    .argument('[names...]', 'one name; services: one or more')
     .addOption(projectOption())
     .option('-y, --yes', 'do not ask for confirmation; objects that hold data are deleted only if --confirm-data names them')
     .option('--confirm-data <name>', CONFIRM_DATA, collect)
@@ -72,7 +69,7 @@ export function addChangeCommands(program: Command, context: Context): void {
     .argument('<service>', 'name, or service/name')
     .addOption(projectOption())
     .option('--cluster <name>', 'only in this cluster; may be repeated', collect)
-    .option('-l, --selector <labels>', 'only in clusters that have these labels: ring=canary')
+    .option('-l, --selector <labels>', 'only in clusters with these labels: ring=canary')
     .option('--dry-run', 'show the plan only')
     .option('-y, --yes', 'do not ask for confirmation')
     .addOption(output())
@@ -88,10 +85,10 @@ export function addChangeCommands(program: Command, context: Context): void {
     .addHelpText(
       'after',
       `
-The plan compares the last synced revision of each cluster with the new one: names and numbers, no values.
-The approval is for exactly the revision shown: if a newer one arrives meanwhile, nothing is done and the exit code is 1.
-While a revision waits, drift is corrected to what is applied, and nothing is pruned.
-Exit codes: 0 success or nothing waits, 1 failure or refused, 2 invalid arguments.`,
+The plan compares the last synced revision of each cluster with the new one. It shows names and counts, not values.
+The approval covers only the revision shown. If a newer one arrives first, nothing is done and the exit code is 1.
+While a revision waits, drift is corrected to the applied revision, and nothing is pruned.
+Exit codes: 0 success or nothing to sync, 1 failure or not approved, 2 invalid arguments.`,
     )
     .action(async (service, { cluster = [], ...options }, command) => {
       const { sync } = await import('../sync.ts')

@@ -12,7 +12,7 @@ export function addKeyCommands(program: Command, context: Context): void {
     .action(async (options) => (await import('../restore.ts')).showRestore(context, options))
   restore
     .command('confirm')
-    .description('show the plan of the restore and confirm exactly it; agents are served again, nothing is deleted')
+    .description('show the plan of the restore and confirm it; the server then serves agents again, and nothing is deleted')
     .option('-y, --yes', 'do not ask for confirmation')
     .addHelpText('before', examples('skerry restore confirm'))
     .action(async (options) => (await import('../restore.ts')).confirmRestore(context, options))
@@ -22,7 +22,7 @@ export function addKeyCommands(program: Command, context: Context): void {
     .addHelpText('before', examples('skerry server-key list', 'skerry server-key rotate', 'skerry server-key revoke'))
   serverKey
     .command('rotate')
-    .description('replace a key with a new one; agents follow by themselves, the old private key is destroyed')
+    .description('replace a key with a new one; agents follow automatically, and the old private key is destroyed')
     .addArgument(
       new Argument('[key]', 'signing, mac (sessions and webhooks) or secrets (of Configs)')
         .choices(ROTATED_KEYS)
@@ -33,14 +33,14 @@ export function addKeyCommands(program: Command, context: Context): void {
     .action(async (key, options) => (await import('../server-key.ts')).rotateServerKey(context, key, options))
   serverKey
     .command('revoke')
-    .description('make agents refuse earlier signing keys, for when one of them, or a backup with it, was stolen')
-    .option('--before <fingerprint>', 'the oldest key that stays; default: the one that signs')
+    .description('make agents refuse earlier signing keys, for example after one was stolen')
+    .option('--before <fingerprint>', 'fingerprint of the oldest key to accept; default: the current signing key')
     .option('-y, --yes', 'do not ask for confirmation')
     .addHelpText('before', examples('skerry server-key revoke', 'skerry server-key revoke --before 0123456789abcdef0123456789abcdef'))
     .action(async (options) => (await import('../server-key.ts')).revokeServerKeys(context, options))
   serverKey
     .command('list')
-    .description('list the signing key and earlier ones')
+    .description('list the current and earlier signing keys')
     .addOption(output())
     .option('--no-headers', 'omit the header line')
     .addHelpText('before', examples('skerry server-key list', 'skerry server-key list -o json'))

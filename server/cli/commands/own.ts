@@ -21,8 +21,8 @@ export function addOwnCommands(program: Command, context: Context): void {
 
   program
     .command('explain')
-    .argument('[field]', 'service, service.spec.render.helm; without it: the kinds that there are')
-    .option('-R, --recursive', 'the tree of all fields below')
+    .argument('[field]', 'kind or field, such as service or service.spec.render.helm; default: list all kinds')
+    .option('-R, --recursive', 'show all fields below as a tree')
     .addHelpText(
       'before',
       examples('skerry explain', 'skerry explain service.spec', 'skerry explain service.spec.render.helm', 'skerry explain config -R'),

@@ -12,17 +12,17 @@ export function addReadCommands(program: Command, context: Context): void {
     .argument('[name]')
     .addOption(projectOption())
     .option('-A, --all-projects', 'all projects')
-    .option('-l, --selector <labels>', 'only what has (or is in clusters that have) these labels: env=prod,tier!=x,region in (eu,us)')
+    .option('-l, --selector <labels>', 'label selector, for the resource or its cluster: env=prod,tier!=x,region in (eu,us)')
     .option('--cluster <name>', 'only of this cluster')
     .option('--service <name>', 'only of this service')
-    .option('--status-selector <words>', 'objects, placements: health=Degraded,sync!=Synced; clusters: liveness=Offline')
-    .option('--search <words>', 'only where each word occurs in a name, kind, cluster, reason or message')
-    .option('--kind <kind>', 'of objects: only of this kind')
-    .option('-n, --namespace <name>', 'of objects: only in this namespace')
-    .option('--image <text>', 'of objects: only what runs an image with this text in its name')
+    .option('--status-selector <words>', 'status filter; objects, placements: health=Degraded,sync!=Synced; clusters: liveness=Offline')
+    .option('--search <words>', 'words that must all occur in a name, kind, cluster, reason or message')
+    .option('--kind <kind>', 'objects: only of this kind')
+    .option('-n, --namespace <name>', 'objects: only in this namespace')
+    .option('--image <text>', 'objects: only those with this text in an image name')
     .option(
       '--sort-by <order>',
-      'a JSONPath such as .status.sinceMs; or of objects: cluster, name, newest, oldest, health; placements: cluster, name, health; clusters: name, seen',
+      'order: a JSONPath such as .status.sinceMs; objects: cluster, name, newest, oldest, health; placements: cluster, name, health; clusters: name, seen',
     )
     .option('--show-labels', 'show labels in the last column')
     .option('--limit <count>', 'maximum number of items', wholeNumber(1_000_000 - 1))
@@ -54,7 +54,7 @@ export function addReadCommands(program: Command, context: Context): void {
     .argument('<kind>', 'kind, or kind/name')
     .argument('[name]')
     .addOption(projectOption())
-    .option('--show-secret', 'of a repository: the secret of its webhook')
+    .option('--show-secret', 'repository: show the secret of its webhook')
     .addOption(output())
     .addHelpText(
       'before',
@@ -71,8 +71,8 @@ export function addReadCommands(program: Command, context: Context): void {
     .argument('<kind>', 'service, or service/name')
     .argument('[name]')
     .addOption(projectOption())
-    .option('--cluster <name>', 'how its sync and health changed in this cluster')
-    .option('--limit <count>', 'number of the newest entries', wholeNumber(LIST_LIMIT_MAX), 20)
+    .option('--cluster <name>', 'show the status changes in this cluster')
+    .option('--limit <count>', 'maximum number of entries, newest first', wholeNumber(LIST_LIMIT_MAX), 20)
     .addOption(output())
     .option('--no-headers', 'omit the header line')
     .addHelpText(
@@ -88,9 +88,9 @@ export function addReadCommands(program: Command, context: Context): void {
     .command('events')
     .option('-p, --project <name>', 'only of this project')
     .option('--cluster <name>', 'only of this cluster')
-    .option('--service <name>', 'only of services of this name')
+    .option('--service <name>', 'only of services with this name')
     .option('-f, --follow', 'keep printing new events')
-    .option('--limit <count>', 'number of past events', wholeNumber(LIST_LIMIT_MAX), 50)
+    .option('--limit <count>', 'maximum number of past events', wholeNumber(LIST_LIMIT_MAX), 50)
     .addOption(output())
     .option('--no-headers', 'omit the header line')
     .addHelpText('before', examples('skerry events --cluster ship-7', 'skerry events -f', 'skerry events --service web -o json'))
@@ -101,7 +101,7 @@ export function addReadCommands(program: Command, context: Context): void {
 
   program
     .command('count')
-    .option('--by <what>', `${COUNT_BY.join(', ')}; label=KEY, service=PROJECT, version=agent and image=PREFIX are a part`)
+    .option('--by <what>', `${COUNT_BY.join(', ')}; also label=KEY, service=PROJECT, version=agent, image=PREFIX`)
     .addOption(new Option('--of <what>', 'placements (services in clusters), objects or clusters').choices(COUNT_OF))
     .option('--top <count>', 'only the keys with the largest counts', wholeNumber(LIST_LIMIT_MAX))
     .addOption(output())
@@ -127,18 +127,18 @@ export function addReadCommands(program: Command, context: Context): void {
     .argument('[name]')
     .option(
       '--for <condition>',
-      'healthy, synced, ready, online, suspended, deleted, condition=NAME[=false] or jsonpath=PATH[=VALUE]; may be repeated: all must hold',
+      'healthy, synced, ready, online, suspended, deleted, condition=NAME[=false] or jsonpath=PATH[=VALUE]; may be repeated; all must hold',
       collect,
     )
-    .option('--timeout <duration>', 'how long to wait: 30s, 10m; 0: look once', '5m')
-    .option('--all', 'all of the kind')
+    .option('--timeout <duration>', 'maximum time to wait: 30s, 10m; 0: check once', '5m')
+    .option('--all', 'all resources of the kind')
     .addOption(projectOption())
     .option('-A, --all-projects', 'all projects')
-    .option('-l, --selector <labels>', 'those with these labels: team=web')
+    .option('-l, --selector <labels>', 'label selector: team=web')
     .option('--cluster <name>', 'placements and objects: only of this cluster')
     .option('--service <name>', 'placements and objects: only of this service')
-    .option('--kind <kind>', 'of objects: only of this kind')
-    .option('-n, --namespace <name>', 'of objects: only in this namespace')
+    .option('--kind <kind>', 'objects: only of this kind')
+    .option('-n, --namespace <name>', 'objects: only in this namespace')
     .addOption(output())
     .addHelpText(
       'before',
@@ -153,8 +153,8 @@ export function addReadCommands(program: Command, context: Context): void {
     )
     .addHelpText(
       'after',
-      '\nThe server tells when something changes; nothing is polled. ready: Synced and Healthy; of a repository: it can be read.\n' +
-        'Exit codes: 0 all hold; 1 not in time (what is missing is printed), or it failed; 2 invalid arguments.',
+      '\nThe command follows the change feed and does not poll. ready: Synced and Healthy; for a repository: readable.\n' +
+        'Exit codes: 0 all conditions hold; 1 timeout (the missing conditions are printed) or failure; 2 invalid arguments.',
     )
     .action(async (kind, name, { for: conditions = [], ...options }, command) => {
       const { wait } = await import('../wait.ts')

@@ -7,13 +7,13 @@ import type { Context } from '../context.ts'
 import type { LocalCommand } from '../local-commands.ts'
 
 const RENDER_HELP = `
-Data of Secrets and what came of a Config's secrets is shown as marks. Options from --dir on are for rendering on this machine (-f).
-Exit codes: 0 it renders, 1 it does not (problems are printed as file:line:column), 2 invalid arguments.`
+Data of Secrets, and values from the secrets of Configs, are shown as marks. Options from --dir on apply only to rendering on this machine (-f).
+Exit codes: 0 rendered, 1 render errors (printed as file:line:column), 2 invalid arguments.`
 
 const HEALTH_CHECK_HELP = `
-RULE names what decided. The rules, in the order in which they are asked:
+RULE names the deciding rule. Rules are evaluated in this order:
   deletion               the object is being deleted
-  observedGeneration     its controller has not seen its newest spec
+  observedGeneration     the controller has not observed the newest spec
   service                spec.health of the service
   healthrule:NAME        a HealthRule of the project (PROJECT/NAME), then of the fleet
   stop                   paused or suspended
@@ -30,10 +30,10 @@ export function addRenderCommands(program: Command, context: Context, local: Loc
     .command('render')
     .argument('[service]', 'name, or service/name')
     .addOption(projectOption())
-    .option('--cluster <name>', 'as this cluster gets it')
-    .option('--all-clusters', 'in how many ways its clusters get it, and which of them share one')
-    .option('-f, --filename <file>', 'on this machine: the Service, and Configs and a Cluster beside it')
-    .addOption(new Option('-o, --output <form>', 'form of the objects').choices(RENDER_OUTPUTS))
+    .option('--cluster <name>', 'render for this cluster')
+    .option('--all-clusters', 'list the variants of the service, and the clusters that share each')
+    .option('-f, --filename <file>', 'render on this machine: file with the Service, and optional Configs and a Cluster')
+    .addOption(new Option('-o, --output <form>', 'output format of the objects').choices(RENDER_OUTPUTS))
     .addHelpText(
       'before',
       examples(
@@ -55,9 +55,9 @@ export function addRenderCommands(program: Command, context: Context, local: Loc
   program
     .command('health-check')
     .option('-f, --filename <path>', 'objects: file, folder or - for stdin; may be repeated', collect)
-    .option('--rule <path>', 'HealthRules to judge with: file, folder or -; may be repeated', collect)
-    .option('--service <file>', 'Service whose own rules and options count, with the rules of its project')
-    .option('--from-server', 'also the HealthRules of the server')
+    .option('--rule <path>', 'HealthRules to use: file, folder or -; may be repeated', collect)
+    .option('--service <file>', 'file with a Service whose health rules and options apply, with the rules of its project')
+    .option('--from-server', 'also use the HealthRules of the server')
     .option('-R, --recursive', 'include subfolders')
     .addOption(output())
     .option('--no-headers', 'omit the header line')

@@ -43,7 +43,7 @@ export function addConfigCommands(program: Command, context: Context): void {
     .description('create a context, or change the named fields of one; the first one becomes current')
     .argument('<name>')
     .option('--token-file <file>', 'file with the API token, or - for stdin')
-    .option('-p, --project <name>', 'project of commands that name none')
+    .option('-p, --project <name>', 'default project of commands')
     .option('--no-ca', 'trust the public certificate authorities again')
     .option('--use', 'make it the current context')
     .addHelpText(
@@ -56,7 +56,7 @@ export function addConfigCommands(program: Command, context: Context): void {
     )
     .addHelpText(
       'after',
-      '\nServer and authority are given by --server and --server-ca; the certificates of the file are copied into the contexts file.',
+      '\nSet the server and its certificate authority with --server and --server-ca. The certificates are copied into the contexts file.',
     )
     .action(async (name, options) => (await verbs()).setContext(context, name, options, program.opts()))
   config
@@ -68,7 +68,7 @@ export function addConfigCommands(program: Command, context: Context): void {
   config
     .command('view')
     .description('show the contexts file; tokens are hidden')
-    .option('--raw', 'show tokens, too')
+    .option('--raw', 'show tokens')
     .addOption(output())
     .addHelpText('before', examples('skerry config view', 'skerry config view --raw -o json'))
     .action(async (options) => (await verbs()).viewConfig(context, options))

@@ -1,4 +1,4 @@
-// What the subcommands of `config` do.
+// Actions of the subcommands of `config`.
 import { readFile } from 'node:fs/promises'
 import { toYaml } from '../../../shared/adapters/yaml.ts'
 import type { Column } from '../columns.ts'

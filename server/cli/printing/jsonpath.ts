@@ -195,7 +195,7 @@ class Parser {
 
 const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r' }
 
-/** What the template prints: results of one expression are separated by a blank; objects and lists are JSON. */
+/** Output of the template. Spaces separate the results of one expression; objects and lists are JSON. */
 export function jsonPathText({ nodes }: JsonPath, root: unknown): string {
   return printed(nodes, root, root)
 }

@@ -14,21 +14,21 @@ export function addAuthCommands(program: Command, context: Context): void {
   const json = () => new Option('-o, --output <form>', 'output format').choices(['json'] as const)
   const auth = program
     .command('auth')
-    .description('ask which rights a caller has, and which role binding gives them')
+    .description('check the rights of a caller, and the role bindings that grant them')
     .addHelpText(
       'before',
       examples('skerry auth can-i write service/web -p shop', 'skerry auth who-can confirm service -p shop', 'skerry auth whoami'),
     )
   auth
     .command('can-i')
-    .description('say whether you, or somebody else, have a right; exit code 0 yes, 1 no')
+    .description('check whether you or another caller has a right; exit code 0 yes, 1 no')
     .argument('<verb>')
     .argument('<kind>', 'kind, or kind/name')
-    .option('-p, --project <name>', 'project of the object; without it the right is asked for in the whole fleet')
+    .option('-p, --project <name>', 'project of the object; default: the whole fleet')
     .option('--cluster <name>', 'only in this cluster')
-    .option('--as <user>', 'ask for this user: a verified e-mail address, or provider:subject')
-    .option('--as-group <group>', 'ask for a member of this group: provider:group; may be repeated', collect)
-    .option('--as-token <name>', 'ask for API tokens of this name')
+    .option('--as <user>', 'check for this user: a verified e-mail address, or provider:subject')
+    .option('--as-group <group>', 'check for a member of this group: provider:group; may be repeated', collect)
+    .option('--as-token <name>', 'check for API tokens of this name')
     .addOption(json())
     .addHelpText(
       'before',
@@ -42,10 +42,10 @@ export function addAuthCommands(program: Command, context: Context): void {
     .action(async (verb, kind, options) => context.exit(await (await verbs()).canI(context, verb, kind, options)))
   auth
     .command('who-can')
-    .description('list users, groups and API tokens that have a right, each with the role binding that gives it')
+    .description('list users, groups and API tokens that have a right, each with the role binding that grants it')
     .argument('<verb>')
     .argument('<kind>', 'kind, or kind/name')
-    .option('-p, --project <name>', 'project of the object; without it the right is asked for in the whole fleet')
+    .option('-p, --project <name>', 'project of the object; default: the whole fleet')
     .option('--cluster <name>', 'only in this cluster')
     .addOption(json())
     .addHelpText('before', examples('skerry auth who-can confirm service/web -p shop', 'skerry auth who-can server-key server'))
@@ -53,7 +53,7 @@ export function addAuthCommands(program: Command, context: Context): void {
     .action(async (verb, kind, options) => (await verbs()).whoCan(context, verb, kind, options))
   auth
     .command('whoami')
-    .description('show who you are for the server, with each role and the binding that gives it')
+    .description('show the caller as the server identifies it, with its roles and the bindings that grant them')
     .addOption(json())
     .addHelpText('before', examples('skerry auth whoami', 'skerry auth whoami -o json'))
     .action(async (options) => (await verbs()).authWhoami(context, options))

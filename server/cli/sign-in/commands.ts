@@ -9,11 +9,11 @@ export function addSignInCommands(program: Command, context: Context): void {
   const sessions = () => import('./sessions.ts')
   program
     .command('login')
-    .description('sign in through an identity provider; the login is kept in a context and renews itself')
-    .option('--provider <name>', 'identity provider; needed if the server has several')
-    .option('--device', 'sign in with a code in a browser of any machine')
-    .option('--jwt-file <file>', 'exchange the JWT in this file, for pipelines; it is read again when the token expires')
-    .option('--no-browser', 'print the address to open, and start no browser')
+    .description('sign in through an identity provider; the login is saved in a context and renewed automatically')
+    .option('--provider <name>', 'identity provider; required if the server has several')
+    .option('--device', 'sign in with a code, in a browser on any machine')
+    .option('--jwt-file <file>', 'exchange the JWT in this file (for pipelines); the file is read again when the token expires')
+    .option('--no-browser', 'print the address to open, and do not start a browser')
     .addHelpText(
       'before',
       examples(
@@ -22,27 +22,27 @@ export function addSignInCommands(program: Command, context: Context): void {
         'skerry login --server https://skerry.example.com --jwt-file /var/run/secrets/skerry/token',
       ),
     )
-    .addHelpText('after', '\nSKERRY_TOKEN and --token win over a login.')
+    .addHelpText('after', '\nSKERRY_TOKEN and --token take precedence over a login.')
     .action(async (options, command) => (await verbs()).login(context, command.optsWithGlobals() as ConnectionFlags, options))
   program
     .command('logout')
-    .description('end the login of the context, on the server and here')
+    .description('sign out: end the session on the server and delete the saved login')
     .addHelpText('before', examples('skerry logout', 'skerry logout --context prod'))
     .action(async () => (await verbs()).logout(context))
   program
     .command('whoami')
-    .description('show who the caller is for the server')
+    .description('show the caller as the server identifies it')
     .addOption(output())
     .addHelpText('before', examples('skerry whoami', 'skerry whoami -o json'))
     .action(async (options) => (await verbs()).whoami(context, options))
 
   const session = program
     .command('session')
-    .description('sessions of people and pipelines that signed in')
+    .description('manage sessions of people and pipelines')
     .addHelpText('before', examples('skerry session list', 'skerry session revoke s-0123456789abcdef'))
   session
     .command('list')
-    .description('list your sessions; with the right to read API tokens, all of them')
+    .description('list your sessions; with the right to read API tokens, all sessions')
     .addOption(output())
     .option('--no-headers', 'omit the header line')
     .addHelpText('before', examples('skerry session list', 'skerry session list -o wide'))
