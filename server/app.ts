@@ -93,7 +93,7 @@ export interface AppDeps
   ready(): boolean
   /** Clients reach this server over TLS; default false. */
   https?: boolean
-  /** Of each credential; 0: no limit; default REQUESTS_PER_SECOND. */
+  /** Rate limit of each credential; 0: no limit; default REQUESTS_PER_SECOND. */
   requestsPerSecond?: number
   /** Loops of the server that failed lately, by name; absent: none. /readyz names them. */
   failingLoops?(): readonly string[]

@@ -68,7 +68,7 @@ export function createAuditTrail({ store, networkOf, clock, log }: AuditTrailDep
     return source
   }
 
-  /** What is due of one source. */
+  /** Entries of one source that are not written yet. */
   function settle(source: Source, nowMs: number, all: boolean): Deed[] {
     const due: Deed[] = []
     for (const [key, { deed, sinceMs, count }] of source.groups) {

@@ -24,7 +24,7 @@ export interface Authorizer {
   /** Where the caller has the right, for lists. */
   scope(principal: Principal, verb: Ask['verb'], kind: Ask['kind']): Scope
   grantsOf(principal: Principal): readonly Grant[]
-  /** What bindings give to these subject keys, such as `user:alice@example.com`. */
+  /** Grants of the bindings to these subject keys, such as `user:alice@example.com`. */
   grantsOfKeys(keys: readonly string[]): readonly Grant[]
   /** Subject keys with what bindings give to them. */
   subjects(): ReadonlyMap<string, readonly Grant[]>

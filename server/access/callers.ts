@@ -1,4 +1,4 @@
-// Who sends a request: the API token or access token in its Authorization header, or the session cookie of a browser.
+// Identifies the caller of a request: the API token or access token in its Authorization header, or the session cookie of a browser.
 import { AppError } from '../../shared/protocol/error.ts'
 import type { ApiTokens } from './api-tokens.ts'
 import type { UserSessions } from './oidc/user-sessions.ts'

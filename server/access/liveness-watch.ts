@@ -41,7 +41,7 @@ function eventOf(
 ) {
   if (isOffline === (wasOfflineMs !== undefined) || revoked) return null
   if (isOffline) {
-    const message = `no contact for ${durationText(nowMs - (lastSeenMs ?? nowMs))}; the state is what it last reported`
+    const message = `no contact for ${durationText(nowMs - (lastSeenMs ?? nowMs))}; the state is its last report`
     return { ...fleetEvent(nowMs, 'Warning', 'ClusterOffline', message, { cluster: name }), clusterId }
   }
   const message = `back after ${durationText((lastSeenMs ?? nowMs) - (wasOfflineMs ?? nowMs))}`

@@ -17,7 +17,7 @@ export interface SuspensionsDeps {
   rights: SuspensionRights
 }
 
-/** What the caller may suspend and resume. */
+/** Services and clusters that the caller may suspend and resume. */
 export interface SuspensionRights {
   /** Services, for those that are chosen by a selector. */
   scope: Scope

@@ -18,7 +18,7 @@ export interface Removals {
   ordered: number
   /** Of those leaving: how many because the service's targets were changed, not because they were relabelled. */
   leftByNewTargets: number
-  /** Of those leaving: how many its own targets match, but no destination of its project. Absent: none. */
+  /** Number of leaving clusters that the targets match but no destination of the project selects. Absent: none. */
   leftOut?: number
   /** Clusters that its targets match now. */
   targets: number

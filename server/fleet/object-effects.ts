@@ -1,4 +1,4 @@
-// What another render of a service does to its objects in a cluster: by name, and above all to data and to replicas. Pure.
+// Effects of a new render on the objects of a service in a cluster, by name, with those on data and replicas. Pure.
 import { deletionName, lossKind } from '../../shared/kube/data-loss.ts'
 import { fields } from '../../shared/kube/health-look.ts'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'

@@ -1,4 +1,4 @@
-// What a Project refuses of the resources in it, as far as the resources say it themselves. What they render to is judged for each cluster (render/bounds-of.ts). Pure.
+// Checks the fields of resources against their Project. Rendered objects are checked for each cluster. Pure.
 import {
   allowsNamespace,
   type Bounds,

@@ -119,7 +119,7 @@ export function accessRoutes(deps: AdminDeps) {
       '/tokens/:id',
       async ({ params: { id }, request, set }) => {
         const held = (await store.listApiTokens()).find((record) => record.id === id)
-        if (await isLastAdmin(deps, id)) throw new AppError('in_use', { detail: `API token ${id} is the last way in of a fleet admin` })
+        if (await isLastAdmin(deps, id)) throw new AppError('in_use', { detail: `API token ${id} is the last credential of a fleet admin` })
         if (held === undefined || !(await deps.tokens.revoke(id))) throw notFound(`API token ${id}`, 'skerry token list')
         const message = `API token ${id} (${held.name}, role ${held.role}) revoked by ${deps.principal(request).name}`
         await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'ApiTokenRevoked', message, {})])

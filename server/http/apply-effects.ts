@@ -1,4 +1,5 @@
-// What an apply does to objects where a service stays: the service is rendered as it is and as it will be, for few clusters that stand for the others. Asked by dry runs alone.
+// Effects of an apply on objects where a service stays. It renders the old and the new spec for a few representative
+// clusters. Only dry runs use it.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { type Applicable, type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'

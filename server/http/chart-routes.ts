@@ -64,7 +64,7 @@ export function chartRoutes({ store, clock, principal, authorizer }: Pick<AdminD
   )
 }
 
-/** Of a caller who may not read everything, only the clusters and projects that its rights name as a whole. */
+/** A caller with limited rights sees only the clusters and projects that its rights cover fully. */
 function seenBy(authorizer: Authorizer, caller: Principal): Pick<ChartQuery, 'visible' | 'projects'> {
   const clusters = authorizer.scope(caller, 'read', 'Cluster')
   const services = authorizer.scope(caller, 'read', 'Service')

@@ -38,6 +38,6 @@ export interface AdminDeps {
   stopping: AbortSignal
   /** Who sent this request; throws `unauthorized` for nobody. */
   principal(request: Request): Principal
-  /** What a caller may do. */
+  /** Answers questions about the rights of a caller. */
   authorizer: Authorizer
 }

@@ -6,7 +6,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 
 export const KEPT_MAX = 5_000
 export const KEPT_MS = 24 * 60 * 60_000
-/** Of all bodies together. */
+/** Limit for all stored bodies together. */
 const KEPT_BYTES_MAX = 32 * 1_024 * 1_024
 
 interface Kept {

@@ -19,7 +19,7 @@ const SOCKET_PATH_BYTES_MAX = 107
 export function parseListen(text: string, socketMode: string): ListenPlace {
   if (!text.startsWith(UNIX)) {
     const address = parseAddress(text)
-    if (address === null) throw new AppError('bad_options', { detail: `--listen ${text} is no address` })
+    if (address === null) throw new AppError('bad_options', { detail: `--listen ${text} is not an address` })
     return address
   }
   const unix = resolve(text.slice(UNIX.length))
@@ -33,7 +33,7 @@ export async function clearSocket(path: string): Promise<void> {
   const stats = lstatSync(path, { throwIfNoEntry: false })
   if (stats === undefined) return
   if (!stats.isSocket())
-    throw new AppError('bad_options', { detail: `--listen unix:${path} is a file that is no socket`, remedy: 'Choose another path.' })
+    throw new AppError('bad_options', { detail: `--listen unix:${path} is not a socket`, remedy: 'Choose another path.' })
   if (await answers(path))
     throw new AppError('data_unusable', {
       detail: `unix:${path} is in use by another process`,

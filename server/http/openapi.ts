@@ -34,7 +34,7 @@ const IDEMPOTENCY_KEY: Parameter = {
   in: 'header',
   name: 'Idempotency-Key',
   required: false,
-  description: 'Repeats of the same request with this key get the first answer; nothing is done twice',
+  description: 'A repeated request with the same key gets the first answer and is not performed again',
   schema: { type: 'string', pattern: '^[\\x21-\\x7e]{1,255}$' },
 }
 
@@ -45,14 +45,14 @@ const RATE_HEADERS = {
   'RateLimit-Remaining': whole('Requests that are left now'),
   'RateLimit-Reset': whole('Seconds until all of them are left again'),
 }
-const RETRY_AFTER = { 'Retry-After': whole('Seconds until the next request is worth sending') }
+const RETRY_AFTER = { 'Retry-After': whole('Seconds to wait before the next request') }
 
 function impliedFailures(method: string, { parameters = [], requestBody }: Operation): Failure[] {
   const found: Failure[] = [401, 403, 429, 431, 500, 503]
   if (parameters.length > 0 || requestBody !== undefined) found.push(400)
   if (parameters.some((one) => one.in === 'path')) found.push(404)
   if (requestBody !== undefined) found.push(413, 415)
-  // Of a body, or of a key that was used for another request.
+  // 422 is for a wrong body, or a key that was used for another request.
   if (method !== 'get') found.push(422, 507)
   return found
 }

@@ -1,4 +1,4 @@
-// What a write may ask for before it happens: a version of the resource (If-Match), that there is none (If-None-Match: *), or to change nothing (`dryRun`).
+// Preconditions of a write: a version of the resource (If-Match), no resource (If-None-Match: *), or no change (`dryRun`).
 import { z } from 'zod'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { ResourceKey, StoredResource } from '../fleet/records.ts'

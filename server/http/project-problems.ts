@@ -1,4 +1,4 @@
-// What the Project of a resource refuses when the resource is written, also by a Project that comes with the same request.
+// Checks written resources against their Project, including a Project in the same request.
 import type { Applicable, ServiceSpec } from '../../shared/model/resources.ts'
 import type { ViolationView } from '../../shared/model/views.ts'
 import type { Problem } from '../../shared/protocol/error.ts'

@@ -25,7 +25,7 @@ export function renderRoutes({ renders, clock, principal }: Pick<AdminDeps, 'ren
         query: z.object({ cluster: nameSchema.optional() }),
         response: renderViewSchema,
         detail: {
-          summary: 'What a service renders to, for one cluster or for none in particular; changes nothing',
+          summary: 'Render a service, for one cluster or without a cluster; changes nothing',
           ...fails(422, 502),
         },
       },
@@ -40,7 +40,7 @@ export function renderRoutes({ renders, clock, principal }: Pick<AdminDeps, 'ren
       {
         params,
         response: variantsViewSchema,
-        detail: { summary: 'In how many ways its clusters get a service, and which of them share one', ...fails(422, 502) },
+        detail: { summary: 'List the variants of a service, and the clusters that share each', ...fails(422, 502) },
       },
     )
 }

@@ -1,4 +1,4 @@
-// What a request says of itself for the audit log: its id, and why it is sent.
+// Facts of a request for the audit log: its id and its reason.
 import { randomUUID } from 'node:crypto'
 import { REASON_CHARS_MAX, REASON_HEADER, REQUEST_ID_HEADER } from '../../shared/model/audit-words.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -11,7 +11,7 @@ export function requestIdOf(request: Request): string {
   return given !== null && REQUEST_ID.test(given) ? given : randomUUID()
 }
 
-/** Null without one. Throws `bad_request` for a header that cannot be read. */
+/** The reason header, or null. Throws `bad_request` for a header that cannot be decoded. */
 export function reasonOf(request: Request): string | null {
   const given = request.headers.get(REASON_HEADER)
   if (given === null || given === '') return null

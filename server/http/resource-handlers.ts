@@ -1,4 +1,4 @@
-// What the routes of resources do: show, put, delete, each also as a dry run and for one version only.
+// Handlers of the resource routes: show, put and delete, with dry runs and preconditions.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { isBuiltIn } from '../../shared/model/access.ts'
 import { withoutReadOnly } from '../../shared/model/explain.ts'
@@ -79,8 +79,8 @@ export function createResourceHandlers(deps: AdminDeps) {
     const held = await deps.store.getResource(key)
     if (held === null && key.kind === 'Cluster')
       throw new AppError('not_found', {
-        detail: `there is no ${keyText(key)}: clusters come into being by joining`,
-        remedy: '`skerry join-token create` makes what a new cluster joins with.',
+        detail: `${keyText(key)} does not exist: joining creates clusters`,
+        remedy: 'Create a join token with `skerry join-token create`.',
       })
     checkPrecondition(key, held, ifVersion)
     const refusedBy = await problemsOfOne(deps, resource)
@@ -201,7 +201,7 @@ async function refuseUsed(deps: AdminDeps, key: DocumentKey): Promise<void> {
       return
     }
     case 'RoleBinding':
-      if (await isLastAdminBinding(deps, key)) throw used('is the last way in of a fleet admin') // AZ9
+      if (await isLastAdminBinding(deps, key)) throw used('is the last credential of a fleet admin') // AZ9
       return
     case 'Project': {
       // PJ1: without its resource a project has no boundary, so that nothing of it may be left.

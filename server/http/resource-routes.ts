@@ -181,7 +181,7 @@ export function resourceRoutes(deps: AdminDeps) {
       {
         params: inProject,
         response: webhookAnswerSchema,
-        detail: { tags: ['repositories'], summary: 'Address and secret to give to the forge' },
+        detail: { tags: ['repositories'], summary: 'Address and secret of the webhook' },
       },
     )
     .post(

@@ -20,7 +20,7 @@ export function sessionRoutes({ principal, authorizer, clock }: AdminDeps, sessi
   return new Elysia({ tags: ['access'] })
     .get('/sessions', async ({ request }) => ({ items: (await seen(principal(request), 'token:read')).map(sessionView), continue: null }), {
       response: listOf(sessionViewSchema),
-      detail: { summary: 'List sessions: your own ones, or all' },
+      detail: { summary: 'List your sessions; with the right to read API tokens, all sessions' },
     })
     .delete(
       '/sessions/:id',

@@ -46,7 +46,7 @@ export async function seenSuspensions<T extends SuspendedScope>(
   })
 }
 
-/** What the caller sees of a change; null: nothing. Asked anew for each batch, so that a stream ends to show what a binding no longer gives. */
+/** The visible part of a change, or null. Evaluated for each batch, so that a stream follows changed bindings. */
 export function changeSight(authorizer: Authorizer, principal: Principal): (change: Change) => Change | null {
   const scopeOf = (kind: Parameters<Authorizer['scope']>[2]) => authorizer.scope(principal, 'read', kind)
   const services = scopeOf('Service')

@@ -36,7 +36,7 @@ export interface SignInRoutesDeps {
 
 type Route = (request: Request, url: URL, from: string | null) => Promise<Response>
 
-/** Null for a path that is not below /auth/. */
+/** The route below /auth/, or null for other paths. */
 export function createSignInRoutes(deps: SignInRoutesDeps): (request: Request) => Promise<Response | null> {
   const { signIn, callers, url, addressOf, clock, log } = deps
   const { sessions, flows, providers, workloads } = signIn
@@ -55,7 +55,7 @@ export function createSignInRoutes(deps: SignInRoutesDeps): (request: Request) =
     try {
       input = JSON.parse(text)
     } catch {
-      throw new AppError('bad_request', { doing, detail: 'the body is no JSON' })
+      throw new AppError('bad_request', { doing, detail: 'the body is not JSON' })
     }
     const parsed = schema.safeParse(input)
     if (!parsed.success) throw invalidInput(schema, input, parsed.error, doing)
@@ -70,7 +70,7 @@ export function createSignInRoutes(deps: SignInRoutesDeps): (request: Request) =
         ? 'the server has no identity provider'
         : name === undefined
           ? 'several identity providers: name one'
-          : 'there is no identity provider of this name'
+          : 'no identity provider has this name'
     throw new AppError('not_found', {
       detail,
       remedy: `Known providers: ${[...providers.keys()].join(', ') || 'none; see --oidc-config'}.`,
@@ -212,8 +212,8 @@ export function nextPath(next: string): string {
   if (!isPath || !URL.canParse(next, base) || new URL(next, base).origin !== base || new URL(next, base).pathname.startsWith('//'))
     throw new AppError('bad_request', {
       doing: 'sign in',
-      detail: 'next is no path of this server',
-      remedy: 'Give a path such as /services.',
+      detail: 'next is not a path of this server',
+      remedy: 'Use a path such as /services.',
     })
   return next
 }

@@ -40,7 +40,7 @@ export function suspensionRoutes(deps: Pick<AdminDeps, 'store' | 'clock' | 'acti
       },
       {
         response: listOf(suspensionViewSchema),
-        detail: { summary: 'List suspensions, the widest first' },
+        detail: { summary: 'List suspensions, widest first' },
       },
     )
     .post(
@@ -60,7 +60,7 @@ export function suspensionRoutes(deps: Pick<AdminDeps, 'store' | 'clock' | 'acti
       {
         body: suspendRequestSchema,
         response: suspendAnswerSchema,
-        detail: { summary: 'Leave services as they are until they are resumed', ...fails(404) },
+        detail: { summary: 'Suspend services until they are resumed', ...fails(404) },
       },
     )
     .post(

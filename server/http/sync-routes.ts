@@ -57,7 +57,7 @@ export function syncRoutes({ store, actions, principal, authorizer }: Pick<Admin
         params,
         body: syncRequestSchema,
         response: syncAnswerSchema,
-        detail: { summary: 'Let exactly this revision be applied in these clusters', ...fails(409) },
+        detail: { summary: 'Approve exactly this revision for these clusters', ...fails(409) },
       },
     )
 }

@@ -15,7 +15,7 @@ export interface TlsPaths {
 export interface TlsPair {
   cert: string
   key: string
-  /** Of both files. */
+  /** Paths of both files. */
   digest: string
   expiresMs: number
 }
@@ -53,7 +53,7 @@ function parse<T>(option: string, path: string, expected: string, reading: () =>
 const unusable = (option: string, path: string, what: string, cause?: unknown): AppError =>
   new AppError(
     'bad_options',
-    { detail: `${option} ${path} ${what}`, remedy: 'Give a certificate chain and its private key, both in PEM.' },
+    { detail: `${option} ${path} ${what}`, remedy: 'Set a certificate chain and its private key, both in PEM.' },
     { cause },
   )
 

@@ -69,7 +69,7 @@ export async function refusal(
   if (resource.kind === 'RoleBinding' && authorizer.rulesOf(resource.spec.role) === null && !alsoWritten.has(resource.spec.role))
     return { path: 'spec.role', message: `there is no role ${resource.spec.role}; \`skerry get roles\` lists them` }
   if (resource.kind === 'RoleBinding' && held !== null && !givesFleetAdmin({ project: held.project, spec: canonicalJson(resource.spec) }))
-    if (await isLastAdminBinding({ store, clock }, held)) return { path: 'spec', message: 'is the last way in of a fleet admin' }
+    if (await isLastAdminBinding({ store, clock }, held)) return { path: 'spec', message: 'is the last credential of a fleet admin' }
   if (held !== null && held.deletingMs !== null) {
     const question = await store.confirmationFor(removeSubject({ project: held.project, service: held.name }))
     if (question !== null && question.confirmedMs === null) return null // TG14

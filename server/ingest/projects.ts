@@ -73,5 +73,5 @@ function problemsOf(project: NamedProject, kind: 'Config' | 'Repository' | 'Serv
   }
 }
 
-/** What is stored of a Config has its secrets sealed, which is another form. */
+/** A stored Config has sealed secrets, so its schema differs. */
 const hostsIn = (spec: unknown): string[] => configSpecSchema.shape.hosts.safeParse((spec as { hosts?: unknown }).hosts).data ?? []

@@ -183,7 +183,7 @@ function refused({ refusal, folder, file }: ChosenRenderer): RendererResult | nu
   return { kind: 'failed', problems: [{ path: [...pathSegments(folder), file ?? ''].join('/'), message: refusal }] }
 }
 
-/** PJ6 */
+/** PJ6: namespace metadata needs v1/Namespace. */
 function refusedByProject(bounds: RenderBounds | undefined, { renderer, folder, file }: ChosenRenderer): RendererResult | null {
   const message = bounds === undefined ? null : refusedRenderer(bounds, renderer)
   return message === null ? null : { kind: 'failed', problems: [{ path: [...pathSegments(folder), file ?? ''].join('/'), message }] }

@@ -1,4 +1,4 @@
-// What the Project of a service allows a render for one cluster to be: it fails with the kind, the name and the file of each object that is not allowed. Pure.
+// Checks a render against the Project of its service. The error has kind, name and file of each refused object. Pure.
 
 import { rowRefOf } from '../../shared/kube/generated-name.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'

@@ -22,7 +22,7 @@ export interface Tx {
   changes: ChangeLog
   /** What it adds to and takes from the counts. */
   rollups: RollupDeltas
-  /** What it records in the audit log. */
+  /** Audit entries of the transaction. */
   audit: AuditLog
 }
 

@@ -318,7 +318,7 @@ const auditOf = ({ kind, project, name }: ResourceKey): Pick<Deed, 'kind' | 'pro
   ...(kind === 'Cluster' ? { cluster: name } : {}),
 })
 
-/** Of a Config the secrets are sealed in it. */
+/** The secrets of a Config are sealed in the document. */
 const auditText = ({ labels, spec }: Pick<Tables['resources'], 'labels' | 'spec'>): string => `{"labels":${labels},"spec":${spec}}`
 
 const revisionText = ({ commit, digest }: RenderState, before: string | null): string =>

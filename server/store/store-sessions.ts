@@ -45,7 +45,7 @@ export function createSessionStore(db: StoreDb): SessionStore {
         if (after !== before.group_names)
           audit.add({ verb: 'change-groups', kind: 'Session', name: id, detail: `${before.name}: ${before.group_names} became ${after}` })
         await trx.updateTable('sessions').set(columns).where('id', '=', id).execute()
-        // Who follows the feed does not care when a session was used.
+        // The last use of a session is no entry of the change feed.
         if (after !== before.group_names) changes.add(sessionNote(id))
       })
     },

@@ -238,7 +238,7 @@ export interface Store {
   /** Tells no follower of the feed. */
   noteApiTokenUse(id: string, atMs: number, from: string | null): Promise<void>
 
-  /** Who did what, why, and from where. */
+  /** The audit log. */
   readonly audit: AuditStore
 
   createSession(session: SessionRecord): Promise<void>

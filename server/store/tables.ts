@@ -16,7 +16,7 @@ export interface Tables {
   counters: { name: 'resource_version' | 'event_id' | 'change' | 'cluster_no' | 'dictionary'; value: number }
   /** Clusters that people removed; the newest are kept. */
   removed_clusters: { agent_id: AgentId; cluster_id: ClusterId; cluster_uid: string; name: string; no: number }
-  /** Of tokens that can be used: a captured join of a key that joined with another token since is worth nothing. */
+  /** Uses of valid join tokens. A captured join is useless after its key joined with another token. */
   join_uses: { token_hash: string; public_key: string }
   /** Names of data that came with a change that is not followed yet. */
   confirmed_data: { project: string; service: string; cluster_id: ClusterId; names: string }
@@ -262,7 +262,7 @@ export interface Tables {
     name: string | null
     cluster: string | null
     result: string
-    /** Of `doc`. */
+    /** Hash of `doc`. */
     hash: string
     /** The entry as canonical JSON. The other columns repeat parts of it, for look-ups. */
     doc: string
@@ -287,7 +287,7 @@ export interface Tables {
     /** JSON array; null: not limited to projects. */
     projects: Generated<string | null>
   }
-  /** Of `SessionRecord`. */
+  /** JSON of `SessionRecord`. */
   sessions: {
     id: string
     kind: SessionRecord['kind']

@@ -1,4 +1,4 @@
-// What the claims of a token say of a caller.
+// Maps the claims of a token to the name, address and groups of a caller.
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { ProviderSettings } from './settings.ts'
 
@@ -43,7 +43,7 @@ export function identityOf(claims: Claims, settings: Pick<ProviderSettings, 'nam
   const groups = groupsOf(claims, settings.claims.groups)
   const { allowedGroups } = settings
   if (allowedGroups !== undefined && !groups.some((group) => allowedGroups.includes(group)))
-    throw refused('the person is in none of the groups that may sign in (allowedGroups)')
+    throw refused('the person is not in a group of allowedGroups')
   const verified = settings.claims.emailVerified === 'assumed' || claimAt(claims, 'email_verified') === true
   const address = textOf(claimAt(claims, settings.claims.email))
   const email = verified && address !== null && ADDRESS.test(address) ? address.toLowerCase() : null
@@ -62,7 +62,7 @@ function groupsOf(claims: Claims, path: string): string[] {
     return []
   }
   const list = typeof value === 'string' ? [value] : value
-  if (!Array.isArray(list)) throw refused(`the claim ${path} is no list of groups`)
+  if (!Array.isArray(list)) throw refused(`the claim ${path} is not a list of groups`)
   if (list.length > GROUPS_MAX) throw refused(`the claim ${path} has more than ${GROUPS_MAX} groups`)
   return [...new Set(list.flatMap((group) => textOf(group) ?? []))]
 }

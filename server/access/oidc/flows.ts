@@ -54,7 +54,7 @@ const carriedSchema = z.strictObject({
 
 export interface FlowsDeps {
   providers: ReadonlyMap<string, IdentityProvider>
-  /** Of this server, for the address that the provider sends browsers back to. */
+  /** URL of this server, the base of the redirect URI. */
   redirectUri(): string
   secrets: Pick<SecretBox, 'seal' | 'open'>
   clock: Clock

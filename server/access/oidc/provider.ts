@@ -140,7 +140,7 @@ export function createProvider(settings: ProviderSettings, { clientSecret, ca, c
         'OAUTH_UNSUPPORTED_OPERATION',
       ].includes(code)
     )
-      return refused(`the answer of the provider ${settings.name} fails a check: ${reasonOf(error)}`)
+      return refused(`the answer of the provider ${settings.name} failed a check: ${reasonOf(error)}`)
     return unavailable(reasonOf(error), error)
   }
 
@@ -192,7 +192,7 @@ export function createProvider(settings: ProviderSettings, { clientSecret, ca, c
     async startDevice(signal) {
       const config = await configuration()
       if (config.serverMetadata().device_authorization_endpoint === undefined)
-        throw refused(`the provider ${settings.name} has no sign-in by device code`)
+        throw refused(`the provider ${settings.name} does not support sign-in by device code`)
       try {
         const asked = await client.initiateDeviceAuthorization(config, { scope })
         const expiresInMs = Math.min(asked.expires_in, 1_800) * 1_000

@@ -21,7 +21,7 @@ export interface SignIn {
   workloads: Workloads
   sessions: UserSessions
   flows: Flows
-  /** What is wrong at the moment, one line for each provider. */
+  /** Current problems, one line for each provider. */
   problems(): string[]
   /** SI1: asks providers that do not answer again, and ends what has expired. */
   run(signal: AbortSignal): Promise<void>

@@ -15,7 +15,7 @@ import type { IdentityProvider, ProviderGrant } from './provider.ts'
 import { isSessionSecret, newSessionSecret } from './session-secrets.ts'
 import type { SessionSettings } from './settings.ts'
 
-/** Of the CLI: it is renewed by itself. */
+/** A session of the CLI, which renews its token. */
 export const ACCESS_MS = 15 * 60_000
 /** How long a refresh token is still good after it was used: the answer may have been lost. */
 export const REUSE_GRACE_MS = 60_000
@@ -225,13 +225,13 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
       return { token, expiresInMs: lifetimeMs }
     },
     async renewCli(refreshToken, from) {
-      if (!isSessionSecret('refresh', refreshToken)) throw notGood('this is no refresh token')
+      if (!isSessionSecret('refresh', refreshToken)) throw notGood('not a refresh token')
       const hash = sha256Hex(refreshToken)
       const session = await store.sessionByRefresh(hash)
       const nowMs = clock.nowMs()
       if (session === null || isOver(session, nowMs) || !isTrusted(session)) throw notGood('the login has ended')
       if (session.refreshHash !== hash && nowMs - session.rotatedMs > REUSE_GRACE_MS) {
-        await endBecause(session, 'Warning', 'RefreshTokenReused', 'its refresh token was used twice, so somebody may have copied it')
+        await endBecause(session, 'Warning', 'RefreshTokenReused', 'the refresh token was used twice and may have been copied')
         throw notGood('the refresh token was used before; the login has ended')
       }
       const current = await checked(session)

@@ -64,7 +64,7 @@ function issuerOf(jwt: string): string {
   try {
     return String(decodeJwt(jwt).iss)
   } catch (error) {
-    throw unauthorized('the token is no JWT', error)
+    throw unauthorized('the token is not a JWT', error)
   }
 }
 
@@ -161,7 +161,7 @@ export function workloadIdentity(claims: Readonly<Record<string, unknown>>, sett
   if (!/^[\x21-\x7e]{1,256}$/.test(name))
     throw new AppError('sign_in_refused', {
       doing: 'exchange a JWT',
-      detail: `the rule of ${settings.name} makes no usable name of its claims`,
+      detail: `the rule of ${settings.name} makes no valid name from its claims`,
     })
   return { provider: settings.name, subject: String(claims['sub']), name, email: null, groups: rule.groups }
 }

@@ -23,7 +23,7 @@ export interface RenderNow {
   /** Null cluster: for nobody, or where that is not possible for the first of its targets. Null: there is no such service. Throws `not_found` for an unknown cluster. */
   render(id: ServiceId, cluster: string | null): Promise<RenderView | null>
   variants(id: ServiceId): Promise<VariantsView | null>
-  /** Of a spec and a cluster as they may be: documents by row id. */
+  /** Renders a proposed spec for a proposed cluster: documents by row id. */
   objects(id: ServiceId, spec: ServiceSpec, cluster: ClusterRecord): Promise<RenderedObjects>
 }
 

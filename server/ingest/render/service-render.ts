@@ -205,7 +205,7 @@ export class ServiceRenderer {
   private async renderAll(run: ServiceRun, clusters: readonly RenderCluster[]): Promise<ClusterOutcomes> {
     const { cache, clock, signal } = this.deps
     const { id, spec, sources, project, configs, factsOf, fileId, bases, isRemembered } = run
-    // What was rendered without a boundary is not found again, since it did not look at one.
+    // A render without a boundary has no dependency on one, so it cannot be reused here.
     const bound = (text: string) => (project === null ? text : `${text}\nbounded`)
     const key = serviceKey(id)
     const due = isRemembered ? this.lates.due(key, clock.nowMs()) : new Set<string>()

@@ -143,7 +143,7 @@ export interface LimitsTools {
   prlimit: string
   /** Loader and libraries of prlimit, and where a loader looks for them. */
   libraries: readonly string[]
-  /** This program, as Bun: what it runs first is no one's but ours. */
+  /** The program is this binary as Bun, whose entry is always our own file. */
   ownBinary: string
   /** The run's own. */
   temp: string

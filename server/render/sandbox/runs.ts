@@ -27,7 +27,7 @@ const LOADER_CACHE = '/etc/ld.so.cache'
 export interface SandboxOptions {
   mode: SandboxMode
   programs: ProgramChoices
-  /** This program: it runs TypeScript. */
+  /** The render program is Bun, which runs TypeScript. */
   ownBinary: string
   bunVersion: string
   /** A folder of its own, emptied at the start. */

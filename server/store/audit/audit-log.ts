@@ -1,4 +1,4 @@
-// What one write transaction records in the audit log: written with the change, so that there is neither a change without its entry nor an entry without its change.
+// Audit entries of one write transaction. They commit with the change, so neither exists without the other.
 // Write transactions have the store to themselves, so the place of an entry in the chain is the place of its commit.
 import { CompiledQuery, sql, type Transaction } from 'kysely'
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'

@@ -12,7 +12,7 @@ export async function createJoinUses(ddl: Ddl): Promise<void> {
       ['public_key', 'text'],
     ],
   ).execute()
-  // Of a key, only the last token is known.
+  // Earlier versions stored only the last token of a key.
   await sql`insert into join_uses (token_hash, public_key) select join_token_hash, public_key from agents
     where join_token_hash in (select token_hash from join_tokens)`.execute(ddl.trx)
   await createTable(
