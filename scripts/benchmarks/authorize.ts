@@ -1,4 +1,4 @@
-// What one decision costs: a caller with many groups and bindings, asked about objects of many projects, in an installation of many roles.
+// Measures the cost of one decision: a caller with many groups and bindings, asked about objects of many projects, in an installation of many roles.
 import { createAuthorizer } from '../../server/access/authorizer.ts'
 import type { Principal } from '../../server/access/principal.ts'
 import type { StoredResource } from '../../server/fleet/records.ts'

@@ -48,7 +48,7 @@ test('RC5 PR1 RBAC is removed for one kind: it is unknown, nothing of it is dele
   const mark = site.server.auditMark()
   await site.apply(...account('rbac', ['configmaps', 'namespaces']))
   await agent.says(
-    /secrets is forbidden: User "system:serviceaccount:default:rbac" cannot .*allow it by RBAC.*; it is tried again/,
+    /secrets is forbidden: User "system:serviceaccount:default:rbac" cannot .*change the RBAC rule.*; retrying/,
     'NotWatched',
   )
   expect((await agent.objectSays(secretKey('rbac-s'), /forbidden/)).sync).toBe('Unknown')
@@ -81,7 +81,7 @@ test('RC8 KA2 writing one kind is no longer allowed: the API server’s words an
   await site.apply(serviceAccount ?? {}, { ...role, rules }, binding ?? {})
   agent.desire([configMap('readonly-a', { a: '2' }), { ...secret('readonly-s'), data: { k: 'djI=' } } as K8sObject])
   await agent.says(
-    /secrets "readonly-s" is forbidden: .*cannot patch resource "secrets".*allow it by RBAC, quota or admission/,
+    /secrets "readonly-s" is forbidden: .*cannot patch resource "secrets".*change the RBAC rule, quota or admission policy/,
     'Forbidden',
   )
   await until('the other one', async () => (await site.live('configmap', 'readonly-a'))?.['data'])
@@ -96,7 +96,7 @@ test('KA8 KA9 RC5 the token ends: said, nothing deleted; a rotated file is read 
   await agent.well()
   const mark = site.server.auditMark()
   await site.remove('secret', 'token-bound', '-n', 'default')
-  await agent.says(/Unauthorized; check the credentials of the agent; it is tried again/, 'NotWatched')
+  await agent.says(/Unauthorized; check the credentials of the agent; retrying/, 'NotWatched')
   expect((await agent.objectSays(configMapKey('token-a'), /Unauthorized/)).sync).toBe('Unknown')
   await site.remove('configmap', 'token-a')
   agent.desire([configMap('token-a'), configMap('token-b', { a: '2' })])

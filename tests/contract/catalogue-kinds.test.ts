@@ -35,7 +35,7 @@ test('RC5 RC16 somebody’s CRD is deleted while objects of it exist: said with 
   await agent.well()
   await site.remove('crd', 'boats.lost.example')
   await agent.says(
-    /Boat default\/raft: no API of this cluster serves Boat of lost.example\/v1; it is applied as soon as one does \(a CRD, an operator\) \(and 1 more\)/,
+    /Boat default\/raft: no API of this cluster serves Boat of lost.example\/v1; install its CRD or operator; retrying \(and 1 more\)/,
   )
   await site.remove('configmap', 'lost-a')
   await until('the healed ConfigMap', () => site.live('configmap', 'lost-a'))
@@ -147,7 +147,7 @@ test('KA2 RC8 RC23 a namespace is stuck terminating: its objects wait, the other
   await site.remove('namespace', 'stuck')
   const status = await agent.objectSays(
     configMapKey('stuck-b', 'stuck'),
-    /because it is being terminated; of the namespace: it is being deleted; .*example\.com\/anchor.*; start the controller again .*; it is tried again/,
+    /because it is being terminated; namespace: it is being deleted; .*example\.com\/anchor.*; restart the controller .*; waiting until the namespace is deleted/,
   )
   expect(status.sync).toBe('OutOfSync')
   agent.desire([configMap('stuck-a', { a: '2' }), configMap('stuck-b', { a: '2' }, 'stuck')], { namespace: 'stuck' })
@@ -173,7 +173,7 @@ test('KA17 IV2 a finalizer that nobody removes: it is named, the object stays in
   expect((await site.live('configmap', 'finalizer-a'))?.['data']).toEqual({ a: '2' })
   // Wanted again while it goes: it is made anew, and not taken for the old one.
   agent.desire([configMap('finalizer-a', { a: '2' }), configMap('finalizer-f', { a: '3' })])
-  await agent.says(/it is made again when it is gone|finalizer-f/)
+  await agent.says(/recreated after that|finalizer-f/)
   await release('configmap', 'finalizer-f', 'default')
   expect(await agent.well('it is well again')).toBeLessThan(5_000)
   expect((await site.live('configmap', 'finalizer-f'))?.['data']).toEqual({ a: '3' })

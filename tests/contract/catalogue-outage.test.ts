@@ -82,7 +82,7 @@ test('RC9 a storm of 429 with Retry-After: few requests meanwhile, said as what 
     method === 'PATCH' ? refusal(429, 'TooManyRequests', 'too many requests, please try again later', { 'retry-after': '1' }) : null,
   )
   one.desire(2)
-  await one.says(/too many requests, please try again later; .*it is tried again/)
+  await one.says(/too many requests, please try again later; .*retrying/)
   const from = between.answered()
   await Bun.sleep(4_000)
   // Thirty objects asked at full speed would be thousands of requests.
@@ -103,7 +103,7 @@ test.each([
     const one = await site(`storm-${code}`, { url: between.url, insecure: true })
     await midPass(one)
     between.answer(() => refusal(code, reason, message))
-    await one.says(new RegExp(`${message}; .*it is tried again`))
+    await one.says(new RegExp(`${message}; .*retrying`))
     await Bun.sleep(3_000)
     expect(one.deletes).toEqual([])
     expect(one.kit.state.inventory(one.id)).toHaveLength(OBJECTS + DROPPED_NAMES.length)

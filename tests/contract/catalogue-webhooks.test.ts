@@ -64,7 +64,7 @@ test('RC8 KA29 a webhook denies: its words and what to do, the rest is applied, 
   webhook.admit(({ name }) => (name.startsWith('denied') ? 'no secret is changed on a Friday' : null))
   agent.desire([configMap('denied-a', { a: '2' }), held('denied-s', 'djI='), held('denied-t')])
   await agent.says(
-    /Secret default\/denied-s: admission webhook "guard.example.com" denied the request: no secret is changed on a Friday; .*it is tried again \(and 1 more\)/,
+    /Secret default\/denied-s: admission webhook "guard.example.com" denied the request: no secret is changed on a Friday; .*retrying \(and 1 more\)/,
     'Forbidden',
   )
   expect((await site.live('configmap', 'denied-a'))?.['data']).toEqual({ a: '2' })
@@ -88,7 +88,7 @@ test.each(['is down', 'hangs'] as const)(
     else await webhook.close()
     agent.desire([configMap(`${name}-a`, { a: '2' }), held(`${name}-s`, 'djI=')])
     await agent.says(
-      /Secret default\/.*-s: .*failed calling webhook "guard.example.com".*; start the webhook’s backend, or take its configuration away; it is tried again/,
+      /Secret default\/.*-s: .*failed calling webhook "guard.example.com".*; start the backend of the webhook, or delete the webhook configuration; retrying/,
       'WebhookUnavailable',
     )
     expect((await site.live('configmap', `${name}-a`))?.['data']).toEqual({ a: '2' })
@@ -156,12 +156,12 @@ test('RC5 IV5 a conversion webhook is dead: its kind is unknown and not absent, 
   await webhook.close()
   agent.desire([configMap('boats-a', { a: '2' }), boat('skiff', 4)])
   await agent.says(
-    /Boat default\/skiff: conversion webhook for sea.example.* failed.*; start the webhook’s backend, or take its configuration away; it is tried again/,
+    /Boat default\/skiff: conversion webhook for sea.example.* failed.*; start the backend of the webhook, or delete the webhook configuration; retrying/,
     'WebhookUnavailable',
   )
   // The API server's cache goes on, since nothing in it has to be converted; one that starts cannot fill it.
   await site.server.restartApiServer()
-  await agent.says(/Boat default\/raft: what the cluster holds of this kind is not known at the moment: .*conversion webhook/, 'NotWatched')
+  await agent.says(/Boat default\/raft: cannot read this kind yet: .*conversion webhook/, 'NotWatched')
   await site.remove('configmap', 'boats-a')
   await until('the healed ConfigMap', () => site.live('configmap', 'boats-a'))
   expect(agent.inventory()).toEqual(['Boat/raft', 'Boat/skiff', 'ConfigMap/boats-a'])

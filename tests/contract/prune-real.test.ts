@@ -58,7 +58,7 @@ test(
     kit.desire([withHostPort('new')], { namespace: ns, sync }, service)
     await eventually('overdue', async () => kit.service(service)?.reason === 'PruneOverdue' || undefined, TEST_MS)
     expect(row()).toContain(`Deployment ${ns}/new is not healthy 5s after its revision came`)
-    expect(row()).toContain(`kept until it is: Deployment ${ns}/old; if it needs what is kept (a hostPort`)
+    expect(row()).toContain(`kept until it is: Deployment ${ns}/old; if it needs a resource of the kept objects (hostPort`)
     expect(await names('deployments')).toEqual(['deployment.apps/new', 'deployment.apps/old'])
     kit.desire([withHostPort('new')], { namespace: ns, sync: { ...sync, pruneWhen: 'applied' } }, service)
     await eventually(

@@ -240,7 +240,7 @@ test('SY5 a network that sends everybody to its log-in page is named as that, an
   const error = await failure(client(url).call())
   expect([error.code, error.message, cutOf(error)?.sent]).toEqual([
     'server_unreachable',
-    'pull: something on the way answered in the server’s place',
+    'pull: a proxy or portal answered in place of the server',
     false,
   ])
   expect(error.remedy).toContain('log in')

@@ -52,7 +52,7 @@ const cli = (argv: string[], setup: CliSetup = {}): Promise<CliResult> =>
     () => site.admin.clock.nowMs,
   )
 
-/** What a person does in the browser that `login` opens. */
+/** Acts as the person in the browser that `login` opens. */
 const opened: string[] = []
 const person = (url: string) => {
   opened.push(url)

@@ -85,7 +85,7 @@ async function api(method: string, path: string, body?: unknown): Promise<unknow
   return answer.json()
 }
 
-/** What axe finds on the page as it is, in both themes. */
+/** Findings of axe on the current page, in both themes. */
 async function findings(): Promise<string[]> {
   const found: string[] = []
   for (const colorScheme of ['light', 'dark'] as const) {
@@ -117,7 +117,7 @@ test('a service that breaks turns the mark of its cluster without a reload', asy
   await page.waitForSelector(`.chart a[aria-label="${site?.choice.name}, degraded"]`)
   await page.waitForFunction(() => document.querySelector('.numbers .is-bad b')?.textContent === '1')
   await site?.heal('shop/web')
-  await page.waitForSelector(`.chart a[aria-label="${site?.choice.name}, as Git says"]`)
+  await page.waitForSelector(`.chart a[aria-label="${site?.choice.name}, in sync"]`)
 })
 
 test('every page is free of findings in both themes', async () => {

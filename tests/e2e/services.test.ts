@@ -34,7 +34,7 @@ test('DE1 DE3 a service waits for another one that is not healthy yet, and begin
   const since = mark()
   await apply(serviceYaml({ name: 'app', extra: 'dependsOn: [{name: base}]' }), serviceYaml({ name: 'base' }))
   const blocked = await reason('app', 'BlockedBy')
-  expect(blocked.message).toContain('it waits for default/base')
+  expect(blocked.message).toContain('waiting for default/base')
   expect(blocked.next).toContain('`skerry describe service app -p default`')
   await eventually('the other one is rolled out', async () => (await scenario.status('harbour', 'base'))?.health === 'Progressing')
   expect(changes(since).filter(({ requestURI }) => requestURI.includes('/namespaces/app'))).toEqual([])

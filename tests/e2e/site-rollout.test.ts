@@ -108,7 +108,7 @@ test('OR4 HE8 HK4 a rollout that gets stuck stops what comes after it, says why,
   const since = mark()
   await scenario.push({ 'shop/web.yaml': stuck('web'), 'shop/ingress.yaml': ingress('two.example.com') })
   const waiting = await reason('shop', 'WaitingForWave', 'Degraded')
-  expect(waiting.message).toContain('it waits for wave 0: Deployment shop/web, which is not healthy since ')
+  expect(waiting.message).toContain('waiting for wave 0: Deployment shop/web, which is not healthy since ')
   expect(waiting.next).toContain('correct it in Git')
   await eventually('the Pod’s reason is in the message', async () =>
     (await scenario.status('harbour', 'shop'))?.message.includes('Unschedulable: 0/2 nodes'),
@@ -135,7 +135,7 @@ test('HO1 a hold at the site stops hooks and changes, and says so everywhere', a
   )
   const commit = await scenario.push({ 'shop/web.yaml': deploymentYaml('web', 2, 'web:4') })
   const held = await reason('shop', 'Held')
-  expect(held.message).toContain(': stocktaking; `skerry-agent unhold default/shop` lets it go on')
+  expect(held.message).toContain(': stocktaking; `skerry-agent unhold default/shop` ends the hold')
   await eventually('its commit has arrived', async () => (await scenario.status('harbour', 'shop'))?.received?.commit === commit)
   expect(await quiet()).toEqual([])
   await inShop('delete', 'service', 'db')

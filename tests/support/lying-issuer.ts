@@ -7,7 +7,7 @@ export interface LyingIssuer {
   jwt(change?: Record<string, unknown>, how?: { alg?: 'RS256' | 'none' | 'HS256'; key?: 'own' | 'other'; kid?: string }): Promise<string>
   /** Makes a new key, with a new id, and forgets the earlier one. */
   rotate(): Promise<void>
-  /** What the token endpoint answers with next. */
+  /** The next answer of the token endpoint. */
   idToken(make: (nonce: string) => Promise<string>): void
   /** Nonce of the last authorization request. */
   nonce: string

@@ -57,7 +57,7 @@ describe('what a person at the site reads', () => {
     [
       'well',
       {},
-      ['enforcement  enforcing', 'https://skerry: connected for 1 h, last contact 12 s ago', 'nothing targets this cluster yet'],
+      ['enforcement  enforcing', 'https://skerry: connected for 1 h, last contact 12 s ago', 'no service targets this cluster yet'],
     ],
     ['compared with lists', { resync: { compared: 12, differences: 1 } }, ['resync       12 lists compared, 1 missed changes found']],
     [
@@ -70,11 +70,11 @@ describe('what a person at the site reads', () => {
       { ...NOT_JOINED, link: link({ state: 'halted', lastContactMs: null, error: failure('join_token_unknown', 'join: unknown') }) },
       [
         'not joined yet',
-        'it has not joined a server yet',
+        'not joined to a server yet',
         'last contact never',
         'join: unknown (join_token_unknown)',
         ERRORS.join_token_unknown.remedy,
-        'they come when the agent has joined',
+        'the agent has not joined yet',
       ],
     ],
     [
@@ -82,7 +82,7 @@ describe('what a person at the site reads', () => {
       { link: link({ state: 'offline', error: failure('server_unreachable', 'pull: refused') }), outboxDepth: 4 },
       [
         'enforcement  enforcing',
-        'out of reach for 1 h',
+        'unreachable for 1 h',
         'pull: refused (server_unreachable)',
         ERRORS.server_unreachable.remedy,
         '4 rows wait for the server',
@@ -101,7 +101,7 @@ describe('what a person at the site reads', () => {
     [
       'while the server waits for a person',
       { link: link({ state: 'restore_pending', error: failure('restore_pending', 'pull: restored') }) },
-      ['enforcement  enforcing', 'well here; the server waits for a person for 1 h', ERRORS.restore_pending.remedy],
+      ['enforcement  enforcing', 'ok at this site; the server waits for a confirmation for 1 h', ERRORS.restore_pending.remedy],
     ],
     ['refetching', { link: link({ state: 'refetching' }) }, ['fetching what differs for 1 h']],
     [
@@ -119,8 +119,8 @@ describe('what a person at the site reads', () => {
       'metered, with its budget spent',
       { link: link({ metered: true, waitSeconds: 900, budgetBytes: 1_000_000 }), todayBytes: 1_000_000 },
       [
-        'the budget is spent: until midnight UTC reports go up once an hour; changes still arrive',
-        'next step    Nothing, if that will do. Else raise --daily-bytes',
+        'the daily budget is used up: until midnight UTC reports are hourly; changes still arrive',
+        'next step    No action needed. To report sooner, raise --daily-bytes',
       ],
     ],
     [
@@ -137,28 +137,24 @@ describe('what a person at the site reads', () => {
       'held',
       { enforcement: enforcementOf({ kind: 'held' }, null, true, { by: 'ola', why: 'a storm', sinceMs: 0, scope: '--all' }) },
       [
-        'enforcing: only what is deleted is put back; held by ola since 1970-01-01T00:00Z: a storm; `skerry-agent unhold --all` lets it go on',
+        'enforcing: only deleted objects are restored; held by ola since 1970-01-01T00:00Z: a storm; `skerry-agent unhold --all` ends the hold',
       ],
     ],
     [
       'without an API server',
       { enforcement: enforcementOf({ kind: 'held' }, 'no answer from https://10.0.0.1: ECONNREFUSED', true, null) },
-      ['waiting: the Kubernetes API gives no answer, and it goes on by itself', 'ECONNREFUSED'],
+      ['waiting: the Kubernetes API does not answer; retrying', 'ECONNREFUSED'],
     ],
     [
       'stopped',
       { running: false, link: null, enforcement: { state: 'stopped', message: 'x' } },
-      ['not running: this is what it last knew', 'not asked', 'traffic      12.3 kB today, until it stopped'],
+      ['not running: this is the last known status', 'unknown: the agent does not run', 'traffic      12.3 kB today, until it stopped'],
     ],
-    [
-      'damaged',
-      { replica: { position: 'db.1.7.hash', epoch: 1, rows: 3, verified: false } },
-      ['damaged: nothing is enforced from it until'],
-    ],
+    ['damaged', { replica: { position: 'db.1.7.hash', epoch: 1, rows: 3, verified: false } }, ['damaged: nothing is enforced until']],
     [
       'nothing received',
       { replica: { position: null, epoch: 0, rows: 0, verified: true } },
-      ['empty: nothing was received yet', 'No services: nothing was received yet'],
+      ['empty: nothing received yet', 'No services: nothing received yet'],
     ],
   ])('SY5 %s', (_, change, lines) => {
     const text = statusText(report(change), NOW)
@@ -172,7 +168,7 @@ test.each([
   ['a little more than two hours ago', { headSignedMs: NOW - 7_300_000 }, 'the server has not signed its head for 2 h'],
   ['never, for a minute', { headSignedMs: null, sinceMs: NOW - 60_000 }, 'since this agent started: nothing is deleted until it does'],
   ['never, for a moment', { headSignedMs: null, sinceMs: NOW - 5_000 }, null],
-  ['never, while it is out of reach', { headSignedMs: null, state: 'offline' }, null],
+  ['never, while the server is unreachable', { headSignedMs: null, state: 'offline' }, null],
 ])('PR7 SY5 a head that the server signed %s', (_, change, said) => {
   const text = statusText(report({ link: link(change) }), NOW)
   if (said === null) expect(text).not.toContain('signed')
@@ -217,5 +213,5 @@ test('RP4 a disk that was full is said while there is no reserve, also with the 
       .split('\n')
       .filter((line) => line.startsWith('disk'))
   expect(lines(null)).toEqual([])
-  expect(lines('there is no space left')).toEqual(['disk         there is no space left'])
+  expect(lines('no space left')).toEqual(['disk         no space left'])
 })

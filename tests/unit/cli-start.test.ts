@@ -1,4 +1,4 @@
-// What the program `skerry` loads before it knows what was typed, and how its verbs are found.
+// Modules that `skerry` loads before it parses its arguments, and the lookup of verbs.
 import { expect, test } from 'bun:test'
 import { typedVerb } from '../../server/cli/cli.ts'
 import { VERB_GROUPS } from '../../server/cli/verbs.ts'

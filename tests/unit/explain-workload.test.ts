@@ -48,8 +48,8 @@ test.each([
   ],
   ['ended badly', container(terminated(2)), 'container app exited with code 2'],
   ['killed', container(terminated(143, { signal: 15 })), 'container app exited with code 143 by signal 15'],
-  ['started again', container({ running: {} }, terminated(1)), 'container app exited with code 1 and was started again'],
-  ['not ready', container({ running: {} }), 'container app runs and is not ready'],
+  ['started again', container({ running: {} }, terminated(1)), 'container app exited with code 1 and was restarted'],
+  ['not ready', container({ running: {} }), 'container app is running but not ready'],
   [
     'an init container',
     { initContainerStatuses: [{ name: 'migrate', state: terminated(3) }], ...container(waiting('PodInitializing')) },
@@ -112,7 +112,7 @@ test('HE8 of several the one that says most speaks, then the newest, then the fi
     [b, late, a, older],
   ]
   for (const order of orders) {
-    expect(explain(order)?.text).toBe('4 of 4 Pods are not well, such as Pod shop/web-2: container app exited with code 3')
+    expect(explain(order)?.text).toBe('4 of 4 Pods are not healthy, such as Pod shop/web-2: container app exited with code 3')
   }
 })
 

@@ -14,7 +14,7 @@ test('CL17 a kind: its fields with types', async () => {
   expect(await explain('service')).toEqual({
     code: 0,
     err: '',
-    out: 'KIND:   Service (skerry.dev/v1)\n\nFIELDS:\n  apiVersion <skerry.dev/v1> required\n      Version of this form of resources.\n  kind <Service> required\n      Which kind of resource it is.\n  metadata <object> required\n      Name, project and labels.\n  spec <object> required\n      What is delivered, and to which clusters.\n',
+    out: 'KIND:   Service (skerry.dev/v1)\n\nFIELDS:\n  apiVersion <skerry.dev/v1> required\n      Version of the resource schema.\n  kind <Service> required\n      Kind of the resource.\n  metadata <object> required\n      Name, project and labels.\n  spec <object> required\n      Manifests to deliver, and the clusters that get them.\n',
   })
   for (const kind of ['svc', 'services', 'repository', 'config', 'cluster']) expect((await explain(kind)).code).toBe(0)
 })
@@ -34,8 +34,8 @@ test('CL17 without a field: the kinds, each with what its spec is', async () => 
 
 test.each([
   ['service.spec.sync.pruneWhen', 'FIELD:  spec.sync.pruneWhen <healthy | applied>, default "healthy"\n\nhealthy: prune once'],
-  ['service.spec.sync', '\n  maxPrunePercent <integer>, default 50\n      More than this part'],
-  ['service.spec.render.helm', '\n  valuesFiles <list of string>\n      Files relative to the folder of the service'],
+  ['service.spec.sync', '\n  maxPrunePercent <integer>, default 50\n      A prune of more than 5 objects'],
+  ['service.spec.render.helm', '\n  valuesFiles <list of string>\n      Values files, relative to the folder of the service'],
   ['service.spec.render.helm', '\n  helm <3 | 4>\n'],
   ['service.spec.sources[0].repository', 'FIELD:  spec.sources.repository <string> required\n'],
   ['service.spec.config', '<map of any>'],

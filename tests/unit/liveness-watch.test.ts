@@ -38,7 +38,7 @@ test('a cluster that goes offline and comes back is told of once each way, with 
   const away = { a: 3 * DAY_MS + 4 * 3_600_000, b: 1_000 }
   expect(await watch([away, away, { a: 1_000, b: within + 1 }, { a: 1_000, b: within + 20_001 }, { a: 1_000, b: 0 }])).toEqual([
     'ClusterOnline a: back after 3 d 4 h',
-    'ClusterOffline b: no contact for 2 min; the state is what it last reported',
+    'ClusterOffline b: no contact for 2 min; the state is its last report',
     'ClusterOnline b: back after 3 min',
   ])
 })

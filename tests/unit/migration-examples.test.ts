@@ -74,12 +74,12 @@ test.each<[string, Record<string, unknown>, string]>([
   [
     'chart and path',
     service({ source: { repository: 'r', path: 'p', chart: 'c' } }),
-    'spec.source: expected a path, or a chart of a Helm repository',
+    'spec.source: expected a path, or the chart of a Helm repository',
   ],
   [
     'a password in a URL',
     repository({ git: { url: 'https://me:hunter2@git.example/a' } }),
-    'spec.git.url: must not hold a user name or password: specs are shown to everyone who may read them',
+    'spec.git.url: must not contain a user name or password, because readers of the spec would see them',
   ],
 ])('AP4 %s is told with its place and the nearest right name, and no value', (_, resource, expected) => {
   const input = { apiVersion: 'skerry.dev/v1', ...resource }

@@ -124,19 +124,19 @@ describe('position', () => {
 
   test('OR4, HK4 words name the object, since when, and what to do', () => {
     expect(waitText(position([], {}, { 0: SLOW, 1: NEW }))).toBe(
-      'it waits for wave 0: ConfigMap default/s to be healthy, since 1970-01-01T00:00:00Z',
+      'waiting for wave 0: ConfigMap default/s to be healthy since 1970-01-01T00:00:00Z',
     )
     expect(waitText(position([], {}, { 0: ILL, 1: NEW }))).toBe(
-      'it waits for wave 0: ConfigMap default/i, which is not healthy since 1970-01-01T00:00:00Z: broken; correct it in Git, this goes on when it is healthy',
+      'waiting for wave 0: ConfigMap default/i, which is not healthy since 1970-01-01T00:00:00Z: broken; correct it in Git, and the sync continues when it is healthy',
     )
     const refused: WaveState = { ...OK, unapplied: wait('r', 'applied', 'bad; correct the manifest') }
     expect(waitText(position([], {}, { 0: refused, 1: NEW }))).toBe(
-      'it waits for wave 0: ConfigMap default/r, which is not applied since 1970-01-01T00:00:00Z: bad; correct the manifest; this goes on when it is applied',
+      'waiting for wave 0: ConfigMap default/r, which is not applied since 1970-01-01T00:00:00Z: bad; correct the manifest; the sync continues when it is applied',
     )
     expect(phaseWords(position([PRE], { pre: 'failed' }, { 0: NEW }))).toEqual({
       reason: 'HookFailed',
       message:
-        'the pre-sync hook Job default/pre failed at 1970-01-01T00:00:00Z: said; correct it and commit, a new revision runs it again',
+        'the pre-sync hook Job default/pre failed at 1970-01-01T00:00:00Z: said; correct it and commit; a new revision runs it again',
       holdsBack: true,
       failed: true,
     })

@@ -113,7 +113,7 @@ describe('what holds an object that is going', () => {
   })
   test.each([
     ['PersistentVolumeClaim', ['kubernetes.io/pvc-protection'], 'delete that Pod'],
-    ['CustomResourceDefinition', ['customresourcecleanup.apiextensions.k8s.io'], 'custom resources of the kind are left'],
+    ['CustomResourceDefinition', ['customresourcecleanup.apiextensions.k8s.io'], 'custom resources of the kind remain'],
     ['ConfigMap', ['example.com/hold'], 'kubectl edit'],
     ['Deployment', ['foregroundDeletion'], 'dependents'],
     ['Pod', [], 'kube-controller-manager'],

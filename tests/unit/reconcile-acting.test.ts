@@ -73,7 +73,7 @@ describe('IM1 as whom a service writes', () => {
         : ({ kind: 'forbidden', status: 403, reason: 'Forbidden', message: 'User "agent" cannot impersonate resource' } as ApiFailure),
     )
     await clock.advance(400_000)
-    expect(kit.object(configMapKey('a'))?.message).toContain('let the agent act as it')
+    expect(kit.object(configMapKey('a'))?.message).toContain('allow the agent to impersonate it')
   })
 
   test('IM4 a service with the rights of its own account goes whole, the account and its rights last', async () => {
@@ -371,7 +371,7 @@ describe('NS1 the namespace of a service', () => {
     expect(writes(cluster)).toEqual(['apply Namespace mine', 'apply ClusterRole r', 'apply ConfigMap a'].sort(compare))
     expect(kit.object(configMapKey('b'))).toMatchObject({
       reason: 'Unreadable',
-      message: expect.stringContaining('it names the namespace default, and sync.enforceNamespace keeps this service to mine'),
+      message: expect.stringContaining('namespace default is not mine, which sync.enforceNamespace requires'),
     })
     kit.desire(objects, options({}))
     await settle()

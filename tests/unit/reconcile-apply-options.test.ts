@@ -60,7 +60,7 @@ describe('AO4 Force', () => {
     kit.desire([frozen('2')])
     await settle()
     expect(dataOf(cluster.object(A))).toBe('1')
-    expect(kit.object(KEY)).toMatchObject({ reason: 'Immutable', message: expect.stringContaining('because it carries skerry.dev/prune') })
+    expect(kit.object(KEY)).toMatchObject({ reason: 'Immutable', message: expect.stringContaining('because it has skerry.dev/prune') })
   })
 
   test('PR12 an object that changes before each delete is tried three times at once and then with backoff', async () => {
@@ -102,7 +102,7 @@ describe('AO4 Force', () => {
   test.each([
     ['AO4 without the option', {}, {}, 'or annotate it with skerry.dev/sync-options: Force'],
     ['AO5 a protected service', { [OPTIONS]: 'Force' }, { protect: true }, 'the service is protected: delete it by hand'],
-    ['AO5 a keep mark', { [OPTIONS]: 'Force', 'skerry.dev/prune': 'disabled' }, {}, 'because it carries skerry.dev/prune'],
+    ['AO5 a keep mark', { [OPTIONS]: 'Force', 'skerry.dev/prune': 'disabled' }, {}, 'because it has skerry.dev/prune'],
   ])('%s: nothing is deleted, and why is said', async (_, options, row, message) => {
     const { clock, cluster, kit, settle } = await applied(options, row)
     kit.desire([frozen('2', options)], row)
@@ -136,7 +136,7 @@ describe('AO4 Force', () => {
     expect(writes(cluster)).toEqual(['apply ConfigMap a'])
     expect(kit.object(KEY)).toMatchObject({
       reason: 'Immutable',
-      message: expect.stringContaining('it was made again once for this document, and the new one was refused: invalid!'),
+      message: expect.stringContaining('already recreated once for this document, and the API server refused the new object: invalid!'),
     })
   })
 
@@ -469,15 +469,15 @@ describe('AO5 what may be made again', () => {
     ['AO5 the same, allowed by the new manifest', { ref: set, live: { ...there, takes: 'claims' }, sent: allowing }, null],
     ['AO5 a Namespace by ours', { ref: space }, '(`skerry confirm`): everything in it'],
     ['AO5 a Namespace by ours, allowed on the live object', { ref: space, live: { ...there, pruneAllowed: true } }, null],
-    ['AO5 not there, or not watched', { live: null, isOurs: false }, 'it is not ours yet'],
-    ['AO5 not ours', { isOurs: false }, 'it is not ours yet'],
+    ['AO5 not there, or not watched', { live: null, isOurs: false }, 'Skerry does not manage it yet'],
+    ['AO5 not ours', { isOurs: false }, 'Skerry does not manage it yet'],
     ['AO5 of a protected service', { protect: true }, 'protected'],
-    ['AO5 kept', { live: { ...there, keep: 'helm.sh/resource-policy' } }, 'it carries helm.sh/resource-policy'],
-    ['AO5 one more than may go', { before: gone }, `it was deleted ${RECREATES_MAX} times`],
+    ['AO5 kept', { live: { ...there, keep: 'helm.sh/resource-policy' } }, 'it has helm.sh/resource-policy'],
+    ['AO5 one more than may go', { before: gone }, `deleted ${RECREATES_MAX} times`],
     ['AO5 the last of those, asked for again', { before: { ...gone, uid: 'u2' } }, null],
     ['AO5 one before the last', { before: { ...gone, count: RECREATES_MAX - 1 } }, null],
     ['AO5 as many, for another document', { before: { ...gone, sent: 'other' } }, null],
-    ['AO5 refused before', { before: { ...gone, count: 1, refused: 'too long' } }, 'the new one was refused: too long'],
+    ['AO5 refused before', { before: { ...gone, count: 1, refused: 'too long' } }, 'the API server refused the new object: too long'],
     ['AO5 refused before, for another document', { before: { ...gone, sent: 'other', refused: 'too long' } }, null],
   ])('%s', (_, change, expected) => {
     const permit = permitAgain({

@@ -1,4 +1,4 @@
-// What the Project of a service and the policy of the site refuse, in an agent on the fake API server: status, requests, and what stays.
+// Refusals by a Project and by the site policy, in an agent on the fake API server: status, requests, kept objects.
 import { afterEach, describe, expect, test } from 'bun:test'
 import { permittedCluster } from '../../agent/reconcile/apply/acting.ts'
 import type { SitePolicy } from '../../agent/reconcile/snapshot/permits.ts'

@@ -46,9 +46,7 @@ describe('a service that depends on another one', () => {
     expect(writes(cluster)).toEqual(['apply Deployment base'])
     expect(kit.object(configMapKey('app'), APP)).toMatchObject({ sync: 'OutOfSync', health: 'Missing', reason: 'BlockedBy' })
     expect(kit.service(APP)).toMatchObject({ sync: 'OutOfSync', reason: 'BlockedBy' })
-    expect(kit.service(APP)?.message).toMatch(
-      /^it waits for web\/base to be Healthy at its newest revision; now that one is Synced, Progressing/,
-    )
+    expect(kit.service(APP)?.message).toMatch(/^waiting for web\/base to be Healthy at its newest revision \(now Synced, Progressing/)
     expect(kit.service(APP)?.applied).toBeUndefined()
     const atMs = clock.nowMs()
     cluster.setStatus(deploymentRef('base'), status())
@@ -99,7 +97,7 @@ describe('a service that depends on another one', () => {
     kit.desire([configMap('app')], on('base'), APP)
     await clock.settle()
     expect(writes(cluster)).toEqual([])
-    expect(kit.service(APP)?.message).toContain('now that one is Synced, Degraded')
+    expect(kit.service(APP)?.message).toContain('(now Synced, Degraded')
     cluster.setStatus(deploymentRef('base'), status())
     await clock.settle()
     expect(writes(cluster)).toEqual(['apply ConfigMap app'])
@@ -111,7 +109,7 @@ describe('a service that depends on another one', () => {
     await run()
     expect(writes(cluster)).toEqual([])
     expect(kit.service(APP)?.message).toBe(
-      'it waits for net/dns, which is not in this cluster; apply that service with this cluster among its targets, or take it out of spec.dependsOn (and for 1 more)',
+      'waiting for net/dns, which is not in this cluster; add this cluster to its targets, or remove it from spec.dependsOn (and for 1 more)',
     )
     kit.desire([configMap('base')], {}, BASE)
     await clock.settle()
@@ -143,7 +141,7 @@ describe('a service that depends on another one', () => {
     expect(writes(cluster)).toEqual([])
     expect([APP, MIDDLE, BASE].map((id) => kit.service(id)?.message)).toEqual(
       ['app → middle → base → app', 'middle → base → app → middle', 'base → app → middle → base'].map(
-        (circle) => `it depends on itself: ${circle}; take one of these out of spec.dependsOn`,
+        (circle) => `dependency cycle: ${circle}; remove one of these from spec.dependsOn`,
       ),
     )
     kit.desire([configMap('base')], {}, BASE)

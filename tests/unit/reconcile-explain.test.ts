@@ -161,7 +161,7 @@ test('HE8 whoever may not read Pods is told so', async () => {
   const forbidden = { kind: 'forbidden', status: 403, reason: 'Forbidden', message: 'pods is forbidden' } as const
   cluster.fail(({ verb, kind }) => (verb === 'watch' && kind === 'Pod' ? forbidden : null))
   await say(LATE)
-  expect(status()?.message).toBe('too late; its Pods cannot be read (pods is forbidden); allow the agent to list and watch pods')
+  expect(status()?.message).toBe('too late; cannot read its Pods (pods is forbidden); allow the agent to list and watch pods')
 })
 
 test('HE8 a service goes on while Pods are asked', async () => {

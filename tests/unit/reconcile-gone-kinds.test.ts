@@ -198,9 +198,9 @@ test('RC23 writes into a namespace that is being deleted say what holds it, and 
   expect(kit.object(configMapKey('m0000', 'stuck'))).toMatchObject({
     reason: 'NamespaceTerminating',
     message:
-      'configmaps "m0000" is forbidden: unable to create new content in namespace stuck because it is being terminated; of the namespace: it is being deleted; ' +
-      'held by the finalizers example.com/hold; start the controller again that answers for it; if that is gone for good, take the finalizer out by hand (kubectl edit); ' +
-      'it is tried again when the namespace is gone',
+      'configmaps "m0000" is forbidden: unable to create new content in namespace stuck because it is being terminated; namespace: it is being deleted; ' +
+      'held by the finalizers example.com/hold; restart the controller that owns the finalizer, or remove it with kubectl edit if the controller no longer exists; ' +
+      'waiting until the namespace is deleted',
   })
   const reads = cluster.requests.filter(({ verb, ref }) => verb === 'get' && ref?.kind === 'Namespace' && ref.name === 'stuck')
   const refused = cluster.requests.filter(({ verb, ref }) => verb === 'apply' && ref?.namespace === 'stuck')

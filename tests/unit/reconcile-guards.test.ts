@@ -84,7 +84,7 @@ describe('the prune guard', () => {
       list: expect.stringMatching(/^[0-9a-f]{16}$/),
       count: 4,
       ownedCount: 20,
-      why: '1 of 4 hold other objects or data (Namespace); the annotation skerry.dev/prune: allowed lets one go without asking',
+      why: '1 of 4 hold other objects or data (Namespace); the annotation skerry.dev/prune: allowed permits the deletion without a confirmation',
     })
   })
 })

@@ -247,7 +247,7 @@ describe('pruning', () => {
     await settle()
     expect(writes(cluster)).toEqual([])
     expect(kit.service()).toMatchObject({ reason: 'PruneRefused', refusal: { digest, count: 1 } })
-    expect(kit.service()?.refusal?.why).toContain('the API kinds that this cluster serves changed')
+    expect(kit.service()?.refusal?.why).toContain('the served kinds of this cluster changed')
     kit.desire(configMaps(2), { pruneConfirmed: digest })
     await settle()
     expect(writes(cluster)).toHaveLength(1)

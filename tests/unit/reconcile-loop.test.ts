@@ -98,7 +98,7 @@ describe('applying', () => {
     expect(kit.object(configMapKey('m0001'))).toMatchObject({
       sync: 'OutOfSync',
       reason: 'Forbidden',
-      message: 'quota; allow it by RBAC, quota or admission; it is tried again',
+      message: 'quota; change the RBAC rule, quota or admission policy that forbids it; retrying',
     })
     expect(kit.object(configMapKey('m0002'))).toMatchObject({ sync: 'Synced' })
     writes(cluster)
@@ -343,7 +343,7 @@ test('IV5 nothing of a service that went stays in the agent: nobody can hold it,
   await settle()
   kit.dropRow()
   await settle()
-  expect(kit.reconciler.order(hold)).toEqual({ kind: 'refused', message: 'there is no service web/shop in this cluster' })
+  expect(kit.reconciler.order(hold)).toEqual({ kind: 'refused', message: 'service web/shop is not in this cluster' })
   expect(kit.state.services()).toEqual([])
   writes(cluster)
   kit.desire([configMap('a')])

@@ -42,7 +42,7 @@ test.each([
       'OutOfSync',
       'Healthy',
       'Immutable',
-      'spec.selector: field is immutable; undo the change, delete the object so that it is made again, or annotate it with skerry.dev/sync-options: Force',
+      'spec.selector: field is immutable; undo the change, delete the object so that it is created again, or annotate it with skerry.dev/sync-options: Force',
     ],
   ],
   [
@@ -53,7 +53,7 @@ test.each([
   [
     'not watched',
     facts({ kind: 'unknown' }, { kind: 'unknown' }),
-    ['Unknown', 'Unknown', 'NotWatched', 'what the cluster holds of this kind is not known at the moment; it is looked at again by itself'],
+    ['Unknown', 'Unknown', 'NotWatched', 'cannot read this kind yet; retrying'],
   ],
   [
     'contested',

@@ -85,7 +85,7 @@ describe('a deletion that does not end', () => {
     kit.start()
     await clock.advance(10 * MINUTE)
     expect(kit.object(configMapKey('stuck'))).toMatchObject({ reason: 'DeletionStuck', health: 'Degraded' })
-    expect(kit.object(configMapKey('stuck'))?.message).toContain('example.com/hold, for more than 10 min: start the controller again')
+    expect(kit.object(configMapKey('stuck'))?.message).toContain('example.com/hold, for more than 10 min: restart the controller')
     expect(kit.service()).toMatchObject({ reason: 'DeletionStuck' })
     cluster.editAs('controller', configMapRef('stuck'), ({ metadata }) => Reflect.deleteProperty(metadata, 'finalizers'))
     await clock.advance(1_000)
@@ -207,7 +207,7 @@ describe('PR8 an object that is handed over', () => {
     await parts.clock.advance(MINUTE)
     expect(uidNow(parts)).toBe(parts.uid)
     expect(parts.kit.object(configMapKey('moved'))?.message).toBe(
-      'it goes to the service web/other, whose next revision names it and is not here yet; it is kept until then; if that one is not to have it any more, delete it by hand',
+      'moving to service web/other, whose next revision has not arrived yet; it is kept until then; delete it by hand if that service must not have it',
     )
     parts.kit.desire([configMap('other'), configMap('moved')], {}, OTHER)
     await parts.clock.advance(MINUTE)
@@ -261,7 +261,7 @@ describe('PR8 an object that is handed over', () => {
     await clock.advance(3_600_000)
     expect(uidNow(parts)).toBe(uid)
     expect(kit.state.inventory(SHOP).map(({ ref }) => ref.name)).toEqual(['moved'])
-    expect(kit.object(configMapKey('moved'))?.message).toContain('if that one is not to have it any more, delete it by hand')
+    expect(kit.object(configMapKey('moved'))?.message).toContain('delete it by hand if that service must not have it')
     cluster.deleteAs('somebody', configMapRef('moved'))
     await clock.advance(MINUTE)
     expect(kit.state.inventory(SHOP)).toEqual([])
@@ -335,7 +335,7 @@ describe('holds and windows', () => {
       'the whole cluster goes on but for web/shop, held by a hold of its own; lifted by ola',
     )
     kit.reconciler.order({ ...hold, service: null })
-    expect(kit.reconciler.order({ ...unhold, service: 'web/shop' }).message).toContain('stays held with the whole cluster')
+    expect(kit.reconciler.order({ ...unhold, service: 'web/shop' }).message).toContain('still held with the whole cluster')
     expect(kit.reconciler.order(unhold).message).toBe('the whole cluster goes on; lifted by ola')
   })
 

@@ -65,5 +65,5 @@ test('HK3 a hook that cannot be applied as it is holds its phase back, too', asy
   kit.desire([nowhere, configMap('a')])
   await run()
   expect(writes(cluster)).toEqual([])
-  expect(kit.service()?.message).toContain('it names no namespace')
+  expect(kit.service()?.message).toContain('namespace is missing')
 })

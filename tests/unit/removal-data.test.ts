@@ -268,7 +268,7 @@ describe('a Namespace that would go with a service', () => {
     kit.remove('prune')
     await clock.advance(MINUTE)
     expect(cluster.object(namespaceRef('shop'))).not.toBeNull()
-    expect(kit.service()?.message).toContain('what it holds cannot be read: cannot list secrets: secrets is forbidden')
+    expect(kit.service()?.message).toContain('cannot read its contents: cannot list secrets: secrets is forbidden')
   })
 
   test('RM3 objects of a service that is removed, too, are waited for, and nobody is asked', async () => {

@@ -170,7 +170,7 @@ test('CL14 a service with several repositories says which of them is in its way,
   expect(await status()).toMatchObject({
     reason: 'RepositoryUnreadable',
     message: 'repository b: charts.example cannot be reached',
-    next: expect.stringContaining('the last content stays in use'),
+    next: expect.stringContaining('uses the last content until then'),
   })
   await admin.store.close()
 })

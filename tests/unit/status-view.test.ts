@@ -466,7 +466,7 @@ describe('a cluster and a repository', () => {
       'Unknown',
       'Healthy',
       'RestorePending',
-      'Read the plan with `skerry restore`',
+      'Review the plan with `skerry restore`',
     ],
   ] as const)('%s', (_, given, sync, health, reason, next) => {
     const view = clusterStatusView({ cluster, restoreSinceMs: null, ...given, placements: summarise([...given.placements], serviceKey) })

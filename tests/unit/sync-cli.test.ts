@@ -149,6 +149,6 @@ test('CL13 the help tells what is compared, what a yes is for, and the exit code
   const { code, out } = await run('--help')
   expect(code).toBe(0)
   expect(out).toStartWith('Examples:\n  skerry sync web --dry-run\n')
-  expect(out).toContain('The approval is for exactly the revision shown')
+  expect(out).toContain('The approval covers only the revision shown')
   expect(out).toContain('Exit codes:')
 })
