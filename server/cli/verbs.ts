@@ -28,7 +28,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
     load: async () => (await import('./commands/read.ts')).addReadCommands,
   },
   {
-    topic: 'Show what there is',
+    topic: 'Read the fleet',
     verbs: { trace: 'show which service, revision and commit an object of a cluster comes from' },
     load: async () => (await import('./trace/command.ts')).addTraceCommand,
   },
