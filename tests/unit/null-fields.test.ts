@@ -80,7 +80,7 @@ test('RC25 where the schema refuses a null the object is applied without it, onc
   await made.run()
   const applies = () => made.cluster.requests.splice(0).filter((request) => request.verb === 'apply' && !isClaim(request)).length
   expect([applies(), specOf(made, 'a')]).toEqual([2, { size: 1 }])
-  expect(stateOf(made, 'a')).toMatchObject({ sync: 'Synced', message: expect.stringContaining('takes no null') })
+  expect(stateOf(made, 'a')).toMatchObject({ sync: 'Synced', message: expect.stringContaining('rejects null') })
   expect(made.kit.events().filter(({ reason }) => reason === 'NullRefused')).toHaveLength(1)
   await made.kit.stop()
   made.kit.start()
