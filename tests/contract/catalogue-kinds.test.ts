@@ -91,7 +91,7 @@ test('KA11 RC5 RC23 an APIService without a backend: its kind is unknown and sai
   await site.remove('namespace', 'dying')
   const waiting = await agent.objectSays(
     configMapKey('stale-d', 'dying'),
-    /of the namespace: .*[Dd]iscovery failed.*dead\.example.*delete its APIService/,
+    /namespace: .*[Dd]iscovery failed.*dead\.example.*delete its APIService/,
   )
   expect(waiting.sync).toBe('OutOfSync')
   expect(agent.inventory()).toEqual(['Boat/ghost', 'ConfigMap/stale-a', 'ConfigMap/stale-d'])
