@@ -61,6 +61,7 @@ export function isDiskFull(error: unknown): boolean {
     code.startsWith('SQLITE_FULL') ||
     code === 'SQLITE_IOERR_SHMSIZE' || // the index of the log found no space: what an opening on a full disk says
     code === 'ENOSPC' ||
+    code === 'disk_full' || // told by another part before
     /disk is full|no space left/i.test(error instanceof Error ? error.message : '')
   )
 }

@@ -146,7 +146,7 @@ test('SY7 PL10 a proxy that cuts silence ends the call as unreachable, without a
 })
 
 test.each([
-  ['expired', EXPIRED_CERT, AUTHORITY, 'has expired', 'set this machine’s clock'],
+  ['expired', EXPIRED_CERT, AUTHORITY, 'has expired', 'correct the clock of this machine'],
   ['of another authority', SERVER_CERT, OTHER_AUTHORITY, 'not signed by an authority', '--server-ca'],
 ] as const)('SY8 a certificate that is %s is refused, and said so', async (_, cert, ca, detail, remedy) => {
   const error = await failure(client(tlsServer(cert).url, {}, pem(ca)).call())
@@ -177,7 +177,7 @@ test.each([
 })
 
 test.each([['ftp://x'], ['not a url'], ['']])('SY7 --server %s is said at the start', (url) => {
-  expect(() => createServerLink({ serverUrl: url, caFile: null, env: {}, log: silentLogger })).toThrow('no http:// or https:// URL')
+  expect(() => createServerLink({ serverUrl: url, caFile: null, env: {}, log: silentLogger })).toThrow('not an http:// or https:// URL')
 })
 
 test('SY6 what is counted is what goes over the socket, headers included, on one kept connection', async () => {

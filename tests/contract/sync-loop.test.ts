@@ -148,7 +148,7 @@ test.each([
 })
 
 test.each([
-  ['no join token', (token: string) => token.slice(0, 0), 'join_token_unknown', 'not of the form'],
+  ['no join token', (token: string) => token.slice(0, 0), 'join_token_unknown', 'does not have the form'],
   ['a wrong secret', (token: string) => token.replace('simulated', 'stimulated'), 'join_token_unknown', ''],
   ['another server’s fingerprint', (token: string) => `${token.slice(0, -1)}${token.endsWith('0') ? '1' : '0'}`, 'server_key_mismatch', ''],
 ] as const)('JN2 with %s the agent halts, says why, and keeps nothing', async (_, change, code, detail) => {
