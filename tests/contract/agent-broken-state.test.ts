@@ -154,6 +154,6 @@ test('SY5 SY11 a status says so when an agent has the data folder and gives no a
   const asked = Bun.spawn([...AGENT_CLI, 'status', '--data', dir], { stdout: 'pipe', stderr: 'pipe' })
   const said = await new Response(asked.stderr).text()
   expect([await asked.exited, said]).toEqual([1, expect.stringContaining('did not answer')])
-  expect(said).toContain('start it again')
+  expect(said).toContain('restart it')
   lock.close()
 }, 20_000)
