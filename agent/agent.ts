@@ -36,7 +36,7 @@ export interface AgentOptions {
   dataDir: string
   serverUrl: string
   clusterName: string
-  /** Null: it must have joined before. */
+  /** Null means: it must have joined before. */
   joinToken: string | null
   /** Longest wait of a poll; null: what the network bears. */
   waitSeconds: number | null

@@ -125,7 +125,7 @@ async function joinSite(choice: ReturnType<typeof demoSites>[number]): Promise<v
   site.goOnline()
 }
 
-/** What a fleet of this size has on any day. */
+/** Trouble that a fleet of this size has on any day. */
 async function uglyStates(): Promise<void> {
   const at = (part: number) => sites[Math.floor(part * sites.length)]
   for (const part of [0.11, 0.37, 0.71, 0.9]) await at(part)?.degrade('shop/payments')

@@ -63,7 +63,7 @@ const PEOPLE_BYTES_MAX = 64 * 1_024 * 1_024
 /** HT5: without a valid credential, of each address. */
 const STRANGERS_PER_SECOND = 20
 
-/** Null: no such route. */
+/** Null means: no such route. */
 type Handler = (request: Request) => Promise<Response | null>
 
 export interface AppDeps

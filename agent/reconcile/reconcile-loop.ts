@@ -75,7 +75,7 @@ export interface ReconcilerDeps {
   onClaim(claim: ClaimState): void
   /** How often each watched kind is compared with a list of it (LS6); null or absent: never. */
   resyncMs?: number | null
-  /** Null: discovery answers. Else why nothing can begin. */
+  /** Null means: discovery answers. Else why nothing can begin. */
   onUnreachable(message: string | null): void
   /** Of each time that the cluster said what it serves. */
   onDiscovery?(discovery: Discovery): void

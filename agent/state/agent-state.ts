@@ -12,7 +12,7 @@ export interface InventoryEntry {
   ref: ObjectRef
   /** API version it was last applied with. */
   apiVersion: string
-  /** Null: on paper only, not yet known to exist. */
+  /** Null means: on paper only, not yet known to exist. */
   uid: string | null
   /** The document that drift heals to, canonical JSON as sent; null before the first apply. Kept whole: the replica may hold the next revision already. */
   appliedDoc: string | null
@@ -54,7 +54,7 @@ export interface TurnRecord {
   service: ServiceId
   /** As `recordApplied`. */
   applied: readonly InventoryEntry[]
-  /** Null: as it was. */
+  /** Null means: as it was. */
   state: ServiceState | null
 }
 

@@ -2,7 +2,7 @@
 // Kubernetes link there, too: so the choice is made here and told to it.
 import { AppError } from '../../shared/protocol/error.ts'
 
-/** Null: straight to the server. Lower case wins where both are set, as with curl. */
+/** Null means: straight to the server. Lower case wins where both are set, as with curl. */
 export function proxyFor(url: URL, env: Readonly<Record<string, string | undefined>>): string | null {
   const names = url.protocol === 'https:' ? ['https_proxy', 'HTTPS_PROXY'] : ['http_proxy', 'HTTP_PROXY']
   const name = names.find((each) => (env[each] ?? '').trim() !== '')

@@ -71,7 +71,7 @@ export interface Cut {
   bodyBytes: number
 }
 
-/** Null: another failure, or somebody answered in the server's place. */
+/** Null means: another failure, or somebody answered in the server's place. */
 export const cutOf = (error: unknown): Cut | null =>
   error instanceof AppError && error.code === 'server_unreachable' ? ((error.data.extra?.['cut'] as Cut | undefined) ?? null) : null
 

@@ -4,7 +4,7 @@ import { PART_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { SLICE_BYTES_MIN } from '../../shared/protocol/transfer.ts'
 
 export interface SliceChoice {
-  /** Null: as the server likes. */
+  /** Null means: as the server likes. */
   bytes: number | null
   cutsInARow: number
   /** Most that came through before a cut, of the cuts in a row. */

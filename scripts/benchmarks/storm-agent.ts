@@ -139,7 +139,7 @@ export class StormAgent {
     throw new Error(`${what}: sent away ${FIRST_TRIES_MAX} times`)
   }
 
-  /** Null: there was no answer. */
+  /** Null means: there was no answer. */
   async #timed(ask: Ask): Promise<RawAnswer | null> {
     const startMs = performance.now()
     try {

@@ -1,4 +1,4 @@
-// What the demo fleet is made of: sites by region, services by project as manifests in a Git repository, and what goes wrong where.
+// The content of the demo fleet: sites by region, services by project as manifests in a Git repository, and what goes wrong where.
 import type { SiteChoice } from './site.ts'
 
 interface Region {

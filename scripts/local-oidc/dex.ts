@@ -84,7 +84,7 @@ async function configOf(issuer: string, port: number, forge: string, redirectUri
   }
 }
 
-/** What Dex asks of a GitLab: who signs in, and in which groups this person is. */
+/** The questions of Dex to a GitLab: who signs in, and in which groups this person is. */
 function startForge(user: ForgeUser): { url: string; stop(): Promise<void> } {
   const server = Bun.serve({
     hostname: '127.0.0.1',

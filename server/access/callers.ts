@@ -15,7 +15,7 @@ export interface Callers {
 
 export interface CallersDeps {
   tokens: Pick<ApiTokens, 'authenticate' | 'ended' | 'hasExpired'>
-  /** Null: nobody can sign in. */
+  /** Null means: nobody can sign in. */
   sessions: Pick<UserSessions, 'authenticate' | 'ended'> | null
   /** URL under which browsers know this server. */
   url(): string

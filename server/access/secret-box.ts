@@ -8,7 +8,7 @@ import { readOrMake, replaceSecret } from './secret-file.ts'
 
 export interface SecretBox {
   seal(bytes: Uint8Array): Uint8Array
-  /** Null: sealed under a key that is not here, or changed since. */
+  /** Null means: sealed under a key that is not here, or changed since. */
   open(sealed: Uint8Array): Uint8Array | null
   /** 16 hex digits that are equal for equal texts and say nothing else of them. Whoever may choose texts puts their place in front, else one secret could be guessed with the help of another. */
   macOf(text: string): string

@@ -25,7 +25,7 @@ export interface FleetActions {
   takeBackDeletion(id: ServiceId, by: string): Promise<boolean>
   /** What is applied in the cluster stays applied. False: there is none of that name. */
   deleteCluster(name: string, by: string): Promise<boolean>
-  /** Null: nothing of that id waits. `upTo`: as `Store.confirm` has it. */
+  /** Null means: nothing of that id waits. `upTo`: as `Store.confirm` has it. */
   confirm(id: string, by: string, confirmed?: ConfirmedData, upTo?: number): Promise<Confirmation | null>
   /** What a sync by hand would change in the wanted clusters. Null: there is no such service. */
   planSync(id: ServiceId, wanted: (cluster: ClusterRecord) => boolean): Promise<SyncPlanView | null>

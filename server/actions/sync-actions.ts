@@ -33,7 +33,7 @@ interface Placed {
   row: NonNullable<DesiredService['doc']>
 }
 
-/** Null: there is no such service. `wanted`: only these clusters. */
+/** Null means: there is no such service. `wanted`: only these clusters. */
 export async function planSync(
   { store, content, clock }: SyncActionsDeps,
   id: ServiceId,

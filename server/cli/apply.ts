@@ -79,7 +79,7 @@ async function everythingWrong(
   return new AppError('invalid_resource', { detail: `${countText(problems.length, 'problem')}; nothing was changed${more}`, problems })
 }
 
-/** Null: it did not say. */
+/** Null means: it did not say. */
 async function seenByServer(
   context: Context,
   read: readonly ReadDocument[],

@@ -58,7 +58,7 @@ export async function patiently<T>({ io }: Context, signal: AbortSignal, read: (
   }
 }
 
-/** Null: only the position moved, or it is an event of a newer server. */
+/** Null means: only the position moved, or it is an event of a newer server. */
 function stepOf({ event, data }: StreamEvent): FollowStep | null {
   if (event === '') return null
   const parsed: unknown = JSON.parse(data)

@@ -15,7 +15,7 @@ export interface Shown {
   items: ReadonlyMap<string, unknown>
 }
 
-/** Null: none of them. Else the keys of those that may have changed. */
+/** Null means: none of them. Else the keys of those that may have changed. */
 export type About = readonly string[] | 'all' | null
 
 export type WatchedKind = Exclude<Kind, 'events'>

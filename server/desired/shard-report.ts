@@ -4,7 +4,7 @@ import { describeError } from '../../shared/runtime/loop.ts'
 import { findDamage } from './shard-file.ts'
 
 export interface ShardReport {
-  /** Null: everything fits (CU5). */
+  /** Null means: everything fits (CU5). */
   damage: string | null
   /** Live rows of all clusters. */
   rows: number

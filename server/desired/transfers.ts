@@ -107,7 +107,7 @@ export class Transfers {
     return transfer
   }
 
-  /** Null: gone, never there, or another cluster's. */
+  /** Null means: gone, never there, or another cluster's. */
   part(clusterId: ClusterId, id: string, part: number): Uint8Array | null {
     const transfer = this.#transfers.get(clusterId)
     if (transfer?.head.id !== id || part < 0 || part >= transfer.head.parts) return null

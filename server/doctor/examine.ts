@@ -28,7 +28,7 @@ import { createFindings, type DoctorReport, type Findings } from './findings.ts'
 
 export interface ExamineOptions {
   dataDir: string
-  /** Null: SQLite in the data folder. */
+  /** Null means: SQLite in the data folder. */
   store: PostgresPlace | null
 }
 

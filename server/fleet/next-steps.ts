@@ -21,6 +21,6 @@ const STEPS: Readonly<Record<string, (place: Place) => string>> = {
   RevisionIncomplete: () => 'Upgrade the agent if the message says so; else nothing: the rest of it is on its way.',
 }
 
-/** Null: there is none of its own. */
+/** Null means: there is none of its own. */
 export const nextStep = (reason: string, place: Place): string | null =>
   Object.hasOwn(STEPS, reason) ? (STEPS[reason]?.(place) ?? null) : null

@@ -57,7 +57,7 @@ export function summarise(placements: readonly PlacementView[], placeOf: (placem
   }
 }
 
-/** Null: none is bad. */
+/** Null means: none is bad. */
 export function worstWords(counts: PlacementsSummary['counts']): PlacementsSummary['counts'][number] | null {
   const [worst] = counts.filter((words) => !isFine(words)).sort((a, b) => severity(a) - severity(b))
   return worst ?? null

@@ -200,7 +200,7 @@ export interface ApiTokenRecord {
   createdMs: number
   /** Name of the token that made it; null for the first admin token. */
   createdBy: string | null
-  /** Null: never. Within a minute of the last use. */
+  /** Null means: never. Within a minute of the last use. */
   lastUsedMs: number | null
   /** Address of that caller; null if it is not known. */
   lastUsedFrom: string | null

@@ -9,7 +9,7 @@ export type FairPace = () => Promise<void> | undefined
 
 export function createFairPace(clock: Pick<Clock, 'nowMs'>, sliceMs: number = SLICE_MS): FairPace {
   let waiting: Array<() => void> = []
-  /** Null: nobody asked in this turn of the loop. */
+  /** Null means: nobody asked in this turn of the loop. */
   let sinceMs: number | null = null
 
   const over = (): boolean => {

@@ -139,7 +139,7 @@ class FleetReading {
 
   private readonly clusters = () =>
     this.once('clusters', async () => new Map((await this.store.listClusters()).map((cluster) => [cluster.clusterId, cluster])))
-  /** Null: there is none of that name. */
+  /** Null means: there is none of that name. */
   private readonly repository = (project: string, name: string) =>
     this.once(`repository ${project}/${name}`, async () => {
       const held = await this.store.getResource({ kind: 'Repository', project, name })

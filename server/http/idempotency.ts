@@ -11,7 +11,7 @@ const KEPT_BYTES_MAX = 32 * 1_024 * 1_024
 
 interface Kept {
   digest: string
-  /** Null: it ended without an answer to repeat. */
+  /** Null means: it ended without an answer to repeat. */
   answer: Promise<KeptAnswer | null>
   untilMs: number
   bytes: number

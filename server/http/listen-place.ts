@@ -54,7 +54,7 @@ const answers = (path: string): Promise<boolean> =>
     socket.once('error', (error) => end(!('code' in error) || error.code !== 'ECONNREFUSED'))
   })
 
-/** Nobody else can connect between the bind and the change of mode. */
+/** No other user can connect between the bind and the change of mode. */
 export function bindWithMode<T>({ unix, mode }: UnixSocket, bind: () => T): T {
   const before = process.umask(0o177)
   try {

@@ -14,7 +14,7 @@ import { type Ask, missingToGrant, type Place } from '../fleet/rights.ts'
 import { configsOf } from '../ingest/config-users.ts'
 import { missingText } from './auth.ts'
 
-/** What the caller lacks to write this. `rulesOf`: of roles, those that the same request writes among them. */
+/** Rights that the caller lacks to write this. `rulesOf`: of roles, those that the same request writes among them. */
 export function missingRights(
   authorizer: Authorizer,
   by: Principal,

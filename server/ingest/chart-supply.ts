@@ -14,7 +14,7 @@ interface Dependency {
   name: string
 }
 
-/** Null: it is in no such place. A registry's Repository may be of the chart itself, or of the path above it. */
+/** Null means: it is in no such place. A registry's Repository may be of the chart itself, or of the path above it. */
 export function holdsDependency({ kind, spec }: RepositoryPlace, { repository, name }: Dependency): boolean {
   const wanted = plainUrl(repository)
   if (kind === 'helm') return plainUrl(spec.url) === wanted

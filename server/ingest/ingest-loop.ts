@@ -60,7 +60,7 @@ export interface Ingest {
   suspensionsChanged(clusterNames?: readonly string[]): Promise<void>
   /** Status rows of a cluster, written just now; what it says of itself may change renders (FA5). Returns at once. */
   statusReported(clusterId: ClusterId, rows: readonly StatusWrite[]): void
-  /** Null: there is no such repository, as far as is known. */
+  /** Null means: there is no such repository, as far as is known. */
   lookOf(project: string, name: string): RepositoryLook | null
   /** Without any consequence. */
   readonly render: ServiceRenderer['render']

@@ -11,7 +11,7 @@ interface Lane {
 }
 
 export interface QueueGroups<K extends string> {
-  /** Null: of none. */
+  /** Null means: of none. */
   of(key: K): string | null
   /** Whether a further run of that group may begin beside those that have a hand, counted by group. */
   mayStart(group: string, running: ReadonlyMap<string, number>): boolean

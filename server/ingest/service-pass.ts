@@ -91,7 +91,7 @@ interface About {
   id: ServiceId
   service: StoredResource
   spec: ServiceSpec
-  /** Null: it has no boundary. */
+  /** Null means: it has no boundary. */
   project: NamedProject | null
   /** With the destinations of its project. */
   targets: Targets

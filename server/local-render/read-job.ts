@@ -45,7 +45,7 @@ export interface LocalCluster {
   spec: ClusterResource['spec'] | undefined
 }
 
-/** Null: for no cluster in particular. What the files say of the cluster of that name, flags say over it. */
+/** Null means: for no cluster in particular. What the files say of the cluster of that name, flags say over it. */
 export function clusterOf(resources: readonly Applicable[], flags: ClusterFlags): LocalCluster | null {
   const { clusterName, clusterLabels, kubeVersion = '', apiVersions = '' } = flags
   if (Object.values(flags).every((flag) => flag === undefined)) return null

@@ -39,7 +39,7 @@ export async function withExcerpts(problems: readonly Problem[], sources: readon
   return told
 }
 
-/** Null: there is none to show. */
+/** Null means: there is none to show. */
 async function excerptsIn(path: string, sources: readonly ExcerptSource[]): Promise<Excerpts | null> {
   const found = sources.find(({ prefix }) => path.startsWith(prefix))
   if (found === undefined) return null

@@ -16,7 +16,7 @@ export interface ClusterInputs {
 }
 
 export interface RenderInputs {
-  /** Null: for no cluster in particular. */
+  /** Null means: for no cluster in particular. */
   cluster: ClusterInputs | null
   config: Readonly<Record<string, unknown>>
   service: { name: string; project: string; namespace: string | null }

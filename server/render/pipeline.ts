@@ -45,7 +45,7 @@ export interface PipelineInput {
   /** Of the service. */
   render: RenderSpec
   sources: readonly PipelineSource[]
-  /** Null: for nobody. */
+  /** Null means: for nobody. */
   cluster: ClusterInputs | null
   settings: RenderSettings
   /** Of the project, those that the service names. */

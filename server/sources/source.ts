@@ -32,7 +32,7 @@ export interface SourceTree {
   id(path: string): Promise<string | null>
   /** Of a folder, sorted by name. Null: it is no folder. */
   list(path: string): Promise<SourceEntry[] | null>
-  /** Null: there is no such file. */
+  /** Null means: there is no such file. */
   file(path: string): Promise<SourceFile | null>
   /** Of a folder and the folders in it, by path from the tree's root, sorted; only those that are `wanted` (a folder is asked for with a slash at its end). Empty: there is no such folder. */
   files(path: string, wanted: (path: string) => boolean): Promise<Map<string, SourceFile>>

@@ -13,7 +13,7 @@ export const DEADLINES: WebDeadlines = { wholeMs: 120_000, silentMs: 30_000 }
 
 /** Read anew for each request: a Config may change at any time. */
 export interface WebCredential {
-  /** Null: the repository names no Config. */
+  /** Null means: the repository names no Config. */
   secretRef: string | null
   /** `tokenServer`: host of another server that gets them, too, which the repository named. Throws `source_refused` for a host that they are not for. */
   read(tokenServer?: string): Promise<Readonly<Record<string, string>>>

@@ -15,7 +15,7 @@ const keysOf = (project: string, spec: string): string[] =>
 /** Services that are asked for at once. */
 const KEYS_A_TIME = 200
 
-/** Null: none. Reads what the service reaches and no other. What does not exist (yet) depends on nothing. */
+/** Null means: none. Reads what the service reaches and no other. What does not exist (yet) depends on nothing. */
 export async function findDependencyCycle(trx: ReadDb, { project, name }: ResourceKey, spec: string): Promise<DependencyCycle | null> {
   const own = serviceKey({ project, service: name })
   const entries = keysOf(project, spec)

@@ -278,7 +278,7 @@ export interface Tables {
     expires_ms: number
     /** Id of the token that ends with the first use of this one. */
     replaces: string | null
-    /** Null: made before there were roles, an admin's. */
+    /** Null means: made before there were roles, an admin's. */
     role: string | null
     created_by: string | null
     /** 0: never. */

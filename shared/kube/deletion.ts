@@ -1,7 +1,7 @@
 // What holds an object that is being deleted, and who could end it. In the API server's own words where it has any, the same for the same object.
 import { groupOf, type K8sObject } from './object.ts'
 
-/** Null: it is not being deleted. Else what holds it, for people. */
+/** Null means: it is not being deleted. Else what holds it, for people. */
 export function deletionText(object: K8sObject): string | null {
   const { metadata } = object
   if (metadata.deletionTimestamp === undefined) return null

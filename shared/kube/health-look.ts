@@ -30,7 +30,7 @@ export interface Condition {
   message: string
   /** As it is written; parsed by the rules that ask. */
   changedAt: string
-  /** Null: it does not say for which generation it holds. */
+  /** Null means: it does not say for which generation it holds. */
   generation: number | null
   /** Error, Warning, Info; '' where the API has none (Cluster API, Azure and others have). */
   severity: string

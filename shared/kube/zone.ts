@@ -14,7 +14,7 @@ const HOUR_MS = 3_600_000
 
 const zones = new Map<string, Zone>()
 
-/** Null: no such zone. Absent: the machine's own. */
+/** Null means: no such zone. Absent: the machine's own. */
 export function createZone(timeZone: string | undefined): Zone | null {
   const known = zones.get(timeZone ?? '')
   if (known !== undefined) return known

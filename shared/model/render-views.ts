@@ -7,7 +7,7 @@ const count = z.number().int()
 export const renderViewSchema = z.object({
   project: z.string(),
   service: z.string(),
-  /** Null: for no cluster in particular. */
+  /** Null means: for no cluster in particular. */
   cluster: z.string().nullable(),
   /** About the choice of the cluster; null: there is nothing to say. */
   note: z.string().nullable(),
@@ -15,7 +15,7 @@ export const renderViewSchema = z.object({
   version: z.string().nullable(),
   /** Of the programs that took part. */
   tools: z.record(z.string(), z.string()),
-  /** Null: it does not render. */
+  /** Null means: it does not render. */
   digest: z.string().nullable(),
   /** As they are sent; data of Secrets, and what came of a Config's secrets, is a mark. */
   objects: z.array(z.record(z.string(), z.unknown())),

@@ -25,7 +25,7 @@ export function suspensionRowId({ service, cluster }: SuspendedScope): string {
   return `${SUSPENSION_PREFIX}${cluster === null ? 'services' : `placement/${cluster}`}/${serviceKey(service)}`
 }
 
-/** Null: it is not of this version. */
+/** Null means: it is not of this version. */
 export function parseSuspensionRowId(id: string): SuspendedScope | null {
   if (!id.startsWith(SUSPENSION_PREFIX)) return null
   const [kind, ...rest] = id.slice(SUSPENSION_PREFIX.length).split('/')

@@ -348,7 +348,7 @@ export const serverKeyViewSchema = z.object({
   publicKey: z.string(),
   /** `signing`; `earlier`: it signs no more, its private half is destroyed, and agents trust it still; `revoked`: agents that heard of it do not. */
   state: z.string(),
-  /** Null: it is the server's first, or as good as. */
+  /** Null means: it is the server's first, or as good as. */
   sinceMs: ms.nullable(),
 })
 export type ServerKeyView = z.infer<typeof serverKeyViewSchema>
@@ -411,7 +411,7 @@ const objectEffectsSchema = z.object({
   changed: namedSchema,
   /** Deleted or recreated objects that hold data or other objects. */
   data: namedSchema,
-  /** Null: the manifest does not say. */
+  /** Null means: the manifest does not say. */
   replicas: z.array(z.object({ name: z.string(), from: z.number().nullable(), to: z.number().nullable() })),
 })
 export type ObjectEffectsView = z.infer<typeof objectEffectsSchema>
@@ -467,9 +467,9 @@ export const whoamiAnswerSchema = z.object({
   id: z.string(),
   kind: z.enum(['token', 'user', 'workload']),
   name: z.string(),
-  /** Null: rights come from role bindings alone. */
+  /** Null means: rights come from role bindings alone. */
   role: z.enum(TOKEN_ROLES).nullable(),
-  /** Null: an API token. */
+  /** Null means: an API token. */
   provider: z.string().nullable(),
   subject: z.string().nullable(),
   email: z.string().nullable(),

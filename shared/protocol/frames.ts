@@ -32,7 +32,7 @@ export type Hello = z.infer<typeof helloSchema>
 /** A row as it travels: its latest state, never its history. */
 export interface Row {
   id: string
-  /** Null: deleted. */
+  /** Null means: deleted. */
   doc: string | null
   colVersion: number
   /** Causal length: odd is alive, even is deleted. */

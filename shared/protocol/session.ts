@@ -22,7 +22,7 @@ export const challengeSchema = z.string().regex(/^[A-Za-z0-9_-]{22}$/)
 
 export const sessionRequestSchema = z.object({
   agentId: agentIdSchema,
-  /** Null: the agent's disk was lost and it asks for the next incarnation. */
+  /** Null means: the agent's disk was lost and it asks for the next incarnation. */
   incarnation: z.number().int().positive().nullable(),
   /** Absent at the first try; the 401 brings one. */
   nonce: nonceSchema.optional(),

@@ -151,7 +151,7 @@ function begun({ model, deps }: HookWork, { spec, phase, runId, ref }: Look): vo
   deps.followKinds(model)
 }
 
-/** Null: its kind is not served at the moment. */
+/** Null means: its kind is not served at the moment. */
 function resourceOf(view: PlanView, { apiVersion }: HookSpec, ref: ObjectRef) {
   const lookup = view.findAny(ref.group, versionOf(apiVersion), ref.kind)
   return lookup.kind === 'served' ? lookup.resource : null

@@ -33,7 +33,7 @@ export interface RecreateCase {
   ref: ObjectRef
   recreate: ApplyOptions['recreate']
   sent: string
-  /** Null: what is there is not watched, so not ours. */
+  /** Null means: what is there is not watched, so not ours. */
   live: LiveObject | null
   isOurs: boolean
   protect: boolean

@@ -89,7 +89,7 @@ export class PodFindings {
     if (worst === null || says > 0) this.#worst = { object: pod, pod: ref, madeAt, finding }
   }
 
-  /** Null: nothing is wrong with any of them. */
+  /** Null means: nothing is wrong with any of them. */
   explain(): Explanation | null {
     const worst = this.#worst
     if (worst === null) return null
@@ -169,7 +169,7 @@ function inContainer(container: Fields, reasonText: Reason): Finding | null {
   return null
 }
 
-/** Null: it did not end, or ended well. */
+/** Null means: it did not end, or ended well. */
 function endText(terminated: Fields, reasonText: Reason): string | null {
   const { exitCode, signal } = terminated
   if (typeof exitCode !== 'number' || exitCode === 0) return null

@@ -32,7 +32,7 @@ interface Explained {
 }
 
 export interface ExplainerOptions {
-  /** Null: logs are never read, since they may hold what nobody wants outside of the cluster. */
+  /** Null means: logs are never read, since they may hold what nobody wants outside of the cluster. */
   logs: (PodLogs & { lines: number }) | null
 }
 

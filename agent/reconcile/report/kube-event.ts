@@ -18,7 +18,7 @@ const NAME_CHARS_MAX = 253
 export interface Subject {
   ref: ObjectRef
   apiVersion: string
-  /** Null: it was never seen. */
+  /** Null means: it was never seen. */
   uid: string | null
 }
 

@@ -111,7 +111,7 @@ function endedHealth({ outcome, message }: HookEnd): Health {
 }
 
 export interface ServiceFacts {
-  /** Null: no complete revision was read. `why`: then, what is wrong with the one that came. */
+  /** Null means: no complete revision was read. `why`: then, what is wrong with the one that came. */
   revision:
     | { kind: 'complete'; commit: string; digest: string; count: number }
     | { kind: 'incomplete'; why: string }

@@ -147,7 +147,7 @@ function settled(model: ServiceModel, key: string, view: LiveView, nowMs: number
 
 const digestOf = ({ inventory }: ServiceSnapshot, key: string): string | null => inventory.get(key)?.digest ?? null
 
-/** Null: what is in force now was not Progressing before. */
+/** Null means: what is in force now was not Progressing before. */
 function progressedBefore(model: ServiceModel, key: string): Progressed | null {
   const progressed = model.progressed.get(key)
   return progressed !== undefined && progressed.digest === digestOf(model, key) ? progressed : null
@@ -277,7 +277,7 @@ function serviceRow(model: ServiceModel, previous: ServiceStatus | null, nowMs: 
   return { kind: 'service', key: model.key, doc: status }
 }
 
-/** Null: nothing is left to speak of. */
+/** Null means: nothing is left to speak of. */
 function serviceFacts(model: ServiceSnapshot): ServiceFacts | null {
   const { reading } = model
   if (reading.kind === 'none' || (reading.kind === 'absent' && model.inventory.size === 0)) return null

@@ -23,7 +23,7 @@ export interface CauseReader {
   kinds: Pick<ServedKinds, 'find'>
   clock: Clock
   signal: AbortSignal
-  /** Null: logs are never read, since they may hold what nobody wants outside of the cluster. */
+  /** Null means: logs are never read, since they may hold what nobody wants outside of the cluster. */
   logs: (PodLogs & { lines: number }) | null
 }
 

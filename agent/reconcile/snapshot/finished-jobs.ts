@@ -28,7 +28,7 @@ export class FinishedJobs {
     }
   }
 
-  /** Null: the Job that was applied last is not known to have ended. */
+  /** Null means: the Job that was applied last is not known to have ended. */
   endOf(key: string, uid: string | null): HookEnd | null {
     const job = this.#byKey.get(key)
     return job === undefined || job.uid !== uid ? null : { outcome: job.outcome, message: job.message }

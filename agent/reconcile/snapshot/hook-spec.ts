@@ -18,7 +18,7 @@ export const specSchema = z.object({
   /** Clean, without marks, canonical JSON. */
   doc: z.string(),
   hash: z.string(),
-  /** Null: its object is called as its row. Else what each run's name begins with. */
+  /** Null means: its object is called as its row. Else what each run's name begins with. */
   generateName: z.string().nullable(),
 })
 export interface HookSpec extends Omit<z.infer<typeof specSchema>, 'phases' | 'policies' | 'ref'> {
@@ -31,7 +31,7 @@ export const runSchema = z.object({
   /** Names revision, manifest and phase. */
   run: z.string(),
   ref: refSchema,
-  /** Null: its object is not known to exist. */
+  /** Null means: its object is not known to exist. */
   uid: z.string().nullable(),
   outcome: z.enum(['running', 'succeeded', 'failed']),
   message: z.string(),

@@ -154,7 +154,7 @@ export class HookBook {
     return uid !== null && this.#asked.has(uid)
   }
 
-  /** Null: no Event tells it. */
+  /** Null means: no Event tells it. */
   noteAsked(uid: string, end: HookEnd | null): void {
     this.#asked.add(uid)
     if (end !== null) this.#seen.set(uid, end)

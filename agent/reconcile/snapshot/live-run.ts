@@ -30,7 +30,7 @@ function endedOf(object: K8sObject, { word }: Health): LiveRun['ended'] {
   return word === 'Healthy' ? 'well' : word === 'Degraded' ? 'ill' : 'no'
 }
 
-/** Null: it has not ended, or is no run. */
+/** Null means: it has not ended, or is no run. */
 export const endOf = ({ run, health }: Pick<LiveObject, 'run' | 'health'>): HookEnd | null => {
   if (run === undefined || run.ended === 'no') return null
   return run.ended === 'well' ? { outcome: 'succeeded', message: '' } : { outcome: 'failed', message: health.message || health.reason }
@@ -71,7 +71,7 @@ const FAILURES: ReadonlyMap<unknown, string> = new Map([
 ])
 const EXIT_CODE = / failed with exit code (\d{1,3}) matching FailJob rule at index \d{1,3}$/
 
-/** Null: this Event does not tell the end of its Job. */
+/** Null means: this Event does not tell the end of its Job. */
 export function jobEndIn(event: K8sObject): HookEnd | null {
   const { type, reason, message } = event
   if (type === 'Normal' && reason === 'Completed') return { outcome: 'succeeded', message: '' }

@@ -339,7 +339,7 @@ export class ObjectStates {
     this.#put(key, { status: undefined, progressingSinceMs: undefined })
   }
 
-  /** Null: it is not on its way. */
+  /** Null means: it is not on its way. */
   progresses(key: string, sinceMs: number | null): void {
     if (sinceMs === null && !this.#facets.progressingSinceMs.has(key)) return
     this.#put(key, { progressingSinceMs: sinceMs ?? undefined })

@@ -38,9 +38,9 @@ export interface Refused {
 /** A service, as far as it decides what is allowed. */
 export interface Permitted {
   id: ServiceId
-  /** Null: no revision was read yet. */
+  /** Null means: no revision was read yet. */
   row: Pick<ServiceRow, 'bounds' | 'sync' | 'namespace'> | null
-  /** Null: the site has none. */
+  /** Null means: the site has none. */
   policy: SitePolicy | null
 }
 
@@ -77,7 +77,7 @@ export function refusedDeletion({ policy }: Pick<Permitted, 'policy'>, isPrune: 
   return isPrune && denied.includes('prune') ? `refused by ${LOCAL_POLICY}, rule deny: prune` : null
 }
 
-/** What makes rows to be read again when it changes. */
+/** Rows are read again when it changes. */
 export const permitText = ({ row, policy }: Pick<Permitted, 'row' | 'policy'>): string => JSON.stringify([row?.bounds ?? null, policy])
 
 /** Options by which objects are applied, whatever they are. */

@@ -201,7 +201,7 @@ export const sentObject = ({ doc, commit }: { doc: string; commit: string | null
 
 // What was applied, as if a revision named it still: it is in force while the newer one cannot be read, or waits.
 
-/** Null: it was never applied, or is a hook, which is not put back. */
+/** Null means: it was never applied, or is a hook, which is not put back. */
 export function heldWanted({ ref, apiVersion, appliedDoc }: InventoryEntry): Wanted | null {
   if (appliedDoc === null || isHookDocument(appliedDoc)) return null
   const leave = heldLeaveFacts(appliedDoc, ref)

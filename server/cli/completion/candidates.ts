@@ -1,4 +1,4 @@
-// What can follow the words that were typed so far: from the tree of commands, and by names that the server or a cache knows.
+// Words that can follow those that were typed so far: from the tree of commands, and by names that the server or a cache knows.
 import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import { KIND_WORDS, KINDS, type Kind, kindOf, singular } from '../kinds.ts'
 import { OUTPUTS } from '../outputs.ts'

@@ -28,7 +28,7 @@ export interface TraceOptions {
   output?: Output
 }
 
-/** Of the newest revisions, among which the applied one is looked for. */
+/** The applied revision is looked for among this many of the newest ones. */
 const REVISIONS_READ = 100
 const MATCHES_READ = 20
 /** Objects of the same name in other clusters that are read, and clusters of them that are named. */
@@ -61,7 +61,7 @@ interface Trace {
   commit: string | null
   digest: string | null
   appliedMs: number | null
-  /** Null: the server does not know it. */
+  /** Null means: the server does not know it. */
   author: string | null
   /** Of the history of the service; null: too old, or deleted with the service. */
   revision: { number: number; renderedMs: number; generation: number } | null
@@ -136,7 +136,7 @@ function unlessForbidden(error: unknown): null {
   throw error
 }
 
-/** Null: deleted meanwhile, or not for the eyes of the caller. */
+/** Null means: deleted meanwhile, or not for the eyes of the caller. */
 function whenReadable(error: unknown): null {
   if (error instanceof AppError && (error.code === 'not_found' || error.code === 'forbidden')) return null
   throw error

@@ -42,7 +42,7 @@ interface LookedService {
 }
 
 interface Last {
-  /** Null: there was none yet that came to its end. */
+  /** Null means: there was none yet that came to its end. */
   look: LastLook | null
   /** A later one has begun, and did not come to its end: perhaps the content could not be read. */
   unread: boolean
@@ -66,7 +66,7 @@ export class LastLooks {
     this.remember(serviceKey(id), { look: this.lookOf(id), unread: true })
   }
 
-  /** Null: it failed before it looked anywhere, for a reason that no commit changes. */
+  /** Null means: it failed before it looked anywhere, for a reason that no commit changes. */
   end(id: ServiceId, look: LastLook | null): void {
     this.remember(serviceKey(id), { look: look ?? this.lookOf(id), unread: false })
     this.naming.changed(serviceKey(id))
@@ -195,7 +195,7 @@ export class LastLooks {
     return found
   }
 
-  /** Null: it is not in memory any more. */
+  /** Null means: it is not in memory any more. */
   private rendersOf({ most, others }: LastLook): Array<ReadonlyMap<string, string> | null> {
     return [...new Set([most, ...others.values()])].filter((one) => one !== null).map((one) => this.objectsOf(one))
   }

@@ -11,7 +11,7 @@ import { valueAt } from '../../render/record/reads.ts'
 import type { ToolVersions } from './tool-versions.ts'
 
 export type RenderCluster = TargetCluster & ClusterSettings
-/** Null: for nobody. */
+/** Null means: for nobody. */
 export type Wanted = RenderCluster | null
 
 export interface LookedAt {
@@ -21,7 +21,7 @@ export interface LookedAt {
   versions: readonly string[]
   /** Content id; undefined: it cannot be read. */
   fileId(source: number, path: string): Promise<string | null | undefined>
-  /** Null: it is not there. */
+  /** Null means: it is not there. */
   tools: Pick<ToolVersions, 'held' | 'now'>
   factsOf(clusterId: ClusterId): ClusterFacts
   /** Revision of a remote base by its name. Absent: the service has none. */

@@ -30,7 +30,7 @@ export type Opening =
   | {
       kind: 'opened'
       sources: ServiceSource[]
-      /** Null: the project has no boundary. */
+      /** Null means: the project has no boundary. */
       project: NamedProject | null
       release: Omit<Release, 'tools'>
       /** Who wrote the revision of the first source; null: the source does not say. */

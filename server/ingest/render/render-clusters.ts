@@ -34,7 +34,7 @@ interface Places {
 }
 
 export interface ClusterOutcome {
-  /** Null: it was not kept. */
+  /** Null means: it was not kept. */
   key: string | null
   shape: Places
   /** What is wrong with this server or with reading a source is an error, and not kept. */

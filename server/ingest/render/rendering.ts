@@ -51,7 +51,7 @@ export type Rendering =
   /** A repository was not read yet, or cannot be: its own state says why. */
   | { kind: 'no_content' }
 
-/** Null: nothing of it can be published there. */
+/** Null means: nothing of it can be published there. */
 export function renderOf(rendering: Rendering, clusterId: ClusterId): GoodRender | null {
   const render = rendering.kind === 'good' ? rendering.clusters.get(clusterId) : undefined
   return render?.kind === 'rendered' ? render : null

@@ -259,12 +259,12 @@ interface ServiceRun {
   id: ServiceId
   spec: ServiceSpec
   sources: readonly ServiceSource[]
-  /** Null: the project has no boundary. */
+  /** Null means: the project has no boundary. */
   project: NamedProject | null
   configs: ReadonlyMap<string, ConfigLayer>
   factsOf(clusterId: ClusterId): ClusterFacts
   fileId: FileIds
-  /** Null: the service has no remote bases. */
+  /** Null means: the service has no remote bases. */
   bases: BasesOfPass | null
   isRemembered: boolean
 }

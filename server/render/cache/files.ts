@@ -8,12 +8,12 @@ import type { Clock } from '../../../shared/runtime/clock.ts'
 /** Seals what was made with secrets. */
 export interface CacheSeal {
   seal(bytes: Uint8Array): Uint8Array
-  /** Null: it cannot be opened any more. */
+  /** Null means: it cannot be opened any more. */
   open(sealed: Uint8Array): Uint8Array | null
 }
 
 export interface CacheFiles {
-  /** Null: there is none. */
+  /** Null means: there is none. */
   get(key: string): Promise<Uint8Array | null>
   /** `secret`: it is sealed. */
   put(key: string, bytes: Uint8Array, secret: boolean): Promise<void>

@@ -18,7 +18,7 @@ const SERVICE_STEPS = 100
 export interface RenderCacheDeps {
   /** 32 hex digits. */
   mac(text: string): string
-  /** Null: in memory only. */
+  /** Null means: in memory only. */
   files: CacheFiles | null
   memoryBytesMax?: number
 }

@@ -9,7 +9,7 @@ export const API_VERSIONS_BYTES_MAX = 1024 * 1024
 const ARGUMENT_BYTES_MAX = 64 * 1024
 
 export interface Capabilities {
-  /** Null: helm's own default. */
+  /** Null means: helm's own default. */
   kubeVersion: string | null
   /** Sorted. */
   served: readonly string[]
@@ -56,7 +56,7 @@ export function capabilitiesOf(
   return { kubeVersion: version === '' ? null : version, served, notServed: scan.apis.filter(({ api }) => !isServed(api)), warnings }
 }
 
-/** Null: they are too many. */
+/** Null means: they are too many. */
 export function apiVersionArguments(served: readonly string[]): string[] | null {
   const groups: string[] = []
   let total = 0

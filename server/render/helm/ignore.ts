@@ -29,7 +29,7 @@ export interface HelmIgnore {
   tookTooMany(): boolean
 }
 
-/** Null: too many rules. */
+/** Null means: too many rules. */
 export function helmIgnore(text: string): HelmIgnore | null {
   if (text.length > IGNORE_LENGTH_MAX) return null
   const lines = text.replace(/^\ufeff/, '').split(/\r?\n/)

@@ -19,7 +19,7 @@ export interface ImageChange {
 export const hasAdditions = ({ namePrefix, nameSuffix, images, components }: KustomizeAdditions): boolean =>
   namePrefix !== undefined || nameSuffix !== undefined || (images ?? []).length > 0 || (components ?? []).length > 0
 
-/** Null: the text is no kustomization, which kustomize says better. */
+/** Null means: the text is no kustomization, which kustomize says better. */
 export function editKustomization(text: string, additions: KustomizeAdditions): string | null {
   const { documents, problems } = parseYamlDocuments(text, { file: '' })
   const value = documents.length === 0 ? {} : documents[0]?.value

@@ -64,7 +64,7 @@ const withoutVersion = (key: string): string => {
 
 let kinds: Kinds | null = null
 
-/** Null: no built-in kind. */
+/** Null means: no built-in kind. */
 export function patchTypeOf(apiVersion: string, kind: string): PatchType | null {
   kinds ??= readKinds()
   const key = `${apiVersion}/${kind}`

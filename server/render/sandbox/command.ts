@@ -28,7 +28,7 @@ export interface StartOptions {
 export interface StartCommand {
   argv: string[]
   env: Record<string, string>
-  /** Null: it does not matter. */
+  /** Null means: it does not matter. */
   cwd: string | null
   /** Open, with the system calls that are refused; the program's helper finds it as FILTER_FD. Null: none. */
   filter: number | null
@@ -38,7 +38,7 @@ export const FILTER_FD = 3
 
 interface ProcessLimits {
   cpuSeconds: number
-  /** Null: none. */
+  /** Null means: none. */
   dataBytes: number | null
 }
 

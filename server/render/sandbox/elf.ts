@@ -3,7 +3,7 @@ import { closeSync, existsSync, openSync, readSync, realpathSync } from 'node:fs
 import { basename, dirname, join } from 'node:path'
 
 export interface ElfNeeds {
-  /** Null: it is linked statically. */
+  /** Null means: it is linked statically. */
   loader: string | null
   libraries: string[]
   /** Where it looks first. */
@@ -71,7 +71,7 @@ interface Segment {
   size: number
 }
 
-/** Null: no 64-bit little-endian ELF file, a script for example. */
+/** Null means: no 64-bit little-endian ELF file, a script for example. */
 export function elfNeeds(read: (offset: number, length: number) => Buffer): ElfNeeds | null {
   const head = read(0, 64)
   if (head.length < 64 || head.readUInt32BE(0) !== 0x7f454c46 || head[4] !== 2 || head[5] !== 1) return null

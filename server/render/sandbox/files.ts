@@ -64,7 +64,7 @@ function checkPaths(files: Files): void {
   for (const folder of folders) if (files.has(folder)) throw refused(`${JSON.stringify(folder)} is a file and a folder`)
 }
 
-/** Null: it is a plain path inside the tree. One spelling each, so that no file is there twice. */
+/** Null means: it is a plain path inside the tree. One spelling each, so that no file is there twice. */
 export function wrongPath(path: string): string | null {
   if (path === '') return 'an empty path'
   if (path.includes('\0')) return 'a path with a NUL byte'

@@ -26,7 +26,7 @@ export function enterGroup(shell: string, group: string, limits: string): string
 const enter = (who: string, limits: string): string =>
   `{ echo ${who} >"$0" && ${limits}; } 2>/dev/null || { echo "bwrap: cannot enter $0 with its limits" >&2; exit 1; }; exec "$@"`
 
-/** Null: none is needed, or this machine has none to give. `owner` tells those apart that one process has. */
+/** Null means: none is needed, or this machine has none to give. `owner` tells those apart that one process has. */
 export function createProcessGroups(owner: string, processesMax: number): ProcessGroups | null {
   const base = process.getuid?.() === 0 ? baseFolder() : null
   if (base === null) return null

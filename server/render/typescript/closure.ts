@@ -106,7 +106,7 @@ async function importsOf(tree: SourceTree, path: string, { bytes }: SourceFile, 
 
 type Resolved = string | { wrong: string } | null
 
-/** Null: it is a package, whose files are in already. */
+/** Null means: it is a package, whose files are in already. */
 async function resolveImport(tree: SourceTree, from: string, specifier: string, packages: Set<string>, found: Closure): Promise<Resolved> {
   if (/^\.\.?(\/|$)/.test(specifier)) {
     const target = treePath(folderOf(from), specifier)

@@ -55,7 +55,7 @@ function withStderr(message: string, stderr: string): string {
   return lines.length === 0 ? message : `${message}:\n${inSource(lines.slice(0, STDERR_LINES).join('\n')).slice(0, 1_000)}`
 }
 
-/** Null: there is none, or it is not of the form that the runner writes. */
+/** Null means: there is none, or it is not of the form that the runner writes. */
 function readAnswer(stdout: Uint8Array, frame: string): RunnerAnswer | null {
   const text = new TextDecoder().decode(stdout)
   const mark = `\n${frame}\n`

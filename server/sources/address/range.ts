@@ -122,7 +122,7 @@ const EMBEDDING: ReadonlyArray<{ range: AddressRange; shift: bigint }> = [
   { range: known('2002::/16'), shift: 80n },
 ]
 
-/** Null: a source may be there. Else what it is, for a message. */
+/** Null means: a source may be there. Else what it is, for a message. */
 export function checkAddress(address: Address, allowed: readonly AddressRange[]): string | null {
   const embedding = EMBEDDING.find(({ range }) => holds(range, address))
   const outer = embedding === undefined ? refusalOf(address) : null

@@ -192,7 +192,7 @@ class ByteReader {
     this.#chunks = chunks[Symbol.asyncIterator]()
   }
 
-  /** Null: it ended before that. */
+  /** Null means: it ended before that. */
   async take(length: number): Promise<Uint8Array | null> {
     if (this.#rest.byteLength >= length) return this.#split(length)
     const pieces = [this.#rest]

@@ -46,7 +46,7 @@ export class Patience {
     this.bytes += bytes
   }
 
-  /** Null: it is not over. */
+  /** Null means: it is not over. */
   whyOver(): { why: string; remedy?: string } | null {
     if (!this.over.signal.aborted) return null
     const seconds = this.stallMs / 1000

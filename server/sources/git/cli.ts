@@ -45,7 +45,7 @@ export interface GitCliOptions {
   place: string
   /** The source's folder: what is private lies beside it. */
   dir: string
-  /** Null: it is reached by ssh. */
+  /** Null means: it is reached by ssh. */
   web: GitWeb | null
   /** Of ssh alone. */
   secrets(): Promise<GitSecrets>

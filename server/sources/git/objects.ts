@@ -30,7 +30,7 @@ export interface BlobWanted {
 }
 
 export interface GitObjects {
-  /** Null: it is not here, or it is something else. */
+  /** Null means: it is not here, or it is something else. */
   text(oid: string): Promise<GitText | null>
   /** Of trees, in the order of the ids. Throws `git_failed` when one is not here. */
   folders(oids: readonly string[]): Promise<readonly GitFolder[]>

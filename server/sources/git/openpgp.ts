@@ -10,7 +10,7 @@ export interface OpenPgpKey {
 /** `againMs`: from then on it may be good. */
 export type OpenPgpCheck = { kind: 'good'; fingerprint: string } | { kind: 'bad'; signer: string | null; why: string; againMs?: number }
 
-/** Null: it is no armored public key, or holds a private one. */
+/** Null means: it is no armored public key, or holds a private one. */
 export async function readOpenPgpKeys(armored: string): Promise<OpenPgpKey[] | null> {
   try {
     const keys = await readKeys({ armoredKeys: armored })

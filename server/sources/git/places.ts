@@ -201,7 +201,7 @@ function beyond(place: Place | null, rest: readonly string[]): Place | null {
   return place.kind === 'module' ? { ...place, rest: [...pathSegments(place.rest), ...rest].join('/') } : null
 }
 
-/** Null: it climbs above the root. */
+/** Null means: it climbs above the root. */
 function within(folder: readonly string[], target: string): string[] | null {
   const path = [...folder]
   for (const segment of pathSegments(target)) {

@@ -9,7 +9,7 @@ export interface SshPlace {
 const SCP_FORM = /^(?:([A-Za-z_][-A-Za-z0-9_.]*)@)([A-Za-z0-9][-A-Za-z0-9.]*):(?!\/\/)\S+$/
 const HOST = /^([A-Za-z0-9][-A-Za-z0-9.]*|\[[0-9A-Fa-f:.]+\])$/
 
-/** Null: it is not reached by ssh. */
+/** Null means: it is not reached by ssh. */
 export function sshPlace(url: string): SshPlace | null {
   const scp = SCP_FORM.exec(url)
   if (scp !== null) return { user: scp[1] ?? null, host: scp[2] ?? '', port: 22 }

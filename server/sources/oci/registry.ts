@@ -201,7 +201,7 @@ class HttpRegistry implements Registry {
     return askWeb({ ...request, fetcher: watched, url: url.href, headers: sent, ca: secrets['caCert'] })
   }
 
-  /** Null: with what there is, nothing more can be tried. */
+  /** Null means: with what there is, nothing more can be tried. */
   private async authorize(answer: WebAnswer, what: string, secrets: Readonly<Record<string, string>>): Promise<string | null> {
     const challenge = readChallenge(answer.headers.get('www-authenticate'))
     const own = authorizationOf(secrets, this.base.host)

@@ -6,14 +6,14 @@ import { isDiskFull } from '../../../shared/adapters/sqlite.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 
 export interface StoredFiles {
-  /** Null: there is none. */
+  /** Null means: there is none. */
   readText(name: string): Promise<string | null>
   hasText(name: string): Promise<boolean>
   writeText(name: string, text: string): Promise<void>
   /** Names of documents that begin so, the newest first. */
   names(prefix: string): Promise<string[]>
   remove(name: string): Promise<void>
-  /** Null: there is none, or its content is not what it was. */
+  /** Null means: there is none, or its content is not what it was. */
   readBlob(sha256: string): Promise<Uint8Array | null>
   hasBlob(sha256: string): Promise<boolean>
   writeBlob(sha256: string, bytes: Uint8Array): Promise<void>

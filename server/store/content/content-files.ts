@@ -7,9 +7,9 @@ import type { Clock } from '../../../shared/runtime/clock.ts'
 export interface ContentFiles {
   /** Names in a folder, '' for the top one; none if it is not there. */
   list(folder: string): Promise<string[]>
-  /** Null: there is none. */
+  /** Null means: there is none. */
   read(path: string): Promise<Uint8Array | null>
-  /** Null: there is none. */
+  /** Null means: there is none. */
   stat(path: string): Promise<{ mtimeMs: number; bytes: number } | null>
   /** Whole and synced, of now; its folder is made. The name must be new. */
   writeNew(path: string, bytes: Uint8Array): Promise<void>

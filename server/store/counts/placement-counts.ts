@@ -132,7 +132,7 @@ export const labelsIn = (eb: ExpressionBuilder<Tables, 'clusters'>) =>
     .whereRef('resources.name', '=', 'clusters.name')
 
 const reportSchema = serviceStatusSchema.pick({ sync: true, health: true, received: true, applied: true, refusal: true })
-/** Null: there is none. */
+/** Null means: there is none. */
 export const readReport = (doc: string | null): ReportedService | null =>
   doc === null ? null : (reportSchema.safeParse(JSON.parse(doc)).data ?? null)
 

@@ -173,7 +173,7 @@ export async function* wordDifferences(db: ReadDb): AsyncGenerator<WordDifferenc
   }
 }
 
-/** Null: an order to remove it, or no row that this version understands. */
+/** Null means: an order to remove it, or no row that this version understands. */
 function digestOf(text: string): string | null {
   const { data } = serviceRowSchema.safeParse(JSON.parse(text))
   return data === undefined || data.removal !== undefined ? null : data.digest

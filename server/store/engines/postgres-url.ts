@@ -12,7 +12,7 @@ export interface PostgresTarget {
   port: number
   user: string
   database: string
-  /** Null: from elsewhere, or none is needed. */
+  /** Null means: from elsewhere, or none is needed. */
   password: string | null
   tls: TlsMode
   /** Files, with their whole paths. */

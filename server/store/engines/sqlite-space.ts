@@ -13,7 +13,7 @@ export interface SqliteSpace {
   freeOutside: number
 }
 
-/** Null: it is in memory. */
+/** Null means: it is in memory. */
 export async function sqliteSpace(db: Kysely<Tables>): Promise<SqliteSpace | null> {
   const { rows } = await sql<{ file: string; size: number; pages: number; free: number }>`select
     (select file from pragma_database_list where name = 'main') as file,

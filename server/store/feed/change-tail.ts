@@ -41,7 +41,7 @@ export class ChangeTail {
   #bytes = 0
   #base = 0
   #followers = 0
-  /** Null: nobody follows, or nobody has read yet. */
+  /** Null means: nobody follows, or nobody has read yet. */
   #last: number | null = null
   #reading = false
   #woken = false

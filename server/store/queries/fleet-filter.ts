@@ -167,7 +167,7 @@ export function clusterTest({ cluster, labels, scope }: ClusterFilter): (entry: 
     (scope === undefined || scope.some(({ clusters }) => clusters === null || matchesSelector(entry.labels, clusters)))
 }
 
-/** Null: all services are in scope, in every cluster. */
+/** Null means: all services are in scope, in every cluster. */
 export const limiting = (scope: Scope | undefined): Scope | null => (scope === undefined || isEverywhere(scope) ? null : scope)
 
 /** A name that some place holds; in which of the clusters, `pairTest` says. */

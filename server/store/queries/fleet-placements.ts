@@ -284,7 +284,7 @@ export class PlacementReader {
     return { rows, next: null }
   }
 
-  /** Null: too many. */
+  /** Null means: too many. */
   async #someOfHealth(word: HealthWord, after: Position | undefined, limit: number): Promise<Page | null> {
     if (word === 'Healthy') return null
     const columns = ['cluster_id', 'project', 'service', 'sync', 'health'] as const

@@ -141,7 +141,7 @@ export interface ChartFacts {
   name: string
   group: string | null
   cluster: SeenCluster
-  /** Null: no service is placed there. */
+  /** Null means: no service is placed there. */
   words: PlacementWords | null
   services: number
   bad: number
@@ -157,7 +157,7 @@ export interface FleetChart {
 
 export interface FleetPage<T> {
   items: T[]
-  /** Null: that was all. A page may be short, even empty, and go on: so much was looked through for it (QY5). */
+  /** Null means: that was all. A page may be short, even empty, and go on: so much was looked through for it (QY5). */
   next: Position | null
 }
 

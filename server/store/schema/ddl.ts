@@ -14,7 +14,7 @@ export interface Ddl {
 export interface MigrationProgress {
   what: string
   done: number
-  /** Null: not known beforehand. */
+  /** Null means: not known beforehand. */
   total: number | null
 }
 

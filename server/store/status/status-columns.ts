@@ -48,7 +48,7 @@ export function statusColumns(kind: RowKind, doc: unknown): StatusColumns {
   return kind === 'object' && isWhole(said, state) ? columns : { ...columns, doc: JSON.stringify(doc) }
 }
 
-/** Null: removed by its agent. */
+/** Null means: removed by its agent. */
 export function statusDoc({ state, sinceMs, doc }: StatusColumns): unknown {
   if (doc !== null) return JSON.parse(doc)
   if (state === null) return null

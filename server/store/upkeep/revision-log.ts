@@ -73,7 +73,7 @@ async function clustersByDigest(db: ReadDb, { project, service }: ServiceId): Pr
   return clusters
 }
 
-/** Null: the revision is the same in every cluster. */
+/** Null means: the revision is the same in every cluster. */
 async function countVariants(
   db: ReadDb,
   id: ServiceId,

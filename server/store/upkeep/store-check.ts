@@ -13,7 +13,7 @@ import type { Tables } from '../tables.ts'
 
 export interface StoreLook {
   engine: Engine
-  /** Null: it has none. */
+  /** Null means: it has none. */
   schema: number | null
   /** Of one state of the store for as long as `work` lasts. */
   inOneState<T>(work: (db: ReadDb) => Promise<T>): Promise<T>
@@ -54,7 +54,7 @@ export async function lookIntoStore(place: StorePlaceToLook): Promise<StoreLook>
   }
 }
 
-/** Null: the file is whole. Of SQLite. */
+/** Null means: the file is whole. Of SQLite. */
 export async function findStoreDamage(db: ReadDb): Promise<string | null> {
   try {
     const { rows } = await sql<{ integrity_check: string }>`pragma integrity_check(3)`.execute(db)

@@ -44,7 +44,7 @@ export class TimeGates {
     this.#verdicts.delete(serviceKey(id))
   }
 
-  /** Null: open. Hold before window: a person's word comes first. */
+  /** Null means: open. Hold before window: a person's word comes first. */
   shut(id: ServiceId, nowMs: number): Closed | null {
     const hold = this.#holds.of(id, nowMs)
     if (hold !== null) return heldGate(hold)

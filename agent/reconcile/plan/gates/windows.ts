@@ -16,7 +16,7 @@ export interface ChangeWindow {
 }
 
 export interface WindowVerdict {
-  /** Null: changes may be made. Else why not, for people; the same text for as long as nothing changes. */
+  /** Null means: changes may be made. Else why not, for people; the same text for as long as nothing changes. */
   closed: string | null
   /** When that changes; null: never, as far as a year can tell. */
   changesAtMs: number | null

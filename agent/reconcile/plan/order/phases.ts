@@ -50,7 +50,7 @@ export interface Position {
   hooks: readonly HookSpec[]
   /** Those of sync-fail, when something failed. */
   failHooks: readonly HookSpec[]
-  /** Null: for nothing (the end). */
+  /** Null means: for nothing (the end). */
   waitsFor: Wait | null
   /** Everything of the sync phase is applied, its hooks have ended. */
   applied: boolean

@@ -246,7 +246,7 @@ export function permitRecreate({ ref, live, ownWord, allowed, hold, confirmed }:
   return permitFor('recreate')
 }
 
-/** Null: nothing goes with the object that Git could not bring back. */
+/** Null means: nothing goes with the object that Git could not bring back. */
 function lostWith(ref: ObjectRef, live: Pick<LiveObject, 'takes'>): string | null {
   if (live.takes === 'claims') return CLAIMS_LOST
   const kind = lossKind(ref)

@@ -11,7 +11,7 @@ export interface LeftFacts {
   /** The document in force; null: nothing was applied. */
   applied: string | null
   autoscalers: readonly Autoscaler[]
-  /** Null: additions are not asked for. */
+  /** Null means: additions are not asked for. */
   additions: { others: readonly OtherFields[] | null } | null
 }
 

@@ -19,7 +19,7 @@ export class Doubts {
     return this.#open.has(key)
   }
 
-  /** Null: the object is not in doubt. */
+  /** Null means: the object is not in doubt. */
   view(key: string): LiveView | null {
     const doubt = this.#open.get(key)
     if (doubt === undefined) return null

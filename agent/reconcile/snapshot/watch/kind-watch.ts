@@ -460,7 +460,7 @@ export class KindWatch {
     }
   }
 
-  /** Null: what was answered is known now. */
+  /** Null means: what was answered is known now. */
   async read(ref: ObjectRef): Promise<ApiFailure | null> {
     const key = refKey(ref)
     const before = this.#objects.get(key)

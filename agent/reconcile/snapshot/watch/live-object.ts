@@ -22,7 +22,7 @@ export interface LiveObject {
   /** DR1. */
   ownedHash: string
   health: Health
-  /** Null: not being deleted. Else what holds it. */
+  /** Null means: not being deleted. Else what holds it. */
   deleting: string | null
   /** Annotation that keeps it from being pruned, or null. */
   keep: string | null

@@ -20,7 +20,7 @@ const NAMES_MAX = 10
 export interface ResyncDeps {
   list: List
   clusterId: string
-  /** Null: no kind is ever compared. */
+  /** Null means: no kind is ever compared. */
   intervalMs: number | null
   clock: Clock
   log: Logger

@@ -64,7 +64,7 @@ export class ServiceRegistry {
     return model
   }
 
-  /** Null: nothing is known of it. */
+  /** Null means: nothing is known of it. */
   known(serviceKey: string): ServiceModel | null {
     return this.#models.get(serviceKey) ?? null
   }

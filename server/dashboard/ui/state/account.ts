@@ -16,7 +16,7 @@ export interface Provider {
   url: string
 }
 
-/** Null: signed in; else why not. */
+/** Null means: signed in; else why not. */
 export async function openSession(refused: string): Promise<string | null> {
   if (!('authorization' in authorization()) && !(await signInOffer()).hasCookie) {
     session.value = { state: 'out', why: null }
