@@ -20,7 +20,8 @@ const log = createPinoLogger('info')
 const now = () => performance.timeOrigin + performance.now()
 const journal = (line: JournalLine) => {
   try {
-    appendFileSync(files.journal, `${JSON.stringify(line)}\n`)
+    // The leading line end separates the entry from one that a kill tore.
+    appendFileSync(files.journal, `\n${JSON.stringify(line)}\n`)
   } catch (error) {
     log.error('journal', { line: JSON.stringify(line), error: String(error) })
   }

@@ -94,13 +94,16 @@ export function createSyncSite(options: SyncAgentOptions): SyncSite {
     pid: () => child?.pid ?? 0,
     report: () => ask<SyncReport>('/report').catch(() => null),
     dump: () => ask<SyncDump>('/dump'),
-    journal: () =>
-      existsSync(files.journal)
-        ? readFileSync(files.journal, 'utf8')
-            .split('\n')
-            .filter((line) => line.endsWith('}'))
-            .map((line) => JSON.parse(line) as JournalLine)
-        : [],
+    journal: () => (existsSync(files.journal) ? readFileSync(files.journal, 'utf8').split('\n').flatMap(journalLine) : []),
     log: () => (existsSync(logPath) ? readFileSync(logPath, 'utf8') : ''),
+  }
+}
+
+/** The entry of one line. A kill can tear a line at the edge of a page of the file: such a line counts only if it was a violation. */
+function journalLine(line: string): JournalLine[] {
+  try {
+    return line === '' ? [] : [JSON.parse(line) as JournalLine]
+  } catch {
+    return line.includes('"violation"') ? [{ kind: 'violation', what: `torn line: ${line}` }] : []
   }
 }
