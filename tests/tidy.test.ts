@@ -158,16 +158,9 @@ function quotedIds(): { id: string; path: string }[] {
   )
 }
 
-const spec = [
-  'shared/SPEC.md',
-  'shared/SPEC-access.md',
-  'shared/SPEC-api.md',
-  'shared/SPEC-audit.md',
-  'shared/SPEC-cli.md',
-  'shared/SPEC-reconcile.md',
-  'shared/SPEC-render.md',
-]
-  .map((name) => repositoryFiles.find(({ path }) => path === name)?.text ?? '')
+const spec = repositoryFiles
+  .filter(({ path }) => /^shared\/SPEC[^/]*\.md$/.test(path))
+  .map(({ text }) => text)
   .join('\n')
 
 test('no rule id stands twice in SPEC', () => {
