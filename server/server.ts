@@ -242,7 +242,10 @@ async function startOn(
     },
   )
   const rendering = { config: configs.read, configOf: configs.boundTo, cache, renders, build: `${VERSION} ${COMMIT}` }
-  const ingest = createIngest({ store, content, shards, sources, rendering, onPublished, clock, random, log, stopping: stopping.signal })
+  const ingest = createIngest({
+    ...{ store, content, shards, sources, rendering, onPublished, clock, random, log, stopping: stopping.signal },
+    traceSalt: keys.fingerprint,
+  })
   const reports = createFleetActions({ store, content, shards, ingest, clock, log, onClusterDeleted })
   const actions: FleetActions = {
     ...reports,

@@ -24,7 +24,6 @@ import { carryOutOrder, type EdgeAnswer, type EdgeOrder } from './edge-orders.ts
 import { Holds, suspensionFacts } from './plan/gates/hold.ts'
 import { type ServiceWindows, TimeGates, type WindowSource } from './plan/gates/time-gates.ts'
 import type { Reports, Requests, Services, Site, Storage, Turns } from './ports.ts'
-import { Explainer } from './report/explainer.ts'
 import { HealthChoices } from './report/health-choices.ts'
 import type { KubeEvents } from './report/kube-event.ts'
 import { KubeEventWriter, tellKubernetes } from './report/kube-events.ts'
@@ -451,7 +450,7 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     wake: (key) => queue.wake(key),
     wakeAt: (key, atMs) => queue.wakeAt(key, atMs),
   }
-  const reports = createReports({ clock, log, state, explainer: new Explainer({ logs: deps.podLogs ?? null }) }, (event) =>
+  const reports = createReports({ clock, log, state, podLogs: deps.podLogs, traceOf: (key) => registry.known(key)?.row?.trace }, (event) =>
     tellKubernetes(event, registry, kubeEvents),
   )
   const ports: Ports = { ...site, ...requests, state, replica, ...services, ...turns, ...reports }

@@ -43,6 +43,8 @@ export interface ServiceProgress {
   digest: string
   commit: string
   atMs: number
+  /** CO1 */
+  trace?: string
 }
 export interface ServiceState {
   applied: ServiceProgress | null

@@ -13,6 +13,7 @@ export interface EventOptions {
   project?: string | undefined
   cluster?: string | undefined
   service?: string | undefined
+  trace?: string | undefined
   follow?: true | undefined
   limit: number
   output?: Output
@@ -21,10 +22,10 @@ export interface EventOptions {
 
 export async function events(context: Context, options: EventOptions): Promise<void> {
   const { io } = context
-  const { cluster, service, project, limit } = options
+  const { cluster, service, project, trace, limit } = options
   const client = context.client()
   const read = async (query: { limit: number; after?: number }) =>
-    (await client.get('/events', listOf(eventViewSchema), { cluster, service, project, ...query })).items
+    (await client.get('/events', listOf(eventViewSchema), { cluster, service, project, trace, ...query })).items
   const nameOf = (event: EventView) => `event/${event.id}`
   if (options.follow !== true) {
     printItems(

@@ -186,6 +186,7 @@ export const eventColumns = (nowMs: number | null, allProjects: boolean): Column
   ...project<EventView>(allProjects, (event) => event.project),
   { title: 'SERVICE', value: ({ service }) => service },
   { title: 'OBJECT', value: ({ object }) => objectName(object) },
+  { title: 'TRACE', value: ({ trace }) => trace ?? null, wide: true },
   { title: 'MESSAGE', value: ({ message }) => message },
 ]
 

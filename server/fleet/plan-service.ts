@@ -5,6 +5,7 @@ import { confirmationToken, type RemovalOrder, type ServiceRow } from '../../sha
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
+import { withTrace } from '../../shared/runtime/trace-id.ts'
 import { type GuardVerdict, guardRemovals } from './guard.ts'
 import type { Handover } from './handover.ts'
 import { isDestination, type NamedProject } from './project-rules.ts'
@@ -30,7 +31,7 @@ export interface PlanInput {
   /** Who, if that is still known. */
   deletedBy: string | null
   /** Null: there is no good render of the current content and spec. Then nothing joins, changes or leaves (TG6); a deletion goes on. */
-  render: { commit: string; in(clusterId: ClusterId): PlannedRender | null } | null
+  render: (Origin & { in(clusterId: ClusterId): PlannedRender | null }) | null
   clusters: readonly TargetCluster[]
   /** Null or absent: the project has no boundary. */
   project?: NamedProject | null
@@ -57,8 +58,11 @@ export interface Elsewhere {
   /** Removal orders that nobody was asked about. */
   unasked: number
   /** Of a cluster that has this digest; null: none has it. */
-  commitOf(digest: string): string | null
+  originOf(digest: string): Origin | null
 }
+
+/** Where a digest comes from. */
+export type Origin = Pick<ServiceRow, 'commit' | 'trace'>
 
 export interface PlannedPublish {
   clusterId: ClusterId
@@ -129,7 +133,7 @@ export function planService(input: PlanInput): ServicePlan {
     const { render } = input
     const wanted = sharedBy((bounds: Bounds | undefined) =>
       sharedBy((digest: string) =>
-        sharedBy((count: number) => wantedDocs(input.spec, bounds, { digest, count }, commitOf(input, render.commit, digest, holders))),
+        sharedBy((count: number) => wantedDocs(input.spec, bounds, { digest, count }, originOf(input, render, digest, holders))),
       ),
     )
     const boundsOf = boundsByLabels(input.project)
@@ -316,9 +320,9 @@ const namesWith = (before: readonly string[] | undefined, names: readonly string
   [...new Set([...(before ?? []), ...names])].sort()
 
 /** RV2: the last commit that changed the digest, also for a cluster that joins later. */
-function commitOf({ elsewhere }: PlanInput, commit: string, digest: string, holders: readonly Holder[]): string {
+function originOf({ elsewhere }: PlanInput, render: Origin, digest: string, holders: readonly Holder[]): Origin {
   const same = holders.find(({ doc }) => doc.removal === undefined && doc.digest === digest)
-  return same?.doc.commit ?? elsewhere?.commitOf(digest) ?? commit
+  return same?.doc ?? elsewhere?.originOf(digest) ?? render
 }
 
 const withConfirmed = (doc: ServiceRow, names: readonly string[]): ServiceRow =>
@@ -346,7 +350,7 @@ function withHandover(doc: ServiceRow, handover: readonly Handover[]): ServiceRo
   return rest
 }
 
-function wantedDocs(spec: ServiceSpec, bounds: Bounds | undefined, { digest, count }: PlannedRender, commit: string): WantedDocs {
+function wantedDocs(spec: ServiceSpec, bounds: Bounds | undefined, { digest, count }: PlannedRender, origin: Origin): WantedDocs {
   const account = spec.sync.serviceAccount ?? defaultAccount(bounds ?? {})
   const sync = account === undefined ? spec.sync : { ...spec.sync, serviceAccount: account }
   const make = (said: Yes & { factsOnly: boolean }, handover: readonly Handover[]) => (held: ServiceRow | null) => {
@@ -356,8 +360,10 @@ function wantedDocs(spec: ServiceSpec, bounds: Bounds | undefined, { digest, cou
     // Of a whole revision that an older server confirmed no names are known.
     const names = isKept && before.confirmed === undefined ? undefined : namesWith(isKept ? before.confirmed : [], said.prune ?? [])
     const synced = spec.sync.mode !== 'manual' ? undefined : said.sync ? digest : lastAllowed(before)
+    const { commit, trace } = before?.digest === digest ? before : origin
     const plain: ServiceRow = {
-      commit: before?.digest === digest ? before.commit : commit,
+      commit,
+      ...withTrace(trace),
       digest,
       count,
       ...(spec.namespace === undefined ? {} : { namespace: spec.namespace }),

@@ -335,6 +335,8 @@ export interface FleetEvent {
   project: string | null
   service: string | null
   object: string | null
+  /** CO1: of the change that it tells of; absent: of none. */
+  trace?: string
 }
 /** Before it is in the stream. */
 export type UnnumberedEvent = Omit<FleetEvent, 'id'>

@@ -75,7 +75,10 @@ export function placementView(input: PlacementInput): PlacementView {
     cluster: cluster.name,
     liveness,
     ...placementState(input),
-    desired: row === null ? null : { commit: row.commit, digest: row.digest, count: row.count },
+    desired:
+      row === null
+        ? null
+        : { commit: row.commit, digest: row.digest, count: row.count, ...(row.trace === undefined ? {} : { trace: row.trace }) },
     received: status?.received ?? null,
     applied: status?.applied ?? null,
     healthy: status?.healthy ?? null,

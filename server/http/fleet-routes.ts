@@ -22,6 +22,8 @@ const eventQuery = z.object({
   cluster: nameSchema.optional(),
   project: nameSchema.optional(),
   service: nameSchema.optional(),
+  /** Correlation id of a change. */
+  trace: z.string().max(64).optional(),
   limit: limitQuery,
 })
 const pageQuery = z.object({ limit: limitQuery, continue: continueQuery })

@@ -2,6 +2,7 @@
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
 import { revisionWords, shortRevision } from '../../shared/model/revision-text.ts'
+import { withTrace } from '../../shared/runtime/trace-id.ts'
 import { fleetEvent, type NewEvent } from '../fleet/fleet-event.ts'
 import type { PlannedPublish } from '../fleet/plan-service.ts'
 import type { RenderState } from '../fleet/records.ts'
@@ -14,7 +15,14 @@ const WARNINGS_TOLD_MAX = 10
 const COMMIT_LENGTH = 12
 
 /** RL1, RL4; none as long as the same fault goes on. */
-export function renderEvents(before: RenderState, after: RenderState, rendering: Rendering, nowMs: number, service: ServiceId): NewEvent[] {
+export function renderEvents(
+  before: RenderState,
+  after: RenderState,
+  rendering: Rendering,
+  nowMs: number,
+  service: ServiceId,
+  trace: string | undefined,
+): NewEvent[] {
   if (after.error !== null) {
     if (sameFault(before.error, after.error)) return []
     const [first] = after.error.problems
@@ -25,7 +33,7 @@ export function renderEvents(before: RenderState, after: RenderState, rendering:
         'Warning',
         'RenderFailed',
         `${after.error.message}${where}${failedAtText(after.error)}; ${keptText(before.digest, after.error)}`,
-        { service },
+        { service, trace },
       ),
     ]
   }
@@ -37,12 +45,12 @@ export function renderEvents(before: RenderState, after: RenderState, rendering:
         'Normal',
         'RenderRecovered',
         `renders ${before.digest === null ? 'now' : 'again'} at ${revisionWords(after.commit ?? '', COMMIT_LENGTH)}`,
-        { service },
+        { service, trace },
       ),
     )
   const warnings = rendering.kind === 'good' ? rendering.warnings : []
   for (const { path, message } of warnings.slice(0, WARNINGS_TOLD_MAX))
-    events.push(fleetEvent(nowMs, 'Warning', 'ManifestWarning', `${path}: ${message}`, { service }))
+    events.push(fleetEvent(nowMs, 'Warning', 'ManifestWarning', `${path}: ${message}`, { service, trace }))
   return events
 }
 
@@ -65,12 +73,14 @@ export function publishEvents(
   const events: NewEvent[] = []
   const revised: string[] = []
   let note: Published['note'] = null
+  let trace: string | undefined
   const brought = new Set<GoodRender>()
   for (const [index, { clusterId, cluster, doc, what }] of publishes.entries()) {
     if (changed[index] !== true) continue
     const about = { service: id, cluster }
     if (what === 'placed' || what === 'updated') {
       revised.push(cluster)
+      trace ??= doc?.trace
       const render = renderOf(rendering, clusterId)
       if (render !== null) brought.add(render)
     } else if (what === 'removed')
@@ -88,9 +98,9 @@ export function publishEvents(
     const hooks = Math.max(...[...brought].map((render) => render.hooks))
     const count = new Set([...brought].map((render) => render.digest)).size
     const variants = count === 1 ? '' : ` at most, in ${count} variants,`
-    note = { service: serviceKey(id), commit, digest, objects: most, clusters: revised.length }
+    note = { service: serviceKey(id), commit, digest, objects: most, clusters: revised.length, ...withTrace(trace) }
     const message = `${countText(most, 'object')}${hooks === 0 ? '' : ` and ${countText(hooks, 'hook')}`}${variants} of ${releaseText(rendering, spec)} to ${clusterNames(revised)}${waiting ? `; it waits for \`skerry sync ${id.service} -p ${id.project}\`` : ''}`
-    events.push(fleetEvent(nowMs, 'Normal', 'RevisionPublished', message, { service: id }))
+    events.push(fleetEvent(nowMs, 'Normal', 'RevisionPublished', message, { service: id, trace }))
   }
   return { revised: revised.length, note, events }
 }

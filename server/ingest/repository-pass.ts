@@ -9,11 +9,12 @@ import { refuseSource } from '../fleet/project-rules.ts'
 import type { RepositoryState, StoredResource } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 import type { ContentSource, ContentSources } from './content-port.ts'
+import { type CorrelationDeps, traceOfCommit } from './correlation.ts'
 import { readProject } from './projects.ts'
 import { renderErrorOf } from './render/rendering.ts'
 import { storedError } from './render-state.ts'
 
-export interface RepositoryPassDeps {
+export interface RepositoryPassDeps extends CorrelationDeps {
   store: Pick<Store, 'getResource' | 'repositoryState' | 'setRepositoryState' | 'appendEvents'>
   sources: ContentSources
   clock: Clock
@@ -78,17 +79,24 @@ type Outcome = { url: string } & ({ kind: 'read'; commit: string; tag: string | 
 
 /** A poll that finds nothing new writes nothing. */
 async function record(
-  { store, clock, log }: RepositoryPassDeps,
+  deps: RepositoryPassDeps,
   { project, name }: StoredResource,
   before: RepositoryState,
   outcome: Outcome,
 ): Promise<void> {
+  const { store, clock, log } = deps
   const nowMs = clock.nowMs()
   if (outcome.kind === 'read') {
     const { commit, tag } = outcome
     if (before.commit === commit && before.tag === tag && before.error === null) return
     await store.setRepositoryState(project, name, { commit, tag, fetchedMs: nowMs, error: null })
-    log.info('repository read', { project, repository: name, commit, ...(tag === null ? {} : { tag }) })
+    log.info('repository read', {
+      project,
+      repository: name,
+      commit,
+      ...(tag === null ? {} : { tag }),
+      trace: traceOfCommit(deps, project, commit),
+    })
     if (before.error === null) return
     await store.appendEvents([
       fleetEvent(nowMs, 'Normal', 'RepositoryRecovered', `repository ${name} is read again: ${outcome.url}`, { project }),

@@ -6,7 +6,8 @@ import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/i
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import { serviceStatusSchema } from '../../shared/model/status.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
-import { type Elsewhere, isUnasked, type PlanInput, planService, releaseSubject } from '../fleet/plan-service.ts'
+import { withTrace } from '../../shared/runtime/trace-id.ts'
+import { type Elsewhere, isUnasked, type Origin, type PlanInput, planService, releaseSubject } from '../fleet/plan-service.ts'
 import type { NamedProject } from '../fleet/project-rules.ts'
 import type {
   ClusterRecord,
@@ -20,6 +21,7 @@ import type {
 import { isTarget, leftByNewTargets, renderedFor, type Targets, targetsOf, withDestinations } from '../fleet/targeting.ts'
 import type { Store } from '../store/store.ts'
 import { type CarryOutDeps, carryOut } from './carry-out.ts'
+import { type CorrelationDeps, traceOfRender } from './correlation.ts'
 import { findHandovers } from './find-handovers.ts'
 import { findLosses } from './find-losses.ts'
 import { parseServiceSpec } from './known-specs.ts'
@@ -32,7 +34,7 @@ import type { ServiceRenderer } from './render/service-render.ts'
 import { failingClusters, nextRenderState, waitingState } from './render-state.ts'
 import { clustersWithoutFacts, NOBODY_YOUNG, withoutClusters, type YoungClusters } from './young-clusters.ts'
 
-export interface ServicePassDeps extends CarryOutDeps {
+export interface ServicePassDeps extends CarryOutDeps, CorrelationDeps {
   renderer: ServiceRenderer
   /** What is known of those clusters; absent: nothing is waited for. */
   factsOf?(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, unknown>>
@@ -107,6 +109,7 @@ async function passFleet(deps: ServicePassDeps, about: About, scope: PassScope):
   // Nothing of a service that goes is published any more.
   const asked = service.deletingMs === null ? renderedFor(targets, clusters, current) : []
   const rendering: Rendering = service.deletingMs === null ? await deps.renderer.render(id, spec, asked) : { kind: 'no_content' }
+  const trace = traceOfRender(deps, { id, generation, before }, rendering)
   if (deps.stopping?.aborted === true && failuresOf(rendering).length > 0) return NOTHING_DONE
   const questions = await readQuestions(deps, id)
   const held = questions.get(releaseSubject(id))
@@ -115,12 +118,12 @@ async function passFleet(deps: ServicePassDeps, about: About, scope: PassScope):
   // Pending removals still count as placements.
   const holding = new Set(current.flatMap(({ clusterId, doc }) => (doc === null ? [] : [clusterId])))
   const failing = failingClusters(rendering, asked, (clusterId) => holding.has(clusterId))
-  await recordRender(deps, id, { before, generation, rendering: noted, failing, waits: question !== null }, scope)
+  await recordRender(deps, id, { before, generation, rendering: noted, failing, trace, waits: question !== null }, scope)
   const nowMs = deps.clock.nowMs()
   await betweenPieces(clusters.length)
   const young = question === null ? await clustersWithoutFacts(deps.factsOf, rendering, clusters, current, nowMs) : NOBODY_YOUNG
   const published = question === null ? withoutClusters(rendering, young.clusters) : forNow(rendering)
-  const input = await readPlanInput(deps, about, { rendering: published, questions, scope })
+  const input = await readPlanInput(deps, about, { rendering: published, trace, questions, scope })
   await betweenPieces(clusters.length)
   const plan = planService(input)
   await betweenPieces(clusters.length)
@@ -160,7 +163,8 @@ async function passClusters(deps: ServicePassDeps, about: About, scope: PassScop
     variants.map(({ digest }) => digest),
   )
   const elsewhere = await readElsewhere(store, id, scope, { known, isLeaving: leaving.length > 0 })
-  const input = { ...(await readPlanInput(deps, about, { rendering: published, questions, scope })), elsewhere }
+  const trace = traceOfRender(deps, { id, generation: service.generation, before }, rendering)
+  const input = { ...(await readPlanInput(deps, about, { rendering: published, trace, questions, scope })), elsewhere }
   const plan = planService(input)
   if (plan.open.length > 0) return null
   renderer.forgetClusters(id, difference(options.clusters ?? NO_CLUSTERS, asked))
@@ -203,19 +207,19 @@ async function readElsewhere(
   { current }: PassScope,
   { known, isLeaving }: { known: ReadonlySet<string>; isLeaving: boolean },
 ): Promise<Elsewhere> {
-  const commits = new Map<string, string>()
+  const origins = new Map<string, Origin>()
   for (const digest of known) {
     const holder = await store.desiredWith(id, digest)
-    if (holder?.doc != null) commits.set(digest, holder.doc.commit)
+    if (holder?.doc != null) origins.set(digest, holder.doc)
   }
-  const commitOf = (digest: string) => commits.get(digest) ?? null
-  if (!isLeaving) return { holders: 0, unasked: 0, commitOf }
+  const originOf = (digest: string) => origins.get(digest) ?? null
+  if (!isLeaving) return { holders: 0, unasked: 0, originOf }
   const here = new Set(current.map(({ clusterId }) => clusterId))
   const { holders, orders } = await store.placementTotals(id)
   return {
     holders: holders - current.filter(({ doc }) => doc !== null && doc.removal === undefined).length,
     unasked: orders.filter(({ clusterId, doc }) => !here.has(clusterId) && doc !== null && isUnasked(doc)).length,
-    commitOf,
+    originOf,
   }
 }
 
@@ -240,13 +244,14 @@ interface Rendered {
   generation: number
   rendering: Rendering
   failing: FailingClusters[]
+  trace: string | undefined
   waits: boolean
 }
 
 async function recordRender(
   { store, clock, log }: ServicePassDeps,
   id: ServiceId,
-  { before, generation, rendering, failing, waits }: Rendered,
+  { before, generation, rendering, failing, trace, waits }: Rendered,
   { clusters, current }: PassScope,
 ): Promise<void> {
   const nowMs = clock.nowMs()
@@ -255,9 +260,10 @@ async function recordRender(
   const isSame = !waits && (await isSameRevision(store, id, before, generation, rendering, current))
   const after = waits ? waitingState(before, generation) : nextRenderState(before, generation, rendering, nowMs, nameOf, failing, isSame)
   if (after === before) return
-  const events = renderEvents(before, after, rendering, nowMs, id)
+  const events = renderEvents(before, after, rendering, nowMs, id, trace)
   await store.setRenderState(id, after, waits ? [] : variantsOf(rendering), events)
-  for (const { reason, message } of events) log.info('render changed its state', { service: serviceKey(id), reason, detail: message })
+  for (const { reason, message } of events)
+    log.info('render changed its state', { service: serviceKey(id), reason, detail: message, ...withTrace(trace) })
 }
 
 /** HI1: that clusters came or went makes no revision: every variant is one of the newest revision, and no cluster gets another than it has. */
@@ -292,6 +298,7 @@ function isFactless(rendering: Rendering): boolean {
 interface Seen {
   /** As it may be published now. */
   rendering: Rendering
+  trace: string | undefined
   questions: ReadonlyMap<string, Confirmation>
   scope: PassScope
 }
@@ -302,7 +309,7 @@ const forNow = (rendering: Rendering): Rendering => (rendering.kind === 'good' ?
 async function readPlanInput(
   deps: ServicePassDeps,
   { id, service, spec, project, targets: wanted, options: { dataConfirmed } }: About,
-  { rendering, questions, scope }: Seen,
+  { rendering, trace, questions, scope }: Seen,
 ): Promise<PlanInput> {
   const { store, content, renderer, clock } = deps
   const { clusters, current } = scope
@@ -327,7 +334,7 @@ async function readPlanInput(
     deletedBy: service.deletingBy ?? null,
     ...(dataConfirmed === undefined ? {} : { dataConfirmed }),
     ...(isFrozen ? {} : { handover: await findHandovers(around, id, current, clusters, rendered && renderIn, targets) }),
-    render: rendering.kind === 'good' ? { commit: rendering.release.commit, in: renderIn } : null,
+    render: rendering.kind === 'good' ? { commit: rendering.release.commit, trace, in: renderIn } : null,
     loses: await findLosses(content, current, renderIn),
     clusters,
     current,

@@ -172,6 +172,8 @@ export interface Store {
     cluster?: string
     project?: string
     service?: string
+    /** CO1 */
+    trace?: string
     limit: number
   }): Promise<FleetEvent[]>
 

@@ -221,6 +221,7 @@ export interface Tables {
     project: string | null
     service: string | null
     object: string | null
+    trace: string | null
   }
   confirmations: {
     id: string

@@ -1,6 +1,7 @@
 // Rows of `desired`: what the server writes for a cluster and its agent enforces. An id's form is part of the protocol.
 import { z } from 'zod'
 import { type ObjectRef, parseRefKey, refKey } from '../kube/object.ts'
+import { traceIdSchema } from '../runtime/trace-id.ts'
 import { boundsSchema } from './bounds.ts'
 import { serviceHealthSchema } from './health-rules.ts'
 import type { ServiceId } from './ids.ts'
@@ -81,6 +82,8 @@ const rowSyncSchema: z.ZodType<SyncOptions, unknown> = z.object({
 export const serviceRowSchema = z.object({
   /** The last commit that changed this revision's digest (RV2). */
   commit: z.string(),
+  /** CO1: correlation id of the change that made the digest. Absent: a server without them wrote it. */
+  trace: traceIdSchema,
   /** Set digest of the object rows of this revision (RV1). */
   digest: z.string(),
   count: z.number().int().nonnegative(),

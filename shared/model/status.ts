@@ -1,5 +1,6 @@
 // What an agent says about its cluster: typed rows, one last state for each key. Enums that travel have a fallback, because the other side may be newer.
 import { z } from 'zod'
+import { traceIdSchema } from '../runtime/trace-id.ts'
 
 export const SYNC_WORDS = ['Synced', 'OutOfSync', 'Unknown'] as const
 export const HEALTH_WORDS = ['Healthy', 'Progressing', 'Degraded', 'Suspended', 'Missing', 'Unknown'] as const
@@ -53,7 +54,8 @@ export const objectStatusSchema = z.object({
 })
 export type ObjectStatus = z.infer<typeof objectStatusSchema>
 
-const progressPoint = z.object({ commit: z.string().max(64), digest: z.string().max(64), atMs: ms })
+/** `trace`: CO1; absent where the row of the revision has none. */
+const progressPoint = z.object({ commit: z.string().max(64), digest: z.string().max(64), atMs: ms, trace: traceIdSchema })
 export const pruneRefusalSchema = z.object({
   /** `confirmationToken` of the revision or removal order: a confirmation is for this one only. */
   digest: z.string().max(64),
@@ -143,6 +145,8 @@ export const eventStatusSchema = z.object({
   message,
   service: z.string().max(256).optional(),
   object: z.string().max(512).optional(),
+  /** CO1: of the revision that was in force in the cluster. */
+  trace: traceIdSchema,
   /** How often it happened before the server heard of it, when more than once; `atMs` is the last time. */
   count: z.number().int().positive().optional(),
 })

@@ -205,7 +205,9 @@ export const roleBindingViewSchema = z.object({
 })
 export type RoleBindingView = z.infer<typeof roleBindingViewSchema>
 
-const point = z.object({ commit: z.string(), digest: z.string(), atMs: ms }).nullable()
+/** Correlation id of the change; absent: the revision has none. */
+const correlated = { trace: z.string().optional() }
+const point = z.object({ commit: z.string(), digest: z.string(), atMs: ms, ...correlated }).nullable()
 /** One service in one cluster. */
 export const placementViewSchema = z.object({
   project: z.string(),
@@ -214,7 +216,7 @@ export const placementViewSchema = z.object({
   liveness: livenessSchema,
   ...state,
   /** What the cluster shall have; null while it goes away. */
-  desired: z.object({ commit: z.string(), digest: z.string(), count: ms }).nullable(),
+  desired: z.object({ commit: z.string(), digest: z.string(), count: ms, ...correlated }).nullable(),
   received: point,
   applied: point,
   healthy: point,
@@ -255,6 +257,8 @@ export const eventViewSchema = z.object({
   project: z.string().nullable(),
   service: z.string().nullable(),
   object: z.string().nullable(),
+  /** Correlation id of the change that it tells of; absent if it tells of none. */
+  trace: z.string().exactOptional(),
 })
 export type EventView = z.infer<typeof eventViewSchema>
 

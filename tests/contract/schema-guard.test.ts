@@ -23,6 +23,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     11: 'f1d1119c310d7596',
     12: '7b2d58828cdda937',
     13: '2c9b0de95fc893c6',
+    14: 'c46e428deccb6f86',
   },
   PostgreSQL: {
     1: 'b031b6640bfd07f7',
@@ -38,6 +39,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     11: '396fd0a12fd51fcc',
     12: 'fb6134aae01aa897',
     13: '024e9a7de30717d1',
+    14: 'e6869db27cf41a64',
   },
 }
 

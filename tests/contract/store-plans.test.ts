@@ -141,7 +141,7 @@ async function useAll(store: Store): Promise<void> {
   await store.statusHistory(a, web, { limit: 5, before: 9 })
   await store.revisions(web, { limit: 5, before: 9 })
   await store.referencedContent(['sha', 'none'])
-  for (const query of [{}, { after: 1 }, { cluster: 'cluster-a' }, { project: 'default', service: 'web', after: 1 }])
+  for (const query of [{}, { after: 1 }, { cluster: 'cluster-a' }, { project: 'default', service: 'web', after: 1 }, { trace: 'a' }])
     await store.listEvents({ limit: 5, ...query })
   await store.desiredInCluster(a)
   await store.desiredOfService(web)

@@ -37,6 +37,11 @@ describe('a commit', () => {
     await scenario.settled('harbour', ['settings'], { commit })
     expect(await kubectl('get', 'configmap', 's3', '-n', 'settings', '-o', 'jsonpath={.data.value}')).toBe('two')
     expect(agentWrites(site().cluster, since).map(requestText)).toEqual(['patch /api/v1/namespaces/settings/configmaps/s3 200'])
+    const trace = (await scenario.status('harbour', 'settings'))?.applied?.trace ?? 'none'
+    await eventually('CO3 the events of server and agent have the id of the change', async () => {
+      const told = JSON.parse(await scenario.fleet.run(['events', '--trace', trace, '-o', 'json'])) as { items: { reason: string }[] }
+      return ['Applied', 'RevisionPublished'].every((wanted) => told.items.some(({ reason }) => reason === wanted))
+    })
     const after = (await site().agent.status()).replica
     expect([after?.rows, after?.verified]).toEqual([position?.rows ?? -1, true])
     // Both rows of the revision carry one db_version: the position moved by exactly one.

@@ -16,7 +16,7 @@ afterEach(() => admin.store.close())
 const cli = (argv: string) => runTestCli(admin, argv.split(' '))
 
 const web = { project: 'default', service: 'web' }
-const APPLIED = { commit: 'c0ffee001', digest: 'd1', atMs: 9_400_000 }
+const APPLIED = { commit: 'c0ffee001', digest: 'd1', atMs: 9_400_000, trace: 'a'.repeat(32) }
 
 async function placed(digit: string): Promise<void> {
   const id = await joinCluster(admin.store, digit)
@@ -52,14 +52,29 @@ test('CL39 traces an object to service, revision, commit, repository and path, w
     object: { cluster: 'cluster-a', group: 'apps', kind: 'Deployment', namespace: 'shop', name: 'web' },
     ...{ sync: 'Synced', health: 'Degraded', reason: 'CrashLoop', message: 'restarts', sinceMs: 9_500_000 },
     ...{ project: 'default', service: 'web' },
-    ...{ commit: 'c0ffee001', digest: 'd1', appliedMs: 9_400_000, author: null },
+    ...{ commit: 'c0ffee001', digest: 'd1', appliedMs: 9_400_000, trace: APPLIED.trace, author: null },
     revision: { number: 1, renderedMs: 9_000_000, generation: 1 },
     desired: { commit: 'c0ffee001', digest: 'd1' },
     sources: [{ repository: 'apps', url: 'https://git.example/apps.git', path: 'web', chart: null, revision: 'c0ffee001' }],
   })
   const shown = (await cli('trace deploy/shop/web --cluster cluster-a')).out
   expect(shown.split('\n').map((line) => line.split(':')[0])).toEqual([
-    ...['Object', 'State', 'Since', 'Reason', 'Message', 'Next', 'Service', 'Revision', 'Commit', 'Applied', 'Repository', 'Path', ''],
+    ...[
+      'Object',
+      'State',
+      'Since',
+      'Reason',
+      'Message',
+      'Next',
+      'Service',
+      'Revision',
+      'Commit',
+      'Applied',
+      'Correlation id',
+      'Repository',
+      'Path',
+      '',
+    ],
   ])
   expect((await cli('trace deploy/shop/web --cluster cluster-a -o name')).out).toBe('service/web\n')
   expect((await cli('trace deploy/shop/web --cluster cluster-a -o jsonpath={.commit}')).out).toBe('c0ffee001')

@@ -4,6 +4,7 @@ import { dependencyKeys } from '../../../shared/model/dependencies.ts'
 import { backoffMs } from '../../../shared/runtime/backoff.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import { createPace } from '../../../shared/runtime/pace.ts'
+import { withTrace } from '../../../shared/runtime/trace-id.ts'
 import { isUndone } from '../plan/gates/revision-gate.ts'
 import { isOurs } from '../plan/plan.ts'
 import type { Requests, Services, Site, Storage, Turns } from '../ports.ts'
@@ -67,6 +68,7 @@ export async function readRevision(model: ServiceModel, deps: Site & Storage & S
         service: model.key,
         revision: row.digest,
         commit: row.commit,
+        ...withTrace(row.trace),
         objects: row.count,
         changed: model.agenda.dirty.size,
       })

@@ -5,6 +5,7 @@ import { worksToAnEnd } from '../../../shared/kube/health-working.ts'
 import { keyInNamespace, keyOutsideNamespaces, type ObjectRef, versionOf } from '../../../shared/kube/object.ts'
 import { durationMs } from '../../../shared/model/resources.ts'
 import { isWell, type ObjectStatus, type ServiceStatus } from '../../../shared/model/status.ts'
+import { withTrace } from '../../../shared/runtime/trace-id.ts'
 import { heldBack, isInForce, wakeDependents } from '../apply/begin.ts'
 import { lastObject, reaches, remember } from '../apply/remember.ts'
 import { type ActiveHold, holdReason, holdSchema, holdText } from '../plan/gates/hold.ts'
@@ -213,7 +214,7 @@ function advance(model: ServiceModel, deps: Site & Storage & Services & Turns & 
   const progress = model.progress.reached
   if (heldBack(model, deps) !== null) return
   if (model.reading.kind !== 'complete' || row === null || row.removal !== undefined) return
-  const point = { digest: row.digest, commit: row.commit, atMs: nowMs }
+  const point = { digest: row.digest, commit: row.commit, atMs: nowMs, ...withTrace(row.trace) }
   const desired = [...model.wanted.keys(), ...[...model.unread].flatMap(([key, { hook }]) => (hook === undefined ? [key] : []))]
   const { position } = model.hooks
   const isApplied = desired.every((key) => !model.problems.has(key)) && model.agenda.dirty.size === 0 && position?.applied !== false

@@ -1,23 +1,30 @@
 // What turns say is collected here and reaches the agent's state with the end of each turn, in one transaction.
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
+import { withTrace } from '../../../shared/runtime/trace-id.ts'
+import type { PodLogs } from '../../cluster/pod-logs.ts'
 import type { AgentState } from '../../state/agent-state.ts'
 import type { Reports } from '../ports.ts'
+import { Explainer } from './explainer.ts'
 
 export interface ReportsDeps {
   clock: Clock
   log: Logger
   state: Pick<AgentState, 'report'>
-  explainer: Reports['explainer']
+  /** Undefined: logs are never read. */
+  podLogs: (PodLogs & { lines: number }) | undefined
+  /** CO1: of the revision that a service has; undefined: none is known. */
+  traceOf(service: string): string | undefined
 }
 
-export function createReports({ clock, log, state, explainer }: ReportsDeps, emitOnObject: Reports['emitOnObject']): Reports {
+export function createReports({ clock, log, state, podLogs, traceOf }: ReportsDeps, emitOnObject: Reports['emitOnObject']): Reports {
   const rows: Parameters<AgentState['report']>[0][number][] = []
   let eventCount = 0
   return {
-    explainer,
+    explainer: new Explainer({ logs: podLogs ?? null }),
     emitOnObject,
-    emit: (event) => {
+    emit: (said) => {
+      const event = { ...said, ...withTrace(said.service === undefined ? undefined : traceOf(said.service)) }
       emitOnObject(event)
       const atMs = clock.nowMs()
       eventCount += 1

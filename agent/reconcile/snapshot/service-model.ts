@@ -7,6 +7,7 @@ import { isUnreadable, parseRowId, type ServiceRow } from '../../../shared/model
 import { type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import { type SyncOptions, syncOptionsSchema } from '../../../shared/model/resources.ts'
 import type { ServiceStatus } from '../../../shared/model/status.ts'
+import { withTrace } from '../../../shared/runtime/trace-id.ts'
 import type { DesiredRevision } from '../../replica/replica.ts'
 import type { InventoryEntry, ServiceProgress, ServiceState } from '../../state/agent-state.ts'
 import type { SiteConfirmation } from '../plan/gates/confirmation.ts'
@@ -180,8 +181,8 @@ export class ServiceModel {
     this.#holdApplied()
   }
 
-  receivedAt({ digest, commit }: Pick<ServiceRow, 'digest' | 'commit'>, atMs: number): void {
-    this.#received = { digest, commit, atMs }
+  receivedAt({ digest, commit, trace }: Pick<ServiceRow, 'digest' | 'commit' | 'trace'>, atMs: number): void {
+    this.#received = { digest, commit, atMs, ...withTrace(trace) }
   }
 
   /** The file forgot it. */

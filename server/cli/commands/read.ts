@@ -89,11 +89,20 @@ export function addReadCommands(program: Command, context: Context): void {
     .option('-p, --project <name>', 'only of this project')
     .option('--cluster <name>', 'only of this cluster')
     .option('--service <name>', 'only of services with this name')
+    .option('--trace <id>', 'only of the change with this correlation id, which `skerry trace` shows')
     .option('-f, --follow', 'keep printing new events')
     .option('--limit <count>', 'maximum number of past events', wholeNumber(LIST_LIMIT_MAX), 50)
     .addOption(output())
     .option('--no-headers', 'omit the header line')
-    .addHelpText('before', examples('skerry events --cluster ship-7', 'skerry events -f', 'skerry events --service web -o json'))
+    .addHelpText(
+      'before',
+      examples(
+        'skerry events --cluster ship-7',
+        'skerry events -f',
+        'skerry events --service web -o json',
+        'skerry events --trace 4bf92f3577b34da6a3ce929d0e0e4736',
+      ),
+    )
     .action(async (options) => {
       const { events } = await import('../events.ts')
       await events(context, options)

@@ -61,6 +61,8 @@ interface Trace {
   commit: string | null
   digest: string | null
   appliedMs: number | null
+  /** Correlation id of the applied revision: logs, events and spans of the change have it. Null: its server or agent knew none. */
+  trace: string | null
   /** Null means: the server does not know it. */
   author: string | null
   /** Of the history of the service; null: too old, or deleted with the service. */
@@ -163,6 +165,7 @@ async function traceOf(client: Client, object: ObjectView): Promise<Trace> {
     commit: applied?.commit ?? null,
     digest: applied?.digest ?? null,
     appliedMs: applied?.atMs ?? null,
+    trace: applied?.trace ?? null,
     author: authorOf(view, applied),
     revision: revision === null ? null : { number: revision.number, renderedMs: revision.renderedMs, generation: revision.generation },
     desired: placement?.desired ? { commit: placement.desired.commit, digest: placement.desired.digest } : null,
@@ -212,6 +215,7 @@ function traceFacts(traced: Trace, nowMs: number): Fact[] {
     ['Commit', commit],
     ['Author', traced.author],
     ['Applied', sinceText(traced.appliedMs, nowMs)],
+    ['Correlation id', traced.trace],
     [
       'Desired',
       desired === null ? 'the service leaves the cluster' : desired.digest === digest ? null : `${desired.digest} of ${desired.commit}`,

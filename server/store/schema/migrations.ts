@@ -274,6 +274,14 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 12, up: createJoinUses },
   // API tokens may be limited to projects; null: no limit.
   { version: 13, up: (ddl) => addTexts(ddl, 'api_tokens', ['projects']) },
+  // CO1; null: the event tells of no change, or an earlier version wrote it.
+  {
+    version: 14,
+    async up(ddl) {
+      await addTexts(ddl, 'events', ['trace'])
+      await ddl.trx.schema.createIndex('events_by_trace').on('events').columns(['trace', 'id']).execute()
+    },
+  },
 ]
 
 /** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction has the store to itself, so two

@@ -1,6 +1,7 @@
 // The event stream: what agents and this server tell of, numbered in the order of commits.
 import { type ClusterId, parseServiceKey } from '../../../shared/model/ids.ts'
 import { eventStatusSchema } from '../../../shared/model/status.ts'
+import { withTrace } from '../../../shared/runtime/trace-id.ts'
 import type { FleetEvent } from '../../fleet/records.ts'
 import { isEverywhere } from '../../fleet/rights.ts'
 import { type Bulk, runBulk } from '../bulk.ts'
@@ -19,13 +20,14 @@ export function createEventStore(db: StoreDb): Pick<Store, 'appendEvents' | 'lis
   return {
     appendEvents: (events) => db.write((tx) => appendEvents(tx, db.engine, events)),
 
-    listEvents: async ({ scope, after, cluster, project, service, limit }) => {
+    listEvents: async ({ scope, after, cluster, project, service, trace, limit }) => {
       let query = db.read.selectFrom('events').selectAll()
       if (scope !== undefined && !isEverywhere(scope)) query = query.where(scopeFilter(scope, 'project', 'service'))
       if (after !== undefined) query = query.where('id', '>', after)
       if (cluster !== undefined) query = query.where('cluster', '=', cluster)
       if (project !== undefined) query = query.where('project', '=', project)
       if (service !== undefined) query = query.where('service', '=', service)
+      if (trace !== undefined) query = query.where('trace', '=', trace)
       const rows = await query
         .orderBy('id', after === undefined ? 'desc' : 'asc')
         .limit(limit)
@@ -36,10 +38,10 @@ export function createEventStore(db: StoreDb): Pick<Store, 'appendEvents' | 'lis
 }
 
 const WRITE_EVENTS: Bulk = {
-  before: 'insert into events (id, at_ms, type, reason, message, cluster, project, service, object) values',
-  row: '(?, ?, ?, ?, ?, ?, ?, ?, ?)',
+  before: 'insert into events (id, at_ms, type, reason, message, cluster, project, service, object, trace) values',
+  row: '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
   after: '',
-  types: ['bigint', 'bigint', 'text', 'text', 'text', 'text', 'text', 'text', 'text'],
+  types: ['bigint', 'bigint', 'text', 'text', 'text', 'text', 'text', 'text', 'text', 'text'],
 }
 
 /** `clusterId`: of the agent that it is from. */
@@ -50,8 +52,8 @@ export async function appendEvents({ sql: trx, changes }: Tx, engine: Engine, ev
   const last = await nextNumber(trx, 'event_id', events.length)
   const first = last - events.length + 1
   const values = events.map((event, index) => {
-    const { atMs, type, reason, message, cluster, project, service, object } = event
-    return [first + index, atMs, type, storable(reason), storable(message), cluster, project, service, object && storable(object)]
+    const { atMs, type, reason, message, cluster, project, service, object, trace = null } = event
+    return [first + index, atMs, type, storable(reason), storable(message), cluster, project, service, object && storable(object), trace]
   })
   await runBulk(trx, engine, WRITE_EVENTS, values)
   if (last > EVENTS_MAX)
@@ -64,12 +66,22 @@ export async function appendEvents({ sql: trx, changes }: Tx, engine: Engine, ev
 }
 
 export function fromStatus(cluster: string, doc: unknown): Omit<FleetEvent, 'id'> {
-  const { atMs, type, reason, message: said, service, object, count = 1 } = eventStatusSchema.parse(doc)
+  const { atMs, type, reason, message: said, service, object, count = 1, trace } = eventStatusSchema.parse(doc)
   const id = service === undefined ? null : parseServiceKey(service)
   const message = count > 1 ? `${said} (${count} times)` : said
-  return { atMs, type, reason, message, cluster, project: id?.project ?? null, service: id?.service ?? null, object: object ?? null }
+  return {
+    atMs,
+    type,
+    reason,
+    message,
+    cluster,
+    project: id?.project ?? null,
+    service: id?.service ?? null,
+    object: object ?? null,
+    ...withTrace(trace),
+  }
 }
 
-function toEvent({ at_ms: atMs, ...row }: Tables['events']): FleetEvent {
-  return { ...row, atMs }
+function toEvent({ at_ms: atMs, trace, ...row }: Tables['events']): FleetEvent {
+  return { ...row, atMs, ...withTrace(trace ?? undefined) }
 }
