@@ -1,8 +1,8 @@
 // Says when a cluster goes offline and when it is back. Time passes without a write, so nothing else would tell the change feed, and whoever follows it would have to ask.
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
+import { livenessOf } from '../fleet/liveness.ts'
 import type { ClusterRecord } from '../fleet/records.ts'
-import { livenessOf } from '../fleet/status-view.ts'
 import type { Store } from '../store/store.ts'
 
 export const LIVENESS_LOOK_MS = 20_000

@@ -8,51 +8,16 @@ import { resumeFlags, suspendedText } from '../../shared/model/suspension.ts'
 import type { ClusterView, Liveness, ObjectView, PlacementView, RepositoryView, ServiceView, State } from '../../shared/model/views.ts'
 import { isErrorCode, type Problem } from '../../shared/protocol/error.ts'
 import { ERRORS } from '../../shared/protocol/error-table.ts'
-import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
+import { withTrace } from '../../shared/runtime/trace-id.ts'
 import { mayNeedCluster } from '../render/for-nobody.ts'
+import { absence } from './liveness.ts'
 import { nextStep } from './next-steps.ts'
 import { foldSummary, isFine, nameList, type PlacementsSummary, summaryCounts } from './placements-summary.ts'
 import type { ClusterRecord, Confirmation, DesiredService, RenderState, RepositoryState, StoredError } from './records.ts'
 import { type OrderedSuspension, suspensionView } from './suspensions.ts'
 import { failedAtText, keptText } from './unrendered.ts'
 
-/** Two polls may be lost, and last-seen times are coarse by ten seconds. */
-export const onlineWithinMs = (waitSeconds: number): number => 2 * Math.max(waitSeconds, WAIT_SECONDS_DEFAULT) * 1_000 + 20_000
-
-export function livenessOf(cluster: Pick<ClusterRecord, 'revoked' | 'lastSeenMs' | 'waitSeconds'>, nowMs: number): Liveness {
-  const { revoked, lastSeenMs, waitSeconds } = cluster
-  if (revoked) return { word: 'Revoked', lastSeenMs }
-  if (lastSeenMs === null) return { word: 'NeverSeen', lastSeenMs }
-  return { word: nowMs - lastSeenMs <= onlineWithinMs(waitSeconds) ? 'Online' : 'Offline', lastSeenMs }
-}
-
 const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`
-
-/** Why a cluster's facts are old; null when they are not. */
-function absence(cluster: string, { word }: Liveness): Pick<State, 'reason' | 'message' | 'next'> | null {
-  switch (word) {
-    case 'Online':
-      return null
-    case 'Offline':
-      return {
-        reason: 'ClusterOffline',
-        message: `cluster ${cluster} is offline: this is what it last reported`,
-        next: 'Nothing, if it is expected to be away: it goes on enforcing what it holds and catches up by itself. Else run `skerry-agent status` there.',
-      }
-    case 'NeverSeen':
-      return {
-        reason: 'ClusterNeverSeen',
-        message: `cluster ${cluster} joined, but its agent has not asked for anything yet`,
-        next: 'Nothing, if it has just joined. Else look at the agent there: `skerry-agent status`, and its log.',
-      }
-    case 'Revoked':
-      return {
-        reason: 'ClusterRevoked',
-        message: `cluster ${cluster} is revoked: its agent gets nothing new, what is applied stays applied`,
-        next: `Set spec.revoked of the cluster to false, or remove it with \`skerry delete cluster ${cluster}\`.`,
-      }
-  }
-}
 
 export interface PlacementInput {
   cluster: Pick<ClusterRecord, 'name'>
@@ -75,10 +40,7 @@ export function placementView(input: PlacementInput): PlacementView {
     cluster: cluster.name,
     liveness,
     ...placementState(input),
-    desired:
-      row === null
-        ? null
-        : { commit: row.commit, digest: row.digest, count: row.count, ...(row.trace === undefined ? {} : { trace: row.trace }) },
+    desired: row === null ? null : { commit: row.commit, digest: row.digest, count: row.count, ...withTrace(row.trace) },
     received: status?.received ?? null,
     applied: status?.applied ?? null,
     healthy: status?.healthy ?? null,

@@ -24,6 +24,7 @@ import { createPace, type Pace } from '../../shared/runtime/pace.ts'
 import { shownConfig } from '../access/config-secrets.ts'
 import type { RestoreActions } from '../actions/restore-actions.ts'
 import type { Behind } from '../desired/behind.ts'
+import { livenessOf, onlineWithinMs } from '../fleet/liveness.ts'
 import { type PlacementsSummary, summarise, worstWords } from '../fleet/placements-summary.ts'
 import { leaveSubject, pruneSubject, releaseSubject, removeSubject } from '../fleet/plan-service.ts'
 import { leftOut as leftOutOf, type NamedProject } from '../fleet/project-rules.ts'
@@ -37,15 +38,7 @@ import type {
   StoredResource,
 } from '../fleet/records.ts'
 import { type Scope, serviceInScope } from '../fleet/rights.ts'
-import {
-  clusterStatusView,
-  livenessOf,
-  onlineWithinMs,
-  placementView,
-  repositoryStatusView,
-  type ServiceInput,
-  serviceStatusView,
-} from '../fleet/status-view.ts'
+import { clusterStatusView, placementView, repositoryStatusView, type ServiceInput, serviceStatusView } from '../fleet/status-view.ts'
 import type { OrderedSuspension } from '../fleet/suspensions.ts'
 import { isTarget, withDestinations } from '../fleet/targeting.ts'
 import {

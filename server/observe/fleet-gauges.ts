@@ -4,7 +4,7 @@ import type { Sample } from '../../shared/adapters/metrics.ts'
 import { parseServiceKey } from '../../shared/model/ids.ts'
 import { COMMIT, VERSION } from '../../shared/runtime/build-info.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
-import { onlineWithinMs } from '../fleet/status-view.ts'
+import { onlineWithinMs } from '../fleet/liveness.ts'
 import type { Store } from '../store/store.ts'
 import type { ServerMetrics } from './server-metrics.ts'
 

@@ -1,7 +1,7 @@
 // The port to counts: pages, the greatest, who is online, how old drift is.
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { livenessOf, onlineWithinMs } from '../../server/fleet/liveness.ts'
 import type { StatusWrite } from '../../server/fleet/records.ts'
-import { livenessOf, onlineWithinMs } from '../../server/fleet/status-view.ts'
 import { fleetCounts } from '../../server/http/fleet-counts.ts'
 import type { Store } from '../../server/store/store.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'

@@ -1,8 +1,8 @@
 // Clusters that go offline and come back: one event for each change, none for what was so at the start.
 import { expect, test } from 'bun:test'
 import { LIVENESS_LOOK_MS, type LivenessDeps, watchLiveness } from '../../server/access/liveness-watch.ts'
+import { onlineWithinMs } from '../../server/fleet/liveness.ts'
 import type { ClusterRecord } from '../../server/fleet/records.ts'
-import { onlineWithinMs } from '../../server/fleet/status-view.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { clusterId } from '../support/store-fixtures.ts'
 

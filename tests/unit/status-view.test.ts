@@ -1,12 +1,11 @@
 // What people read of a fleet: one line a state. Whatever is not Synced and Healthy has a reason, a message and a next step.
 
 import { describe, expect, test } from 'bun:test'
+import { livenessOf, onlineWithinMs } from '../../server/fleet/liveness.ts'
 import { summarise } from '../../server/fleet/placements-summary.ts'
 import type { ClusterRecord, Confirmation, RenderState } from '../../server/fleet/records.ts'
 import {
   clusterStatusView,
-  livenessOf,
-  onlineWithinMs,
   type PlacementInput,
   placementView,
   repositoryStatusView,

@@ -1,0 +1,40 @@
+// Whether the agent of a cluster was heard from lately, and what is said of a cluster that is away.
+import type { Liveness, State } from '../../shared/model/views.ts'
+import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
+import type { ClusterRecord } from './records.ts'
+
+/** Two polls may be lost, and last-seen times are coarse by ten seconds. */
+export const onlineWithinMs = (waitSeconds: number): number => 2 * Math.max(waitSeconds, WAIT_SECONDS_DEFAULT) * 1_000 + 20_000
+
+export function livenessOf(cluster: Pick<ClusterRecord, 'revoked' | 'lastSeenMs' | 'waitSeconds'>, nowMs: number): Liveness {
+  const { revoked, lastSeenMs, waitSeconds } = cluster
+  if (revoked) return { word: 'Revoked', lastSeenMs }
+  if (lastSeenMs === null) return { word: 'NeverSeen', lastSeenMs }
+  return { word: nowMs - lastSeenMs <= onlineWithinMs(waitSeconds) ? 'Online' : 'Offline', lastSeenMs }
+}
+
+/** Why a cluster's facts are old; null when they are not. */
+export function absence(cluster: string, { word }: Liveness): Pick<State, 'reason' | 'message' | 'next'> | null {
+  switch (word) {
+    case 'Online':
+      return null
+    case 'Offline':
+      return {
+        reason: 'ClusterOffline',
+        message: `cluster ${cluster} is offline: this is what it last reported`,
+        next: 'Nothing, if it is expected to be away: it goes on enforcing what it holds and catches up by itself. Else run `skerry-agent status` there.',
+      }
+    case 'NeverSeen':
+      return {
+        reason: 'ClusterNeverSeen',
+        message: `cluster ${cluster} joined, but its agent has not asked for anything yet`,
+        next: 'Nothing, if it has just joined. Else look at the agent there: `skerry-agent status`, and its log.',
+      }
+    case 'Revoked':
+      return {
+        reason: 'ClusterRevoked',
+        message: `cluster ${cluster} is revoked: its agent gets nothing new, what is applied stays applied`,
+        next: `Set spec.revoked of the cluster to false, or remove it with \`skerry delete cluster ${cluster}\`.`,
+      }
+  }
+}
