@@ -8,6 +8,7 @@ type Benchmark = (say: Say, only: string | null) => Promise<Record<string, numbe
 const BENCHMARKS: Record<BenchmarkName, () => Promise<Benchmark>> = {
   api: async () => (await import('./benchmarks/api.ts')).benchApi,
   chain: async () => (await import('./benchmarks/chain.ts')).benchChain,
+  dashboard: async () => (await import('./benchmarks/dashboard.ts')).benchDashboard,
   reconcile: async () => (await import('./benchmarks/reconcile.ts')).benchReconcile,
   render: async () => (await import('./benchmarks/render.ts')).benchRender,
   store: async () => (await import('./benchmarks/store.ts')).benchStore,

@@ -30,6 +30,8 @@ export interface FleetShape {
   tickMs?: number
   /** Default 24. More of them are in the first hundred clusters alone, one object each: two million placements would take minutes to fill. */
   services?: number
+  /** How many of the clusters, from the first, have all services. Default 100. */
+  fullClusters?: number
 }
 
 export type NameRow = Omit<Tables['names'], 'id'> & { id: number }
@@ -57,7 +59,6 @@ const EVERYWHERE = [
 const REGIONAL = ['tax', 'payments', 'language', 'weather', 'customs', 'fuel', 'lottery', 'pharmacy']
 
 const USUAL_SERVICES = EVERYWHERE.length + REGIONAL.length
-/** Those that have all services. */
 const FULL_CLUSTERS = 100
 
 const OBJECT_KINDS: ReadonlyArray<readonly [groupKind: string, name: string, images: number]> = [
@@ -132,7 +133,7 @@ export class FleetRows {
     const cluster_id = clusterIdOf(number)
     const joined_ms = nowMs - 200 * DAY_MS + number * 1_000
     const usual = this.servicesOf(labels)
-    const services = number < FULL_CLUSTERS ? [...usual, ...this.services.slice(USUAL_SERVICES)] : usual
+    const services = number < (this.shape.fullClusters ?? FULL_CLUSTERS) ? [...usual, ...this.services.slice(USUAL_SERVICES)] : usual
     const statuses: Tables['status_rows'][] = []
     const desired: Tables['desired'][] = []
     const add = (kind: RowKind, key: string, state_id: number | null, since_ms: number | null, doc: string | null) => {
