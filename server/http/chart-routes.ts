@@ -14,7 +14,7 @@ import type { AdminDeps } from './deps.ts'
 import { continueQuery, decodeContinue, encodeContinue, listQuery, selectorOf } from './query.ts'
 
 const chartQuery = z.object({
-  by: z.string().min(1).max(317).optional().describe('Label by whose values clusters are grouped'),
+  by: z.string().min(1).max(317).optional().describe('Label by whose values clusters are grouped; `*` lets the server choose one'),
   cluster: z
     .preprocess(
       (value) => (typeof value === 'string' ? value.split(',') : value),
@@ -38,11 +38,11 @@ export function chartRoutes({ store, clock, principal, authorizer }: Pick<AdminD
         after: decodeContinue(token),
         ...seenBy(authorizer, principal(request)),
       }
-      const { items, labels, next } = await store.queries.answer({ kind: 'chart', query }, request.signal)
+      const { by: chosen, items, labels, next } = await store.queries.answer({ kind: 'chart', query }, request.signal)
       const suspended = suspendedTest(await listSuspensions(store))
       const nowMs = clock.nowMs()
       const view: ChartView = {
-        by: by ?? null,
+        by: chosen,
         labels,
         items: items.map(
           ({ clusterId, name, group, cluster, words, services, bad, drifts, held }): ChartCluster => ({

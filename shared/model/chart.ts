@@ -3,6 +3,8 @@ import { z } from 'zod'
 import { HEALTH_WORDS, SYNC_WORDS } from './status.ts'
 import { livenessSchema } from './views.ts'
 
+/** In the place of a label key: the server chooses one. */
+export const ANY_LABEL = '*'
 /** Clusters of one answer. */
 export const CHART_LIMIT = 10_000
 /** Clusters that one request may name. */

@@ -8,7 +8,6 @@ import { NotFound } from './pages/not-found.tsx'
 import { SignIn } from './pages/sign-in.tsx'
 import { Palette } from './parts/palette.tsx'
 import { Rail } from './parts/rail.tsx'
-import { openSession } from './state/account.ts'
 import { connection, hurryLive } from './state/live.ts'
 import { nowMs } from './state/now.ts'
 import { ROOT } from './state/place.ts'
@@ -29,8 +28,18 @@ const AccessPage = lazy(() => import('./pages/access.tsx').then((module) => modu
 const JoinPage = lazy(() => import('./pages/join.tsx').then((module) => module.JoinPage))
 const SettingsPage = lazy(() => import('./pages/settings.tsx').then((module) => module.SettingsPage))
 
+/** Code of the page of this address, fetched while the server is asked who is signed in. */
+const FIRST: Readonly<Record<string, { preload(): unknown }>> = {
+  clusters: ClustersPage,
+  services: ServicesPage,
+  repositories: RepositoriesPage,
+  'needs-you': NeedsPage,
+  activity: ActivityPage,
+  access: AccessPage,
+}
+FIRST[location.pathname.slice(ROOT.length).replace(/\/$/, '')]?.preload()
+
 export function App() {
-  useEffect(() => void openSession(text.signIn.ended), [])
   const { state } = session.value
   if (state === 'starting') return null
   if (state === 'out') return <SignIn />

@@ -3,8 +3,18 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
 
-const numberFormat = new Intl.NumberFormat('en')
-export const number = (value: number): string => numberFormat.format(value)
+/** Made when first used: each takes the browser some milliseconds of the opening of the page. */
+const once = <T>(make: () => T): (() => T) => {
+  let made: T | undefined
+  return () => {
+    made ??= make()
+    return made
+  }
+}
+
+const numberFormat = once(() => new Intl.NumberFormat('en'))
+export const number = (value: number): string =>
+  value >= 0 && value < 1_000 && Number.isInteger(value) ? String(value) : numberFormat().format(value)
 export const count = (n: number, noun: string, plural = `${noun}s`): string => `${number(n)} ${n === 1 ? noun : plural}`
 
 /** `now`, `40 s`, `2 min`, `3 h`, `5 d`. */
@@ -17,19 +27,20 @@ export function age(sinceMs: number, nowMs: number): string {
   return `${Math.floor(ms / DAY_MS)} d`
 }
 
-const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' })
-const hourMinute = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' })
-const weekday = new Intl.DateTimeFormat('en-GB', { weekday: 'short', hour: '2-digit', minute: '2-digit' })
-const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })
-const whole = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeStyle: 'long' })
+const formatOf = (options: Intl.DateTimeFormatOptions) => once(() => new Intl.DateTimeFormat('en-GB', options))
+const clock = formatOf({ hour: '2-digit', minute: '2-digit', second: '2-digit' })
+const hourMinute = formatOf({ hour: '2-digit', minute: '2-digit' })
+const weekday = formatOf({ weekday: 'short', hour: '2-digit', minute: '2-digit' })
+const day = formatOf({ day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })
+const whole = formatOf({ dateStyle: 'full', timeStyle: 'long' })
 
-export const timeOfDay = (ms: number): string => clock.format(ms)
-export const absolute = (ms: number): string => whole.format(ms)
+export const timeOfDay = (ms: number): string => clock().format(ms)
+export const absolute = (ms: number): string => whole().format(ms)
 
 /** `14:02`, `Tue 14:02`, `3 Nov, 14:02`. */
 export function moment(ms: number, nowMs: number): string {
-  if (new Date(ms).toDateString() === new Date(nowMs).toDateString()) return hourMinute.format(ms)
-  return nowMs - ms < 6 * DAY_MS ? weekday.format(ms) : day.format(ms)
+  if (new Date(ms).toDateString() === new Date(nowMs).toDateString()) return hourMinute().format(ms)
+  return nowMs - ms < 6 * DAY_MS ? weekday().format(ms) : day().format(ms)
 }
 
 export const shortCommit = (commit: string): string => (/^[0-9a-f]{12,}$/.test(commit) ? commit.slice(0, 7) : commit)

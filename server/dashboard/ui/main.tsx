@@ -9,8 +9,11 @@ import './style/lists.css'
 import './style/detail.css'
 import { render } from 'preact'
 import { App } from './app.tsx'
+import { openSession } from './state/account.ts'
 import { applyTheme } from './state/theme.ts'
+import { text } from './words.ts'
 
 applyTheme()
+void openSession(text.signIn.ended)
 const root = document.getElementById('app')
 if (root !== null) render(<App />, root)

@@ -1,5 +1,6 @@
 // Every cluster with the worst words of its services, counted in one walk over an index: what a chart of the fleet is drawn from.
 import { sql } from 'kysely'
+import { ANY_LABEL } from '../../../shared/model/chart.ts'
 import { matchesSelector } from '../../../shared/model/labels.ts'
 import type { HealthWord, SyncWord } from '../../../shared/model/status.ts'
 import { isFine, severity } from '../../fleet/placements-summary.ts'
@@ -9,6 +10,9 @@ import type { Source } from './fleet-placements.ts'
 import type { ChartFacts, ChartQuery, FleetChart } from './fleet-queries.ts'
 
 const LABELS_MAX = 50
+/** Labels that people group by, the most usual first. */
+const USUAL_LABELS = ['region', 'topology.kubernetes.io/region', 'site', 'store', 'country', 'env']
+const USUAL_VALUES_MAX = 40
 
 type ChartSource = Pick<Source, 'db' | 'engine' | 'dictionary'>
 interface Words {
@@ -18,7 +22,7 @@ interface Words {
 }
 
 export async function readChart({ db, engine, dictionary }: ChartSource, query: ChartQuery): Promise<FleetChart> {
-  const { by, clusters: asked, visible, projects, after, limit } = query
+  const { clusters: asked, visible, projects, after, limit } = query
   const wanted = asked === undefined ? null : new Set(asked)
   const isOne = clusterTest({ labels: query.labels })
   const seenClusters =
@@ -61,16 +65,19 @@ export async function readChart({ db, engine, dictionary }: ChartSource, query: 
   const held = await heldClusters(db)
   const drifts = projects === undefined ? await openDrifts(db, dictionary) : new Map<number, number>()
   const last = page.at(-1)
+  const labels = labelsOf(seenClusters)
+  const by = query.by === ANY_LABEL ? usualLabel(labels, seenClusters.length) : (query.by ?? null)
   return {
-    labels: labelsOf(seenClusters),
+    by,
+    labels,
     items: page.map((cluster): ChartFacts => {
-      const { clusterId, name, no, labels, revoked } = cluster
+      const { clusterId, name, no, revoked } = cluster
       const row = seenOf.get(no)
       const own = words.get(clusterId)
       return {
         clusterId,
         name,
-        group: by === undefined ? null : (labels[by] ?? null),
+        group: by === null ? null : (cluster.labels[by] ?? null),
         cluster: { name, revoked, lastSeenMs: row?.last_seen_ms ?? null, waitSeconds: row?.wait_s ?? 0 },
         words: own?.worst ?? null,
         services: own?.services ?? 0,
@@ -81,6 +88,12 @@ export async function readChart({ db, engine, dictionary }: ChartSource, query: 
     }),
     next: found.length > page.length && last !== undefined ? last.name : null,
   }
+}
+
+/** A usual label that most clusters have and that makes some groups, not hundreds; else the first of the kind. */
+function usualLabel(labels: FleetChart['labels'], total: number): string | null {
+  const fitting = labels.filter(({ values, clusters }) => values > 1 && values <= USUAL_VALUES_MAX && clusters * 2 > total)
+  return USUAL_LABELS.find((key) => fitting.some((label) => label.key === key)) ?? fitting[0]?.key ?? null
 }
 
 /** Clusters whose agents report a hold; the text is looked for first, because nearly none does. */

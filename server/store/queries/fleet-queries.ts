@@ -124,7 +124,7 @@ export interface ClusterFacts {
 }
 
 export interface ChartQuery extends Pick<ClusterFilter, 'labels'> {
-  /** Label by whose values the clusters are grouped. */
+  /** Label by whose values the clusters are grouped; `*`: a usual one that makes some groups. */
   by?: string | undefined
   /** Only these; absent: all. */
   clusters?: readonly ClusterId[] | undefined
@@ -150,6 +150,8 @@ export interface ChartFacts {
   held: boolean
 }
 export interface FleetChart {
+  /** The label of the groups; null: none. */
+  by: string | null
   labels: Array<{ key: string; clusters: number; values: number }>
   items: ChartFacts[]
   next: string | null

@@ -13,7 +13,7 @@ import { Age } from '../parts/time.tsx'
 import { type Column, VirtualRows } from '../parts/virtual-rows.tsx'
 import { useFilters } from '../state/address.ts'
 import { call } from '../state/api.ts'
-import { fleet, groupBy } from '../state/fleet.ts'
+import { fleet } from '../state/fleet.ts'
 import { MARKS, markOfCluster } from '../state/mark-of.ts'
 import { pages } from '../state/place.ts'
 import { useResource } from '../state/resource.ts'
@@ -65,7 +65,7 @@ export function ClustersPage() {
   const shown = { ...fleet.state.value, refresh: () => fleet.refresh() }
   const { q = '', state = '', labels = '', cluster: chosen = '' } = filters
   const selected = useSelected(labels)
-  const columns = useMemo(() => columnsBy(groupBy.value), [groupBy.value])
+  const columns = useMemo(() => columnsBy(shown.value?.by ?? null), [shown.value?.by])
   const items = useMemo(() => {
     const words = q.toLowerCase().split(/\s+/).filter(Boolean)
     const ids = selected.value

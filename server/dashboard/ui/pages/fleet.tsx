@@ -7,7 +7,7 @@ import { Head } from '../parts/head.tsx'
 import { NeedsList } from '../parts/needs-list.tsx'
 import { isWriting } from '../parts/palette-state.ts'
 import { Empty, Shown, Waiting } from '../parts/states.tsx'
-import { chooseGroup, type Fleet, fleet, groupBy, numbers } from '../state/fleet.ts'
+import { chooseGroup, type Fleet, fleet, numbers } from '../state/fleet.ts'
 import { useNeeds } from '../state/needs.ts'
 import { pages } from '../state/place.ts'
 import { useEvents } from '../state/reads.ts'
@@ -73,13 +73,13 @@ function GroupHead({ value }: { value: Fleet | null }) {
   }, [])
   return (
     <div class="section-head">
-      <h2>{text.fleet.by(groupBy.value)}</h2>
+      <h2>{text.fleet.by(value?.by ?? null)}</h2>
       <span class="hint">{text.fleet.hint}</span>
       {value !== null && value.labels.length > 0 && (
         <span class="group-by">
           <label>
             <span class="hidden">{text.fleet.groupLabel}</span>
-            <select ref={select} value={groupBy.value ?? ''} onChange={(event) => chooseGroup(event.currentTarget.value)}>
+            <select ref={select} value={value.by ?? ''} onChange={(event) => chooseGroup(event.currentTarget.value)}>
               {value.labels.map(({ key, values }) => (
                 <option key={key} value={key}>
                   {key} ({values})

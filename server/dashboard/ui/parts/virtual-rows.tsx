@@ -27,10 +27,12 @@ interface RowsProps<T> {
 }
 
 export const ROW_HEIGHT = 32
+/** Drawn before the height of the window is known. */
+const FIRST_ROWS = 30
 
 export function VirtualRows<T>({ label, items, columns, keyOf, hrefOf, rowClass, chosen, onChoose, onRange }: RowsProps<T>) {
   const body = useRef<HTMLDivElement>(null)
-  const [range, setRange] = useState<Range>({ from: 0, to: Math.min(items.length, 60) })
+  const [range, setRange] = useState<Range>({ from: 0, to: Math.min(items.length, FIRST_ROWS) })
   const count = items.length
   useLayoutEffect(() => {
     const look = () => {

@@ -2,7 +2,7 @@
 import type { logoutAnswerSchema } from '../../../../shared/model/sign-in.ts'
 import { text } from '../words.ts'
 import { ApiError, call } from './api.ts'
-import { forgetFleet } from './fleet.ts'
+import { forgetFleet, hurryFleet } from './fleet.ts'
 import { startLive, stopLive } from './live.ts'
 import { serverUrl } from './place.ts'
 import { forgetResources } from './resource.ts'
@@ -22,6 +22,7 @@ export async function openSession(refused: string): Promise<string | null> {
     session.value = { state: 'out', why: null }
     return null
   }
+  hurryFleet()
   try {
     const person = await call<Person>('GET', '/whoami')
     session.value = { state: 'in', person }

@@ -1,20 +1,21 @@
 // All clusters as small rows: what the chart and its numbers are made of. Read whole once; after that only clusters that changed are read again.
 import { computed, signal } from '@preact/signals'
-import type { ChartCluster, ChartView } from '../../../../shared/model/chart.ts'
+import type { ANY_LABEL as ANY, ChartCluster, ChartView } from '../../../../shared/model/chart.ts'
 import { call } from './api.ts'
-import { type Change, onChanges } from './live.ts'
+import { type Change, knowPosition, onChanges } from './live.ts'
 import { type Mark, markOfCluster } from './mark-of.ts'
 import { LiveResource } from './resource.ts'
 
 const GROUP_KEY = 'skerry-group-by'
 /** Above it, all of them are read again: one request instead of many. */
 const SINGLE_MAX = 300
-/** The label that is chosen as long as nobody chose one: a common one that makes some groups and not hundreds. */
-const USUAL_LABELS = ['region', 'topology.kubernetes.io/region', 'site', 'store', 'country', 'env']
+/** As long as nobody chose a label, the server does. */
+const ANY_LABEL: typeof ANY = '*'
 
 export interface Fleet {
   clusters: Map<string, ChartCluster>
   labels: ChartView['labels']
+  /** Null: by no label. */
   by: string | null
 }
 
@@ -26,27 +27,27 @@ let pending: Set<string> | 'all' = 'all'
 async function read(signal: AbortSignal): Promise<Fleet> {
   const asked = pending
   pending = new Set()
-  const by = groupBy.peek()
+  const by = groupBy.peek() ?? ANY_LABEL
   try {
-    if (asked !== 'all' && asked.size <= SINGLE_MAX && current !== null && current.by === by) {
+    if (asked !== 'all' && asked.size <= SINGLE_MAX && current !== null && (by === ANY_LABEL || current.by === by)) {
       if (asked.size === 0) return current
-      const answer = await chart({ by, cluster: [...asked].join(',') }, signal)
+      const answer = await chart({ by: current.by, cluster: [...asked].join(',') }, signal)
       const clusters = new Map(current.clusters)
       for (const id of asked) clusters.delete(id)
       for (const cluster of answer.items) clusters.set(cluster.id, cluster)
-      current = { clusters, labels: answer.labels, by }
+      current = { clusters, labels: answer.labels, by: answer.by }
       return current
     }
     const clusters = new Map<string, ChartCluster>()
-    let labels: ChartView['labels'] = []
-    let token: string | null = null
-    do {
-      const answer: ChartView = await chart({ by, continue: token }, signal)
-      labels = answer.labels
+    const first = early?.(by) ?? chart({ by }, signal)
+    early = null
+    let answer = await first
+    for (;;) {
       for (const cluster of answer.items) clusters.set(cluster.id, cluster)
-      token = answer.continue
-    } while (token !== null)
-    current = { clusters, labels, by }
+      if (answer.continue === null) break
+      answer = await chart({ by, continue: answer.continue }, signal)
+    }
+    current = { clusters, labels: answer.labels, by: answer.by }
     return current
   } catch (error) {
     const meanwhile = pending as Set<string> | 'all'
@@ -57,19 +58,19 @@ async function read(signal: AbortSignal): Promise<Fleet> {
 
 const chart = (query: Record<string, string | null>, signal: AbortSignal) => call<ChartView>('GET', '/chart', { query, signal })
 
-export const fleet = new LiveResource<Fleet>(async (signal) => {
-  const found = await read(signal)
-  if (groupBy.peek() !== null || found.labels.length === 0) return found
-  const label = usualLabel(found)
-  if (label === null) return found
-  groupBy.value = label
-  pending = 'all'
-  return read(signal)
-})
+export const fleet = new LiveResource<Fleet>(read)
 
-function usualLabel({ labels, clusters }: Fleet): string | null {
-  const fitting = labels.filter((label) => label.values > 1 && label.values <= 40 && label.clusters * 2 > clusters.size)
-  return USUAL_LABELS.find((key) => fitting.some((label) => label.key === key)) ?? fitting[0]?.key ?? null
+/** The first answer of the chart, asked for while the page is still being built. */
+let early: ((by: string) => Promise<ChartView> | null) | null = null
+
+/** Asks before anything shows it: nearly every page needs it, and it takes the longest. */
+export function hurryFleet(): void {
+  const asked = groupBy.peek() ?? ANY_LABEL
+  const { signal } = new AbortController()
+  // A change after this position is told by the stream.
+  const answer = knowPosition(signal).then(() => chart({ by: asked }, signal))
+  answer.catch(() => {}) // whoever uses it is told
+  early = (by) => (by === asked ? answer : null)
 }
 
 export function chooseGroup(key: string): void {
@@ -80,6 +81,7 @@ export function chooseGroup(key: string): void {
 }
 
 export function forgetFleet(): void {
+  early = null
   current = null
   pending = 'all'
 }

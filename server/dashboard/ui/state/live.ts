@@ -90,9 +90,14 @@ async function follow(stopped: AbortSignal): Promise<void> {
   }
 }
 
+/** From where the stream will tell of changes. */
+export async function knowPosition(signal: AbortSignal): Promise<number> {
+  position ??= (await call<{ newest: number }>('GET', '/changes', { signal })).newest
+  return position
+}
+
 async function readStream(ended: AbortController, onReady: () => void): Promise<void> {
-  if (position === null) position = (await call<{ newest: number }>('GET', '/changes', { signal: ended.signal })).newest
-  const url = apiPath('/changes', { after: position })
+  const url = apiPath('/changes', { after: await knowPosition(ended.signal) })
   const response = await send('GET', url, undefined, ended.signal, 'text/event-stream')
   const body = response.body
   if (body === null) return

@@ -22,7 +22,7 @@ export interface Needs {
 }
 
 export function useNeeds(): Needs {
-  const [confirmations, services, repositories] = [useConfirmations(), useServices(), useRepositories()]
+  const [confirmations, services, repositories] = [useConfirmations(true), useServices(true), useRepositories(true)]
   const items = [
     ...(confirmations.value?.items ?? []).filter(({ confirmedMs }) => confirmedMs === null).map(ofConfirmation),
     ...(services.value?.items ?? []).filter(({ status }) => status.reason === 'RenderFailed').map(ofService),

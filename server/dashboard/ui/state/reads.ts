@@ -38,6 +38,7 @@ export function useServiceCount(): number | undefined {
     'service count',
     get<CountsView>('/counts', { by: 'service', sort: 'count', limit: 1 }),
     ({ topic, name }) => topic === 'resource' && (name?.startsWith('Service/') ?? true),
+    true,
   )
   return value === null ? undefined : value.items.length + (value.rest?.keys ?? 0)
 }
@@ -49,11 +50,11 @@ export const useEvents = (limit = EVENTS_SHOWN) =>
 export const useEventsOf = (of: { cluster?: string; project?: string; service?: string }, limit = 50) =>
   useResource(`events ${JSON.stringify(of)} ${limit}`, get<Page<EventView>>('/events', { ...of, limit }), topics('event'))
 
-export const useConfirmations = () =>
-  useResource('confirmations', get<Page<ConfirmationView>>('/confirmations', { limit: 500 }), topics('confirmation'))
+export const useConfirmations = (later = false) =>
+  useResource('confirmations', get<Page<ConfirmationView>>('/confirmations', { limit: 500 }), topics('confirmation'), later)
 
-export const useRepositories = () =>
-  useResource('repositories', get<Page<RepositoryView>>('/repositories', { limit: 500 }), topics('repository', 'resource'))
+export const useRepositories = (later = false) =>
+  useResource('repositories', get<Page<RepositoryView>>('/repositories', { limit: 500 }), topics('repository', 'resource'), later)
 
 export const useRepository = (project: string, name: string) =>
   useResource(
@@ -62,11 +63,12 @@ export const useRepository = (project: string, name: string) =>
     topics('repository', 'resource'),
   )
 
-export const useServices = () =>
+export const useServices = (later = false) =>
   useResource(
     'services',
     get<Page<ServiceView>>('/services', { limit: 500 }),
     topics('render', 'resource', 'desired', 'status', 'confirmation'),
+    later,
   )
 
 export const useService = (project: string, name: string) =>

@@ -13,6 +13,11 @@ export interface Loaded<T> {
   loading: boolean
 }
 
+/** Reads under way, of all resources. */
+let readings = 0
+const LATER_MS = 60
+const LATER_TRIES = 25
+
 type Concerns = (change: Change) => boolean
 
 /** Between two readings; long ones are spaced by what they take. */
@@ -48,10 +53,11 @@ export class LiveResource<T> {
     this.#timer = timer
   }
 
-  /** Until the returned function is called, changes are followed. */
-  use(): () => void {
+  /** Until the returned function is called, changes are followed. `later`: the first read waits for those of the page itself. */
+  use(later = false): () => void {
     this.#users += 1
-    if (this.#isDirty) this.#soon()
+    if (this.#isDirty && later) this.#later()
+    else if (this.#isDirty) this.#soon()
     return () => {
       this.#users -= 1
       if (this.#users > 0) return
@@ -73,6 +79,16 @@ export class LiveResource<T> {
     this.changed()
   }
 
+  #later(tries = 0): void {
+    if (this.#reading !== null || this.#cancelWait !== null) return
+    this.#cancelWait = this.#timer.after(LATER_MS, () => {
+      this.#cancelWait = null
+      if (this.#users === 0 || !this.#isDirty) return
+      if (readings > 0 && tries < LATER_TRIES) this.#later(tries + 1)
+      else this.#soon()
+    })
+  }
+
   #soon(): void {
     if (this.#reading !== null || this.#cancelWait !== null) return
     const waitMs = this.#notBeforeMs - this.#timer.nowMs()
@@ -90,6 +106,7 @@ export class LiveResource<T> {
     const reading = new AbortController()
     this.#reading = reading
     this.#isDirty = false
+    readings += 1
     const startMs = this.#timer.nowMs()
     this.state.value = { ...this.state.peek(), loading: true }
     try {
@@ -99,6 +116,7 @@ export class LiveResource<T> {
       if (reading.signal.aborted) this.state.value = { ...this.state.peek(), loading: false }
       else this.state.value = { ...this.state.peek(), refusal: refusalOf(error), loading: false }
     }
+    readings -= 1
     this.#reading = null
     const tookMs = this.#timer.nowMs() - startMs
     this.#notBeforeMs = this.#timer.nowMs() + Math.max(PAUSE_MS, PAUSE_FACTOR * tookMs)
@@ -148,9 +166,10 @@ export function useResource<T>(
   key: string,
   load: (signal: AbortSignal) => Promise<T>,
   concerns: Concerns,
+  later = false,
 ): Loaded<T> & { refresh(): void } {
   // The key says all that the loader depends on.
   const resource = useMemo(() => resourceOf(key, load, concerns), [key])
-  useEffect(() => resource.use(), [resource])
+  useEffect(() => resource.use(later), [resource])
   return { ...resource.state.value, refresh: () => resource.refresh() }
 }
