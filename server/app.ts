@@ -2,6 +2,7 @@
 // by Elysia. One function from a request to an answer, so that tests and simulations need no socket.
 import { openapi } from '@elysiajs/openapi'
 import { Elysia } from 'elysia'
+import { DIFF_BODY_BYTES_MAX } from '../shared/model/diff-views.ts'
 import { SIGN_IN } from '../shared/model/sign-in.ts'
 import { ADMIN_BODY_BYTES_MAX } from '../shared/model/views.ts'
 import { AppError } from '../shared/protocol/error.ts'
@@ -31,6 +32,7 @@ import { countRoutes } from './http/count-routes.ts'
 import { jsonSchema } from './http/declared.ts'
 import { dependencyRoutes } from './http/dependency-routes.ts'
 import type { AdminDeps } from './http/deps.ts'
+import { diffRoutes } from './http/diff-routes.ts'
 import { fleetQueryRoutes } from './http/fleet-query-routes.ts'
 import { fleetRoutes } from './http/fleet-routes.ts'
 import { type BehindOf, createFleetViews, type LookOf } from './http/fleet-views.ts'
@@ -60,6 +62,9 @@ const OPENAPI_DOCUMENT = `${ADMIN_API}/openapi.json`
 /** AR2: of bodies that people send and that still come in. */
 const PEOPLE_BYTES_MAX = 64 * 1_024 * 1_024
 
+const DIFF_PATH = new RegExp(`^${ADMIN_API}/projects/[^/]+/services/[^/]+/diff$`)
+const bodyMax = (path: string): number => (DIFF_PATH.test(path) ? DIFF_BODY_BYTES_MAX : ADMIN_BODY_BYTES_MAX)
+
 /** HT5: without a valid credential, of each address. */
 const STRANGERS_PER_SECOND = 20
 
@@ -69,7 +74,17 @@ type Handler = (request: Request) => Promise<Response | null>
 export interface AppDeps
   extends Pick<
     AdminDeps,
-    'serverKeys' | 'secrets' | 'renders' | 'checkPatches' | 'removals' | 'restore' | 'webhook' | 'version' | 'stopping'
+    | 'serverKeys'
+    | 'secrets'
+    | 'renders'
+    | 'previews'
+    | 'isConfined'
+    | 'checkPatches'
+    | 'removals'
+    | 'restore'
+    | 'webhook'
+    | 'version'
+    | 'stopping'
   > {
   store: Store
   /** Entries of the audit log beside those that the store writes with its changes. */
@@ -145,7 +160,7 @@ export function createApp(deps: AppDeps): App {
       }
       if (caller === null) throw new AppError('unauthorized')
       methods.check(request.method, pathname)
-      const { request: whole, body } = await withLimitedBody(request, ADMIN_BODY_BYTES_MAX, reading)
+      const { request: whole, body } = await withLimitedBody(request, bodyMax(pathname), reading)
       return idempotency.run(caller.id, whole, body, () => (pathname === OPENAPI_DOCUMENT ? document(whole) : elysia.handle(whole)))
     })
     if (rate !== null) setRateHeaders(answer.headers, rate)
@@ -218,6 +233,7 @@ function createElysia(deps: AppDeps, callers: Callers) {
     .use(suspensionRoutes(admin))
     .use(dependencyRoutes(admin))
     .use(renderRoutes(admin))
+    .use(diffRoutes(admin))
     .use(fleetQueryRoutes(admin))
     .use(countRoutes(admin))
     .use(chartRoutes(admin))

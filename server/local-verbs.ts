@@ -11,6 +11,7 @@ import { ADMIN_TOKEN_OPTIONS, runAdminToken } from './break-glass/admin-token-ve
 import type { LocalCommands } from './cli/local-commands.ts'
 import { SERVER_OPTIONS } from './config.ts'
 import { DOCTOR_OPTIONS, runDoctor } from './doctor/doctor-verb.ts'
+import { packFolder } from './local-render/pack-folder.ts'
 import { LOCAL_RENDER_OPTIONS, runLocalRender } from './local-render/render-verb.ts'
 import { serve } from './serve.ts'
 import type { VerbIo } from './verb-io.ts'
@@ -27,6 +28,7 @@ export const localVerbs = (io: VerbIo, onServe: () => void): LocalCommands => ({
   adminToken: { table: ADMIN_TOKEN_OPTIONS, run: (flags) => runAdminToken(flags, io) },
   doctor: { table: DOCTOR_OPTIONS, run: (flags) => runDoctor(flags, io) },
   render: { table: LOCAL_RENDER_OPTIONS, run: (flags, service) => runLocalRender(flags, io, service) },
+  pack: packFolder,
   backup: {
     create: { table: BACKUP_CREATE_OPTIONS, run: (flags) => runBackupCreate(flags, io) },
     verify: { table: BACKUP_VERIFY_OPTIONS, run: (flags, folder) => runBackupVerify(flags, io, folder) },

@@ -52,6 +52,7 @@ import { listenForScrapes, type MetricsListener, type MetricsSource } from './ht
 import { followTlsFiles, readTlsPair, type TlsPaths } from './http/tls-files.ts'
 import { createWebhook, WEBHOOKS, webhookSecret } from './http/webhook.ts'
 import { createIngest } from './ingest/ingest-loop.ts'
+import { createPreviews } from './ingest/render/previews.ts'
 import { createRenderNow } from './ingest/render/render-now.ts'
 import { createFleetGauges, type Series } from './observe/fleet-gauges.ts'
 import { createServerMetrics, withJobMetrics, withRequestMetrics } from './observe/server-metrics.ts'
@@ -224,10 +225,11 @@ async function startOn(
   const files = createCacheFiles({ dir: at('renders'), seal: secrets, clock, bytesMax: CACHE_DISK_BYTES_MAX })
   const cache = createRenderCache({ mac: macOf, files })
   removeLeftSecrets(at('git'))
+  const place: RenderPlace = options.rendering ?? { mode: 'bubblewrap', programs: { renderers: new Map(), searchPath: [] } }
   const { workers, sources, renders, checkPatches } = openWorkers(
     {
       ...{ sourcesDir: at('git'), renderDir: at('render'), slots: availableParallelism(), env: options.env ?? {} },
-      place: options.rendering ?? { mode: 'bubblewrap', programs: { renderers: new Map(), searchPath: [] } },
+      place,
       sourceAddresses: options.sourceAddresses ?? '',
       count: options.workers ?? 1,
       memoryMib: options.workerMemoryMib ?? WORKER_MEMORY_MIB_DEFAULT,
@@ -303,6 +305,12 @@ async function startOn(
     secrets,
     checkPatches,
     renders: createRenderNow({ store, configs, render: ingest.render, macOf: secrets.macOf }),
+    previews: createPreviews({
+      ...{ store, content, sources, renders, config: configs.read, build: rendering.build, macOf: secrets.macOf, newId, clock, log },
+      facts: (clusters) => ingest.factsOf(clusters),
+      stopping: stopping.signal,
+    }),
+    isConfined: place.mode === 'bubblewrap',
     restore,
     webhook: async (project, name) => {
       const repository = await store.getResource({ kind: 'Repository', project, name })

@@ -28,6 +28,7 @@ const { program: skerry } = await createCommandLine({
     doctor: local(DOCTOR_OPTIONS),
     adminToken: local(ADMIN_TOKEN_OPTIONS),
     render: local(LOCAL_RENDER_OPTIONS),
+    pack: never,
     backup: { create: local(BACKUP_CREATE_OPTIONS), verify: local(BACKUP_VERIFY_OPTIONS), restore: local(BACKUP_RESTORE_OPTIONS) },
   }),
   version: never,

@@ -72,6 +72,8 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   [`GET ${SERVICE}/dependencies`]: object('read', 'Service'),
   [`GET ${SERVICE}/render`]: object('render', 'Service'),
   [`GET ${SERVICE}/variants`]: object('render', 'Service'),
+  // A proposed spec takes the rights of a write, too.
+  [`POST ${SERVICE}/diff`]: object('render', 'Service'),
   [`POST ${SERVICE}/sync`]: object('sync', 'Service'),
   'POST /projects/:project/delete-services': some('delete', 'Service'),
   'POST /suspend': some('suspend', 'Service'),

@@ -21,6 +21,8 @@ export interface LocalCommands {
   adminToken: LocalCommand
   /** On this machine, of files that are here. */
   render: LocalCommand
+  /** Base64 of an archive of a folder. */
+  pack(folder: string): Promise<string>
   backup: { create: LocalCommand; verify: LocalCommand; restore: LocalCommand }
 }
 

@@ -7,6 +7,8 @@ export type Output = (typeof OUTPUTS)[number] | `jsonpath=${string}` | `custom-c
 
 export const OUTPUT_HELP = 'output format: json, yaml, wide, name, jsonpath=TEMPLATE, custom-columns=TITLE:PATH,…'
 
+export const DIFF_OUTPUTS = ['diff', 'summary', 'json'] as const
+
 /** Keys of a server that can be replaced. */
 export const ROTATED_KEYS = ['signing', 'mac', 'secrets'] as const
 

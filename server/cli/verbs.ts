@@ -54,12 +54,16 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
   {
     topic: 'Preview manifests',
     verbs: {
+      diff: 'show what a folder, a branch or a changed Service would change in clusters, before anything is committed or applied',
       render: 'render a service on the server, or with -f on this machine; changes nothing',
       'health-check': 'evaluate the health of Kubernetes objects in files as an agent does, and name the deciding rule',
     },
     load: async (local) => {
-      const [{ addRenderCommands }, commands] = await Promise.all([import('./commands/render.ts'), local()])
-      return (program, context) => addRenderCommands(program, context, commands.render)
+      const [{ addDiffCommand, addRenderCommands }, commands] = await Promise.all([import('./commands/render.ts'), local()])
+      return (program, context) => {
+        addDiffCommand(program, context, commands.pack)
+        addRenderCommands(program, context, commands.render)
+      }
     },
   },
   {

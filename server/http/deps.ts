@@ -10,6 +10,7 @@ import type { ServerKeys } from '../access/server-keys.ts'
 import type { FleetActions } from '../actions/port.ts'
 import type { RemovalPlans } from '../actions/removal-plans.ts'
 import type { RestoreActions } from '../actions/restore-actions.ts'
+import type { Previews } from '../ingest/render/previews.ts'
 import type { RenderNow } from '../ingest/render/render-now.ts'
 import type { CheckPatches } from '../render/patch/patches.ts'
 import type { Store } from '../store/store.ts'
@@ -29,6 +30,9 @@ export interface AdminDeps {
   /** Seals secrets of Configs. */
   secrets: SecretBox
   renders: RenderNow
+  previews: Previews
+  /** Programs that render are confined to a sandbox. */
+  isConfined: boolean
   checkPatches: CheckPatches
   restore: RestoreActions
   /** URL and secret for the forge; null when the repository is unknown. */

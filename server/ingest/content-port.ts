@@ -33,6 +33,8 @@ export interface ContentSource extends Pick<Source, 'head' | 'fetch' | 'tagOf' |
 export interface ContentSources {
   /** Makes no request. */
   open(key: SourceKey): ContentSource
+  /** Keeps the files of an upload, the base64 text of an archive. Returns their revision. `forget` removes them. */
+  put(key: SourceKey, archive: string): Promise<string>
   removeOthers(key: SourceKey): Promise<void>
   /** Spares the folders of remote bases. */
   removeUnknown(uids: ReadonlySet<string>): Promise<void>

@@ -64,6 +64,8 @@ export interface Ingest {
   lookOf(project: string, name: string): RepositoryLook | null
   /** Without any consequence. */
   readonly render: ServiceRenderer['render']
+  /** Facts of clusters, for other renders. */
+  factsOf(clusters: readonly ClusterId[]): ReturnType<KnownFacts['of']>
 }
 
 type RepositoryKey = `repository/${string}/${string}`
@@ -248,6 +250,10 @@ class IngestLoop implements Ingest {
 
   lookOf(project: string, name: string): RepositoryLook | null {
     return this.looks.of(`repository/${project}/${name}`)
+  }
+
+  factsOf(clusters: readonly ClusterId[]): ReturnType<KnownFacts['of']> {
+    return this.facts.of(clusters)
   }
 
   readonly render: Ingest['render'] = (...asked) => this.deps.renderer.render(...asked)

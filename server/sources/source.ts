@@ -49,8 +49,8 @@ export interface OpenedSource {
   version: string
 }
 
-/** Where a source is: of a Repository, or one file at a URL. */
-export type SourcePlace = RepositoryPlace | { kind: 'file'; spec: FileSpec }
+/** Where a source is: of a Repository, one file at a URL, or files that came with a request. */
+export type SourcePlace = RepositoryPlace | { kind: 'file' | 'upload'; spec: FileSpec }
 export interface FileSpec {
   url: string
   auth?: { secretRef: string }

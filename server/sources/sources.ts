@@ -15,6 +15,7 @@ import { createOciSource } from './oci/source.ts'
 import type { FileSpec, Source, SourcePlace } from './source.ts'
 import { createFileSource } from './stored/file-source.ts'
 import { createUnpacked, type Unpacked } from './stored/unpacked.ts'
+import { createUploadSource } from './upload-source.ts'
 import type { WebCredential } from './web-request.ts'
 
 export interface SourceKey {
@@ -132,6 +133,8 @@ function create(
       const credential = credentialOf(deps, project, place.spec)
       return createOciSource({ ...openRegistry(place.spec, addresses, credential), dir, unpacked })
     }
+    case 'upload':
+      return createUploadSource({ dir, unpacked })
     case 'file': {
       const { fetcher, namedOnly } = addresses
       return createFileSource({ url: place.spec.url, dir, fetcher, namedOnly, credential: credentialOf(deps, project, place.spec) })

@@ -2,6 +2,7 @@
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Source } from '../sources/source.ts'
 import type { Sources } from '../sources/sources.ts'
+import { isUpload } from '../sources/upload-source.ts'
 import type { Jobs } from './worker.ts'
 
 export type SourceJobs = Omit<Jobs, 'render' | 'tools.version' | 'patches.check'>
@@ -23,6 +24,11 @@ export function createSourceJobs(sources: Sources): SourceJobs {
       return { value: { root, version } }
     },
     'source.author': async ({ key, revision }) => ({ value: { author: (await sources.open(key).authorOf?.(revision)) ?? null } }),
+    'source.put': async ({ key, archive }) => {
+      const source = sources.open(key)
+      if (!isUpload(source)) throw new AppError('source_refused', { detail: 'only an upload takes files' })
+      return { value: { revision: await source.put(Buffer.from(archive, 'base64')) } }
+    },
     'source.ids': async ({ at: { key, revision, pick }, paths }) => {
       const { tree } = await sources.open(key).open(revision, pick)
       const ids: Array<string | null | false> = []

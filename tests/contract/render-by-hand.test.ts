@@ -1,11 +1,12 @@
 // `skerry render` on a real server and on this machine, of the same content: raw, Liquid, helm and kustomize. Both have to say the very same.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { joinRequest } from '../../agent/sync/join.ts'
 import { createGitServer, type GitServer } from '../../scripts/local-cluster/git-http-server.ts'
 import { runCli } from '../../server/cli/cli.ts'
+import { packFolder } from '../../server/local-render/pack-folder.ts'
 import { LOCAL_RENDER_OPTIONS, runLocalRender } from '../../server/local-render/render-verb.ts'
 import { readRenderPlace } from '../../server/render-place.ts'
 import { type RunningServer, startServer } from '../../server/server.ts'
@@ -123,6 +124,7 @@ async function typed(...argv: string[]): Promise<Said> {
       doctor: none,
       adminToken: none,
       render: none,
+      pack: packFolder,
       backup: { create: none, verify: none, restore: none },
     }),
     version: async () => ({ info: { version: '1', bun: 'b' }, text: '' }),
@@ -304,4 +306,75 @@ test('RH3 what is rendered by hand changes nothing: no revision, no event, no ro
   await onServer('raw', '--all-clusters')
   await onServer('liquid')
   expect(await look()).toBe(before)
+})
+
+/** A copy of the repository with other files. */
+function changed(files: Record<string, string>): string {
+  const copy = mkdtempSync(join(folder, 'changed-'))
+  cpSync(join(folder, 'remote/work'), copy, { recursive: true })
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(join(copy, name, '..'), { recursive: true })
+    writeFileSync(join(copy, name), text)
+  }
+  return copy
+}
+
+test('DF1 DF2 a folder is compared with what clusters have, each group of clusters once, and nothing changes', async () => {
+  expect(await typed('diff', 'raw', '--dir', join(folder, 'remote/work'))).toMatchObject({ code: 0, out: 'no differences in 2 clusters\n' })
+  const dir = changed({
+    'raw/a.yaml': FILES['raw/a.yaml'].replace('n: "1"', 'n: "2"').replace('a:1', 'a:3'),
+    'raw/new.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: new}\n',
+  })
+  const all = await typed('diff', 'raw', '--dir', dir)
+  expect([all.code, all.out.split('\n')[0]]).toEqual([1, '# 2 clusters: ship, shore'])
+  expect(all.out).toContain("-  'false': '1'\n+  'false': '2'")
+  expect(all.out.trimEnd().split('\n').at(-1)).toBe('1 change, 1 create in 2 of 2 clusters')
+  expect((await typed('diff', 'raw', '--dir', dir, '--cluster', 'ship', '-o', 'summary')).out).toBe(
+    '# 1 cluster: ship\n+ ConfigMap shop/new\n~ ConfigMap shop/raw\n1 change, 1 create in 1 of 1 cluster\n',
+  )
+  expect((await typed('diff', 'raw', '--dir', dir, '-l', 'region=us', '-o', 'summary')).out).toContain('# 1 cluster: shore')
+  expect(await typed('diff', 'raw', '--dir', dir, '--cluster', 'barge')).toMatchObject({ code: 2 })
+})
+
+test('DF1 a branch or a commit is compared, and a Service that does not exist', async () => {
+  const work = join(folder, 'remote/work')
+  const run = (...args: string[]) =>
+    Bun.spawnSync(['git', '-C', work, ...args])
+      .stdout.toString()
+      .trim()
+  await Bun.write(join(work, 'liquid/a.yaml.liquid'), FILES['liquid/a.yaml.liquid'].replace('name: liquid', 'name: liquid2'))
+  run('-c', 'user.name=a', '-c', 'user.email=a@b', 'commit', '--quiet', '--no-verify', '-am', 'other')
+  const commit = run('rev-parse', 'HEAD')
+  run('push', '--quiet', 'origin', 'HEAD:refs/heads/other')
+  run('reset', '--quiet', '--hard', 'HEAD~1')
+  for (const ref of ['other', commit]) {
+    const { code, out, err } = await typed('diff', 'liquid', '--ref', ref, '-o', 'summary')
+    expect([code, err]).toEqual([1, ''])
+    // Two groups: the region of a cluster is in its object.
+    expect(out).toContain('+ ConfigMap shop/liquid2\n')
+    expect(out).toEndWith('1 create, 1 delete in 2 of 2 clusters\n')
+  }
+  expect(await typed('diff', 'liquid', '--ref', 'nothing-like-it')).toMatchObject({ code: 2 })
+  const file = join(folder, 'fresh.yaml')
+  writeFileSync(file, toYaml(service('fresh')))
+  const fresh = await typed('diff', '-f', file, '--dir', changed({ 'fresh/a.yaml': FILES['raw/a.yaml'] }), '-o', 'summary')
+  expect([fresh.code, fresh.out.split('\n')[0]]).toEqual([1, '# 2 clusters: ship, shore (the service is added)'])
+  expect(await ask('GET', '/api/v1/projects/default/services/fresh')).toMatchObject({ status: 404 })
+})
+
+test('DF3 proposed content gets no secret, whatever it makes of it', async () => {
+  const text =
+    'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: leak}\ndata: {a: {{ config.password | json }}, b: {{ config.password | split: "" | join: "." | json }}}\n'
+  const { code, out } = await typed('diff', 'secret', '--dir', changed({ 'secret/a.yaml.liquid': text }))
+  expect([code, out.includes('hunter2'), out.includes('h.u.n.t.e.r.2')]).toEqual([1, false, false])
+  expect(out).toContain('+  a: hmac:')
+})
+
+test('DF4 content that does not render, unknown repositories and archives that are none are errors', async () => {
+  const wrong = await typed('diff', 'raw', '--dir', changed({ 'raw/a.yaml': 'kind: [\n' }))
+  expect([wrong.code, wrong.err.includes('raw/a.yaml:')]).toEqual([2, true])
+  const at = '/api/v1/projects/default/services/raw/diff'
+  expect(await ask('POST', at, { content: { other: { ref: 'main' } } })).toMatchObject({ status: 422 })
+  expect(await ask('POST', at, { content: { apps: { archive: 'AAAA' } } })).toMatchObject({ body: { code: 'source_refused' } })
+  expect(await ask('POST', at, { service: service('other') })).toMatchObject({ status: 400 })
 })

@@ -70,6 +70,8 @@ export async function createTestAdmin(
     serverKeys: loadServerKeys(tempDir()),
     secrets,
     renders: { render: async () => null, variants: async () => null, objects: async () => ({ kind: 'rendered', objects: new Map() }) },
+    previews: { diff: async () => null },
+    isConfined: true,
     checkPatches: checkPatchesHere,
     restore: NO_RESTORE,
     removals: createRemovalPlans({ store, content: { get: async (sha256) => content.get(sha256) ?? null }, clock }),

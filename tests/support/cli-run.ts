@@ -5,6 +5,7 @@ import { createCommandLine, runCli } from '../../server/cli/cli.ts'
 import { SILENCE_MS } from '../../server/cli/client.ts'
 import type { CliIo } from '../../server/cli/io.ts'
 import type { LocalCommand, LocalCommands } from '../../server/cli/local-commands.ts'
+import { packFolder } from '../../server/local-render/pack-folder.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import type { TestAdmin } from './admin-app.ts'
 
@@ -50,6 +51,7 @@ function localCommands(write: (text: string) => void): LocalCommands {
     doctor: local('doctor'),
     adminToken: local('admin-token'),
     render: local('render'),
+    pack: packFolder,
     backup: { create: local('create'), verify: local('verify'), restore: local('restore') },
   }
 }

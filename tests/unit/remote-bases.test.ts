@@ -42,6 +42,7 @@ function world(published: Readonly<Record<string, string>> = {}) {
         has: async (revision) => here.has(revision),
         open: () => Promise.reject(new Error('control reads no content')),
       }),
+      put: async () => '',
       removeOthers: async () => {},
       removeUnknown: async () => {},
       removeUnusedBases: async (kept) => void removed.push([...kept]),

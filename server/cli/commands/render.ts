@@ -4,7 +4,8 @@ import { addOptions } from '../../../shared/adapters/option-flags.ts'
 import { RENDER_OUTPUTS } from '../../../shared/adapters/render-text.ts'
 import { collect, examples, isGiven, output, projectOf, projectOption } from '../command-options.ts'
 import type { Context } from '../context.ts'
-import type { LocalCommand } from '../local-commands.ts'
+import type { LocalCommand, LocalCommands } from '../local-commands.ts'
+import { DIFF_OUTPUTS } from '../outputs.ts'
 
 const RENDER_HELP = `
 Data of Secrets, and values from the secrets of Configs, are shown as marks. Options from --dir on apply only to rendering on this machine (-f).
@@ -24,6 +25,38 @@ RULE names the deciding rule. Rules are evaluated in this order:
 
 The health deadline and the Pods of a workload are not evaluated. An object without a status is Progressing.
 Exit codes: 0 Healthy or Suspended, 1 any other health, 2 invalid arguments, or an object or a rule that cannot be read.`
+
+const DIFF_HELP = `
+Nothing is changed. The objects are rendered by the server as they would be, with marks in place of the secrets of Configs.
+Data of Secrets is shown as marks. Needs the right to render the service; -f needs the right to write it, too.
+Exit codes: 0 no differences, 1 differences, 2 an error: invalid arguments, no answer, or content that does not render.`
+
+export function addDiffCommand(program: Command, context: Context, pack: LocalCommands['pack']): void {
+  program
+    .command('diff')
+    .argument('[service]', 'name, or service/name')
+    .addOption(projectOption())
+    .option('--dir <path>', 'proposed files: the root folder of the repository, or REPOSITORY=PATH,…')
+    .option('--ref <ref>', 'proposed revision: branch, tag or full commit id, or REPOSITORY=REF,…')
+    .option('-f, --filename <file>', 'proposed Service: a file with the resource, or - for stdin')
+    .option('--cluster <name>', 'only for this cluster (default: every cluster that has the service or would get it)')
+    .option('-l, --selector <labels>', 'only for clusters with these labels: env=prod,region in (eu,us)')
+    .addOption(new Option('-o, --output <form>', 'output format').choices(DIFF_OUTPUTS))
+    .addHelpText(
+      'before',
+      examples(
+        'skerry diff web --dir .',
+        'skerry diff web --dir . --cluster ship-7',
+        'skerry diff web --ref feature/blue -l env=prod -o summary',
+        'skerry diff -f service.yaml --dir .',
+      ),
+    )
+    .addHelpText('after', DIFF_HELP)
+    .action(async (service, options, command) => {
+      const { diff } = await import('../diff.ts')
+      context.exit(await diff(context, service, projectOf(context, options, isGiven(command)), pack))
+    })
+}
 
 export function addRenderCommands(program: Command, context: Context, local: LocalCommand): void {
   const renderCommand = program

@@ -81,6 +81,11 @@ class RemoteSources implements ContentSources {
     }
   }
 
+  async put(key: SourceKey, archive: string): Promise<string> {
+    this.projects.set(key.uid, key.project)
+    return (await this.run('source.put', { key, archive }, 'read', key)).value.revision
+  }
+
   async removeOthers(key: SourceKey): Promise<void> {
     await this.run('sources.removeOthers', key, 'read', key)
   }

@@ -24,6 +24,8 @@ import { type Release, type Rendering, renderErrorOf } from './rendering.ts'
 export interface OpenSourcesDeps {
   store: Pick<Store, 'getResource' | 'repositoryState' | 'listResources'>
   sources: ContentSources
+  /** Other content in place of that of Repositories, by name. Such a Repository need not exist. */
+  instead?: ReadonlyMap<string, { key: SourceKey; revision: string }> | undefined
 }
 
 export type Opening =
@@ -50,7 +52,7 @@ export const pickOf = ({ path, chart, version }: Pick<NamedSource, 'path' | 'cha
 
 /** All sources of a service at `at`, or at the last content of their repositories. `no_content`: one of them was never fetched; `failed`: a repository is not there, or a source cannot be opened. */
 export async function openSources(
-  { store, sources }: OpenSourcesDeps,
+  { store, sources, instead = new Map() }: OpenSourcesDeps,
   { project, service }: ServiceId,
   spec: ServiceSpec,
   at: Readonly<Record<string, string>> | undefined,
@@ -61,7 +63,7 @@ export async function openSources(
     const repository = await store.getResource({ kind: 'Repository', project, name })
     if (repository !== null) found.set(name, repository)
   }
-  const missing = [...new Set(wanted.map(({ repository }) => repository))].filter((name) => !found.has(name)).sort()
+  const missing = [...new Set(wanted.map(({ repository }) => repository))].filter((name) => !found.has(name) && !instead.has(name)).sort()
   if (missing.length > 0) {
     const known = (await store.listResources('Repository', { limit: NAMES_LOOKED_MAX, project })).items.map(({ name }) => name)
     const near = missing.length === 1 ? nearest(missing[0] ?? '', known) : null
@@ -76,7 +78,12 @@ export async function openSources(
   }
   const revisions: Record<string, string> = {}
   const handles = new Map<string, { key: SourceKey; source: ContentSource }>()
+  for (const [name, { key, revision }] of instead) {
+    revisions[name] = revision
+    handles.set(name, { key, source: sources.open(key) })
+  }
   for (const [name, { uid, spec: text }] of found) {
+    if (handles.has(name)) continue
     const revision = at?.[name] ?? (await store.repositoryState(project, name)).commit
     if (revision === null) return { kind: 'no_content' }
     const key = { uid, project, place: placeOf(repositorySpecSchema.parse(JSON.parse(text))) }

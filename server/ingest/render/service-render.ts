@@ -22,7 +22,7 @@ import { inForceOf } from './in-force.ts'
 import { LastLooks, lastLookOf } from './last-looks.ts'
 import { LateRenders } from './late-renders.ts'
 import { NO_FACTS, type RenderCluster } from './look-values.ts'
-import { openSources } from './open-sources.ts'
+import { type OpenSourcesDeps, openSources } from './open-sources.ts'
 import { type ClusterOutcomes, renderClusters, type Subject } from './render-clusters.ts'
 import { failuresOf, type NamingService, type Rendering } from './rendering.ts'
 import { renderingOf } from './rendering-of.ts'
@@ -41,6 +41,8 @@ export interface ServiceRendererDeps {
   build: string
   /** Absent: remote bases are refused. */
   bases?: RemoteBases | undefined
+  /** Other content in place of that of Repositories, by name. */
+  instead?: OpenSourcesDeps['instead']
   clock: Pick<Clock, 'nowMs'>
   log: Logger
   signal: AbortSignal

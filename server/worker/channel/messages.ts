@@ -102,6 +102,8 @@ export interface Orders {
   'source.has': { key: SourceKey; revision: string }
   'source.open': SourceRef
   'source.author': { key: SourceKey; revision: string }
+  /** Base64 of an archive. */
+  'source.put': { key: SourceKey; archive: string }
   'source.ids': { at: SourceRef; paths: readonly string[] }
   'sources.removeOthers': SourceKey
   'sources.forget': { uid: string }
@@ -134,6 +136,7 @@ export const ANSWERS = {
   'source.has': z.strictObject({ has: z.boolean() }),
   'source.open': z.strictObject({ root: text(2_000), version: text(300) }),
   'source.author': z.strictObject({ author: text(200).nullable() }),
+  'source.put': z.strictObject({ revision: z.string().regex(/^[0-9a-f]{64}$/) }),
   /** Content ids. Null means that nothing is at the path, false that it cannot be read. */
   'source.ids': z.strictObject({ ids: z.array(z.union([text(300), z.null(), z.literal(false)])).max(PATHS_AT_ONCE_MAX) }),
   'sources.removeOthers': z.undefined(),
