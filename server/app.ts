@@ -51,6 +51,7 @@ import { createRouteMethods } from './http/route-methods.ts'
 import { serverKeyRoutes } from './http/server-key-routes.ts'
 import { sessionRoutes } from './http/session-routes.ts'
 import { createSignInRoutes } from './http/sign-in-routes.ts'
+import { sqlRoutes } from './http/sql-routes.ts'
 import { suspensionRoutes } from './http/suspension-routes.ts'
 import { syncRoutes } from './http/sync-routes.ts'
 import { WEBHOOKS } from './http/webhook.ts'
@@ -238,6 +239,7 @@ function createElysia(deps: AppDeps, callers: Callers) {
     .use(countRoutes(admin))
     .use(chartRoutes(admin))
     .use(historyRoutes(admin))
+    .use(sqlRoutes(admin))
     .use(changeRoutes(admin))
     .use(accessRoutes(admin))
     .use(sessionRoutes(admin, deps.signIn?.sessions ?? null))

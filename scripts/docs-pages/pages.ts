@@ -5,9 +5,11 @@ import { AGENT_METRICS } from '../../agent/metrics.ts'
 import { allFields } from '../../server/cli/field-reference.ts'
 import { SERVER_OPTIONS } from '../../server/config.ts'
 import { SERVER_METRICS } from '../../server/observe/server-metrics.ts'
+import { FLEET_VIEWS } from '../../server/store/sql/views.ts'
 import { type MetricTable, PROCESS_METRICS } from '../../shared/adapters/metrics.ts'
 import { ERRORS } from '../../shared/protocol/error-table.ts'
 import { envName, flagName, type OptionTable } from '../../shared/runtime/options.ts'
+import { LITERAL_FUNCTIONS, SQL_FUNCTIONS } from '../../shared/sql/dialect.ts'
 import { helpOf, PROGRAMS } from './programs.ts'
 import { SIZES } from './sizes.ts'
 
@@ -123,4 +125,28 @@ const metrics = (): Page =>
     `## Server\n\n${metricRows(SERVER_METRICS)}\n## Agent\n\n${metricRows(AGENT_METRICS)}\n## Both\n\n${metricRows(PROCESS_METRICS)}`,
   )
 
-export const referencePages = (): Page[] => [resources(), commands(), options(), errors(), sizes(), metrics()]
+const views = (): Page =>
+  page(
+    'views',
+    'Views of SQL queries',
+    '`skerry query` answers SQL over these views. `skerry query --views` prints the same texts.\n' +
+      '[How to query the fleet with SQL](../how-to/sql.md) has examples.',
+    `${Object.entries(FLEET_VIEWS)
+      .map(
+        ([name, { about, columns }]) =>
+          `## ${name}\n\n${about}\n\n${table(
+            ['column', 'type', 'meaning'],
+            Object.entries(columns).map(([column, one]) => [code(column), one.type, cell(one.about)]),
+          )}`,
+      )
+      .join('\n')}\n## Functions\n\n${table(
+      ['function', 'example', 'result'],
+      [...Object.entries(SQL_FUNCTIONS).map(([name, one]) => ({ name, ...one })), ...LITERAL_FUNCTIONS].map((one) => [
+        code(one.name),
+        code(one.example),
+        cell(one.about),
+      ]),
+    )}`,
+  )
+
+export const referencePages = (): Page[] => [resources(), commands(), options(), errors(), sizes(), metrics(), views()]

@@ -54,6 +54,8 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   'GET /objects': some('read', 'Service'),
   'GET /placements': some('read', 'Service'),
   'GET /counts': OWN, // the handler asks for the right that the counted things need,
+  'POST /query': some('read', 'Service'),
+  'GET /query/views': OWN,
   'GET /chart': some('read', 'Cluster'),
   'GET /changes': some('read', 'Service'),
   'GET /metrics': object('read', 'Server'),

@@ -29,6 +29,11 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
   },
   {
     topic: 'Read the fleet',
+    verbs: { query: 'answer a read-only SQL query over views of the fleet' },
+    load: async () => (await import('./commands/query.ts')).addQueryCommands,
+  },
+  {
+    topic: 'Read the fleet',
     verbs: { trace: 'show which service, revision and commit an object of a cluster comes from' },
     load: async () => (await import('./trace/command.ts')).addTraceCommand,
   },

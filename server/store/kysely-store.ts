@@ -15,6 +15,9 @@ import { FleetQueryEngine } from './queries/fleet-query-engine.ts'
 import { LocalQueries } from './queries/local-queries.ts'
 import { WorkerQueries } from './queries/worker-queries.ts'
 import type { TellProgress } from './schema/bring-forward.ts'
+import { createConnectionRunner } from './sql/connection-runner.ts'
+import { createFleetSql, type SqlRunner } from './sql/fleet-sql.ts'
+import { createSqliteRunner } from './sql/sqlite-runner.ts'
 import { createHistoryStore } from './status/status-history.ts'
 import { createEventStore } from './status/store-events.ts'
 import { createStatusStore } from './status/store-status.ts'
@@ -51,7 +54,8 @@ export async function openSqliteStore(path: string, options: StoreOptions): Prom
   const { writer } = connections
   const attend: Attend =
     path === ':memory:' ? needsNothing : (log, signal) => keepWalShort({ path, writer, clock: options.clock, log }, signal)
-  return createStore(createStoreDb(connections, options.clock), { queries, attend }, options)
+  const runner = path === ':memory:' ? createConnectionRunner(connections) : createSqliteRunner({ path, clock: options.clock })
+  return createStore(createStoreDb(connections, options.clock), { queries, attend, runner }, options)
 }
 
 async function recounted(connections: Connections, { recount = false }: StoreOptions): Promise<Connections> {
@@ -68,7 +72,7 @@ export async function openPostgresStore(connect: PostgresConnect, options: Store
   const connections = await recounted(await connectPostgres(connect, options.clock, options.tell), options)
   return createStore(
     createStoreDb(connections, options.clock),
-    { queries: localQueries(connections, options), attend: needsNothing },
+    { queries: localQueries(connections, options), attend: needsNothing, runner: createConnectionRunner(connections) },
     options,
   )
 }
@@ -76,7 +80,14 @@ export async function openPostgresStore(connect: PostgresConnect, options: Store
 const localQueries = ({ reader, engine }: Connections, { clock, random }: StoreOptions): FleetQueries =>
   new LocalQueries(new FleetQueryEngine(reader, engine, clock), random)
 
-function createStore(db: StoreDb, { queries, attend }: { queries: FleetQueries; attend: Attend }, { random, clock }: StoreOptions): Store {
+interface StoreParts {
+  queries: FleetQueries
+  attend: Attend
+  runner: SqlRunner
+}
+
+function createStore(db: StoreDb, { queries, attend, runner }: StoreParts, { random, clock }: StoreOptions): Store {
+  const fleetSql = createFleetSql({ db: () => db.read, engine: db.engine, runner, clock })
   const { endFollowing, ...changeStore } = createChangeStore(db, clock)
   return {
     ...changeStore,
@@ -97,9 +108,11 @@ function createStore(db: StoreDb, { queries, attend }: { queries: FleetQueries; 
     ...createAuditStore(db),
     ...createSessionStore(db),
     queries,
+    fleetSql,
     close: async () => {
       endFollowing()
       await queries.close()
+      await fleetSql.close()
       await db.destroy()
     },
   }

@@ -42,6 +42,7 @@ import type { AuditStore } from './audit/store-audit.ts'
 import type { Rollups } from './counts/rollups.ts'
 import type { ChangeFeed } from './feed/change-feed.ts'
 import type { FleetQueries } from './queries/fleet-queries.ts'
+import type { FleetSql } from './sql/fleet-sql.ts'
 import type { StoreUpkeep } from './upkeep/upkeep.ts'
 
 export interface Store {
@@ -258,6 +259,8 @@ export interface Store {
 
   /** Questions about the whole fleet. */
   readonly queries: FleetQueries
+  /** SQL of people over views of the fleet. */
+  readonly fleetSql: FleetSql
 
   close(): Promise<void>
 }

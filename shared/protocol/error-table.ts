@@ -35,6 +35,18 @@ export const ERRORS = define({
     cause: 'The request body exceeds the limit of this route.',
     remedy: 'Send a smaller body; the detail names the limit.',
   },
+  bad_query: {
+    status: 400,
+    retryable: false,
+    cause: 'The query is not in the SQL of fleet queries, or names something that no view has.',
+    remedy: 'Correct the query; `skerry query --views` lists the views and their columns.',
+  },
+  query_limit: {
+    status: 400,
+    retryable: false,
+    cause: 'The query exceeded its limit of time or memory and was ended.',
+    remedy: 'Narrow the query with WHERE, or aggregate fewer rows.',
+  },
   unauthorized: {
     status: 401,
     retryable: false,

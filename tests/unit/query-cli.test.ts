@@ -1,0 +1,50 @@
+// `skerry query`: rows as a table, JSON and CSV, the views, and errors that name the place.
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
+import { runTestCli } from '../support/cli-run.ts'
+import { joinCluster } from '../support/store-fixtures.ts'
+
+let admin: TestAdmin
+beforeEach(async () => {
+  admin = await createTestAdmin()
+  await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc('apps'), serviceDoc('web'), serviceDoc('shop')] })
+  for (const digit of ['a', 'b', 'c']) await joinCluster(admin.store, digit)
+})
+afterEach(() => admin.store.close())
+const cli = (...argv: string[]) => runTestCli(admin, argv)
+
+test('SQ7 rows are printed as a table, as JSON and as CSV', async () => {
+  const sql = "select name, repository, null as nothing from services where name <> 'x' order by name"
+  expect((await cli('query', sql)).out).toBe('NAME   REPOSITORY   NOTHING\nshop   apps         -\nweb    apps         -\n')
+  expect(JSON.parse((await cli('query', sql, '-o', 'json')).out)).toEqual({
+    columns: ['name', 'repository', 'nothing'],
+    items: [
+      { name: 'shop', repository: 'apps', nothing: null },
+      { name: 'web', repository: 'apps', nothing: null },
+    ],
+    truncated: false,
+  })
+  expect((await cli('query', sql, '-o', 'csv')).out).toBe('name,repository,nothing\r\nshop,apps,\r\nweb,apps,\r\n')
+})
+
+test('SQ7 says when rows are cut, and when there are none', async () => {
+  const cut = await cli('query', 'select name from clusters order by name', '--limit', '2', '--no-headers')
+  expect([cut.code, cut.out]).toEqual([0, 'cluster-a\ncluster-b\n'])
+  expect(cut.err).toContain('only the first 2 rows')
+  expect(await cli('query', 'select name from clusters where name is null')).toEqual({ code: 0, out: '', err: 'no rows\n' })
+})
+
+test('SQ7 lists the views; a wrong query is an error with the nearest name', async () => {
+  const views = await cli('query', '--views', '--no-headers')
+  expect(views.out).toMatch(/^clusters +name +text /)
+  const wrong = await cli('query', 'select nam from clusters')
+  expect([wrong.code, wrong.out]).toEqual([1, ''])
+  expect(wrong.err).toContain('did you mean name?')
+  expect((await cli('query')).code).toBe(2)
+  expect((await cli('query', 'select 1', '--views')).code).toBe(2)
+})
+
+test('SQ3 a caller without a credential may not ask', async () => {
+  const { status } = await admin.call('POST', '/api/v1/query', { sql: 'select 1' }, { authorization: 'Bearer no-such-token' })
+  expect(status).toBe(401)
+})
