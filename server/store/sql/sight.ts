@@ -49,7 +49,7 @@ export function sightOf({ services, clusters, repositories }: SqlScopes, fleet: 
     services: ({ project, service, cluster }) =>
       anyOf(services, (place) => [
         place.projects === null ? ALL : textIn(project, place.projects),
-        place.services === null ? ALL : any(place.services.map((pattern) => named(service, pattern))),
+        place.services === null ? ALL : anyIs(place.services.map((pattern) => named(service, pattern))),
         cluster === undefined ? ALL : inPlace(place, cluster),
       ]),
     clusters: (no) => anyOf(clusters, (place) => [place.projects === null ? ALL : NONE, inPlace(place, no)]),
@@ -65,15 +65,15 @@ export function sightOf({ services, clusters, repositories }: SqlScopes, fleet: 
 export const asksLabels = ({ services, clusters }: SqlScopes): boolean =>
   [...services, ...clusters].some((place) => place.clusters !== null)
 
-const anyOf = (scope: Scope, conditions: (place: Place) => string[]): string => any(scope.map((place) => all(conditions(place))))
+const anyOf = (scope: Scope, conditions: (place: Place) => string[]): string => anyIs(scope.map((place) => allAre(conditions(place))))
 
-function any(conditions: readonly string[]): string {
+function anyIs(conditions: readonly string[]): string {
   if (conditions.includes(ALL)) return ALL
   const some = conditions.filter((one) => one !== NONE)
   return some.length === 0 ? NONE : some.length === 1 ? (some[0] ?? NONE) : `(${some.join(' or ')})`
 }
 
-function all(conditions: readonly string[]): string {
+function allAre(conditions: readonly string[]): string {
   if (conditions.includes(NONE)) return NONE
   const some = conditions.filter((one) => one !== ALL)
   return some.length === 0 ? ALL : some.length === 1 ? (some[0] ?? ALL) : `(${some.join(' and ')})`
