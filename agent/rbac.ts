@@ -125,6 +125,12 @@ export function rbacManifests(wish: RbacWish): object[] {
   ]
 }
 
+/** Values of the chart skerry-agent with the roles and bindings of these manifests. The chart makes namespaces and the ServiceAccount itself. */
+export function rbacValues(manifests: readonly object[]): object {
+  const isRole = (one: object) => 'kind' in one && /Role(Binding)?$/.test(String(one.kind))
+  return { rbac: { preset: 'custom', manifests: manifests.filter(isRole) } }
+}
+
 /** The claim says which agent enforces the cluster. A name cannot bound `create`. */
 const CLAIM_RULES: PolicyRule[] = [
   { apiGroups: [''], resources: ['configmaps'], verbs: [...READ, 'patch'], resourceNames: [CLAIM_NAME] },

@@ -22,7 +22,7 @@ import { createRestCluster } from '../cluster/rest-cluster.ts'
 import { RUN_OPTIONS } from '../config.ts'
 import { askRunningAgent, serveLocalApi } from '../local-api.ts'
 import { PolicyFile } from '../policy-file.ts'
-import { rbacManifests } from '../rbac.ts'
+import { rbacManifests, rbacValues } from '../rbac.ts'
 import type { KubeEvents } from '../reconcile/report/kube-event.ts'
 import { createCrdtReplica } from '../replica/crdt-replica.ts'
 import { type AgentReport, agentReport } from '../report.ts'
@@ -104,6 +104,7 @@ export function agentCommand(io: AgentIo): Command {
     .option('--service-accounts <LIST>', 'ServiceAccounts (namespace/name) that the agent impersonates; it then writes no objects itself')
     .option('--agent <NAME>', 'ServiceAccount of the agent (namespace/name)', 'skerry-system/skerry-agent')
     .option('--pod-logs', 'the agent runs with --pod-logs')
+    .option('--values', 'print values of the chart skerry-agent (rbac.preset: custom) instead of manifests')
     .action((flags: RbacFlags) => io.out(rbacText(flags, format())))
   addEdgeCommands(program, { out: io.out, clock: systemClock })
   addAuditCommand(program, { out: io.out, format })
@@ -123,9 +124,10 @@ interface RbacFlags {
   serviceAccounts?: string
   agent: string
   podLogs?: true
+  values?: true
 }
 
-function rbacText({ kinds, namespaces, serviceAccounts, agent, podLogs }: RbacFlags, format: string): string {
+function rbacText({ kinds, namespaces, serviceAccounts, agent, podLogs, values }: RbacFlags, format: string): string {
   const listOf = (text: string) => text.split(',').map((one) => one.trim()).filter((one) => one !== '') // biome-ignore format: short
   const manifests = rbacManifests({
     kinds: listOf(kinds),
@@ -134,6 +136,7 @@ function rbacText({ kinds, namespaces, serviceAccounts, agent, podLogs }: RbacFl
     agent,
     podLogs: podLogs === true,
   })
+  if (values === true) return formatted(format === 'json' ? 'json' : 'yaml', rbacValues(manifests), () => '')
   return format === 'json'
     ? `${JSON.stringify({ apiVersion: 'v1', kind: 'List', items: manifests }, null, 2)}\n`
     : manifests.map(toYaml).join('---\n')

@@ -1,8 +1,10 @@
 // The RBAC that `skerry-agent rbac` prints, on a real API server: an agent with exactly that ServiceAccount applies, heals and prunes, and its audit log has no refusal.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type RbacWish, rbacManifests } from '../../agent/rbac.ts'
+import { type RbacWish, rbacManifests, rbacValues } from '../../agent/rbac.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { type CatalogueSite, startCatalogueSite } from '../support/catalogue-site.ts'
+import { renderChart } from '../support/chart-kit.ts'
+import { hook, hooked, POLICY } from '../support/hook-fixtures.ts'
 import { CLUSTER_START_TIMEOUT_MS } from '../support/kube-cluster.ts'
 import { configMap } from '../support/reconcile-kit.ts'
 import { until } from '../support/watch-probe.ts'
@@ -93,6 +95,58 @@ test.each<[what: string, wish: Partial<RbacWish>, sync: { serviceAccount?: strin
   },
   90_000,
 )
+
+const SITE = { server: 'https://skerry.example.com', cluster: 'oslo' }
+const KINDS = ['v1/ConfigMap', 'v1/Service', 'apps/Deployment', 'batch/Job']
+const rightsOf = (account: string, namespaces: string[]) =>
+  rbacManifests({ kinds: KINDS, namespaces, serviceAccounts: [], agent: `skerry-system/${account}`, podLogs: false })
+
+test.each<[preset: string, rbac: (account: string) => object]>([
+  ['cluster-admin', () => ({ rbac: { preset: 'cluster-admin' } })],
+  ['namespaced', () => ({ rbac: { preset: 'namespaced', namespaces: ['default'] } })],
+  ['custom', (account) => rbacValues(rightsOf(account, ['default']))],
+])(
+  'IK3 the chart with the preset %s: the agent applies, heals, runs hooks and prunes without one refusal',
+  async (preset, rbac) => {
+    const name = `chart-${preset}`
+    const objects = renderChart('skerry-agent', name, { ...SITE, ...rbac(name), serviceAccount: { name } })
+    await site.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'skerry-system' } })
+    await site.apply(...objects.filter(({ kind }) => kind === 'ServiceAccount' || /Role(Binding)?$/.test(kind)))
+    const token = (await site.server.kubectl(['create', 'token', name, '-n', 'skerry-system'])).trim()
+    const agent = await site.agent(name, { tokenOf: token })
+    const options = { namespace: 'default', sync: { createNamespace: false, pruneWhen: 'applied' as const } }
+    const mark = site.server.auditMark()
+    const before = hooked(configMap(`${name}-before`), 'pre-sync', { [POLICY]: 'hook-succeeded' })
+    const job = hook(`${name}-job`, 'pre-sync', { [POLICY]: 'hook-succeeded' })
+    agent.start()
+    agent.desire([before, job, configMap(`${name}-a`), service(name)], options)
+    await until('the Job of the hook is there', async () => (await site.live('job', `${name}-job`)) !== null)
+    await site.server.kubectl(['patch', 'job', `${name}-job`, '--subresource=status', '--type=merge', '-p', finishedJob()])
+    await until('it is applied', async () => (await site.live('service', name)) !== null)
+    const hooks = async () => [await site.live('job', `${name}-job`), await site.live('configmap', `${name}-before`)]
+    await until('the hooks are deleted', async () =>
+      (await hooks()).every((one) => one === null || one.metadata['deletionTimestamp'] !== undefined),
+    )
+    await site.server.kubectl(['patch', 'configmap', `${name}-a`, '--type=merge', '-p', '{"data":{"a":"drift"}}'])
+    await until('the drift is healed', async () => (await site.live('configmap', `${name}-a`))?.['data']?.['a' as never] === '1')
+    agent.desire([configMap(`${name}-a`)], options)
+    await until('the Service is pruned', async () => (await site.live('service', name)) === null)
+    const events = site.server.auditLines({ userAgent: `skerry-agent/${name}`, since: mark })
+    expect(events.length).toBeGreaterThan(20)
+    expect(
+      events.filter(({ responseStatus }) => responseStatus?.code === 403).map(({ verb, requestURI }) => `${verb} ${requestURI}`),
+    ).toEqual([])
+  },
+  90_000,
+)
+
+/** No controller runs here. The API server takes an end only with its beginning and its reason. */
+function finishedJob(): string {
+  const time = new Date().toISOString().replace(/\.\d+Z/, 'Z')
+  const condition = (type: string) => ({ type, status: 'True', reason: 'Done', lastProbeTime: time, lastTransitionTime: time })
+  const conditions = [condition('SuccessCriteriaMet'), condition('Complete')]
+  return JSON.stringify({ status: { startTime: time, completionTime: time, succeeded: 1, conditions } })
+}
 
 test('RB1 kinds of other groups need their plural, and what is no kind is told', () => {
   const wish = { namespaces: null, serviceAccounts: [], agent: 'skerry-system/a', podLogs: false }

@@ -51,6 +51,19 @@ function manifestProblems({ apiVersion, kind, metadata }: Manifest): string[] {
   return [...(order.kind === 'malformed' ? [order.message] : []), ...(options.kind === 'wrong' ? [options.message] : [])]
 }
 
+/** Values of a chart that its values.yaml does not have; what its schema says of them is shown by tests/contract/charts.test.ts. */
+function unknownValues(chart: string, values: unknown): string[] {
+  const path = `charts/${chart}/values.yaml`
+  const text = repositoryFiles.find((file) => file.path === path)?.text ?? ''
+  const known = parseYamlDocuments(text, { file: path }).documents[0]?.value
+  const isMap = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+  const missing = (given: unknown, has: unknown, at: string): string[] =>
+    !isMap(given) || !isMap(has) || Object.keys(has).length === 0
+      ? []
+      : Object.entries(given).flatMap(([key, value]) => (key in has ? missing(value, has[key], `${at}.${key}`) : [`${at}.${key}`]))
+  return missing(values, known, chart)
+}
+
 test('AP4 pages have resources, parts of a Service, objects and lists of renderers', () => {
   expect(yamlBlocks.length).toBeGreaterThan(20)
 })
@@ -63,6 +76,7 @@ test.each(yamlBlocks.map((block) => [block.place, block] as const))('AP4 the YAM
   else if (info === 'yaml sign-in') expect(oidcSettingsSchema.safeParse(first?.value)).toMatchObject({ success: true })
   else if (info === 'yaml renderers') expect(readExecList(first?.value, place)).toHaveProperty('entries')
   else if (info === 'yaml policy') expect(parsePolicy(text, place)).toMatchObject({ kind: 'policy' })
+  else if (info.startsWith('yaml values ')) expect(unknownValues(info.split(' ')[2] ?? '', first?.value)).toEqual([])
   else if (text.startsWith('spec:')) {
     const { spec } = (first?.value ?? {}) as { spec?: object }
     expect(await resourceProblems(place, JSON.stringify(serviceOf(spec ?? {})))).toEqual([])
