@@ -50,6 +50,7 @@ import { restoreRoutes } from './http/restore-routes.ts'
 import { createRouteMethods } from './http/route-methods.ts'
 import { serverKeyRoutes } from './http/server-key-routes.ts'
 import { sessionRoutes } from './http/session-routes.ts'
+import { createSharedAnswers } from './http/shared-answers.ts'
 import { createSignInRoutes } from './http/sign-in-routes.ts'
 import { sqlRoutes } from './http/sql-routes.ts'
 import { suspensionRoutes } from './http/suspension-routes.ts'
@@ -128,7 +129,8 @@ export function createApp(deps: AppDeps): App {
   const { webhookHandler, logger, clock, signIn, addressOf = () => null, url = () => 'http://localhost' } = deps
   const callers = createCallers({ tokens: deps.tokens, sessions: signIn?.sessions ?? null, url })
   const signInRoutes = signIn && createSignInRoutes({ signIn, callers, url, addressOf, clock, log: logger })
-  const elysia = createElysia(deps, callers)
+  const authorizer = deps.authorizer ?? createAuthorizer(deps.store)
+  const elysia = createElysia(deps, callers, authorizer)
   refuseUndeclared(elysia.routes)
   const methods = createRouteMethods(elysia.routes)
   const secure = createSecureHeaders(deps.https ?? false)
@@ -136,6 +138,7 @@ export function createApp(deps: AppDeps): App {
   const limits = createRateLimits(requestsPerSecond)
   const strangers = createRateLimits(requestsPerSecond === 0 ? 0 : STRANGERS_PER_SECOND)
   const idempotency = createIdempotency(deps.clock)
+  const shared = createSharedAnswers(deps.store.writeVersion, deps.clock)
   const reading = { budget: createBodyBudget(PEOPLE_BYTES_MAX) }
 
   async function route(request: Request): Promise<Response> {
@@ -162,7 +165,10 @@ export function createApp(deps: AppDeps): App {
       if (caller === null) throw new AppError('unauthorized')
       methods.check(request.method, pathname)
       const { request: whole, body } = await withLimitedBody(request, bodyMax(pathname), reading)
-      return idempotency.run(caller.id, whole, body, () => (pathname === OPENAPI_DOCUMENT ? document(whole) : elysia.handle(whole)))
+      const perform = () => (pathname === OPENAPI_DOCUMENT ? document(whole) : elysia.handle(whole))
+      await authorizer.loaded()
+      const read = () => shared.run(whole, pathname.slice(ADMIN_API.length), () => authorizer.grantsOf(caller), perform)
+      return idempotency.run(caller.id, whole, body, read)
     })
     if (rate !== null) setRateHeaders(answer.headers, rate)
     return answer
@@ -215,8 +221,7 @@ export function createApp(deps: AppDeps): App {
   }
 }
 
-function createElysia(deps: AppDeps, callers: Callers) {
-  const authorizer = deps.authorizer ?? createAuthorizer(deps.store)
+function createElysia(deps: AppDeps, callers: Callers, authorizer: Authorizer) {
   const auth = createAuth({ callers, authorizer, clusterByName: (name) => deps.store.clusterByName(name), logger: deps.logger })
   const views = createFleetViews(deps.store, deps.clock, deps.restore, deps.lookOf, deps.behindOf)
   const admin: AdminDeps = { ...deps, views, authorizer, callers, principal: auth.principal }

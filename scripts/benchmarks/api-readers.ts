@@ -18,26 +18,29 @@ export interface ReadersReport {
 /** A refused read is worse than a slow one. */
 const REFUSED_MS = 60_000
 
-/** Each counts the same. */
+/** Each counts the same. Everybody opens the same lists; names and search words are those of one reader: `N` is another number in each. */
 const PATHS: readonly string[] = [
   '/services?limit=50',
   '/clusters?limit=50',
   '/clusters?limit=50&labelSelector=wake%3Dyes',
-  '/clusters?limit=20&search=site-19',
+  '/clusters?limit=20&search=site-N',
   '/placements?limit=50',
   '/placements?limit=50&service=app&sort=cluster',
   '/counts?by=service',
   '/counts?by=label',
-  '/clusters/site-17',
+  '/clusters/site-N',
   '/projects/default/services/app',
   '/projects/default/services/app/clusters?limit=50',
   '/projects/default/services/app/revisions',
-  '/clusters/site-99/services',
+  '/clusters/site-N/services',
   '/repositories',
   '/events?limit=50',
   '/confirmations',
   '/whoami',
 ]
+
+/** Clusters that have a name of their own, and a step that comes to all of them. */
+const [NAMES, STRIDE] = [2_000, 709]
 
 async function read({ url, token, perSecond, seconds }: ReadersOrder): Promise<ReadersReport> {
   const headers = { authorization: `Bearer ${token}` }
@@ -50,7 +53,7 @@ async function read({ url, token, perSecond, seconds }: ReadersOrder): Promise<R
     const dueMs = startMs + (n * 1_000) / perSecond
     const waitMs = dueMs - performance.now()
     if (waitMs > 0) await Bun.sleep(waitMs)
-    const path = PATHS[n % PATHS.length] ?? ''
+    const path = (PATHS[n % PATHS.length] ?? '').replace('site-N', `site-${(n * STRIDE) % NAMES}`)
     open.push(
       fetch(`${url}/api/v1${path}`, { headers })
         .then(async (answer) => {

@@ -109,6 +109,7 @@ function createStore(db: StoreDb, { queries, attend, runner }: StoreParts, { ran
     ...createSessionStore(db),
     queries,
     fleetSql,
+    writeVersion: db.writeVersion,
     close: async () => {
       endFollowing()
       await queries.close()

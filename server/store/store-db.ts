@@ -37,6 +37,8 @@ export interface StoreDb {
   readonly read: ReadDb
   /** All of `work` or nothing; committed with those that came while it was done. Throws inside of another `write`. */
   write<T>(work: (tx: Tx) => Promise<T>, options?: WriteOptions): Promise<T>
+  /** Another number before and after each write transaction: what was read under one number is current as long as it stays. */
+  writeVersion(): number
   /** Changes with a greater number can be read and may be gone after a power loss; infinite: there is none such. */
   settledChange(): number
   /** After each commit that changed something, with the number of its last change; only commits of this process. Returns what ends it. */
@@ -67,6 +69,7 @@ export function createStoreDb(
 ): StoreDb {
   /** Of what is awaited inside of a transaction; what was started there and goes on after its end is free again. */
   const inside = new AsyncLocalStorage<{ open: boolean }>()
+  let version = 0
   const listeners = new Set<(lastChange: number) => void>()
   /** Where the changes of transactions begin that are not known to be durable; in the order of commits. */
   const unsettled = new Set<number>()
@@ -93,6 +96,7 @@ export function createStoreDb(
       const settledWrite = together(
         (trx) =>
           inside.run(transaction, async () => {
+            version += 1
             const tx = { engine, sql: trx, changes: new ChangeLog(), rollups: new RollupDeltas(), audit: new AuditLog(caller) }
             try {
               const result = await work(tx)
@@ -110,13 +114,17 @@ export function createStoreDb(
           }),
         options,
       )
-      const result = await settledWrite.finally(() => changed !== null && unsettled.delete(changed.first))
+      const result = await settledWrite.finally(() => {
+        version += 1
+        if (changed !== null) unsettled.delete(changed.first)
+      })
       if (changed === null) return result
       const { last } = changed as WrittenChanges
       onCommitted?.(last)
       for (const listener of listeners) listener(last)
       return result
     },
+    writeVersion: () => version,
     settledChange: () => {
       const [first] = unsettled
       return first === undefined || settled === undefined ? Number.POSITIVE_INFINITY : first - 1

@@ -194,6 +194,8 @@ export interface Store {
 
   // What changed
   readonly changes: ChangeFeed
+  /** Another number before and after each write: what was read under one number is current as long as it stays. */
+  writeVersion(): number
 
   // Counts
   readonly rollups: Rollups
