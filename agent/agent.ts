@@ -1,5 +1,5 @@
-// The agent, put together: sync brings rows, reconcile enforces them, neither waits for the other. With no server and no network it enforces what it holds;
-// with no API server it goes on syncing.
+// Composes the agent: sync receives rows, reconcile enforces them, and neither waits for the other. Without a server or
+// a network the agent enforces its rows; without an API server it continues to sync.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { LogFile } from '../shared/adapters/log-sync.ts'
@@ -59,10 +59,10 @@ export interface AgentDeps {
   fetcher: Fetcher
   clock: Clock
   random: Random
-  /** For what nobody may guess. */
+  /** For values that must not be guessable. */
   randomBytes(count: number): Uint8Array
   log: Logger
-  /** Where this process runs, of its data folder; null: that cannot be told. */
+  /** The place of this process and its data folder; null: unknown. */
   place: string | null
   guard?: NativeGuard
   /** LX1; absent: the site has none. */
@@ -92,7 +92,10 @@ export const agentFiles = (dataDir: string) => ({
 })
 
 const INFO_BACKOFF = { baseMs: 500, capMs: 30_000 }
-/** After a turn of thousands of objects the heap is mostly answers that nobody holds; by then the rest of the revision's work is done, too. */
+/**
+ * After a reconciliation of thousands of objects most of the heap is unreferenced answers. After this time the other
+ * work of the revision has ended too.
+ */
 const FREE_MEMORY_AFTER_MS = 2_000
 /** How soon a disk that was full is known to have space again. */
 const RESTOCK_MS = 30_000
@@ -190,7 +193,7 @@ class RunningAgent implements Agent {
       if (this.#state.identity() === null) await Promise.race([learned, this.#deps.clock.sleep(INFO_PATIENCE_MS, signal)])
       await this.#sync.run(signal)
     }
-    // Sync alone would look alive to whoever starts a process again that ended.
+    // With sync alone running, a supervisor would not see that the agent has ended.
     const endAll = (error: unknown) => {
       broken.abort()
       throw error
@@ -306,7 +309,7 @@ class RunningAgent implements Agent {
     while (!signal.aborted && (this.#state.identity() === null || this.#sync.replica() === null)) {
       await new Promise<void>((resolve) => {
         signal.addEventListener('abort', () => resolve(), { once: true })
-        // Told while the replica is being opened; it is there one turn of the event loop later.
+        // Called while the replica is being opened; the replica exists one turn of the event loop later.
         this.#joined = () => setImmediate(resolve)
       })
     }
@@ -350,7 +353,7 @@ class RunningAgent implements Agent {
     }
   }
 
-  /** A hold of the whole cluster, as it is written down; its end is reported when it comes. */
+  /** The stored hold of the whole cluster. Its end is reported when it comes. */
   #holdOfCluster(): ActiveHold | null {
     const { clock } = this.#deps
     const hold = holdOfCluster(this.#state, clock.nowMs())

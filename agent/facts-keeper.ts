@@ -13,7 +13,7 @@ export interface FactsKeeperDeps {
   clock: Clock
   random: Random
   log: Logger
-  /** As it is known; '': not yet. */
+  /** The stored version; '': not known yet. */
   version: string
   /** Asks what is served, which comes to `noteDiscovery`. */
   look(): Promise<void>
@@ -56,7 +56,7 @@ export class FactsKeeper {
       state.report([{ kind: 'facts', key: 'cluster', doc: changed }])
       log.info('facts of the cluster', { version: changed.kubernetesVersion, versions: Object.keys(changed.apis).length })
     } catch (error) {
-      // Said again with the next look; whoever asked what is served has the answer.
+      // The next check reports it again. The caller that asked for the served kinds already has the answer.
       log.warn('cannot save the facts of the cluster', { error: describeError(error) })
       this.#book = this.#lastSaid()
       this.#lookAgainAt(clock.monotonicMs() + SOON_MS)

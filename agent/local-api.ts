@@ -1,4 +1,5 @@
-// What the agent answers on this machine: its report on a socket in the data folder, and liveness probes on loopback. On the socket, which only who may read the folder can open, it takes the orders of a person at the site.
+// Answers on this machine: the report of the agent on a socket in the data folder, and liveness probes on loopback. The
+// socket also takes the commands of a person at the site; only users who may read the folder can open it.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../shared/runtime/clock.ts'

@@ -1,4 +1,4 @@
-// Metrics of an agent, made from its report when somebody scrapes: an agent that nobody scrapes pays nothing for them.
+// Metrics of an agent, computed from its report at each scrape. Without a scrape they cost nothing.
 import { createMetrics, type MetricTable, type Sample } from '../shared/adapters/metrics.ts'
 import type { AgentReport } from './report.ts'
 

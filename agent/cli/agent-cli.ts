@@ -161,7 +161,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
   const joinToken = read.options.joinToken ?? (read.options.joinTokenFile === undefined ? null : readTokenFile(read.options.joinTokenFile))
   const caFile = serverCa === undefined ? null : resolve(serverCa)
   const fetcher = createServerLink({ serverUrl: server, caFile, insecureHttp: read.options.insecureHttp, env: io.env, log })
-  // Before the data folder is touched: an agent that was told of a policy never runs without it.
+  // Checked before the data folder is used: an agent with a configured policy never runs without it.
   const policy = read.options.policy === undefined ? undefined : new PolicyFile(resolve(read.options.policy), log)
   const kubeconfigPath = kubeconfig === undefined ? undefined : resolve(kubeconfig) // the data folder becomes the working directory
   const folder = openDataFolder(data)

@@ -37,7 +37,10 @@ function userName(): string {
   }
 }
 
-/** A container of nothing but the program has users without names, and without USER nobody tells them: then it is the number, and where. */
+/**
+ * A container with nothing but the program has users without names and no USER variable. The text is then the number
+ * and the host.
+ */
 export const userText = (name: string, uid: number | null, host: string): string =>
   name !== '' && name !== 'unknown' ? name : uid === null ? `somebody@${host}` : `uid ${uid}@${host}`
 

@@ -136,7 +136,7 @@ function kindOf(code: number, status: KubeStatus | null, message: string, plural
   return saysOneOf(message, UNREADABLE) ? 'invalid' : 'server_error'
 }
 
-/** Resources that OpenShift keeps as others, whose NotFound it passes on. */
+/** Resources that OpenShift stores as other resources, whose NotFound it passes on. */
 const KEPT_AS: Readonly<Record<string, string>> = {
   'projects.project.openshift.io': 'namespaces',
   'roles.authorization.openshift.io': 'roles.rbac.authorization.k8s.io',
@@ -182,7 +182,10 @@ const UNTRUSTED = new Set([
   'ERR_TLS_CERT_ALTNAME_INVALID',
 ])
 
-/** A request without an answer. An untrusted certificate is told from a server that is down: the remedies differ. */
+/**
+ * A request without an answer. An untrusted certificate differs from a server that is down, because the remedies
+ * differ.
+ */
 export function unreachable(server: string, error: unknown): ApiFailure {
   const code = errorCode(error)
   const address = server.replace(/^(https?:\/\/)[^/@]*@/, '$1')

@@ -1,5 +1,5 @@
-// The events of a watch while the objects that it starts from are still listed page by page. They are read as they come, because an API server ends a watch whose reader is slow, and
-// told after the list, the last one of each object.
+// The events of a watch while the initial objects are still listed page by page. They are read as they arrive, because
+// an API server ends a watch with a slow reader, and delivered after the list, the last one of each object.
 import { type K8sObject, refKey, refOf } from '../../shared/kube/object.ts'
 import type { WatchEvent } from './cluster.ts'
 
@@ -34,7 +34,7 @@ export class EventTail<End> {
     return this.#step
   }
 
-  /** The list is told. */
+  /** The list is delivered. */
   async *events(): AsyncGenerator<WatchEvent, End> {
     this.#isListing = false
     while (true) {

@@ -66,7 +66,7 @@ function readPage(body: unknown, resource: ApiResource): (ListPage & { token: st
   return { kind: 'page', objects, resourceVersion, last: token === '', token }
 }
 
-/** The token with which the list goes on at the present version; '' if the answer has none. */
+/** The token with which the list continues at the present version; '' if the answer has none. */
 const continueOf = (body: unknown): string => listMetaSchema.safeParse(body).data?.metadata.continue ?? ''
 
 /** '' if the answer is no list. */

@@ -219,7 +219,7 @@ class Watch {
     }
   }
 
-  /** A stream that is cut while the list goes on is resumed, so that the server does not forget its position. */
+  /** A stream that is interrupted during the list is resumed, so that the server does not forget its position. */
   async *#followDuring(listing: AbortSignal): AsyncGenerator<WatchEvent, StreamEnd> {
     const { clock, random } = this.#deps
     for (let attempt = 0; ; attempt += 1) {
@@ -241,7 +241,7 @@ class Watch {
     yield { kind: 'synced' }
   }
 
-  /** `learn`: of a stream of initial events, is told the resourceVersion at their end. */
+  /** `learn`: called with the resourceVersion at the end of a stream of initial events. */
   async *#read(query: Record<string, string>, learn: ((resourceVersion: string) => void) | null): AsyncGenerator<WatchEvent, StreamEnd> {
     const { http, clock } = this.#deps
     const abort = new AbortController()

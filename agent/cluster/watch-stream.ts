@@ -115,8 +115,10 @@ export const METADATA_LIST_ACCEPT = `application/json;as=PartialObjectMetadataLi
 
 const PARTIAL = 'PartialObjectMetadata'
 
-/** `object` with the kind and version of the requested resource, in place of PartialObjectMetadata. Any other value is
- *  returned as it is. */
+/**
+ * `object` with the kind and version of the requested resource, in place of PartialObjectMetadata. Any other value is
+ * returned unchanged.
+ */
 export function ofResource(object: unknown, { group, version, kind }: ApiResource): unknown {
   if (object === null || typeof object !== 'object' || !('kind' in object) || object.kind !== PARTIAL) return object
   return { ...object, apiVersion: group === '' ? version : `${group}/${version}`, kind }

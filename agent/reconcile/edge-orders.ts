@@ -1,5 +1,5 @@
-// What a person at the site may ask of the running agent, with no network: to hold and to go on, and to prune what the guard refused. Each order is written down before it
-// counts, and goes up as an event.
+// Local commands of a person to the running agent, without a network: hold, resume, and prune what the guard refused.
+// Each command is stored before it takes effect, and is sent as an event.
 import { z } from 'zod'
 import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { PruneRefusal } from '../../shared/model/status.ts'
@@ -86,7 +86,7 @@ function setHold(service: string | null, hold: Hold | null, by: string, { holds,
 
 const NAMED_MAX = 5
 
-/** Lifting one of two holds lets nothing go on: who did it must not believe so. */
+/** Lifting one of two holds resumes nothing; the answer must say so. */
 function releasedText(whole: string, service: string | null, held: readonly string[]): string {
   if (held.length === 0) return `${whole} goes on`
   if (service !== null) return `${whole} is still held with the whole cluster (\`skerry-agent unhold --all\`)`

@@ -33,14 +33,14 @@ export interface Site extends Registrations {
   watches: Watches
   /** The autoscalers of objects of ours. */
   autoscalers: Autoscalers
-  /** How services want the health of their objects told. */
+  /** How services want the health of their objects evaluated. */
   healthChoices: {
     load(state: AgentState): Promise<void>
     /** Resolves when the rules of the fleet that came with the rows are in force. */
     rulesRead(): Promise<void>
     follow(model: ServiceModel, deps: Pick<Site, 'kinds' | 'watches'> & Pick<Storage, 'state'>): Promise<void>
   }
-  /** LX1: of the site, as it is now; null: there is none. */
+  /** LX1: the present policy of the site; null: none. */
   policy(): SitePolicy | null
   clock: Clock
   random: Random
@@ -56,7 +56,7 @@ export interface Requests {
   asking(who: { service: string; purpose?: Ticket['purpose'] }): Asking
   /** What is there already, of all services together. */
   firstContacts: FirstContacts
-  /** What is looked at before anything is deleted or forgotten. */
+  /** Evidence that is read before a deletion or a removal from the inventory. */
   evidence: {
     /** IV9: the CRDs of custom kinds. */
     definitions: Definitions
@@ -83,7 +83,7 @@ export interface Services {
   modelOf(serviceKey: string): ServiceModel | null
   /** Services other than `model` whose revision names the object. */
   othersWanting(model: ServiceModel, key: string): ServiceModel[]
-  /** RC11: services other than `model` that make the object where nobody has it: their namespace. */
+  /** RC11: services other than `model` that create the object, their namespace, if it does not exist. */
   othersNeeding(model: ServiceModel, key: string): ServiceModel[]
   /** IV3: live objects that carry the service's mark and were in no inventory. */
   unrecorded(model: ServiceModel): Iterable<{ key: string; apiVersion: string; live: LiveObject }>
@@ -91,11 +91,14 @@ export interface Services {
   isUidInForce(uid: string): boolean
   /** The state of the service that an object is handed over to. */
   taker(id: ServiceId): Taker
-  /** Who depends on whom, and who waits for whom. */
+  /** The dependencies between services, and which service waits for which. */
   dependents: Dependents
   /** How often new rows came. */
   revisionsSeen(): number
-  /** As `revisionsSeen`, without removal orders. When it moved, nobody knows any more that no other service wants what is to be deleted. */
+  /**
+   * As `revisionsSeen`, without removal orders. After a change, another service may want an object that is about to be
+   * deleted.
+   */
   takersSeen(): number
   /** `model` has read its rows. */
   revisionRead(model: ServiceModel): void
@@ -135,7 +138,7 @@ export interface StatusUpdate {
 /** The report of a turn. */
 export interface Reports {
   emit(event: Omit<EventStatus, 'atMs'>): void
-  /** Only as a Kubernetes Event on the object, where those are wanted (KE2): too many for the server to hear of. */
+  /** Written only as a Kubernetes Event on the object, if those are enabled (KE2): too many for the server. */
   emitOnObject(event: Omit<EventStatus, 'atMs'>): void
   /** Goes into the agent's state at the end of the turn, in one transaction. */
   report(rows: readonly StatusUpdate[]): void

@@ -57,20 +57,20 @@ export interface ReconcilerDeps {
   server?: string
   /** CM9: the server said that this cluster was removed from it. */
   isRemoved?: boolean
-  /** CM5: where this process runs; absent: that cannot be told. */
+  /** CM5: the place of this process; absent: unknown. */
   place?: string | null
   clock: Clock
   random: Random
   log: Logger
-  /** LX1: of the site, as it is now; absent: none. */
+  /** LX1: the present policy of the site; absent: none. */
   policy?(): SitePolicy | null
   /** Windows of services; absent: none. */
   windowsOf?: WindowSource
-  /** PR7: since this process started the server confirmed the replica, or brought a newer one. Absent: nobody could have set it back. */
+  /** PR7: the server confirmed the replica since this process started. Absent: the replica cannot be older. */
   isCurrent?(): boolean
   /** SU4: other services are suspended than before. */
   onSuspended?(): void
-  /** Told of every change of the claim. */
+  /** Called for every change of the claim. */
   onClaim(claim: ClaimState): void
   /** How often each watched kind is compared with a list of it (LS6); null or absent: never. */
   resyncMs?: number | null
@@ -91,7 +91,7 @@ export interface Reconciler {
   revisionsChanged(services: readonly ServiceId[]): void
   /** `isCurrent` is true from now on. */
   becameCurrent(): void
-  /** LX4: every service is looked at again. */
+  /** LX4: every service is reconciled again. */
   policyChanged(): void
   /** What a person at the site asks for. */
   order(order: EdgeOrder): EdgeAnswer
@@ -111,7 +111,7 @@ export interface Reconciler {
 const TURNS_MAX = REQUESTS_MAX
 /** Turns beside those, for services in which something is to be healed. */
 const TURNS_FOR_HEALING = 4
-/** Who asks where no service does; no service has such a name. */
+/** The callers of requests that belong to no service; no service has such a name. */
 const [DEFINITIONS, WATCHES, RESYNC, KUBE_EVENTS, MARKED, CLAIMS] = [
   '(definitions)',
   '(watches)',
@@ -171,7 +171,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       await healthChoices.load(deps.state)
       await rulesCame()
       takeSuspensions(deps, holds)
-      // Everything that replica or inventory know is looked at once.
+      // Everything in replica or inventory is evaluated once.
       for (const id of services()) registry.model(id).markAll()
       index.followKinds()
       for (const { key } of registry.all()) queue.wake(key)

@@ -13,12 +13,15 @@ export interface WorkQueueOptions {
   clock: Clock
   /** Services that have their turn at the same time. */
   concurrency: number
-  /** Turns beside those, for services that were woken to heal; and as many of the others go on when such services take all places. */
+  /**
+   * Reconciliations beside those, for services that heal; and as many of the others continue when healing services take
+   * all places.
+   */
   reserved: number
   signal: AbortSignal
   /** Must not throw: its failures are its own to report. */
   turn(key: string): Promise<void>
-  /** Told when the turn of this service is to end. */
+  /** Called when the reconciliation of this service has to end. */
   mustYield(key: string): void
 }
 
@@ -42,7 +45,7 @@ export class WorkQueue {
   readonly #pace: Pace
   #open = false
   #begun = 0
-  /** When budgets are looked at next, on the monotonic clock. */
+  /** The next check of budgets, on the monotonic clock. */
   #lookAtMs = Number.POSITIVE_INFINITY
   #endLook = new AbortController()
 
@@ -175,7 +178,7 @@ export class WorkQueue {
     const turn = this.#running.get(key)
     if (turn === undefined) return
     turn.yields = true
-    // Later: whoever woke a service is not called back while it does.
+    // Deferred: the function that wakes a service is not called back while it runs.
     queueMicrotask(() => {
       this.#options.mustYield(key)
       this.#start()

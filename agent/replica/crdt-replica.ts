@@ -82,8 +82,10 @@ class CrdtReplica implements CheckedReplica {
     log.error('replica moved aside; fetching it again', { why, kept: asidePath(path) })
   }
 
-  /** A person who joined this agent anew vouched for the keys that it pins since. What was said under others binds nobody: a server whose key was set back could
-   *  neither be told by that word nor ever say more than it. */
+  /**
+   * A person who joined this agent again vouched for the keys that it pins since. Statements under other keys no longer
+   * count: otherwise a server whose key was reset could neither be recognized by them nor exceed them.
+   */
   #ownServers(last: LastHead): LastHead {
     const { clusterId, serverKeys } = this.#options
     return last.proof === null || isSigned(last.proof, clusterId, serverKeys()) ? last : NO_HEAD
@@ -190,8 +192,11 @@ class CrdtReplica implements CheckedReplica {
     }
   }
 
-  /** RP2: in one epoch ordinals only grow. Without this, a server and a replica that both went back would agree on what nobody ordered any more, and somebody on the
-   *  way could tell a page of last year again; the refetch that follows shows the server what it said. */
+  /**
+   * RP2: in one epoch ordinals only grow. Without this check a server and a replica that are both older would agree on
+   * orders that no longer hold, and a network attacker could replay an old page. The following refetch shows the server
+   * its own signature.
+   */
   #saidMore({ epoch, ordinal }: Page['hello']): boolean {
     const said = this.#last.proof?.hello
     return said !== undefined && said.epoch === epoch && said.ordinal > ordinal
@@ -242,7 +247,7 @@ class CrdtReplica implements CheckedReplica {
     }
   }
 
-  /** What a damaged file still says that there was: of what is gone since, too, somebody has to be told. */
+  /** The ids that a damaged file still has: services that no longer exist must be reported too. */
   #doubtfulIds(): string[] {
     try {
       return this.#file?.rows('service/', 'service0').map(([id]) => id) ?? []

@@ -37,7 +37,7 @@ export function buildNewFile({ path, options, page, old }: NewFile): Built {
   return { kind: 'built', changedIds }
 }
 
-/** All of them when there is nothing to compare with: who asks looks at more than it had to. */
+/** All of them if there is nothing to compare with; the caller then checks more than necessary. */
 function differingIds(file: ReplicaFile, oldPath: string | null): string[] {
   try {
     if (oldPath !== null) return file.differingIds(oldPath)

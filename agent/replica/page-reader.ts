@@ -26,7 +26,7 @@ export type PageRead = { kind: 'page'; page: Page } | { kind: 'refused'; why: st
 const LF = 10
 /** The one layout of rows that this version can read. */
 const ROW_SCHEMA_VERSION = 1
-/** Of hello and checkpoint each, which are parsed before anything is known of who sent them. */
+/** Limit of hello and checkpoint each, which are parsed before the sender is known. */
 const HEAD_BYTES_MAX = 4_096
 /** Lines of about this many bytes are decoded together. */
 const BLOCK_BYTES = 1_048_576

@@ -25,13 +25,13 @@ export interface ReplicaFile {
   doc(id: string): string | null
   /** Live rows of the range, by id. */
   rows(from: string, below: string): Array<readonly [id: string, doc: string]>
-  /** Every live row as a look-up finds it, by id. */
+  /** Every live row by id, as a lookup finds it. */
   all(): Iterable<{ id: string; doc: string }>
   /** Rows of this file that the other one lacks or has otherwise, and the other way round. */
   differingIds(otherPath: string): string[]
   /** One for each bucket of the rows (PL9), with a check of them all; throws when they differ from what is held. */
   bucketSums(): Uint8Array
-  /** Full check: structure (`whole`: of the indexes, too), rows of nobody else, hash and count. Null when whole. */
+  /** Full check: structure (`whole`: of the indexes too), no foreign rows, hash and count. Null when intact. */
   damage(structure: 'quick' | 'whole'): string | null
   /** Another connection wrote the file since the last time this was asked. */
   touchedByOthers(): boolean
@@ -70,7 +70,7 @@ export interface ReplicaFileOptions {
   clusterId: string
   libraryDir?: string
   opening?: Opening
-  /** Nobody else reads it and it is dropped if anything fails: no log and no waiting for the disk until it is whole. */
+  /** No other process reads it and it is dropped after any failure: no log and no sync to disk until it is complete. */
   building?: boolean
 }
 

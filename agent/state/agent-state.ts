@@ -99,7 +99,7 @@ export interface AgentState {
   settle(): void
 
   identity(): Identity | null
-  /** Another incarnation: every row is numbered anew and waits again (PU1), and an inventory is due. */
+  /** Another incarnation: every row is numbered again and waits again (PU1), and an inventory is due. */
   setIdentity(identity: Identity): void
   /** From now until there is another incarnation, also after a restart: the server may have given it out in an answer that was lost. */
   wantNextIncarnation(): void
@@ -124,13 +124,16 @@ export interface AgentState {
 
   services(): ServiceId[]
   inventory(service: ServiceId): InventoryEntry[]
-  /** Who owns an object here, or null. Keyed by refKey. */
+  /** The owner of an object in this inventory, or null. Keyed by refKey. */
   ownerOf(refKey: string): ServiceId | null
   /** Adds refs that are not there yet, with nothing else known; one transaction. Refs that another service owns are returned and not taken.
    *  To be settled before the first request about them. */
   widenInventory(service: ServiceId, entries: ReadonlyArray<{ ref: ObjectRef; apiVersion: string }>): ObjectRef[]
   recordApplied(service: ServiceId, entries: readonly InventoryEntry[]): void
-  /** `heirs`: who has some of them from then on. One transaction, so that no crash leaves an object between two inventories. */
+  /**
+   * `heirs`: the new owners of some of them. One transaction, so that no crash leaves an object outside of all
+   * inventories.
+   */
   narrowInventory(service: ServiceId, refs: readonly ObjectRef[], heirs?: readonly Inheritance[]): void
   serviceState(service: ServiceId): ServiceState
   setServiceState(service: ServiceId, state: ServiceState): void
@@ -150,7 +153,7 @@ export interface AgentState {
   /** Oldest rev first. To be sent when it is settled: what is here may be on the server from then on. */
   outbox(limit: number): OutboxRow[]
   outboxDepth(): number
-  /** Somebody waits for one of the rows: a service became Degraded or Healthy. */
+  /** One of the waiting rows is urgent: a service became Degraded or Healthy. */
   outboxUrgent(): boolean
   /** Settled by the server: rows with rev ≤ settled leave the outbox, and the counter never falls below it. `ack`: what the server said that it has. */
   acknowledge(settled: number, ack?: number): void
@@ -161,7 +164,7 @@ export interface AgentState {
   noteSent(rev: number): void
   /** The greatest rev that the server said it has; 0 in a new incarnation. */
   acknowledgedRev(): number
-  /** PU7: every row is numbered anew and waits again. */
+  /** PU7: every row is numbered again and waits again. */
   reportAnew(): void
   /** PU4: the server may hold rows that this agent does not know of. */
   inventoryDue(): boolean

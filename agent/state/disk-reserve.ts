@@ -1,5 +1,5 @@
-// RP4: some space of the data folder that is kept for the moment when there is none. It is given back at the first write that fails, so that the agent can still write
-// down what happens and say that its disk is full; it is made again when there is space for it twice.
+// RP4: reserved space in the data folder for a full disk. The first write that fails releases it, so that the agent can
+// still record changes and report the full disk. The reserve is created again when there is space for it twice.
 import { randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, rmSync, statfsSync, statSync, truncateSync, writeSync } from 'node:fs'
 import { join } from 'node:path'

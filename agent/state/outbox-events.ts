@@ -9,8 +9,11 @@ export const OUTBOX_EVENT_BYTES_MAX = 512 * 1_024
 /** Different events that are remembered; the outbox holds no more. */
 const REMEMBERED_MAX = 1_000
 
-/** Events that say the same and that nobody has heard yet are one event with a count, as Kubernetes does: a day of flapping behind a dead link costs as much as
- *  an hour of it. Only an event that was not handed out yet is counted up: one that may be on the server stays as it went. */
+/**
+ * Equal events that were not sent yet are one event with a count, as in Kubernetes: a day of flapping without a
+ * connection costs as much as an hour of it. Only events that were not handed out yet are counted up, because the
+ * server may already have the others.
+ */
 export interface EventRepeats {
   /** The document to keep under `key`. `take` removes an earlier event of that key and says whether it was there. */
   count(key: string, doc: unknown, take: (earlierKey: string) => boolean): unknown
@@ -39,8 +42,10 @@ export function createRepeats(): EventRepeats {
   }
 }
 
-/** Deletes the oldest events when there are too many. All events are looked at only then: a look after each report would cost a burst of reports as much as
- *  everything else that they write. */
+/**
+ * Deletes the oldest events when there are too many. Only then are all events read: reading them after each report
+ * would cost a burst of reports as much as all its other writes.
+ */
 export interface EventBounds {
   /** An event entered the outbox; `text`: its document. */
   added(text: string): void

@@ -66,7 +66,7 @@ export function openAgentState(path: string, reserve?: DiskReserve, logFile?: Lo
   const repeats = createRepeats()
   const statements = prepareStatements(db)
   const bounds = createEventBounds(statements)
-  /** As the file has them: nobody else writes it. */
+  /** The content of the file; no other process writes it. */
   const meta = new Map<string, string | null>()
   /** Reads a value that was written as JSON. */
   const stored = <T>(text: string): T => {
@@ -78,7 +78,10 @@ export function openAgentState(path: string, reserve?: DiskReserve, logFile?: Lo
   }
 
   let eventsMax = OUTBOX_EVENTS_MAX
-  /** RP4: the reserve goes first, and the older half of the events makes room in the file: whoever filled the disk may take what was given back, too. */
+  /**
+   * RP4: the reserve is released first, and deleting the older half of the events makes room in the file: the program
+   * that filled the disk may take the released space too.
+   */
   const makeRoom = (from: DiskReserve) => {
     from.giveBack('write')
     foldLog(db)
@@ -105,7 +108,7 @@ export function openAgentState(path: string, reserve?: DiskReserve, logFile?: Lo
     }
   }
 
-  /** For what is rare, and what nobody could find out again. */
+  /** For rare facts that cannot be found out again. */
   const writeSettled = <T>(work: () => T extends Promise<unknown> ? never : T): T => {
     const result = write(work)
     log.settle()
@@ -134,7 +137,7 @@ export function openAgentState(path: string, reserve?: DiskReserve, logFile?: Lo
     assert(incarnation <= INCARNATION_MAX, 'incarnation fits into a rev')
     return Math.max(Number(readMeta('rev') ?? 0), incarnation * REV_INCARNATION)
   }
-  /** Acknowledged rows, too: who knows what the server has by now. */
+  /** Acknowledged rows too, because it is unknown which of them the server has now. */
   const renumber = (after: number) => {
     let rev = after
     for (const row of statements.every.all()) statements.renumber.run(++rev, row.kind, row.key)
@@ -399,7 +402,10 @@ const damaged = (path: string, cause: unknown): AppError =>
     { cause },
   )
 
-/** What is in the file itself is not lost with the end of its log, which disks that lie about a sync lose first. For the few facts without which nobody lets this agent in again. */
+/**
+ * Facts in the main file survive a lost end of the log, which disks that report false syncs lose first. Used for the
+ * few facts without which no server accepts this agent again.
+ */
 function emptyLog(db: Database): void {
   try {
     db.run('PRAGMA wal_checkpoint(TRUNCATE)')
@@ -408,7 +414,7 @@ function emptyLog(db: Database): void {
   }
 }
 
-/** So that the log is written from its beginning again. It keeps its length, which is space that nobody else can take. */
+/** Restarts the log at its beginning. The log keeps its length, which reserves that space. */
 function foldLog(db: Database): void {
   try {
     db.run('PRAGMA wal_checkpoint(RESTART)')

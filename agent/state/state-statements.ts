@@ -12,7 +12,7 @@ export interface InventoryRecord {
   commit_text: string | null
 }
 
-/** A row of the outbox as it is stored. */
+/** A stored row of the outbox. */
 export interface Waiting {
   kind: StatusKind
   key: string

@@ -1,5 +1,5 @@
-// Whether the server itself says that this replica is at its head (PR7). Asked for until it said so once, then about once an hour: a server that is kept away by
-// answers of somebody else is found out by then.
+// Asks the server to confirm that this replica is at its head (PR7): until the first confirmation, then about once an
+// hour. So the agent notices within that time if another program answers in place of the server.
 import type { Position } from '../../shared/crdt/position.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { headBytes } from '../../shared/protocol/head.ts'

@@ -30,7 +30,10 @@ export interface JoinInput {
   agentVersion: string
 }
 
-/** The identity to keep. Its incarnation is asked for anew: whether this disk ever gave out a rev, nobody can tell. */
+/**
+ * The identity to store. It requests a new incarnation, because the agent cannot know whether this disk ever gave out a
+ * rev.
+ */
 export async function joinServer(client: ServerClient, keys: AgentKeys, input: JoinInput, signal: AbortSignal): Promise<Identity> {
   const token = parseJoinToken(input.joinToken ?? '')
   if (token === null) {
@@ -59,7 +62,7 @@ export async function joinServer(client: ServerClient, keys: AgentKeys, input: J
   return { clusterId, agentId, ...pins, incarnation, ...(isSigned ? { formerClusters: [...former] } : {}) }
 }
 
-/** JN4: the person who passed the token on vouched for one key, and that key for all that is kept of the answer. */
+/** JN4: the person who passed the token on vouched for one key, and that key for all stored parts of the answer. */
 function checkSigned(answer: JoinAnswer, trusted: string, agentKey: string): void {
   const [serverKey] = answer.serverKeys
   if (serverKey === undefined || !vouchedFor(serverKey, trusted, answer.keyLinks ?? []))
@@ -92,7 +95,7 @@ export function joinRequest(keys: AgentKeys, input: JoinInput, secret: string): 
   }
 }
 
-/** A server of version 1 takes the token itself only, which is sent to nobody. */
+/** A server of version 1 accepts only the plain token, which the agent never sends. */
 const JOIN_VERSION_MIN = 2
 
 async function requestJoin(client: ServerClient, json: JoinRequest, signal: AbortSignal): Promise<JoinAnswer> {

@@ -1,4 +1,4 @@
-// Why no answer came, in words of somebody who has to mend it. Pure: the name of an error in, what it means and what to do out.
+// Explains to a person why there was no answer. Pure: takes the name of an error, returns its meaning and the remedy.
 
 export interface LinkFailure {
   detail?: string

@@ -51,7 +51,7 @@ export function transferLie({ parts, bytes }: TransferHead, partBytes: number): 
 export const partLength = ({ transfer, partBytes }: Pick<Staged, 'transfer' | 'partBytes'>, part: number): number =>
   Math.min(partBytes, transfer.bytes - part * partBytes)
 
-/** For who has no disk to spare: what it held goes with the process. */
+/** For agents without free disk space: the content is lost with the process. */
 export function memoryStage(): PartStage {
   let held: StagedPage | null = null
   let parts: Uint8Array[] = []
@@ -78,7 +78,7 @@ export function memoryStage(): PartStage {
   }
 }
 
-/** Also when the clock went back by more than a correction: how old it is, nobody can tell then. */
+/** Also if the clock went back by more than a correction, because the age is unknown then. */
 const tooOld = ({ movedMs }: Staged, nowMs: number): boolean => Math.abs(nowMs - movedMs) > TRANSFER_MS
 
 export function createPartStage(dataDir: string): PartStage {

@@ -1,4 +1,5 @@
-// PL11: which protocol version to speak. Pure: an answer 426 names the server's range, and the highest version that both know is spoken from then on.
+// PL11: chooses the protocol version. Pure: a 426 answer names the server's range, and the highest common version is
+// used from then on.
 import { z } from 'zod'
 import { AppError } from '../../shared/protocol/error.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../../shared/protocol/version.ts'

@@ -1,5 +1,5 @@
-// Which proxy leads to the server, by the variables that people set everywhere. Pure. Bun would read them by itself, but knows no CIDR and would send the
-// Kubernetes link there, too: so the choice is made here and told to it.
+// Chooses the proxy for the server from the usual environment variables. Pure. Bun would read them itself, but it knows
+// no CIDR and would use the proxy for the Kubernetes link too. So the choice is made here and passed to Bun.
 import { AppError } from '../../shared/protocol/error.ts'
 
 /** Null means: straight to the server. Lower case wins where both are set, as with curl. */

@@ -135,7 +135,7 @@ class ServerPull implements Pull {
         this.#wasCut = true
         return { kind: 'nothing_new', pauseMs, heard: false }
       }
-      // The shorter wait was cut, too: who takes the connection may have no server behind it.
+      // The shorter wait was interrupted too: the program that takes the connection may have no server behind it.
       await clock.sleep(pauseMs, signal)
       throw error
     }
@@ -186,7 +186,7 @@ class ServerPull implements Pull {
     this.#wasCut = false
     if (answer.status === 204) return { kind: 'nothing_new', pauseMs: 0, heard: true }
     if (answer.piece === null) {
-      // A log-in page of some network, say: no reason to doubt what is held, and to fetch it anew when the network lets the server through.
+      // For example the log-in page of a network: no reason to doubt the stored rows or to fetch them again.
       if (answer.body[0] !== PAGE_BEGINS) throw new AppError('server_unreachable', { doing: 'pull', ...anotherAnswered })
       return this.#apply(replica, answer.body, signal)
     }

@@ -11,12 +11,17 @@ import { paidUntilMs, pushAtMs } from './push-pace.ts'
 import { cutOf } from './server-client.ts'
 import type { SessionKeeper } from './session-keeper.ts'
 
-/** After a new incarnation, before the inventory: whoever looks after the services shall have told of all of them. */
+/** Time between a new incarnation and its inventory, in which each service reports. */
 export const INVENTORY_WAIT_MS = 120_000
-/** Between two times that everything is numbered anew because of what the server says of revs: a server that says so for ever must not be told everything for
- *  ever, and incarnations are not without end. */
+/**
+ * Minimum time between two renumberings caused by the server's answers. A server that always contradicts must not
+ * receive everything again and again, and incarnations are limited.
+ */
 const DOUBT_INTERVAL_MS = 60_000
-/** Between comparisons of revs, in the mean: a server that was restored meanwhile is told everything again. */
+/**
+ * Mean time between comparisons of revs. They detect a server that was restored meanwhile, which then receives
+ * everything again.
+ */
 const COMPARE_INTERVAL_MS = 3_600_000
 const COMPARE_INTERVAL_METERED_MS = 12 * 3_600_000
 
@@ -47,14 +52,14 @@ export class PushLoop {
   #underWay: Promise<unknown> = Promise.resolve()
   /** Until the next doubt may be acted on at once. */
   #calm: Promise<unknown> = Promise.resolve()
-  /** Where the inventory goes on. */
+  /** The key after which the inventory continues. */
   #after: string | null = null
 
   constructor(options: PushLoopOptions) {
     this.#options = options
     const { state } = options
     this.#given = state.identity() === null ? null : state.sentRev()
-    // Of a former life nobody can tell what arrived.
+    // The rows that arrived from a former incarnation are unknown.
     this.#limits = { sentRev: this.#given ?? 0, bytesMax: PUSH_BYTES_MAX }
     state.onOutbox(() => this.wake())
   }
@@ -70,7 +75,10 @@ export class PushLoop {
     this.wake()
   }
 
-  /** PU7: the server was set back, by its own word. What it says that it has proves nothing: a push of before, told again on the way, may hide what it lost. */
+  /**
+   * PU7: the server says that it was restored. The rev that it names proves nothing: a delayed push from before may
+   * hide what it lost.
+   */
   reportAnew(): void {
     const { state, log } = this.#options
     try {
@@ -150,7 +158,9 @@ export class PushLoop {
     }
   }
 
-  /** After `ms` (null: never), or as soon as something changed. A wake-up ends a short wait only for who has something better to do. */
+  /**
+   * Waits for `ms` (null: without limit), or until a change. A wake-up ends a short wait only if there is other work.
+   */
   async #woken(ms: number | null, signal: AbortSignal): Promise<void> {
     const woken = new AbortController()
     const waiting = new Promise<void>((resolve) => this.#wakers.push(resolve)).then(() => woken.abort())

@@ -8,7 +8,7 @@ export const PUSHES_AT_ONCE = 5
 export const PUSH_INTERVAL_MS = 250
 /** On a metered link. */
 export const PUSH_GATHER_MS = 300_000
-/** On a metered link, when a service became Degraded or Healthy: somebody waits for that. */
+/** On a metered link, after a service became Degraded or Healthy: a person may wait for that. */
 export const PUSH_URGENT_MS = 15_000
 /** With the day's budget spent. */
 export const PUSH_SPENT_MS = 3_600_000

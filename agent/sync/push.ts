@@ -15,7 +15,7 @@ export interface PushLimits {
   bytesMax: number
 }
 
-/** `doubted`: what the server said of revs is not what went up from here, and rows are numbered anew. */
+/** `doubted`: the server's revs do not match those that this agent sent, and rows are numbered again. */
 export type Pushed = 'settled' | 'doubted'
 
 export async function pushBatch(
@@ -36,8 +36,8 @@ export async function pushBatch(
   const { ack, had, reject } = await send(session, { incarnation, rows }, signal)
   if (wasSetBack(had ?? ack, state, log)) return 'doubted'
   if (ack > last.rev || (had ?? 0) > known) {
-    // The server knows revs that never went up from here: this file was set back (a snapshot, a lost write), or a copy of it speaks, too. Whatever it numbers
-    // now could pass for old, and some of what it just said did.
+    // The server knows revs that this agent never sent: this file is older (a snapshot, a lost write), or a copy of the
+    // agent runs too. New numbers could count as old ones, and some of the last ones did.
     log.warn('the server has newer status than this agent: requesting a new incarnation', { ack, had, rev: last.rev })
     await session.takeNextIncarnation(signal)
     return 'doubted'
@@ -58,7 +58,10 @@ function noteSent(state: Pick<AgentState, 'noteSent'>, rev: number): void {
   }
 }
 
-/** PU7: asks what the server has before anything is said that could pass for old. `given`: the greatest rev that this file had given out by then. */
+/**
+ * PU7: asks for the server's greatest rev before it sends a row that could count as old. `given`: the greatest rev that
+ * this file had given out by then.
+ */
 export async function compareRevs(
   session: SessionKeeper,
   state: Pick<AgentState, 'identity' | 'acknowledgedRev' | 'reportAnew'>,
@@ -86,7 +89,10 @@ function wasSetBack(had: number, state: Pick<AgentState, 'acknowledgedRev' | 're
   return true
 }
 
-/** PU4: everything there is, range by range, so that the server drops what this agent no longer knows. Returns where the next push goes on; null: it is whole. */
+/**
+ * PU4: sends all keys, range by range, so that the server drops the ones that this agent no longer has. Returns the key
+ * with which the next push continues; null: the inventory is complete.
+ */
 export async function pushInventory(
   session: SessionKeeper,
   state: Pick<AgentState, 'identity' | 'inventoryRange' | 'inventoryDone'>,

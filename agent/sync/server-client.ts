@@ -22,7 +22,7 @@ export interface ServerCall {
   /** The version of the protocol below which this call cannot be made. */
   lowestVersion?: number
   json?: unknown
-  /** In place of `json`; goes as it is. */
+  /** Replaces `json`; sent unchanged. */
   bytes?: Uint8Array
   /** Largest answer, inflated. */
   answerBytesMax: number
@@ -64,14 +64,14 @@ export interface ServerClientOptions {
 
 /** How far a call got that ended without a whole answer; `extra.cut` of its error. */
 export interface Cut {
-  /** The request may have reached somebody. */
+  /** The request may have reached a server. */
   sent: boolean
   /** The head of an answer came. */
   begun: boolean
   bodyBytes: number
 }
 
-/** Null means: another failure, or somebody answered in the server's place. */
+/** Null means: another failure, or an answer from another program than the server. */
 export const cutOf = (error: unknown): Cut | null =>
   error instanceof AppError && error.code === 'server_unreachable' ? ((error.data.extra?.['cut'] as Cut | undefined) ?? null) : null
 
@@ -146,7 +146,7 @@ export function createServerClient(baseUrl: string, fetcher: Fetcher, clock: Clo
       try {
         return await attempt(call)
       } catch (error) {
-        // PL11: the server names its range, and the highest version that both speak is spoken from now on.
+        // PL11: the server names its range. The highest common version is used from now on.
         const common = commonVersion(error, { ...versions, min: Math.max(versions.min, call.lowestVersion ?? 0) })
         if (common === null || common === version) throw error
         version = common

@@ -9,13 +9,13 @@ export interface ServerLinkOptions {
   serverUrl: string
   /** PEM of the authorities that are trusted in place of the system's; read again when it changes. */
   caFile: string | null
-  /** SY12: speak plain HTTP to another host. */
+  /** SY12: use plain HTTP to another host. */
   insecureHttp?: boolean
   env: Readonly<Record<string, string | undefined>>
   log: Logger
 }
 
-/** Throws what a person must mend before anything can start. */
+/** Throws the problems that a person must fix before the agent can start. */
 export function createServerLink({ serverUrl, caFile, insecureHttp = false, env, log }: ServerLinkOptions): Fetcher {
   if (!URL.canParse(serverUrl) || !/^https?:$/.test(new URL(serverUrl).protocol))
     throw new AppError('bad_options', { doing: 'read --server', detail: `${JSON.stringify(serverUrl)} is not an http:// or https:// URL` })
@@ -28,7 +28,7 @@ export function createServerLink({ serverUrl, caFile, insecureHttp = false, env,
       remedy: 'Remove them from the URL; the agent authenticates with its join token.',
     })
   }
-  // Sync stops and enforcement goes on: an agent that joined before this was refused must still start.
+  // Sync stops and enforcement continues: an agent that joined before this check existed must still start.
   if (!insecureHttp && isPlainElsewhere(new URL(serverUrl)))
     return () => Promise.reject(new AppError('link_insecure', { detail: serverUrl }))
   const proxy = proxyFor(new URL(serverUrl), env)

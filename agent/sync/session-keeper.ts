@@ -92,7 +92,7 @@ export function createSessionKeeper({
     }
     return new AppError('cluster_removed', { doing: 'open a session', detail: error.data.detail ?? '' })
   }
-  /** CM9: why the agent is unknown is told to whoever asks for a session. */
+  /** CM9: the server explains an unknown agent only in answer to a session request. */
   const explain = async (error: AppError, signal: AbortSignal): Promise<void> => {
     held = null
     const reason: unknown = await openOnce(signal, null).catch((failure: unknown) => failure)
@@ -154,7 +154,7 @@ export interface SessionAsk {
   nonce: string | null
   /** SE8: null: no statement of removal is of use. */
   challenge: string | null
-  /** Told of the server's keys when there are new ones that follow from those pinned, and the answer is signed by one of them. */
+  /** Called with new keys of the server that follow from the pinned ones, if one of those signed the answer. */
   pin(pins: Required<Pick<Identity, 'serverKeys' | 'keyLinks'>>): void
   signal: AbortSignal
 }
@@ -207,7 +207,10 @@ export function keysAfter(pinned: readonly string[], links: readonly KeyLink[]):
   return followLinks(pinned, links).slice(-(KEY_LINKS_MAX + 1))
 }
 
-/** RP9: of each key the link that came first, as many as a server remembers: a later one may be of whoever stole that key. */
+/**
+ * RP9: for each key the link that arrived first, as many as a server remembers. A later link may come from a thief of
+ * that key.
+ */
 const firstLinks = (links: readonly KeyLink[]): KeyLink[] =>
   links.filter(({ by }, index) => links.findIndex((other) => other.by === by) === index).slice(-KEY_LINKS_MAX)
 

@@ -1,5 +1,5 @@
-// Carries out what sync-state decides, nothing else: waiting and retrying are runLoop's. One pull and one push are in flight at most. Enforcement goes on
-// whatever happens here.
+// Carries out the decisions of sync-state and nothing else; runLoop waits and retries. At most one pull and one push
+// run at once. Enforcement continues independently.
 import { isDiskFull } from '../../shared/adapters/sqlite.ts'
 import type { Position } from '../../shared/crdt/position.ts'
 import { sha256Hex } from '../../shared/kube/canonical.ts'
@@ -58,7 +58,7 @@ export interface SyncOptions {
   onCurrent?(): void
   clock: Clock
   random: Random
-  /** For what nobody may guess. */
+  /** For values that must not be guessable. */
   randomBytes(count: number): Uint8Array
   log: Logger
   /** Longest wait of a poll; without it, what the link bears. */
@@ -164,7 +164,10 @@ export class SyncLoop {
     return this.#replica
   }
 
-  /** Whoever reads the replica may find first that it is damaged: a poll may wait long, and nothing is enforced meanwhile (RP1). */
+  /**
+   * A reader of the replica may be the first to find damage. A poll may wait long, and nothing is enforced meanwhile
+   * (RP1).
+   */
   replicaDamaged(): void {
     this.#cutPoll.abort() // the next turn sees it
   }

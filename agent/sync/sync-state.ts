@@ -60,7 +60,7 @@ export type SyncEvent =
 /** What the loop carries out, in this order. */
 export type SyncEffect =
   | { kind: 'log'; level: 'info' | 'warn' | 'error'; message: string; fields: Record<string, unknown> }
-  /** Whoever enforces reads these services again. */
+  /** The reconciler reads these services again. */
   | { kind: 'tell'; services: readonly ServiceId[] }
   /** What is staged of a page in parts is of no use any more. */
   | { kind: 'drop_parts' }
@@ -78,7 +78,7 @@ export type Turn =
   | { kind: 'follow'; patient: boolean }
   | { kind: 'fetch_part'; of: PageTask }
 
-/** Answers after which trying again at once is useless: somebody has to act. */
+/** Answers after which an immediate retry is useless, because a person has to act. */
 export const HALTING_CODES: ReadonlySet<ErrorCode> = new Set([
   'revoked',
   'superseded',
@@ -125,7 +125,7 @@ export interface Beginning {
   staged: PageTask | null
 }
 
-/** A start with an identity goes on where it was, parts of a page included. */
+/** A start with an identity continues where it was, parts of a page included. */
 export function beginSync({ joined, verified, behind, staged }: Beginning, nowMs: number): SyncState {
   const fresh: Task = verified && !behind ? FOLLOW_UNPROVEN_TASK : { ...REFETCH_TASK, held: verified }
   const task: Task = !joined ? { kind: 'join' } : staged === null || behind ? fresh : { kind: 'parts', of: staged }
@@ -228,7 +228,7 @@ function afterPage(task: PageTask, event: PageEvent, before: SyncState): Outcome
         task: { ...REFETCH_TASK, scope: task.kind === 'refetch' ? task.scope : 'buckets', held: false },
         footing: 'kept',
         failure: before.failure,
-        // What was fetched just now is damaged again: it is the disk, and no refetch mends that.
+        // The rows fetched just now are damaged again. The disk is at fault, and a refetch does not repair it.
         effects: task.kind === 'follow' && !task.proven ? [REST] : [],
       }
     case 'page_discarded':
@@ -267,7 +267,7 @@ function afterPart(task: Extract<Task, { kind: 'parts' }>, event: PageEvent, bef
   }
 }
 
-/** Each part that came is a success to the growing wait, so it would begin anew after every page that came whole for nothing. */
+/** Each received part would reset the growing wait, also after pages that are received whole and refused. */
 const restedAfterAll = (of: PageTask, outcome: Outcome): Outcome =>
   of.kind === 'refetch' && of.scope === 'whole'
     ? { ...outcome, effects: (outcome.effects ?? []).map((effect) => (effect === BACK_OFF ? REST : effect)) }

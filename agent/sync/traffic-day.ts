@@ -43,7 +43,7 @@ export function createTrafficDay({ path, budgetBytes, clock }: { path: string | 
       writeFileSync(`${path}.new`, JSON.stringify(today()), { mode: 0o600 })
       renameSync(`${path}.new`, path)
     } catch {
-      // A full disk must not stop the sync that may free it; the count goes on in memory.
+      // A full disk must not stop the sync that may free it. The count continues in memory.
     }
   }
   return {

@@ -13,7 +13,10 @@ const TYPE = new RegExp(`^(?:${TYPES})(?=:|$)`)
 /** Reported for the whole object when a part of the validation was skipped. */
 const INCOMPLETE = 'some validation rules were not checked'
 
-/** One error: its path and the text behind it. `kind` is that of the object, '' if unknown. Null: nobody needs it. */
+/**
+ * One error: its path and the text behind it. `kind` is that of the object, '' if unknown. Null: not useful to a
+ * reader.
+ */
 export function fieldError(path: string, body: string, kind: string): Draft | null {
   if (body.includes(INCOMPLETE)) return null
   const read = path === '' || path === '<nil>' ? null : pathAt(path)

@@ -58,7 +58,7 @@ class Walk {
   readonly #reader: Reader
   #at = 0
   #out = ''
-  /** The end of `#out`, which itself is too long to be looked at for each word. */
+  /** The end of `#out`, which itself is too long to search for each word. */
   #before = ''
   /** `key`: the last word may announce a secret value, if `=` follows. `value`: it does, as `password:`; `said`: as `password is`. */
   #expects: 'nothing' | 'key' | 'value' | 'said' = 'nothing'
@@ -226,7 +226,10 @@ class Walk {
 
 /** A password in an address may hold what else ends a word, and IPv6 has brackets. */
 const ADDRESS = /^[^\s":]*:(?:[^\s":/]*:)*\/\/(?:[^\s"]{0,1000}@)?(?:\[[0-9a-f:.]+\])?[^\s"`“”‘«»{}[\]<>()]*/iu
-/** User and password in front of a host: `app:pass@tcp(db:3306)/shop`, `app:pass@db`. A digest, `nginx:1.2@sha256:…`, is none. */
+/**
+ * User and password in front of a host: `app:pass@tcp(db:3306)/shop`, `app:pass@db`. A digest, `nginx:1.2@sha256:…`,
+ * does not match.
+ */
 const LOGIN = /^[^\s"'`:@/()]{1,100}:(?!\/\/)[^\s"'`]{0,200}@(?!sha\d{3}:)(?=[\w[(.-])/
 const LOGIN_CHARS_MAX = 320
 const BEFORE_SCHEME = /auth(?:orization)?["'`]?\s*[:=]\s*$/i

@@ -1,6 +1,6 @@
-// The documents that a text may quote, as the agent knows them: their names, which may be shown, and all other values,
-// which are taken out of the text. This is the second line of defence. The first line, the grammar of the messages,
-// keeps values back that nobody here knows. Pure.
+// The documents that a text may quote: their names, which may be shown, and all other values, which are removed from
+// the text. This is the second line of defence. The first one, the grammar of the messages, removes unknown values.
+// Pure.
 import { HOLE, SEPARATOR } from './marks.ts'
 import { type FieldPath, isKey, isSecretKind, isSensitiveName, isShown } from './shown-fields.ts'
 import { foundIn, SearchedValues } from './value-search.ts'
@@ -57,7 +57,7 @@ export class KnownValues {
       if (typeof name === 'string' && name !== '') this.owners.add(name)
       this.#walk(kindOf(document), document, [], secrets)
     }
-    // After all names are known: a value that is a name elsewhere is no secret.
+    // Runs after all names are known: a value that is also a name is not a secret.
     for (const { value, isStrong } of secrets) {
       if (this.names.has(value)) continue
       if (isPlainWord(value)) this.#plain.add(value.toLowerCase())

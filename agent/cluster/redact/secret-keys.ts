@@ -28,7 +28,7 @@ const IMAGE = /^[-\w./]+\/[-\w.]+:v?\d{1,4}(?:\.\d{1,5}){1,3}$/
 export const settingsOf = (token: string): string[] => token.split(/([;,&]+)/)
 export const assignsSecret = (token: string): boolean => settingsOf(token).some((part) => secretKeyOf(part) !== null)
 
-/** `password: must not be empty`: how a sentence about a secret goes on. */
+/** `password: must not be empty`: words with which a sentence about a secret continues. */
 const GOES_ON: ReadonlySet<string> = new Set(
   `required invalid forbidden unsupported duplicate missing must should cannot may is are was not no the a an too expected unknown
   failed`.split(/\s+/),

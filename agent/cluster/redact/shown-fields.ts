@@ -29,7 +29,7 @@ const NAMES: ReadonlySet<string> = new Set(
   commonName fieldPath mountPath devicePath port targetPort portName image`.split(/\s+/),
 )
 const NAME = /^[-A-Za-z0-9*._:/@]{1,253}$/
-/** Fields that hold a name only below these parents. Elsewhere, a `key` may be a cryptographic one. */
+/** Fields that hold a name only below these parents. In other places a `key` may be a cryptographic one. */
 const NAMES_BELOW: Readonly<Record<string, ReadonlySet<string>>> = {
   key: new Set(
     `secretKeyRef configMapKeyRef items tolerations taints matchExpressions matchFields remoteRef passwordSecretRef tokenSecretRef`.split(

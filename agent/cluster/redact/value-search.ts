@@ -135,7 +135,7 @@ function takeLong(text: string, values: ReadonlySet<string>, taken: Uint8Array):
   }
 }
 
-/** Takes the common part around a gram, as far as the next ones: theirs goes on from there. */
+/** Takes the common part around a gram, as far as the next grams, from which the search continues. */
 function takeCommon(text: string, place: number, value: string, offset: number, taken: Uint8Array): void {
   let before = 0
   const beforeMax = Math.min(place, offset, COMMON_MIN)

@@ -4,7 +4,7 @@
 import { HOLE } from './marks.ts'
 import { AMOUNT } from './shown-fields.ts'
 
-/** Words that messages of API servers have anyway, so that nobody learns a value from them. */
+/** Words that messages of API servers always contain, so that they reveal no value. */
 const PLAIN: ReadonlySet<string> = new Set(
   `a an and any are as at be because been being but by can cannot could did do does else for from had has have if in into is it its may
   must no non none nil not null of on only or other over per set should so such that the their them then there these they this those to

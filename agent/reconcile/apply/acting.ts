@@ -58,7 +58,7 @@ function advice({ message }: ApiFailure, { namespace, name }: Account, isMissing
   return message.includes(userOf({ namespace, name })) ? `give ${account} that right` : `requested as ${account}`
 }
 
-/** IM2: also for whoever did not ask a gate. */
+/** IM2: also for callers that did not ask a gate. */
 function refusing(cluster: Cluster, acting: ActingAs): Cluster {
   const message = unplacedAccount(acting)?.message ?? ''
   const refused = async () =>

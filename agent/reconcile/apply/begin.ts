@@ -1,4 +1,5 @@
-// Asks the gates of a service as a whole, and takes in what they say: who waits for whom, and which revision has begun. What they say is judged in revision-gate.ts. It alone changes `Gating`.
+// Asks the gates of a service as a whole, and stores their answers: which service waits for which, and which revision
+// has begun. revision-gate.ts judges the answers. Only this file changes `Gating`.
 
 import type { ServiceRow } from '../../../shared/model/desired.ts'
 import { begunFacts, goFirst, judgeRevision, type RevisionJudgement, saidToDependents } from '../plan/gates/revision-gate.ts'
@@ -36,7 +37,7 @@ export const isInForce = ({ gating }: ServiceModel, { digest }: Pick<ServiceRow,
 /** The file forgot the service. */
 export const nothingBegun = ({ gating }: ServiceModel): void => gating.kept(null)
 
-/** As `revisionGate`; whoever asks begins the revision, if it may. */
+/** As `revisionGate`; the call begins the revision, if it may. */
 export function beginRevision(model: ServiceModel, deps: Beginning): Closed | null {
   return takeJudgement(model, deps, judgeRevision(model, deps), true)
 }
@@ -70,7 +71,7 @@ export function removalWait(model: ServiceModel, deps: Pick<Services, 'dependent
   return `to be removed when ${first}, which depends on it, is gone${on.length === 1 ? '' : ` (and ${on.length - 1} more)`}`
 }
 
-/** After each turn: who waited for what this service is now. */
+/** After each reconciliation: wakes the services that waited for the present state of this one. */
 export function wakeDependents(model: ServiceModel, { dependents, wake }: Pick<Services, 'dependents'> & Pick<Turns, 'wake'>): void {
   if (dependents.isAlone(model.key)) return
   for (const key of dependents.toWake(model.key, saidToDependents(model))) wake(key)

@@ -1,5 +1,5 @@
-// Looks into a Namespace or at the custom resources of a CRD before it is deleted, with everything in it. Reads metadata alone, at the moment of the deletion; what cannot
-// be read counts as somebody's.
+// Searches a Namespace or the custom resources of a CRD before it is deleted, with everything in it. Reads only
+// metadata, at the moment of the deletion. An unreadable kind counts as objects of others.
 import { deletionName } from '../../../shared/kube/data-loss.ts'
 import { groupOf, type K8sObject, type ObjectRef, refKey, refOf, versionOf } from '../../../shared/kube/object.ts'
 import { compareRefs, namespaceOfObject } from '../../../shared/kube/order.ts'
@@ -27,7 +27,7 @@ export interface ContentsDeps extends Registrations {
 
 /** Kinds that are listed at the same time. */
 const LISTS_MAX = 4
-/** Owners that are looked up one by one; what more of them own counts as somebody's. */
+/** Owners that are read one by one; objects of further owners count as objects of others. */
 const OWNERS_MAX = 50
 const NAMES_MAX = 5
 /** Objects without an owner that are not of the service: enough is known by then. */
@@ -72,7 +72,7 @@ export class ContentsReader {
     const owner = ownerOf(object)
     const { clusterId, former, isLeaving, otherOf } = this.#deps
     const objectKey = refKey(refOf(object))
-    // RC3: let go to a service that has not begun, it carries the mark of this one still.
+    // RC3: released to a service that has not begun, it still carries the mark of this one.
     const other = otherOf(model, objectKey)
     if (other !== null) return { service: other, isLeaving: isLeaving(other) }
     if (model.inventory.has(objectKey) || isOurs({ id: model.id, clusterId, former }, { owner })) return 'own'

@@ -1,5 +1,6 @@
-// Finds kinds that exist although discovery does not show them: an API server that has just started, or an aggregated API that has not registered yet, leaves whole groups out
-// without calling them Stale. Nobody can list the objects of such a kind, so whoever concludes from "nothing is there" asks here first.
+// Finds kinds that exist although discovery does not show them: an API server that has just started, or an aggregated
+// API that has not registered yet, omits whole groups without reporting them as Stale. The objects of such a kind
+// cannot be listed, so code that concludes from their absence asks here first.
 import type { K8sObject, ObjectRef } from '../../../shared/kube/object.ts'
 import type { ApiFailure, ApiResource, Extent, GetResult, WatchScope } from '../../cluster/cluster.ts'
 import type { ServedKinds } from '../snapshot/watch/served-kinds.ts'

@@ -32,7 +32,7 @@ export interface ExecuteDeps {
   wasRefused(key: string): boolean
   /** True: begin nothing more; what is on its way is finished (a newer revision came). */
   isPreempted(): boolean
-  /** Told of each result as it comes. */
+  /** Called with each result as it arrives. */
   onResult(result: StepResult): void
 }
 
@@ -127,7 +127,7 @@ export async function execute(steps: readonly Step[], deps: ExecuteDeps): Promis
   await Promise.all([scheduler.all(service, jobs, isOver), ...[...byNamespace.values()].map(oneFirst)])
 }
 
-/** More objects than this that are there already are looked at by one list: a service that comes from another tool. */
+/** More existing objects than this are read by one list: a service that comes from another tool. */
 const LOOKS_MAX = 20
 
 async function inspect(step: StepOf<'inspect'>, { cluster, firstContacts, list, signal }: Hands): Promise<StepResult> {
@@ -166,7 +166,7 @@ async function orphan(step: StepOf<'orphan'>, { cluster, own }: Hands): Promise<
     resourceVersion,
     labels: { [SERVICE_LABEL]: null },
     annotations: { [TRACKING_ANNOTATION]: null, [COMMIT_ANNOTATION]: null },
-    // An empty list would change nothing; a list of one empty entry is how Kubernetes wants to be told "none".
+    // An empty list would change nothing; a list of one empty entry means "none" in Kubernetes.
     managedFields: others.length > 0 ? others : [{}],
   }
   const answer = await cluster.mergePatch(step.resource, step.ref, { metadata })

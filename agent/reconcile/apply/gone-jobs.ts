@@ -1,5 +1,6 @@
-// Finds out, before a turn plans anything, which Jobs with a TTL have ended: from what the watch holds, and for a Job that went while nobody watched from the Events that Kubernetes keeps
-// about it for an hour. Without such an Event nobody knows whether it ended; then it runs again, once, as Kubernetes itself promises of a Job no more than that it runs at least once.
+// Finds out, before a reconciliation plans, which Jobs with a TTL have ended: from the watch, and for a Job that
+// disappeared without a watch from its Events, which Kubernetes keeps for an hour. Without such an Event it is unknown
+// whether the Job ended. It then runs again, once: Kubernetes itself guarantees only that a Job runs at least once.
 import type { ObjectRef } from '../../../shared/kube/object.ts'
 import { liveIn } from '../plan/turn-view.ts'
 import type { Requests, Site, Storage } from '../ports.ts'

@@ -30,7 +30,7 @@ export interface HookWork {
   digest: string
 }
 
-/** A look at one hook: what it is, and what comes next. */
+/** One hook: its state, and its next step. */
 interface Look {
   spec: HookSpec
   phase: Phase
@@ -71,7 +71,7 @@ function look({ model, deps, digest }: HookWork, view: PlanView, spec: HookSpec,
   return { spec, phase, runId, ref, step }
 }
 
-/** HK2–HK6. True: something was done, so that everything is looked at again. */
+/** HK2–HK6. True: something was done, so that everything is evaluated again. */
 export async function runHooks(work: HookWork, specs: readonly HookSpec[], phase: Phase): Promise<boolean> {
   const { model, deps } = work
   const { unread } = model.hooks
@@ -97,7 +97,7 @@ export async function runHooks(work: HookWork, specs: readonly HookSpec[], phase
   for (const at of begin) if (at.step.kind === 'begin') begun(work, at)
   save(work)
   if (begin.length === 0 || isInterrupted(model, deps)) return changed
-  // Where a watch has nothing of ours, somebody else may have something.
+  // If a watch has no object with Skerry's marks, another owner may have one.
   const first = begin.filter(({ step }) => step.kind === 'begin')
   await carryOutHooks(
     work,
@@ -181,7 +181,7 @@ function application(work: HookWork, view: PlanView, at: Look): Step[] {
   const taken = view.takenBy(key)
   const contact = model.contacts.get(key)
   const shown = viewOfHook(view, spec, ref)
-  // Nobody could look.
+  // The object could not be read.
   if (resource === null || (contact === undefined && shown.kind !== 'present')) return []
   if (taken !== null) return owned(work, at, `the service ${taken.project}/${taken.service}`)
   if (contact?.kind === 'present') {
@@ -289,8 +289,10 @@ function settle(work: HookWork, { spec, phase, runId, ref, step }: Look): boolea
   return true
 }
 
-/** HK6, HK8: runs of which nobody asks any more are seen to their end; objects that are gone leave the inventory, and those whose policies say so go. `isOver`: the phase
- *  has ended, well or not. */
+/**
+ * HK6, HK8: runs that no phase waits for any more are completed. Objects that are gone leave the inventory, and those
+ * with such a policy are deleted. `isOver`: the phase has ended, successfully or not.
+ */
 export async function tidyHooks(work: HookWork, isOver: (phase: Phase) => boolean): Promise<void> {
   const { model, deps } = work
   const { hooks } = model
@@ -310,7 +312,7 @@ export async function tidyHooks(work: HookWork, isOver: (phase: Phase) => boolea
       if (seen !== null && run.uid !== null) hooks.forgetSeen(run.uid)
       continue
     }
-    // HK5: of an older revision, gone, and its phase may have no turn in this one: nobody would ask about it again.
+    // HK5: a run of an older revision, whose phase may not exist in this one: no phase would check it again.
     const isOlder = run.outcome === 'running' && run.run !== runIdOf(work.digest, spec.hash, phase)
     if (isOlder && live.kind === 'absent') hooks.setRun(phase, key, null)
     if ((run.outcome === 'running' && !isOlder) || !model.inventory.has(objectKey)) continue

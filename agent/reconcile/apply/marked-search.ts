@@ -70,7 +70,10 @@ export class MarkedSearch {
     this.#deps = deps
   }
 
-  /** IV6: null: every kind is looked at. Of several failures any one. Services that ask at the same time share one search. `isHalted`: nothing more is begun. */
+  /**
+   * IV6: null: every kind was searched. Of several failures any one. Services that ask at the same time share one
+   * search. `isHalted`: begin nothing more.
+   */
   look(isHalted: () => boolean): Promise<ApiFailure | null> {
     this.#running ??= this.#search(isHalted).finally(() => {
       this.#running = null

@@ -1,5 +1,6 @@
-// The order inside a revision: finds where it is, runs the hooks whose turn that is, lets the objects of its wave through, and looks again, until an event is needed. A
-// service without waves and hooks passes by. A removal order has its own hooks, before and after its prune.
+// The order inside a revision: finds the position, runs the due hooks, admits the objects of the present wave, and
+// evaluates again, until an event is needed. It does nothing for a service without waves and hooks. A removal order has
+// its own hooks, before and after its prune.
 import { refKey } from '../../../shared/kube/object.ts'
 import { compareApply } from '../../../shared/kube/order.ts'
 import type { Phase } from '../../../shared/kube/waves.ts'
@@ -53,7 +54,7 @@ export async function phaseRounds(model: ServiceModel, deps: Site & Requests & S
     const next = findPosition(work)
     if (!changed && isSame(position, next)) break
   }
-  // Before any prune: what left the inventory is nobody's to prune.
+  // Before any prune: objects that left the inventory are not pruned.
   await tidyHooks(work, (phase) => isOver(model.hooks.position, phase))
 }
 
@@ -69,7 +70,7 @@ function isOver(position: Position | null, phase: Phase): boolean {
   return STANDS.indexOf(position.phase) > STANDS.indexOf(phase) || (position.phase === phase && position.hookFailed)
 }
 
-/** Who waited for the place where it was is planned again, and says what it waits for now. */
+/** Objects that waited for the former position are planned again, and report what they wait for now. */
 function move(model: ServiceModel, position: Position | null): void {
   const { hooks } = model
   const before = hooks.position
@@ -117,7 +118,10 @@ function stateOf(
 
 type Untimed = Omit<Wait, 'sinceMs'>
 
-/** One pass over the objects, whatever the number of waves. Since when is looked up for those that speak, and not for all that wait. */
+/**
+ * One iteration over the objects, whatever the number of waves. The start time is read for those that give a message,
+ * and not for all that wait.
+ */
 function waveStates(model: ServiceModel, deps: Site & Storage & Services & Turns & Reports): Map<number, WaveState> {
   const waves = new Map<number, Record<keyof WaveState, Untimed | null>>()
   const view = planView(model, deps)
@@ -154,7 +158,7 @@ const BEFORE_A_TRY: readonly unknown[] = [undefined, 'gated', 'unknown', 'waitin
 /** AO6: what came of it is nothing to wait for. */
 const isTried = ({ problems }: ServiceModel, { key }: Wanted): boolean => !BEFORE_A_TRY.includes(problems.get(key)?.kind)
 
-/** What has no problem and is not looked at any more is as it shall be. */
+/** An object without a problem that is no longer evaluated is in its wanted state. */
 function unappliedOf(model: ServiceModel, { key, ref, sent }: Wanted): Untimed | null {
   if (model.inventory.get(key)?.appliedDoc === sent) return null
   const problem = model.problems.get(key)
@@ -189,7 +193,7 @@ function sinceOf(model: ServiceModel, { state, clock }: Site & Storage, key: str
 
 const TO_ORDER_AGAIN = 'nothing is removed; correct the cause and order the removal again, which runs it again'
 
-/** HK10: hooks of a removal by prune. True: the prune may go on. */
+/** HK10: hooks of a removal with prune. True: the prune may continue. */
 export async function farewellRounds(
   model: ServiceModel,
   deps: Site & Requests & Storage & Services & Turns & Reports,

@@ -28,8 +28,10 @@ import { forgetHealing, healLeaving } from './heal-leaving.ts'
 import { keepNamespace } from './remember.ts'
 import { absorb, carryOut, isInterrupted } from './rounds.ts'
 
-/** PR1, PR6: what left the revision goes when the guard allows it and the rest is ready; a removal order passed the server's guard
- *  already, but one out of a backup may be of a service that was made again since (RP2). */
+/**
+ * PR1, PR6: objects that left the revision are deleted when the guard allows it and the rest is ready. A removal order
+ * passed the server's guard already, but one from a backup may concern a service that was created again since (RP2).
+ */
 export async function pruneRounds(model: ServiceModel, deps: Site & Requests & Storage & Services & Turns & Reports): Promise<void> {
   const { row } = model
   model.pruning.begin()
@@ -97,7 +99,7 @@ async function deleteLeaving(
     if (steps.length === 0) break
     const kept = keptFacts(row, steps)
     if (kept !== null) keepNamespace(model, deps, kept)
-    // HO1: a hold that comes meanwhile. What needs no delete goes on under one.
+    // HO1: a hold that begins meanwhile. Work without deletes continues under it.
     const isHeld = () => held === null && deps.times.shut(model.id, deps.clock.nowMs()) !== null
     await carryOut(model, deps, steps, () => isInterrupted(model, deps) || deps.takersSeen() !== seen || isHeld())
     // A Namespace that was empty may have objects by the time of the next attempt.
@@ -172,7 +174,7 @@ const unservedAmong = ({ inventory }: ServiceModel, { kinds }: Site, keys: reado
 const orderHold = ({ hooks, row }: ServiceModel): string | null =>
   row?.removal === undefined ? pruneHold(hooks.position) : deletes(row.removal) ? hooks.farewellWhy : null
 
-/** Returns the reason why nothing is deleted now, or null. Steps that delete nothing go on. */
+/** Returns the reason why nothing is deleted now, or null. Steps that delete nothing continue. */
 function whyHeld(
   model: ServiceModel,
   deps: Site & Storage & Services & Turns & Reports,
@@ -186,7 +188,7 @@ function whyHeld(
   if (wait !== null) return wait
   const held = row === null || doomed.length === 0 ? null : holdPrune(model, row, deps, doomed, decision)
   if (held !== null) return held
-  // A person who confirmed it here has seen the list of objects that this agent holds now.
+  // A person who confirmed it here has seen the present list of objects.
   const older = doomed.length === 0 ? null : olderHold(model, deps)
   return older === null ? null : `will be pruned ${older}`
 }
@@ -226,7 +228,10 @@ function holdPrune(
 const namesOf = (doomed: readonly ObjectRef[]): string =>
   doomed.slice(0, 5).map(refText).join(', ') + (doomed.length > 5 ? ` and ${doomed.length - 5} more` : '')
 
-/** One question for all deletions of the service that wait for a person: those of its prune, of objects that are made again, and of former runs of hooks. */
+/**
+ * One confirmation for all deletions of the service that wait for a person: those of its prune, of recreations, and of
+ * former runs of hooks.
+ */
 function ask(
   model: ServiceModel,
   deps: Site & Storage & Services & Turns & Reports,

@@ -24,7 +24,7 @@ import { dropDeleted, type Heir, keepRecreates, keepRefusedNulls, lastObject, le
 import { RETRY_BACKOFF } from './revision.ts'
 
 const BATCH_MAX = 200
-/** RC38: at first for an API server that does not know a new CRD yet, then for whoever updates an old one. */
+/** RC38: at first for an API server that does not know a new CRD yet, then for a person who updates an old one. */
 const SCHEMA_BACKOFF = { baseMs: 1_000, capMs: 1_800_000 }
 /** Attempts to delete an object that is never as it was seen, before the next ones wait. */
 const DELETES_AT_ONCE_MAX = 3
@@ -98,7 +98,10 @@ export class Recorder {
     this.#deps.followKinds(this.#model)
   }
 
-  /** The file is the judge of who owns what: whoever wants the object next is told that it is free when the file says so, and not before. */
+  /**
+   * The inventory file decides about ownership: the next service learns that the object is free after the file says so,
+   * and not before.
+   */
   #release(key: string): void {
     const { othersWanting, othersNeeding, wake } = this.#deps
     for (const taker of [...othersWanting(this.#model, key), ...othersNeeding(this.#model, key)]) {
@@ -110,8 +113,11 @@ export class Recorder {
     }
   }
 
-  /** IV11: the first service that wants the object, or the one whose mark is on it, has it in the write by which this one lets go. A service that drops it before its turn would
-   *  leave it to nobody, and with its last object a kind is watched no more. */
+  /**
+   * IV11: the first service that wants the object, or the one whose mark it carries, gets it in the write by which this
+   * one releases it. A service that drops it before its reconciliation would leave it without an owner, and with its
+   * last object a kind is no longer watched.
+   */
   #heirOf(key: string): Heir | null {
     const forgotten = this.#forgotten.get(key)
     this.#forgotten.delete(key)
@@ -145,7 +151,7 @@ export class Recorder {
     const entry = { ref, apiVersion: object.apiVersion, uid: live.uid, appliedDoc: doc, ownedHash: live.ownedHash, digest, commit }
     const isNews = before?.uid !== entry.uid || before.appliedDoc !== doc || before.ownedHash !== entry.ownedHash
     model.applied(entry, isNews)
-    // It went again before this answer came; its event has been and told nobody of an object that was not known yet.
+    // It disappeared again before this answer; its event came before the object was known.
     if (liveIn(this.#deps, { key, ref, apiVersion: object.apiVersion }).kind === 'absent') model.agenda.mark(key)
     if (withoutNulls !== undefined) this.#takeWithoutNulls(step)
     const wanted = model.wanted.get(key)
@@ -208,7 +214,10 @@ export class Recorder {
     this.#emit('Normal', deleted ? 'Restored' : 'DriftHealed', `${refText(ref)}: ${what}; restored`, key)
   }
 
-  /** RC20: the API server says yes, and the object goes all the same. Its events tell when; who has no label of ours yet is looked at again. */
+  /**
+   * RC20: the API server accepts the apply, and the object is deleted all the same. Its events tell when. An object
+   * without Skerry's label is read again.
+   */
   #takeDying({ step: { key, ref }, object }: Extract<StepResult, { kind: 'applied' }>): void {
     const model = this.#model
     const { clock, random } = this.#deps
@@ -254,7 +263,7 @@ export class Recorder {
     const waitMs = attempt < DELETES_AT_ONCE_MAX ? 0 : backoffMs(attempt - DELETES_AT_ONCE_MAX, RETRY_BACKOFF, this.#deps.random)
     const message = `changed by another client before each of ${attempt + 1} attempts to delete it`
     const retryAtMs = this.#deps.clock.nowMs() + waitMs
-    // AO4: why it is made again is not forgotten.
+    // AO4: keeps the reason of the recreation.
     if (kind === 'recreate' && before?.kind === 'failed') model.objects.setProblem(key, { ...before, changes: attempt + 1, retryAtMs })
     else {
       const failure: ApiFailure = { kind: 'conflict', status: 409, reason: CHANGED_BEFORE_DELETE, message }
@@ -291,11 +300,11 @@ export class Recorder {
     if (step.kind === 'apply' && wanted?.sent === sent) {
       const refused = terminal && failure.kind !== 'immutable' ? refusedRecreate(model, key, failure.message) : null
       if (refused !== null) keepRecreates(model, this.#deps, new Map([[key, refused]]))
-      // Looked at again at once: it may be made again, or else what was there before comes back (DR6).
+      // Evaluated again at once: it may be recreated, or else the former object is restored (DR6).
       model.agenda.plan(key)
     }
     if (before?.kind !== 'failed' || before.failure.kind !== failure.kind) {
-      // Who asked for Force need not be told of it.
+      // A manifest with Force needs no hint about Force.
       const again = failure.kind === 'immutable' && wanted?.sent === sent && (wanted?.options?.recreate ?? 'never') !== 'never'
       const said = again
         ? `${failure.message}; its sync-options have it made again where nothing forbids that`
@@ -321,7 +330,7 @@ export class Recorder {
 
   #tellWarnings({ key, ref }: StepOf<'apply'>, warnings: readonly string[] = [], isRefused: boolean): void {
     const model = this.#model
-    // Almost every write has none, and a look into the state for each would cost a thousand of them.
+    // Almost every write has none, and reading the state for each would cost a thousand reads.
     const known = warnings.length === 0 ? [] : (model.warnings.get(key) ?? lastObject(model, this.#deps, key)?.warnings ?? [])
     const news = warningNews({ ref, warnings, known, isRefused })
     if (news.warnings !== null) model.objects.warned(key, news.warnings)

@@ -73,7 +73,10 @@ export interface Heir {
   entry: InventoryEntry
 }
 
-/** The API server said that they are gone, or another service has them: the heirs among `refs` in the same write. Whoever wants them next is told after this. */
+/**
+ * The API server said that they are gone, or another service has them: the heirs among `refs` in the same write. The
+ * next owners learn of it after this.
+ */
 export function letGo(
   model: ServiceModel,
   { state, owners }: State & Pick<Services, 'owners'>,
@@ -99,7 +102,10 @@ export function letGo(
   }
 }
 
-/** The API server confirmed a delete of this service. Another service that has the object in its inventory is told, because the watch takes the end of it for known. */
+/**
+ * The API server confirmed a delete of this service. Another service with the object in its inventory is notified,
+ * because the watch takes its deletion as known.
+ */
 export function dropDeleted(
   { key: service }: ServiceModel,
   { watches, owners, modelOf, wake }: Pick<Site, 'watches'> & Pick<Services, 'owners' | 'modelOf'> & Pick<Turns, 'wake'>,
@@ -145,7 +151,7 @@ export function lastObject(model: ServiceModel, { state }: State, key: string): 
   return parsed.success ? parsed.data : null
 }
 
-/** AO5; null: it is not being made again, or not any more. */
+/** AO5; null: it is not being recreated, or no longer. */
 export function keepRecreates(model: ServiceModel, deps: State, notes: ReadonlyMap<string, Recreate | null>): void {
   const news = new Map([...notes].filter(([key, note]) => note !== null || model.recreates.has(key)))
   remember(model, deps, recreateFacts(news))
@@ -173,7 +179,7 @@ export function dropOutdatedConfirmation({ id, pruning }: ServiceModel, deps: St
   pruning.forgetConfirmation()
 }
 
-/** NS2: something was let go in the namespace of the service to be kept. */
+/** NS2: an object in the namespace of the service was released and has to stay. */
 export function keepNamespace(model: ServiceModel, deps: State, facts: Facts): void {
   if (!model.removal.keepsNamespace) remember(model, deps, facts)
   model.removal.keepNamespace()

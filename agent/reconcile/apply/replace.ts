@@ -8,7 +8,7 @@ import type { Leave } from '../snapshot/fields/ignore.ts'
 import { childNode, type FieldsNode } from '../snapshot/fields/owned-fields.ts'
 import { patchManagedFields } from './take-over.ts'
 
-/** AO3: of whoever writes them: taking out another's finalizer or owner would leave rubbish behind, or delete the object. */
+/** AO3: of other writers: removing another's finalizer or owner would leave remnants, or delete the object. */
 const OTHERS_METADATA = ['f:finalizers', 'f:ownerReferences'] as const
 
 /** What a rule leaves to others, and the manifest whose indices it counts by (canonical JSON). */

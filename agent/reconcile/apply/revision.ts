@@ -54,7 +54,8 @@ export async function readRevision(model: ServiceModel, deps: Site & Storage & S
       dropOutdatedConfirmation(model, deps, row)
       await deps.healthChoices.follow(model, deps)
       dependsOn(model, deps, dependencyKeys(model.id.project, row.dependsOn))
-      // Not before it succeeded: while a revision is only half read, nobody prunes. Rows that came meanwhile are read next.
+      // Only after success: while a revision is partly read, nothing is pruned. Rows that arrive meanwhile are read
+      // next.
       if (deps.revisionsSeen() === seen) deps.revisionRead(model)
       if ([...model.unread.values()].some(({ problem }) => problem.kind === 'unserved')) {
         await refreshKinds(deps, NEW_KIND_PAUSE_MS)
@@ -102,7 +103,7 @@ export async function widenInventory(model: ServiceModel, deps: Site & Storage &
   const pace = createPace(deps.clock)
   for (let start = 0; start < missing.length; start += TAKEN_AT_ONCE) {
     if (start > 0) await pace()
-    // It may have been looked at while it was nobody's, in a turn that another service's prune crossed.
+    // It may have been evaluated while it had no owner, in a reconciliation during another service's prune.
     for (const key of takeIn(model, deps, missing.slice(start, start + TAKEN_AT_ONCE))) {
       model.foundByLabel.delete(key)
       model.agenda.mark(key)
@@ -113,8 +114,11 @@ export async function widenInventory(model: ServiceModel, deps: Site & Storage &
   if (missing.length > 0) await deps.state.settled()
 }
 
-/** IV3: live objects that carry our mark for this service and are in no inventory: the inventory was lost with the disk, or a crash came between
- *  an apply and its record, or somebody restored them. Those that the revision does not name are then pruned past the guard and PR13. */
+/**
+ * IV3: live objects that carry the mark of this service and are in no inventory: the inventory was lost with the disk,
+ * a crash came between an apply and its record, or a person restored them. Those that the revision does not name are
+ * then pruned past the guard and PR13.
+ */
 function adoptMarked(model: ServiceModel, deps: Site & Storage & Services): void {
   if (model.reading.kind !== 'complete') return
   const view = { id: model.id, clusterId: deps.clusterId, former: deps.former }

@@ -81,7 +81,7 @@ async function healUnread(
 export const isInterrupted = (model: ServiceModel, deps: Turns): boolean =>
   model.revisionPending || deps.isHalted() || deps.mustYield(model.key)
 
-/** `take` is told of each result as it comes. Steps that were not begun stay to be planned again. */
+/** `take` is called with each result as it arrives. Steps that were not begun are planned again. */
 export async function carryOut(
   model: ServiceModel,
   deps: Site & Requests & Storage & Services & Turns & Reports,

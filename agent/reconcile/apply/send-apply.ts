@@ -1,4 +1,4 @@
-// The request that applies an object, and those that follow where the API server refused it for a reason that can be mended here.
+// The request that applies an object, and the further requests after a refusal that can be resolved here.
 import { otherOwner } from '../../../shared/kube/foreign-owners.ts'
 import { type K8sObject, refKey } from '../../../shared/kube/object.ts'
 import type { ApplyResult, Cluster } from '../../cluster/cluster.ts'
@@ -46,8 +46,11 @@ interface Hands {
   letGo(step: StepOf<'orphan'>): Promise<StepResult>
 }
 
-/** RC19: the first apply of an object that a list of names did not know. The list may be some seconds old, so whoever made an object of that name since is met here: what
- *  they own is not overwritten, and what was written beside it is taken back, so that RC3 is judged by what is really there. */
+/**
+ * RC19: the first apply of an object that is not in a list of names. The list may be some seconds old. If an object of
+ * that name exists now, its fields are not overwritten, and the fields written beside them are released again, so that
+ * RC3 is decided by the real state.
+ */
 export async function applyUnseen(step: StepOf<'apply'>, { cluster, letGo }: Hands): Promise<StepResult> {
   const { key, ref, resource } = step
   const answer = await sendApply(cluster, step, false)

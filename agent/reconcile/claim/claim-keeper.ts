@@ -51,7 +51,7 @@ export interface ClaimKeeperDeps {
   own: { agent: string; incarnation: number; cluster: string; server: string }
   /** Registrations of this cluster that the server knows to be former ones. */
   formerByServer: readonly string[]
-  /** Where this process runs; null: that cannot be told. */
+  /** The place of this process; null: unknown. */
   place: string | null
   state: ClaimMemory
   clock: Clock
@@ -61,7 +61,7 @@ export interface ClaimKeeperDeps {
   onChange(state: ClaimState): void
   /** Registrations whose marks are ours to take over; before the first `held`. */
   onFormer(clusters: readonly string[]): void
-  /** Another agent asks whether this one is active; told once for each agent that asks. */
+  /** Another agent asks whether this one is active; called once for each agent that asks. */
   onChallenge(challenger: string): void
   /** Why the API server gives no answer; null when it does again. This watch is always open, so it is the one that notices. */
   onUnreachable(message: string | null): void
@@ -73,7 +73,7 @@ export interface ClaimMemory {
   setWrittenClaim(written: WrittenClaim): void
 }
 
-/** Agents that ask for the claim and are told of; further ones are answered, too. */
+/** Maximum number of reported agents that ask for the claim; further ones are answered too. */
 const CHALLENGERS_MAX = 16
 /** An agent whose activity is in question. `isOut`: the question is written, and another answer than `answer` proves it. */
 interface Asked {
@@ -105,7 +105,7 @@ export class ClaimKeeper {
   /** Waits before a question since this agent held the claim. */
   #waits = 0
   readonly #challengers = new Set<string>()
-  /** The API server gave no answer since it was last looked at. */
+  /** The API server gave no answer since the last check. */
   #wasBlind = false
   #attempt = 0
   #worker: AbortController | null = null
@@ -140,7 +140,7 @@ export class ClaimKeeper {
           listing = false
           break
         case 'failed':
-          // CM4: not known is not lost: who held it goes on, who did not begin waits.
+          // CM4: an unknown claim is not a lost one: the holder continues, an agent that has not begun waits.
           if (!this.#isJudging && !this.#isRemoved) onChange({ kind: 'asking', message: event.failure.message })
           if (NO_CONTACT.has(event.failure.kind)) {
             this.#wasBlind = true
@@ -220,7 +220,7 @@ export class ClaimKeeper {
     else if (this.#asked !== null && live !== null && isSameClaim(live, this.#asked.claim)) {
       if (this.#asked.isOut && live.answer !== this.#asked.answer) this.#contest(live)
     }
-    // Whoever wrote a claim while it was asked for is active, and so is whoever was.
+    // An agent that wrote a claim since the question, or was active before, is active.
     else if (this.#hasRival() && live !== null && this.#verdict(live) === 'challenge') this.#contest(live)
     else this.#act(live)
   }
@@ -286,7 +286,10 @@ export class ClaimKeeper {
     return verdict
   }
 
-  /** CM5: a claim that this place wrote is still its own. Whatever is written is drawn anew: who met an instance once may trust that it does not come again. */
+  /**
+   * CM5: a claim that this place wrote is still its own. Every write draws a new instance, so that an instance that was
+   * seen once never returns.
+   */
   #meet(live: LiveClaim | null): void {
     const { place, state, formerByServer, onFormer } = this.#deps
     this.#isJudging = true
@@ -320,7 +323,7 @@ export class ClaimKeeper {
     onFormer(this.#own.former ?? [])
   }
 
-  /** The other agent is active. Who lost the claim to it stays superseded. */
+  /** The other agent is active. An agent that lost the claim to it stays superseded. */
   #contest(live: LiveClaim): void {
     const { log, onChange } = this.#deps
     this.#stopWork()
@@ -380,7 +383,7 @@ export class ClaimKeeper {
     await this.#silence(stopped)
     await this.#untilDone(stopped, trouble, () =>
       this.#ofClaim(asked.claim, stopped, (live) => {
-        // Whoever wrote its claim anew, and with it no question, is active.
+        // An agent that wrote its claim again, without the question, is active.
         if (live.answer !== asked.answer || live.challenge === '') this.#contest(live)
         else {
           this.#deps.log.warn('the agent that held the claim does not answer: taking over', { agent: live.agent })
@@ -452,7 +455,7 @@ export class ClaimKeeper {
     })
   }
 
-  /** Until it is stopped, too. `trouble` null: a failure changes nothing in what this agent does, and is not told. */
+  /** Also ends when it is stopped. `trouble` null: a failure does not change the agent, and is not reported. */
   async #untilDone(stopped: AbortSignal, trouble: string | null, attempt: () => Promise<ApiFailure | null>): Promise<void> {
     const { clock, random, onChange } = this.#deps
     while (!stopped.aborted) {

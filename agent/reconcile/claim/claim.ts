@@ -1,6 +1,7 @@
-// Who may enforce this cluster. Two agents (a surge, two joins, a copied disk) would fight over every object; a ConfigMap in the cluster itself
-// says which one it is, so no server is needed to know. A copied disk has agent and incarnation in common: the instance tells them apart. Agents of
-// two registrations are strangers: the one that comes later asks whether the other is active, and a person decides between them.
+// Decides which agent enforces this cluster. Two agents (a surge, two joins, a copied disk) would fight over every
+// object. A ConfigMap in the cluster names the one, so that no server is needed. A copied disk has the same agent and
+// incarnation; the instance distinguishes them. Agents of two registrations are unrelated: the later one asks whether
+// the other is active, and a person decides between them.
 import type { K8sObject, ObjectRef } from '../../../shared/kube/object.ts'
 import { INCARNATION_LEAD_MAX } from '../../../shared/protocol/session.ts'
 
@@ -29,13 +30,13 @@ export interface Claim {
   former?: readonly string[]
 }
 
-/** As it is in the cluster. */
+/** The claim in the cluster. */
 export interface LiveClaim extends Claim {
   objectUid: string
   resourceVersion: string
   /** Asked of the holder: it answers with this very text while it is active. '' is none. */
   challenge: string
-  /** For people: who asks. */
+  /** For people: the agent that asks. */
   challenger: string
   answer: string
 }
@@ -46,14 +47,20 @@ export type PastClaim = ClaimName & Pick<Claim, 'cluster' | 'uid'>
 
 /** The claim that was written last, kept on the disk (CM5). */
 export interface WrittenClaim {
-  /** Where the process ran that wrote it: at one place there is never a second one (shared/adapters/data-folder.ts). Null: that could not be told. */
+  /**
+   * The place of the process that wrote it. One place never has two processes (shared/adapters/data-folder.ts). Null:
+   * unknown.
+   */
   place: string | null
   claim: Claim
   /** Claims that this agent wrote before, or took over; the newest first (CM11). */
   over: readonly PastClaim[]
 }
 
-/** Null: there is no object. One that holds no claim is read as the claim of nobody (CM13), another one with each resourceVersion. */
+/**
+ * Null: the object does not exist. An object without a valid claim is read as the claim of nobody (CM13), a different
+ * one for each resourceVersion.
+ */
 export function readClaim(object: K8sObject | null): LiveClaim | null {
   if (object === null) return null
   const data: Record<string, unknown> = object['data'] !== null && typeof object['data'] === 'object' ? { ...object['data'] } : {}
@@ -91,7 +98,7 @@ export interface Standing {
 /** CM1–CM3, CM6, CM13. Among copies of one agent the one that came later wins: the earlier one sees the claim change and stops, so never do both enforce. */
 export function judgeClaim(live: Claim | null, own: Claim, { mayTake, hasHeld, isHolder }: Standing): ClaimVerdict {
   if (live === null) return 'write'
-  // Whoever made it unreadable is no agent, so the one that enforces puts it right.
+  // No agent makes it unreadable, so the enforcing agent writes it again.
   if (live.agent === NOBODY) return mayTake || isHolder ? 'write' : 'unclear'
   if (live.agent !== own.agent) return mayTake ? 'write' : hasHeld ? 'superseded' : 'challenge'
   if (live.incarnation > own.incarnation) return isPlausible(live, own) ? 'superseded' : mayTake ? 'write' : 'unclear'

@@ -1,4 +1,5 @@
-// Turns begin and end with the claim, and people hear of what takes it away: an event for the server, a Kubernetes Event on the claim for who asks kubectl.
+// Reconciliations start and stop with the claim. People learn of its loss: an event for the server, a Kubernetes Event
+// on the claim for users of kubectl.
 
 import type { EventStatus } from '../../../shared/model/status.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'

@@ -1,4 +1,4 @@
-// The part of a plan that is about an object which cannot be changed, only made again. Pure.
+// The part of a plan about an object that cannot be changed, only recreated. Pure.
 import { APPLY_PLAINLY } from '../../../shared/kube/apply-options.ts'
 import type { ApiResource } from '../../cluster/cluster.ts'
 import { isStillToCome, type NotAgain, type Problem } from '../snapshot/situation.ts'
@@ -45,7 +45,7 @@ export function judgeAgain(view: PlanView, wanted: Wanted, live: LiveView, resou
   return { kind: 'step', step: { kind: 'recreate', key, ref, resource, uid, resourceVersion, permit } }
 }
 
-/** AO5: what was refused, with why it is not made again where somebody asked for that. */
+/** AO5: the refusal, with the reason why the object is not recreated although that was requested. */
 export function refusedAgain(view: PlanView, wanted: Wanted, refused: Problem, isOurs: IsOurs): Problem {
   const { sent, options = APPLY_PLAINLY } = wanted
   if (options.recreate === 'never' || !isImmutable(refused, sent)) return refused

@@ -31,13 +31,16 @@ export interface PlanView extends Registrations {
   notes: ReadonlyMap<string, DriftNote>
   /** What may not be done yet. */
   gate: Gate
-  /** What is left to others; null for almost every object. `met`: who owns fields of an object that is not watched yet. */
+  /**
+   * The fields that are left to others; null for almost every object. `met`: the owners of fields of an object that is
+   * not watched yet.
+   */
   leave(wanted: Wanted, met?: readonly OtherFields[] | null): Leave | null
   view(resource: ApiResource, key: string): LiveView
   find(group: string, version: string, kind: string): KindLookup
   /** In any served version: for what is only to be deleted. */
   findAny(group: string, version: string, kind: string): KindLookup
-  /** AO5: what was deleted to be made again, and is not there yet. */
+  /** AO5: objects that were deleted in order to be recreated, and do not exist yet. */
   recreates?: ReadonlyMap<string, Recreate>
   /** Nothing of the service is deleted without a person. */
   protect?: boolean

@@ -24,7 +24,7 @@ export interface ApplyPlan {
   steps: Step[]
   /** Keys that have a step in a later stage, or depend on one of `steps`: planned again after these. */
   later: string[]
-  /** The new problem of each key that was looked at; null: none. */
+  /** The new problem of each evaluated key; null: none. */
   problems: Map<string, Problem | null>
   contests: Map<string, Contest>
 }
@@ -152,7 +152,7 @@ function judgeServed(view: PlanView, wanted: Wanted, entry: InventoryEntry, live
   return judgeFirstContact(view, wanted, live, resource)
 }
 
-/** DR9: a manager that takes a field and lets go of it again, for ever, makes no work for ever (DR4). */
+/** DR9: a manager that takes and releases a field again and again does not cause endless work (DR4). */
 function judgeChange(view: PlanView, key: string, leave: Leave | null, step: Verdict): Verdict {
   return leave === null || leave.managers.length === 0 ? step : judgePatience(view, key, false, step)
 }
@@ -190,7 +190,7 @@ function refusedBefore(view: PlanView, wanted: Wanted, isGone: boolean): Problem
 const unseenIf = (listed: boolean, verdict: Verdict): Verdict =>
   listed && verdict.kind === 'step' && verdict.step.kind === 'apply' ? { ...verdict, step: { ...verdict.step, unseen: true } } : verdict
 
-/** RC3: an object that is there already is adopted only if nobody else's mark is on it, or if the service may take over. */
+/** RC3: an existing object is adopted only without a mark of another owner, or if the service may take over. */
 function judgeFirstContact(view: PlanView, wanted: Wanted, live: LiveView, resource: ApiResource): Verdict {
   const { key, ref, onlyIfAbsent } = wanted
   const apply = (others: readonly OtherFields[] | null): Verdict => {
@@ -211,7 +211,10 @@ function judgeFirstContact(view: PlanView, wanted: Wanted, live: LiveView, resou
   return problem({ ...again(view, key, 'owned'), kind: 'owned', owner: ownerText(contact.owner) ?? 'somebody' })
 }
 
-/** Within this cluster the inventory says who owns an object, and it was asked before: a mark of another service of ours is a left-over. */
+/**
+ * Within this cluster the inventory names the owner of an object, and it was asked before: a mark of another Skerry
+ * service is a remnant.
+ */
 export const isAdoptable = (view: PlanView, owner: Owner): boolean => owner.kind === 'none' || isOfThisCluster(owner, view)
 
 export const isOurs = (own: Pick<PlanView, 'id' | 'clusterId' | 'former'>, { owner }: Pick<LiveObject, 'owner'>): boolean =>

@@ -1,5 +1,6 @@
-// When an object may be deleted to be made again, because the API server refuses to change a field of it. Pure, but for the note that is kept of it: written
-// before the delete, so that no restart makes it twice, and gone when the new object is there.
+// Decides when an object may be deleted in order to recreate it, because the API server refuses to change a field of
+// it. Pure, except for the stored note: written before the delete, so that no restart recreates it twice, and removed
+// when the new object exists.
 import { z } from 'zod'
 import type { ApplyOptions } from '../../../shared/kube/apply-options.ts'
 import { sha256Hex } from '../../../shared/kube/canonical.ts'
@@ -22,7 +23,7 @@ const recreateSchema = z.object({
 })
 export type Recreate = z.infer<typeof recreateSchema>
 
-/** Somebody who makes the object again before us, each time, is not outrun by deleting more. */
+/** More deletions do not help against a program that always creates the object first. */
 export const RECREATES_MAX = 3
 const REFUSED_CHARS_MAX = 300
 const FACT = 'recreate/'
@@ -43,7 +44,7 @@ export interface RecreateCase {
   before: Recreate | undefined
 }
 
-/** AO4, AO5, PR14: a permit: delete it. Else why not; null when nobody asked for it. */
+/** AO4, AO5, PR14: a permit: delete it. Otherwise the reason; null if nobody asked for it. */
 export function permitAgain(request: RecreateCase): Permit | NotAgain | null {
   const { ref, recreate, sent, live, isOurs, protect, hold, confirmed, before } = request
   if (recreate === 'never') return null

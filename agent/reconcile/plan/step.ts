@@ -8,7 +8,10 @@ import type { Permit } from './prune/deletion.ts'
 
 export type ApplyReason = 'new' | 'changed' | 'drift' | 'takeover'
 export type Step =
-  /** First contact with all `refs` of one resource and namespace: is somebody's object there already? `key` and `ref` are the first one's. */
+  /**
+   * First contact with all `refs` of one resource and namespace: does an object of another owner exist? `key` and `ref`
+   * are the first one's.
+   */
   | { kind: 'inspect'; key: string; ref: ObjectRef; resource: ApiResource; refs: ObjectRef[] }
   | {
       kind: 'apply'
@@ -20,13 +23,13 @@ export type Step =
       commit: string | null
       why: ApplyReason
       force: boolean
-      /** RC19: nobody looked at the object itself. */
+      /** RC19: the object itself was not read. */
       unseen?: true
       shaped?: Shaping
       /** AO3 */
       replace?: Spared
     }
-  /** AO4: deleted to be made again. */
+  /** AO4: deleted in order to be recreated. */
   | { kind: 'recreate'; key: string; ref: ObjectRef; resource: ApiResource; uid: string; resourceVersion: string; permit: Permit }
   | {
       kind: 'delete'
@@ -38,7 +41,7 @@ export type Step =
       resourceVersion: string
       permit: Permit
     }
-  /** Lets go of a live object: our marks and our field entry go, its fields stay. */
+  /** Releases a live object: Skerry's marks and field entry are removed, its fields stay. */
   | { kind: 'orphan'; key: string; ref: ObjectRef; resource: ApiResource }
   /** Nothing of ours is there (any more), or another service takes it over: only the inventory changes. */
   | { kind: 'forget'; key: string; ref: ObjectRef }
@@ -56,11 +59,11 @@ export type StepResult =
   | { kind: 'inspected'; step: StepOf<'inspect'>; contacts: ReadonlyMap<string, Contact> }
   /** `withoutNulls`: the document that was applied, because the API server refused the nulls of the step's own (RC25). */
   | { kind: 'applied'; step: StepOf<'apply'>; object: K8sObject; created: boolean; withoutNulls?: string; warnings?: readonly string[] }
-  /** Deleted, let go, or never there. */
+  /** Deleted, released, or never existed. */
   | { kind: 'gone'; step: StepOf<'delete' | 'orphan' | 'forget'> }
   | { kind: 'deleting'; step: StepOf<'delete' | 'recreate'>; finalizers: readonly string[] }
   /** PR12: not deleted, because it is this by now. */
   | { kind: 'changed'; step: StepOf<'delete' | 'recreate'>; object: K8sObject }
-  /** AO4: gone, to be made again. */
+  /** AO4: deleted, to be recreated. */
   | { kind: 'cleared'; step: StepOf<'recreate'> }
   | { kind: 'failed'; step: Step; failure: ApiFailure; warnings?: readonly string[] }

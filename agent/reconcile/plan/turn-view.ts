@@ -26,7 +26,7 @@ export const liveIn = (
   object: { key: string; ref: ObjectRef; apiVersion: string },
 ): LiveView => viewIn({ find: kinds.find.bind(kinds), view: watches.view.bind(watches) }, object)
 
-/** Gates of a service, in the order in which a person would want to hear of them. */
+/** Gates of a service, in the order of their importance for a person. */
 function gatesOf(model: ServiceSnapshot, deps: Site & Turns, change: Gate): Gate {
   const trouble = accountTrouble(model)
   if (trouble !== null) return () => trouble
@@ -35,7 +35,7 @@ function gatesOf(model: ServiceSnapshot, deps: Site & Turns, change: Gate): Gate
   return allOf([deps.times.gate(model.id, deps.clock.nowMs()), change, ...order])
 }
 
-/** DR10: at the start nothing is decided about a workload that somebody scaled before its autoscalers are known. */
+/** DR10: at the start nothing is decided about a scaled workload before its autoscalers are known. */
 function viewForPlan(model: ServiceSnapshot, { autoscalers, watches }: Site, resource: ApiResource, key: string): LiveView {
   const view = withEnd(watches.view(resource, key), model.finishedJobs, key, model.inventory.get(key))
   if (view.kind !== 'present' || view.live.others === undefined) return view
@@ -85,7 +85,7 @@ export function notInForce(model: ServiceSnapshot, deps: Site): string | null {
   return null
 }
 
-/** DR9, DR10: null for almost every object. `met`: others' fields of an object that was looked at and is not watched yet. */
+/** DR9, DR10: null for almost every object. `met`: others' fields of an object that was read and is not watched yet. */
 function leaveNow(
   wanted: Wanted,
   { autoscalers, kinds, watches }: Pick<Site, 'autoscalers' | 'kinds' | 'watches'>,

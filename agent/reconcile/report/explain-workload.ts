@@ -1,4 +1,5 @@
-// Why a workload is not well, from its Pods: the one that is worst off speaks, in the words of its kubelet and of the scheduler. Pure; the Pods are read once, by explainer.ts.
+// Explains an unhealthy workload by its Pods: the worst one decides, in the words of its kubelet and of the scheduler.
+// Pure; explainer.ts reads the Pods once.
 import { type Fields, fields, list, text } from '../../../shared/kube/health-look.ts'
 import { type K8sObject, type ObjectRef, refText } from '../../../shared/kube/object.ts'
 import { safeText } from '../../cluster/redact/safe-text.ts'

@@ -32,14 +32,14 @@ interface Explained {
 }
 
 export interface ExplainerOptions {
-  /** Null means: logs are never read, since they may hold what nobody wants outside of the cluster. */
+  /** Null means: logs are never read, since they may hold confidential values. */
   logs: (PodLogs & { lines: number }) | null
 }
 
 export class Explainer {
   readonly #options: ExplainerOptions
   readonly #known = new Map<string, Explained>()
-  /** By service: what changed within the minute, and when it is looked at again. */
+  /** By service: the changes within the minute, and the time of the next evaluation. */
   readonly #due = new Map<string, Map<string, number>>()
   readonly #waiting: Array<() => void> = []
   #running = 0
@@ -81,7 +81,7 @@ export class Explainer {
     return stays ? { ...status, message: previous.message } : status
   }
 
-  /** What the Pods of a workload said last; '': nothing, or nobody asked. */
+  /** The last explanation by the Pods of a workload; '': none, or not read. */
   explanation(service: string, key: string): string {
     const explained = this.#known.get(`${service}/${key}`)
     return explained === undefined || explained.isQuiet ? '' : (explained.text ?? explained.before)
@@ -106,7 +106,7 @@ export class Explainer {
     const known = this.#known.get(id)
     delete known?.isQuiet
     if (known?.text === null) return
-    // Nothing of a CronJob changes when the Pods of a run do, so a run that lasts is looked at again.
+    // A CronJob does not change when the Pods of a run do, so a long run is read again.
     const isRun = view.live.health.word === 'Healthy'
     const againAfterMs = isRun ? Math.max(AGAIN_AFTER_MS, durationMs(model.sync().healthDeadline)) : AGAIN_AFTER_MS
     if (known !== undefined && !isAskedBeforeDeadline(model, key, known, nowMs)) {

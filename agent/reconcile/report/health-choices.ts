@@ -1,5 +1,7 @@
-// How each service wants the health of its objects told: its own rules, those of its project and of the fleet, and whether addresses are waited for. Health is computed when an object changes, and the object is not kept: after
-// a change of these choices the objects that they concern are fetched once each. They are kept as facts, so that a restart knows them before its watches begin and fetches nothing.
+// How each service wants the health of its objects evaluated: its own rules, those of its project and of the fleet, and
+// whether to wait for addresses. Health is computed when an object changes, and the object is not kept: after a change
+// of these choices the affected objects are read once each. The choices are stored as facts, so that a restart knows
+// them before its watches begin and reads nothing.
 import { z } from 'zod'
 import { compileServiceHealth } from '../../../shared/adapters/cel.ts'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
@@ -53,7 +55,10 @@ export class HealthChoices {
     }
   }
 
-  /** HR6: rows came that may hold other rules. `rejudge` is told which objects they judge, once the rules are in force. */
+  /**
+   * HR6: the received rows may hold other rules. `rejudge` is called with the objects that they judge, once the rules
+   * are in force.
+   */
   rulesCame({ replica, log }: Pick<Site & Storage, 'replica' | 'log'>, rejudge: (changed: Rejudged) => void): Promise<void> {
     const look = async () => {
       const rows = replica.healthRules()
@@ -74,7 +79,7 @@ export class HealthChoices {
     return this.#reading
   }
 
-  /** HE9. Resolves when the choice is in force; the objects that it concerns count as Progressing until they were looked at. */
+  /** HE9. Resolves when the choice is in force; the affected objects are Progressing until they were read. */
   async follow(model: ServiceModel, { state, kinds, watches }: Site & Storage): Promise<void> {
     const { row, key, id } = model
     if (row === null || row.removal !== undefined) return
@@ -109,7 +114,7 @@ export class HealthChoices {
   }
 }
 
-/** A server that knows more functions took it: what cannot be told is never healthy. */
+/** A server with more functions accepted it: an expression that cannot be evaluated is never healthy. */
 async function compile(rule: ServiceHealth): Promise<CompiledRule> {
   const compiled = await compileServiceHealth(rule)
   if (typeof compiled !== 'string') return compiled

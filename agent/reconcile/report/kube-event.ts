@@ -1,11 +1,12 @@
-// What is said of users' objects as Kubernetes Events, for people who ask kubectl and not us. Pure: which of our own events become one, and what it looks like. core/v1, as client-go's
-// recorder writes them, because `kubectl get events` and `kubectl describe` read those fields.
+// Kubernetes Events on users' objects, for people who use kubectl. Pure: decides which agent events become one, and
+// their form. core/v1, as client-go's recorder writes them, because `kubectl get events` and `kubectl describe` read
+// those fields.
 import { createHash } from 'node:crypto'
 import { COMMIT_ANNOTATION, SERVICE_LABEL } from '../../../shared/kube/marks.ts'
 import type { K8sObject, ObjectRef } from '../../../shared/kube/object.ts'
 import type { EventStatus } from '../../../shared/model/status.ts'
 
-/** `problems`: what went wrong and what was put back. `all`: what was applied, pruned and let go besides. */
+/** `problems`: failures and corrections. `all`: also applies, prunes and releases. */
 export const KUBE_EVENTS = ['none', 'problems', 'all'] as const
 export type KubeEvents = (typeof KUBE_EVENTS)[number]
 

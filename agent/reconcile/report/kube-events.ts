@@ -61,7 +61,7 @@ export class KubeEventWriter {
     if (!this.wants(event, subject)) return
     const nowMs = clock.nowMs()
     if (isStrained() || !this.#bucket.take(clock.monotonicMs())) {
-      // One line for a flood: the next one is told when something could be written in between.
+      // One line for a burst: the next one is logged when an Event could be written in between.
       if (this.#dropped === 0) log.info('kubernetes events are dropped', { budget: `${BURST}, then one in ${EVERY_MS / 1000} s` })
       this.#dropped += 1
       return
@@ -96,7 +96,7 @@ export class KubeEventWriter {
     }
   }
 
-  /** An agent that was started again goes on counting where it was. */
+  /** A restarted agent continues the count. */
   async #countOf(ref: { group: string; kind: string; namespace: string; name: string }): Promise<EventCount | null | 'failed'> {
     const known = this.#counts.get(refKey(ref))
     if (known !== undefined) return known

@@ -27,14 +27,14 @@ const MESSAGE_CHARS_MAX = 1_000
 export interface ObjectFacts {
   view: LiveView
   problem: Problem | null
-  /** Since when it is Progressing, without a break and without work that goes on (HE21); null when it is not. */
+  /** Since when it is Progressing, without a break and without continuing work (HE21); null when it is not. */
   progressingSinceMs: number | null
   deadlineMs: number
   /** Fields that are left to others, in words. */
   left?: string
   /** For advice on a deletion that does not end. */
   kind?: string
-  /** It is to go: nobody misses it. */
+  /** It will be deleted: its absence is no problem. */
   leaves?: boolean
   /** It is to be applied, and the turn was cut before (RC30). */
   unbegun?: boolean
@@ -213,7 +213,7 @@ function summary(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { syn
 const removingText = (why: string | undefined, wrong: ReturnType<typeof worstFirst>): string =>
   wrong === null || wrong.reason === GONE.reason ? (why ?? '') : wrong.message
 
-/** The first of the worst objects speaks. */
+/** The first of the worst objects gives the message. */
 function worstFirst(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { reason: string; message: string } | null {
   const pool = facts.objects.filter(({ status }) => (sync === 'Synced' ? status.health === health : status.sync === sync))
   return sync === 'Synced' && health === 'Healthy' ? null : firstSaid(pool)

@@ -14,9 +14,9 @@ export interface BeginsToProgress {
 
   /** What was said of the object last. */
   previous: ObjectStatus | null
-  /** This process has judged the object before: only a restart goes on where a former process was. */
+  /** This process has judged the object before. Only a restart continues the time of a former process. */
   isKnown: boolean
-  /** Its kind runs to an end, so that only the very same reason goes on. */
+  /** Its kind runs to an end, so that only the very same reason continues the time. */
   worksToAnEnd: boolean
   reason: string
   /** When something about it moved last, as the object says itself. */

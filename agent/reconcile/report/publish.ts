@@ -176,7 +176,7 @@ const beginsToGo = (view: LiveView, previous: ObjectStatus | null): boolean =>
 const refIn = (model: ServiceSnapshot, key: string): ObjectRef | null =>
   (model.wanted.get(key) ?? model.unread.get(key) ?? model.inventory.get(key))?.ref ?? null
 
-/** The service's namespace, where somebody else made it: nothing of ours to report. */
+/** The service's namespace, if somebody else created it: not reported. */
 function isForeignNamespace(model: ServiceSnapshot, key: string): boolean {
   return model.wanted.get(key)?.onlyIfAbsent === true && !model.problems.has(key) && (model.inventory.get(key)?.appliedDoc ?? null) === null
 }
@@ -236,7 +236,10 @@ function advance(model: ServiceModel, deps: Site & Storage & Services & Turns & 
   reaches(model, { applied, healthy })
 }
 
-/** A bug that waits to be found: nobody remembers that it is still to be done. It is done, and nothing is called applied before. */
+/**
+ * A bug: no other code remembers that the work is still to be done. The work is done then, and nothing counts as
+ * applied before.
+ */
 const FORGOTTEN_WAIT_MS = 30_000
 
 function isAllInForce(model: ServiceModel, deps: Site & Turns, nowMs: number): boolean {
@@ -278,7 +281,7 @@ function serviceRow(model: ServiceModel, previous: ServiceStatus | null, nowMs: 
   return { kind: 'service', key: model.key, doc: status }
 }
 
-/** Null means: nothing is left to speak of. */
+/** Null means: there is nothing to report. */
 function serviceFacts(model: ServiceSnapshot): ServiceFacts | null {
   const { reading } = model
   if (reading.kind === 'none' || (reading.kind === 'absent' && model.inventory.size === 0)) return null
@@ -319,7 +322,8 @@ function wakeLater(model: ServiceSnapshot, deps: Turns, nowMs: number): void {
   let atMs = Number.POSITIVE_INFINITY
   for (const problem of model.problems.values()) {
     const retryAtMs = retryAtOf(problem)
-    // What was due when the turn began has been looked at: if it still stands (a held prune), an event ends it, and the clock would only spin.
+    // Due work was evaluated when the reconciliation began. If it still waits (a held prune), an event ends it, and a
+    // timer would only spin.
     if (retryAtMs === null) continue
     const wasSetBack = nowMs < model.agenda.turnBeganMs // the clock, during the turn (RC17)
     if (wasSetBack || retryAtMs > model.agenda.turnBeganMs) atMs = Math.min(atMs, isStillToCome(retryAtMs, nowMs) ? retryAtMs : nowMs)

@@ -13,9 +13,9 @@ import type { ServedKinds } from '../snapshot/watch/served-kinds.ts'
 import { EventFindings } from './explain-events.ts'
 import { type Explanation, hasPods, lastJob, logText, PodFindings, podSelector } from './explain-workload.ts'
 
-/** Pods or Events of one object that are looked at. */
+/** Maximum number of Pods or Events of one object to read. */
 const READ_MAX = 500
-/** Runs of one CronJob that are looked at. */
+/** Maximum number of runs of one CronJob to read. */
 const JOBS_MAX = 5
 
 export interface CauseReader {
@@ -23,7 +23,7 @@ export interface CauseReader {
   kinds: Pick<ServedKinds, 'find'>
   clock: Clock
   signal: AbortSignal
-  /** Null means: logs are never read, since they may hold what nobody wants outside of the cluster. */
+  /** Null means: logs are never read, since they may hold confidential values. */
   logs: (PodLogs & { lines: number }) | null
 }
 
@@ -75,7 +75,7 @@ async function causeInEvents(deps: CauseReader, object: K8sObject): Promise<stri
   const { namespace = 'default', uid = '' } = object.metadata
   const findings = new EventFindings(object)
   const fieldSelector = `involvedObject.uid=${uid},type=Warning`
-  // Whoever may not read Events has the rest.
+  // Without the right to read Events, the other facts are used.
   await list(deps, { kind: 'Event', group: '', namespace, fieldSelector }, (event) => findings.add(event))
   return findings.explain()
 }
@@ -117,7 +117,7 @@ async function lastLines({ asking, logs }: CauseReader, { log, documents }: Expl
     () => logs.logTail(pod, { container, previous, lines: logs.lines }),
     (log) => (log.kind === 'failed' ? log.failure : null),
   )
-  // Whoever may not read logs, or whose container is gone, has the rest.
+  // Without the right to read logs, or without the container, the other facts are used.
   const text = answer.kind === 'log' ? logText(safeLog(answer.text, { documents }), logs.lines) : ''
   return text === '' ? '' : `; last log lines: ${text}`
 }

@@ -1,5 +1,6 @@
-// Requests that wait for a place, in the order in which they get one: services by turns, the requests of one service in their own order. Requests of one service to
-// one target are one lane: where the first of them has to wait, the others wait too, and other lanes go on.
+// Requests that wait for a place, in the order in which they get one: services in turn, the requests of one service in
+// their own order. Requests of one service to one target are one lane: if the first of them has to wait, the others
+// wait too, and other lanes continue.
 import { type Target, targetKey } from './blame.ts'
 
 export interface Ticket extends Target {
@@ -56,7 +57,7 @@ export class FairQueue<T extends Queued> {
     return null
   }
 
-  /** Takes out, in their order, whole lanes whose requests belong elsewhere by now. */
+  /** Removes, in their order, whole lanes whose requests now belong to another queue. */
   takeLanes(belongsElsewhere: (ticket: Ticket, lane: string) => boolean): T[] {
     const taken: T[] = []
     for (const [service, lanes] of this.#services) {

@@ -1,5 +1,6 @@
-// Gives requests to the API server their places: as many at once as it takes gladly and none before the time that it asked for, services by turns, some places for
-// healing alone, and few for what is slow or fails, so that a webhook that hangs delays only what has to pass it. One scheduler for all services.
+// Gives requests to the API server their places: as many at once as it accepts and none before the time that it asked
+// for. Services take turns, some places are for healing alone, and few for slow or failing requests, so that a hanging
+// webhook delays only the requests that need it. One scheduler for all services.
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { ApiFailure } from '../../cluster/cluster.ts'
 import { type Common, commonCause, inCommon, type Target, verdictOf } from './blame.ts'

@@ -1,5 +1,5 @@
-// Who depends on whom among the services of this cluster, and who waits for whom right now: what wakes a service when another one changed. Nothing is looked through
-// when a service changes on which nobody depends.
+// The dependencies between services of this cluster, and which service waits for which now: they decide which services
+// a change wakes. A change of a service without dependents costs no search.
 
 /** `ready`: for it to be Healthy at its revision. `gone`: for its removal. */
 export type WaitKind = 'ready' | 'gone'
@@ -15,10 +15,13 @@ export class Dependents {
   readonly #dependencies = new Map<string, readonly string[]>()
   readonly #dependents = new Map<string, Set<string>>()
   readonly #waits = new Map<string, Wait>()
-  /** What was last told of a service on which others depend. */
+  /** The last reported state of each service with dependents. */
   readonly #told = new Map<string, string>()
 
-  /** What `key` depends on now. Who waited for it to go, and has nothing to do with it any more, comes back: nobody else would tell. */
+  /**
+   * Sets the dependencies of `key`. Returns the services that waited for its removal and no longer relate to it;
+   * nothing else would wake them.
+   */
   set(key: string, dependencies: readonly string[]): string[] {
     this.#waits.delete(key) // it looks again
     const free: string[] = []
@@ -60,7 +63,7 @@ export class Dependents {
     this.#waits.delete(key)
   }
 
-  /** Who is to look again now that `key` is in this state. */
+  /** The services to reconcile now that `key` is in this state. */
   toWake(key: string, { ready, leaving, text }: { ready: boolean; leaving: boolean; text: string }): string[] {
     const wake: string[] = []
     const isWaiting = (other: string, kind: WaitKind): boolean => {

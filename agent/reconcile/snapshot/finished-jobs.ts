@@ -1,5 +1,6 @@
-// Jobs with a TTL that have ended. Kubernetes removes such a Job some time after its end, and an object that is gone is otherwise made again: the Job would run for ever. What came
-// of it is written down when it is seen, so that neither the removal nor a restart of the agent runs it once more.
+// Jobs with a TTL that have ended. Kubernetes removes such a Job some time after its end, and a missing object is
+// otherwise created again: the Job would run without end. The result is stored when it is seen, so that neither the
+// removal nor a restart of the agent runs the Job once more.
 import { z } from 'zod'
 import type { InventoryEntry } from '../../state/agent-state.ts'
 import type { HookEnd } from './hook-spec.ts'

@@ -65,7 +65,7 @@ export const specOf = (
 }
 
 const RUNS_TO_AN_END: ReadonlySet<string> = new Set(['batch/Job', '/Pod'])
-/** Its object can only be run anew when it is made anew. */
+/** Its object runs again only after it was created anew. */
 export const runsToAnEnd = ({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>): boolean => RUNS_TO_AN_END.has(`${group}/${kind}`)
 
 /** HK13: an object of its name that another service gives up is applied over, and stays until then. */

@@ -140,7 +140,7 @@ export class HookBook {
     return keys
   }
 
-  /** Told of every event of an object that is of the run `id`, which may have no answer yet. */
+  /** Called for every event of an object of the run `id`, which may have no answer yet. */
   note(uid: string, id: string, end: HookEnd): void {
     for (const run of this.#runs.values())
       if (run.outcome === 'running' && (run.uid === null ? run.run === id : run.uid === uid)) this.#seen.set(uid, end)

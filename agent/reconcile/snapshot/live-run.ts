@@ -61,7 +61,10 @@ const isTrue = (condition: unknown, type: string): boolean =>
   condition.type === type &&
   condition.status === 'True'
 
-/** By the reason of the Warning with which the Job controller ends a Job, in its words: anybody who may write Events may write anything into their message. */
+/**
+ * By the reason of the Warning with which the Job controller ends a Job, in its words. Messages are not used, because
+ * everyone who may write Events controls them.
+ */
 const FAILURES: ReadonlyMap<unknown, string> = new Map([
   ['BackoffLimitExceeded', 'Job has reached the specified backoff limit'],
   ['DeadlineExceeded', 'Job was active longer than specified deadline'],

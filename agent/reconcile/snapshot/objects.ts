@@ -1,5 +1,6 @@
-// What is known of each object of one service: one record for each object, and the few transitions that change it. Everybody else reads. A facet is one
-// field of all records that have it, so that a look at what has a problem costs what has a problem, and not all objects of the service.
+// The known state of each object of one service: one record for each object, and the few transitions that change it.
+// All other code only reads. A facet is one field of all records that have it, so that a search for problems costs the
+// number of problems, and not of objects.
 import { keyInNamespace, keyOutsideNamespaces, namesObject, refKey } from '../../../shared/kube/object.ts'
 import type { ObjectStatus } from '../../../shared/model/status.ts'
 import type { InventoryEntry } from '../../state/agent-state.ts'
@@ -35,7 +36,7 @@ export interface ObjectState {
   readonly hook: HookSpec
   /** Of the inventory. */
   readonly entry: InventoryEntry
-  /** Why it is not as it is wanted. */
+  /** Why it differs from its wanted state. */
   readonly problem: Problem
   readonly contact: Contact
   readonly contest: Contest
@@ -47,7 +48,7 @@ export interface ObjectState {
   readonly progressingSinceMs: number
   /** HE30: since when it was Progressing before it became well. */
   readonly progressed: Progressed
-  /** Deleted to be made again, and not there yet. */
+  /** Deleted in order to be recreated, and not created yet. */
   readonly recreate: Recreate
   /** RC25: the document whose nulls the API server refused. */
   readonly refusedNulls: string
@@ -138,7 +139,7 @@ class Facet<T> implements ReadonlyMap<string, T> {
     for (const [key, value] of this) callback(value, key, this)
   }
 
-  /** Only for the one who changes records. */
+  /** Only for the owner of the records. */
   note(key: string, known: Known): void {
     if (this.#of(known) === undefined) this.#records.delete(key)
     else this.#records.set(key, known)
@@ -160,7 +161,7 @@ function isEmpty(known: Known): boolean {
   return true
 }
 
-/** What the listener is told. `uid`: null where nothing is in force. */
+/** The argument of the listener. `uid`: null if nothing is applied. */
 interface Said {
   named: boolean
   unread: boolean
@@ -287,7 +288,7 @@ export class ObjectStates {
     this.#put(key, { contact })
   }
 
-  /** RC3: it has to be looked at again. True: it had been. */
+  /** RC3: it has to be evaluated again. True: it had been evaluated. */
   forgetContact(key: string): boolean {
     if (!this.#facets.contact.has(key)) return false
     this.#put(key, { contact: undefined })
@@ -304,7 +305,7 @@ export class ObjectStates {
     noteContests(all, judged, nowMs)
   }
 
-  /** RC17: an object that waits for a time waits no longer because somebody set the date. `aheadMs`: of the date, before the monotonic clock. */
+  /** RC17: a changed date makes no object wait longer. `aheadMs`: of the date, before the monotonic clock. */
   noteDate(aheadMs: number): void {
     const setByMs = aheadMs - (this.#dateAheadMs ?? aheadMs)
     if (this.#dateAheadMs !== null && Math.abs(setByMs) < DATE_SET_LEAST_MS) return
@@ -350,7 +351,7 @@ export class ObjectStates {
     this.#put(key, { progressed })
   }
 
-  /** AO5; null: it is there, or nobody wants it any more. */
+  /** AO5; null: it exists, or is no longer wanted. */
   setRecreate(key: string, recreate: Recreate | null): void {
     this.#put(key, { recreate: recreate ?? undefined })
   }

@@ -17,7 +17,7 @@ interface Deadline {
 }
 
 interface Ask {
-  /** Another one begins anew: a newer run, another length. */
+  /** A newer run, or another length, starts again. */
   sinceMs: number
   deadlineMs: number
   clock: Clock
@@ -28,7 +28,7 @@ interface Ask {
 export class Deadlines {
   readonly #known = new Map<string, Deadline>()
 
-  /** RC17: has `deadlineMs` passed since? Whoever asks first begins the sleep, whose end wakes. */
+  /** RC17: whether `deadlineMs` passed since then. The first caller starts the sleep, whose end wakes. */
   isOver(key: string, { sinceMs, deadlineMs, clock, signal, wake }: Ask): boolean {
     const mark = `${sinceMs} ${deadlineMs}`
     const known = this.#known.get(key)

@@ -229,8 +229,8 @@ export class ServiceModel {
     return this.#unrecorded.splice(0).filter((entry) => this.inventory.get(refKey(entry.ref)) === entry)
   }
 
-  /** A gate opens by time, by other services, by a person: each turn asks again. `shut`: what would be answered for the service as a whole; who was told that already
-   *  is not asked again, or each event of a service of four thousand objects that waits would cost four thousand. */
+  /** Each reconciliation checks a gate again, unless `shut` is the known answer for the whole service: or each event of
+   *  a waiting service of four thousand objects would cost four thousand checks. */
   markGated(shut: Closed | null): void {
     for (const [key, problem] of this.problems) {
       // A fight about what was in force says nothing of what may be sent now.
@@ -240,7 +240,7 @@ export class ServiceModel {
     }
   }
 
-  /** PR14: what an object waits for to be made again is no event of the object. */
+  /** PR14: the condition of a recreation is no event of the object. */
   planHeldAgain(): void {
     for (const [key, problem] of this.problems) if (problem.kind === 'failed' && problem.again !== undefined) this.agenda.plan(key)
   }
@@ -280,7 +280,7 @@ export class ServiceModel {
     const named = nothingNamed()
     for (const [rowId, doc] of objects) {
       yield
-      // Not SHA-256: this tells a row from its own last state, in 4,000 rows of which one changed; who wrote it was proven before.
+      // Not SHA-256: the hash only compares a row with its own last state; the author was verified before.
       const hash = Bun.hash(doc)
       const before = known.get(rowId)
       const kept = before?.hash === hash ? this.wanted.get(before.key) : undefined
@@ -427,7 +427,7 @@ export class ServiceModel {
     return held === null ? null : { ...held, onlyIfAbsent: true }
   }
 
-  /** What stood in the way under the old options may not under the new ones, and what was nobody's business may be ours. */
+  /** Problems under the old options may not exist under the new ones, and ignored fields may be owned now. */
   #optionsChanged(): void {
     for (const [key, problem] of this.problems) {
       if (problem.kind === 'failed') this.objects.setProblem(key, null)

@@ -5,7 +5,7 @@ import type { SiteConfirmation } from '../plan/gates/confirmation.ts'
 import type { ActiveHold } from '../plan/gates/hold.ts'
 import type { Closed } from './situation.ts'
 
-/** What the next round plans, and of what the turn speaks when it ends. */
+/** The work that the next round plans, and the facts that the report at the end uses. */
 export class Agenda {
   readonly #dirty = new Set<string>()
   readonly #touched = new Set<string>()
@@ -96,7 +96,7 @@ export class Removal {
     this.#keepsNamespace = keepsNamespace
   }
 
-  /** NS2: something in the namespace of the service was let go to be kept. */
+  /** NS2: an object in the namespace of the service was released and has to stay. */
   get keepsNamespace(): boolean {
     return this.#keepsNamespace
   }
@@ -114,7 +114,7 @@ export class Removal {
     return this.#carriedOutMs === atMs
   }
 
-  /** Every kind was looked at for this order. */
+  /** Every kind was searched for this order. */
   isRecalled({ atMs }: { atMs: number }): boolean {
     return this.#recalledMs === atMs
   }
@@ -205,7 +205,7 @@ export class Gating {
   }
 }
 
-/** What stands in the way of deletions; changed by the prune, and by a person who confirms. */
+/** The obstacles of deletions; changed by the prune, and by a person who confirms. */
 export class PruneState {
   #refusal: PruneRefusal | null = null
   #why: string | null = null
@@ -236,7 +236,7 @@ export class PruneState {
     return this.#confirmedHere
   }
 
-  /** Looked at anew: what was refused stays so until that is judged again. */
+  /** Evaluates the prune again. A refusal stays until then. */
   begin(): void {
     this.#why = null
     this.#isOverdue = false

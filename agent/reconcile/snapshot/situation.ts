@@ -5,11 +5,11 @@ import type { OtherFields } from './fields/other-fields.ts'
 import type { Owner } from './watch/live-object.ts'
 
 export type Problem =
-  /** No API serves its kind. Looked at again when discovery changes, and at `retryAtMs`. */
+  /** No API serves its kind. Checked again when discovery changes, and at `retryAtMs`. */
   | { kind: 'unserved'; message: string; attempt: number; retryAtMs: number }
-  /** Its row cannot be applied as it is: waits for a new revision. */
+  /** Its row cannot be applied unchanged: waits for a new revision. */
   | { kind: 'unreadable'; message: string /** Absent: its row cannot be read. */; reason?: string }
-  /** Somebody else has it. Looked at again at `retryAtMs`, since nobody tells us when they let go. */
+  /** Another owner has it. Checked again at `retryAtMs`, since there is no event when that owner releases it. */
   | {
       kind: 'owned'
       owner: string
@@ -35,7 +35,7 @@ export type Problem =
       changes?: number
       /** It was to put back what is in force. */
       heals?: true
-      /** AO5: why it is not made again, although its sync-options ask for that. */
+      /** AO5: why it is not recreated, although its sync-options ask for that. */
       again?: NotAgain
     }
   /** A gate is closed (gates.ts); what was applied stays in force. Each turn asks again. */
@@ -91,7 +91,7 @@ export const retryAtOf = (problem: Problem): number | null => {
   }
 }
 
-/** The same problem after somebody set the date. */
+/** The same problem after a change of the date. */
 export function movedProblem(problem: Problem, byMs: number): Problem {
   if (problem.kind === 'contested') return { ...problem, untilMs: problem.untilMs + byMs }
   return 'retryAtMs' in problem && problem.retryAtMs !== null ? { ...problem, retryAtMs: problem.retryAtMs + byMs } : problem

@@ -22,7 +22,10 @@ export interface Wanted {
   stage: number
   /** Canonical JSON, as it goes out. */
   sent: string
-  /** The service's own namespace (`sync.createNamespace`): made if nobody has it, left alone if somebody does, never pruned. */
+  /**
+   * The service's own namespace (`sync.createNamespace`): created if it does not exist, otherwise left alone, never
+   * pruned.
+   */
   onlyIfAbsent: boolean
   /** AO1; absent: applied plainly, as almost every object is. */
   options?: ApplyOptions
@@ -50,9 +53,9 @@ export type WantedRead =
   | { kind: 'hook'; spec: HookSpec }
   /** An annotation says that it is not applied. */
   | { kind: 'skipped'; ref: ObjectRef }
-  /** No API serves it yet; `ref` is as the row says, since nobody knows whether it has a namespace. */
+  /** No API serves it yet. `ref` is that of the row, since it is unknown whether the kind has a namespace. */
   | { kind: 'unserved'; ref: ObjectRef; apiVersion: string; message: string; wave: number; hook?: HookSpec }
-  /** `hook`: what it would be, as far as that can be told: its phase waits for it. */
+  /** `hook`: its hook, as far as known: its phase waits for it. */
   | { kind: 'unreadable'; ref: ObjectRef; apiVersion: string; message: string; reason?: string; hook?: HookSpec }
 
 export interface WantedContext {
@@ -230,7 +233,7 @@ export function readRefusedNulls(facts: ReadonlyMap<string, unknown>): Map<strin
   )
 }
 
-/** A wanted object as it is sent: without the nulls that the API server is known to refuse. */
+/** The sent form of a wanted object: without the nulls that the API server is known to refuse. */
 export function withoutRefusedNulls<T extends { sent: string; nullsRefused?: true }>(wanted: T, refused: string | undefined): T {
   if (refused === undefined || refused !== nullsDocumentId(wanted.sent)) return wanted
   return { ...wanted, sent: dropNulls(wanted.sent) ?? wanted.sent, nullsRefused: true }

@@ -42,6 +42,6 @@ export function confirmationOf(
   return { isConfirmed: isInRow || isHere, names: new Set([...ofRow, ...(isHere ? (site.names ?? []) : [])]) }
 }
 
-/** In this life of the agent: whoever did has seen what it holds now. */
+/** Confirmed in this process of the agent: the person saw the present objects. */
 export const isConfirmedHere = ({ row, pruning }: ServiceSnapshot): boolean =>
   row !== null && pruning.confirmedHere === confirmationToken(row)

@@ -1,18 +1,21 @@
-// What may not be done yet although the revision asks for it: a hold, a window, a person who was not asked, a dependency, a phase or wave whose turn has not
-// come. Each gate is pure and says why in words for people; the first closed one speaks. A closed gate changes nothing of what is applied: drift is healed
-// to that (DR6), within what the gate allows.
+// Work that the revision asks for and that may not be done yet: a hold, a window, a missing confirmation, a dependency,
+// a phase or wave that has not begun. Each gate is pure and gives a reason for people; the first closed one decides. A
+// closed gate changes no applied object: drift is corrected to the applied documents (DR6), as far as the gate allows.
 import type { ServiceRow } from '../../../../shared/model/desired.ts'
 import type { ServiceId } from '../../../../shared/model/ids.ts'
 import { type Closed, closed } from '../../snapshot/situation.ts'
 import type { Wanted } from '../../snapshot/wanted.ts'
 
-/** `change`: a document that is not applied yet. `restore`: an object of ours that is gone. `correct`: one that somebody changed. */
+/**
+ * `change`: a document that is not applied yet. `restore`: an owned object that is gone. `correct`: one that was
+ * changed.
+ */
 export type Deed = 'change' | 'restore' | 'correct'
 export type Gate = (wanted: Wanted, deed: Deed) => Closed | null
 
 export const OPEN: Gate = () => null
 
-/** In the order in which a person would want to hear of them. */
+/** In the order of their importance for a person. */
 export function allOf(gates: readonly Gate[]): Gate {
   const [first, ...others] = gates
   if (first === undefined) return OPEN

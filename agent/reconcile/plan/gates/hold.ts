@@ -1,6 +1,7 @@
-// A person's word at the site that nothing is to be changed for now: who said so, why, until when. It is kept with the agent's state, so that it outlives a restart, and
-// works with no network. It shuts what a window shuts: new documents, prunes and the correction of what people change by hand; what is deleted is put back.
-// A suspension is such a word on the server, and shuts all of it.
+// An order at the site to change nothing for now: who gave it, why, and until when. It is stored with the agent's
+// state, so that it outlives a restart, and works without a network. It closes the same gates as a window: new
+// documents, prunes and the correction of manual changes; deleted objects are restored. A suspension is such an order
+// on the server, and closes all gates.
 import { z } from 'zod'
 import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
 import { type SuspendedScope, suspendedText } from '../../../../shared/model/suspension.ts'
@@ -12,7 +13,7 @@ export const holdSchema = z.object({
   by: z.string().max(256),
   why: z.string().max(1_024),
   sinceMs: z.number().int(),
-  /** Absent: until somebody lifts it. */
+  /** Absent: until a person lifts it. */
   untilMs: z.number().int().optional(),
 })
 export type Hold = z.infer<typeof holdSchema>
@@ -37,7 +38,7 @@ export const suspensionFacts = (rows: SuspensionRows): { owner: ServiceId; facts
 
 const asHold = (suspension: ActiveSuspension | null): ActiveHold | null => (suspension === null ? null : { ...suspension, scope: '' })
 
-/** A suspension or a hold of the whole cluster, as it is written down. */
+/** The stored suspension or hold of the whole cluster. */
 export function holdOfCluster(state: Pick<AgentState, 'facts'>, nowMs: number): ActiveHold | null {
   const suspension = keptSuspensions(state.facts(WHOLE_CLUSTER, SUSPENSIONS_FACT).get(SUSPENSIONS_FACT)).whole
   if (suspension !== null) return asHold(suspension)

@@ -1,5 +1,7 @@
-// Whether a service may begin the revision that its row names: a person was asked for (sync.mode), what it depends on is ready. Asked until the answer is yes; what has
-// begun goes to its end. Also who has to be gone before a service goes. The deciding is manual-gate's and dependencies', this looks things up for them.
+// Decides whether a service may begin the revision that its row names: a person has allowed it (sync.mode), and its
+// dependencies are ready. Checked until it may; a revision that has begun is completed. Also names the services that
+// must be gone before a service is removed. manual-gate.ts and dependencies.ts decide, this file reads the facts for
+// them.
 import type { ServiceRow } from '../../../../shared/model/desired.ts'
 import type { Services } from '../../ports.ts'
 import { leaveOf } from '../../snapshot/fields/ignore.ts'
@@ -16,7 +18,7 @@ type OtherServices = Pick<Services, 'dependents' | 'modelOf'>
 export interface RevisionJudgement {
   /** DE3, SM1. Null: it may begin, or it has begun already. */
   shut: Closed | null
-  /** Services that it waits for; null: nobody had to be asked. */
+  /** Services that it waits for; null: there was nothing to check. */
   on: readonly string[] | null
   /** What had begun before this start was another revision. */
   isAnother: boolean
@@ -43,12 +45,14 @@ export const recallBegun = (facts: ReadonlyMap<string, unknown>): string | null 
   return typeof digest === 'string' ? digest : null
 }
 
-/** DE3: a restart does not ask again. Null: nobody could be asked, or it is kept already. */
+/** DE3: a restart does not check again. Null: there is nothing to store, or it is stored already. */
 export const begunFacts = ({ gating }: ServiceSnapshot, { digest, dependsOn = [] }: ServiceRow): ReadonlyMap<string, unknown> | null =>
   dependsOn.length === 0 || gating.begunBefore === digest ? null : new Map([[FACT, digest]])
 
-/** RC15: what a revision that began in between has undone is not applied any more. `isFirst`: the first that is read since the start, when nobody remembers which one had
- *  begun, and the documents in force tell. True: it is so. */
+/**
+ * RC15: objects that an interim revision has undone no longer count as applied. `isFirst`: the first revision that is
+ * read since the start, when the applied documents alone show which one had begun. True: they are undone.
+ */
 export function isUndone({ row, gating, progress, wanted, inventory }: ServiceSnapshot, isFirst: boolean): boolean {
   if (row === null || row.removal !== undefined || progress.reached.applied?.digest !== row.digest) return false
   if (isFirst) return [...wanted.values()].some((one) => isReplaced(one, inventory.get(one.key)?.appliedDoc ?? null))
@@ -61,7 +65,9 @@ function isReplaced(wanted: Wanted, applied: string | null): boolean {
   return !isInForce(wanted, leaveOf(wanted.leave, wanted.leave?.scaled ?? []), null, applied)
 }
 
-/** For new documents only: what is applied is healed whatever this says. The answer is looked for once, and only where somebody asks. */
+/**
+ * For new documents only: applied documents are healed in any case. The answer is computed once, and only on demand.
+ */
 export function changeGate(model: ServiceSnapshot, services: OtherServices): { gate: Gate; asked(): RevisionJudgement | null } {
   let answer: RevisionJudgement | null = null
   const gate: Gate = (_, deed) => {
@@ -81,7 +87,7 @@ export function goFirst(model: ServiceSnapshot, { dependents, modelOf }: OtherSe
   return goneFirst(model.key, dependents.dependentsOf(model.key), isLeavingKey, dependents.dependenciesOf)
 }
 
-/** What those that depend on a service are told of it. */
+/** The state that dependents of a service get. */
 export function saidToDependents(model: ServiceSnapshot): { ready: boolean; leaving: boolean; text: string } {
   const state = stateOf(model)
   return { ready: state.kind === 'ready', leaving: isLeaving(model), text: state.kind === 'unready' ? state.words : state.kind }

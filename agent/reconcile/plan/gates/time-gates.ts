@@ -21,7 +21,7 @@ export interface ServiceWindows {
 /** Windows of a service; none until rows bring them. */
 export type WindowSource = (id: ServiceId) => ServiceWindows
 
-/** Without an edge in sight, and after a clock that was set, it is looked at again. */
+/** Without an edge in view, and after a change of the clock, it is evaluated again. */
 const VERDICT_MS_MAX = 3_600_000
 
 export class TimeGates {
@@ -55,7 +55,7 @@ export class TimeGates {
   gate(id: ServiceId, nowMs: number): Gate {
     const shut = this.shut(id, nowMs)
     if (shut === null) return () => null
-    // SU2: a suspended service is left as it is.
+    // SU2: a suspended service is not changed.
     if (this.#holds.of(id, nowMs)?.suspended !== undefined) return () => shut
     const drift = this.#windowsOf(id).drift ?? CAREFUL
     return (_, deed) => (deed !== 'change' && drift[deed] ? null : shut)

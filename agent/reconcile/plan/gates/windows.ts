@@ -37,7 +37,10 @@ interface ReadWindow {
   durationMs: number
 }
 
-/** A deny that is open closes; with allow windows, one of them must be open. A window that cannot be read closes: nobody meant it to mean nothing. */
+/**
+ * An open deny window closes the gate. With allow windows, one of them must be open. An unreadable window closes the
+ * gate, because ignoring it could not be intended.
+ */
 export function judgeWindows(windows: readonly ChangeWindow[], nowMs: number): WindowVerdict {
   if (windows.length === 0) return OPEN_FOR_EVER
   const read: ReadWindow[] = []

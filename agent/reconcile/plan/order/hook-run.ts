@@ -21,7 +21,7 @@ export function runRef({ ref, generateName }: HookSpec, runId: string): ObjectRe
   return generateName === null ? ref : { ...ref, name: generateName.slice(0, PREFIX_CHARS_MAX) + runId.slice(0, 10) }
 }
 
-/** As it is sent. */
+/** The sent document. */
 export function runDocument(spec: HookSpec, runId: string, clusterId: string, service: ServiceId): string {
   const object = JSON.parse(spec.doc) as K8sObject
   const { generateName: _, ...metadata } = object.metadata

@@ -195,7 +195,7 @@ export interface PhaseWords {
 export function phaseWords(position: Position | null): PhaseWords | null {
   if (position === null || position.waitsFor === null || position.phase === 'done') return null
   const { phase, waitsFor, applied, hookFailed } = position
-  // Everything is applied and something is not healthy: that speaks for itself.
+  // Everything is applied and something is not healthy: that is reported elsewhere.
   if (phase === 'sync' && applied) return null
   const detail = waitsFor.detail === '' ? '' : ` (${waitsFor.detail})`
   const isHook = waitsFor.lacks === 'finished'

@@ -1,5 +1,6 @@
-// The one authority over deletions of managed objects: a prune of a revision, a removal order, an object that is made again, and the run of a hook ask here, and a DELETE
-// is sent only with the permit that comes back. What Git cannot bring back (volumes, other people's objects) waits until a person confirmed it by name. Pure.
+// The one authority over deletions of managed objects. The prune of a revision, a removal order, a recreation, and the
+// run of a hook ask here, and a DELETE is sent only with the returned permit. Objects that Git cannot restore (volumes,
+// objects of others) wait until a person confirmed them by name. Pure.
 import { sha256Hex } from '../../../../shared/kube/canonical.ts'
 import { CLAIMS_LOST, deletionName, lossKind, lossText } from '../../../../shared/kube/data-loss.ts'
 import { type ObjectRef, refKey } from '../../../../shared/kube/object.ts'
@@ -18,7 +19,7 @@ export interface Permit {
 type Kept = Extract<Problem, { kind: 'kept' }>
 const permitFor = (cause: Permit['cause']): Permit => ({ cause }) as Permit
 
-/** The objects that a look into a Namespace or CRD found. */
+/** The objects that a search of a Namespace or CRD found. */
 export type Contents =
   | { kind: 'own' }
   /** Objects that are not of the service; `names` are the first of them. */
@@ -35,13 +36,16 @@ export type Holding =
   | { kind: 'unseen' }
 const NOTHING: Holding = { kind: 'nothing' }
 
-/** PR13: a disk that came back older, of an agent and of its server alike, knows no revision that ever named the object; or somebody restored it from a backup, with its label. */
+/**
+ * PR13: if the disks of an agent and its server both returned to an older state, they know no revision that ever named
+ * the object; or a person restored it from a backup, with its label.
+ */
 const UNRECORDED: Holding = {
   kind: 'unrecorded',
   what: 'unrecorded object: it has our label, but is not in the inventory',
 }
 
-/** `contents`: of a Namespace or CRD, once it was looked at. `isRecorded`: this agent applied it, or tried to. */
+/** `contents`: of a Namespace or CRD, once it was searched. `isRecorded`: this agent applied it, or tried to. */
 export function holdingOf(
   cause: 'prune' | 'removal',
   ref: ObjectRef,
@@ -84,7 +88,7 @@ function holdingOfContents(contents: Contents): Holding {
 export type ConfirmedNames = ReadonlySet<string> | 'all'
 const isIn = (confirmed: ConfirmedNames, ref: ObjectRef): boolean => confirmed === 'all' || confirmed.has(deletionName(ref))
 
-/** IV9: by name only; a confirmation from before this rule says nothing of what nobody can see. */
+/** IV9: by name only; a confirmation from before this rule does not cover objects that cannot be read. */
 export const isGivenUp = (ref: ObjectRef, confirmed: ConfirmedNames): boolean => confirmed !== 'all' && confirmed.has(deletionName(ref))
 
 export interface Candidate {
@@ -174,7 +178,10 @@ export function decideDeletions(request: DeletionRequest): Decision {
 const isKeptStill = (before: Problem | undefined, nowMs: number): before is Kept =>
   before?.kind === 'kept' && before.retryAtMs !== null && isStillToCome(before.retryAtMs, nowMs)
 
-/** A look is repeated, because nobody tells when what others have in it is gone; a volume waits for the person alone. `retryAtMs` 0: the caller has the clock. */
+/**
+ * A search is repeated, because no event tells when the objects of others are gone; a volume waits for the person
+ * alone. `retryAtMs` 0: the caller has the clock.
+ */
 function keptFor({ cause, nowMs }: DeletionRequest, before: Problem | undefined, ref: ObjectRef, asks: boolean, what: string): Kept {
   if (isKeptStill(before, nowMs) && before.what === what) return before
   const attempt = before?.kind === 'kept' && before.asks === asks ? before.attempt + 1 : 0
@@ -206,7 +213,9 @@ function refusalOf(
 /** EC1: names exactly the list that was shown. */
 export const listDigest = (token: string, names: readonly string[]): string => sha256Hex([token, ...names].join('\n')).slice(0, 16)
 
-/** Adds objects that wait to be made again, or to make way for a hook, to the question of a prune, if there is one. */
+/**
+ * Adds objects that wait to be recreated, or to make way for a hook, to the confirmation of a prune, if there is one.
+ */
 export function withHeld(
   refusal: PruneRefusal | null,
   held: ReadonlyArray<{ ref: ObjectRef; what: string }>,
@@ -232,7 +241,7 @@ export interface RecreateRequest {
   confirmed: ConfirmedNames
 }
 
-/** AO5, PR14: a permit: it may be deleted to be made again. */
+/** AO5, PR14: a permit: it may be deleted in order to be recreated. */
 export function permitRecreate({ ref, live, ownWord, allowed, hold, confirmed }: RecreateRequest): Permit | NotAgain {
   const isStateful = ref.group === 'apps' && ref.kind === 'StatefulSet'
   if (!ownWord && (lossKind(ref) !== null || isStateful))

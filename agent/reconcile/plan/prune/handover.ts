@@ -1,5 +1,6 @@
-// An object that goes from one service to another with one commit: the server saw both revisions and wrote so into the giver's row. Until the taker's revision is read it
-// belongs to nobody else, and it must not be deleted in between. Pure.
+// An object that moves from one service to another with one commit: the server saw both revisions and wrote it into the
+// giver's row. Until the taker's revision is read, the object has no other owner, and it must not be deleted in
+// between. Pure.
 import { keyOutsideNamespaces, namesObject } from '../../../../shared/kube/object.ts'
 import type { ServiceRow } from '../../../../shared/model/desired.ts'
 import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
@@ -35,7 +36,10 @@ export function waitsForTakers(object: string, handovers: readonly Handover[], t
 
 const KEPT = 'it is kept until then; delete it by hand if that service must not have it'
 
-/** Null: the taker does not want it (any more), so that it is judged as any other. Else why it is kept. What the taker wants is let go to it before anybody asks here. */
+/**
+ * Null: the taker does not want it (any more), so that it is judged as any other. Otherwise the reason to keep it. An
+ * object that the taker wants is released to it before this check.
+ */
 export function judgeHandover({ project, service, after }: Handover, taker: Taker): string | null {
   const name = serviceKey({ project, service })
   if (taker.kind === 'unread') return `moving to service ${name}, whose revision has not arrived yet; ${KEPT}`

@@ -10,7 +10,7 @@ const FOLLOWERS: ReadonlySet<string> = new Set([
   'discovery.k8s.io/EndpointSlice',
   'coordination.k8s.io/Lease',
 ])
-/** A look at a namespace passes them over. */
+/** A search of a namespace skips them. */
 export const isFollowerKind = ({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>): boolean => FOLLOWERS.has(`${group}/${kind}`)
 
 /** In every namespace, made by the control plane, OpenShift or Istio. */
@@ -34,7 +34,7 @@ export interface Item {
   ref: ObjectRef
   uid: string
   owners: readonly OwnerRef[]
-  /** `own`: of the service itself. Null: nobody's mark, or another tool's. */
+  /** `own`: of the service itself. Null: no mark, or another tool's. */
   of: 'own' | { service: string; isLeaving: boolean } | null
 }
 
@@ -52,10 +52,10 @@ export function itemOf(object: K8sObject, of: Item['of']): Item | null {
   return { ref, uid, owners, of }
 }
 
-/** Volumes that a StatefulSet made are data, whoever owns them. */
+/** Volumes that a StatefulSet created are data, whoever owns them. */
 const isClaim = ({ ref: { group, kind } }: Item): boolean => group === '' && kind === 'PersistentVolumeClaim'
 
-/** Owners that are not among the items: whoever looks finds out whether they are there still. */
+/** Owners that are not among the items: the caller finds out whether they still exist. */
 export function ownersOutside(items: readonly Item[]): OwnerRef[] {
   const inside = new Set(items.map(({ uid }) => uid))
   const outside = new Map<string, OwnerRef>()

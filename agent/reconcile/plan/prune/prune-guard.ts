@@ -1,5 +1,6 @@
-// Whether what a revision no longer names may be deleted. A wrong render, an empty folder or a lost generator input looks just like a wish to
-// delete everything; so whatever is large, or holds what cannot be made again, waits for a person. Pure.
+// Decides whether objects that a revision no longer names may be deleted. A wrong render, an empty folder or a lost
+// generator input looks like the wish to delete everything. So a prune that is large, or has objects that cannot be
+// restored, waits for a person. Pure.
 import { deletionName } from '../../../../shared/kube/data-loss.ts'
 import type { ObjectRef } from '../../../../shared/kube/object.ts'
 import { refusedDeletion } from '../../snapshot/permits.ts'
@@ -61,7 +62,7 @@ export function whyGuarded({
   return null
 }
 
-/** Holds every deletion of a service: a prune, an object that is made again, the object of a hook. */
+/** Holds every deletion of a service: a prune, a recreation, the object of a hook. */
 export interface DeletionHold {
   why: string
   /** A person may confirm the deletions. Else something else ends the hold. */

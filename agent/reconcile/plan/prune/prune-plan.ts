@@ -26,7 +26,7 @@ export interface PruneOptions {
   handover(key: string): string | null
   /** IV9: what became of a kind that no API serves. */
   endOf(kind: ObjectRef): KindEnd
-  /** A person confirmed that the object is dropped from the inventory, although nobody can see it. */
+  /** A person confirmed that the object is dropped from the inventory, although it cannot be read. */
   isGivenUp(ref: ObjectRef): boolean
   /** NS2: the key of the namespace that goes with the service, or null. */
   namespaceGoes?: string | null
@@ -78,7 +78,7 @@ export function planPrune(view: PlanView, leaving: Iterable<string>, options: Pr
     const waits = options.wantedElsewhere(key) ? null : options.handover(key)
     const verdict = judgeLeaving(view, key, entry, options)
     if (waits !== null && verdict.kind !== 'forget') {
-      // What is not there or not ours any more is waited for by nobody, and a removal comes to its end.
+      // Nothing waits for an object that does not exist or is no longer owned, and a removal ends.
       problems.set(key, { kind: 'waiting', on: key, message: waits })
       handedOver.push(entry.ref)
       continue
@@ -244,7 +244,10 @@ interface LeavingService {
 
 const NAMESPACE_STAYS = 'namespace/stays'
 
-/** NS2: something is let go in the namespace because it is to be kept (IV4): it would be deleted with the namespace. The fact outlives a restart; null: there is no such step. */
+/**
+ * NS2: an object in the namespace is released because it must stay (IV4): it would be deleted with the namespace. The
+ * fact outlives a restart; null: there is no such step.
+ */
 export function keptFacts(row: ServiceRow, steps: ReadonlyArray<{ kind: string; ref: ObjectRef }>): ReadonlyMap<string, unknown> | null {
   const isInside = ({ kind, ref }: { kind: string; ref: ObjectRef }) => kind === 'orphan' && ref.namespace === row.namespace
   if (row.namespace === undefined || row.removal?.policy === 'orphan' || !steps.some(isInside)) return null

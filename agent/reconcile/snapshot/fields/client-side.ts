@@ -51,14 +51,14 @@ interface Holder {
   subresource?: string | undefined
 }
 
-/** Also their entries of `status` and `scale` are nobody's manifest. */
+/** Their entries of `status` and `scale` are no manifest either. */
 function isTaken({ manager = '', operation = '', subresource = '' }: Holder, moment: TakeMoment, leave: Leave | null): boolean {
   if (subresource !== '' || leave?.managers.includes(manager)) return false
   const name = `${operation} ${manager}`
   return WHOLE_MANIFEST.has(name) || (moment === 'adopt' && BEFORE_ADOPTION.has(name))
 }
 
-/** What is to be taken over before an apply, and which manifest the rules speak of (canonical JSON). */
+/** The fields to take over before an apply, and the manifest of the rules (canonical JSON). */
 export interface Take {
   moment: TakeMoment
   leave: Leave | null
@@ -87,7 +87,10 @@ export function takenManagedFields(live: Managed, { moment, leave, wanted }: Tak
   return withTaken(live, (entry, own) => (isTaken(entry, moment, leave) ? splitTaken(entry, own, paths, object) : null))
 }
 
-/** Kinds of which the API server fills `rollingUpdate` with defaults that nobody owns, and refuses it beside another type. */
+/**
+ * Kinds of which the API server fills `rollingUpdate` with defaults without an owner, and refuses it beside another
+ * type.
+ */
 const ROLLING_UPDATE: Readonly<Record<string, string>> = { 'apps/Deployment': 'strategy', 'apps/StatefulSet': 'updateStrategy' }
 
 /** RC35: the path of a member that the object's union does not choose. Null: there is none, or the object names it all the same. */
@@ -99,7 +102,7 @@ export function unchosenMember(object: K8sObject): readonly string[] | null {
   return ['spec', name, 'rollingUpdate']
 }
 
-/** RC35: the managedFields in which the member at this path is ours; with `force` it is nobody else's. */
+/** RC35: the managedFields in which Skerry owns the member at this path; with `force`, as the only owner. */
 export function ownedMember(live: Managed, path: readonly string[], force: boolean): ManagedFieldsEntry[] | null {
   const member = path.reduceRight<FieldsNode>((inner, name) => ({ [`f:${name}`]: inner }), {})
   const takeMember = ({ fieldsV1 = {} }: ManagedFieldsEntry): Split => {
@@ -109,7 +112,10 @@ export function ownedMember(live: Managed, path: readonly string[], force: boole
   return withTaken(live, (entry) => (force ? takeMember(entry) : null), member)
 }
 
-/** The managedFields in which ours has `nobodys` and what `splitOf` takes of the others. Null: nothing is taken. An entry of which it says null stays as it is. */
+/**
+ * The managedFields in which Skerry's entry has `nobodys` and the part of the others that `splitOf` takes. Null:
+ * nothing is taken. An entry for which it returns null stays unchanged.
+ */
 export function withTaken(
   live: Managed,
   splitOf: (entry: ManagedFieldsEntry, own: FieldsNode | undefined) => Split | null,

@@ -1,4 +1,4 @@
-// What a take-over and a look at others' fields have in common: the entry of an object that had none.
+// The common part of a takeover and of reading others' fields: the entry of an object that had none.
 import { type FieldsNode, isLeaf } from './owned-fields.ts'
 
 export interface Split {

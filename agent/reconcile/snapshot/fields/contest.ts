@@ -1,5 +1,5 @@
-// Two managers that correct each other for ever are a load on the API server and end nothing. After a few rounds ours waits longer and longer
-// and says who the other is; it never gives in, and never stops the rest.
+// Two managers that correct each other without end are a load on the API server and reach no result. After a few rounds
+// Skerry waits longer and longer and names the other manager. It never gives in, and never stops the rest.
 
 /** More corrections of one object than this within `WINDOW_MS` are a fight. */
 export const CORRECTIONS_MAX = 5
@@ -19,7 +19,7 @@ export const NO_CONTEST: Contest = { correctedMs: [], rounds: 0, untilMs: 0 }
 
 export type Verdict = { kind: 'correct'; contest: Contest } | { kind: 'contested'; contest: Contest }
 
-/** The same fight after somebody set the date. */
+/** The same fight after a change of the date. */
 export const movedContest = ({ correctedMs, rounds, untilMs }: Contest, byMs: number): Contest => ({
   correctedMs: correctedMs.map((atMs) => atMs + byMs),
   rounds,

@@ -1,5 +1,5 @@
-// What somebody else did to an object of ours: which of the paths that we applied are no longer ours, and who holds them now. Paths and names
-// only: a value (it may be a Secret's) never leaves this file.
+// Changes by others to a Skerry object: which applied paths Skerry no longer owns, and who owns them now. Paths and
+// names only: a value (it may be a Secret's) never leaves this file.
 
 import type { K8sObject, ManagedFieldsEntry } from '../../../../shared/kube/object.ts'
 import { compareText } from '../../../../shared/kube/order.ts'
@@ -11,13 +11,15 @@ import { childNode, childOf, type FieldsNode, hasKeyFields, isOwnEntry, ownEntry
 export interface DriftNote {
   /** `.spec.replicas`, sorted. Empty: the paths are all ours still, a value under them changed. */
   paths: string[]
-  /** The managers that hold these paths now, with their subresources, the latest writer first; '' when nobody holds them. */
+  /**
+   * The managers that own these paths now, with their subresources, the latest writer first; '' if nobody owns them.
+   */
   manager: string
   /** The live object has none of these paths any more. */
   removed?: true
 }
 
-/** Of an object that nobody looked at before it was found different. */
+/** For an object that was found different without a note. */
 export const NO_NOTE: DriftNote = { paths: [], manager: '' }
 
 /** Says what happened to an object, for events and statuses: `.spec.replicas changed by kubectl (scale)`. `deleted`: the object itself is gone. */
@@ -25,7 +27,7 @@ export function driftText({ paths, manager, removed }: DriftNote, deleted = fals
   if (deleted) return 'deleted outside Git'
   const names = shownPaths(paths.slice(0, PATHS_TOLD_MAX)).join(', ')
   const more = paths.length > PATHS_TOLD_MAX ? ` and ${paths.length - PATHS_TOLD_MAX} more` : ''
-  // The API server records who holds a field, and forgets who removed one.
+  // The API server records the owner of a field, but not who removed one.
   return `${names}${more} ${removed ? 'removed' : 'changed'} by ${manager || 'an unknown manager'}`.trim()
 }
 
@@ -84,7 +86,7 @@ interface Found {
   emptied: Lost[]
 }
 
-/** One place in the applied document: what was sent there, what is there now, who owns it. */
+/** One place in the applied document: the sent value, the present one, and the owner. */
 interface Place {
   value: unknown
   live: unknown
@@ -136,7 +138,7 @@ function collectLostItems(items: unknown[], { own, live, guides }: Place, at: At
     return
   }
   const known = [own ?? {}, ...guides].flatMap((node) => Object.keys(node).filter((key) => key !== '.'))
-  // Nobody owns items one by one: the list is atomic, or gone as a whole.
+  // Items without owners: the list is atomic, or gone as a whole.
   if (known.length === 0) {
     found.lost.push({ ...at, isThere })
     return
@@ -168,7 +170,10 @@ export function itemText(item: unknown, key: string | undefined): string {
   return typeof name === 'string' ? JSON.stringify({ name }) : '*'
 }
 
-/** DR2: a manager is named only for a path that it holds now. Whoever else wrote to the object, and when, says nothing about a field that was removed. */
+/**
+ * DR2: a manager is named only for a path that it owns now. Other writers of the object, and their times, prove nothing
+ * about a removed field.
+ */
 function rivalOf(others: readonly ManagedFieldsEntry[], lost: readonly Lost[]): string {
   const holders = others.filter(
     ({ manager, fieldsV1 }) => manager !== BEFORE_FIRST_APPLY && lost.some(({ keys }) => keys.length > 0 && ownsPath(fieldsV1, keys)),

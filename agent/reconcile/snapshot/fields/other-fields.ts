@@ -20,7 +20,7 @@ const SHARED_MAX = 500
 const SHARED_CHARS_MAX = 4_000
 const shared = new Map<string, readonly OtherFields[]>()
 
-/** Null means: nobody else owns anything but status. */
+/** Null means: nobody else owns anything except status. */
 export function otherFieldsOf(object: K8sObject): readonly OtherFields[] | null {
   const entries = object.metadata.managedFields
   if (entries === undefined || entries.length < 2) if (entries?.[0] === undefined || isOwnEntry(entries[0])) return null
@@ -30,7 +30,7 @@ export function otherFieldsOf(object: K8sObject): readonly OtherFields[] | null 
     const { manager = '', operation = '', subresource = '', fieldsV1 } = entry
     if (fieldsV1 === undefined || isOwnEntry(entry) || (manager === MARKS_MANAGER && subresource === '')) continue
     const { 'f:status': _status, ...rest } = fieldsV1
-    // What nobody is known to have written is nobody's, but for what would stay when we let go of it.
+    // Fields of an unknown writer belong to nobody, except those that would stay after a release.
     const named = manager === BEFORE_FIRST_APPLY ? splitCommon(rest, own ?? {}).taken : rest
     const fields = named === null ? null : withoutBare(named, own, object)
     if (fields !== null) found.push({ manager, operation, subresource, fields: JSON.stringify(fields) })
@@ -57,7 +57,7 @@ function withoutBare(node: FieldsNode, own: FieldsNode | undefined, value: unkno
 const isBare = (value: unknown, ours: FieldsNode | undefined): boolean =>
   value !== null && typeof value === 'object' && (Object.keys(value).length === 0 || (ours !== undefined && ownsInside(ours)))
 
-/** A full table is begun anew: then some are held twice, and nothing else is different. */
+/** A full table is cleared: then some are stored twice, without another effect. */
 function oneCopy(found: readonly OtherFields[]): readonly OtherFields[] {
   const name = JSON.stringify(found)
   if (name.length > SHARED_CHARS_MAX) return found

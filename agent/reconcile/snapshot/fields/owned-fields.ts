@@ -1,5 +1,6 @@
-// What the API server says about who owns which field: reading `fieldsV1`, the set of paths of one managedFields entry. Keys are `f:<field>`,
-// `k:<key fields of a list item>`, `v:<value of a set>`, `i:<index>` and `.` for the thing itself; an empty node owns its whole value.
+// The ownership of fields in the API server: reads `fieldsV1`, the set of paths of one managedFields entry. Keys are
+// `f:<field>`, `k:<key fields of a list item>`, `v:<value of a set>`, `i:<index>` and `.` for the item itself; an empty
+// node owns its whole value.
 import { canonicalJson, sha256Hex } from '../../../../shared/kube/canonical.ts'
 import { FIELD_MANAGER } from '../../../../shared/kube/marks.ts'
 import type { K8sObject, ManagedFieldsEntry } from '../../../../shared/kube/object.ts'
@@ -17,8 +18,11 @@ export const ownEntry = (object: K8sObject): ManagedFieldsEntry | null => object
 const HASH_CHARS = 16
 const shortHash = (value: unknown): string => sha256Hex(canonicalJson(value)).slice(0, HASH_CHARS)
 
-/** DR1: names the values at the paths that we own, and the paths themselves: one of both changed, or the hash is the same. '' when we own
- *  nothing. Short: it is held for every object. Its second half is what lies under empty nodes, of which nobody says whether it is ours. */
+/**
+ * DR1: identifies the values at the owned paths, and the paths themselves. It is equal only if both are. '' if Skerry
+ * owns nothing. Short, because every object has one. Its second half is the content under empty nodes, whose owner is
+ * unknown.
+ */
 export function ownedHash(object: K8sObject): string {
   const owned = ownEntry(object)?.fieldsV1
   if (owned === undefined) return ''
@@ -27,8 +31,10 @@ export function ownedHash(object: K8sObject): string {
   return shortHash(values) + shortHash(wholes)
 }
 
-/** True: all that is different from `before` lies under empty nodes, and others own something under one. A map that we sent empty (`strategy: {}`) gets defaults, which are
- *  nobody's until somebody changes one. */
+/**
+ * True: all differences from `before` are under empty nodes, and others own a field under one. A map that was sent
+ * empty (`strategy: {}`) gets defaults, which have no owner until somebody changes one.
+ */
 export function isFilledByOthers(before: string, object: K8sObject): boolean {
   const owned = ownEntry(object)?.fieldsV1
   if (owned === undefined || before === '') return false
@@ -44,7 +50,7 @@ const theirNodes = (object: K8sObject, path: readonly string[]): FieldsNode[] =>
     .map((entry) => (isOwnEntry(entry) ? undefined : nodeAt(entry.fieldsV1, path)))
     .filter((node) => node !== undefined)
 
-/** The value cut down to the owned paths; maps and lists under empty nodes are told to `onWhole` instead, with where they stand. */
+/** The value reduced to the owned paths. Maps and lists under empty nodes go to `onWhole` instead, with their place. */
 function project(
   value: unknown,
   node: FieldsNode,
@@ -64,7 +70,7 @@ function project(
     const child = node[key]
     if (key === '.' || !isNode(child)) continue
     const member = childOf(value, key)
-    // An empty map or list that we sent and the API server does not keep (`data: {}`) is nothing of ours: who fills it takes nothing away.
+    // Skerry does not own an empty map or list that the API server drops (`data: {}`): another manager may fill it.
     if (member === undefined) continue
     path.push(key)
     result[key] = project(member, child, onWhole, path)

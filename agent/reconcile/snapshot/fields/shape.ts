@@ -1,5 +1,6 @@
-// The document that is sent, made from the one that is wanted: what a rule leaves to others, and others have, is not in it. A leaf that nobody else owns
-// stays, because leaving out what we alone own would set it back to its default; one that was given up once stays out for as long as the rule stands.
+// The sent document, made from the wanted one: without fields that a rule leaves to others and that others own. A leaf
+// without another owner stays, because leaving it out would reset it to its default. A released leaf stays out as long
+// as the rule exists.
 import { canonicalJson } from '../../../../shared/kube/canonical.ts'
 import { SERVICE_LABEL, TRACKING_ANNOTATION } from '../../../../shared/kube/marks.ts'
 import type { K8sObject } from '../../../../shared/kube/object.ts'
@@ -44,7 +45,7 @@ interface At {
   left: LeftOut[]
 }
 
-/** DR9. `applied`: the document in force, null when the object is made (anew). */
+/** DR9. `applied`: the applied document, null when the object is created (again). */
 export function shapeDoc(wanted: string, leave: Leave, others: readonly OtherFields[] | null, applied: string | null): Shaped {
   const trees = treesOf(others)
   const left: LeftOut[] = []

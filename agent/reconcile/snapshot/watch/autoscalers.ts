@@ -85,7 +85,10 @@ export class Autoscalers {
     }
   }
 
-  /** DR10. While the autoscalers are not known, an entry of the `scale` subresource that one of them left speaks for it. */
+  /**
+   * DR10. While the autoscalers are unknown, an entry of the `scale` subresource from one of them counts as an
+   * autoscaler.
+   */
   of(key: string, others: readonly OtherFields[] | null): Autoscaler[] {
     const found: Autoscaler[] = []
     for (const part of this.#wanted) {
@@ -99,7 +102,7 @@ export class Autoscalers {
     return found
   }
 
-  /** DR10: somebody scaled it, and whether an autoscaler has it was never heard yet. */
+  /** DR10: it was scaled, and it is still unknown whether an autoscaler exists. */
   isUncertain(scaled: readonly Scaled[], others: readonly OtherFields[] | null): boolean {
     return scaled.includes('replicas') && this.#streams.get('replicas')?.known === false && (others?.some(isScaled) ?? false)
   }

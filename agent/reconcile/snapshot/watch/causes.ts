@@ -21,7 +21,7 @@ const RBAC = 'rbac.authorization.k8s.io'
 const ADMISSION = 'admissionregistration.k8s.io'
 const WORKLOADS: ReadonlySet<string> = new Set(['Deployment', 'StatefulSet', 'DaemonSet'])
 
-/** Who serves a webhook inside the cluster is named by its address; of one elsewhere nobody here can say. */
+/** The address of a webhook inside the cluster names its backend; for one outside the backend is unknown. */
 function isServedFrom(namespace: string, message: string): boolean {
   const named = /"https:\/\/[a-z0-9-]+\.([a-z0-9-]+)\.svc[:./?]/.exec(message)
   return named === null || named[1] === namespace

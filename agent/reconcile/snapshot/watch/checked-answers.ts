@@ -1,4 +1,5 @@
-// LS4: an answer about an object is never older than what was known when it was asked for, unless etcd was restored in between. Such an answer is told to the watch of its kind.
+// LS4: an answer about an object is never older than the state that was known when the request began, unless etcd was
+// restored in between. Such an answer is reported to the watch of its kind.
 import { type K8sObject, type ObjectRef, refKey, refOf } from '../../../../shared/kube/object.ts'
 import type { ApiResource, Cluster } from '../../../cluster/cluster.ts'
 import { isNewer } from '../../../cluster/resource-version.ts'
@@ -6,7 +7,10 @@ import { isNewer } from '../../../cluster/resource-version.ts'
 export interface AnswerCheck {
   /** The resourceVersion that is known of an object; null: it is not known. */
   versionOf(resource: ApiResource, key: string): string | null
-  /** A delete is about to be sent; the function is told whether the API server answered that the object is gone. */
+  /**
+   * Called before a delete is sent. The returned function takes whether the API server answered that the object is
+   * gone.
+   */
   deleting(resource: ApiResource, ref: ObjectRef, uid: string): (isGone: boolean) => void
   /** The object was answered in an older version than that. */
   contradicted(resource: ApiResource, key: string): void

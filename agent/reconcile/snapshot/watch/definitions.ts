@@ -32,7 +32,7 @@ export type KindEnd =
 
 export class Definitions {
   readonly #deps: DefinitionsDeps
-  /** Looked at since this process began. */
+  /** Read since this process began. */
   readonly #looked = new Set<string>()
 
   constructor(deps: DefinitionsDeps) {

@@ -26,7 +26,7 @@ export class Doubts {
     return doubt.failure === null ? { kind: 'unknown' } : { kind: 'unknown', failure: doubt.failure }
   }
 
-  /** Something else told of the object. True: it was in doubt. */
+  /** Other evidence about the object arrived. True: it was in doubt. */
   settle(key: string): boolean {
     return this.#open.delete(key)
   }

@@ -1,5 +1,5 @@
-// What an event sets off: it marks the objects that have to be looked at and wakes their services. What to do about them is decided in the service's turn. It also keeps what only the
-// event knows: the end of a Job, and what a change of somebody else was.
+// Handles an event: it marks the objects that have to be evaluated and wakes their services, which decide in their
+// reconciliations. It also stores facts that only the event has: the end of a Job, and the change of another manager.
 import { groupOf, type K8sObject, type ObjectRef } from '../../../../shared/kube/object.ts'
 import { serviceKey } from '../../../../shared/model/ids.ts'
 import type { Clock } from '../../../../shared/runtime/clock.ts'
@@ -139,7 +139,7 @@ export class EventRouter implements WatchSink {
     }
   }
 
-  /** DR2: what was changed while nobody watched is described, too. */
+  /** DR2: changes without a running watch are described too. */
   met(key: string, live: LiveObject, object: K8sObject): void {
     const model = this.#deps.registry.ownerOf(key)
     const entry = model?.inventory.get(key)
@@ -178,7 +178,8 @@ export class EventRouter implements WatchSink {
       isConcerned ||= [...specs.values(), ...farewell.values()].some(concerns)
       if (isConcerned) this.#deps.wake(model.key)
     }
-    // Also who wants nothing of the kind: what carries its marks may be there from an earlier life (IV3).
+    // Also services that want nothing of the kind: objects with their marks may exist from an earlier incarnation
+    // (IV3).
     const { index, registry } = this.#deps
     index.unrecorded.maybeNew()
     for (const key of index.unrecorded.services()) {
@@ -189,7 +190,7 @@ export class EventRouter implements WatchSink {
     }
   }
 
-  /** IV3: nobody has it, and it says whose it is. */
+  /** IV3: it is in no inventory, and its marks name its service. */
   #claimant(live: LiveObject | null): ServiceModel | null {
     if (live === null || !isOfThisCluster(live.owner, this.#deps)) return null
     const model = this.#deps.registry.known(serviceKey(live.owner))

@@ -1,5 +1,6 @@
-// Is somebody's object there already? Asked before an object is applied for the first time. One by one that is a request for each object of a fleet of small services,
-// so after a few questions about one kind in one namespace the names there are listed once, for all services that ask within the next seconds.
+// Tells before the first apply of an object whether one already exists. Single reads would be a request for each object
+// of a fleet of small services. So after a few reads of one kind in one namespace the names there are listed once, for
+// all services that ask within the next seconds.
 import { type K8sObject, type ObjectRef, refKey, refOf } from '../../../../shared/kube/object.ts'
 import type { Clock } from '../../../../shared/runtime/clock.ts'
 import type { ApiFailure, ApiResource, Cluster, Extent } from '../../../cluster/cluster.ts'
@@ -12,10 +13,10 @@ import { ownerOf, safeDeletion } from './live-object.ts'
 export const GETS_MAX = 20
 /** …and as many of one service at once: single GETs cost less than a list of a namespace that may be full of other people's objects. */
 const GETS_AT_ONCE_MAX = 3
-/** RC19: how old a list of names may be; who makes an object of that name by then is met by the apply itself. */
+/** RC19: maximum age of a list of names. An object of that name that is created later is met by the apply itself. */
 export const FRESH_MS = 5_000
 
-/** RC26. Other kinds are read whole, because only their values tell a field that somebody wrote from a default. */
+/** RC26. Other kinds are read whole, because only their values distinguish a written field from a default. */
 export const contactExtent = ({ group, kind }: Pick<ApiResource, 'group' | 'kind'>): Extent =>
   group === '' && (kind === 'Secret' || kind === 'ConfigMap') ? { metadataOnly: true } : {}
 
@@ -45,13 +46,13 @@ export class FirstContacts {
     this.#deps = deps
   }
 
-  /** Those of `refs`, all of one kind and namespace, that may be there and have to be looked at; the others are not. */
+  /** Those of `refs`, all of one kind and namespace, that may exist and have to be read; the others do not exist. */
   async maybeThere(
     resource: ApiResource,
     refs: readonly ObjectRef[],
   ): Promise<{ kind: 'refs'; refs: readonly ObjectRef[] } | { kind: 'failed'; failure: ApiFailure }> {
     const [first] = refs
-    // A namespace that somebody made a moment ago would be taken for one that we made ourselves.
+    // A namespace that somebody created a moment ago would count as created by Skerry.
     if (first === undefined || (first.kind === 'Namespace' && first.group === '')) return { kind: 'refs', refs }
     const place = this.#placeOf(resource, first.namespace)
     place.asked += refs.length
@@ -71,7 +72,7 @@ export class FirstContacts {
     const nowMs = clock.monotonicMs()
     const known = this.#places.get(key)
     if (known !== undefined && nowMs - known.sinceMs < FRESH_MS) return known
-    // A burst that goes on needs no twenty questions to be known for one.
+    // A continuing burst needs no twenty reads to be recognized.
     const place: Place = { sinceMs: nowMs, asked: known?.names ? GETS_MAX : 0, names: null }
     this.#places.set(key, place)
     void clock.sleep(2 * FRESH_MS, this.#deps.signal).then(() => {

@@ -1,5 +1,5 @@
-// Which kinds are watched, and whether autoscalers are: all that services own or want. Told service by service, so that one change among a thousand services costs
-// a look at one of them.
+// The watched kinds, and whether autoscalers are watched: all that services own or want. Updated service by service, so
+// that one change among a thousand services costs one of them.
 import { type ObjectRef, versionOf } from '../../../../shared/kube/object.ts'
 import type { ApiResource } from '../../../cluster/cluster.ts'
 import type { Scaled } from '../fields/ignore.ts'

@@ -56,7 +56,7 @@ export interface KindWatchDeps {
   sink: WatchSink
   signal: AbortSignal
   followUps: Pick<FollowUps, 'get' | 'begin' | 'end'>
-  /** `object` as it is kept. */
+  /** The stored form of `object`. */
   judge(resource: ApiResource, object: K8sObject): LiveObject
   /** Undefined: it is not known, or not any more. */
   noted(resource: ApiResource, key: string, before: LiveObject | undefined, now: LiveObject | undefined): void
@@ -367,7 +367,7 @@ export class KindWatch {
     }
   }
 
-  /** The adapter tells the log, once for an outage; a person is told again when the reason is another. */
+  /** The adapter logs once for an outage. The person gets another message when the reason changes. */
   #fail(failure: ApiFailure): void {
     if (failure.kind === 'not_found') this.#deps.sink.unserved(this.resource)
     const isKnown = !this.#synced && this.#failure?.kind === failure.kind && this.#failure.status === failure.status
@@ -385,7 +385,7 @@ export class KindWatch {
       request.wasRemoved = true
       return
     }
-    // Nobody asks about it any more: its delete was answered before.
+    // No service asks about it any more: its delete was answered before.
     if (!this.#objects.has(key) && !this.#deps.owned.expects(key)) return
     void this.confirm(ref)
   }

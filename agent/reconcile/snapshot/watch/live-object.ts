@@ -35,7 +35,7 @@ export interface LiveObject {
   owner: Owner
   /** Of a hook: which run of it; of a Job with a TTL: whether it has ended. Only set there. */
   run?: LiveRun
-  /** Who owns fields of it besides us, but for its status. Only set where somebody does. */
+  /** Owners of its fields other than Skerry, except of its status. Set only if there are any. */
   others?: readonly OtherFields[]
   /** Of its pod template; null for a kind without. */
   images: string[] | null
@@ -45,7 +45,7 @@ export interface LiveObject {
   unlabelled?: true
   /** PR13: it was there when the watch of its kind began. */
   wasThere?: true
-  /** HE21: it is Progressing because its work goes on, so that no deadline runs. Only set then. */
+  /** HE21: it is Progressing because its work continues, so that no deadline runs. Set only then. */
   isWorking?: true
   /** Since when a run of this CronJob lasts. Only set while one does. */
   runningSinceMs?: number
@@ -99,7 +99,7 @@ function serviceOwner({ clusterId, project, service }: { clusterId: string; proj
 
 /** What health depends on besides the object itself. */
 export interface HealthFacts {
-  /** How the owner of an object wants its health told. */
+  /** How the owner of an object wants its health evaluated. */
   optionsOf?: (owner: Owner) => HealthOptions | undefined
   binds?: BindsAtFirstUse
   /** Its kind has a status subresource; absent when that is not known. */
@@ -185,7 +185,7 @@ export function isRelevantChange(before: LiveObject | undefined, now: LiveObject
   )
 }
 
-/** For people; null for nobody. */
+/** For people; null if there is no owner. */
 export function ownerText(owner: Owner): string | null {
   if (owner.kind === 'none') return null
   return owner.kind === 'other' ? owner.name : `the service ${owner.project}/${owner.service} of Skerry cluster ${owner.clusterId}`

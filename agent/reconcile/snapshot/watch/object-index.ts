@@ -1,5 +1,6 @@
-// What the services of this cluster say of objects together, by object: who owns it, who names it, which UIDs are in force, and which services have objects in a
-// namespace. It is kept up to date by each change, so that no question costs a look at all services (RC31).
+// The statements of this cluster's services about objects, by object: its owner, the services that name it, the UIDs in
+// use, and the services with objects in a namespace. Each change updates it, so that no lookup reads all services
+// (RC31).
 import { keyOutsideNamespaces, parseRefKey } from '../../../../shared/kube/object.ts'
 import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
 import type { ServiceModel } from '../service-model.ts'

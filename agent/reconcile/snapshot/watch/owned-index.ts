@@ -70,7 +70,7 @@ export class OwnedIndex implements OwnedLookup {
     return leave !== null || takeFor(wanted, leave, others ?? null, 'keep', model.sync()) !== null
   }
 
-  /** What is left to others of an object as it is; null: nothing. */
+  /** The fields of a live object that are left to others; null: none. */
   leaveOf(wanted: Wanted, others: readonly OtherFields[] | null): Leave | null {
     const scaled = (wanted.leave?.scaled.length ?? 0) === 0 ? [] : this.#deps.autoscalers().of(wanted.key, others)
     return leaveOf(
@@ -123,7 +123,7 @@ export type LiveSource =
   | 'name'
   /** It is read by name, in turn with others. */
   | 'turn'
-  /** It is followed in a moment if nobody corrects it before. */
+  /** It is followed in a moment unless it is corrected before. */
   | 'soon'
   /** Its kind is not served, or its source is not complete: nothing is concluded of it. */
   | 'unknown'

@@ -1,4 +1,5 @@
-// A safety net: each watched kind is compared with a list of it, at most once an interval. It should never find anything; what it finds is read again and told like an event.
+// A safety net: each watched kind is compared with a list of it, at most once an interval. It should never find a
+// difference. An object that differs is read again and handled like an event.
 import { SERVICE_LABEL } from '../../../../shared/kube/marks.ts'
 import { type K8sObject, refKey, refOf } from '../../../../shared/kube/object.ts'
 import type { Clock } from '../../../../shared/runtime/clock.ts'

@@ -85,7 +85,7 @@ export class ServedKinds {
     return this.#known
   }
 
-  /** Several who ask at once share one request. Throws AppError `kube_unreachable`. */
+  /** Concurrent callers share one request. Throws AppError `kube_unreachable`. */
   refresh(): Promise<void> {
     this.#running ??= this.#cluster
       .discover()
@@ -99,7 +99,7 @@ export class ServedKinds {
     return this.#running
   }
 
-  /** KA60: as `refresh`, unless somebody asked by this less than `pauseMs` ago. */
+  /** KA60: as `refresh`, unless a request was made less than `pauseMs` ago. */
   async refreshAfter(pauseMs: number, nowMs: number): Promise<void> {
     const sinceMs = nowMs - (this.#askedMs ?? Number.NEGATIVE_INFINITY)
     if (sinceMs >= 0 && sinceMs < pauseMs) return

@@ -83,7 +83,7 @@ export class ServiceRegistry {
     for (const id of services) {
       const model = this.model(id)
       model.rowsCame()
-      // RC34: who leaves takes nothing.
+      // RC34: a service that leaves takes no object.
       if (!this.#deps.isLeaving(id)) {
         this.#unread.add(model)
         this.#takersSeen += 1

@@ -1,5 +1,6 @@
-// Health that becomes another one at a time, without an event (HE17): an object whose controller has told nothing, or a run that nobody starts. One sleep for all such objects, until the
-// earliest of them is due; the sleep of this process counts and not the date, which a site without power loses.
+// Health that changes at a time, without an event (HE17): an object whose controller has reported nothing, or a run
+// that did not start. One sleep for all such objects, until the earliest of them is due. The sleep of this process
+// counts and not the date, which a site without power loses.
 import type { Clock } from '../../../../shared/runtime/clock.ts'
 
 /** A timer of the runtime is no longer than 24 days. */

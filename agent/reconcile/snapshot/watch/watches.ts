@@ -12,7 +12,7 @@ import type { StorageClasses } from './storage-classes.ts'
 
 export interface WatchesDeps extends Omit<KindWatchDeps, 'followUps' | 'judge' | 'noted'> {
   health?: Pick<HealthFacts, 'optionsOf'>
-  /** Told of the volume claims that are watched; knows how their StorageClasses bind. */
+  /** Receives the watched volume claims; knows how their StorageClasses bind. */
   classes?: Pick<StorageClasses, 'note' | 'binds'>
 }
 
@@ -86,7 +86,7 @@ export class Watches {
     return false
   }
 
-  /** RC5: told of a delete before it is sent; the answer is told to what comes back. */
+  /** RC5: called before a delete is sent; the returned function takes the answer. */
   deleting(resource: ApiResource, ref: ObjectRef, uid: string): (isGone: boolean) => void {
     return this.#of(resource)?.deleting(ref, uid) ?? (() => {})
   }

@@ -1,5 +1,5 @@
-// Which images a workload runs by its own words: the references in its live pod template. The digest that a node pulled for one is told by Pods alone, which the agent
-// does not watch; a reference with a digest in it says both.
+// The images of a workload: the references in its live pod template. Only Pods, which the agent does not watch, know
+// the digest that a node pulled. A reference with a digest has both.
 import { groupOf, type K8sObject } from '../../../../shared/kube/object.ts'
 import { IMAGE_CHARS_MAX, IMAGES_MAX } from '../../../../shared/model/status.ts'
 
@@ -37,7 +37,7 @@ const fieldsOf = (value: unknown): Fields => (typeof value === 'object' && value
 const LISTS_MAX = 1_000
 const lists = new Map<string, string[]>()
 
-/** One list for all that run the same: each is held for as long as its object lives, and made anew by every event. */
+/** One list for all equal ones: each is kept as long as its object exists, and every event creates a new one. */
 function shared(images: string[]): string[] {
   const key = images.join('\n')
   const known = lists.get(key)
