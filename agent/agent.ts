@@ -11,11 +11,15 @@ import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
 import { describeError, runLoop } from '../shared/runtime/loop.ts'
 import type { Random } from '../shared/runtime/random.ts'
-import type { Cluster, ClusterInfo } from './cluster/cluster.ts'
+import type { AskAnswerer } from './ask/ask-desk.ts'
+import { createSiteAnswerer } from './ask/site-answerer.ts'
+import type { Cluster, ClusterInfo, Discovery } from './cluster/cluster.ts'
 import { LOG_LINES_MAX, type PodLogs } from './cluster/pod-logs.ts'
+import { enforcementOf } from './enforcement-report.ts'
 import { FactsKeeper } from './facts-keeper.ts'
+import type { QuestionLog } from './order-log.ts'
 import { type PolicyFile, policyText } from './policy-file.ts'
-import { claimantText, DELETE_CLAIM } from './reconcile/claim/claim.ts'
+import { claimantText } from './reconcile/claim/claim.ts'
 import type { ClaimState } from './reconcile/claim/claim-keeper.ts'
 import type { EdgeAnswer, EdgeOrder } from './reconcile/edge-orders.ts'
 import { type ActiveHold, holdOfCluster, holdText } from './reconcile/plan/gates/hold.ts'
@@ -65,6 +69,8 @@ export interface AgentDeps {
   /** The place of this process and its data folder; null: unknown. */
   place: string | null
   guard?: NativeGuard
+  /** The audit log of the site; absent: questions are refused. */
+  questions?: QuestionLog
   /** LX1; absent: the site has none. */
   policy?: PolicyFile | undefined
   /** Where the state waits for the disk; default the log of its file. */
@@ -120,6 +126,7 @@ class RunningAgent implements Agent {
   #freeing = new AbortController()
   #holdEnd = new AbortController()
   #current = false
+  #discovery: Discovery | null = null
   readonly #anew = new AbortController()
   #isClosed = false
   readonly #problemSince = new Map<string, number>()
@@ -181,7 +188,15 @@ class RunningAgent implements Agent {
       metered,
       traffic: createTrafficDay({ path: files.traffic, budgetBytes: dailyBytes, clock }),
       parts: createPartStage(dataDir),
+      ...this.#answering(),
     })
+  }
+
+  #answering(): { answerer?: AskAnswerer } {
+    const { questions, cluster, policy, clock } = this.#deps
+    if (questions === undefined) return {}
+    const site = { discovery: () => this.#discovery, policy: () => policy?.policy() ?? null, record: questions.record }
+    return { answerer: createSiteAnswerer({ ...site, cluster, clock, state: this.#state }) }
   }
 
   async run(stop: AbortSignal): Promise<'stopped' | 'join_anew'> {
@@ -238,7 +253,10 @@ class RunningAgent implements Agent {
     const version = this.#info?.version ?? ''
     const facts = new FactsKeeper({ state: this.#state, clock, random, log: log.with({ part: 'facts' }), version, ...looks })
     this.#reconciler = createReconciler({
-      onDiscovery: (discovery) => this.#isClosed || facts.noteDiscovery(discovery),
+      onDiscovery: (discovery) => {
+        this.#discovery = discovery
+        if (!this.#isClosed) facts.noteDiscovery(discovery)
+      },
       replica,
       isCurrent: () => this.#current,
       state: this.#state,
@@ -458,39 +476,4 @@ function mayJoinAnew(state: AgentState, joinToken: string | null): boolean {
 /** Without credentials that the URL may have. */
 function originOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : ''
-}
-
-/** CM7, CM12 */
-const DECIDE =
-  'this agent checks again every few minutes and enforces when the other one has stopped; stop one of the two, or run `skerry-agent take-over --reason …` to enforce now'
-const LATER_SELF = `which is a later incarnation of this agent (a copied data folder): stop this agent; or, if the other one no longer exists, run \`${DELETE_CLAIM}\``
-
-/** The enforcement state with its next step, for people at the site. */
-export function enforcementOf(
-  claim: ClaimState,
-  unreachable: string | null,
-  joined: boolean,
-  hold: ActiveHold | null,
-): AgentReport['enforcement'] {
-  if (!joined) return { state: 'waiting', message: 'not joined to a server yet, so there is no desired state' }
-  if (claim.kind === 'superseded') {
-    const message = `${claimantText(claim.by)} enforces this cluster${claim.asks ? `; ${DECIDE}` : `, ${LATER_SELF}`}`
-    return { state: 'superseded', message }
-  }
-  if (claim.kind === 'removed') {
-    const message =
-      'the cluster was removed from the server; objects stay and drift is not corrected; to join again, start the agent with a new join token'
-    return { state: 'removed', message }
-  }
-  if (claim.kind === 'contested') {
-    const message = `${claimantText(claim.by)} is active in this cluster; ${DECIDE}`
-    return { state: 'contested', message }
-  }
-  if (claim.kind === 'unclear') return { state: 'unclear', message: claim.message }
-  if (unreachable !== null) {
-    const message = `the Kubernetes API does not answer; retrying: ${unreachable}`
-    return { state: 'waiting', message }
-  }
-  if (claim.kind === 'asking') return { state: 'waiting', message: claim.message ?? 'requesting the claim of this cluster' }
-  return { state: 'enforcing', message: hold === null ? '' : `only deleted objects are restored; ${holdText(hold)}` }
 }

@@ -6,11 +6,16 @@ import { join } from 'node:path'
 import { canonicalJson } from '../shared/kube/canonical.ts'
 import { AUDIT_GENESIS, type AuditBreak, AuditChain, type AuditRecord, auditHash, auditRecordSchema } from '../shared/model/audit.ts'
 import { parseServiceKey } from '../shared/model/ids.ts'
+import { type AskFrame, askedRefSchema } from '../shared/protocol/ask.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
 import type { EdgeOrder } from './reconcile/edge-orders.ts'
 
-const FILE = 'orders.jsonl'
-const EARLIER = 'orders.1.jsonl'
+interface LogFiles {
+  readonly file: string
+  readonly earlier: string
+}
+export const ORDERS: LogFiles = { file: 'orders.jsonl', earlier: 'orders.1.jsonl' }
+export const QUESTIONS: LogFiles = { file: 'questions.jsonl', earlier: 'questions.1.jsonl' }
 const FILE_BYTES_MAX = 4 * 1_048_576
 
 export interface OrderLog {
@@ -18,39 +23,55 @@ export interface OrderLog {
   record(order: EdgeOrder, failure?: string): void
 }
 
+/** AK7: questions of people who are not at the site, in files of their own: many questions push no order out. */
+export interface QuestionLog {
+  record(ask: Pick<AskFrame, 'question' | 'who' | 'within'>): void
+}
+
 export function createOrderLog(dataDir: string, clock: Pick<Clock, 'nowMs'>, bytesMax = FILE_BYTES_MAX): OrderLog {
-  const path = join(dataDir, FILE)
+  const log = createChainedLog(dataDir, ORDERS, clock, bytesMax)
+  return { record: (order, failure) => log.write({ ...deedOf(order), ...outcomeOf(failure) }, true) }
+}
+
+export function createQuestionLog(dataDir: string, clock: Pick<Clock, 'nowMs'>, bytesMax = FILE_BYTES_MAX): QuestionLog {
+  const log = createChainedLog(dataDir, QUESTIONS, clock, bytesMax)
+  // A question that changes nothing does not wait for the disk.
+  return { record: (ask) => log.write({ ...deedOfAsk(ask), result: 'started' as const }, ask.question.kind === 'restart') }
+}
+
+function createChainedLog(dataDir: string, files: LogFiles, clock: Pick<Clock, 'nowMs'>, bytesMax: number) {
+  const path = join(dataDir, files.file)
   let end: { seq: number; hash: string } | null = null
   return {
-    record(order, failure) {
-      end ??= endOf(dataDir)
-      if (existsSync(path) && statSync(path).size >= bytesMax) renameSync(path, join(dataDir, EARLIER))
+    write(deed: object, isSynced: boolean): void {
+      end ??= endOf(dataDir, files)
+      if (existsSync(path) && statSync(path).size >= bytesMax) renameSync(path, join(dataDir, files.earlier))
       const at = new Date(clock.nowMs()).toISOString()
-      const entry = { seq: end.seq + 1, at, ...deedOf(order), ...outcomeOf(failure), prev: end.hash }
+      const entry = { seq: end.seq + 1, at, ...deed, prev: end.hash }
       const hash = auditHash(canonicalJson(entry))
-      appendLine(path, JSON.stringify({ ...entry, hash }))
+      appendLine(path, JSON.stringify({ ...entry, hash }), isSynced)
       end = { seq: entry.seq, hash }
     },
   }
 }
 
 /** The end of the log. A line that a crash cut off was never acted on, and is removed. */
-function endOf(dataDir: string): { seq: number; hash: string } {
-  const path = join(dataDir, FILE)
+function endOf(dataDir: string, files: LogFiles): { seq: number; hash: string } {
+  const path = join(dataDir, files.file)
   if (existsSync(path)) {
     const bytes = readFileSync(path)
     const whole = bytes.lastIndexOf(0x0a) + 1
     if (whole < bytes.length) truncateSync(path, whole)
   }
-  const last = readOrderLog(dataDir).entries.at(-1)
+  const last = readOrderLog(dataDir, files).entries.at(-1)
   return last === undefined ? { seq: 0, hash: AUDIT_GENESIS } : { seq: last.seq, hash: last.hash }
 }
 
-function appendLine(path: string, line: string): void {
+function appendLine(path: string, line: string, isSynced: boolean): void {
   const file = openSync(path, 'a', 0o600)
   try {
     writeSync(file, `${line}\n`)
-    fsyncSync(file)
+    if (isSynced) fsyncSync(file)
   } finally {
     closeSync(file)
   }
@@ -58,6 +79,16 @@ function appendLine(path: string, line: string): void {
 
 const outcomeOf = (failure: string | undefined) =>
   failure === undefined ? { result: 'started' as const } : { result: 'failed' as const, detail: failure.slice(0, 500) }
+
+const ACTORS = ['token', 'user', 'workload'] as const
+
+function deedOfAsk({ question, who, within }: Parameters<QuestionLog['record']>[0]) {
+  const kind = ACTORS.find((known) => known === who.kind) ?? 'token'
+  const ref = askedRefSchema.safeParse(question['ref']).data
+  const detail = ref === undefined ? {} : { detail: `${ref.kind} ${ref.namespace}/${ref.name}`.slice(0, 500) }
+  const of = within === null ? { kind: 'Cluster' } : { kind: 'Service', project: within.project, name: within.service }
+  return { actor: { kind, id: who.id, name: who.name, verified: true }, verb: `ask:${question.kind}`, ...of, ...detail }
+}
 
 function deedOf(order: EdgeOrder) {
   const verb = order.kind.replace('_', '-')
@@ -76,11 +107,11 @@ export interface ReadOrderLog {
 }
 
 /** Works while the agent runs, and while none does. */
-export function readOrderLog(dataDir: string): ReadOrderLog {
+export function readOrderLog(dataDir: string, files: LogFiles = ORDERS): ReadOrderLog {
   const entries: AuditRecord[] = []
   let chain: AuditChain | null = null
   let broken: AuditBreak | null = null
-  for (const line of [EARLIER, FILE].flatMap((name) => linesOf(join(dataDir, name)))) {
+  for (const line of [files.earlier, files.file].flatMap((name) => linesOf(join(dataDir, name)))) {
     const entry = parseLine(line)
     if (entry === null) {
       broken ??= { seq: (entries.at(-1)?.seq ?? 0) + 1, problem: 'is no line of the log' }

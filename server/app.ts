@@ -21,6 +21,7 @@ import { agentCredentialRoutes } from './http/agent-credential-routes.ts'
 import { createSecureHeaders } from './http/answer-headers.ts'
 import { apiDocs } from './http/api-docs/serve.ts'
 import { applyRoute } from './http/apply-route.ts'
+import { askRoutes } from './http/ask-routes.ts'
 import { auditRoutes } from './http/audit-routes.ts'
 import { ADMIN_API, createAuth } from './http/auth.ts'
 import { authRoutes } from './http/auth-routes.ts'
@@ -87,6 +88,7 @@ export interface AppDeps
     | 'webhook'
     | 'version'
     | 'stopping'
+    | 'asks'
   > {
   store: Store
   /** Entries of the audit log beside those that the store writes with its changes. */
@@ -234,6 +236,7 @@ function createElysia(deps: AppDeps, callers: Callers, authorizer: Authorizer) {
     .use(resourceRoutes(admin))
     .use(applyRoute(admin))
     .use(fleetRoutes(admin))
+    .use(askRoutes(admin))
     .use(removalRoutes(admin))
     .use(syncRoutes(admin))
     .use(suspensionRoutes(admin))

@@ -32,6 +32,7 @@ import { createRemovalPlans } from './actions/removal-plans.ts'
 import { createRestoreActions } from './actions/restore-actions.ts'
 import { createRestoreGate, recordAhead } from './actions/restore-gate.ts'
 import { createApp } from './app.ts'
+import { createAsks } from './ask/asks.ts'
 import { KEYS, STORE } from './backup/manifest.ts'
 import { refuseUnfinishedRestore } from './backup/restore-mark.ts'
 import { recordRestore } from './backup/restored-note.ts'
@@ -135,6 +136,7 @@ export interface RunningServer {
 }
 
 const newId = () => randomBytes(16).toString('hex')
+const newAskId = () => randomBytes(16).toString('base64url')
 
 export const libraryDirOf = (dataDir: string): string => join(dataDir, 'lib')
 
@@ -259,6 +261,7 @@ async function startOn(
   }
   const drain = createDrain(clock, random)
   const seen = createSeenMarks(store, clock, log)
+  const asks = createAsks({ sign: keys.sign, epochOf: agents.epochOf, wake: shards.wake.bind(shards), newId: newAskId, clock })
   const agentRoutes = createAgentRoutes({
     join: { store, agents, keys, clock, randomBytes, log, onJoined: reports.onJoined },
     sessions: createSessions({ keys, agents, store, clock, randomBytes, salt: randomBytes(16), onUnknown: knocks.note }),
@@ -269,7 +272,11 @@ async function startOn(
       restoreGate.onStatus(agent.clusterId, changed)
       reports.onStatus(agent, changed)
     },
-    onSeen: seen.seen,
+    onSeen: (clusterId, waitSeconds) => {
+      seen.seen(clusterId, waitSeconds)
+      asks.seen(clusterId)
+    },
+    asks,
     restoreGate,
     drain,
     clock,
@@ -312,6 +319,7 @@ async function startOn(
     }),
     isConfined: place.mode === 'bubblewrap',
     restore,
+    asks,
     webhook: async (project, name) => {
       const repository = await store.getResource({ kind: 'Repository', project, name })
       return repository && { url: `${url}${WEBHOOKS}/${project}/${name}`, secret: webhookSecret(keys, repository.uid) }

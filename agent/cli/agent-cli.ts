@@ -21,6 +21,7 @@ import { loadKubeCredentials } from '../cluster/kubeconfig.ts'
 import { createRestCluster } from '../cluster/rest-cluster.ts'
 import { RUN_OPTIONS } from '../config.ts'
 import { askRunningAgent, serveLocalApi } from '../local-api.ts'
+import { createQuestionLog } from '../order-log.ts'
 import { PolicyFile } from '../policy-file.ts'
 import { rbacManifests, rbacValues } from '../rbac.ts'
 import type { KubeEvents } from '../reconcile/report/kube-event.ts'
@@ -183,6 +184,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
       userAgent: `skerry-agent/${VERSION}`,
     })
     const freeMemory = createMemoryRelease()
+    const questions = createQuestionLog(folder.path, systemClock)
     const create = () =>
       createAgent(
         {
@@ -209,6 +211,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
           place: folder.place,
           guard,
           policy,
+          questions,
           freeMemory,
         },
       )

@@ -1,5 +1,6 @@
 // How a page gets here: by a poll from the cursor, by a refetch, or part by part (PL3). Each call of a method is one request and yields what it ended in.
 import { cursorText } from '../../shared/crdt/position.ts'
+import { ASK_FRAME_BEGINS, ASK_PARAM } from '../../shared/protocol/ask.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { REFETCH_REASONS, type RefetchReason } from '../../shared/protocol/frames.ts'
 import { HEAD_PARAM } from '../../shared/protocol/head.ts'
@@ -9,6 +10,7 @@ import { PAGE_BYTES_MAX, PART_BYTES_MAX, ROUTES } from '../../shared/protocol/ro
 import { parseTransfer, SLICE_PARAM, TRANSFER_HEADER } from '../../shared/protocol/transfer.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Random } from '../../shared/runtime/random.ts'
+import type { AskDesk } from '../ask/ask-desk.ts'
 import { NOT_SIGNED } from '../replica/page-reader.ts'
 import type { ApplyPageResult, Replica } from '../replica/replica.ts'
 import type { HeadCheck } from './head-check.ts'
@@ -54,6 +56,8 @@ export interface PullDeps {
   random: Random
   clusterId(): string
   head: HeadCheck
+  /** Absent: this agent takes no questions. */
+  asks?: Pick<AskDesk, 'nonce' | 'take'> | undefined
   /** RP7: how its pinned keys follow from each other. */
   keyLinks?(): readonly KeyLink[]
   /** Longest wait of a poll; asked each time, because a spent budget raises it. */
@@ -103,16 +107,30 @@ class ServerPull implements Pull {
     const cursor = cursorText(position)
     const waitSeconds = patient ? this.waitSeconds() : 0
     const nonce = this.#deps.head.nonce()
-    const query = { cursor, wait: String(waitSeconds), ...(nonce === null ? {} : { [HEAD_PARAM]: nonce }), ...this.#sliceQuery() }
+    const { asks } = this.#deps
+    const askNonce = asks?.nonce()
+    const query = {
+      ...{ cursor, wait: String(waitSeconds) },
+      ...(askNonce === undefined ? {} : { [ASK_PARAM]: askNonce }),
+      ...(nonce === null ? {} : { [HEAD_PARAM]: nonce }),
+      ...this.#sliceQuery(),
+    }
     const call = { doing: 'pull', ...PAGE, method: 'GET', path: ROUTES.desired, query, signal } as const
     const startMs = clock.monotonicMs()
     try {
       let headSignature: string | null = null
+      let asked: Uint8Array | null = null
       const result = await this.#page({ replica, task, cursor, signal, mayBeSilence: patient }, async () => {
         const answer = await session.call({ ...call, timeoutMs: waitSeconds * 1000 + CALL_TIMEOUT_MS })
         headSignature = answer.headSignature
-        return answer
+        if (askNonce === undefined || !hasQuestions(answer)) return answer
+        asked = answer.body
+        return { ...answer, status: 204 }
       })
+      if (asked !== null && askNonce !== undefined) {
+        const isTaken = await asks?.take(asked, askNonce, signal)
+        return { kind: 'nothing_new', pauseMs: isTaken ? 0 : EMPTY_POLL_MS_MIN, heard: true }
+      }
       if (nonce !== null && result.kind === 'nothing_new') await this.#deps.head.take(nonce, position, headSignature, signal)
       if (!patient) return result
       const tookMs = clock.monotonicMs() - startMs
@@ -239,6 +257,9 @@ interface Asking {
 }
 
 const PAGE = { answerBytesMax: PAGE_BYTES_MAX, pieceHeader: TRANSFER_HEADER } as const satisfies Partial<ServerCall>
+
+const ASKS = Buffer.from(ASK_FRAME_BEGINS)
+const hasQuestions = ({ piece, body }: ServerAnswer): boolean => piece === null && ASKS.equals(body.subarray(0, ASKS.length))
 
 /** The `{` of its hello. */
 const PAGE_BEGINS = 0x7b

@@ -24,6 +24,8 @@ export interface ServerCall {
   json?: unknown
   /** Replaces `json`; sent unchanged. */
   bytes?: Uint8Array
+  /** `bytes` are compressed with zstd. */
+  isZstd?: boolean
   /** Largest answer, inflated. */
   answerBytesMax: number
   /** Until the answer begins; then only silence counts (STALL_MS). A frozen link is cut by us, a kernel would wait for hours. */
@@ -163,10 +165,11 @@ const SQUEEZE_BYTES_MAX = 512 * 1_024
 /** Empty values stand in for headers that Bun would fill in with longer ones; HTTP/1.1 keeps connections open without being asked. */
 const THIN_HEADERS = { accept: '', 'user-agent': '', connection: '', 'accept-encoding': 'zstd' }
 
-function encode({ json, bytes, token }: ServerCall, version: number): { headers: Record<string, string>; body: Uint8Array | null } {
+function encode({ json, bytes, isZstd, token }: ServerCall, version: number): { headers: Record<string, string>; body: Uint8Array | null } {
   const headers: Record<string, string> = { ...THIN_HEADERS }
   if (token !== undefined) headers['authorization'] = `Bearer ${token}`
   else if (version !== 1) headers[PROTOCOL_HEADER] = String(version) // absent means 1
+  if (isZstd) headers['content-encoding'] = 'zstd'
   if (bytes !== undefined) return { headers, body: bytes }
   if (json === undefined) return { headers, body: null }
   const plain = Buffer.from(JSON.stringify(json))

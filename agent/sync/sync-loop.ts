@@ -10,6 +10,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError, runLoop } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
+import { type AskAnswerer, AskDesk } from '../ask/ask-desk.ts'
 import type { CheckedReplica } from '../replica/crdt-replica.ts'
 import type { AgentState, Identity } from '../state/agent-state.ts'
 import type { AgentKeys } from './agent-keys.ts'
@@ -66,6 +67,8 @@ export interface SyncOptions {
   /** Every byte of this link is paid for. */
   metered?: boolean
   traffic?: TrafficDay
+  /** Answers questions to this cluster; absent: it takes none. */
+  answerer?: AskAnswerer
   /** Where parts of a page wait; without it, in memory. */
   parts?: PartStage
 }
@@ -94,6 +97,7 @@ export class SyncLoop {
   readonly #client: ServerClient
   readonly #session: SessionKeeper
   readonly #head: HeadCheck
+  readonly #asks: AskDesk | undefined
   readonly #pull: Pull
   readonly #push: PushLoop
   readonly #stage: PartStage
@@ -131,9 +135,20 @@ export class SyncLoop {
       serverKeys: () => state.identity()?.serverKeys ?? [],
       renewKeys: (signal) => this.#session.renewKeys(signal),
     })
+    this.#asks =
+      options.answerer === undefined
+        ? undefined
+        : new AskDesk({
+            ...{ session: this.#session, answerer: options.answerer, clock, log, randomBytes: options.randomBytes },
+            clusterId: () => state.identity()?.clusterId ?? '',
+            serverKeys: () => state.identity()?.serverKeys ?? [],
+            epoch: () => this.#replica?.epoch() ?? 0,
+            spent: () => this.#day.exceeded(),
+          })
     this.#pull = createPull({
       session: this.#session,
       head: this.#head,
+      asks: this.#asks,
       stage: this.#stage,
       clock,
       random,
@@ -201,6 +216,7 @@ export class SyncLoop {
       this.#push.run(common),
       runLoop({ ...common, name: 'recheck', turn: () => this.#recheckTurn(signal) }),
     ])
+    await this.#asks?.stop()
     this.#day.flush()
   }
 

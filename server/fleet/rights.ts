@@ -46,7 +46,7 @@ const everywhere = (place: Place): boolean => place.projects === null && place.s
 export const isEverywhere = (scope: Scope): boolean => scope.some(everywhere)
 
 /** Verbs that a grant for some clusters gives: they stay within a cluster. A write of a service reaches all of its clusters. */
-const WITHIN_CLUSTER: ReadonlySet<AccessVerb> = new Set(['read', 'sync', 'confirm', 'suspend'])
+const WITHIN_CLUSTER: ReadonlySet<AccessVerb> = new Set(['read', 'sync', 'confirm', 'suspend', 'live:read', 'logs:read', 'restart'])
 
 const has = <T>(list: ReadonlyArray<T | '*'>, one: T): boolean => list.includes(one) || list.includes('*')
 

@@ -1,6 +1,7 @@
 // The agent API as a plain function of a request. The cluster always comes from the credential, never from URL or body; everything an agent sends is
 // bounded before it is parsed.
 import { z } from 'zod'
+import { ANSWERS } from '../../shared/protocol/ask.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { joinRequestSchema } from '../../shared/protocol/join.ts'
 import {
@@ -23,6 +24,7 @@ import type { AgentRecord, StatusWrite } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 import { parseJson, readInflated, readJson } from './agent-body.ts'
 import { type AgentTurns, createAgentTurns } from './agent-turns.ts'
+import { answerPart } from './answer-route.ts'
 import { type BodyBudget, createBodyBudget, giveBack } from './body.ts'
 import { type DesiredRoutesDeps, getDesired, postBuckets, type RequestContext } from './desired-routes.ts'
 import type { Drain } from './drain.ts'
@@ -52,6 +54,8 @@ const statusEnvelope = statusRequestSchema.extend({ rows: z.array(z.unknown()).m
 const STRANGERS = { bytesMax: 16 * 1_024 * 1_024, ofOneBytesMax: 4 * 1_024 * 1_024, bodyMs: 10_000 } as const satisfies StrangerLimits
 /** AR2: of pushes that still come in. */
 const PUSHES_BYTES_MAX = 64 * 1_024 * 1_024
+/** Of parts of answers that still come in. */
+const ANSWERS_BYTES_MAX = 32 * 1_024 * 1_024
 /** PU9: of pushes that wait for the store, inflated. */
 const WAITING_BYTES_MAX = 64 * 1_024 * 1_024
 
@@ -96,9 +100,14 @@ export function createAgentRoutes(deps: AgentRoutesDeps): AgentRoutes {
       }),
     ],
   ])
+  const answers = createBodyBudget(ANSWERS_BYTES_MAX)
+  const routeOf = (method: string, path: string): Route | undefined =>
+    method === 'POST' && path.startsWith(`${ANSWERS}/`)
+      ? posted((request, query, context) => answerPart(request, { id: path.slice(ANSWERS.length + 1), query, context }, deps, answers))
+      : routes.get(`${method} ${path}`)
   const answer = async (request: Request, path: string, query: string, context: RequestContext) => {
     try {
-      const route = routes.get(`${request.method} ${path}`)
+      const route = routeOf(request.method, path)
       if (route === undefined) throw new AppError('not_found', { detail: `${request.method} ${path.slice(0, 200)}` })
       checkProtocolHeader(request, deps.join.versions ?? OWN_VERSIONS)
       return await route(request, query, context)

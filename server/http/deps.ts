@@ -10,6 +10,7 @@ import type { ServerKeys } from '../access/server-keys.ts'
 import type { FleetActions } from '../actions/port.ts'
 import type { RemovalPlans } from '../actions/removal-plans.ts'
 import type { RestoreActions } from '../actions/restore-actions.ts'
+import type { Asks } from '../ask/asks.ts'
 import type { Previews } from '../ingest/render/previews.ts'
 import type { RenderNow } from '../ingest/render/render-now.ts'
 import type { CheckPatches } from '../render/patch/patches.ts'
@@ -35,6 +36,8 @@ export interface AdminDeps {
   isConfined: boolean
   checkPatches: CheckPatches
   restore: RestoreActions
+  /** Absent: nobody asks clusters. */
+  asks?: Asks
   /** URL and secret for the forge; null when the repository is unknown. */
   webhook(project: string, name: string): Promise<{ url: string; secret: string } | null>
   version(): Record<string, unknown> & { version: string }

@@ -1,5 +1,6 @@
 // The query of GET desired: a poll, or a part of a page. Nothing in it needs percent-encoding, so nothing is decoded; a parameter that is not known is left out.
 import { cursorText, type Position, parseCursor } from '../../shared/crdt/position.ts'
+import { ASK_NONCE, ASK_PARAM } from '../../shared/protocol/ask.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { HEAD_NONCE, HEAD_PARAM } from '../../shared/protocol/head.ts'
 import { PART_BYTES_MAX, WAIT_SECONDS_DEFAULT, WAIT_SECONDS_MAX } from '../../shared/protocol/routes.ts'
@@ -8,8 +9,8 @@ import { SLICE_BYTES_MIN, SLICE_PARAM } from '../../shared/protocol/transfer.ts'
 const QUERY_LENGTH_MAX = 1_024
 
 export type DesiredQuery =
-  /** `head`: a nonce, if the server is to sign where it is (PL14). */
-  | { kind: 'poll'; cursor: Position | null; waitSeconds: number; sliceBytes: number; head: string | null }
+  /** `head`: a nonce, if the server is to sign where it is (PL14). `asks`: a nonce, if the agent takes questions. */
+  | { kind: 'poll'; cursor: Position | null; waitSeconds: number; sliceBytes: number; head: string | null; asks: string | null }
   | { kind: 'part'; transfer: string; part: number }
 
 export function desiredQuery(query: string): DesiredQuery {
@@ -19,8 +20,10 @@ export function desiredQuery(query: string): DesiredQuery {
     numberOf('outbox', values['outbox'], 0)
     const head = values[HEAD_PARAM] ?? null
     if (head !== null && !HEAD_NONCE.test(head)) throw new AppError('bad_request', { detail: `${HEAD_PARAM} is no nonce` })
+    const asks = values[ASK_PARAM] ?? null
+    if (asks !== null && !ASK_NONCE.test(asks)) throw new AppError('bad_request', { detail: `${ASK_PARAM} is no nonce` })
     const waitSeconds = waitSecondsOf(values['wait'] ?? null)
-    return { kind: 'poll', cursor: cursorOf(cursor), waitSeconds, sliceBytes: sliceBytesOf(values), head }
+    return { kind: 'poll', cursor: cursorOf(cursor), waitSeconds, sliceBytes: sliceBytesOf(values), head, asks }
   }
   if (transfer === undefined || part === undefined || cursor !== undefined)
     throw new AppError('bad_request', { detail: 'a part is asked for by transfer and part alone' })

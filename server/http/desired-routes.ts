@@ -10,6 +10,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { ServerKeys } from '../access/server-keys.ts'
 import type { Sessions } from '../access/sessions.ts'
 import type { RestoreGate } from '../actions/restore-gate.ts'
+import type { AskPoll, Asks } from '../ask/asks.ts'
 import type { Accept, PullResult, Shards } from '../desired/shards.ts'
 import { parseJson, readInflated } from './agent-body.ts'
 import type { AgentTurn, AgentTurns } from './agent-turns.ts'
@@ -35,6 +36,8 @@ export interface DesiredRoutesDeps {
   restoreGate: Pick<RestoreGate, 'pending' | 'offer'>
   /** `waitSeconds`: of a poll. */
   onSeen(clusterId: ClusterId, waitSeconds?: number): void
+  /** Absent: nobody asks clusters. */
+  asks?: Asks
   clock: Clock
 }
 
@@ -49,10 +52,13 @@ export function getDesired(request: Request, query: string, context: RequestCont
 async function poll(request: Request, asked: Extract<DesiredQuery, { kind: 'poll' }>, deps: Deps, drain: Drain): Promise<Response> {
   const { agentId, clusterId } = deps.sessions.authorize(request.headers.get('authorization'))
   const turn = deps.pulls.begin(agentId, () => deps.shards.wake(clusterId))
+  let asking: AskPoll | undefined
   try {
     await turn.go()
-    return await pullOrWait(request, asked, deps, drain, turn)
+    asking = deps.asks?.poll(clusterId, asked.asks)
+    return await pullOrWait(request, asked, deps, drain, { turn, asking })
   } finally {
+    asking?.end()
     turn.end()
   }
 }
@@ -62,7 +68,7 @@ async function pullOrWait(
   { cursor, waitSeconds, sliceBytes, head }: Extract<DesiredQuery, { kind: 'poll' }>,
   { sessions, shards, restoreGate, onSeen, clock, sign }: Deps,
   drain: Drain,
-  turn: AgentTurn,
+  { turn, asking }: { turn: AgentTurn; asking: AskPoll | undefined },
 ): Promise<Response> {
   const authorization = request.headers.get('authorization')
   const accept = { zstd: acceptsZstd(request), sliceBytes }
@@ -80,6 +86,10 @@ async function pullOrWait(
     if (pulled.kind !== 'nothing_new') return pageResponse(pulled)
     const leftMs = Math.min(untilMs - clock.nowMs(), waitMs) // a clock that was set back makes no poll longer
     if (cursor === null) return new Response(null, { status: 204 })
+    if (!request.signal.aborted && turn.current()) {
+      const frames = asking?.take() ?? null // a page goes first: questions never hold up sync
+      if (frames !== null) return new Response(frames, { headers: { 'content-type': 'application/x-ndjson' } })
+    }
     if (leftMs <= 0 || request.signal.aborted || !turn.current()) {
       const headers = head === null ? {} : { [HEAD_HEADER]: sign(headBytes(clusterId, head, cursor)) }
       return new Response(null, { status: 204, headers })

@@ -13,6 +13,9 @@ export const ACCESS_VERBS = [
   'render', // Service: see rendered objects
   'sync', // Service, Repository
   'confirm', // Service
+  'live:read', // Service, Cluster: read live objects, their children and events, nodes; try a revision
+  'logs:read', // Service, Cluster: read logs of Pods
+  'restart', // Service, Cluster: restart the Pods of a workload
   'suspend', // Service, Cluster
   'join-token:create', // JoinToken
   'cluster:label', // Cluster: labels decide which services a cluster receives
@@ -43,17 +46,21 @@ const OPERATE: AccessRule[] = [
   { verbs: ['render', 'sync', 'confirm', 'suspend'], kinds: ['Service'] },
   { verbs: ['sync'], kinds: ['Repository'] },
   { verbs: ['suspend'], kinds: ['Cluster'] },
+  { verbs: ['live:read', 'logs:read', 'restart'], kinds: ['Service', 'Cluster'] },
 ]
 
 /** Roles that exist in every installation and that nobody can change, least powerful first. */
 export const BUILT_IN_ROLES = {
   viewer: { description: 'reads everything but credentials, roles and bindings', rules: [VIEW] },
-  operator: { description: 'viewer; also renders, syncs, confirms and suspends', rules: [VIEW, ...OPERATE] },
+  operator: {
+    description: 'viewer; also renders, syncs, confirms and suspends, reads live objects and logs, restarts',
+    rules: [VIEW, ...OPERATE],
+  },
   deployer: {
-    description: 'viewer; also writes, deletes, renders and syncs services',
+    description: 'viewer; also writes, deletes, renders and syncs services, reads their live objects and logs, restarts them',
     rules: [
       VIEW,
-      { verbs: ['write', 'delete', 'render', 'sync'], kinds: ['Service'] },
+      { verbs: ['write', 'delete', 'render', 'sync', 'live:read', 'logs:read', 'restart'], kinds: ['Service'] },
       { verbs: ['config:use'], kinds: ['Config'] },
       { verbs: ['sync'], kinds: ['Repository'] },
     ],
@@ -135,7 +142,7 @@ export const roleBindingSpecSchema = z.strictObject({
     .describe('Names of projects, or * for the whole fleet. Must be omitted in a binding with metadata.project.'),
   clusters: labelSelectorSchema
     .optional()
-    .describe('Limit the binding to these clusters, and to the verbs read, sync, confirm and suspend.'),
+    .describe('Limit the binding to these clusters, and to the verbs read, sync, confirm, suspend, live:read, logs:read and restart.'),
   services: z
     .array(namePattern)
     .min(1)

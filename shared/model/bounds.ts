@@ -63,7 +63,7 @@ export const allowsNamespace = ({ namespaces }: Bounds, namespace: string): bool
 export const kindName = ({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>): string => `${group === '' ? 'v1' : group}/${kind}`
 
 /** `Secret` and `v1/Secret` are the same. A version of the core group is no part of a kind's name. */
-function coversKind(pattern: string, { group, kind }: Pick<ObjectRef, 'group' | 'kind'>): boolean {
+export function coversKind(pattern: string, { group, kind }: Pick<ObjectRef, 'group' | 'kind'>): boolean {
   if (pattern === '*') return true
   const slash = pattern.indexOf('/')
   const [wantedGroup, wantedKind] = slash < 0 ? ['v1', pattern] : [pattern.slice(0, slash), pattern.slice(slash + 1)]

@@ -239,6 +239,30 @@ export const ERRORS = define({
     cause: 'The server was restored from a backup older than the state of its agents, and waits for a confirmation.',
     remedy: 'Review the plan with `skerry restore` and confirm it. Agents keep enforcing and remove nothing until then.',
   },
+  cluster_offline: {
+    status: 503,
+    retryable: true,
+    cause: 'The agent of the cluster is not connected, so nobody there can answer.',
+    remedy: 'Ask again when the cluster is online; `skerry get clusters` shows when it was last seen.',
+  },
+  ask_unsupported: {
+    status: 409,
+    retryable: false,
+    cause: 'The agent of the cluster does not take questions.',
+    remedy: 'Upgrade the agent; `skerry describe cluster NAME` shows its version.',
+  },
+  ask_gone: {
+    status: 410,
+    retryable: false,
+    cause: 'Nobody waits for this answer any more.',
+    remedy: 'Nothing: the agent ends the answer.',
+  },
+  ask_unanswered: {
+    status: 504,
+    retryable: true,
+    cause: 'The agent of the cluster did not answer in time.',
+    remedy: 'Ask again. If the error persists, read the log of the agent.',
+  },
   bad_page: {
     status: 502,
     retryable: true,

@@ -16,6 +16,7 @@ import { loadServerKeys, type ServerKeys } from '../../server/access/server-keys
 import { createSessions } from '../../server/access/sessions.ts'
 import { createRestoreActions, type RestoreActions } from '../../server/actions/restore-actions.ts'
 import { createRestoreGate, type RestoreGate, recordAhead } from '../../server/actions/restore-gate.ts'
+import { type Asks, createAsks } from '../../server/ask/asks.ts'
 import { raiseEpochs } from '../../server/desired/epochs.ts'
 import { type Publication, publishRevisions } from '../../server/desired/publisher.ts'
 import { decodeRenderedSet } from '../../server/desired/rendered-set.ts'
@@ -67,6 +68,7 @@ export class SyncServer {
   drain!: Drain
   restoreGate!: RestoreGate
   restore!: RestoreActions
+  asks!: Asks
   readonly knocks: Knocks
   /** From the next opening on. */
   versions: ProtocolRange = OWN_VERSIONS
@@ -115,13 +117,16 @@ export class SyncServer {
     const randomBytes = (count: number) => Buffer.from(randomHex(random, count), 'hex')
     const common = { store: this.store, agents, keys: this.#keys, clock, randomBytes, log: silentLogger }
     this.drain = createDrain(clock, random)
+    const newAskId = () => randomBytes(16).toString('base64url')
+    this.asks = createAsks({ sign: this.#keys.sign, epochOf: agents.epochOf, wake: shards.wake.bind(shards), newId: newAskId, clock })
     this.#routes = createAgentRoutes({
       join: { ...common, versions: this.versions },
       sessions: createSessions({ ...common, onUnknown: this.knocks.note }),
       shards,
       store: this.store,
       onStatus: ({ clusterId }, changed) => gate.onStatus(clusterId, changed),
-      onSeen: () => {},
+      onSeen: this.asks.seen,
+      asks: this.asks,
       restoreGate: this.restoreGate,
       drain: this.drain,
       clock,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { enforcementOf } from '../../agent/agent.ts'
 import { statusText } from '../../agent/cli/print-status.ts'
+import { enforcementOf } from '../../agent/enforcement-report.ts'
 import type { AgentReport, LinkReport } from '../../agent/report.ts'
 import { ERRORS } from '../../shared/protocol/error-table.ts'
 

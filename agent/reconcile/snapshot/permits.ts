@@ -6,8 +6,15 @@ import type { ObjectRef } from '../../../shared/kube/object.ts'
 import { type Bounds, type Refusal, refusalText, refuseAccount, refuseNamespaceMarks, refuseObject } from '../../../shared/model/bounds.ts'
 import type { ServiceRow } from '../../../shared/model/desired.ts'
 import { nameSchema, type ServiceId } from '../../../shared/model/ids.ts'
-import { allowedAccountsSchema, kindNameSchema, kindsRuleSchema, namespacePatternSchema } from '../../../shared/model/projects.ts'
+import {
+  allowedAccountsSchema,
+  kindNameSchema,
+  kindPatternSchema,
+  kindsRuleSchema,
+  namespacePatternSchema,
+} from '../../../shared/model/projects.ts'
 import { matchesGlob } from '../../../shared/model/source-patterns.ts'
+import { QUESTION_KINDS } from '../../../shared/protocol/ask.ts'
 import { type Closed, closed } from './situation.ts'
 
 const LIST_MAX = 200
@@ -23,6 +30,19 @@ export const sitePolicySchema = z.strictObject({
   serviceAccounts: z.union([z.literal('required'), z.strictObject({ allowed: allowedAccountsSchema })]).optional(),
   /** `delete`: no object is deleted. `prune`: none that its revision no longer names, or whose service is removed. */
   deny: z.array(z.enum(['apply', 'delete', 'prune'])).optional(),
+  /** AK5: questions of people who are not at the site. */
+  ask: z
+    .strictObject({
+      deny: z.array(z.enum([...QUESTION_KINDS, '*'])).optional(),
+      namespaces: z.array(namespacePatternSchema).max(LIST_MAX).optional(),
+      projects: z
+        .array(z.union([nameSchema, z.literal('*')]))
+        .max(LIST_MAX)
+        .optional(),
+      /** Kinds whose contents are masked in answers. */
+      hide: z.array(kindPatternSchema).max(LIST_MAX).optional(),
+    })
+    .optional(),
 })
 export type SitePolicy = z.infer<typeof sitePolicySchema>
 

@@ -1,0 +1,100 @@
+// What questions read of the API server: kinds by discovery, objects, lists. A refusal becomes one that says what is missing.
+import { type K8sObject, type ObjectRef, refText } from '../../shared/kube/object.ts'
+import { ASK_REFUSALS } from '../../shared/protocol/ask.ts'
+import type { ApiFailure, ApiResource, Cluster, Discovery, WatchScope } from '../cluster/cluster.ts'
+import { listOnce } from '../cluster/list-once.ts'
+import { AskRefused } from './ask-desk.ts'
+
+/** Requests of questions to the API server at once: enforcement has 32. */
+export const READS_AT_ONCE_MAX = 6
+const LIST_OBJECTS_MAX = 20_000
+
+export interface AskReadsDeps {
+  cluster: Cluster
+  /** Of the reconciler; null: not read yet. */
+  discovery(): Discovery | null
+}
+
+export class AskReads {
+  readonly #deps: AskReadsDeps
+  #free = READS_AT_ONCE_MAX
+  readonly #waiting: Array<() => void> = []
+
+  constructor(deps: AskReadsDeps) {
+    this.#deps = deps
+  }
+
+  async resource({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>): Promise<ApiResource> {
+    const found = await this.find({ group, kind })
+    if (found !== null) return found
+    const name = group === '' ? kind : `${kind} of ${group}`
+    throw new AskRefused(ASK_REFUSALS.notFound, `the cluster serves no kind ${name}`, 'Check the kind and its API group.')
+  }
+
+  /** The version that the server prefers; null: the kind is not served. */
+  async find({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>): Promise<ApiResource | null> {
+    const of = (discovery: Discovery | null) =>
+      discovery?.resources.find((one) => one.group === group && one.kind === kind && one.verbs.includes('get')) ?? null
+    return of(this.#deps.discovery()) ?? of(await this.turn(() => this.#deps.cluster.discover()))
+  }
+
+  /** Throws AskRefused when there is no such object. */
+  async object(ref: ObjectRef, { metadataOnly = false } = {}): Promise<K8sObject> {
+    const found = await this.objectOrNull(ref, { metadataOnly })
+    if (found === null) throw new AskRefused(ASK_REFUSALS.notFound, `${refText(ref)} does not exist in the cluster`)
+    return found
+  }
+
+  async objectOrNull(ref: ObjectRef, { metadataOnly = false } = {}): Promise<K8sObject | null> {
+    const resource = await this.resource(ref)
+    const got = await this.turn(() => this.#deps.cluster.get(resource, ref, { metadataOnly }))
+    if (got.kind === 'failed')
+      throw refusedBy(got.failure, `get ${refText(ref)}`, { verb: 'get', resource: resource.plural, group: ref.group })
+    return got.kind === 'found' ? got.object : null
+  }
+
+  /** Null: it may not be listed, and `why` says so. */
+  async list(
+    kind: Pick<ObjectRef, 'group' | 'kind'>,
+    scope: Omit<WatchScope, 'isList'> & { metadataOnly?: boolean },
+  ): Promise<{ items: K8sObject[]; why: null } | { items: null; why: string }> {
+    const resource = await this.find(kind)
+    if (resource === null) return { items: [], why: null }
+    const items: K8sObject[] = []
+    const failure = await this.turn(() =>
+      listOnce(this.#deps.cluster, resource, scope, (object) => {
+        if (items.length < LIST_OBJECTS_MAX) items.push(object)
+      }),
+    )
+    if (failure === null) return { items, why: null }
+    return {
+      items: null,
+      why: refusedBy(failure, `list ${resource.plural}`, { verb: 'list', resource: resource.plural, group: kind.group }).message,
+    }
+  }
+
+  /** One at a time of a few, in order. */
+  async turn<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free -= 1
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    try {
+      return await work()
+    } finally {
+      const next = this.#waiting.shift()
+      if (next === undefined) this.#free += 1
+      else next()
+    }
+  }
+}
+
+export function refusedBy(failure: ApiFailure, doing: string, needed: { verb: string; resource: string; group: string }): AskRefused {
+  const { kind, message } = failure
+  if (kind !== 'forbidden')
+    return new AskRefused(kind === 'not_found' ? ASK_REFUSALS.notFound : ASK_REFUSALS.failed, `cannot ${doing}: ${message}`)
+  const group = needed.group === '' ? 'core group' : needed.group
+  return new AskRefused(
+    ASK_REFUSALS.forbidden,
+    `the agent may not ${doing}: its RBAC lacks verb ${needed.verb} on ${needed.resource} (${group})`,
+    'Grant it at the site; `skerry-agent rbac --kinds … --asking` prints the rules.',
+  )
+}

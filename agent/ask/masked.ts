@@ -1,0 +1,70 @@
+// Live objects without the values of Secrets. Keys stay, so that people see what is there. Pure.
+
+import type { K8sObject } from '../../shared/kube/object.ts'
+import { MARK } from '../cluster/redact/marks.ts'
+import { isSecretKind, isSensitiveName } from '../cluster/redact/shown-fields.ts'
+
+/** kubectl keeps a whole object here, values of Secrets too. */
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
+const CONTENTS = ['data', 'stringData', 'binaryData'] as const
+
+export interface Masked {
+  object: K8sObject
+  /** Paths of hidden values. */
+  masked: string[]
+}
+
+/** `isHidden`: the site hides the contents of this kind. */
+export function masked(live: K8sObject, { isHidden = false, managedFields = false } = {}): Masked {
+  const paths: string[] = []
+  const { managedFields: fields, ...metadata } = live.metadata
+  const object: K8sObject = {
+    ...live,
+    metadata: { ...metadata, ...(managedFields && fields !== undefined ? { managedFields: fields } : {}) },
+  }
+  const isSecret = isSecretKind(live.kind)
+  if (isHidden || isSecret) {
+    hideAnnotation(object, paths)
+    for (const key of CONTENTS) if (isRecord(object[key])) object[key] = hiddenValues(object[key], key, paths)
+  }
+  if (isHidden && 'spec' in object) {
+    object['spec'] = MARK
+    paths.push('spec')
+  }
+  return { object: isHidden || isSecret ? object : (withoutSecrets(object, '', paths) as K8sObject), masked: paths.sort() }
+}
+
+function hideAnnotation(object: K8sObject, paths: string[]): void {
+  const { annotations } = object.metadata
+  if (annotations?.[LAST_APPLIED] === undefined) return
+  object.metadata = { ...object.metadata, annotations: { ...annotations, [LAST_APPLIED]: MARK } }
+  paths.push(`metadata.annotations.${LAST_APPLIED}`)
+}
+
+function hiddenValues(values: Record<string, unknown>, at: string, paths: string[]): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.keys(values).map((key) => {
+      paths.push(`${at}.${key}`)
+      return [key, MARK]
+    }),
+  )
+}
+
+/** In other kinds the values of environment variables whose names say that they are secret, and what holds a copy of them. */
+function withoutSecrets(value: unknown, at: string, paths: string[]): unknown {
+  if (Array.isArray(value)) return value.map((item, index) => withoutSecrets(item, `${at}[${index}]`, paths))
+  if (!isRecord(value)) return value
+  const isVariable = typeof value['name'] === 'string' && typeof value['value'] === 'string' && isSensitiveName(value['name'])
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => {
+      const path = at === '' ? key : `${at}.${key}`
+      if ((isVariable && key === 'value') || key === LAST_APPLIED) {
+        paths.push(path)
+        return [key, MARK]
+      }
+      return [key, withoutSecrets(member, path, paths)]
+    }),
+  )
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === 'object' && !Array.isArray(value)

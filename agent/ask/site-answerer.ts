@@ -1,0 +1,130 @@
+// Answers questions at the site: what the local policy allows, what belongs to the service that the question is confined
+// to, and then the question itself. Each question is in the agent's audit log before it is answered.
+import { type ObjectRef, refKey, refText } from '../../shared/kube/object.ts'
+import { allowsNamespace, coversKind } from '../../shared/model/bounds.ts'
+import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import { matchesGlob } from '../../shared/model/source-patterns.ts'
+import { ASK_REFUSALS, type AskFrame, QUESTION_KINDS, type Question, questionSchema } from '../../shared/protocol/ask.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Cluster, Discovery } from '../cluster/cluster.ts'
+import type { SitePolicy } from '../reconcile/snapshot/permits.ts'
+import type { AgentState } from '../state/agent-state.ts'
+import type { AnswerSink } from './answer-writer.ts'
+import { type AskAnswerer, AskRefused } from './ask-desk.ts'
+import { AskReads } from './ask-reads.ts'
+import { masked } from './masked.ts'
+
+/** Between an object of a service and one that belongs to it: Deployment, ReplicaSet, Pod. */
+const OWNERS_MAX = 6
+
+export interface SiteAnswererDeps {
+  cluster: Cluster
+  state: Pick<AgentState, 'ownerOf'>
+  discovery(): Discovery | null
+  policy(): SitePolicy | null
+  /** In the audit log of the site; throws when it cannot be written. */
+  record(frame: AskFrame): void
+  clock: Clock
+}
+
+export function createSiteAnswerer(deps: SiteAnswererDeps): AskAnswerer {
+  const reads = new AskReads(deps)
+  return {
+    async answer(frame, sink, signal) {
+      const question = readQuestion(frame)
+      refuseByPolicy(deps.policy(), question)
+      deps.record(frame)
+      await refuseOutside(deps, reads, frame, question)
+      await answerQuestion({ ...deps, reads, within: frame.within, by: frame.who.name }, question, sink, signal)
+    },
+  }
+}
+
+export interface AnswerContext extends SiteAnswererDeps {
+  reads: AskReads
+  within: ServiceId | null
+  by: string
+}
+
+async function answerQuestion(context: AnswerContext, question: Question, sink: AnswerSink, _signal: AbortSignal): Promise<void> {
+  switch (question.kind) {
+    case 'object': {
+      const { ref, managedFields = false } = question
+      const live = await context.reads.object(ref)
+      return sink.write({ t: 'object', ...masked(live, { managedFields, isHidden: isHidden(context.policy(), ref) }) })
+    }
+    default:
+      throw unknownQuestion(question.kind)
+  }
+}
+
+const unknownQuestion = (kind: string): AskRefused =>
+  new AskRefused(ASK_REFUSALS.unknown, `this agent does not know the question ${kind}`, 'Upgrade the agent.')
+
+function readQuestion({ question }: AskFrame): Question {
+  if (!QUESTION_KINDS.some((kind) => kind === question.kind)) throw unknownQuestion(question.kind)
+  const read = questionSchema.safeParse(question)
+  if (read.success) return read.data
+  throw new AskRefused(ASK_REFUSALS.unknown, `this agent does not know all parts of the question ${question.kind}`, 'Upgrade the agent.')
+}
+
+const refOfQuestion = (question: Question): ObjectRef | null => ('ref' in question ? (question.ref ?? null) : null)
+
+/** AK5 */
+function refuseByPolicy(policy: SitePolicy | null, question: Question): void {
+  const rules = policy?.ask
+  if (rules === undefined) return
+  const refuse = (rule: string, why: string): never => {
+    throw new AskRefused(
+      ASK_REFUSALS.policy,
+      `refused by the local policy, rule ask.${rule}: ${why}`,
+      'A person at the site decides about this rule.',
+    )
+  }
+  if (rules.deny?.some((kind) => kind === '*' || kind === question.kind)) refuse('deny', question.kind)
+  const ref = refOfQuestion(question)
+  if ('service' in question && rules.projects !== undefined && !rules.projects.some((name) => matchesGlob(name, question.service.project)))
+    refuse('projects', `${question.service.project} is not allowed`)
+  if (rules.namespaces === undefined) return
+  if (ref === null || ref.namespace === '') {
+    if (!('service' in question)) refuse('namespaces', 'objects outside namespaces are not allowed')
+  } else if (!allowsNamespace({ namespaces: rules.namespaces }, ref.namespace)) refuse('namespaces', `${ref.namespace} is not allowed`)
+}
+
+/** AK5: the site hides the contents of this kind. */
+export const isHidden = (policy: SitePolicy | null, ref: Pick<ObjectRef, 'group' | 'kind'>): boolean =>
+  policy?.ask?.hide?.some((pattern) => coversKind(pattern, ref)) === true
+
+/** AK3: an object of the service, or one that objects of it own. */
+async function refuseOutside({ state }: SiteAnswererDeps, reads: AskReads, { within }: AskFrame, question: Question): Promise<void> {
+  if (within === null) return
+  const outside = (what: string) =>
+    new AskRefused(
+      ASK_REFUSALS.outside,
+      `${what} does not belong to service ${serviceKey(within)}`,
+      'Ask about an object of the service, or with a right on the cluster.',
+    )
+  if ('service' in question && serviceKey(question.service) !== serviceKey(within)) throw outside(`service ${serviceKey(question.service)}`)
+  const asked = refOfQuestion(question)
+  if (asked === null) {
+    if (question.kind === 'nodes') throw outside('the list of nodes')
+    return
+  }
+  let refs: ObjectRef[] = [asked]
+  for (let level = 0; level < OWNERS_MAX && refs.length > 0; level++) {
+    if (refs.some((ref) => isOwn(state.ownerOf(refKey(ref)), within))) return
+    const owners: ObjectRef[] = []
+    for (const ref of refs) {
+      const live = await reads.objectOrNull(ref, { metadataOnly: true })
+      for (const owner of live?.metadata.ownerReferences ?? []) {
+        const apiVersion = String(owner['apiVersion'] ?? '')
+        const slash = apiVersion.indexOf('/')
+        owners.push({ group: slash < 0 ? '' : apiVersion.slice(0, slash), kind: owner.kind, namespace: ref.namespace, name: owner.name })
+      }
+    }
+    refs = owners.slice(0, OWNERS_MAX)
+  }
+  throw outside(refText(asked))
+}
+
+const isOwn = (owner: ServiceId | null, within: ServiceId): boolean => owner !== null && serviceKey(owner) === serviceKey(within)

@@ -1,0 +1,150 @@
+// POST /clusters/:name/ask: a question to the agent of a cluster. The answer is streamed as it comes, one line of JSON each.
+import { Elysia } from 'elysia'
+import { z } from 'zod'
+import type { AccessVerb } from '../../shared/model/access.ts'
+import { nameSchema } from '../../shared/model/ids.ts'
+import { type AskRequest, answerLineSchema, askRequestSchema, type Question } from '../../shared/protocol/ask.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Principal } from '../access/principal.ts'
+import { type AnswerStream, offline } from '../ask/asks.ts'
+import { livenessOf } from '../fleet/liveness.ts'
+import type { ClusterRecord } from '../fleet/records.ts'
+import type { Ask } from '../fleet/rights.ts'
+import { forbidden, objectNotFound } from './auth.ts'
+import { fails, jsonSchema, takes } from './declared.ts'
+import type { AdminDeps } from './deps.ts'
+
+const NDJSON = 'application/x-ndjson'
+
+type AskDeps = Pick<AdminDeps, 'store' | 'asks' | 'trail' | 'clock' | 'principal' | 'authorizer' | 'callers' | 'stopping'>
+
+export function askRoutes(deps: AskDeps) {
+  const { store, principal, callers, stopping, clock } = deps
+  return new Elysia({ tags: ['clusters'] }).post(
+    '/clusters/:name/ask',
+    async ({ params: { name }, body, request }) => {
+      const by = principal(request)
+      const cluster = await store.clusterByName(name)
+      const ask: Ask = { verb: verbOf(body.question), kind: 'Cluster', name }
+      if (cluster === null) throw objectNotFound(ask)
+      const { asked, within } = confined(deps, by, { ...ask, cluster }, body)
+      const stream = await openAnswer(deps, by, cluster, { question: body.question, ...(within === null ? {} : { within }) }, asked)
+      const ended = AbortSignal.any([request.signal, stopping, callers.ended(by.id)])
+      return new Response(bodyOf(stream, ended, clock), { headers: HEADERS })
+    },
+    {
+      params: z.object({ name: nameSchema }),
+      body: askRequestSchema,
+      detail: {
+        summary: 'Ask the agent of a cluster: live objects, children, events, logs, differences, a restart, a dry run, nodes',
+        requestBody: takes(askRequestSchema),
+        responses: {
+          '200': {
+            description: 'Lines of JSON as they come; the last one is `end` or `failed`',
+            content: { [NDJSON]: { schema: jsonSchema(answerLineSchema, 'output') } },
+          },
+        },
+        ...fails(404, 409, 429, 503),
+      },
+    },
+  )
+}
+
+const HEADERS = { 'content-type': NDJSON, 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
+
+export function verbOf({ kind }: Question): AccessVerb {
+  if (kind === 'logs') return 'logs:read'
+  return kind === 'restart' ? 'restart' : 'live:read'
+}
+
+const serviceOf = ({ question, within }: AskRequest) => ('service' in question ? question.service : (within ?? null))
+
+/** AK2: with the right on the cluster everything in it may be asked; with the right on a service, its objects. */
+function confined(
+  { authorizer }: Pick<AskDeps, 'authorizer'>,
+  by: Principal,
+  onCluster: Ask & { cluster: ClusterRecord },
+  request: AskRequest,
+): { asked: Ask; within: AskRequest['within'] | null } {
+  const service = serviceOf(request)
+  if (authorizer.allows(by, onCluster)) return { asked: onCluster, within: request.within ?? null }
+  const { verb, cluster } = onCluster
+  const onService: Ask | null =
+    service === null ? null : { verb, kind: 'Service', project: service.project, name: service.service, cluster }
+  if (onService !== null && authorizer.allows(by, onService)) return { asked: onService, within: service }
+  if (authorizer.allows(by, { ...onCluster, verb: 'read' })) throw forbidden(by, onService ?? onCluster)
+  if (onService !== null && authorizer.allows(by, { ...onService, verb: 'read' })) throw forbidden(by, onService)
+  throw objectNotFound(onCluster)
+}
+
+async function openAnswer(
+  { asks, trail, clock }: Pick<AskDeps, 'asks' | 'trail' | 'clock'>,
+  by: Principal,
+  cluster: ClusterRecord,
+  request: AskRequest,
+  { kind, project, name }: Ask,
+): Promise<AnswerStream> {
+  if (asks === undefined) throw new AppError('unavailable', { detail: 'this server asks no clusters' })
+  const { word, lastSeenMs } = livenessOf(cluster, clock.nowMs())
+  if (word !== 'Online') throw offline(cluster.name, lastSeenMs)
+  const asked = { clusterId: cluster.clusterId, name: cluster.name, lastSeenMs }
+  asks.admit(asked)
+  // AK7: in the log before the agent can act on it.
+  await trail.record({ verb: verbOf(request.question), kind, project, name, cluster: cluster.name, detail: questionText(request.question) })
+  return asks.ask({ ...request, cluster: asked, by: { id: by.id, kind: by.kind, name: by.name } })
+}
+
+/** `logs Pod web/podinfo-1`. */
+function questionText(question: Question): string {
+  if (!('ref' in question) || question.ref === undefined) return question.kind
+  const { kind, namespace, name } = question.ref
+  return `${question.kind} ${kind} ${namespace === '' ? name : `${namespace}/${name}`}`
+}
+
+/** Below the idle timeouts of this server and of proxies on the way. */
+const HEARTBEAT_MS = 10_000
+const EMPTY_LINE = new Uint8Array([0x0a])
+
+/** Asked for more only when the connection took what came before. An error after the head is a last line. */
+function bodyOf(stream: AnswerStream, ended: AbortSignal, clock: Pick<Clock, 'sleep'>): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const stop = () => stream.cancel()
+  ended.addEventListener('abort', stop, { once: true })
+  if (ended.aborted) stop()
+  let reading: Promise<Uint8Array<ArrayBuffer> | null> | null = null
+  const next = async (): Promise<Uint8Array<ArrayBuffer> | null> => {
+    reading ??= stream.read()
+    const heard = new AbortController()
+    const silence = clock.sleep(HEARTBEAT_MS, heard.signal).then(() => EMPTY_LINE)
+    try {
+      const bytes = await Promise.race([reading, silence])
+      if (bytes !== EMPTY_LINE) reading = null
+      return bytes
+    } finally {
+      heard.abort()
+    }
+  }
+  return new ReadableStream<Uint8Array<ArrayBuffer>>(
+    {
+      async pull(controller) {
+        let bytes: Uint8Array<ArrayBuffer> | null = null
+        try {
+          bytes = await next()
+        } catch (error) {
+          controller.enqueue(failedLine(error))
+        }
+        if (bytes !== null) return controller.enqueue(bytes)
+        ended.removeEventListener('abort', stop)
+        stop()
+        controller.close()
+      },
+      cancel: stop,
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+function failedLine(error: unknown): Uint8Array<ArrayBuffer> {
+  const known = error instanceof AppError ? error : new AppError('internal')
+  return new TextEncoder().encode(`${JSON.stringify({ t: 'failed', code: known.code, message: known.message, remedy: known.remedy })}\n`)
+}
