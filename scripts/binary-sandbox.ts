@@ -32,7 +32,7 @@ export const LIBC_FILES: Readonly<Record<string, string>> = Object.fromEntries([
 
 export const sandboxAvailable = (): boolean => Bun.which('bwrap') !== null
 
-/** The command that runs `command` in the sandbox, for whoever starts it as a process of its own. */
+/** The command that runs `command` in the sandbox, for callers that start it as a process of its own. */
 export function sandboxCommand({ files, dataDir, command, network = false, devices = false }: SandboxOptions): string[] {
   const isolate = ['--unshare-all', ...(network ? ['--share-net'] : []), '--die-with-parent', '--new-session', '--cap-drop', 'ALL']
   const user = ['--uid', '65532', '--gid', '65532', '--clearenv']

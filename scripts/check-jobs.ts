@@ -36,7 +36,10 @@ const CONTRACT_PARTS = 12
 const FUZZ_SECONDS = 60
 const LONG_FUZZ_SECONDS = 600
 
-/** Files whose tests wait for real time to pass (watches that expire, tokens that end) and use less than half of a processor meanwhile. */
+/**
+ * Files whose tests wait for real time (watches that expire, tokens that end) and use less than half of a processor
+ * meanwhile.
+ */
 const MOSTLY_WAIT: readonly string[] = ['idle', 'cluster-real', 'cluster-older', 'catalogue-access', 'catalogue-held']
 
 export const nameOf = (file: string): string => file.slice(file.lastIndexOf('/') + 1, -'.test.ts'.length)

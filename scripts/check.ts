@@ -20,7 +20,9 @@ const extent: Extent = asked
 const root = join(import.meta.dir, '..')
 /** Processor cores of the smallest machine that it is meant for. */
 const CORES = 2
-/** Jobs with clusters, servers and agents use about two thirds of a core each: they wait for time to pass and for each other. */
+/**
+ * Jobs with clusters, servers and agents use about two thirds of a core each: they wait for time and for each other.
+ */
 const SLOW_LANES = 3
 /** Time limit of a test that sets none itself: tests wait for real programs that share two cores with those of the other lane. */
 const PATIENCE = ['--timeout', '20000']

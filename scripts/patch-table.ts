@@ -30,7 +30,7 @@ for (let before = -1; before !== relevant.size; ) {
       if (one['x-kubernetes-patch-strategy'] !== undefined || relevant.has(refOf(one) ?? '')) relevant.add(name)
 }
 
-/** Two types of one name in different groups are told apart by their group. */
+/** The group distinguishes two types of one name. */
 const shortNames = new Map<string, string>()
 for (const name of [...relevant].sort()) {
   const taken = [...shortNames.values()].includes(shortName(name))

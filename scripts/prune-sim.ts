@@ -1,4 +1,4 @@
-// Plays seeded histories of pruning: `scripts/sim --prune`. Exit code 1 when anything was deleted that nobody meant to be deleted.
+// Plays seeded histories of pruning: `scripts/sim --prune`. Exit code 1 after an unintended deletion.
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -67,7 +67,7 @@ async function runHere(): Promise<Sum> {
   return sum
 }
 
-/** A crashed agent frees nothing: after some histories another process goes on. */
+/** A crashed agent frees nothing: after some histories another process continues. */
 async function runInProcesses(): Promise<Sum> {
   const sum = nothing()
   let next = 0

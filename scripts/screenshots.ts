@@ -1,4 +1,5 @@
-// Pictures of every page of a running dashboard, in both themes and three widths, to be looked at. It reports console errors and refusals of the content policy, too.
+// Pictures of every page of a running dashboard, in both themes and three widths, for review. It reports console errors
+// and refusals of the content policy, too.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'

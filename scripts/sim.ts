@@ -74,7 +74,9 @@ function tellProgress(): void {
 
 const passedOn = (['steps', 'trace'] as const).flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]]))
 
-/** A killed agent closes nothing, so a process that lives through many histories grows: after so many another one goes on. */
+/**
+ * A killed agent closes nothing, so a process with many histories grows: after this number another process continues.
+ */
 const HISTORIES_OF_A_PROCESS = 500
 
 async function runInProcesses(): Promise<Played[]> {

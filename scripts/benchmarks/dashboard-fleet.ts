@@ -73,7 +73,7 @@ export class TellingAgent {
 export interface LargeFleet {
   fleet: LocalFleet
   agents: readonly TellingAgent[]
-  /** Tells this many rows a second until `stop`, which answers how many were told. */
+  /** Reports this many rows a second until `stop`, which returns the number of reported rows. */
   tellRows(perSecond: number): { stop(): Promise<number> }
   stop(): Promise<void>
 }

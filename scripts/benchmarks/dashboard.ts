@@ -1,4 +1,5 @@
-// scripts/bench dashboard: what a person waits for who looks at 5,000 clusters with 40 services each, in Chromium over the real server.
+// scripts/bench dashboard: the waiting times of a person who looks at 5,000 clusters with 40 services each, in Chromium
+// over the real server.
 import { existsSync } from 'node:fs'
 import { type Browser, type CDPSession, chromium, type Page } from 'playwright-core'
 import { type LargeFleet, startLargeFleet } from './dashboard-fleet.ts'

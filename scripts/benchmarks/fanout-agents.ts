@@ -1,4 +1,5 @@
-// A process of simulated agents, told by lines of JSON on its input what to do; each is answered by one line. It ends when its input does.
+// A process of simulated agents, controlled by lines of JSON on its input; each is answered by one line. It ends when
+// its input does.
 import { randomBytes } from 'node:crypto'
 import { createInterface } from 'node:readline'
 import { joinRequest } from '../../agent/sync/join.ts'

@@ -66,7 +66,7 @@ interface DeploymentLine {
   object: { metadata: { name: string; generation?: number }; status?: { observedGeneration?: number } }
 }
 
-/** Resolves at the moment when controllers have looked at `APPS` Deployments of a namespace. */
+/** Resolves when controllers have processed `APPS` Deployments of a namespace. */
 async function allObserved({ kube }: ReconcileSite, namespace: string): Promise<{ done: Promise<number>; stop: () => void }> {
   const observed = new Set<string>()
   let finish: (atMs: number) => void = () => {}

@@ -20,7 +20,7 @@ const EVENTS = 1_000
 const CONCURRENCY = 20
 const IDLE_MS = Number(process.env['SKERRY_BENCH_IDLE_S'] ?? 300) * 1_000
 const HOUR_MS = 3_600_000
-/** Until the agent has given back what the first pass needed. */
+/** Until the agent has released the memory of the first reconciliation. */
 const SETTLE_MS = 5_000
 
 const names = Array.from({ length: BULK }, (_, n) => `bulk-${n}`)
@@ -74,7 +74,7 @@ async function noChange(site: ReconcileSite): Promise<Record<string, number>> {
   return { noop_revision_ms: rounded(tookMs), noop_revision_requests: site.requests(mark).length }
 }
 
-/** With the server gone: process start → an object that somebody deleted meanwhile is there again. */
+/** Without a server: process start → an object that was deleted meanwhile exists again. */
 async function coldStarts(site: ReconcileSite): Promise<Record<string, number>> {
   const { agent, fleet, cluster, kube } = site
   await agent.kill()

@@ -27,7 +27,7 @@ async function ear({ kube }: ReconcileSite): Promise<{ listen(look: Look): () =>
   }
 }
 
-/** The foreign change answered → our repair seen by a watch of somebody else. */
+/** The foreign change answered → the correction seen by an independent watch. */
 async function heals(site: ReconcileSite, { listen }: Awaited<ReturnType<typeof ear>>): Promise<number[]> {
   const took: number[] = []
   const seen = (matches: (line: Parameters<Look>[0]) => boolean): Promise<number> =>

@@ -9,7 +9,10 @@ const HOOKS = 10
 const waveObject = (wave: number): string =>
   `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: wave-${wave}\n  annotations: {skerry.dev/wave: "${wave}"}\ndata: {a: "1"}\n`
 
-/** A ConfigMap is well as soon as it is there: answered → the next wave's request received, by the API server's own clock. */
+/**
+ * A ConfigMap is healthy as soon as it exists: answered → the next wave's request received, by the API server's own
+ * clock.
+ */
 async function waves(site: ReconcileSite): Promise<number[]> {
   await site.services([serviceDocument('waves')])
   await site.commit({ 'waves/all.yaml': Array.from({ length: WAVES }, (_, n) => waveObject(n)).join('---\n') })
@@ -41,7 +44,7 @@ metadata: {name: after}
 data: {revision: "${n}"}
 `
 
-/** The Job is seen complete by a watch of somebody else → the first request of the next phase. */
+/** The Job is seen complete by an independent watch → the first request of the next phase. */
 async function hooks(site: ReconcileSite): Promise<number[]> {
   await site.services([serviceDocument('hooked')])
   const took: number[] = []

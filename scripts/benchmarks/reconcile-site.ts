@@ -13,7 +13,7 @@ export interface ReconcileSite {
   cluster: KubeCluster
   agent: LocalAgent
   kube: DirectKube
-  /** Commits; the server hears of it by `fleet.webhook('apps')`. */
+  /** Commits; the server learns of it by `fleet.webhook('apps')`. */
   commit(files: FileChanges): Promise<string>
   /** Applies services by the command line client, in portions that it takes. */
   services(documents: readonly string[]): Promise<void>

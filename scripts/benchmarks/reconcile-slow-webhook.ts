@@ -1,4 +1,5 @@
-// Twenty services of sixty objects behind an admission webhook that takes ten seconds, and one service beside them whose objects somebody deletes.
+// Twenty services of sixty objects behind an admission webhook that takes ten seconds, and one service beside them
+// whose objects are deleted.
 import { AUTHORITY, SERVER_CERT, SERVER_PRIVATE_KEY } from '../../tests/support/test-certs.ts'
 import { percentile, rounded } from './figures.ts'
 import type { Part } from './parts.ts'

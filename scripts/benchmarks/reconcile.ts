@@ -1,5 +1,6 @@
-// What the agent does to a cluster, how fast, and what it costs: `scripts/bench reconcile`. Each part has a cluster, a server and an agent of its own.
-//   SKERRY_BENCH_APPS=100, SKERRY_BENCH_IDLE_S=60, SKERRY_BENCH_CHURN_S=300: less, for a look while something is being changed
+// The work of the agent in a cluster, its speed, and its cost: `scripts/bench reconcile`. Each part has a cluster, a
+// server and an agent of its own. SKERRY_BENCH_APPS=100, SKERRY_BENCH_IDLE_S=60, SKERRY_BENCH_CHURN_S=300: shorter runs
+// during development
 import { runParts, type Say } from './parts.ts'
 import { appsReady, appsRequests } from './reconcile-apps.ts'
 import { bulk, churn } from './reconcile-bulk.ts'

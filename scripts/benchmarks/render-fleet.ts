@@ -140,7 +140,10 @@ const published = (fleet: LocalFleet, name: string, times: number): Promise<void
     `${name} to be published`,
   )
 
-/** Passes of several services run at the same time: what the server does because of something counts when for two seconds it has said nothing more. */
+/**
+ * Reconciliations of several services run at the same time: the server's work for a change has ended when it was silent
+ * for two seconds.
+ */
 async function idle(fleet: LocalFleet): Promise<void> {
   let [said, sinceMs] = [-1, performance.now()]
   const isIdle = () => {

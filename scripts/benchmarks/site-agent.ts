@@ -1,4 +1,5 @@
-// The agent's side of sync as it is, without a reconciler: identity, session, pages, replica and outbox are real, the clock and the way to the server are given.
+// The agent's side of sync without a reconciler: identity, session, pages, replica and outbox are real, the clock and
+// the link to the server are given.
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'

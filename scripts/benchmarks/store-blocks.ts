@@ -14,7 +14,7 @@ import { fillSqlite } from './store-fleet.ts'
 const CLUSTERS = Number(process.env['SKERRY_BENCH_AGENTS'] ?? 10_000)
 const SERVICES = 200
 const WEB = { project: 'shop', service: 'web' }
-/** The service passes that follow a start. */
+/** The reconciliations of services that follow a start. */
 const SETTLE_MS = 8_000
 
 export async function benchBlocks(say: Say): Promise<Record<string, number>> {

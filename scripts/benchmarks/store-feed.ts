@@ -1,5 +1,6 @@
-// From a commit to whoever follows the feed: a reader of server-sent events at a real server whose agents push a hundred times a second, and on PostgreSQL a second process's
-// worth of store that hears of the first one's commits by NOTIFY. The time begins right before the commit, so the commit itself is in it.
+// From a commit to a watcher of the feed: a reader of server-sent events at a real server whose agents push a hundred
+// times a second, and on PostgreSQL the store of a second process that learns of the first one's commits by NOTIFY. The
+// time begins right before the commit, so it includes the commit itself.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parsePostgresUrl } from '../../server/store/engines/postgres-url.ts'

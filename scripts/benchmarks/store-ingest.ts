@@ -1,5 +1,6 @@
-// Status rows a second that are durable in the store, with everything that goes along: checks of revs, roll-ups, the change feed, commits shared by those who come together.
-// Each cluster says all it has once (53 rows) and then twenty rows of change, twice; pushes of different clusters come in no order, and as many are under way as a server has.
+// Durable status rows a second in the store, with all related work: checks of revs, roll-ups, the change feed, commits
+// shared by concurrent callers. Each cluster reports all its rows once (53 rows) and then twenty changed rows, twice.
+// Pushes of different clusters arrive in random order, and as many run as a server has.
 import { join } from 'node:path'
 import { RollupDeltas } from '../../server/store/counts/rollup-deltas.ts'
 import { parsePostgresUrl } from '../../server/store/engines/postgres-url.ts'
@@ -19,7 +20,7 @@ const SITES = Number(process.env['SKERRY_BENCH_AGENTS'] ?? 10_000)
 const SITES_POSTGRES = Math.ceil(SITES / 5)
 const SITES_RATIO = Math.ceil(SITES / 5)
 const ROUNDS = 2
-/** All of it is told within so long, by the agents' clocks. */
+/** Everything is reported within this time, by the agents' clocks. */
 const SPREAD_MS = 2 * 3_600_000
 
 export async function benchIngest(say: Say): Promise<Record<string, number>> {
@@ -91,7 +92,10 @@ function pushesOf(sites: readonly Site[]): Array<{ site: Site; round: number; at
   return pushes.sort((a, b) => a.at - b.at)
 }
 
-/** The product has no such switch. What the facts of a row are is found out all the same, if it is not left to whoever adds them up. */
+/**
+ * The product has no such switch. The facts of a row are computed all the same, unless the code that sums them computes
+ * them.
+ */
 async function withoutRollups<T>(work: () => Promise<T>): Promise<T> {
   const { add } = RollupDeltas.prototype
   RollupDeltas.prototype.add = () => {}

@@ -78,7 +78,10 @@ export async function benchQueriesPostgres(say: Say): Promise<Record<string, num
   }
 }
 
-/** The generator's clusters have no agents that could speak and revisions without content: some get keys, and the shards are asked for nothing. */
+/**
+ * The generator's clusters have no agents and have revisions without content: some get keys, and the shards are not
+ * asked.
+ */
 async function admitPushers({ writer, close }: Connections): Promise<StormMember[]> {
   const members: StormMember[] = []
   await writer.updateTable('clusters').set({ ordinal: 0 }).execute()
@@ -123,7 +126,7 @@ async function askAll(fleet: LocalFleet, say: Say): Promise<Answered> {
   return answered
 }
 
-/** For each page the times of its requests: an answer may be short and go on. */
+/** For each page the times of its requests: an answer may be short and continue. */
 async function ask({ serverUrl, token }: LocalFleet, { kind, query, pages }: Asked): Promise<number[][]> {
   const times: number[][] = []
   let next: string | null = null

@@ -60,7 +60,7 @@ export async function joinSites(store: Store, count: number, labelsInTurn: reado
 
 const idOf = (number: number): string => (number + 1).toString(16).padStart(16, '0')
 
-/** A push, which is made again when the store is behind. */
+/** A push, which is repeated when the store is behind. */
 export async function report(store: Store, site: Site, rows: readonly ReportedRow[]): Promise<void> {
   for (;;) {
     try {

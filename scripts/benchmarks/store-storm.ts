@@ -18,7 +18,7 @@ type Crowd = Array<OrderedProcess<StormOrder, StormReport>>
 const SITES = Number(process.env['SKERRY_BENCH_AGENTS'] ?? 10_000)
 const PROCESSES = 2
 const STORM_MS_MAX = 180_000
-/** For those who might be sent away from their waiting poll. */
+/** For agents whose waiting poll may be refused. */
 const SETTLE_MS = 2_000
 
 export async function benchStorm(say: Say): Promise<Record<string, number>> {
@@ -44,7 +44,7 @@ export async function benchStorm(say: Say): Promise<Record<string, number>> {
   }
 }
 
-/** A fleet as it was before the outage: everybody joined, has four services and told all there was to tell. */
+/** A fleet before the outage: every cluster joined, has four services and reported everything. */
 async function prepare(dataDir: string, say: Say): Promise<StormMember[]> {
   const startMs = performance.now()
   const store = await openStore(join(dataDir, 'fleet.sqlite'))

@@ -14,7 +14,7 @@ import { machineMs } from './polling-agent.ts'
 import { type RawAnswer, RawConnection, RawTimeout } from './raw-http.ts'
 import { changedRows } from './store-rows.ts'
 
-/** A site that joined, as it is handed to the process that plays its agent. */
+/** A joined site, as the process that simulates its agent gets it. */
 export interface StormMember {
   number: number
   agentId: string
@@ -24,7 +24,7 @@ export interface StormMember {
 
 export interface StormCounts {
   timeouts: number
-  /** HTTP status → how often the server sent somebody away for now. */
+  /** HTTP status → how often the server refused an agent temporarily. */
   refused: Record<string, number>
   /** Connections that could not be made or were cut. */
   cuts: number
@@ -71,7 +71,7 @@ export class StormAgent {
     this.#wait(poll(WAIT_SECONDS_DEFAULT))
   }
 
-  /** Goes on telling, once in so many ms, until it is stopped. */
+  /** Continues to report, once in this many ms, until it is stopped. */
   async keepTelling(everyMs: number): Promise<void> {
     const headers = await this.#open()
     this.telling = true

@@ -1,4 +1,5 @@
-// A process of agents that come back at once, told by lines of JSON on its input what to do; each is answered by one line. It ends when its input does.
+// A process of agents that return at once, controlled by lines of JSON on its input; each is answered by one line. It
+// ends when its input does.
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { StormAgent, type StormCounts, type StormMember } from './storm-agent.ts'

@@ -108,7 +108,10 @@ async function bootstraps({ say, server, proxy, dir }: BootstrapParts): Promise<
   }
 }
 
-/** The same as reconnect_0 through a front that speaks TLS: every reconnect is a full handshake, no session is resumed. Counted outside the TLS. */
+/**
+ * The same as reconnect_0 through a TLS front: every reconnect is a full handshake, no session is resumed. Counted
+ * outside the TLS.
+ */
 async function overTls(server: CorpusServer, port: number, dir: string): Promise<number> {
   const front = await startTlsFront(server.dir, port)
   const proxy = startTcpProxy(front.port)

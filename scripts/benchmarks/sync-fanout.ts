@@ -221,7 +221,7 @@ async function received(crowd: readonly AgentsProcess[], agents: number, sentMs:
   return taken
 }
 
-/** One whole wait, so that every agent's poll ends and is asked anew once. */
+/** One whole wait, so that every agent's poll ends and is repeated once. */
 async function idleCost({ say, agents, fleet, probed }: Parts): Promise<Record<string, number>> {
   const windowMs = WAIT_SECONDS_DEFAULT * 1_000
   const profiling = process.env['SKERRY_BENCH_PROFILE'] === undefined ? null : probed.measureLag() // it costs time of its own

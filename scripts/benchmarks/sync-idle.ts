@@ -82,7 +82,7 @@ interface GlidingClock extends Clock {
   /** Changes whenever a sleep begins or ends. */
   activity(): number
   nextMs(): number | null
-  /** Wakes whoever sleeps no longer than that. */
+  /** Wakes all sleepers whose time has come. */
   to(ms: number): void
 }
 

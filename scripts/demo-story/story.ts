@@ -57,7 +57,7 @@ async function arrival(world: World): Promise<void> {
           const [healthy, all] = [sum(items, 'healthyCount'), sum(items, 'objectCount')]
           progress(`${healthy} of ${all} objects healthy`)
           const arrived = items.length > 0 && items.every((item) => item.sync === 'Synced')
-          // What somebody else wrote may never become healthy here: then it is shown as it is.
+          // Manifests of others may never become healthy here: then they are shown unfinished.
           const patient = world.git !== null || performance.now() - started < FOREIGN_PATIENCE_MS
           return arrived && (items.every(({ health }) => health === 'Healthy') || !patient) ? items : null
         },

@@ -1,4 +1,4 @@
-// How the demo speaks: one line for a step, with the time it took at the right end of a live line.
+// The output of the demo: one line for a step, with its time at the right end of a live line.
 const colour = process.stdout.isTTY && !process.env['NO_COLOR']
 const paint = (code: string) => (text: string) => (colour ? `\x1b[${code}m${text}\x1b[0m` : text)
 export const dim = paint('2')

@@ -14,7 +14,10 @@ export interface KubeAccess {
   contextName: string
 }
 
-/** `fields`: a jsonpath over {.type} and {.object}; one line an event. Resolves when the watch has told what is there now. */
+/**
+ * `fields`: a jsonpath over {.type} and {.object}; one line an event. Resolves when the watch has listed the present
+ * objects.
+ */
 export function listen(cluster: KubeAccess, args: readonly string[], fields: string): Ear {
   const output = ['-w', '--output-watch-events', '-o', `jsonpath=${fields}{"\\n"}`]
   const child = Bun.spawn(

@@ -33,7 +33,10 @@ export interface World {
   stop(): Promise<void>
 }
 
-/** `onStarted` gets the world before it is complete, so that whatever exists is stopped when something fails or somebody presses Ctrl-C. */
+/**
+ * `onStarted` gets the world before it is complete, so that everything that exists is stopped after a failure or
+ * Ctrl-C.
+ */
 export async function startWorld(plan: DemoPlan, gitDir: string, onStarted: (world: World) => void): Promise<World> {
   const undo: Array<() => Promise<unknown>> = []
   const fleet = await createLocalFleet({ programs: 'dist' })
@@ -122,7 +125,7 @@ function usersCluster({ name, kubeconfig }: { name: string; kubeconfig: string }
   }
 }
 
-/** What the demo makes in a cluster of somebody else's, and therefore may remove there. */
+/** The objects that the demo creates in a cluster of others, and therefore may remove there. */
 const namespacesOf = ({ repository }: DemoPlan): string[] => [...(repository === null ? AT_SEA : ['mine']), 'skerry-system']
 
 async function refuseTakenNamespaces(cluster: DemoCluster, plan: DemoPlan): Promise<void> {

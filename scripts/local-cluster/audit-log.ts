@@ -1,4 +1,5 @@
-// The API server's own record of who asked for what: the only count of requests by user agent that there is (its metrics carry none).
+// The API server's own record of requests and their users: the only count of requests by user agent (its metrics have
+// none).
 import { readFileSync, statSync } from 'node:fs'
 
 /** One answered request, as the API server logs it; a watch is logged when it begins (ResponseStarted) and when it ends. */

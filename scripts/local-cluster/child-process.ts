@@ -8,7 +8,7 @@ export interface ChildProcess {
   readonly pid: number
   /** The exit code, or null while it runs. */
   exitCode(): number | null
-  /** SIGSTOP and SIGCONT: a process that is there and answers nobody. */
+  /** SIGSTOP and SIGCONT: a process that exists and does not answer. */
   pause(): void
   resume(): void
   /** SIGKILL and wait: all data of these processes is thrown away, so there is nothing to end gracefully. */

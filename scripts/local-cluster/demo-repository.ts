@@ -1,5 +1,5 @@
-// The repository that demo and end-to-end tests deploy: real manifests out of the Kubernetes sources (as they are but for `mended`), a small
-// shop of our own, and ConfigMaps. One folder and one namespace for each service.
+// The repository that demo and end-to-end tests deploy: real manifests from the Kubernetes sources (unchanged except
+// for `mended`), a small shop of our own, and ConfigMaps. One folder and one namespace for each service.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { kubernetesSource } from './binaries.ts'

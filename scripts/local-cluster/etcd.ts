@@ -6,7 +6,7 @@ import { type ChildProcess, createDataFolder, freePort, startChild, waitUntil } 
 
 export interface Etcd {
   readonly url: string
-  /** It stays there and answers nobody, as on a disk that hangs. */
+  /** It stays and does not answer, as on a disk that hangs. */
   pause(): void
   resume(): void
   /** Forgets every revision before now, so that watches from there get 410. */

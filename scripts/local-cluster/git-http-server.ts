@@ -20,11 +20,11 @@ export interface GitServer {
 export interface GitServerOptions {
   /** An empty or missing folder for the repository and its clone. It stays when the server stops. */
   dir: string
-  /** Called after somebody pushed from outside, not after `commit`. */
+  /** Called after a push from outside, not after `commit`. */
   onPush?: () => void
 }
 
-// Nobody's own configuration (signing, hooks, templates) may change what these commits are.
+// No personal configuration (signing, hooks, templates) may change what these commits are.
 const GIT_ENV = {
   GIT_CONFIG_GLOBAL: '/dev/null',
   GIT_CONFIG_NOSYSTEM: '1',
@@ -68,7 +68,7 @@ export async function createGitServer({ dir, onPush }: GitServerOptions): Promis
   let server: ReturnType<typeof listen> | undefined = listen()
 
   const commit = async (files: FileChanges, message: string): Promise<string> => {
-    // Somebody else may have pushed meanwhile.
+    // Another process may have pushed meanwhile.
     if (await git(bare, 'for-each-ref', 'refs/heads/main')) {
       await git(work, 'fetch', '--quiet', 'origin', 'main')
       await git(work, 'reset', '--quiet', '--hard', 'FETCH_HEAD')

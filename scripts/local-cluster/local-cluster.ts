@@ -45,7 +45,7 @@ export interface KubeCluster {
   startApiServer(): Promise<void>
   /** Kill and start on the same port with the same certificate and data. */
   restartApiServer(): Promise<void>
-  /** The API server stays there and answers nobody, as behind a dead link. */
+  /** The API server stays and does not answer, as behind a dead link. */
   pause(): void
   resume(): void
   stop(): Promise<void>

@@ -69,7 +69,7 @@ export interface FleetDatabase {
 export interface LocalFleet {
   readonly serverUrl: string
   readonly token: string
-  /** Holds the token, for whoever types commands. */
+  /** Holds the token, for people who type commands. */
   readonly tokenFile: string
   readonly dataDir: string
   /** What the server's fleet store is in; null: SQLite in `dataDir`. */

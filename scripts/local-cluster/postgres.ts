@@ -27,7 +27,7 @@ export interface LocalPostgres {
   createDatabase(options?: DatabaseOptions): Promise<string>
   /** As the superuser, in the database of that URL; answers the rows, their columns separated by `|`. */
   query(url: string, sql: string): Promise<string[]>
-  /** The database as it is now; nobody may use it at that moment, nor when it is put back. */
+  /** A copy of the present database; it must not be in use then, nor during the restore. */
   takeCopy(url: string): Promise<{ putBack(): Promise<void> }>
   /** Ends it as a host that goes down does: everybody is cut off. */
   crash(): Promise<void>
@@ -52,7 +52,7 @@ function createRunner(): Runner {
   return { prefix: ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--'], uid, gid }
 }
 
-/** Others must be able to pass through every folder above; scripts/check runs its stages in one that only root can enter. */
+/** Others must be able to enter every folder above; scripts/check runs its stages in one that only root can enter. */
 function reachableTemp(runner: Runner): string {
   for (let path = tmpdir(); path !== '/'; path = dirname(path)) {
     if (runner.uid !== undefined && (statSync(path).mode & 0o001) === 0) chmodSync(path, statSync(path).mode | 0o011)
@@ -61,7 +61,7 @@ function reachableTemp(runner: Runner): string {
 }
 
 interface PostgresOptions {
-  /** The certificate that it shows to whoever asks for TLS, and its key; it is at 127.0.0.2 then, too. */
+  /** The certificate for TLS clients, and its key; the server also listens on 127.0.0.2 then. */
   tls?: { cert: string; key: string }
   /** For many small databases that are soon thrown away, if there is memory: a disk that others use takes half a minute to remove them. */
   inMemory?: boolean
@@ -111,8 +111,8 @@ export async function startPostgres({ tls, inMemory = false }: PostgresOptions =
     return out.split('\n').filter(Boolean)
   }
   const start = async () => {
-    // A shell that waits for our end of its pipe to close: then it ends the server at once, whatever became of us.
-    // And if somebody kills the shell, the kernel does the same.
+    // A shell that waits for our end of its pipe to close: then it ends the server at once, however we ended. If the
+    // shell is killed, the kernel does the same.
     const watched = 'setpriv --pdeathsig QUIT "$@" >"$LOG" 2>&1 & server=$!; cat >/dev/null; kill -QUIT $server 2>/dev/null; wait $server'
     server = Bun.spawn([...runner.prefix, 'sh', '-c', watched, 'postgres', join(BIN, 'postgres'), '-D', data], {
       cwd: folder.path,

@@ -1,6 +1,6 @@
 // A browser as far as a sign-in needs one: cookies by host, redirects, links and forms. It runs no script.
 
-/** Cookies are told apart by port, too: on loopback each server is a site of its own. */
+/** Cookies are separated by port, too: on loopback each server is a site of its own. */
 export class Browser {
   readonly cookies = new Map<string, Map<string, string>>()
   /** Every address that was visited, the newest last. */

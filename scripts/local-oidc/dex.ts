@@ -84,7 +84,7 @@ async function configOf(issuer: string, port: number, forge: string, redirectUri
   }
 }
 
-/** The questions of Dex to a GitLab: who signs in, and in which groups this person is. */
+/** The requests of Dex to a GitLab: the person who signs in, and the groups of this person. */
 function startForge(user: ForgeUser): { url: string; stop(): Promise<void> } {
   const server = Bun.serve({
     hostname: '127.0.0.1',

@@ -179,7 +179,7 @@ export interface Cel {
 function createCel({ Environment }: Library): Cel {
   let left = 0
   let partsLeft = 0
-  /** What was too much once is so at once the next time: `||` and macros go on past an error. */
+  /** Work that exceeded the limit once fails at once the next time: `||` and macros continue after an error. */
   const spend = (cost: () => number) => {
     if (left >= 0) left -= cost()
     if (left < 0) throw new Error(`it looks at more than ${CEL_ELEMENTS_MAX} elements`)

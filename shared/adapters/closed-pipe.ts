@@ -1,7 +1,8 @@
-// `skerry get objects | head -3`: whoever reads has enough. That is no failure of the program, and no reason for a stack trace.
+// `skerry get objects | head -3`: the reader has enough. That is no failure of the program, and no reason for a stack
+// trace.
 import { constants, fstatSync, openSync } from 'node:fs'
 
-/** `onClosed` ends the process, or, of a program that works on without anybody who reads it, does nothing. */
+/** `onClosed` ends the process, or does nothing in a program that continues without a reader. */
 export function onReaderGone(streams: readonly NodeJS.WriteStream[], onClosed: () => void): void {
   for (const stream of streams)
     stream.on('error', (error: NodeJS.ErrnoException) => {
@@ -10,8 +11,11 @@ export function onReaderGone(streams: readonly NodeJS.WriteStream[], onClosed: (
     })
 }
 
-/** Aborts when the last reader of a pipe goes, also while nothing is written to it: a stream of Bun says so with the next write only, the kernel to whoever waits
- *  for events of the pipe. Never for what is no pipe, and where it cannot be opened once more (no /proc). */
+/**
+ * Aborts when the last reader of a pipe closes it, also while nothing is written to it: a stream of Bun reports it with
+ * the next write only, the kernel reports it as an event of the pipe. Never for other files, and not if the pipe cannot
+ * be opened again (no /proc).
+ */
 export function readerGone(fd: number): AbortSignal {
   const gone = new AbortController()
   const opened = openAgain(fd)

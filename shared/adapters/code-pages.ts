@@ -1,6 +1,7 @@
-// Pages of the program's own file that a process has touched stay counted as its memory, although the kernel could drop them at any time: half of an
-// agent's weight is code that ran once, at its start. What is unmapped here is read again from the page cache when it is needed, a microsecond a page;
-// only what is really used comes back. Linux alone; whoever refuses it (no FFI, a sandbox) keeps the pages, and nothing else is different.
+// Pages of the program's own file that a process has used stay counted as its memory, although the kernel could drop
+// them at any time: half of an agent's memory is code that ran once, at its start. Unmapped pages are read again from
+// the page cache when needed, a microsecond a page; only pages in use return. Linux only. Without FFI or in a sandbox
+// the pages stay, without another effect.
 import { dlopen, FFIType } from 'bun:ffi'
 import { readFileSync, readlinkSync } from 'node:fs'
 

@@ -14,7 +14,9 @@ const DESIRED_SCHEMA = `CREATE TABLE desired (
   cluster TEXT NOT NULL, id TEXT NOT NULL, doc TEXT NOT NULL DEFAULT '', PRIMARY KEY (cluster, id)
 )`
 
-/** Every row as a look-up finds it, for a full check: ids and their order as the key's index has them, documents as the table has them. */
+/**
+ * Every row as a lookup finds it, for a full check: ids and their order from the key's index, documents from the table.
+ */
 export const ALL_DESIRED = `SELECT i.cluster AS cluster, i.id AS id, t.doc AS doc
 FROM desired i INDEXED BY sqlite_autoindex_desired_1 CROSS JOIN desired t ON t.rowid = i.rowid ORDER BY i.cluster, i.id`
 
@@ -37,7 +39,7 @@ export interface CrdtOptions extends OpenOptions {
   opening?: Opening
 }
 
-/** Runs what loads native code on a file, so that somebody knows of the file if the process ends there. */
+/** Runs code that loads native code on a file, and records the file in case the process ends there. */
 export type Opening = <T>(path: string, open: () => T) => T
 
 /** Opens a file with the one replicated table `desired(cluster, id, doc)`, or creates both in an empty one. Throws `DamagedFile` before native code sees a file that

@@ -7,8 +7,10 @@ import { type Database, openSqlite } from './sqlite.ts'
 
 export interface DataFolder {
   path: string
-  /** Another one for each running machine and each lock file, so that no two living processes share it: a copy of the folder lies elsewhere, and the folder itself
-   *  lets nobody else in. Null: the machine does not tell. */
+  /**
+   * Different for each running machine and each lock file, so that no two living processes share it: a copy of the
+   * folder is at another place, and the folder itself admits one process. Null: the machine does not reveal it.
+   */
   place: string | null
   /** Lets another process in. The lock also ends with the process, however it ends. */
   unlock(): void
@@ -80,7 +82,7 @@ function lock(path: string): () => void {
   }
 }
 
-/** Whether a program holds the folder now. Looks only: nobody who starts meanwhile is kept from it. */
+/** Whether a program holds the folder now. Only reads: a program that starts meanwhile is not blocked. */
 export function isFolderInUse(folder: string): boolean {
   const path = join(resolve(folder), LOCK_FILE)
   if (!existsSync(path)) return false

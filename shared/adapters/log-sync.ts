@@ -1,6 +1,7 @@
-// Durability without a blocked thread. SQLite's own way (synchronous=FULL) waits for the disk inside of each commit: 1 to 3 ms on a disk of a cloud machine, tens on the
-// memory card of a small one, and nothing else of the process runs meanwhile. A database with synchronous=NORMAL commits into its write-ahead log without waiting, and who
-// needs what is committed to outlive a power loss waits here until the log is on the disk. All who wait at one time share one sync.
+// Durability without a blocked thread. SQLite's own way (synchronous=FULL) waits for the disk inside of each commit: 1
+// to 3 ms on a disk of a cloud machine, tens on the memory card of a small one, and nothing else of the process runs
+// meanwhile. A database with synchronous=NORMAL commits into its write-ahead log without waiting. A caller whose commit
+// must survive a power failure waits here until the log is on the disk. Callers that wait at one time share one sync.
 import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs'
 import { AppError } from '../protocol/error.ts'
 
@@ -19,7 +20,7 @@ export interface LogFile {
   close(): void
 }
 
-/** For files that nobody wants back: simulated lives, databases in memory. */
+/** For disposable files: simulated processes, databases in memory. */
 export const NO_LOG: LogFile = { sync: (done) => done(null), syncNow: () => {}, close: () => {} }
 
 /** The log of a database that is open with `journal_mode=WAL`; the file must not be closed by its last connection meanwhile. */

@@ -40,7 +40,7 @@ export function createNativeGuard({ run, libraryDir, deathsMax, tryFiles }: Nati
 
 export const asidePath = (path: string): string => `${path}.aside`
 
-/** Keeps the file under another name, for a person who looks for the cause; one of each name at most. Its log goes with it. */
+/** Keeps the file under another name, for a person who investigates; one of each name at most. Its log goes with it. */
 export function setAside(path: string): void {
   for (const suffix of ['', '-wal']) {
     rmSync(asidePath(path) + suffix, { force: true })

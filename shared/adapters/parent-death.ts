@@ -1,5 +1,5 @@
-// Ends this process when its parent is killed, also during work without a break, in which it would not notice its closed pipe.
-// Needs Linux and FFI; elsewhere the process notices the closed pipe at its next turn.
+// Ends this process when its parent is killed, also during work without a break, in which it would not notice its
+// closed pipe. Needs Linux and FFI; without them the process notices the closed pipe at its next turn.
 import { dlopen, FFIType } from 'bun:ffi'
 
 const PR_SET_PDEATHSIG = 1

@@ -7,7 +7,10 @@ export interface OpenOptions {
   readonly?: boolean
   /** FULL for what exists nowhere else, NORMAL for a replica (rows and cursor roll back together), OFF for what can be rebuilt (CU5). */
   synchronous?: 'FULL' | 'NORMAL' | 'OFF'
-  /** DELETE only for the lock file: a WAL cannot be locked whole. MEMORY only while a file is built that nobody else reads, and that is dropped if that fails. */
+  /**
+   * DELETE only for the lock file: a WAL cannot be locked whole. MEMORY only while a file is built that no other
+   * process reads, and that is dropped if that fails.
+   */
   journal?: 'WAL' | 'DELETE' | 'MEMORY'
   busyTimeoutMs?: number
   /** Pages that a connection keeps; SQLite's own choice is 2,000 KiB. What many connections keep is what the process weighs. */

@@ -119,7 +119,10 @@ class Reader {
   private readonly problems: Problem[] = []
   private readonly starts = new WeakMap<object, number>()
   private events: readonly Event[] = []
-  /** Index of the event of each mapping, by where it starts. Made when somebody asks for the place of a key, which is when something is wrong. */
+  /**
+   * Index of the event of each mapping, by its start. Built on the first request for the place of a key, which happens
+   * only for errors.
+   */
   private mappings: Map<number, number> | null = null
   private frames: Frame[] = []
   private anchors = new Map<string, Anchored>()
@@ -187,7 +190,10 @@ class Reader {
     this.problems.push({ path: this.place(at), message })
   }
 
-  /** Of what the library cannot read. It is never told of a line after the last one with text: nobody can look there. */
+  /**
+   * For input that the library cannot read. It never names a line after the last one with text, which does not help a
+   * reader.
+   */
   syntaxProblem({ mark, reason }: YAMLException): Problem {
     const end = this.source.trimEnd().length
     const at = mark?.position ?? 0
@@ -329,8 +335,10 @@ class Reader {
   /** Keys that came by `<<` and may still be overridden, for each mapping. */
   private readonly mergedKeys = new WeakMap<object, Set<string>>()
 
-  /** `<<: *a` or `<<: [*a, *b]`: keys of the mapping itself win, then the earlier source. After a key that it holds too, YAML and kubectl disagree about
-   *  who wins: refused. */
+  /**
+   * `<<: *a` or `<<: [*a, *b]`: keys of the mapping itself take precedence, then the earlier source. YAML and kubectl
+   * disagree about a merge after a key that it holds too: refused.
+   */
   private merge(frame: Frame, value: unknown, at: number): void {
     const target = frame.value as Record<string, unknown>
     if (this.mergedKeys.has(target)) this.problem(at, '<< appears twice in one mapping; give it a list')

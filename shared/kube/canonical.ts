@@ -1,6 +1,6 @@
 import { createHash, hash } from 'node:crypto'
 
-/** Names of fields are few and short, and to quote one anew costs as much as everything else that is done about it. */
+/** Names of fields are few and short, and quoting one again costs as much as all its other work. */
 const [KEYS_MAX, KEY_CHARS_MAX] = [10_000, 64]
 const keyTexts = new Map<string, string>()
 

@@ -25,7 +25,7 @@ export function decidingClass(object: K8sObject): string | null | undefined {
     return undefined
   if (Object.hasOwn(metadata.annotations ?? {}, SELECTED_NODE)) return undefined
   const name = spec?.['storageClassName']
-  // The empty name asks for a volume that somebody makes by hand.
+  // The empty name asks for a volume that a person creates.
   return name === '' ? undefined : typeof name === 'string' ? name : null
 }
 

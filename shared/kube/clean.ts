@@ -57,12 +57,15 @@ function withoutNullMembers(value: unknown): unknown {
   )
 }
 
-/** A controller writes the rules of an aggregated role: whoever applies `rules: []` as well would fight with it for ever. */
+/** A controller writes the rules of an aggregated role: applying `rules: []` too would fight with it without end. */
 function withoutRules({ rules: _rules, ...role }: K8sObject): K8sObject {
   return role as K8sObject
 }
 
-/** Applied as stringData we would own `f:stringData` alone: keys removed from Git would stay, and edits of `data` would be nobody's drift. */
+/**
+ * Applied as stringData, Skerry would own only `f:stringData`: keys removed from Git would stay, and edits of `data`
+ * would not be drift.
+ */
 function encodeStringData(secret: K8sObject): K8sObject {
   const { stringData, data, ...rest } = secret
   if (stringData === null || typeof stringData !== 'object') return secret

@@ -5,7 +5,10 @@ import { isBuiltInGroup } from './order.ts'
 
 type Kind = Pick<ObjectRef, 'group' | 'kind'>
 
-/** `data`: volumes, and what cannot be looked into by its name. `contents`: the objects inside, whoever made them. `class`: nothing that exists already. */
+/**
+ * `data`: volumes, and objects whose content cannot be read by their name. `contents`: the objects inside, whoever
+ * created them. `class`: nothing that exists already.
+ */
 export type LossKind = 'data' | 'contents' | 'class'
 
 const LOSSES: ReadonlyMap<string, readonly [kind: LossKind, text: string]> = new Map([

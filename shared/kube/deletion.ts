@@ -1,4 +1,5 @@
-// What holds an object that is being deleted, and who could end it. In the API server's own words where it has any, the same for the same object.
+// The obstacles of a deletion, and who can remove them. In the API server's own words if there are any, the same for
+// the same object.
 import { groupOf, type K8sObject } from './object.ts'
 
 /** Null means: it is not being deleted. Else what holds it, for people. */

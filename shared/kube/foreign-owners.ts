@@ -73,7 +73,10 @@ export function otherOwner(metadata: Marked, ref: ObjectRef): string | null {
   return found === null ? null : `${found.mark.owner} (${found.mark.key}: ${found.value})`
 }
 
-/** TK3: of the object as it is after a takeover, which takes the mark away with what the tool itself applied: one that stays was written by somebody else. Null: nobody's mark is on it. */
+/**
+ * TK3: for the object after a takeover, which removes the mark with the fields that the tool applied: another writer
+ * wrote a mark that stays. Null: it has no mark of another tool.
+ */
 export function takeoverWarning(metadata: Marked, ref: ObjectRef): string | null {
   const found = markOf(metadata, ref)
   return found === null ? null : `the mark of ${found.mark.owner} stays on it (${found.mark.key}): ${found.mark.warning ?? ''}`

@@ -29,7 +29,10 @@ interface ConditionWords {
   failed?: readonly string[]
 }
 
-/** The condition `type` is True. A known kind has it as soon as its controller has looked at the object: without it the object is on its way. */
+/**
+ * The condition `type` is True. A known kind has it as soon as its controller has read the object: without it the
+ * object is Progressing.
+ */
 export function isTrue(type: string, { falseIs, patient = [], failed = [] }: ConditionWords = {}): Rule {
   return ({ condition }) => {
     const found = condition(type)
@@ -41,18 +44,24 @@ export function isTrue(type: string, { falseIs, patient = [], failed = [] }: Con
   }
 }
 
-/** Ready is the summary, and the other conditions explain it, as for a kind that nobody knows; but Ready is always there once the controller has looked. */
+/**
+ * Ready is the summary, and the other conditions explain it, as for an unknown kind; but Ready always exists once the
+ * controller has read the object.
+ */
 export const readySummary: Rule = (look) => {
   const found = byConditions(look.conditions, look.generation)
   if (found !== null && (found.word === 'Degraded' || look.condition('Ready') !== undefined)) return found
   return notReported('condition Ready')
 }
 
-/** All conditions together, as for a kind that nobody knows; but one of them is always there once the controller has looked. */
+/**
+ * All conditions together, as for an unknown kind; but one of them always exists once the controller has read the
+ * object.
+ */
 export const conditionsTogether: Rule = (look) =>
   byConditions(look.conditions, look.generation) ?? notReported('a condition that tells how it is')
 
-/** All that the status says, as for a kind that nobody knows; but a known kind that has told nothing at all is not healthy after a grace time. */
+/** The whole status, as for an unknown kind; but a known kind without any report is not healthy after a grace time. */
 export const statusTogether: Rule = (look) => {
   const health = generalHealth(look)
   const isSilent = health.reason === 'NotReported' || (health.word === 'Healthy' && Object.keys(look.status).length === 0)
@@ -81,7 +90,7 @@ export function unlessFalse(types: readonly string[], rule: Rule): Rule {
   }
 }
 
-/** A condition by which somebody stopped it. */
+/** A condition by which a person stopped it. */
 export function unlessStopped(type: string, rule: Rule): Rule {
   return (look) => {
     const found = look.condition(type)
@@ -90,7 +99,7 @@ export function unlessStopped(type: string, rule: Rule): Rule {
 }
 const stoppedBy = ({ type, status, message }: Condition): Health => suspended(oneLine(message) || `condition ${type} is ${status}`)
 
-/** Every condition that is there is True; the first one that is not speaks. */
+/** Every existing condition is True; the first one that is not gives the message. */
 export const allTrue: Rule = ({ conditions }) => {
   if (conditions.length === 0) return notReported('a condition')
   const wrong = conditions.find(({ status }) => status === 'False') ?? conditions.find(({ status }) => status !== 'True')
@@ -133,7 +142,7 @@ export function unlessSaid(path: readonly string[], message: readonly string[], 
   }
 }
 
-/** What the first rule says, unless that is Healthy: then the second one speaks. */
+/** The result of the first rule, unless that is Healthy: then that of the second one. */
 export function bothOf(first: Rule, second: Rule): Rule {
   return (look) => {
     const found = first(look)

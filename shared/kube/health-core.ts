@@ -76,7 +76,8 @@ const statefulSet: Rule = ({ spec, status }) => {
   if (total < wanted) return progressing('LessReplicas', `${total} of ${wanted} replicas exist`)
   if (ready < wanted) return progressing('LessReady', `${ready} of ${wanted} replicas are ready`)
   if (total > wanted) return progressing('ExtraReplicas', `${total - wanted} replicas too many`)
-  // With OnDelete nobody replaces old Pods: waiting for that would last for ever. kstatus does not look at the replicas either.
+  // With OnDelete nothing replaces old Pods: waiting for that would never end. kstatus does not read the replicas
+  // either.
   if (strategy['type'] === 'OnDelete') return HEALTHY
   const toUpdate = Math.max(0, wanted - count(fields(strategy['rollingUpdate'])['partition']))
   const updated = count(status['updatedReplicas'])
@@ -98,7 +99,7 @@ const daemonSet: Rule = ({ spec, status }) => {
   const available = count(status['numberAvailable'])
   const ready = count(status['numberReady'], available)
   if (scheduled < wanted) return progressing('LessScheduled', `${scheduled} of ${wanted} Pods are scheduled`)
-  // With OnDelete nobody replaces old Pods; kstatus waits for that all the same.
+  // With OnDelete nothing replaces old Pods; kstatus waits for that all the same.
   if (fields(spec['updateStrategy'])['type'] !== 'OnDelete' && updated < wanted) {
     return progressing('LessUpdated', `${updated} of ${wanted} Pods are updated`)
   }

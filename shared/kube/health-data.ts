@@ -99,7 +99,7 @@ const snapshot: Rule = unlessSaid(['error', 'message'], ['error', 'message'], 'S
   status['readyToUse'] === true ? HEALTHY : progressing('NotReady', 'it is not ready to use yet'),
 )
 
-/** A Running that is False with reason Error names the import's failure, while the phase still says that it goes on. */
+/** A Running that is False with reason Error names the import's failure, while the phase still reports progress. */
 const dataVolume: Rule = (look) => {
   const running = look.condition('Running')
   if (running?.status === 'False' && senseOf(running.reason) === 'failing') return degraded(running.reason, oneLine(running.message))

@@ -111,7 +111,7 @@ const selectedCommitStatus: Rule = bothOf(promoter, (look) => {
   return phases.includes('pending') ? progressing('CheckPending', 'a commit status that it watches is pending') : HEALTHY
 })
 
-/** Its job state is what counts: a streaming job runs until somebody stops it. */
+/** Its job state decides: a streaming job runs until a person stops it. */
 const flinkSessionJob: Rule = (look) => {
   const error = text(look.status['error'])
   if (error !== '') return degraded('Error', `status.error: ${error.slice(0, 400)}`)
@@ -122,7 +122,7 @@ const flinkSessionJob: Rule = (look) => {
     suspended: ['SUSPENDED'],
   })(look)
 }
-/** CREATED has not been looked at, DEPLOYED may still be rolled back, ROLLED_BACK does not run what its spec says. */
+/** CREATED has not been processed, DEPLOYED may still be rolled back, ROLLED_BACK does not run what its spec says. */
 const flinkDeployment: Rule = bothOf(statusTogether, ({ status }) => {
   const state = text(status['lifecycleState'])
   const isSettled = state === '' || state === 'STABLE'

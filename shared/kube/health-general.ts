@@ -41,7 +41,7 @@ export function generalHealth(look: Look): Health {
     return main?.health?.word === 'Progressing' ? main.health : HEALTHY
   }
   const found = worst([conditions, words, byErrors(status, words), byFlags(status, main), byCounters(status, spec), byNested(look)])
-  // A main word that nobody knows outweighs side words that are well: one stage of several succeeded.
+  // An unknown word in a main field outweighs healthy side fields: one stage of several succeeded.
   const isVague = found?.word === 'Healthy' && conditions === null && main !== null && main.health === null
   if (found !== null && !isVague) return found
   const omitted = byOmitted(status, spec)
@@ -75,7 +75,7 @@ export function stopAskedFor({ spec, annotations }: Pick<Look, 'spec' | 'annotat
 
 const isEmpty = (value: unknown): boolean =>
   value === null || value === undefined || value === '' || value === 0 || (typeof value === 'object' && Object.keys(value).length === 0)
-/** Nothing but zero values: what a controller writes that has not looked at the object. */
+/** Only zero values: the status of a controller that has not read the object. */
 const isEmptyStatus = (status: Fields): boolean => {
   for (const key in status) if (!isEmpty(status[key])) return false
   return true
@@ -95,7 +95,7 @@ function messageOf({ type, status, message }: Condition): string {
 export const failedBy = (condition: Condition): Health => degraded(reasonOf(condition), messageOf(condition))
 export const waitsFor = (condition: Condition): Health => progressing(reasonOf(condition), messageOf(condition))
 
-/** Why a condition is not as it is meant to be. Cluster API and others add a severity. */
+/** The reason of a condition in a bad state. Cluster API and others add a severity. */
 export function causeOf({ severity, reason, message }: Condition): Sense {
   if (severity === 'Error') return 'failing'
   if (severity === 'Info') return 'moving'
@@ -191,7 +191,7 @@ interface MainWord {
   said: string
   health: Finding
 }
-/** The first of the main words that the status has; `health` is null when nobody knows the word. */
+/** The first of the main fields in the status; `health` is null for an unknown word. */
 function mainWord(status: Fields, kind: string): MainWord | null {
   const key = PRIMARY_WORDS.find((name) => text(status[name]) !== '')
   if (key === undefined) return null

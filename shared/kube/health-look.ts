@@ -28,7 +28,7 @@ export interface Condition {
   status: string
   reason: string
   message: string
-  /** As it is written; parsed by the rules that ask. */
+  /** Unparsed; the rules that need it parse it. */
   changedAt: string
   /** Null means: it does not say for which generation it holds. */
   generation: number | null
@@ -46,7 +46,7 @@ export interface Look {
   nowMs: number
   /** `sync.waitForAddress`. */
   waitForAddress: boolean
-  /** Its kind has a status subresource; null when nobody asked the API server. */
+  /** Its kind has a status subresource; null if the API server was not asked. */
   hasStatus: boolean | null
   /** When it was created. */
   createdMs: number
@@ -143,7 +143,10 @@ export function oneLine(said: string): string {
 /** HE17: so long an object that tells nothing yet counts as Progressing. */
 export const STATUS_GRACE_MS = 120_000
 
-/** HE17: its controller has told nothing that can be understood: on its way for a grace time, then Healthy with a note. A kind without a status subresource never tells anything. */
+/**
+ * HE17: its controller has reported nothing that the agent understands: Progressing for a grace time, then Healthy with
+ * a note. A kind without a status subresource never reports anything.
+ */
 export function unreported(
   { hasStatus, createdMs, nowMs }: Look,
   reason = 'NotReported',

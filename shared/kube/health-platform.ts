@@ -107,7 +107,7 @@ const inferenceService: Rule = (look) => {
 const kyvernoPolicy: Rule = (look) =>
   look.conditions.length === 0 && look.status['ready'] === true ? HEALTHY : isTrue('Ready', { falseIs: 'Degraded' })(look)
 
-/** A rolling update that somebody paused. */
+/** A rolling update that a person paused. */
 const unlessPausedUpdate =
   (rule: Rule): Rule =>
   (look) => {

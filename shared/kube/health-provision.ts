@@ -53,7 +53,7 @@ const capiSet: Rule = capiBroken(
 const controlPlane: Rule = capiBroken((look) =>
   look.condition('Available') === undefined ? readySummary(look) : isTrue('Available')(look),
 )
-/** RemediationAllowed is False when too many machines are unhealthy to go on. */
+/** RemediationAllowed is False when too many machines are unhealthy to continue. */
 const machineHealthCheck: Rule = unlessFalse(['RemediationAllowed'], ({ status }) => {
   const [expected, healthy] = [status['expectedMachines'], status['currentHealthy'] ?? 0]
   if (expected === undefined) return notReported('status.expectedMachines')
@@ -165,7 +165,7 @@ export const PROVISION_RULES: Readonly<Record<string, Rule>> = {
   },
 }
 
-/** Whole families of kinds that speak alike, by the ending of their group; the first that fits. */
+/** Whole families of kinds with equal statuses, by the ending of their group; the first match. */
 export const FAMILIES: ReadonlyArray<readonly [suffix: string, rule: Rule]> = [
   // conditions Synced, Ready, LastAsyncOperation: crossplane-runtime apis/common/v1; upjet.
   ['.crossplane.io', crossplaneFamily],

@@ -15,7 +15,10 @@ export interface CompiledRule {
   failed: CelTest | null
 }
 
-/** HE6: the first that is true, in the order failed, inProgress, current; none, and one that cannot be told, is Progressing. */
+/**
+ * HE6: the first that is true, in the order failed, inProgress, current. Without one, and if one cannot be evaluated,
+ * the object is Progressing.
+ */
 export function healthByRule({ failed, inProgress, current }: CompiledRule, object: K8sObject): Health {
   const members = membersOf(object)
   const why = saidBy(object)
@@ -61,7 +64,7 @@ export function membersOf(object: K8sObject): Record<string, unknown> {
   return { spec: {}, status: {}, ...(celValue({ ...others, metadata: named }, 0) as Record<string, unknown>) }
 }
 
-/** Nobody reads deeper than this, and a document of a thousand levels must not end the agent. */
+/** No reader needs more depth than this, and a document of a thousand levels must not end the agent. */
 const DEPTH_MAX = 40
 
 function celValue(value: unknown, depth: number): unknown {

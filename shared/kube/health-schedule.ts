@@ -55,7 +55,8 @@ function nextRunMs(schedule: string, timeZone: unknown, lastMs: number, sinceMs:
     const zone = createZone(timeZone)
     return zone === null ? null : nextOpening({ zone, times }, sinceMs)
   }
-  // The schedule is in the zone of the controller, which nobody knows here. Where the last run tells which offsets it may have, the others do not count.
+  // The schedule is in the zone of the controller, which is unknown here. If the last run shows which offsets are
+  // possible, the others do not count.
   const zones = offsets().map(fixedZone)
   const possible = zones.filter((zone) => isTimeOf(times, zone, lastMs))
   const next = (possible.length > 0 ? possible : zones).map((zone) => nextOpening({ zone, times }, sinceMs))

@@ -18,7 +18,7 @@ const KINDS: ReadonlyArray<readonly [group: string, kinds: readonly string[]]> =
   ['configuration.konghq.com', ['KongClusterPlugin', 'KongConsumer', 'KongIngress', 'KongPlugin', 'KongUpstreamPolicy']],
   // gateway-api: ReferenceGrant has no status.
   ['gateway.networking.k8s.io', ['ReferenceGrant']],
-  // keda: the status of an authentication lists who uses it.
+  // keda: the status of an authentication lists its users.
   ['keda.sh', ['ClusterTriggerAuthentication', 'TriggerAuthentication']],
   // kyverno: exceptions and clean-ups report only their last run.
   ['kyverno.io', ['CleanupPolicy', 'ClusterCleanupPolicy', 'PolicyException']],

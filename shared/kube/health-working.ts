@@ -1,5 +1,5 @@
-// Kinds that run to an end may be Progressing for hours while their work goes on, and for ever while it cannot begin. What tells the two apart is in their status: only work that goes on
-// stops the clock of the health deadline.
+// Kinds that run to an end may be Progressing for hours while their work continues, and without end while it cannot
+// begin. Their status distinguishes the two: only work that continues stops the clock of the health deadline.
 import { at, count, type Fields, fields, list, text } from './health-look.ts'
 import { groupOf, type K8sObject } from './object.ts'
 
@@ -54,7 +54,7 @@ const WORKS: Readonly<Record<string, Works>> = {
 /** Kinds whose objects do some work and end. */
 export const worksToAnEnd = (group: string, kind: string): boolean => Object.hasOwn(WORKS, `${group}/${kind}`)
 
-/** HE21: its work goes on now. */
+/** HE21: its work continues now. */
 export function isWorking(object: K8sObject): boolean {
   if (object.metadata.deletionTimestamp !== undefined) return false
   return WORKS[`${groupOf(object.apiVersion)}/${object.kind}`]?.(fields(object['status'])) ?? false

@@ -33,7 +33,10 @@ export interface HealthOptions {
   hasStatus?: boolean
 }
 
-/** Told which rule decides: `deletion`, `observedGeneration`, `service`, `healthrule:web/thing`, `stop`, `condition:Stalled`, `kind:apps/Deployment`, `general`, `existence`. */
+/**
+ * Called with the rule that decides: `deletion`, `observedGeneration`, `service`, `healthrule:web/thing`, `stop`,
+ * `condition:Stalled`, `kind:apps/Deployment`, `general`, `existence`.
+ */
 export type NoteRule = (rule: string) => void
 
 /** HE1: deletion and observedGeneration first, then the service's own rule, then HealthRules, then a stop asked for, Stalled and Reconciling, then the rule of the kind, then the general evaluation. */

@@ -28,7 +28,10 @@ const OURS_AND_MORE = `${PRUNE_ANNOTATION} and another annotation`
 /** One of the texts of the table, so that it costs no memory for each object. */
 const KEPT_IN_REMOVAL = ' (when the service is removed)'
 
-/** The key of the first annotation that keeps an object from being deleted, or null. Argo's `Delete=false` speaks of removals alone; see `keepsFrom`. */
+/**
+ * The key of the first annotation that keeps an object from being deleted, or null. Argo's `Delete=false` applies to
+ * removals only; see `keepsFrom`.
+ */
 export function keepMark(annotations: Annotations | undefined): string | null {
   if (annotations === undefined) return null
   const isOurs = annotations[PRUNE_ANNOTATION] === 'disabled'

@@ -36,7 +36,10 @@ export type K8sObject = z.infer<typeof k8sObjectSchema>
 
 const OPTIONAL_TEXTS = ['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'deletionTimestamp'] as const
 
-/** What `k8sObjectSchema` takes, without the copy that parsing makes: every answer and every event of an API server passes through here. */
+/**
+ * Accepts what `k8sObjectSchema` accepts, without the copy that parsing makes: every answer and every event of an API
+ * server passes through here.
+ */
 export function isK8sObject(value: unknown): value is K8sObject {
   if (!isRecord(value) || !isRecord(value['metadata'])) return false
   const { apiVersion, kind, metadata } = value
@@ -97,7 +100,10 @@ export function refOf(object: K8sObject): ObjectRef {
 /** `group/kind/namespace/name`; the last four segments of an object's row id. No part can contain a slash in Kubernetes. */
 export const refKey = (ref: ObjectRef): string => `${ref.group}/${ref.kind}/${ref.namespace}/${ref.name}`
 
-/** The key of the same object if its kind lives outside namespaces. Who does not know the scope of a kind may have given it a namespace. */
+/**
+ * The key of the same object if its kind is outside namespaces. A program that does not know the scope of a kind may
+ * have given it a namespace.
+ */
 export function keyOutsideNamespaces(key: string): string {
   const [group, kind, , name] = key.split('/')
   return `${group}/${kind}//${name}`
@@ -109,7 +115,10 @@ export function keyInNamespace(key: string, namespace: string): string {
   return `${group}/${kind}/${namespace}/${name}`
 }
 
-/** Whether `named` is the key of the object `key`, perhaps given a namespace by somebody who does not know that its kind has none. */
+/**
+ * Whether `named` is the key of the object `key`, possibly with a namespace from a program that does not know that its
+ * kind has none.
+ */
 export const namesObject = (named: string, key: string): boolean =>
   named === key || (keyOutsideNamespaces(key) === key && keyOutsideNamespaces(named) === key)
 

@@ -49,7 +49,7 @@ const OPERATE: AccessRule[] = [
   { verbs: ['live:read', 'logs:read', 'restart'], kinds: ['Service', 'Cluster'] },
 ]
 
-/** Roles that exist in every installation and that nobody can change, least powerful first. */
+/** Roles that exist in every installation and that cannot be changed, least powerful first. */
 export const BUILT_IN_ROLES = {
   viewer: { description: 'reads everything but credentials, roles and bindings', rules: [VIEW] },
   operator: {

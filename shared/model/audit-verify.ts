@@ -1,4 +1,5 @@
-// Verifies an export of the audit log, without a server: its chain, its signatures, and that it goes on to its signed end.
+// Verifies an export of the audit log, without a server: its chain, its signatures, and that it continues to its signed
+// end.
 import { fingerprint } from '../runtime/keys.ts'
 import { type AuditAnchor, type AuditBreak, AuditChain, type AuditHead, type AuditLine, isSignedAnchor, isSignedHead } from './audit.ts'
 

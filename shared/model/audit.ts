@@ -1,4 +1,5 @@
-// One entry of the audit log, as it is stored, listed and exported, and the chain that joins entries: each one holds the hash of the entry before it.
+// One stored, listed and exported entry of the audit log, and the chain that joins entries: each one holds the hash of
+// the entry before it.
 import { z } from 'zod'
 import { canonicalJson, sha256Hex } from '../kube/canonical.ts'
 import { publicKeySchema, signatureSchema } from '../protocol/signatures.ts'

@@ -1,4 +1,5 @@
-// The feed of changes as the admin API shows it: pages of JSON, and server-sent events. What changed, not how: who follows reads it again.
+// The feed of changes in the admin API: pages of JSON, and server-sent events. A change names what changed, not how: a
+// watcher reads the item again.
 import { z } from 'zod'
 
 export const CHANGE_TOPICS = [
@@ -16,7 +17,7 @@ export const CHANGE_TOPICS = [
 export type ChangeTopic = (typeof CHANGE_TOPICS)[number]
 
 export const changeViewSchema = z.object({
-  /** Position in the feed; go on strictly after it. */
+  /** Position in the feed; continue strictly after it. */
   id: z.number().int(),
   atMs: z.number().int(),
   /** One of CHANGE_TOPICS, or of a newer server. */
@@ -30,7 +31,7 @@ export const changeViewSchema = z.object({
 })
 export type ChangeView = z.infer<typeof changeViewSchema>
 
-/** `next`: pass it as `after`; all was read when it is `newest`. */
+/** `next`: pass it as `after`; everything was read when it equals `newest`. */
 export const changePageSchema = z.object({ items: z.array(changeViewSchema), next: z.number().int(), newest: z.number().int() })
 
 /** Events of the stream that are no changes. `ready` comes first; `reset`: list again what you show, then what follows `position` comes. */

@@ -1,4 +1,4 @@
-// What a service waits for, and who waits for it, as the admin API shows it.
+// The dependencies and dependents of a service in the admin API.
 import { z } from 'zod'
 import { namesSchema } from './sync.ts'
 

@@ -50,7 +50,7 @@ export const removalOrderSchema = z.object({
 export type RemovalOrder = z.infer<typeof removalOrderSchema>
 export const deletes = ({ policy }: Pick<RemovalOrder, 'policy'>): boolean => policy !== 'orphan'
 
-/** NS1: of a namespace that is left as it is. */
+/** NS1: of a namespace that is not changed. */
 const UNREADABLE_MARKS = { 'skerry.dev/unreadable': '' }
 export const isUnreadable = (marks: Readonly<Record<string, string>> = {}): boolean => Object.hasOwn(marks, 'skerry.dev/unreadable')
 
@@ -69,7 +69,7 @@ const rowSyncSchema: z.ZodType<SyncOptions, unknown> = z.object({
   mode: written.mode.catch('manual'),
   waitForHealth: written.waitForHealth.catch(true),
   driftAdditions: written.driftAdditions.catch('ignore'),
-  // Never with more rights than somebody meant to give: nobody is called this.
+  // Never more rights than intended: no account has this name.
   serviceAccount: written.serviceAccount.catch('skerry-unreadable/unreadable'),
   namespaceLabels: written.namespaceLabels.catch(UNREADABLE_MARKS),
   namespaceAnnotations: written.namespaceAnnotations.catch(UNREADABLE_MARKS),
@@ -110,7 +110,10 @@ export const serviceRowSchema = z.object({
   dependsOn: z.array(dependencySchema).optional(),
   /** `sync.mode: manual`: a person said that this digest may be applied. */
   synced: z.string().optional(),
-  /** Objects that another service of this cluster takes over with the same commit: let go to it, deleted only if it turns out not to want them. */
+  /**
+   * Objects that another service of this cluster takes over with the same commit: released to it, deleted only if it
+   * does not want them.
+   */
   handover: z
     .array(
       z.object({

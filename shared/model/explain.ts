@@ -1,15 +1,16 @@
-// zod's findings in the words of whoever wrote the input: path, what was expected, the nearest right name. Never the value itself: it may be a secret.
+// The findings of zod for the author of the input: path, expectation, the nearest valid name. Never the value itself,
+// which may be a secret.
 import { z } from 'zod'
 import type { Problem } from '../protocol/error.ts'
 import { nearest } from '../runtime/edit-distance.ts'
 import { READ_ONLY_METADATA } from './views.ts'
 
 export interface LocatedProblem extends Problem {
-  /** Path as segments, for whoever can find the line of it. */
+  /** Path as segments, for callers that can find its line. */
   segments: PropertyKey[]
 }
 
-/** A boolean as somebody wrote it in YAML: `no`. Null: not known. */
+/** A boolean as written in YAML: `no`. Null: not known. */
 type WordAt = (path: readonly PropertyKey[]) => string | null
 
 /** All of them at once, in the order of the schema. */
@@ -141,7 +142,7 @@ const TOOLS: ReadonlyArray<readonly [tool: string, group: RegExp, kinds: string]
   ['Plural', /^deployments\.plural\.sh$/, 'ServiceDeployment GlobalService ManagedNamespace GitRepository HelmRepository'],
   ['Fleet', /^fleet\.cattle\.io$/, 'GitRepo HelmOp Bundle ClusterGroup'],
 ]
-/** Whose document this is, when somebody tries what they have. */
+/** The other tool whose document this is, if a user tries one. */
 function foreignTool(input: unknown): string | null {
   const [kind, apiVersion] = [valueAt(input, ['kind']), valueAt(input, ['apiVersion'])]
   if (typeof kind !== 'string' || typeof apiVersion !== 'string') return null

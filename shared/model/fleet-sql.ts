@@ -1,4 +1,4 @@
-// Fleet queries: SQL over views of the fleet, as the API, the command line and the agent speak of them.
+// Fleet queries: the form of SQL queries over views of the fleet in the API, the command line and the agent.
 import { z } from 'zod'
 
 export interface SqlViewColumn {

@@ -1,5 +1,5 @@
-// The two words of a service in a cluster as people see them: of what it shall have there and of what its agent reported. The list, the view of one and the counts
-// all take them from here. That a cluster is away has no part in it: time passes without anybody writing it down.
+// The sync and health status of a placement, from its desired row and from its agent's report. The list, the single
+// view and the counts all use them. The cluster being offline has no effect: time passes without a write.
 import type { HealthWord, ServiceStatus, SyncWord } from './status.ts'
 
 export interface PlacementWords {

@@ -1,4 +1,5 @@
-// How people are told of a revision: commits and digests by their beginning, charts by their version. What it is made of is as sources name it. Pure.
+// The text form of a revision: short commits and digests, versions of charts. Its parts are named as sources name them.
+// Pure.
 
 const CHART = /^(v?\d+\.\d+\.\d+\S*)(?: sha256:[0-9a-f]+)?$/
 const DIGEST = /^(sha256:)?([0-9a-f]{64})$/

@@ -2,11 +2,14 @@
 import { z } from 'zod'
 import { nameSchema } from './ids.ts'
 
-/** For refinements of mappings: they also hold where a field of the mapping is wrong, so that everything is told at once. What they look at may be anything then. */
+/**
+ * For refinements of mappings: they also run where a field of the mapping is wrong, so that all problems are reported
+ * at once. The checked value may then be anything.
+ */
 export const isMapping = ({ value }: { value: unknown }): boolean => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 export const NO_RANGE = 'expected a range of versions, such as ^1.4, ~1.2.3 or >=1.2.0 <2.0.0'
-/** What is none at first sight. Which it is in truth only the server knows, who has a parser of them. */
+/** A text that is clearly no range. Only the server has a parser that decides exactly. */
 const looksLikeRange = (text: string): boolean => text.split(/[\s,]+|\|\|/).every((part) => /^([!<>=^~]*v?(\d.*|[xX*].*)?|-)$/.test(part))
 
 /** The name of a Config of the same project; which of its secrets are read is said where it is used. */
@@ -56,7 +59,7 @@ const gitSchema = z
     url: gitUrlSchema.describe(
       'URL of the Git repository: https://host/path, http://…, ssh://user@host/path or user@host:path, without a password.',
     ),
-    // Without a default here: with semver there is none, and what was written could not be told from it.
+    // Without a default here: semver has none, and a default could not be distinguished from a written value.
     ref: z
       .string()
       .min(1)

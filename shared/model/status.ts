@@ -66,7 +66,7 @@ export const pruneRefusalSchema = z.object({
   why: message,
   /** Of digest and names: what a confirmation at the site names. */
   list: z.string().max(64).optional(),
-  /** Only the named objects wait; whatever else is to be deleted goes on. Absent: nothing of the revision is deleted. */
+  /** Only the named objects wait; the other deletions continue. Absent: nothing of the revision is deleted. */
   only: z.boolean().optional(),
 })
 export type PruneRefusal = z.infer<typeof pruneRefusalSchema>
@@ -87,7 +87,10 @@ export const serviceStatusSchema = z.object({
   refusal: pruneRefusalSchema.optional(),
   /** A person at the site said that nothing is changed for now. */
   held: z.object({ by: z.string().max(256), why: z.string().max(1_024), sinceMs: ms, untilMs: ms.optional() }).optional(),
-  /** A removal order was carried out: nothing of this service is left in the cluster (policy prune), or it was let go (orphan). */
+  /**
+   * A removal order was carried out: nothing of this service is left in the cluster (policy prune), or its objects were
+   * released (orphan).
+   */
   removed: z.boolean().optional(),
   /** `atMs` of the removal order that `removed` is the answer to: an answer to an older order is no answer to this one. */
   removedOrderMs: ms.optional(),
@@ -126,7 +129,7 @@ export type FactsStatus = z.infer<typeof factsStatusSchema>
 /** Key as an object's. The newest drift of that object. */
 export const driftStatusSchema = z.object({
   paths: z.array(z.string().max(512)).max(50),
-  /** The managers that hold these paths now; '' when nobody does. */
+  /** The managers that own these paths now; '' if nobody does. */
   manager: z.string().max(256),
   /** The object was deleted outside Git: no field has a path or a manager. Absent: it was not, or the sender does not say. */
   deleted: z.boolean().optional(),

@@ -1,4 +1,5 @@
-// Suspensions: a person's word on the server that services are left as they are. The documents of their rows, who is meant by each, and what the API takes and answers.
+// Suspensions: orders on the server to leave services unchanged. The documents of their rows, the services that each
+// one covers, and the input and output of the API.
 import { z } from 'zod'
 import { type ServiceId, serviceKey } from './ids.ts'
 

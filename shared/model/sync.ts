@@ -1,4 +1,5 @@
-// A sync by hand (`sync.mode: manual`) as the admin API shows it: what a yes would change in each cluster, and the yes itself. Names and numbers, never values.
+// A manual sync (`sync.mode: manual`) in the admin API: the changes that a confirmation would make in each cluster, and
+// the confirmation itself. Names and numbers, never values.
 import { z } from 'zod'
 import { nameSchema } from './ids.ts'
 import { livenessSchema } from './views.ts'

@@ -20,7 +20,7 @@ export const LIST_LIMIT_DEFAULT = 100
 export const ADMIN_BODY_BYTES_MAX = 4 * 1_024 * 1_024
 export const APPLY_RESOURCES_MAX = 500
 
-/** By cluster, then key; by the object's own name; by the time since when it is as it is; the worst first. */
+/** By cluster, then key; by the object's own name; by the time of the last change of state; the worst first. */
 export const OBJECT_SORTS = ['cluster', 'name', 'newest', 'oldest', 'health'] as const
 export type ObjectSort = (typeof OBJECT_SORTS)[number]
 export const PLACEMENT_SORTS = ['cluster', 'name', 'health'] as const
@@ -65,7 +65,7 @@ const metadata = z.object({
   /** Set while removal orders of a deleted service are still being carried out. */
   deletingMs: ms.optional(),
 })
-/** Members of `metadata` that the server writes: `get -o yaml` shows them and `apply -f` passes over them. */
+/** Members of `metadata` that the server writes: `get -o yaml` shows them and `apply -f` ignores them. */
 export const READ_ONLY_METADATA = ['uid', 'generation', 'version', 'createdMs', 'updatedMs', 'deletingMs'] as const
 
 /** Suspensions that concern it, or a part of it; the widest first. */
@@ -86,7 +86,7 @@ export const repositoryViewSchema = z.object({
     fetchedMs: ms.nullable(),
     /** When the last look ended, well or not. Null: there was none since the server started. */
     lookedAtMs: ms.nullable().default(null),
-    /** In the past: it is being looked at, or waits for its turn. */
+    /** In the past: it is being read, or waits for its turn. */
     nextLookAtMs: ms.nullable().default(null),
     reason: z.string(),
     message: z.string(),
@@ -117,7 +117,10 @@ export const serviceViewSchema = z.object({
     warnings: z.array(problemSchema).default([]),
     /** Of the last render: `path` is `file:line:column` where there is a line. */
     problems: z.array(problemSchema),
-    /** Revision at which the last render first failed as it does, and who wrote it. Null: it did not fail, or nothing was read. */
+    /**
+     * The revision at which the last render first failed with its present error, and its author. Null: it did not fail,
+     * or nothing was read.
+     */
     failedAt: z.object({ commit: z.string(), author: z.string().nullable() }).nullable().default(null),
     /** What `skerry confirm` takes, when this service waits for a person. */
     confirmationId: z.string().nullable(),
@@ -185,7 +188,7 @@ export const projectViewSchema = z.object({
   }),
 })
 export type ProjectView = z.infer<typeof projectViewSchema>
-/** `status.builtIn`: it exists in every installation, and nobody can change it. */
+/** `status.builtIn`: it exists in every installation, and cannot be changed. */
 export const roleViewSchema = z.object({
   ...head,
   kind: z.literal('Role'),
@@ -268,9 +271,12 @@ export const confirmationViewSchema = z.object({
   project: z.string(),
   service: z.string(),
   cluster: z.string().nullable(),
-  /** Of several clusters whose agents ask about the same objects of the same revision: how many, and the first of them. A yes is for those up to `upTo`. */
+  /**
+   * For several clusters whose agents ask about the same objects of the same revision: their number, and the first of
+   * them. A confirmation is for those up to `upTo`.
+   */
   clusters: z.object({ count: z.number(), first: z.array(z.string()), upTo: z.number() }).exactOptional(),
-  /** Clusters, or objects as `Kind namespace/name`: exactly what a yes is for. */
+  /** Clusters, or objects as `Kind namespace/name`: exactly the items of a confirmation. */
   names: z.array(z.string()),
   why: z.string(),
   createdMs: ms,
@@ -325,7 +331,10 @@ const restoreClusterViewSchema = z.object({
   lastSeenMs: ms.nullable(),
   /** Made contact since the restore was found out. */
   heard: z.boolean(),
-  /** What the server told this cluster once, and what it knows of that now; null when its agent proved nothing. */
+  /**
+   * The position that the server once signed for this cluster, and the one that it knows now; null when its agent
+   * proved nothing.
+   */
   behind: z.object({ epoch: ms, ordinal: ms, provenEpoch: ms, provenOrdinal: ms }).nullable(),
   /** Services that stay as they are. */
   same: ms,
@@ -462,7 +471,7 @@ export const deleteAnswerSchema = z.object({
 })
 export type DeleteAnswer = z.infer<typeof deleteAnswerSchema>
 
-/** By the clock of the server: a look that ended before then was another one. */
+/** By the clock of the server: a read that ended before then was another one. */
 export const refreshAnswerSchema = z.object({ requestedMs: ms })
 export const webhookAnswerSchema = z.object({ url: z.string(), secret: z.string() })
 export const exchangedTokenSchema = z.object({ token: z.string() })

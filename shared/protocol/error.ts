@@ -16,7 +16,7 @@ export interface AppErrorData {
   /** Paths and messages of several problems found at once. */
   problems?: readonly Problem[]
   retryAfterMs?: number
-  /** In place of the table's: 412 of a conflict that the request itself asked to be told of. */
+  /** Replaces the status of the table: 412 for a conflict that the request itself made a condition. */
   status?: number
   /** Further members of the problem body. */
   extra?: Record<string, unknown>

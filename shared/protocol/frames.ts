@@ -1,6 +1,7 @@
-// A page: one `hello` line (JSON), a line for each row, last the `checkpoint` line (JSON). It goes from the agent's cursor to the head and nowhere between (PL2).
-// A row is `id TAB column version TAB causal length [TAB document]`: the document is canonical JSON on one line and travels unescaped, so that it is
-// compressed, hashed and stored as it is. What changes meaning gets a new protocol version; unknown members of hello and checkpoint are left out.
+// A page: one `hello` line (JSON), a line for each row, last the `checkpoint` line (JSON). It goes from the agent's
+// cursor to the head and nowhere between (PL2). A row is `id TAB column version TAB causal length [TAB document]`: the
+// document is canonical JSON on one line and travels unescaped, so that it is compressed, hashed and stored without
+// conversion. A change of meaning gets a new protocol version; unknown members of hello and checkpoint are ignored.
 import { z } from 'zod'
 import { INTEGER_BOUND, type Position, positionSchema } from '../crdt/position.ts'
 import { ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from './routes.ts'

@@ -1,5 +1,6 @@
-// RP7: how a server changes its signing key. Each new key is signed by the one before it; an agent that pins any of them follows the links to the newest.
-// RP9: how it revokes the keys before one of them, so that whoever stole an old private key can speak to no agent that heard of it.
+// RP7: how a server changes its signing key. Each new key is signed by the one before it; an agent that pins any of
+// them follows the links to the newest. RP9: how it revokes the keys before one of them, so that an agent that received
+// the revocation no longer accepts a stolen old key.
 import { z } from 'zod'
 import { verifyBytes } from '../runtime/keys.ts'
 import { publicKeySchema, signatureSchema } from './signatures.ts'
@@ -36,8 +37,11 @@ export type KeyRevocation = z.infer<typeof keyRevocationSchema>
 
 export const keyRevocationBytes = (oldest: string): Uint8Array => new TextEncoder().encode(['skerry-key-revocation-v1', oldest].join('\n'))
 
-/** The pinned keys, oldest first, without those that the revocation takes back; all of them if it is nobody's word. Only the first link of each key counts here: a second one could
- *  be made with a stolen key, and would let the thief revoke the server's own keys. */
+/**
+ * The pinned keys, oldest first, without the revoked ones; all of them if no valid key signed the revocation. Only the
+ * first link of each key counts here: a second one could be made with a stolen key, and would let the thief revoke the
+ * server's own keys.
+ */
 export function withoutRevoked(pinned: readonly string[], links: readonly KeyLink[], revocation: KeyRevocation | undefined): string[] {
   if (revocation === undefined) return [...pinned]
   const { oldest, signature } = revocation

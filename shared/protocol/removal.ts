@@ -1,7 +1,9 @@
-// The server's word that it removed a cluster. It comes with the refusal of a session (`cluster_unknown`, member `removal`) and ends enforcement, so it counts only with
-// a signature by a key that the agent pinned: what a proxy, another server or a restored one answers never does. It names agent and registration, which are drawn anew
-// at each join, and the challenge of the request that it answers: it says nothing of a later registration or of a later request, when a restored server may know the
-// cluster again. A session that the server opens takes it back. An agent that sends no challenge gets version 1, without one; other agents do not take that.
+// The server's statement that it removed a cluster. It comes with the refusal of a session (`cluster_unknown`, member
+// `removal`) and ends enforcement, so it counts only with a signature by a key that the agent pinned: an answer of a
+// proxy, another server or a restored one never does. It names agent and registration, which are drawn at each join,
+// and the challenge of its request. So it proves nothing about a later registration or a later request, when a restored
+// server may know the cluster again. A session that the server opens revokes it. An agent that sends no challenge gets
+// version 1, without one; other agents do not accept that.
 import { z } from 'zod'
 import { clusterIdSchema } from '../model/ids.ts'
 import { verifyBytes } from '../runtime/keys.ts'

@@ -28,7 +28,7 @@ export const sessionRequestSchema = z.object({
   nonce: nonceSchema.optional(),
   /** Ed25519 over `sessionProofBytes`; absent with the nonce. */
   signature: signatureSchema.optional(),
-  /** Drawn anew for each session that is asked for; a statement of removal is signed over it (SE8). Absent: an older agent. */
+  /** Drawn for each session request; a statement of removal is signed over it (SE8). Absent: an older agent. */
   challenge: challengeSchema.optional(),
 })
 export type SessionRequest = z.infer<typeof sessionRequestSchema>
@@ -41,7 +41,7 @@ export const sessionAnswerSchema = z.object({
     .regex(/^[A-Za-z0-9_.-]+$/),
   clusterId: clusterIdSchema,
   incarnation: z.number().int().positive().max(INCARNATION_MAX),
-  /** The agent asks anew when half of it has passed. */
+  /** The agent requests another one when half of it has passed. */
   expiresInMs: z.number().int().positive(),
   /** For display of skew only. */
   serverTimeMs: z.number().int(),

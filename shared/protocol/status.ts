@@ -5,7 +5,7 @@ import { INTEGER_BOUND } from '../crdt/position.ts'
 import { STATUS_ROWS_MAX } from './routes.ts'
 
 export const REV_INCARNATION = 2 ** 32
-/** Above it, rev would pass 2^53. */
+/** Above it, rev would exceed 2^53. */
 export const INCARNATION_MAX = 2 ** 21 - 1
 
 export const statusRowSchema = z.object({

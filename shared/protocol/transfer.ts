@@ -1,7 +1,8 @@
-// PL3: a page that is larger than PART_BYTES_MAX on the wire travels in parts: slices of its compressed bytes, each of which can be asked for again. The first
-// answer carries part 0 and this header; the others are GET desired?transfer=ID&part=N. TRANSFER_MS after the last new part, or when a revision in it was withdrawn, a part is
-// answered 410 `transfer_gone` and the agent starts over from its cursor. No part has a content-encoding, because none can be read alone: whether the whole is zstd
-// shows in its first byte (`{` is a page as it is).
+// PL3: a page that is larger than PART_BYTES_MAX on the wire travels in parts: slices of its compressed bytes, each of
+// which can be requested again. The first answer carries part 0 and this header; the others are GET
+// desired?transfer=ID&part=N. TRANSFER_MS after the last new part, or when a revision in it was withdrawn, a part is
+// answered 410 `transfer_gone` and the agent starts over from its cursor. No part has a content-encoding, because none
+// can be read alone: the first byte of the whole shows whether it is zstd (`{` is an uncompressed page).
 export const TRANSFER_HEADER = 'skerry-transfer'
 export const TRANSFER_MS = 600_000
 /** `slice=BYTES` of GET desired and POST desired/buckets: an agent whose link cuts even one part asks for smaller ones, also of a page that would travel whole. From

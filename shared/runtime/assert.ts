@@ -1,4 +1,4 @@
-/** Fails on a bug, never on input: whoever reads the message is a developer. */
+/** Fails on a bug, never on input: only developers read the message. */
 export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new Error(`bug: ${message}`)
 }

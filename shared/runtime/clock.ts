@@ -2,13 +2,19 @@
 export interface Clock {
   /** Milliseconds since the Unix epoch. For display, and for times that people or other machines set: no wall clock orders anything between machines (CU3). */
   nowMs(): number
-  /** Whole milliseconds since an arbitrary moment. For durations and deadlines within this process: it goes on evenly when somebody sets the date. */
+  /**
+   * Whole milliseconds since an arbitrary moment. For durations and deadlines within this process: a change of the date
+   * does not affect it.
+   */
   monotonicMs(): number
   /** Resolves after `ms`, or at once when the signal aborts; it never rejects, callers look at the signal. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 
-/** A longer timer would fire at once, and whoever then waits for the same hour again would spin. So it fires early, every 24 days. */
+/**
+ * A longer timer would fire at once, and a caller that waits for the same time again would spin. So it fires early,
+ * every 24 days.
+ */
 const TIMER_MS_MAX = 2 ** 31 - 1
 
 export const systemClock: Clock = {

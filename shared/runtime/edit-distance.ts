@@ -1,4 +1,4 @@
-// How far a word is from the one that somebody probably meant.
+// The distance of a word from the one that was probably meant.
 
 /** Letters to change, add or take out. */
 export function editDistance(a: string, b: string): number {
@@ -33,7 +33,7 @@ export function nearestWord(word: string, names: Iterable<string>, limit: number
   return nearestOf(names, limit, (name) => (Math.abs(name.length - word.length) >= limit ? limit : editDistance(word, name)))
 }
 
-/** The name that somebody probably meant: at most two slips, or other capitals. */
+/** The name that was probably meant: at most two typing errors, or other capitals. */
 export function nearest(name: string, known: readonly string[]): string | null {
   const lower = name.toLowerCase()
   const limit = Math.min(2, Math.floor(name.length / 2)) + 1

@@ -1,5 +1,6 @@
-// Chooses who has the next turn: the sharer that used the least of the shared time lately. So a sharer with much work does not
-// delay one with little. While others are active, a sharer that has places does not take the last free one. Keeps state; does no I/O.
+// Chooses the next user of a shared resource: the one that used the least time lately. So a user with much work does
+// not delay one with little. While others are active, a user that has places does not take the last free one. Keeps
+// state; does no I/O.
 
 /** Time that was used so long ago counts half. */
 const HALF_LIFE_MS = 30_000

@@ -9,7 +9,9 @@ export interface LoopOptions {
   name: string
   /** One turn. Resolves to continue at once; the turn itself waits for work. Throws to be retried after a backoff. */
   turn: (signal: AbortSignal) => Promise<void>
-  /** Told of every failure before the wait, so that a state a person looks at can carry it. `null` after a turn that went well. */
+  /**
+   * Called for every failure before the wait, so that a visible state can contain it. `null` after a successful turn.
+   */
   onFailure?: (failure: { error: unknown; attempt: number; retryInMs: number } | null) => void
   backoff: BackoffLimits
   clock: Clock

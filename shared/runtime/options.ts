@@ -1,4 +1,5 @@
-// One table describes all options of a program: flags, environment names, help and checks derive from it. Whatever is wrong is told at once, by name.
+// One table describes all options of a program: flags, environment names, help and checks derive from it. All errors
+// are reported at once, by name.
 import { durationMs } from '../model/resources.ts'
 import type { Problem } from '../protocol/error.ts'
 

@@ -1,4 +1,5 @@
-// Long work in slices, so that nobody else on this thread waits for it: after each piece `await pace()`. Slices are cut by time, because pieces are not alike.
+// Long work in slices, so that no other work on this thread waits for it: after each piece `await pace()`. Slices are
+// cut by time, because pieces differ.
 import { setImmediate } from 'node:timers/promises'
 import type { Clock } from './clock.ts'
 

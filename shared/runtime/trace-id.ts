@@ -11,7 +11,7 @@ export const traceIdSchema = z
   .optional()
   .catch(undefined)
 
-/** The same parts give the same id: a server that is started again in the middle of a publication goes on with it. */
+/** The same parts give the same id: a server that is restarted during a publication continues with it. */
 export function traceIdOf(salt: string, parts: readonly string[]): string {
   const id = createHash('sha256')
     .update(JSON.stringify(['skerry', salt, ...parts]))

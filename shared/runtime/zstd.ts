@@ -25,7 +25,7 @@ const LAST_RAW_BLOCK = 1
 /** Throws a RangeError past `bytesMax`, another error for bytes that are no whole zstd. */
 export function unzstd(bytes: Uint8Array, bytesMax: number): Uint8Array {
   const inflated = zstdDecompressSync(bytes, { maxOutputLength: bytesMax })
-  // Bun answers a frame that was cut short with nothing at all instead of an error; nobody here compresses nothing.
+  // Bun answers a truncated frame with an empty result instead of an error; Skerry never compresses empty data.
   if (inflated.length === 0) throw new Error('the zstd data is cut short')
   return inflated
 }
