@@ -28,7 +28,7 @@ export async function createJoinToken(context: Context, { expires, uses, label, 
   }
 }
 
-function parseLabel(text: string): [string, string] {
+export function parseLabel(text: string): [string, string] {
   const equals = text.indexOf('=')
   if (equals < 1) throw new UsageError(`expected --label key=value, not "${text}"`)
   return [text.slice(0, equals), text.slice(equals + 1)]

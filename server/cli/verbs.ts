@@ -91,6 +91,11 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
   },
   {
     topic: 'Access',
+    verbs: { cluster: 'print the command that installs the agent of a new cluster' },
+    load: async () => (await import('./install/join-command.ts')).addClusterCommands,
+  },
+  {
+    topic: 'Access',
     verbs: { audit: 'list, verify and export the audit log' },
     load: async () => (await import('./audit-commands.ts')).addAuditCommands,
   },
