@@ -33,6 +33,7 @@ import { DAILY_BYTES_METERED, readToday } from '../sync/traffic-day.ts'
 import { addAuditCommand } from './audit-command.ts'
 import { addEdgeCommands, examples } from './edge-commands.ts'
 import { createMemoryRelease, releaseOften } from './memory-release.ts'
+import { addNodeCommands } from './node-commands.ts'
 import { statusText } from './print-status.ts'
 
 export interface AgentIo {
@@ -109,6 +110,7 @@ export function agentCommand(io: AgentIo): Command {
     .action((flags: RbacFlags) => io.out(rbacText(flags, format())))
   addEdgeCommands(program, { out: io.out, clock: systemClock })
   addAuditCommand(program, { out: io.out, format })
+  addNodeCommands(program, { out: io.out })
   program
     .command('version')
     .description('Show version, commit and libraries')

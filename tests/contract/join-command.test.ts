@@ -67,7 +67,8 @@ test('IK6 the form manifest: the same Pod, Secret and rights as the chart', asyn
   const { args, input } = inShell(command)
   expect(args).toEqual(['apply', '--server-side', '-f', '-'])
   const printed = objectsOf(input)
-  const { token } = (printed.find(({ kind }) => kind === 'Secret') ?? {})['stringData'] as { token: string }
+  const secret = printed.find(({ kind }) => kind === 'Secret')?.['stringData'] as { token: string } | undefined
+  const token = secret?.token ?? ''
   const values = { server: URL_OF_SERVER, cluster: 'oslo', joinToken: { value: token }, serverCa: { pem: PEM } }
   const chart = renderChart('skerry-agent', 'skerry-agent', { ...values, networkPolicy: { enabled: false } })
   const bare = ({ metadata: { labels: _, annotations: __, ...metadata }, ...rest }: K8sObject) => ({ ...rest, metadata })
