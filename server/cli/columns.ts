@@ -1,5 +1,6 @@
 // Columns that awk can cut: no cell is empty, only the last may hold spaces, widths count what a terminal shows. What agents and repositories wrote cannot
 // steer the terminal: control characters are shown, not sent.
+import { commitText, type WrittenBy } from '../../shared/model/commits.ts'
 import { cutText } from '../../shared/runtime/cut-text.ts'
 
 export interface Column<T> {
@@ -117,6 +118,12 @@ export function ageText(sinceMs: number | null, nowMs: number): string {
   const ms = Math.max(0, nowMs - sinceMs)
   const [unit, size] = UNITS.find(([, size]) => ms >= 2 * size) ?? ['s', 1_000]
   return `${Math.floor(ms / size)}${unit}`
+}
+
+/** `4be19d0…: fix the port (Ana)`. */
+export function withAuthor(commit: string, by: WrittenBy): string {
+  const text = commitText(by)
+  return text === null ? commit : `${commit}: ${plainText(text)}`
 }
 
 export const labelsText = (labels: Record<string, string>): string =>

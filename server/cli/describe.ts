@@ -27,7 +27,7 @@ import {
 import type { Problem } from '../../shared/protocol/error.ts'
 import { cutTexts } from '../../shared/runtime/cut-text.ts'
 import { type Client, path } from './client.ts'
-import { ageText, type Column, labelsText, messagesOf, plainText, renderTable, withShortMessages } from './columns.ts'
+import { ageText, type Column, labelsText, messagesOf, plainText, renderTable, withAuthor, withShortMessages } from './columns.ts'
 import { clusterConfigFacts, configFacts } from './config-facts.ts'
 import { type Context, type Output, usesColour } from './context.ts'
 import { get } from './get.ts'
@@ -249,7 +249,7 @@ function serviceFacts(view: ServiceView, nowMs: number): Fact[] {
     ['Namespace', spec.namespace],
     ['On deletion', spec.deletionPolicy],
     ['Protected', spec.protect ? 'nothing of it is removed or pruned without a person' : null],
-    ['Commit', status.commit],
+    ['Commit', status.commit === null ? null : withAuthor(status.commit, status)],
     ['Failed at', failedText(view.status)],
     ['Objects', status.variants > 1 ? `${status.objectCount} at most, in ${status.variants} variants` : status.objectCount],
     ['Rendered', sinceText(status.renderedMs, nowMs)],
@@ -263,7 +263,9 @@ function serviceFacts(view: ServiceView, nowMs: number): Fact[] {
 }
 
 const failedText = ({ failedAt }: ServiceView['status']): string | null =>
-  failedAt === null ? null : `${failedAt.commit}${failedAt.author === null ? '' : ` by ${failedAt.author}`}`
+  failedAt === null
+    ? null
+    : `${failedAt.commit}${failedAt.author === null ? '' : ` by ${failedAt.author}`}${failedAt.subject === undefined ? '' : `: ${failedAt.subject}`}`
 
 const repositoryFacts = (view: RepositoryView, nowMs: number): Fact[] => [
   ['Repository', view.metadata.name],

@@ -53,6 +53,8 @@ const revisionColumns = (nowMs: number): Column<RevisionView>[] => [
   { title: 'VARIANTS', value: ({ variants }) => (variants === 1 ? null : variants), wide: true },
   { title: 'GENERATION', value: ({ generation }) => generation, wide: true },
   { title: 'DIGEST', value: ({ digest }) => digest, wide: true },
+  { title: 'AUTHOR', value: ({ author }) => author ?? null },
+  { title: 'SUBJECT', value: ({ subject }) => subject ?? null },
 ]
 
 /** How long it was so is what the line above began. */
@@ -61,6 +63,8 @@ const historyColumns = (nowMs: number): Column<HistoryView>[] => [
   { title: 'SYNC', value: ({ sync }) => sync, colour: true },
   { title: 'HEALTH', value: ({ health }) => health, colour: true },
   { title: 'COMMIT', value: ({ commit }) => short(commit) },
+  { title: 'AUTHOR', value: ({ author }) => author ?? null },
+  { title: 'SUBJECT', value: ({ subject }) => subject ?? null, wide: true },
   { title: 'TIME', value: ({ atMs }) => new Date(atMs).toISOString(), wide: true },
   { title: 'REASON', value: reasonOf },
 ]

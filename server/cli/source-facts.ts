@@ -2,7 +2,7 @@
 import type { RenderSpec } from '../../shared/model/render.ts'
 import { placeOf, placeTexts, type ServiceSpec, sourcesOf, sourceText } from '../../shared/model/resources.ts'
 import type { RepositoryView, ServiceView } from '../../shared/model/views.ts'
-import { ageText, labelsText, plainText } from './columns.ts'
+import { ageText, labelsText, plainText, withAuthor } from './columns.ts'
 import type { Fact } from './service-facts.ts'
 
 /** The renderers that are named, or were found. */
@@ -90,7 +90,10 @@ export function repositoryPlaceFacts({ spec, status }: RepositoryView, nowMs: nu
     ['Verified', verified],
     ['Auth', secretRef === undefined ? null : `config/${secretRef}`],
     ['Poll', spec.poll],
-    [place.kind === 'git' ? 'Commit' : place.kind === 'helm' ? 'Index' : 'Digest', status.commit],
+    [
+      place.kind === 'git' ? 'Commit' : place.kind === 'helm' ? 'Index' : 'Digest',
+      status.commit === null ? null : withAuthor(status.commit, status),
+    ],
     ['Tag', status.tag],
     ['Last content', kept],
     ['Last read', readText(status, nowMs)],

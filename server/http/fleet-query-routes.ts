@@ -1,6 +1,7 @@
 // Lists over the whole fleet: objects, services in clusters, clusters; any filter, any order, pages that follow each other exactly. They are looked for beside the event loop.
 import { Elysia } from 'elysia'
 import type { z } from 'zod'
+import { type CommitNote, writtenByOf } from '../../shared/model/commits.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
 import { API_VERSION, clusterSpecSchema } from '../../shared/model/resources.ts'
 import { clusterStatusSchema, driftStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
@@ -51,7 +52,24 @@ export async function placementsPage(
   const { items, next } = await store.queries.answer({ kind: 'placements', query: { ...asked, scope, limit, after } }, signal)
   const around = { questions: await questionsOf(store, items), suspensions: await listSuspensions(store), nowMs: clock.nowMs() }
   const views = await inTurns(items, clock, (facts) => toAnyPlacementView(facts, around))
-  return { items: views, continue: writeToken({ placements: asked }, next) }
+  return { items: await withAuthors(store, views), continue: writeToken({ placements: asked }, next) }
+}
+
+/** Author and subject of the commits that a page names; most of them are the same. */
+export async function withAuthors(store: Pick<AdminDeps['store'], 'commitsOf'>, views: readonly PlacementView[]): Promise<PlacementView[]> {
+  const byProject = new Map<string, Set<string>>()
+  for (const { project, desired, received, applied, healthy } of views) {
+    const ids = byProject.get(project) ?? new Set()
+    for (const one of [desired, received, applied, healthy]) if (one !== null) ids.add(one.commit)
+    byProject.set(project, ids)
+  }
+  const notes = new Map<string, ReadonlyMap<string, CommitNote>>()
+  for (const [project, ids] of byProject) if (ids.size > 0) notes.set(project, await store.commitsOf(project, [...ids]))
+  return views.map((view) => {
+    const by = <T extends { commit: string }>(one: T | null): T | null =>
+      one === null ? null : { ...one, ...writtenByOf(notes.get(view.project)?.get(one.commit)) }
+    return { ...view, desired: by(view.desired), received: by(view.received), applied: by(view.applied), healthy: by(view.healthy) }
+  })
 }
 
 /** A page has up to 500 views, each of which is checked and written anew. */

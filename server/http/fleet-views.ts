@@ -1,6 +1,8 @@
 // Reads what a view needs from the store and leaves the words to server/fleet/status-view.ts.
+
 import { z } from 'zod'
 import { isBuiltIn, roleBindingSpecSchema, roleSpecSchema } from '../../shared/model/access.ts'
+import { type WrittenBy, writtenByOf } from '../../shared/model/commits.ts'
 import { healthRuleSpecSchema } from '../../shared/model/health-rules.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { PlacementWords } from '../../shared/model/placement-words.ts'
@@ -150,7 +152,8 @@ class FleetReading {
       case 'Repository': {
         const { project, name } = resource
         const { lookedAtMs, nextLookAtMs } = this.lookOf(project, name) ?? { lookedAtMs: null, nextLookAtMs: null }
-        const status = { ...repositoryStatusView(await this.store.repositoryState(project, name)), lookedAtMs, nextLookAtMs }
+        const view = repositoryStatusView(await this.store.repositoryState(project, name))
+        const status = { ...view, ...(await this.writtenBy(project, view.commit)), lookedAtMs, nextLookAtMs }
         return { ...head, kind: 'Repository', spec: repositorySpecSchema.parse(spec), status }
       }
       case 'Service':
@@ -286,9 +289,21 @@ class FleetReading {
       ...(summary.counts.length > 0 || resource.deletingMs !== null ? {} : { waiting: await this.waiting(spec, boundary) }),
       leftOut,
     })
-    const shown = leftOut === 0 ? status : { ...status, leftOut }
+    const { failedAt } = status
+    const { subject } = failedAt === null || isListed ? {} : await this.writtenBy(project, failedAt.commit)
+    const shown = {
+      ...status,
+      ...(isListed ? {} : await this.writtenBy(project, status.commit)),
+      ...(failedAt === null || subject === undefined ? {} : { failedAt: { ...failedAt, subject } }),
+      ...(leftOut === 0 ? {} : { leftOut }),
+    }
     return { apiVersion: API_VERSION, metadata: metadataOf(resource), kind: 'Service', spec, status: shown }
   }
+
+  private readonly writtenBy = async (project: string, commit: string | null): Promise<WrittenBy> =>
+    commit === null
+      ? {}
+      : writtenByOf((await this.once(`commit ${project} ${commit}`, () => this.store.commitsOf(project, [commit]))).get(commit))
 
   /** Targets of a service that is placed nowhere. */
   private async waiting({ targets }: ServiceSpec, boundary: NamedProject | null): Promise<NonNullable<ServiceInput['waiting']>> {

@@ -1,6 +1,7 @@
 // What was: the revisions of a service, and how its words changed in a cluster. Newest first; a page goes on strictly before where the last one ended.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
+import { writtenByOf } from '../../shared/model/commits.ts'
 import { historyViewSchema, revisionViewSchema } from '../../shared/model/history.ts'
 import { nameSchema, type ServiceId } from '../../shared/model/ids.ts'
 import { FLEET } from '../../shared/model/resources.ts'
@@ -24,7 +25,11 @@ export function historyRoutes({ store, authorizer, principal }: AdminDeps) {
       '/projects/:project/services/:name/revisions',
       async ({ params: { project, name }, query }) => {
         const items = await store.revisions(await known(project, name), pageOf(query))
-        return { items: items.map(({ setSha: _, ...view }) => view), continue: nextPage(items, query.limit, ({ number }) => number) }
+        const notes = await commitsIn(store, project, items)
+        return {
+          items: items.map(({ setSha: _, ...view }) => ({ ...view, ...writtenByOf(notes.get(view.commit ?? '')) })),
+          continue: nextPage(items, query.limit, ({ number }) => number),
+        }
       },
       {
         params,
@@ -42,7 +47,9 @@ export function historyRoutes({ store, authorizer, principal }: AdminDeps) {
         if (cluster === null || !serviceInScope(scope, id, cluster.labels))
           throw keyNotFound({ kind: 'Cluster', project: FLEET, name: query.cluster })
         const items = await store.statusHistory(cluster.clusterId, id, pageOf(query))
-        return { items, continue: nextPage(items, query.limit, ({ atMs }) => atMs) }
+        const notes = await commitsIn(store, project, items)
+        const views = items.map((item) => ({ ...item, ...writtenByOf(notes.get(item.commit ?? '')) }))
+        return { items: views, continue: nextPage(items, query.limit, ({ atMs }) => atMs) }
       },
       {
         params,
@@ -52,6 +59,12 @@ export function historyRoutes({ store, authorizer, principal }: AdminDeps) {
       },
     )
 }
+
+const commitsIn = (store: AdminDeps['store'], project: string, items: readonly { commit: string | null }[]) =>
+  store.commitsOf(
+    project,
+    items.flatMap(({ commit }) => commit ?? []),
+  )
 
 function pageOf({ limit, continue: from }: { limit: number; continue?: string | undefined }): { limit: number; before?: number } {
   const text = decodeContinue(from)

@@ -1,4 +1,6 @@
 // Carries out what a pass planned: publishes, asks, closes questions and tells of it.
+
+import { writtenByOf } from '../../shared/model/commits.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -108,7 +110,9 @@ async function publishPlanned(
   const removed = publishes.filter(({ what }) => what === 'removed')
   await Promise.all(removed.map(({ clusterId }) => deps.store.deleteStatusOfService(clusterId, about.id))) // a kill in between: tombstones.ts
   await betweenPieces(wanted.length)
-  const { revised, note, events } = publishEvents(about, rendering, publishes, changed, nowMs)
+  const { commit = null } = rendering.kind === 'good' ? rendering.release : {}
+  const notes = commit === null || !changed.includes(true) ? null : await deps.store.commitsOf(about.id.project, [commit])
+  const { revised, note, events } = publishEvents(about, rendering, publishes, changed, nowMs, writtenByOf(notes?.get(commit ?? '')))
   if (revised > 0) deps.onPublished?.(revised)
   if (note !== null) deps.log.info('revision published', note)
   return events

@@ -26,7 +26,7 @@ export interface OpenedContent {
   version: string
 }
 
-export interface ContentSource extends Pick<Source, 'head' | 'fetch' | 'tagOf' | 'has' | 'authorOf'> {
+export interface ContentSource extends Pick<Source, 'head' | 'fetch' | 'tagOf' | 'has' | 'noteOf'> {
   open(revision: string, pick: SourcePick): Promise<OpenedContent>
 }
 

@@ -1,4 +1,5 @@
 // What a service pass tells people: of renders that began or ceased to fail, and of what was published. Pure.
+import type { WrittenBy } from '../../shared/model/commits.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
 import { revisionWords, shortRevision } from '../../shared/model/revision-text.ts'
@@ -69,6 +70,7 @@ export function publishEvents(
   publishes: readonly PlannedPublish[],
   changed: readonly boolean[],
   nowMs: number,
+  by: WrittenBy = {},
 ): Published {
   const events: NewEvent[] = []
   const revised: string[] = []
@@ -99,10 +101,16 @@ export function publishEvents(
     const count = new Set([...brought].map((render) => render.digest)).size
     const variants = count === 1 ? '' : ` at most, in ${count} variants,`
     note = { service: serviceKey(id), commit, digest, objects: most, clusters: revised.length, ...withTrace(trace) }
-    const message = `${countText(most, 'object')}${hooks === 0 ? '' : ` and ${countText(hooks, 'hook')}`}${variants} of ${releaseText(rendering, spec)} to ${clusterNames(revised)}${waiting ? `; it waits for \`skerry sync ${id.service} -p ${id.project}\`` : ''}`
+    const message = `${countText(most, 'object')}${hooks === 0 ? '' : ` and ${countText(hooks, 'hook')}`}${variants} of ${releaseText(rendering, spec)}${writtenText(by)} to ${clusterNames(revised)}${waiting ? `; it waits for \`skerry sync ${id.service} -p ${id.project}\`` : ''}`
     events.push(fleetEvent(nowMs, 'Normal', 'RevisionPublished', message, { service: id, trace }))
   }
   return { revised: revised.length, note, events }
+}
+
+/** ` (fix the port, by Ana)`. */
+function writtenText({ author, subject }: WrittenBy): string {
+  const words = [...(subject === undefined ? [] : [subject]), ...(author === undefined ? [] : [`by ${author}`])]
+  return words.length === 0 ? '' : ` (${words.join(', ')})`
 }
 
 const countText = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`

@@ -15,7 +15,7 @@ import { renderErrorOf } from './render/rendering.ts'
 import { storedError } from './render-state.ts'
 
 export interface RepositoryPassDeps extends CorrelationDeps {
-  store: Pick<Store, 'getResource' | 'repositoryState' | 'setRepositoryState' | 'appendEvents'>
+  store: Pick<Store, 'getResource' | 'repositoryState' | 'setRepositoryState' | 'appendEvents' | 'noteCommit'>
   sources: ContentSources
   clock: Clock
   log: Logger
@@ -65,6 +65,7 @@ export async function passRepository(
     const asked = expectChange || !held ? null : await source.head()
     const commit = asked !== null && asked === before.commit ? asked : await source.fetch()
     const tag = source.tagOf?.(commit) ?? (commit === before.commit ? before.tag : null)
+    if (commit !== before.commit) await noteCommit(deps, repository, source, commit)
     await record(deps, repository, before, { kind: 'read', commit, tag, url })
     return held && commit === before.commit && !isUnrevised ? { kind: 'unchanged' } : { kind: 'changed', source, commit }
   } catch (error) {
@@ -73,6 +74,17 @@ export async function passRepository(
     await record(deps, repository, before, { kind: 'failed', error, url })
     return { kind: 'failed', error }
   }
+}
+
+/** Who wrote it is no reason to wait with it. */
+async function noteCommit(
+  { store, clock }: RepositoryPassDeps,
+  { project, name }: StoredResource,
+  source: ContentSource,
+  commit: string,
+): Promise<void> {
+  const note = (await source.noteOf?.(commit).catch(() => null)) ?? null
+  if (note !== null) await store.noteCommit({ project, repository: name, commit, ...note, seenMs: clock.nowMs() })
 }
 
 type Outcome = { url: string } & ({ kind: 'read'; commit: string; tag: string | null } | { kind: 'failed'; error: AppError })

@@ -1,5 +1,6 @@
 // The port to where manifests come from: one Source for each repository. Reading needs no network once a commit was fetched, so the last content
 // stays in use while the other side is away.
+import type { CommitNote } from '../../shared/model/commits.ts'
 import type { RepositoryPlace } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 
@@ -67,8 +68,8 @@ export interface Source {
   fetch(): Promise<string>
   /** What people call a revision that was looked up since the start: the tag that a semver range chose. Null, or absent: nothing else. */
   tagOf?(revision: string): string | null
-  /** Name of the person who wrote a revision that was fetched, at most 200 characters. Null, or absent: the source does not say. */
-  authorOf?(revision: string): Promise<string | null>
+  /** Author and subject of a revision that was fetched. Null, or absent: the source does not say. */
+  noteOf?(revision: string): Promise<CommitNote | null>
   /** Whether the revision can be read without the other side. A chart may still have to be downloaded once. */
   has(revision: string): Promise<boolean>
   /** Throws `source_refused` (no such chart, no version in the range), `git_failed` and its like. */

@@ -23,6 +23,7 @@ import { createEventStore } from './status/store-events.ts'
 import { createStatusStore } from './status/store-status.ts'
 import type { Store } from './store.ts'
 import { createAgentStore } from './store-agents.ts'
+import { createCommitStore } from './store-commits.ts'
 import { createConfirmationStore } from './store-confirmations.ts'
 import { type Connections, createStoreDb, type StoreDb } from './store-db.ts'
 import { createDesiredStore } from './store-desired.ts'
@@ -100,6 +101,7 @@ function createStore(db: StoreDb, { queries, attend, runner }: StoreParts, { ran
     ...createReferenceStore(db),
     ...createRevisionStore(db),
     ...createHistoryStore(db),
+    ...createCommitStore(db),
     ...createUpkeepStore(db, attend),
     rollups: createRollups(db),
     ...createConfirmedDataStore(db),

@@ -169,6 +169,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         if (kind === 'Cluster') return deleteClusterRows(tx, db.engine, name)
         const ofRepository = trx.deleteFrom('repository_states').where('project', '=', project).where('name', '=', name)
         const ofService = trx.deleteFrom('render_states').where('project', '=', project).where('service', '=', name)
+        if (kind === 'Repository') await trx.deleteFrom('commits').where('project', '=', project).where('repository', '=', name).execute()
         const ofIt = kind === 'Repository' ? ofRepository : kind === 'Service' ? ofService : null
         const state = await ofIt?.executeTakeFirstOrThrow()
         if (kind === 'Service') await forgetRevisions(trx, { project, service: name })

@@ -1,5 +1,7 @@
 // The port to the fleet store: the truth about everything that people wrote and agents reported. Each method is one atomic change or one read;
 // no transaction leaves the adapter, so nobody can use the wrong handle inside one. Integers stay below 2^53; times are ms since the epoch.
+
+import type { CommitNote } from '../../shared/model/commits.ts'
 import type { AgentId, ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { LabelSelector, Labels } from '../../shared/model/labels.ts'
 import type { InventoryRange } from '../../shared/protocol/status.ts'
@@ -43,6 +45,7 @@ import type { Rollups } from './counts/rollups.ts'
 import type { ChangeFeed } from './feed/change-feed.ts'
 import type { FleetQueries } from './queries/fleet-queries.ts'
 import type { FleetSql } from './sql/fleet-sql.ts'
+import type { SeenCommit } from './store-commits.ts'
 import type { StoreUpkeep } from './upkeep/upkeep.ts'
 
 export interface Store {
@@ -76,6 +79,10 @@ export interface Store {
 
   // Sources and renders
   repositoryState(project: string, name: string): Promise<RepositoryState>
+  /** Known again: what is said of it now counts. */
+  noteCommit(commit: SeenCommit): Promise<void>
+  /** Of these commits of the project's repositories, those that are known. */
+  commitsOf(project: string, ids: readonly string[]): Promise<ReadonlyMap<string, CommitNote>>
   setRepositoryState(project: string, name: string, state: RepositoryState): Promise<void>
   renderState(id: ServiceId): Promise<RenderState>
   /** Of all services whose last render failed, for some clusters or for all, but for those that are being deleted. `spec`: as it is stored. */

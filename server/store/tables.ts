@@ -43,6 +43,18 @@ export interface Tables {
     error: string | null
     tag: string | null
   }
+  /** Commits that repositories had, as far as their sources say who wrote them. */
+  commits: {
+    project: string
+    repository: string
+    commit_id: string
+    author: string | null
+    subject: string | null
+    authored_ms: number | null
+    seen_ms: number
+  }
+  /** SQL that people keep, for everybody who may ask. */
+  saved_queries: { name: string; query: string; about: string; saved_by: string; updated_ms: number }
   render_states: {
     project: string
     service: string

@@ -23,7 +23,7 @@ export function createSourceJobs(sources: Sources): SourceJobs {
       const { root, version } = await sources.open(key).open(revision, pick)
       return { value: { root, version } }
     },
-    'source.author': async ({ key, revision }) => ({ value: { author: (await sources.open(key).authorOf?.(revision)) ?? null } }),
+    'source.note': async ({ key, revision }) => ({ value: { note: (await sources.open(key).noteOf?.(revision)) ?? null } }),
     'source.put': async ({ key, archive }) => {
       const source = sources.open(key)
       if (!isUpload(source)) throw new AppError('source_refused', { detail: 'only an upload takes files' })

@@ -55,7 +55,7 @@ export function createWorker({ clock }: { clock: Clock }): { handlers: Handlers;
     'source.fetch': handle('source.fetch', ({ project }) => project),
     'source.has': handle('source.has', ({ key }) => key.project),
     'source.open': handle('source.open', ({ key }) => key.project),
-    'source.author': handle('source.author', ({ key }) => key.project),
+    'source.note': handle('source.note', ({ key }) => key.project),
     'source.put': handle('source.put', ({ key }) => key.project),
     'source.ids': handle('source.ids', ({ at }) => at.key.project),
     'sources.removeOthers': handle('sources.removeOthers', ({ project }) => project),

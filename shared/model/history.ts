@@ -1,5 +1,6 @@
 // What was: the revisions of a service, and how its words changed in a cluster. Times are ms since the epoch, by the server's clock.
 import { z } from 'zod'
+import { writtenBy } from './commits.ts'
 import { HEALTH_WORDS, SYNC_WORDS } from './status.ts'
 
 const ms = z.number().int()
@@ -9,6 +10,7 @@ export const revisionViewSchema = z.object({
   number: ms,
   /** That it was rendered from first. */
   commit: z.string().nullable(),
+  ...writtenBy,
   digest: z.string(),
   /** Of the service's spec. */
   generation: ms,
@@ -30,5 +32,6 @@ export const historyViewSchema = z.object({
   reason: z.string(),
   /** That was applied, or received if none was. */
   commit: z.string().nullable(),
+  ...writtenBy,
 })
 export type HistoryView = z.infer<typeof historyViewSchema>

@@ -1,9 +1,11 @@
 // What the admin API shows: resources with their status, a service in a cluster, an object, what waits for a person. The server makes these, the command
 // line prints them; times are ms since the epoch. Absent from a list filter means all.
+
 import { z } from 'zod'
 import { problemSchema } from '../protocol/error.ts'
 import { roleBindingSpecSchema, roleSpecSchema, TOKEN_ROLES } from './access.ts'
 import { rightSourceSchema } from './access-views.ts'
+import { writtenBy } from './commits.ts'
 import { LIST_LIMIT_MAX } from './constants.ts'
 import { removalOrderSchema } from './desired.ts'
 import { healthRuleSpecSchema } from './health-rules.ts'
@@ -81,6 +83,7 @@ export const repositoryViewSchema = z.object({
   status: z.object({
     ready: z.boolean(),
     commit: z.string().nullable(),
+    ...writtenBy,
     /** That a semver range chose. */
     tag: z.string().nullable(),
     fetchedMs: ms.nullable(),
@@ -104,6 +107,7 @@ export const serviceViewSchema = z.object({
   status: z.object({
     ...state,
     commit: z.string().nullable(),
+    ...writtenBy,
     objectCount: ms,
     renderedMs: ms.nullable(),
     clusters: counts,
@@ -121,7 +125,7 @@ export const serviceViewSchema = z.object({
      * The revision at which the last render first failed with its present error, and its author. Null: it did not fail,
      * or nothing was read.
      */
-    failedAt: z.object({ commit: z.string(), author: z.string().nullable() }).nullable().default(null),
+    failedAt: z.object({ commit: z.string(), author: z.string().nullable(), subject: z.string().optional() }).nullable().default(null),
     /** What `skerry confirm` takes, when this service waits for a person. */
     confirmationId: z.string().nullable(),
     /** PJ11: clusters that its targets match and no destination of its project selects. Not named: they may be of other tenants. Absent: none, or a list. */
@@ -210,7 +214,7 @@ export type RoleBindingView = z.infer<typeof roleBindingViewSchema>
 
 /** Correlation id of the change; absent: the revision has none. */
 const correlated = { trace: z.string().optional() }
-const point = z.object({ commit: z.string(), digest: z.string(), atMs: ms, ...correlated }).nullable()
+const point = z.object({ commit: z.string(), ...writtenBy, digest: z.string(), atMs: ms, ...correlated }).nullable()
 /** One service in one cluster. */
 export const placementViewSchema = z.object({
   project: z.string(),
@@ -219,7 +223,7 @@ export const placementViewSchema = z.object({
   liveness: livenessSchema,
   ...state,
   /** What the cluster shall have; null while it goes away. */
-  desired: z.object({ commit: z.string(), digest: z.string(), count: ms, ...correlated }).nullable(),
+  desired: z.object({ commit: z.string(), ...writtenBy, digest: z.string(), count: ms, ...correlated }).nullable(),
   received: point,
   applied: point,
   healthy: point,

@@ -24,6 +24,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     12: '7b2d58828cdda937',
     13: '2c9b0de95fc893c6',
     14: 'c46e428deccb6f86',
+    15: 'ab637148517e95f3',
   },
   PostgreSQL: {
     1: 'b031b6640bfd07f7',
@@ -40,6 +41,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     12: 'fb6134aae01aa897',
     13: '024e9a7de30717d1',
     14: 'e6869db27cf41a64',
+    15: '10bf2c1a3e122c01',
   },
 }
 

@@ -47,16 +47,20 @@ async function report(health: string, nowMs: number, rev: number, reason = ''): 
 
 test('HI3 the revisions of a service, newest first', async () => {
   for (const n of [1, 2, 3]) await render(n)
+  const note = { author: 'Ana', subject: 'fix the port', authoredMs: 5 }
+  await admin.store.noteCommit({ project: 'default', repository: 'apps', commit: 'c0ffee003', ...note, seenMs: 6 })
   expect((await cli('history service web')).out).toBe(
-    'NUMBER   COMMIT     AGE   OBJECTS   CLUSTERS\n3        c0ffee00   13m   3         0\n2        c0ffee00   14m   2         0\n1        c0ffee00   15m   1         0\n',
+    'NUMBER   COMMIT     AGE   OBJECTS   CLUSTERS   AUTHOR   SUBJECT\n3        c0ffee00   13m   3         0          Ana      fix the port\n2        c0ffee00   14m   2         0          -        -\n1        c0ffee00   15m   1         0          -        -\n',
   )
-  expect((await cli('history svc/web --limit 1 --no-headers -o wide')).out).toBe('3   c0ffee00   13m   3   0   -   1   d3\n')
+  expect((await cli('history svc/web --limit 1 --no-headers -o wide')).out).toBe('3   c0ffee00   13m   3   0   -   1   d3   Ana   fix the port\n')
   expect((await cli('history service web -o name')).out).toBe('revision/3\nrevision/2\nrevision/1\n')
   expect(JSON.parse((await cli('history service web --limit 1 -o json')).out)).toEqual({
     items: [
       {
         number: 3,
         commit: 'c0ffee003',
+        author: 'Ana',
+        subject: 'fix the port',
         digest: 'd3',
         generation: 1,
         objectCount: 3,
@@ -71,14 +75,14 @@ test('HI3 the revisions of a service, newest first', async () => {
 
 test('HI3 a revision of several sources names what was read of each', async () => {
   await render(1, { values: 'c0ffee0011', charts: '0123456789' })
-  expect((await cli('history service web --no-headers')).out).toBe('1   charts@01234567,values@c0ffee00   15m   1   0\n')
+  expect((await cli('history service web --no-headers')).out).toBe('1   charts@01234567,values@c0ffee00   15m   1   0   -   -\n')
 })
 
 test('HI3 how it was in a cluster, newest first', async () => {
   await report('Healthy', 1_000_000, 1)
   await report('Degraded', 9_000_000, 2)
   expect((await cli('history service web --cluster cluster-a')).out).toBe(
-    'AGE   SYNC     HEALTH     COMMIT     REASON\n16m   Synced   Degraded   c0ffee00   CrashLoop\n2h    Synced   Healthy    c0ffee00   -\n',
+    'AGE   SYNC     HEALTH     COMMIT     AUTHOR   REASON\n16m   Synced   Degraded   c0ffee00   -        CrashLoop\n2h    Synced   Healthy    c0ffee00   -        -\n',
   )
   const { items } = JSON.parse((await cli('history service web --cluster cluster-a -o json')).out)
   expect(items[1]).toEqual({ atMs: 1_000_000, sync: 'Synced', health: 'Healthy', reason: '', commit: 'c0ffee001' })
@@ -86,7 +90,7 @@ test('HI3 how it was in a cluster, newest first', async () => {
 
 test('HI3 a reason that only repeats the state is none, as everywhere', async () => {
   await report('Healthy', 1_000_000, 1, 'Synced')
-  expect((await cli('history service web --cluster cluster-a --no-headers')).out).toEndWith('Healthy   c0ffee00   -\n')
+  expect((await cli('history service web --cluster cluster-a --no-headers')).out).toEndWith('Healthy   c0ffee00   -   -\n')
 })
 
 test('HI3 pages go on strictly before where the last one ended', async () => {

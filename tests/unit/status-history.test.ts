@@ -2,9 +2,11 @@
 import { describe, expect, test } from 'bun:test'
 import { FLAP_MS, type HistoryStep, historyNotes, historyStep } from '../../server/store/status/status-history.ts'
 
-const healthy = { sync: 'Synced', health: 'Healthy', reason: 'Synced' } as const
-const degraded = { sync: 'Synced', health: 'Degraded', reason: 'CrashLoop' } as const
-const unknown = { sync: 'Unknown', health: 'Unknown', reason: '' } as const
+const commit_id = 'c1'
+const healthy = { sync: 'Synced', health: 'Healthy', reason: 'Synced', commit_id } as const
+const degraded = { sync: 'Synced', health: 'Degraded', reason: 'CrashLoop', commit_id } as const
+const unknown = { sync: 'Unknown', health: 'Unknown', reason: '', commit_id } as const
+const next = { ...healthy, commit_id: 'c2' }
 const at = <T>(words: T, at_ms: number) => ({ ...words, at_ms })
 
 describe('HI2 one row for each change', () => {
@@ -18,13 +20,18 @@ describe('HI2 one row for each change', () => {
     ['back again after that', [at(degraded, 5), healthy, healthy, 5 + FLAP_MS], { kind: 'add', atMs: 5 + FLAP_MS }],
     ['a third word within moments', [at(degraded, 5), healthy, unknown, 6], { kind: 'replace' }],
     ['only another reason', [at(healthy, 5), undefined, { ...healthy, reason: 'x' }, 90_000], { kind: 'add', atMs: 90_000 }],
+    ['the same words with another commit', [at(healthy, 5), undefined, next, 90_000], { kind: 'add', atMs: 90_000 }],
+    ['another commit within moments', [at(degraded, 5), healthy, next, 6], { kind: 'add', atMs: 6 }],
+    ['another commit in the same millisecond', [at(degraded, 5), healthy, next, 5], { kind: 'add', atMs: 6 }],
+    ['words of another commit are not taken back', [at({ ...degraded, commit_id: 'c2' }, 5), healthy, next, 6], { kind: 'replace' }],
     ['a clock that was set back', [at(healthy, 90_000), undefined, degraded, 5], { kind: 'add', atMs: 90_001 }],
   ]
   test.each(cases)('HI2 %s', (_, args, expected) => expect(historyStep(...args)).toEqual(expected))
 })
 
 test('HI2 only services have a history, and only while they say something that can be read', () => {
-  const doc = { ...healthy, message: '', sinceMs: 1, objectCount: 1, healthyCount: 1 }
+  const { commit_id: _, ...words } = healthy
+  const doc = { ...words, message: '', sinceMs: 1, objectCount: 1, healthyCount: 1 }
   const point = (commit: string) => ({ commit, digest: 'd', atMs: 1 })
   const rows = [
     { kind: 'service', key: 'p/a', doc: { ...doc, received: point('new'), applied: point('old') } },

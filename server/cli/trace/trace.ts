@@ -65,6 +65,7 @@ interface Trace {
   trace: string | null
   /** Null means: the server does not know it. */
   author: string | null
+  subject: string | null
   /** Of the history of the service; null: too old, or deleted with the service. */
   revision: { number: number; renderedMs: number; generation: number } | null
   /** That the cluster shall have; null: the service leaves it. */
@@ -166,7 +167,8 @@ async function traceOf(client: Client, object: ObjectView): Promise<Trace> {
     digest: applied?.digest ?? null,
     appliedMs: applied?.atMs ?? null,
     trace: applied?.trace ?? null,
-    author: authorOf(view, applied),
+    author: applied?.author ?? authorOf(view, applied),
+    subject: applied?.subject ?? null,
     revision: revision === null ? null : { number: revision.number, renderedMs: revision.renderedMs, generation: revision.generation },
     desired: placement?.desired ? { commit: placement.desired.commit, digest: placement.desired.digest } : null,
     sources: await sourcesTraced(client, view, read, applied?.commit ?? null),
@@ -214,6 +216,7 @@ function traceFacts(traced: Trace, nowMs: number): Fact[] {
     ['Revision', digest === null ? 'none is applied yet' : `${digest}${about}`],
     ['Commit', commit],
     ['Author', traced.author],
+    ['Subject', traced.subject],
     ['Applied', sinceText(traced.appliedMs, nowMs)],
     ['Correlation id', traced.trace],
     [

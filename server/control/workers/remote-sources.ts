@@ -77,7 +77,7 @@ class RemoteSources implements ContentSources {
       tagOf: (revision) => tags.get(revision) ?? null,
       has: async (revision) => (await this.run('source.has', { key, revision }, 'read', key)).value.has,
       open: (revision, pick) => this.openAt(key, revision, pick),
-      authorOf: async (revision) => (await this.run('source.author', { key, revision }, 'read', key)).value.author,
+      noteOf: async (revision) => (await this.run('source.note', { key, revision }, 'read', key)).value.note,
     }
   }
 

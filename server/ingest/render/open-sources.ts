@@ -99,10 +99,12 @@ export async function openSources(
   const authorOf = async () => {
     const name = wanted[0]?.repository ?? ''
     return (
-      (await handles
-        .get(name)
-        ?.source.authorOf?.(revisions[name] ?? '')
-        .catch(() => null)) ?? null
+      (
+        (await handles
+          .get(name)
+          ?.source.noteOf?.(revisions[name] ?? '')
+          .catch(() => null)) ?? null
+      )?.author ?? null
     )
   }
   const opened: ServiceSource[] = []

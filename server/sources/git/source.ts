@@ -1,8 +1,10 @@
 // A Git repository as a Source, with a bare folder of its own: which commit is meant, whether it may be used, and when the folder is fetched afresh. How Git is spoken is a
 // backend's: the library, or the program.
+
 import { existsSync, readFileSync, renameSync } from 'node:fs'
 import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { CommitNote } from '../../../shared/model/commits.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { noVersion } from '../range.ts'
 import { CORRECT_SPEC, type OpenedSource, pathSegments, type Source, type SourcePick, type SourceTree } from '../source.ts'
@@ -11,7 +13,7 @@ import { type GitBackend, GitDamaged, type GitObjects, type GitWant, type Remote
 import type { OpenSubmodule } from './places.ts'
 import { COMMIT_ID, firstNamed, greatestTag, isRefName, refNames } from './refs.ts'
 import { type Candidate, type Keys, readKeys, Unverified, verifyCommit } from './signature.ts'
-import { authorName, headId } from './text.ts'
+import { commitNote, headId } from './text.ts'
 import { createLinkCache, GitTree } from './tree.ts'
 import { madeMs, parentsOf, raised, readWatermark, type SignedCommit, writeWatermark } from './watermark.ts'
 
@@ -319,9 +321,9 @@ export class GitSource implements Source {
     return { tree: this.lately.tree, root: pathSegments(pick.path).join('/'), version: commit }
   }
 
-  async authorOf(commit: string): Promise<string | null> {
+  async noteOf(commit: string): Promise<CommitNote | null> {
     const read = await this.backend.objects(this.options.dir).text(commit)
-    return read?.type === 'commit' ? authorName(read.text) : null
+    return read?.type === 'commit' ? commitNote(read.text) : null
   }
 
   private treeAt(commit: string): SourceTree {

@@ -1,5 +1,6 @@
 // Git's own forms, read: modes, trees, heads of commits and tags. Bytes in, values out.
 
+import type { CommitNote } from '../../../shared/model/commits.ts'
 import type { SourceEntry } from '../source.ts'
 import type { GitEntry, GitFolder } from './objects.ts'
 
@@ -35,6 +36,21 @@ export function headId(text: Uint8Array, name: 'tree' | 'object'): string | null
 const AUTHOR_LENGTH_MAX = 200
 /** The lines before the message of a commit are searched this far: a signature may stand among them, after the author. */
 const AUTHOR_WITHIN_BYTES = 4_096
+
+/** The name of the author, the first line of the message, and when it was written. */
+export function commitNote(commit: Uint8Array): CommitNote {
+  const text = new TextDecoder().decode(commit.subarray(0, NOTE_WITHIN_BYTES))
+  const message = text.slice(text.indexOf('\n\n') + 2)
+  const subject = (text.includes('\n\n') ? (message.trimStart().split('\n')[0] ?? '') : '').trim().slice(0, AUTHOR_LENGTH_MAX)
+  const [, seconds] = /^author [^\n]*> (\d{1,11}) [+-]\d{4}$/m.exec(text.split('\n\n')[0] ?? '') ?? []
+  return {
+    author: authorName(commit),
+    subject: subject === '' ? null : subject,
+    authoredMs: seconds === undefined ? null : Number(seconds) * 1_000,
+  }
+}
+/** A signature is 1 to 4 KiB, and stands before the message. */
+const NOTE_WITHIN_BYTES = 16_384
 
 /** `author Ana Example <ana@example.com> 1700000000 +0000` gives the name, or the address of an author without a name. Null: there is no such line. */
 export function authorName(commit: Uint8Array): string | null {

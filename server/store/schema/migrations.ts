@@ -4,6 +4,7 @@ import type { Kysely, Transaction } from 'kysely'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { Tables } from '../tables.ts'
+import { createCommits } from './commits-table.ts'
 import { addNumbers, addTexts, createTable, type Ddl, textType } from './ddl.ts'
 import { createJoinUses } from './join-uses.ts'
 import { migrateTo3 } from './migration-3.ts'
@@ -282,6 +283,7 @@ export const MIGRATIONS: readonly Migration[] = [
       await ddl.trx.schema.createIndex('events_by_trace').on('events').columns(['trace', 'id']).execute()
     },
   },
+  { version: 15, up: createCommits },
 ]
 
 /** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction has the store to itself, so two

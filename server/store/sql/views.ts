@@ -281,6 +281,29 @@ export const FLEET_VIEWS: Readonly<Record<string, FleetView>> = {
     from: () => 'revisions v',
     readable: (sight) => sight.services({ project: 'v.project', service: 'v.service' }),
   },
+  commits: {
+    about: 'Commits that repositories had since the server knows their authors, the newest 2,000 of each.',
+    columns: {
+      project: text('project of the repository'),
+      repository: text('name of the repository'),
+      commit: text('commit'),
+      author: text('name of the author'),
+      subject: text('first line of the message'),
+      authored_ms: integer('time at which it was written'),
+      seen_ms: integer('time at which the server read it'),
+    },
+    select: () => ({
+      project: 'k.project',
+      repository: 'k.repository',
+      commit: 'k.commit_id',
+      author: 'k.author',
+      subject: 'k.subject',
+      authored_ms: 'k.authored_ms',
+      seen_ms: 'k.seen_ms',
+    }),
+    from: () => 'commits k',
+    readable: (sight) => sight.repositories('k.project'),
+  },
   history: {
     about: 'Changes of the status of services in clusters.',
     columns: {

@@ -13,6 +13,7 @@ export const FLAP_MS = 10_000
 
 type Row = Tables['status_history']
 type Words = Pick<Row, 'sync' | 'health' | 'reason'>
+type Said = Words & Pick<Row, 'commit_id'>
 export type HistoryNote = Words & Pick<Row, 'project' | 'service' | 'commit_id'>
 /** Of a cluster, at a time. */
 export type PlacedNote = HistoryNote & { clusterNo: number; nowMs: number }
@@ -55,17 +56,19 @@ export type HistoryStep =
 
 /** `newest`, `before`: the last two rows that are held, if there are. */
 export function historyStep(
-  newest: (Words & { at_ms: number }) | undefined,
-  before: Words | undefined,
-  now: Words,
+  newest: (Said & { at_ms: number }) | undefined,
+  before: Said | undefined,
+  now: Said,
   nowMs: number,
 ): HistoryStep {
   if (newest === undefined) return { kind: 'add', atMs: nowMs }
+  // HI2: another commit is no flap. What was live, however shortly, has a row.
+  if (newest.commit_id !== now.commit_id) return { kind: 'add', atMs: Math.max(nowMs, newest.at_ms + 1) }
   if (same(newest, now)) return { kind: 'nothing' }
   const sinceMs = nowMs - newest.at_ms
   // A clock that was set back: the order of rows is the order of what happened.
   if (sinceMs < 0 || sinceMs >= FLAP_MS) return { kind: 'add', atMs: Math.max(nowMs, newest.at_ms + 1) }
-  return before !== undefined && same(before, now) ? { kind: 'take back' } : { kind: 'replace' }
+  return before !== undefined && before.commit_id === now.commit_id && same(before, now) ? { kind: 'take back' } : { kind: 'replace' }
 }
 
 const same = (a: Words, b: Words): boolean => a.sync === b.sync && a.health === b.health && a.reason === b.reason

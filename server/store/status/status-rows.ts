@@ -22,7 +22,7 @@ export interface ClusterRows {
   written: RowWrite[]
   /** Keys that it has no room for. */
   refused: string[]
-  /** Services that say another thing than before, but for their documents. */
+  /** Services that say another thing than before, or have another commit. */
   reworded: RowWrite[]
 }
 
@@ -93,7 +93,7 @@ async function writeSlice(status: StatusTx, rows: readonly NewRow[]): Promise<vo
       if (before !== undefined) status.count(row, before, -1)
       status.count(row, { state_id: stateId, since_ms: sinceMs, doc }, 1)
     }
-    if (row.kind === 'service' && before?.state_id !== stateId) of.reworded.push(row)
+    if (row.kind === 'service' && (before?.state_id !== stateId || appliesOther(before.doc, doc))) of.reworded.push(row)
     of.written.push(row)
     return [of.no, nameId, row.rev, stateId, doc, sinceMs, of.nowMs]
   })
@@ -117,6 +117,17 @@ async function heldOf({ dictionary, tx }: StatusTx, rows: readonly NewRow[]): Pr
     if (one !== undefined) held.set(one, row)
   }
   return held
+}
+
+/** HI2: whether two documents of a service tell of different commits. */
+function appliesOther(before: string | null, now: string | null): boolean {
+  if (before === now || before === null || now === null) return false
+  return commitIn(before) !== commitIn(now)
+}
+
+function commitIn(doc: string): unknown {
+  const { applied, received } = JSON.parse(doc) as Record<'applied' | 'received', { commit?: unknown } | undefined>
+  return (applied ?? received)?.commit
 }
 
 /** PU2 */

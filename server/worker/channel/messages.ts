@@ -3,7 +3,9 @@
 //
 // Version 1 (2026-11): greet, source.*, sources.*, tools.version, patches.check, render. A worker asks, as part of a job:
 // credentials, chart, base, answer.get, answer.put.
+
 import { z } from 'zod'
+import { commitNoteSchema } from '../../../shared/model/commits.ts'
 import type { ServiceId } from '../../../shared/model/ids.ts'
 import type { Labels } from '../../../shared/model/labels.ts'
 import type { RenderSpec } from '../../../shared/model/render.ts'
@@ -101,7 +103,7 @@ export interface Orders {
   'source.fetch': SourceKey
   'source.has': { key: SourceKey; revision: string }
   'source.open': SourceRef
-  'source.author': { key: SourceKey; revision: string }
+  'source.note': { key: SourceKey; revision: string }
   /** Base64 of an archive. */
   'source.put': { key: SourceKey; archive: string }
   'source.ids': { at: SourceRef; paths: readonly string[] }
@@ -135,7 +137,7 @@ export const ANSWERS = {
   'source.fetch': looked,
   'source.has': z.strictObject({ has: z.boolean() }),
   'source.open': z.strictObject({ root: text(2_000), version: text(300) }),
-  'source.author': z.strictObject({ author: text(200).nullable() }),
+  'source.note': z.strictObject({ note: commitNoteSchema.nullable() }),
   'source.put': z.strictObject({ revision: z.string().regex(/^[0-9a-f]{64}$/) }),
   /** Content ids. Null means that nothing is at the path, false that it cannot be read. */
   'source.ids': z.strictObject({ ids: z.array(z.union([text(300), z.null(), z.literal(false)])).max(PATHS_AT_ONCE_MAX) }),
