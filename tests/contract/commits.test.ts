@@ -13,7 +13,15 @@ describe.each(STORES)('$name', (kind) => {
     await seen('c1', 1)
     await seen('c1', 2)
     await seen('c2', 3)
-    await store.noteCommit({ project: 'p', repository: 'apps', commit: 'c3', author: null, subject: 'nul \u0000', authoredMs: null, seenMs: 4 })
+    await store.noteCommit({
+      project: 'p',
+      repository: 'apps',
+      commit: 'c3',
+      author: null,
+      subject: 'nul \u0000',
+      authoredMs: null,
+      seenMs: 4,
+    })
     expect([...(await store.commitsOf('p', ['c1', 'c3', 'no']))].map(([id, { author }]) => [id, author])).toEqual([
       ['c1', 'Ana'],
       ['c3', null],

@@ -52,7 +52,9 @@ test('HI3 the revisions of a service, newest first', async () => {
   expect((await cli('history service web')).out).toBe(
     'NUMBER   COMMIT     AGE   OBJECTS   CLUSTERS   AUTHOR   SUBJECT\n3        c0ffee00   13m   3         0          Ana      fix the port\n2        c0ffee00   14m   2         0          -        -\n1        c0ffee00   15m   1         0          -        -\n',
   )
-  expect((await cli('history svc/web --limit 1 --no-headers -o wide')).out).toBe('3   c0ffee00   13m   3   0   -   1   d3   Ana   fix the port\n')
+  expect((await cli('history svc/web --limit 1 --no-headers -o wide')).out).toBe(
+    '3   c0ffee00   13m   3   0   -   1   d3   Ana   fix the port\n',
+  )
   expect((await cli('history service web -o name')).out).toBe('revision/3\nrevision/2\nrevision/1\n')
   expect(JSON.parse((await cli('history service web --limit 1 -o json')).out)).toEqual({
     items: [
