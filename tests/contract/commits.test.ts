@@ -1,6 +1,8 @@
 // Who wrote what is live: kept with each commit that a repository had, and shown wherever the commit is.
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { COMMITS_KEPT } from '../../server/store/store-commits.ts'
+import { syncOptionsSchema } from '../../shared/model/resources.ts'
+import { joinCluster, publishOne } from '../support/store-fixtures.ts'
 import { openIn, STORES } from '../support/stores.ts'
 
 setDefaultTimeout(60_000)
@@ -28,6 +30,25 @@ describe.each(STORES)('$name', (kind) => {
     ])
     expect((await store.commitsOf('other', ['c1'])).size).toBe(0)
     expect(COMMITS_KEPT).toBe(2_000)
+    await store.close()
+  })
+
+  test('HI5 a commit that was live for a moment has a row, also where sync and health never changed', async () => {
+    const store = await openIn(kind)
+    const id = await joinCluster(store, 'a')
+    const doc = { commit: 'c1', digest: 'd1', count: 1, sync: syncOptionsSchema.parse({}), protect: false }
+    await publishOne(store, { clusterId: id, project: 'p', service: 'web', doc, setSha: null, placedBy: '' })
+    const state = { sync: 'Synced', health: 'Healthy', reason: '', message: '', sinceMs: 1, objectCount: 1, healthyCount: 1 }
+    for (const [n, commit] of ['c1', 'c2', 'c2', 'c3'].entries()) {
+      const row = { kind: 'service' as const, key: 'p/web', rev: n + 1, doc: { ...state, applied: { commit, digest: commit, atMs: n } } }
+      await store.upsertStatus(id, [row], { complete: false, nowMs: 1_000 + n })
+    }
+    const rows = await store.statusHistory(id, { project: 'p', service: 'web' }, { limit: 10 })
+    expect(rows.map(({ commit, atMs }) => [commit, atMs])).toEqual([
+      ['c3', 1_003],
+      ['c2', 1_001],
+      ['c1', 1_000],
+    ])
     await store.close()
   })
 })
