@@ -11,12 +11,14 @@ import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
 import { describeError, runLoop } from '../shared/runtime/loop.ts'
 import type { Random } from '../shared/runtime/random.ts'
+import type { RecordSpan } from '../shared/runtime/spans.ts'
 import type { AskAnswerer } from './ask/ask-desk.ts'
 import { createSiteAnswerer } from './ask/site-answerer.ts'
 import type { Cluster, ClusterInfo, Discovery } from './cluster/cluster.ts'
 import { LOG_LINES_MAX, type PodLogs } from './cluster/pod-logs.ts'
 import { enforcementOf } from './enforcement-report.ts'
 import { FactsKeeper } from './facts-keeper.ts'
+import { ChangeSpans } from './observe/change-spans.ts'
 import type { QuestionLog } from './order-log.ts'
 import { type PolicyFile, policyText } from './policy-file.ts'
 import { claimantText } from './reconcile/claim/claim.ts'
@@ -75,6 +77,8 @@ export interface AgentDeps {
   policy?: PolicyFile | undefined
   /** Where the state waits for the disk; default the log of its file. */
   logFile?: LogFile
+  /** Absent: traces are off. */
+  recordSpan?: RecordSpan
   /** Gives memory back to the machine, if there was work since the last time. */
   freeMemory(): void
 }
@@ -118,6 +122,7 @@ class RunningAgent implements Agent {
   readonly #reserve: DiskReserve
   readonly #state
   readonly #sync: SyncLoop
+  readonly #spans: ChangeSpans | null
   #reconciler: Reconciler | null = null
   #joined: () => void = () => {}
   #info: ClusterInfo | null = null
@@ -140,6 +145,7 @@ class RunningAgent implements Agent {
     this.#reserve = createDiskReserve(dataDir, () => this.#isClosed || this.#reportCluster())
     const state = openAgentState(files.state, this.#reserve, deps.logFile)
     this.#state = state
+    this.#spans = deps.recordSpan === undefined ? null : new ChangeSpans(deps.recordSpan, clock)
     if (mayJoinAnew(state, joinToken)) {
       log.info('the cluster was removed from its server: joining again', { before: state.removal()?.clusterId })
       state.forgetRegistration()
@@ -174,6 +180,7 @@ class RunningAgent implements Agent {
         })
       },
       onChange: (services) => this.#reconciler?.revisionsChanged(services),
+      onPage: (startMs, endMs) => this.#spans?.pageApplied(startMs, endMs),
       onRemoved: (isRemoved) => this.#onRemoved(isRemoved),
       onCurrent: () => {
         if (this.#current) return
@@ -259,7 +266,7 @@ class RunningAgent implements Agent {
       },
       replica,
       isCurrent: () => this.#current,
-      state: this.#state,
+      state: this.#spans?.watching(this.#state) ?? this.#state,
       cluster,
       identity,
       server: originOf(this.#options.serverUrl),

@@ -4,6 +4,7 @@ import { openDataFolder } from '../shared/adapters/data-folder.ts'
 import { createNativeGuard } from '../shared/adapters/native-guard.ts'
 import { createPinoLogger } from '../shared/adapters/pino-logger.ts'
 import { openRunRecord } from '../shared/adapters/run-record.ts'
+import { openTelemetry } from '../shared/adapters/telemetry.ts'
 import { AppError } from '../shared/protocol/error.ts'
 import { VERSION } from '../shared/runtime/build-info.ts'
 import { systemClock } from '../shared/runtime/clock.ts'
@@ -103,13 +104,18 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
       ...(externalUrl === undefined ? {} : { externalUrl }),
       ...(tokenFile === undefined ? {} : { adminTokenFile: tokenFile }),
     }
-    const server = await startServer(options, { clock: systemClock, random: systemRandom, log, guard, freeMemory: () => Bun.gc(false) })
+    const telemetry = await openTelemetry({ env: io.env, service: 'skerry', clock: systemClock, log })
+    const server = await startServer(options, {
+      ...{ clock: systemClock, random: systemRandom, log, guard, freeMemory: () => Bun.gc(false) },
+      ...(telemetry === null ? {} : { recordSpan: telemetry.record }),
+    })
     const signal = new Promise<string>((resolve) => io.onStop(resolve)) // before anybody is told that it serves
     for (const { program, without } of renderLacks(rendering)) log.warn(`${program} is not on this machine: ${without}`, {})
     showToken(server, io)
     const why = await Promise.race([signal, server.failed])
     log.info('stopping', typeof why === 'string' ? { signal: why } : { error: describeError(why) })
     await server.stop()
+    await telemetry?.stop()
     if (typeof why !== 'string') throw why
     return 0
   } catch (error) {

@@ -13,6 +13,7 @@ import type { Logger } from '../shared/runtime/logger.ts'
 import { describeError } from '../shared/runtime/loop.ts'
 import { createPace } from '../shared/runtime/pace.ts'
 import type { Random } from '../shared/runtime/random.ts'
+import type { RecordSpan } from '../shared/runtime/spans.ts'
 import { createAgentIndex } from './access/agent-index.ts'
 import { createApiTokens, writeTokenFile } from './access/api-tokens.ts'
 import { createAuditTrail } from './access/audit-trail.ts'
@@ -120,6 +121,8 @@ export interface ServerDeps {
   random: Random
   log: Logger
   guard?: NativeGuard
+  /** Absent: traces are off. */
+  recordSpan?: RecordSpan
   /** Lets go of what nobody holds, in the background. */
   freeMemory?(): void
 }
@@ -170,7 +173,7 @@ export async function startServer(options: ServerOptions, deps: ServerDeps): Pro
 async function startOn(
   store: Store,
   options: ServerOptions,
-  { clock, random, log, guard, freeMemory }: ServerDeps,
+  { clock, random, log, guard, recordSpan, freeMemory }: ServerDeps,
 ): Promise<Omit<RunningServer, 'failed'>> {
   const at = (name: string) => join(options.dataDir, name)
   const tls = options.tls == null ? null : readTlsPair(options.tls) // before anything is opened
@@ -249,6 +252,7 @@ async function startOn(
   const ingest = createIngest({
     ...{ store, content, shards, sources, rendering, onPublished, clock, random, log, stopping: stopping.signal },
     traceSalt: keys.fingerprint,
+    ...(recordSpan === undefined ? {} : { recordSpan }),
   })
   const reports = createFleetActions({ store, content, shards, ingest, clock, log, onClusterDeleted })
   const actions: FleetActions = {

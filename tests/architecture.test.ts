@@ -131,6 +131,7 @@ const LIBRARIES: readonly Library[] = [
     reason:
       'its defaults read the working directory, the clock and prototypes; one room says what templates may do and counts what they cost',
   },
+  { name: '@opentelemetry', importers: list('shared/adapters/telemetry.ts'), reason: 'elsewhere one function records finished spans' },
   { name: 'prom-client', importers: list('shared/adapters/metrics.ts'), reason: 'one file holds metrics to the documented table' },
   { name: 'kysely', importers: inFolder('server/store'), reason: 'SQL stays behind the store port, which has two databases to serve' },
   { name: 'pg', importers: inFolder('server/store'), reason: 'SQL stays behind the store port, which has two databases to serve' },
@@ -185,8 +186,7 @@ const LIBRARIES: readonly Library[] = [
   { name: 'zod', importers: () => true, reason: 'schemas stand beside the types they make' },
 ]
 
-const packageOf = (specifier: string) =>
-  specifier.startsWith('@') ? specifier.split('/').slice(0, 2).join('/') : (specifier.split('/')[0] ?? '')
+const packageOf = (specifier: string) => specifier.match(/^@opentelemetry(?=\/)|^@[^/]+\/[^/]+|^[^/]+/)?.[0] ?? ''
 
 test('each outside library is imported by its one home', () => {
   const offenders: string[] = []
@@ -206,7 +206,7 @@ test('every dependency in package.json is in the table above, so that it has a h
   const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { dependencies: Record<string, string> }
   const known = new Set([...LIBRARIES.map(({ name }) => name), '@vlcn.io/crsqlite'])
   expectNone(
-    Object.keys(dependencies).filter((name) => !known.has(name)),
+    Object.keys(dependencies).filter((name) => !known.has(packageOf(name))),
     'a dependency nobody may import is one too many (@vlcn.io/crsqlite is built, not imported)',
   )
 })

@@ -8,6 +8,7 @@ import { createNativeGuard } from '../../shared/adapters/native-guard.ts'
 import { addOptions } from '../../shared/adapters/option-flags.ts'
 import { createPinoLogger } from '../../shared/adapters/pino-logger.ts'
 import { openRunRecord } from '../../shared/adapters/run-record.ts'
+import { openTelemetry } from '../../shared/adapters/telemetry.ts'
 import { versionInfo, versionText } from '../../shared/adapters/version-info.ts'
 import { toYaml } from '../../shared/adapters/yaml.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -187,6 +188,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
     })
     const freeMemory = createMemoryRelease()
     const questions = createQuestionLog(folder.path, systemClock)
+    const telemetry = await openTelemetry({ env: io.env, service: 'skerry-agent', clock: systemClock, log })
     const create = () =>
       createAgent(
         {
@@ -215,6 +217,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
           policy,
           questions,
           freeMemory,
+          ...(telemetry === null ? {} : { recordSpan: telemetry.record }),
         },
       )
     let agent = create()
@@ -242,6 +245,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
       await local.stop()
       agent.close()
       cluster.close()
+      await telemetry?.stop()
     }
   }
   try {

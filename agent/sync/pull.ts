@@ -60,6 +60,8 @@ export interface PullDeps {
   asks?: Pick<AskDesk, 'nonce' | 'take'> | undefined
   /** RP7: how its pinned keys follow from each other. */
   keyLinks?(): readonly KeyLink[]
+  /** A page was verified and merged in that time. */
+  onPage?(startMs: number, endMs: number): void
   /** Longest wait of a poll; asked each time, because a spent budget raises it. */
   waitLimit(): { startSeconds: number; limitSeconds: number; longest: boolean }
 }
@@ -232,6 +234,13 @@ class ServerPull implements Pull {
 
   /** RP7: a page that no pinned key has signed may be by a key that follows from one; a new session tells, once. */
   async #apply(replica: Replica, wire: Uint8Array, signal: AbortSignal): Promise<ApplyPageResult> {
+    const startMs = this.#deps.clock.nowMs()
+    const result = await this.#read(replica, wire, signal)
+    if (result.kind === 'applied') this.#deps.onPage?.(startMs, this.#deps.clock.nowMs())
+    return result
+  }
+
+  async #read(replica: Replica, wire: Uint8Array, signal: AbortSignal): Promise<ApplyPageResult> {
     let frames: Uint8Array
     try {
       frames = inflated(wire, PAGE_BYTES_MAX)

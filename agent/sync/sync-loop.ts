@@ -53,6 +53,8 @@ export interface SyncOptions {
   openReplica(identity: Identity): CheckedReplica
   /** After rows of these services changed and are on the disk. */
   onChange(services: ServiceId[]): void
+  /** A page was verified and merged in that time. */
+  onPage?(startMs: number, endMs: number): void
   /** CM9: the server removed this cluster, or knows it again. */
   onRemoved?(isRemoved: boolean): void
   /** PR7: the server signed that the replica is at its head. */
@@ -155,6 +157,7 @@ export class SyncLoop {
       clusterId: () => state.identity()?.clusterId ?? '',
       keyLinks: () => state.identity()?.keyLinks ?? [],
       waitLimit: () => this.#waitLimit(),
+      ...(options.onPage === undefined ? {} : { onPage: options.onPage }),
     })
     const identity = state.identity()
     if (identity !== null) this.#replica = options.openReplica(identity)

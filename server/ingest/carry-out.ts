@@ -15,14 +15,15 @@ import type { DesiredService, StoredResource } from '../fleet/records.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import { readDependents } from '../store/service-dependencies.ts'
 import type { Store } from '../store/store.ts'
+import { type CorrelationDeps, traceOfCommit } from './correlation.ts'
 import type { HealthRuleRows } from './health-rule-rows.ts'
 import { betweenPieces } from './pass-scope.ts'
 import type { Publisher } from './publish-group.ts'
-import { publishEvents } from './release-events.ts'
+import { type Published, publishEvents } from './release-events.ts'
 import { type Rendering, renderOf } from './render/rendering.ts'
 import type { ServiceRenderer } from './render/service-render.ts'
 
-export interface CarryOutDeps {
+export interface CarryOutDeps extends CorrelationDeps {
   store: Store
   content: ContentStore
   shards: Shards
@@ -37,6 +38,15 @@ export interface CarryOutDeps {
   onPublished?(clusters: number): void
 }
 
+/** What a pass rendered, and when. */
+interface Rendered {
+  rendering: Rendering
+  startMs: number
+  endMs: number
+  /** Gives its hand to another pass. */
+  release(): void
+}
+
 const NONE: ReadonlyMap<string, string> = new Map()
 
 export async function carryOut(
@@ -44,12 +54,12 @@ export async function carryOut(
   service: StoredResource,
   input: PlanInput,
   plan: ServicePlan,
-  { rendering, release }: { rendering: Rendering; release(): void },
+  rendered: Rendered,
 ): Promise<void> {
   const { store, clock } = deps
   const { id } = input
   const nowMs = clock.nowMs()
-  const events = await publishPlanned(deps, input, plan.publishes, { rendering, release }, nowMs)
+  const events = await publishPlanned(deps, input, plan.publishes, rendered, nowMs)
   for (const planned of plan.open) {
     const dependents = planned.why.includes(DEPENDENTS) ? [] : await readDependents(store, id) // a question that is asked of fewer keeps its reason
     const why = `${planned.why}${dependentsText(dependents)}`
@@ -93,7 +103,7 @@ async function publishPlanned(
   deps: CarryOutDeps,
   about: Pick<PlanInput, 'id' | 'spec' | 'current' | 'clusters'>,
   publishes: readonly PlannedPublish[],
-  { rendering, release }: { rendering: Rendering; release(): void },
+  { rendering, release, startMs, endMs }: Rendered,
   nowMs: number,
 ): Promise<NewEvent[]> {
   const wanted = publishes.map(({ clusterId, doc, objects, placedBy, factsKey, renderedFrom }) => {
@@ -114,6 +124,24 @@ async function publishPlanned(
   const notes = commit === null || !changed.includes(true) ? null : await deps.store.commitsOf(about.id.project, [commit])
   const { revised, note, events } = publishEvents(about, rendering, publishes, changed, nowMs, writtenByOf(notes?.get(commit ?? '')))
   if (revised > 0) deps.onPublished?.(revised)
+  if (note !== null) recordPublished(deps, about.id, note, { startMs, endMs }, nowMs)
   if (note !== null) deps.log.info('revision published', note)
   return events
+}
+
+/** The spans of a publication, told when all of it is done. A change of the spec alone has no commit that begins its trace. */
+function recordPublished(
+  deps: CarryOutDeps,
+  { project, service }: ServiceId,
+  { trace, commit, digest, clusters, objects }: NonNullable<Published['note']>,
+  { startMs, endMs }: Pick<Rendered, 'startMs' | 'endMs'>,
+  publishMs: number,
+): void {
+  const { recordSpan, clock } = deps
+  if (recordSpan === undefined || trace === undefined) return
+  const nowMs = clock.nowMs()
+  const attributes = { 'skerry.service': `${project}/${service}`, 'skerry.commit': commit, 'skerry.revision': digest ?? '' }
+  if (trace !== traceOfCommit(deps, project, commit)) recordSpan({ name: 'change', trace, startMs, endMs: nowMs, isRoot: true, attributes })
+  recordSpan({ name: 'render', trace, startMs, endMs, attributes: { ...attributes, 'skerry.objects': objects } })
+  recordSpan({ name: 'publish', trace, startMs: publishMs, endMs: nowMs, attributes: { ...attributes, 'skerry.clusters': clusters } })
 }

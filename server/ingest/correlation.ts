@@ -1,10 +1,13 @@
 // CO1: the correlation id of a change. It is derived from what was read, so that a pass that runs again, also after a restart, finds the same id and changes no row.
 import type { ServiceId } from '../../shared/model/ids.ts'
+import type { RecordSpan } from '../../shared/runtime/spans.ts'
 import { traceIdOf } from '../../shared/runtime/trace-id.ts'
 import type { RenderState } from '../fleet/records.ts'
 import type { Rendering } from './render/rendering.ts'
 
 export interface CorrelationDeps {
+  /** Absent: traces are off. */
+  recordSpan?: RecordSpan
   /** Names this server: two that follow the same repository have different ids. */
   traceSalt?: string
 }

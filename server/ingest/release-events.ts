@@ -59,7 +59,7 @@ export interface Published {
   /** Clusters that have another revision now. */
   revised: number
   /** For the log; null: none has. */
-  note: Record<string, string | number | null> | null
+  note: { service: string; commit: string; digest: string | null; objects: number; clusters: number; trace?: string } | null
   events: NewEvent[]
 }
 

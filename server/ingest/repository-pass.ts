@@ -47,6 +47,7 @@ export async function passRepository(
   const spec = repositorySpecSchema.parse(JSON.parse(repository.spec))
   const { url } = placeTexts(spec)
   const before = await store.repositoryState(project, name)
+  const startMs = deps.clock.nowMs()
   try {
     const boundary = await readProject(store, project)
     const refusal = boundary === null ? null : refuseSource(boundary, url)
@@ -66,7 +67,7 @@ export async function passRepository(
     const commit = asked !== null && asked === before.commit ? asked : await source.fetch()
     const tag = source.tagOf?.(commit) ?? (commit === before.commit ? before.tag : null)
     if (commit !== before.commit) await noteCommit(deps, repository, source, commit)
-    await record(deps, repository, before, { kind: 'read', commit, tag, url })
+    await record(deps, repository, before, { kind: 'read', commit, tag, url, startMs })
     return held && commit === before.commit && !isUnrevised ? { kind: 'unchanged' } : { kind: 'changed', source, commit }
   } catch (error) {
     if (!(error instanceof AppError)) throw error
@@ -87,7 +88,10 @@ async function noteCommit(
   if (note !== null) await store.noteCommit({ project, repository: name, commit, ...note, seenMs: clock.nowMs() })
 }
 
-type Outcome = { url: string } & ({ kind: 'read'; commit: string; tag: string | null } | { kind: 'failed'; error: AppError })
+type Outcome = { url: string } & (
+  | { kind: 'read'; commit: string; tag: string | null; startMs: number }
+  | { kind: 'failed'; error: AppError }
+)
 
 /** A poll that finds nothing new writes nothing. */
 async function record(
@@ -99,16 +103,13 @@ async function record(
   const { store, clock, log } = deps
   const nowMs = clock.nowMs()
   if (outcome.kind === 'read') {
-    const { commit, tag } = outcome
+    const { commit, tag, startMs } = outcome
     if (before.commit === commit && before.tag === tag && before.error === null) return
     await store.setRepositoryState(project, name, { commit, tag, fetchedMs: nowMs, error: null })
-    log.info('repository read', {
-      project,
-      repository: name,
-      commit,
-      ...(tag === null ? {} : { tag }),
-      trace: traceOfCommit(deps, project, commit),
-    })
+    const trace = traceOfCommit(deps, project, commit)
+    log.info('repository read', { project, repository: name, commit, ...(tag === null ? {} : { tag }), trace })
+    const attributes = { 'skerry.project': project, 'skerry.repository': name, 'skerry.commit': commit }
+    if (before.commit !== commit) deps.recordSpan?.({ name: 'ingest', trace, startMs, endMs: clock.nowMs(), isRoot: true, attributes })
     if (before.error === null) return
     await store.appendEvents([
       fleetEvent(nowMs, 'Normal', 'RepositoryRecovered', `repository ${name} is read again: ${outcome.url}`, { project }),

@@ -21,7 +21,7 @@ import type {
 import { isTarget, leftByNewTargets, renderedFor, type Targets, targetsOf, withDestinations } from '../fleet/targeting.ts'
 import type { Store } from '../store/store.ts'
 import { type CarryOutDeps, carryOut } from './carry-out.ts'
-import { type CorrelationDeps, traceOfRender } from './correlation.ts'
+import { traceOfRender } from './correlation.ts'
 import { findHandovers } from './find-handovers.ts'
 import { findLosses } from './find-losses.ts'
 import { parseServiceSpec } from './known-specs.ts'
@@ -34,7 +34,7 @@ import type { ServiceRenderer } from './render/service-render.ts'
 import { failingClusters, nextRenderState, waitingState } from './render-state.ts'
 import { clustersWithoutFacts, NOBODY_YOUNG, withoutClusters, type YoungClusters } from './young-clusters.ts'
 
-export interface ServicePassDeps extends CarryOutDeps, CorrelationDeps {
+export interface ServicePassDeps extends CarryOutDeps {
   renderer: ServiceRenderer
   /** What is known of those clusters; absent: nothing is waited for. */
   factsOf?(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, unknown>>
@@ -108,7 +108,9 @@ async function passFleet(deps: ServicePassDeps, about: About, scope: PassScope):
   const { generation } = service
   // Nothing of a service that goes is published any more.
   const asked = service.deletingMs === null ? renderedFor(targets, clusters, current) : []
+  const startMs = deps.clock.nowMs()
   const rendering: Rendering = service.deletingMs === null ? await deps.renderer.render(id, spec, asked) : { kind: 'no_content' }
+  const endMs = deps.clock.nowMs()
   const trace = traceOfRender(deps, { id, generation, before }, rendering)
   if (deps.stopping?.aborted === true && failuresOf(rendering).length > 0) return NOTHING_DONE
   const questions = await readQuestions(deps, id)
@@ -118,7 +120,7 @@ async function passFleet(deps: ServicePassDeps, about: About, scope: PassScope):
   // Pending removals still count as placements.
   const holding = new Set(current.flatMap(({ clusterId, doc }) => (doc === null ? [] : [clusterId])))
   const failing = failingClusters(rendering, asked, (clusterId) => holding.has(clusterId))
-  await recordRender(deps, id, { before, generation, rendering: noted, failing, trace, waits: question !== null }, scope)
+  await recordRender(deps, id, { before, generation, rendering: noted, failing, trace, startMs, endMs, waits: question !== null }, scope)
   const nowMs = deps.clock.nowMs()
   await betweenPieces(clusters.length)
   const young = question === null ? await clustersWithoutFacts(deps.factsOf, rendering, clusters, current, nowMs) : NOBODY_YOUNG
@@ -130,7 +132,7 @@ async function passFleet(deps: ServicePassDeps, about: About, scope: PassScope):
   if (question !== null && held?.token !== question.token) plan.open.push(question)
   if (question === null && held !== undefined && rendering.kind === 'good') plan.close.push(held.subject)
   deps.onPlanned?.(id, clusters.length)
-  await carryOut(deps, service, input, plan, { rendering: published, release: options.release ?? (() => {}) })
+  await carryOut(deps, service, input, plan, { rendering: published, startMs, endMs, release: options.release ?? (() => {}) })
   // What is due already was hindered by something that wakes the service when it is gone.
   const againMs = deps.renderer.againMs(id)
   const againAtMs = againMs !== null && againMs > nowMs ? againMs : null
@@ -148,6 +150,7 @@ async function passClusters(deps: ServicePassDeps, about: About, scope: PassScop
   const questions = await readQuestions(deps, id)
   if ([...questions.values()].some(({ kind }) => kind !== 'prune')) return null
   const asked = renderedFor(targets, clusters, current)
+  const startMs = deps.clock.nowMs()
   const rendering: Rendering | null = asked.length === 0 ? { kind: 'no_content' } : await renderer.renderMore(id, spec, asked)
   if (rendering === null || rendering.kind === 'failed' || failuresOf(rendering).length > 0) return null
   if (rendering.kind === 'good' && !isOfRelease(before, rendering)) return null
@@ -163,6 +166,7 @@ async function passClusters(deps: ServicePassDeps, about: About, scope: PassScop
     variants.map(({ digest }) => digest),
   )
   const elsewhere = await readElsewhere(store, id, scope, { known, isLeaving: leaving.length > 0 })
+  const endMs = deps.clock.nowMs()
   const trace = traceOfRender(deps, { id, generation: service.generation, before }, rendering)
   const input = { ...(await readPlanInput(deps, about, { rendering: published, trace, questions, scope })), elsewhere }
   const plan = planService(input)
@@ -170,7 +174,7 @@ async function passClusters(deps: ServicePassDeps, about: About, scope: PassScop
   renderer.forgetClusters(id, difference(options.clusters ?? NO_CLUSTERS, asked))
   if (variants.length > known.size) await addVariants(store, id, before, variants)
   deps.onPlanned?.(id, clusters.length)
-  await carryOut(deps, service, input, plan, { rendering: published, release: options.release ?? (() => {}) })
+  await carryOut(deps, service, input, plan, { rendering: published, startMs, endMs, release: options.release ?? (() => {}) })
   return { retry: null, factless: isFactless(rendering), againAtMs: null, young: youngAfter(young, nowMs) }
 }
 
@@ -245,13 +249,15 @@ interface Rendered {
   rendering: Rendering
   failing: FailingClusters[]
   trace: string | undefined
+  startMs: number
+  endMs: number
   waits: boolean
 }
 
 async function recordRender(
-  { store, clock, log }: ServicePassDeps,
+  { store, clock, log, recordSpan }: ServicePassDeps,
   id: ServiceId,
-  { before, generation, rendering, failing, trace, waits }: Rendered,
+  { before, generation, rendering, failing, trace, startMs, endMs, waits }: Rendered,
   { clusters, current }: PassScope,
 ): Promise<void> {
   const nowMs = clock.nowMs()
@@ -262,6 +268,9 @@ async function recordRender(
   if (after === before) return
   const events = renderEvents(before, after, rendering, nowMs, id, trace)
   await store.setRenderState(id, after, waits ? [] : variantsOf(rendering), events)
+  const { error } = after
+  if (error !== null && trace !== undefined && events.length > 0)
+    recordSpan?.({ name: 'render', trace, startMs, endMs, attributes: { 'skerry.service': serviceKey(id) }, error: error.code })
   for (const { reason, message } of events)
     log.info('render changed its state', { service: serviceKey(id), reason, detail: message, ...withTrace(trace) })
 }

@@ -1,0 +1,85 @@
+// Spans of changes at the site (pull, apply, become healthy), read off the statuses that the reconciler reports: without telemetry nothing of this runs.
+import { type ServiceStatus, serviceStatusSchema } from '../../shared/model/status.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { FinishedSpan, RecordSpan } from '../../shared/runtime/spans.ts'
+import type { AgentState } from '../state/agent-state.ts'
+
+type Step = 'received' | 'applied' | 'healthy'
+type Point = NonNullable<ServiceStatus[Step]>
+
+/** Services of which the last steps are remembered. */
+const SERVICES_MAX = 10_000
+
+export class ChangeSpans {
+  readonly #record: RecordSpan
+  /** Steps of before were told by the process that reached them. */
+  readonly #sinceMs: number
+  readonly #told = new Map<string, Partial<Record<Step, string>>>()
+  #page: { startMs: number; endMs: number } | null = null
+
+  constructor(record: RecordSpan, clock: Clock) {
+    this.#record = record
+    this.#sinceMs = clock.nowMs()
+  }
+
+  /** A page was verified and merged in that time. */
+  pageApplied(startMs: number, endMs: number): void {
+    this.#page = { startMs, endMs }
+  }
+
+  /** The same state, whose reports are looked at. */
+  watching(state: AgentState): AgentState {
+    const report: AgentState['report'] = (rows, turn) => {
+      state.report(rows, turn)
+      for (const { kind, key, doc } of rows) if (kind === 'service') this.#look(key, doc)
+    }
+    return Object.create(state, { report: { value: report } }) as AgentState
+  }
+
+  #look(service: string, doc: unknown): void {
+    const status = serviceStatusSchema.safeParse(doc).data
+    if (status === undefined) return void this.#told.delete(service)
+    const told = this.#told.get(service) ?? {}
+    const { received, applied, healthy } = status
+    const pulled = this.#page
+    if (this.#isNew(told, 'received', received)) {
+      const endMs = Math.max(received.atMs, pulled?.endMs ?? 0)
+      this.#tell('pull', service, received, { startMs: pulled?.startMs ?? received.atMs, endMs }, status)
+    }
+    if (this.#isNew(told, 'applied', applied)) {
+      const startMs = received?.digest === applied.digest ? received.atMs : applied.atMs
+      this.#tell('apply', service, applied, { startMs, endMs: applied.atMs }, status)
+    }
+    if (this.#isNew(told, 'healthy', healthy)) {
+      const startMs = applied?.digest === healthy.digest ? applied.atMs : healthy.atMs
+      this.#tell('become healthy', service, healthy, { startMs, endMs: healthy.atMs }, status)
+    }
+    this.#told.delete(service)
+    this.#told.set(service, { received: keyOf(received), applied: keyOf(applied), healthy: keyOf(healthy) })
+    const [oldest] = this.#told.keys()
+    if (this.#told.size > SERVICES_MAX && oldest !== undefined) this.#told.delete(oldest)
+  }
+
+  #isNew(told: Partial<Record<Step, string>>, step: Step, point: Point | undefined): point is Point {
+    return point !== undefined && point.atMs >= this.#sinceMs && told[step] !== keyOf(point)
+  }
+
+  #tell(
+    name: FinishedSpan['name'],
+    service: string,
+    { trace, commit, digest }: Point,
+    times: { startMs: number; endMs: number },
+    { objectCount, healthyCount }: ServiceStatus,
+  ): void {
+    if (trace === undefined) return
+    const attributes = { 'skerry.service': service, 'skerry.commit': commit, 'skerry.revision': digest }
+    this.#record({
+      name,
+      trace,
+      ...times,
+      attributes: { ...attributes, 'skerry.objects': objectCount, 'skerry.objects.healthy': healthyCount },
+    })
+  }
+}
+
+const keyOf = (point: Point | undefined): string => (point === undefined ? '' : `${point.digest} ${point.atMs}`)
