@@ -40,7 +40,7 @@ test('OT3 what a collector does not take is dropped, and no call waits for it', 
   await telemetry?.stop()
 })
 
-test('OT2 the agent tells each step of a revision once, and of none that was reached before it started', async () => {
+test('OT2 OT4 the agent tells each step of a revision once, and of none that was reached before it started', async () => {
   const told: FinishedSpan[] = []
   const { cluster, clock: time, kit, run } = setup()
   const spans = () => {
@@ -58,6 +58,8 @@ test('OT2 the agent tells each step of a revision once, and of none that was rea
     ['apply', 'a'.repeat(32), 'first'],
     ['become healthy', 'a'.repeat(32), 'first'],
   ])
+  const known = ['skerry.service', 'skerry.commit', 'skerry.revision', 'skerry.objects', 'skerry.objects.healthy']
+  for (const { attributes } of told) expect(Object.keys(attributes)).toEqual(known)
   const [pull, apply, healthy] = told
   expect(pull?.startMs).toBeLessThan(pull?.endMs ?? 0)
   expect([apply?.endMs ?? 0, healthy?.endMs ?? 0].every((ms) => ms >= (pull?.startMs ?? 0))).toBe(true)
