@@ -43,6 +43,7 @@ import { type MetricsSource, metricsRoutes } from './http/metrics-routes.ts'
 import { completeOpenApi } from './http/openapi.ts'
 import { problemResponse } from './http/problem.ts'
 import { createRateLimits, REQUESTS_PER_SECOND, setRateHeaders } from './http/rate-limits.ts'
+import { notifyRoutes } from './http/notify-routes.ts'
 import { removalRoutes } from './http/removal-routes.ts'
 import { renderRoutes } from './http/render-routes.ts'
 import { reasonOf, requestIdOf, withRequestId } from './http/request-facts.ts'
@@ -80,6 +81,7 @@ export interface AppDeps
     | 'serverKeys'
     | 'secrets'
     | 'renders'
+    | 'notifier'
     | 'previews'
     | 'isConfined'
     | 'checkPatches'
@@ -240,6 +242,7 @@ function createElysia(deps: AppDeps, callers: Callers, authorizer: Authorizer) {
     .use(removalRoutes(admin))
     .use(syncRoutes(admin))
     .use(suspensionRoutes(admin))
+    .use(notifyRoutes(admin))
     .use(dependencyRoutes(admin))
     .use(renderRoutes(admin))
     .use(diffRoutes(admin))

@@ -56,6 +56,8 @@ import { createWebhook, WEBHOOKS, webhookSecret } from './http/webhook.ts'
 import { createIngest } from './ingest/ingest-loop.ts'
 import { createPreviews } from './ingest/render/previews.ts'
 import { createRenderNow } from './ingest/render/render-now.ts'
+import { createNotifier } from './notify/notifier.ts'
+import { createOutboundGuard } from './notify/outbound.ts'
 import { createFleetGauges, type Series } from './observe/fleet-gauges.ts'
 import { createServerMetrics, withJobMetrics, withRequestMetrics } from './observe/server-metrics.ts'
 import { CACHE_DISK_BYTES_MAX, createCacheFiles } from './render/cache/files.ts'
@@ -231,7 +233,7 @@ async function startOn(
   const cache = createRenderCache({ mac: macOf, files })
   removeLeftSecrets(at('git'))
   const place: RenderPlace = options.rendering ?? { mode: 'bubblewrap', programs: { renderers: new Map(), searchPath: [] } }
-  const { workers, sources, renders, checkPatches } = openWorkers(
+  const { workers, sources, renders, checkPatches, renderTexts } = openWorkers(
     {
       ...{ sourcesDir: at('git'), renderDir: at('render'), slots: availableParallelism(), env: options.env ?? {} },
       place,
@@ -254,12 +256,19 @@ async function startOn(
     traceSalt: keys.fingerprint,
     ...(recordSpan === undefined ? {} : { recordSpan }),
   })
+  const notifier = createNotifier({
+    ...{ store, configs, renderTexts, clock, random, log },
+    addresses: createOutboundGuard(options.sourceAddresses ?? '', options.env ?? {}),
+    instance: keys.fingerprint.slice(0, 8),
+    url: () => url,
+  })
   const reports = createFleetActions({ store, content, shards, ingest, clock, log, onClusterDeleted })
   const actions: FleetActions = {
     ...reports,
     onChanged: (keys, confirmed) => {
       const names = keys.flatMap(({ kind, name }) => (kind === 'Cluster' ? [name] : []))
       if (names.length > 0) refreshAgents(names) // they may have been revoked
+      if (keys.some(({ kind }) => kind === 'NotificationSink' || kind === 'NotificationRoute')) notifier.changed()
       reports.onChanged(keys, confirmed)
     },
   }
@@ -315,6 +324,7 @@ async function startOn(
     serverKeys: keys,
     secrets,
     checkPatches,
+    notifier,
     renders: createRenderNow({ store, configs, render: ingest.render, macOf: secrets.macOf }),
     previews: createPreviews({
       ...{ store, content, sources, renders, config: configs.read, build: rendering.build, macOf: secrets.macOf, newId, clock, log },
@@ -386,6 +396,7 @@ async function startOn(
         ? {}
         : { 'tls-files': (signal) => followTlsFiles({ paths: tlsPaths, current: tls, use: useTls, clock, log }, signal) }),
       ingest: () => ingest.run(),
+      notifications: (signal) => notifier.run(signal),
       'audit-denials': (signal) => trail.run(signal),
       ...(signIn === undefined ? {} : { 'sign-in': (signal: AbortSignal) => signIn.run(signal) }),
       'last-contacts': (signal) => seen.run(signal),

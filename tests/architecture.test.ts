@@ -132,6 +132,7 @@ const LIBRARIES: readonly Library[] = [
       'its defaults read the working directory, the clock and prototypes; one room says what templates may do and counts what they cost',
   },
   { name: '@opentelemetry', importers: list('shared/adapters/telemetry.ts'), reason: 'elsewhere one function records finished spans' },
+  { name: 'nodemailer', importers: list('server/notify/sinks/email.ts'), reason: 'one file speaks SMTP, through the address guard' },
   { name: 'prom-client', importers: list('shared/adapters/metrics.ts'), reason: 'one file holds metrics to the documented table' },
   { name: 'kysely', importers: inFolder('server/store'), reason: 'SQL stays behind the store port, which has two databases to serve' },
   { name: 'pg', importers: inFolder('server/store'), reason: 'SQL stays behind the store port, which has two databases to serve' },
@@ -334,10 +335,10 @@ test('rooms of the reconciler import one way: report, apply, plan, snapshot', ()
 })
 
 /** The way of a commit through the server: what is decided, the truth, what agents pull, who carries it out, the doors. A room imports only rooms before it. */
-const SERVER_ROOMS = ['fleet', 'store', 'access', 'desired', 'ingest', 'actions', 'http'] as const
+const SERVER_ROOMS = ['fleet', 'store', 'access', 'desired', 'ingest', 'notify', 'actions', 'http'] as const
 const serverRoomOf = (path: string): number => SERVER_ROOMS.findIndex((room) => path.startsWith(`server/${room}/`))
 
-test('rooms of the server import one way: http, actions, ingest, desired, access, store, fleet', () => {
+test('rooms of the server import one way: http, actions, notify, ingest, desired, access, store, fleet', () => {
   const offenders = productFiles.flatMap((file) =>
     importsOf(file)
       .filter(({ target }) => target !== null && serverRoomOf(file.path) >= 0 && serverRoomOf(target) > serverRoomOf(file.path))

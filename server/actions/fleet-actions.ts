@@ -42,6 +42,11 @@ export interface FleetActionsDeps {
   log: Logger
 }
 
+/** Kinds that no service pass follows, or that are followed in another way. */
+const UNFOLLOWED: ReadonlySet<ResourceKey['kind']> = new Set([
+  ...(['Cluster', 'HealthRule', 'Role', 'RoleBinding', 'NotificationSink', 'NotificationRoute'] as const),
+])
+
 type ReportingCluster = Pick<AgentRecord, 'clusterId' | 'clusterName'>
 
 export interface AgentReports {
@@ -93,7 +98,7 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
     allowSync: (id, request, by) => allowSync(deps, id, request, by),
     onChanged(keys, confirmed = NOTHING_CONFIRMED) {
       const told = () => {
-        const others = keys.filter(({ kind }) => kind !== 'Cluster' && kind !== 'HealthRule' && kind !== 'Role' && kind !== 'RoleBinding')
+        const others = keys.filter(({ kind }) => !UNFOLLOWED.has(kind))
         const clusters = keys.flatMap(({ kind, name, labelsOnly = false }) => (kind === 'Cluster' ? [{ name, labelsOnly }] : []))
         if (clusters.length > 0) follow('Cluster changed', ingest.clustersChanged(clusters))
         if (keys.some(({ kind }) => kind === 'HealthRule')) follow('HealthRule changed', ingest.healthRulesChanged())

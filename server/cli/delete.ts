@@ -28,6 +28,7 @@ import { healthRulePath, judgedText } from './health-rule-facts.ts'
 import { askYes, UsageError } from './io.ts'
 import { parseTarget, singular } from './kinds.ts'
 import { askWithData, dataNames, deletedCount, keptText, removalText } from './removal-text.ts'
+import { notifyPath } from './notify/facts.ts'
 import { bindingPath } from './rights/role-facts.ts'
 import { namesOf } from './service-facts.ts'
 
@@ -42,6 +43,8 @@ const DELETABLE = [
   'join-tokens',
   'roles',
   'role-bindings',
+  'notification-sinks',
+  'notification-routes',
 ] as const
 
 export async function remove(
@@ -61,7 +64,9 @@ export async function remove(
   if (options.confirmData !== undefined)
     throw new UsageError('--confirm-data is for services: nothing else that can be deleted here deletes objects')
   const effect =
-    kind === 'health-rules'
+    kind === 'notification-sinks' || kind === 'notification-routes'
+      ? `${singular(kind)}/${name} is deleted; its messages are no longer sent.\n`
+      : kind === 'health-rules'
       ? await ruleEffect(client, name, options.givenProject)
       : kind === 'roles' || kind === 'role-bindings'
         ? await rightsEffect(client, kind, name, options.givenProject)
@@ -76,6 +81,8 @@ export async function remove(
   const address =
     kind === 'clusters' || kind === 'projects' || kind === 'roles'
       ? `/${kind}/${path`${name}`}`
+      : kind === 'notification-sinks' || kind === 'notification-routes'
+        ? notifyPath(kind, name, options.givenProject)
       : kind === 'health-rules'
         ? healthRulePath(name, options.givenProject)
         : kind === 'role-bindings'

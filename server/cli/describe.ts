@@ -2,6 +2,7 @@
 
 import { dependenciesViewSchema } from '../../shared/model/dependency-views.ts'
 import { selectorText } from '../../shared/model/labels.ts'
+import { notificationRouteViewSchema, notificationSinkViewSchema } from '../../shared/model/notification-views.ts'
 import { DEFAULT_PROJECT, sourcesOf } from '../../shared/model/resources.ts'
 import {
   type ClusterView,
@@ -34,6 +35,7 @@ import { get } from './get.ts'
 import { healthRuleFacts, healthRulePath } from './health-rule-facts.ts'
 import { UsageError } from './io.ts'
 import { parseTarget } from './kinds.ts'
+import { notifyPath, routeFacts, sinkFacts } from './notify/facts.ts'
 import { projectFacts } from './project-facts.ts'
 import { bindingFacts, bindingPath, roleFacts } from './rights/role-facts.ts'
 import { type Fact, optionFacts } from './service-facts.ts'
@@ -60,6 +62,8 @@ export async function describe(
     'projects',
     'roles',
     'role-bindings',
+    'notification-sinks',
+    'notification-routes',
     'confirmations',
   ])
   if (name === undefined) throw new UsageError(`which one? \`skerry get ${kind}\` lists the names`)
@@ -136,6 +140,14 @@ export async function describe(
     }
     case 'roles':
       return void write(facts(roleFacts(await client.get(path`/roles/${name}`, roleViewSchema))))
+    case 'notification-sinks': {
+      const view = await client.get(notifyPath(kind, name, options.givenProject), notificationSinkViewSchema)
+      return void write(facts(sinkFacts(view, nowMs)))
+    }
+    case 'notification-routes': {
+      const view = await client.get(notifyPath(kind, name, options.givenProject), notificationRouteViewSchema)
+      return void write(facts(routeFacts(view, nowMs)))
+    }
     case 'role-bindings': {
       const view = await client.get(bindingPath(name, options.givenProject), roleBindingViewSchema)
       return void write(facts(bindingFacts(view, nowMs)))

@@ -1,5 +1,6 @@
 // explain: the fields of a kind, from the schemas that apply checks with. No server is asked.
 import { z } from 'zod'
+import { notificationRouteSchema, notificationSinkSchema } from '../../shared/model/notifications.ts'
 import {
   API_VERSION,
   clusterSchema,
@@ -24,6 +25,8 @@ const SCHEMAS: Partial<Record<Kind, z.ZodObject>> = {
   projects: projectSchema,
   roles: roleSchema,
   'role-bindings': roleBindingSchema,
+  'notification-sinks': notificationSinkSchema,
+  'notification-routes': notificationRouteSchema,
 }
 const EXPLAINED = Object.keys(SCHEMAS) as Kind[]
 

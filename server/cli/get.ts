@@ -1,5 +1,6 @@
 // get: lists and single things of every kind.
 import type { z } from 'zod'
+import { notificationRouteViewSchema, notificationSinkViewSchema, notificationViewSchema } from '../../shared/model/notification-views.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { suspensionViewSchema } from '../../shared/model/suspension.ts'
 import {
@@ -25,6 +26,7 @@ import { events } from './events.ts'
 import { type FilterOptions, filterQuery, isFiltered } from './fleet-filters.ts'
 import { UsageError } from './io.ts'
 import { KINDS, type Kind, parseTarget, singular } from './kinds.ts'
+import { notificationColumns, routeColumns, sinkColumns } from './notify/facts.ts'
 import { isPath, sortedBy } from './printing/documents.ts'
 import { bindingColumns, roleColumns } from './rights/role-facts.ts'
 import { streamPrinter } from './stream-printer.ts'
@@ -70,7 +72,7 @@ export async function get(context: Context, kindText: string, nameText: string |
   const project = all ? undefined : options.project
   const where = all ? '' : ` in project ${options.project}`
   /** A health rule without a project is one of the whole fleet. */
-  const isOfFleet = kind === 'health-rules' || kind === 'role-bindings'
+  const isOfFleet = OPTIONAL_PROJECT.has(kind)
   const owner = isOfFleet ? (options.givenProject ?? FLEET) : options.project
   const { cluster, service, limit, chunkSize } = options
   refuseUnused(kind, options)
@@ -198,6 +200,32 @@ export async function get(context: Context, kindText: string, nameText: string |
         options.givenProject === undefined ? '' : where,
         inProject,
       )
+    case 'notification-sinks':
+      return show(
+        notificationSinkViewSchema,
+        { list: ['/notification-sinks', { project: options.givenProject, ...filter }], one: addressOf('notification-sinks') },
+        sinkColumns,
+        ({ metadata }) => metadata.name,
+        options.givenProject === undefined ? '' : where,
+        inProject,
+      )
+    case 'notification-routes':
+      return show(
+        notificationRouteViewSchema,
+        { list: ['/notification-routes', { project: options.givenProject, ...filter }], one: addressOf('notification-routes') },
+        routeColumns,
+        ({ metadata }) => metadata.name,
+        options.givenProject === undefined ? '' : where,
+        inProject,
+      )
+    case 'notifications':
+      return show(
+        notificationViewSchema,
+        { list: ['/notifications', { project: options.givenProject }], one: (key) => path`/notifications/${key}` },
+        notificationColumns,
+        (item) => item.id,
+        options.givenProject === undefined ? '' : where,
+      )
     case 'placements': {
       const nameOf = (view: { cluster: string; service: string }) => `${view.cluster}/${view.service}`
       const wide = cluster !== undefined || service === undefined
@@ -251,6 +279,9 @@ export async function get(context: Context, kindText: string, nameText: string |
 
 /** Of the past, when those that come are watched. */
 const EVENTS_BEFORE = 50
+
+/** Kinds whose resources may belong to the fleet instead of a project. */
+const OPTIONAL_PROJECT: ReadonlySet<Kind> = new Set(['health-rules', 'role-bindings', 'notification-sinks', 'notification-routes'])
 
 const PLACED: readonly Kind[] = ['placements', 'objects', 'events']
 

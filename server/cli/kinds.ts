@@ -16,6 +16,9 @@ const ALIASES = {
   'join-tokens': ['join-token', 'jt'],
   suspensions: ['suspension', 'susp'],
   tokens: ['token'],
+  'notification-sinks': ['notification-sink', 'sink', 'sinks', 'notificationsink', 'notificationsinks'],
+  'notification-routes': ['notification-route', 'nroute', 'notificationroute', 'notificationroutes'],
+  notifications: ['notification', 'notif'],
   roles: ['role'],
   'role-bindings': ['role-binding', 'rb', 'rolebinding', 'rolebindings'],
 } as const

@@ -90,6 +90,11 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
     load: async () => (await import('./token-commands.ts')).addTokenCommands,
   },
   {
+    topic: 'Change the fleet',
+    verbs: { notify: 'send a test message to a notification sink, or send a dead notification again' },
+    load: async () => (await import('./notify/commands.ts')).addNotifyCommands,
+  },
+  {
     topic: 'Access',
     verbs: { cluster: 'print the command that installs the agent of a new cluster' },
     load: async () => (await import('./install/join-command.ts')).addClusterCommands,

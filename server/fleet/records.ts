@@ -18,6 +18,8 @@ export const RESOURCE_KINDS = [
   'RoleBinding',
   'Suspension',
   'Project',
+  'NotificationSink',
+  'NotificationRoute',
 ] as const
 export type ResourceKind = (typeof RESOURCE_KINDS)[number]
 /** Kinds that people write as documents. */

@@ -34,7 +34,7 @@ const documented = z.strictObject({ ...applyRequestSchema.shape, resources: z.ar
 
 const KIND_ORDER: Record<Applicable['kind'], number> = {
   ...{ Role: 0, Project: 0, RoleBinding: 1 },
-  ...{ Config: 1, HealthRule: 1, Repository: 2, Cluster: 3, Service: 4 },
+  ...{ Config: 1, HealthRule: 1, Repository: 2, NotificationSink: 2, NotificationRoute: 3, Cluster: 3, Service: 4 },
 }
 
 /** Pure: what the documents say, or everything that is wrong with them. `places`: the index of each resource among the documents. `wrong`: those that are none. */

@@ -13,6 +13,7 @@ import type { RestoreActions } from '../actions/restore-actions.ts'
 import type { Asks } from '../ask/asks.ts'
 import type { Previews } from '../ingest/render/previews.ts'
 import type { RenderNow } from '../ingest/render/render-now.ts'
+import type { Notifier } from '../notify/notifier.ts'
 import type { CheckPatches } from '../render/patch/patches.ts'
 import type { Store } from '../store/store.ts'
 import type { FleetViews } from './fleet-views.ts'
@@ -34,6 +35,7 @@ export interface AdminDeps {
   previews: Previews
   /** Programs that render are confined to a sandbox. */
   isConfined: boolean
+  notifier: Pick<Notifier, 'test' | 'retry'>
   checkPatches: CheckPatches
   restore: RestoreActions
   /** Absent: nobody asks clusters. */

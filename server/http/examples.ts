@@ -32,4 +32,14 @@ export const EXAMPLES: Readonly<Record<DocumentKind, object>> = {
     { name: 'shop-operators' },
     { role: 'operator', subjects: [{ group: 'shop-on-call' }], projects: ['shop'] },
   ),
+  NotificationSink: of(
+    'NotificationSink',
+    { name: 'ops-chat', project: 'shop' },
+    { slack: { channel: '#ops' }, auth: { secretRef: 'slack' } },
+  ),
+  NotificationRoute: of(
+    'NotificationRoute',
+    { name: 'degraded', project: 'shop' },
+    { sinks: ['ops-chat'], events: ['Degraded', 'RenderFailed'], services: ['web*'] },
+  ),
 }

@@ -5,6 +5,7 @@ import { isBuiltIn, roleBindingSpecSchema, roleSpecSchema } from '../../shared/m
 import { type WrittenBy, writtenByOf } from '../../shared/model/commits.ts'
 import { healthRuleSpecSchema } from '../../shared/model/health-rules.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
+import type { NotificationRouteView, NotificationSinkView } from '../../shared/model/notification-views.ts'
 import type { PlacementWords } from '../../shared/model/placement-words.ts'
 import { API_VERSION, clusterSpecSchema, FLEET, repositorySpecSchema, type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
 import { clusterStatusSchema, factsStatusSchema, HEALTH_WORDS, SYNC_WORDS, serviceStatusSchema } from '../../shared/model/status.ts'
@@ -60,8 +61,19 @@ import { FACTS_AWAITED_MS } from '../ingest/young-clusters.ts'
 import type { AwayOfService } from '../store/counts/rollups.ts'
 import type { Store } from '../store/store.ts'
 import { failingService, readFailing } from './failing-services.ts'
+import { notificationView } from './notification-view.ts'
 
-type AnyView = RepositoryView | ServiceView | ClusterView | ConfigView | HealthRuleView | ProjectView | RoleView | RoleBindingView
+type AnyView =
+  | RepositoryView
+  | ServiceView
+  | ClusterView
+  | ConfigView
+  | HealthRuleView
+  | ProjectView
+  | RoleView
+  | RoleBindingView
+  | NotificationSinkView
+  | NotificationRouteView
 
 export interface FleetViews {
   /** Those that were deleted while we looked are left out. `seen`: services that may be named with a cluster; absent: all. */
@@ -166,6 +178,9 @@ class FleetReading {
         return this.config(resource, await configUsers(this.store, resource.project, resource.name))
       case 'Suspension':
         return null
+      case 'NotificationSink':
+      case 'NotificationRoute':
+        return notificationView(this.store, resource)
       case 'Project':
         return this.project(resource, await projectViolations(this.store, { name: resource.name, spec: parseProjectSpec(resource.spec) }))
       case 'Role':

@@ -2,6 +2,7 @@
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { isBuiltIn } from '../../shared/model/access.ts'
 import { withoutReadOnly } from '../../shared/model/explain.ts'
+import { notificationRouteSchema, notificationSinkSchema } from '../../shared/model/notifications.ts'
 import {
   clusterSchema,
   configSchema,
@@ -40,6 +41,8 @@ export const SCHEMAS = {
   Project: projectSchema,
   Role: roleSchema,
   RoleBinding: roleBindingSchema,
+  NotificationSink: notificationSinkSchema,
+  NotificationRoute: notificationRouteSchema,
 } as const
 
 export interface Headers {

@@ -2,6 +2,7 @@
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { nameSchema } from '../../shared/model/ids.ts'
+import { notificationRouteViewSchema, notificationSinkViewSchema } from '../../shared/model/notification-views.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import {
   clusterViewSchema,
@@ -34,6 +35,8 @@ const VIEW_SCHEMAS = {
   Cluster: clusterViewSchema,
   Config: configViewSchema,
   HealthRule: healthRuleViewSchema,
+  NotificationSink: notificationSinkViewSchema,
+  NotificationRoute: notificationRouteViewSchema,
   Project: projectViewSchema,
   Role: roleViewSchema,
   RoleBinding: roleBindingViewSchema,
@@ -74,6 +77,10 @@ const PLACES: readonly Place[] = [
   ofProject('Config', 'configs'),
   ofFleet('HealthRule', 'health-rules'),
   ofProject('HealthRule', 'health-rules'),
+  ofFleet('NotificationSink', 'notification-sinks'),
+  ofProject('NotificationSink', 'notification-sinks'),
+  ofFleet('NotificationRoute', 'notification-routes'),
+  ofProject('NotificationRoute', 'notification-routes'),
   ofFleet('Role', 'roles'),
   ofFleet('RoleBinding', 'role-bindings'),
   ofProject('RoleBinding', 'role-bindings'),
@@ -93,6 +100,8 @@ const LISTS = {
   Project: 'projects',
   Role: 'roles',
   RoleBinding: 'role-bindings',
+  NotificationSink: 'notification-sinks',
+  NotificationRoute: 'notification-routes',
 } as const
 const LISTED = Object.keys(LISTS) as Array<keyof typeof LISTS>
 

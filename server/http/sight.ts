@@ -1,4 +1,5 @@
 // The part that a caller sees of things that belong to services and clusters: events, confirmations, suspensions, changes. AZ4: what it may not read is not named.
+import type { AccessKind } from '../../shared/model/access.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { SuspendedScope } from '../../shared/model/suspension.ts'
 import type { Authorizer } from '../access/authorizer.ts'
@@ -76,6 +77,7 @@ export function changeSight(authorizer: Authorizer, principal: Principal): (chan
       case 'cluster':
         return isEverywhere(clusters) ? change : null
       case 'restore':
+      case 'notification':
         return isEverywhere(services) ? change : null
       default:
         return isEverywhere(services) && (cluster === null || isEverywhere(clusters)) ? change : null
@@ -97,6 +99,8 @@ export function changeSight(authorizer: Authorizer, principal: Principal): (chan
       case 'Repository':
       case 'Config':
       case 'HealthRule':
+      case 'NotificationSink':
+      case 'NotificationRoute':
       case 'RoleBinding':
         return project === '' ? wholeOf(change, kind) : projectInScope(scopeOf(kind), project) ? change : null
       case 'Role':
@@ -105,7 +109,7 @@ export function changeSight(authorizer: Authorizer, principal: Principal): (chan
         return isEverywhere(services) ? change : null
     }
   }
-  function wholeOf(change: Change, kind: 'Repository' | 'Config' | 'HealthRule' | 'RoleBinding' | 'Role'): Change | null {
+  function wholeOf(change: Change, kind: AccessKind): Change | null {
     return isEverywhere(scopeOf(kind)) ? change : null
   }
   /** `kind/project/service…`. Without keys too much changed to name it: that it did is all that is said. */

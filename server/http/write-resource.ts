@@ -51,6 +51,8 @@ export const keyNotFound = (key: ResourceKey): AppError =>
       RoleBinding: 'skerry get role-bindings -A',
       Suspension: 'skerry get suspensions',
       Project: 'skerry get projects',
+      NotificationSink: 'skerry get notification-sinks',
+      NotificationRoute: 'skerry get notification-routes',
     }[key.kind],
   )
 

@@ -11,7 +11,7 @@ import { isSecretMark, shownConfig } from '../access/config-secrets.ts'
 import type { Principal } from '../access/principal.ts'
 import type { StoredResource } from '../fleet/records.ts'
 import { type Ask, missingToGrant, type Place } from '../fleet/rights.ts'
-import { configsOf } from '../ingest/config-users.ts'
+import { configProject, configsOf } from '../ingest/config-users.ts'
 import { missingText } from './auth.ts'
 
 /** Rights that the caller lacks to write this. `rulesOf`: of roles, those that the same request writes among them. */
@@ -46,6 +46,11 @@ function asksOf(resource: Applicable, held: StoredResource | null): { asks: Ask[
     case 'Repository': {
       const config = placeOf(resource.spec).spec.auth?.secretRef
       return { asks: config === undefined ? [] : [ofProject('config:use', 'Config', config)], path: 'spec' }
+    }
+    case 'NotificationSink': {
+      const config = resource.spec.auth?.secretRef
+      if (config === undefined) return { asks: [], path: '' }
+      return { asks: [{ verb: 'config:use', kind: 'Config', project: configProject(project), name: config }], path: 'spec.auth' }
     }
     case 'Service': {
       const configs = [...configsOf(resource.spec)].map((config) => ofProject('config:use', 'Config', config))

@@ -1,27 +1,36 @@
 // Who names a Config: it stays while they do, and they are looked at again when it changes.
+import { notificationSinkSpecSchema } from '../../shared/model/notifications.ts'
 import type { RenderSpec } from '../../shared/model/render.ts'
-import { placeOf, repositorySpecSchema, type ServiceSpec, serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
+import { DEFAULT_PROJECT, FLEET, placeOf, repositorySpecSchema, type ServiceSpec, serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
 import type { ResourceKey } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 
 const LIST_LIMIT = 500
 
-/** Repositories, then services, by name. */
+/** Project of the Configs that the sinks of a project name: those of the fleet use the default project. */
+export const configProject = (project: string): string => (project === FLEET ? DEFAULT_PROJECT : project)
+
+const USING = ['Repository', 'NotificationSink', 'Service'] as const
+
+/** Repositories, then sinks and services, by name. */
 export async function configUsers(store: Pick<Store, 'listResources'>, project: string, config: string): Promise<ResourceKey[]> {
   const users: ResourceKey[] = []
-  for (const kind of ['Repository', 'Service'] as const) {
+  const places = USING.map((kind) => ({ kind, project }))
+  if (project === DEFAULT_PROJECT) places.push({ kind: 'NotificationSink', project: FLEET })
+  for (const { kind, project: of } of places) {
     let after: string | undefined
     do {
-      const page = await store.listResources(kind, { project, limit: LIST_LIMIT, ...(after === undefined ? {} : { after }) })
-      for (const { name, spec } of page.items) if (names(kind, spec, config)) users.push({ kind, project, name })
+      const page = await store.listResources(kind, { project: of, limit: LIST_LIMIT, ...(after === undefined ? {} : { after }) })
+      for (const { name, spec } of page.items) if (names(kind, spec, config)) users.push({ kind, project: of, name })
       after = page.next ?? undefined
     } while (after !== undefined)
   }
   return users
 }
 
-function names(kind: 'Repository' | 'Service', spec: string, config: string): boolean {
+function names(kind: (typeof USING)[number], spec: string, config: string): boolean {
   if (!spec.includes(JSON.stringify(config))) return false // most are not even parsed
+  if (kind === 'NotificationSink') return notificationSinkSpecSchema.parse(JSON.parse(spec)).auth?.secretRef === config
   if (kind === 'Repository') return placeOf(repositorySpecSchema.parse(JSON.parse(spec))).spec.auth?.secretRef === config
   return configsOf(serviceSpecSchema.parse(JSON.parse(spec))).has(config)
 }

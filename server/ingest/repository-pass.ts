@@ -112,7 +112,7 @@ async function record(
     if (before.commit !== commit) deps.recordSpan?.({ name: 'ingest', trace, startMs, endMs: clock.nowMs(), isRoot: true, attributes })
     if (before.error === null) return
     await store.appendEvents([
-      fleetEvent(nowMs, 'Normal', 'RepositoryRecovered', `repository ${name} is read again: ${outcome.url}`, { project }),
+      { ...fleetEvent(nowMs, 'Normal', 'RepositoryRecovered', `repository ${name} is read again: ${outcome.url}`, { project }), object: `Repository/${name}` },
     ])
     return
   }
@@ -121,6 +121,9 @@ async function record(
   await store.setRepositoryState(project, name, { ...before, error })
   log.warn('repository cannot be read', { project, repository: name, code: error.code, detail: error.message })
   await store.appendEvents([
-    fleetEvent(nowMs, 'Warning', 'RepositoryFailed', `repository ${name}: ${error.message}; the last content stays in use`, { project }),
+    {
+      ...fleetEvent(nowMs, 'Warning', 'RepositoryFailed', `repository ${name}: ${error.message}; the last content stays in use`, { project }),
+      object: `Repository/${name}`,
+    },
   ])
 }

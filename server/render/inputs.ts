@@ -22,6 +22,8 @@ export interface RenderInputs {
   service: { name: string; project: string; namespace: string | null }
   /** Of the source that is rendered: its commit, or version and digest. */
   source: { version: string }
+  /** A notification, in place of all else. */
+  message?: Readonly<Record<string, unknown>>
 }
 
 /** A look: `['cluster','labels','region']`. Somebody who lists the names of an object, or takes it whole, has looked at all of it: the path ends there. */

@@ -10,6 +10,7 @@ import { createRollups } from './counts/rollups.ts'
 import { connectPostgres, connectSqlite, type PostgresConnect } from './engines/connections.ts'
 import { keepWalShort } from './engines/wal-keeper.ts'
 import { createChangeStore } from './feed/store-changes.ts'
+import { createNotificationStore } from './notify/store-notifications.ts'
 import type { FleetQueries } from './queries/fleet-queries.ts'
 import { FleetQueryEngine } from './queries/fleet-query-engine.ts'
 import { LocalQueries } from './queries/local-queries.ts'
@@ -104,6 +105,7 @@ function createStore(db: StoreDb, { queries, attend, runner }: StoreParts, { ran
     ...createCommitStore(db),
     ...createUpkeepStore(db, attend),
     rollups: createRollups(db),
+    notifications: createNotificationStore(db),
     ...createConfirmedDataStore(db),
     ...createConfirmationStore(db, () => pick(random, CONFIRMATION_ALPHABET, 6)),
     ...createPeopleStore(db),

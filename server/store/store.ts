@@ -43,6 +43,7 @@ import type { Scope } from '../fleet/rights.ts'
 import type { AuditStore } from './audit/store-audit.ts'
 import type { Rollups } from './counts/rollups.ts'
 import type { ChangeFeed } from './feed/change-feed.ts'
+import type { NotificationOutbox } from './notify/notification-outbox.ts'
 import type { FleetQueries } from './queries/fleet-queries.ts'
 import type { FleetSql } from './sql/fleet-sql.ts'
 import type { SeenCommit } from './store-commits.ts'
@@ -203,6 +204,9 @@ export interface Store {
   readonly changes: ChangeFeed
   /** Another number before and after each write: what was read under one number is current as long as it stays. */
   writeVersion(): number
+
+  // Messages to sinks
+  readonly notifications: NotificationOutbox
 
   // Counts
   readonly rollups: Rollups

@@ -6,6 +6,7 @@ import type { ChangeTopic } from '../../shared/model/change.ts'
 import type { AgentId, ClusterId } from '../../shared/model/ids.ts'
 import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status.ts'
 import { problemSchema } from '../../shared/protocol/error.ts'
+import type { NotificationState } from '../fleet/notification-records.ts'
 import type { Confirmation, FleetEvent, ReleaseNote, ResourceKind, SessionRecord, StoredError } from '../fleet/records.ts'
 import type { RollupDimension } from './counts/rollup-dimensions.ts'
 
@@ -13,7 +14,7 @@ export interface Tables {
   /** `schema`: number of the last migration; `shard <index>`: dbId of the shard file that was last adopted. */
   meta: { key: string; value: string }
   /** Numbers that only grow, taken inside the transaction that uses them: their order is the order of commits on every database. */
-  counters: { name: 'resource_version' | 'event_id' | 'change' | 'cluster_no' | 'dictionary'; value: number }
+  counters: { name: 'resource_version' | 'event_id' | 'change' | 'cluster_no' | 'dictionary' | 'notification'; value: number }
   /** Clusters that people removed; the newest are kept. */
   removed_clusters: { agent_id: AgentId; cluster_id: ClusterId; cluster_uid: string; name: string; no: number }
   /** Uses of valid join tokens. A captured join is useless after its key joined with another token. */
@@ -299,6 +300,26 @@ export interface Tables {
     last_used_from: Generated<string | null>
     /** JSON array; null: not limited to projects. */
     projects: Generated<string | null>
+  }
+  /** The outbox of messages to sinks. */
+  notifications: {
+    id: number
+    project: string
+    route: string
+    sink: string
+    group_key: string
+    state: NotificationState
+    version: number
+    sent_version: number
+    attempts: number
+    next_ms: number | null
+    created_ms: number
+    updated_ms: number
+    sent_ms: number | null
+    error: string | null
+    ref: string | null
+    /** JSON of a NotificationDoc. */
+    doc: string
   }
   /** JSON of `SessionRecord`. */
   sessions: {

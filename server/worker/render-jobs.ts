@@ -5,6 +5,7 @@ import type { RendererName } from '../../shared/model/render.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'
 import type { RemoteBase } from '../render/kustomize/remote.ts'
+import { renderMessage } from '../render/liquid/message.ts'
 import { checkPatchesHere } from '../render/patch/patches.ts'
 import { type PipelineInput, type PipelineOutcome, type PipelineSource, runPipeline } from '../render/pipeline.ts'
 import { toolName } from '../render/record/sandbox.ts'
@@ -41,11 +42,12 @@ export function createRenderJobs({
   sandbox,
   renderers,
   rowsBytesMax = ROWS_BYTES_MAX,
-}: RenderJobsDeps): Pick<Jobs, 'render' | 'tools.version' | 'patches.check'> {
+}: RenderJobsDeps): Pick<Jobs, 'render' | 'tools.version' | 'patches.check' | 'texts.render'> {
   const once = createOnce({ get: answerBefore, put: keepAnswer })
   return {
     'tools.version': async ({ program }) => ({ value: { version: await sandbox.version(program) } }),
     'patches.check': async ({ project, sets }) => ({ value: { problems: bounded(await checkPatchesHere(project, sets)) } }),
+    'texts.render': async ({ templates, message }) => ({ value: renderMessage(templates, message) }),
     render: async (order, signal) => {
       const tools: Record<string, string | null> = {}
       const asked: Sandbox = {

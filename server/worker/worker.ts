@@ -62,6 +62,7 @@ export function createWorker({ clock }: { clock: Clock }): { handlers: Handlers;
     'sources.forget': handle('sources.forget', () => ''),
     'tools.version': handle('tools.version', () => ''),
     'patches.check': handle('patches.check', ({ project }) => project),
+    'texts.render': handle('texts.render', ({ project }) => project),
     render: handle('render', ({ id }) => id.project),
   }
   const close = async () => {

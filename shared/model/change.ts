@@ -13,6 +13,7 @@ export const CHANGE_TOPICS = [
   'event',
   'confirmation',
   'restore',
+  'notification',
 ] as const
 export type ChangeTopic = (typeof CHANGE_TOPICS)[number]
 

@@ -2,10 +2,12 @@
 // Unknown fields are errors: a misspelt `maxPrunePercent` must never be a silent default.
 import { z } from 'zod'
 import { isBuiltIn, roleBindingSpecSchema, roleSpecSchema, TOKEN_ROLES } from './access.ts'
-import { DEFAULT_PROJECT } from './constants.ts'
+import { API_VERSION, DEFAULT_PROJECT } from './constants.ts'
+import { durationMs, durationSchema } from './durations.ts'
 import { healthRuleSpecSchema, serviceHealthSchema } from './health-rules.ts'
 import { nameSchema } from './ids.ts'
 import { labelSelectorSchema, labelsSchema } from './labels.ts'
+import { notificationRouteSchema, notificationSinkSchema } from './notifications.ts'
 import { projectSpecSchema } from './projects.ts'
 import { clusterOverrideSchema, configDataSchema, configSpecSchema, overrideSchema, renderSchema } from './render.ts'
 import {
@@ -21,19 +23,7 @@ import {
   versionsChart,
 } from './sources.ts'
 
-export const API_VERSION = 'skerry.dev/v1'
-export { DEFAULT_PROJECT }
-
-const DURATION = /^([1-9][0-9]*)(ms|s|m|h|d)$/
-const UNIT_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-/** `90s`, `10m`, `2h`, `7d`: a whole number and a unit. */
-export const durationSchema = z
-  .string('expected a whole number with ms, s, m, h or d, such as 60s')
-  .regex(DURATION, { error: 'expected a whole number with ms, s, m, h or d, such as 60s', abort: true })
-export function durationMs(text: string): number {
-  const match = DURATION.exec(text)
-  return match ? Number(match[1]) * (UNIT_MS[match[2] ?? ''] ?? 0) : Number.NaN
-}
+export { API_VERSION, DEFAULT_PROJECT, durationMs, durationSchema }
 
 const projectMetadata = z.strictObject({
   name: nameSchema.describe('Name, unique for the kind within the project.'),
@@ -368,6 +358,8 @@ export const applicableSchema = z.discriminatedUnion('kind', [
   projectSchema,
   roleSchema,
   roleBindingSchema,
+  notificationSinkSchema,
+  notificationRouteSchema,
 ])
 export type Applicable = z.infer<typeof applicableSchema>
 export type RepositoryResource = z.infer<typeof repositorySchema>

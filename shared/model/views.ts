@@ -12,7 +12,8 @@ import { healthRuleSpecSchema } from './health-rules.ts'
 import { projectSpecSchema } from './projects.ts'
 import { removalViewSchema } from './removal-views.ts'
 import { configSpecSchema } from './render.ts'
-import { API_VERSION, clusterSpecSchema, repositorySpecSchema, serviceSpecSchema } from './resources.ts'
+import { resourceHead } from './resource-head.ts'
+import { clusterSpecSchema, repositorySpecSchema, serviceSpecSchema } from './resources.ts'
 import { driftStatusSchema, factsStatusSchema, HEALTH_WORDS, pruneRefusalSchema, SYNC_WORDS } from './status.ts'
 import { suspensionViewSchema } from './suspension.ts'
 
@@ -54,26 +55,13 @@ export const livenessSchema = z.object({
 })
 export type Liveness = z.infer<typeof livenessSchema>
 
-const metadata = z.object({
-  name: z.string(),
-  /** Absent for clusters, projects, and health rules of the whole fleet. */
-  project: z.string().optional(),
-  labels: z.record(z.string(), z.string()),
-  uid: z.string(),
-  generation: ms,
-  version: ms,
-  createdMs: ms,
-  updatedMs: ms,
-  /** Set while removal orders of a deleted service are still being carried out. */
-  deletingMs: ms.optional(),
-})
 /** Members of `metadata` that the server writes: `get -o yaml` shows them and `apply -f` ignores them. */
 export const READ_ONLY_METADATA = ['uid', 'generation', 'version', 'createdMs', 'updatedMs', 'deletingMs'] as const
 
 /** Suspensions that concern it, or a part of it; the widest first. */
 const suspended = { suspensions: z.array(suspensionViewSchema).default([]) }
 
-const head = { apiVersion: z.literal(API_VERSION), metadata }
+const head = resourceHead
 const counts = z.object({ total: ms, synced: ms, healthy: ms, offline: ms })
 
 export const repositoryViewSchema = z.object({

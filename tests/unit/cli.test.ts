@@ -269,7 +269,7 @@ describe('apply', () => {
   ${path}:10: metadata.name: expected lower-case letters, digits and "-", beginning and ending with a letter or digit
   ${path}:14: spec.sync.maxPrunePercnt: unknown field; did you mean "maxPrunePercent"?
   ${path}:15: spec.sync.drift: expected "correct" or "report" or "pause"
-  ${path}:19: kind: expected Repository or Service or Cluster or Config or HealthRule or Project or Role or RoleBinding
+  ${path}:19: kind: expected Repository or Service or Cluster or Config or HealthRule or Project or Role or RoleBinding or NotificationSink or NotificationRoute
 hint: Fix the fields listed and apply again; nothing was changed.
 `,
     )

@@ -24,6 +24,8 @@ const NAMED_KINDS: readonly Kind[] = [
   'repositories',
   'configs',
   'health-rules',
+  'notification-sinks',
+  'notification-routes',
   'confirmations',
   'tokens',
   'join-tokens',

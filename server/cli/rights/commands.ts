@@ -8,7 +8,8 @@ const verbs = () => import('./auth.ts')
 const RIGHTS_HELP = `
 VERB   read, write, delete, secret:write, config:use, render, sync, confirm, suspend, join-token:create, cluster:label, webhook:read,
        server-key, restore, token:read, token:create, token:revoke or audit:read
-KIND   Project, Repository, Service, Config, HealthRule, RoleBinding, Audit, Cluster, Role, JoinToken, ApiToken, Agent or Server`
+KIND   Project, Repository, Service, Config, HealthRule, RoleBinding, NotificationSink,
+       NotificationRoute, Audit, Cluster, Role, JoinToken, ApiToken, Agent or Server`
 
 export function addAuthCommands(program: Command, context: Context): void {
   const json = () => new Option('-o, --output <form>', 'output format').choices(['json'] as const)

@@ -7,6 +7,7 @@ import { createFindChart } from '../../ingest/chart-supply.ts'
 import type { ContentSources, Renders } from '../../ingest/content-port.ts'
 import type { RenderAnswers } from '../../render/cache/renders.ts'
 import type { CheckPatches } from '../../render/patch/patches.ts'
+import type { RenderTexts } from '../../notify/message.ts'
 import type { RenderPlace } from '../../render-place.ts'
 import type { Store } from '../../store/store.ts'
 import { CHANNEL_VERSION, type Greeting } from '../../worker/channel/messages.ts'
@@ -46,6 +47,7 @@ export interface Workers {
   sources: ContentSources
   renders: Renders
   checkPatches: CheckPatches
+  renderTexts: RenderTexts
 }
 
 /** Starts no worker before the first job. */
@@ -72,6 +74,12 @@ export function openWorkers(options: WorkersOptions, { store, answers, credentia
     async checkPatches(project, sets) {
       const job = { method: 'patches.check', order: { project, sets }, kind: 'read', project, subject: 'patches of a spec' } as const
       return plainProblems((await workers.run(job)).value.problems)
+    },
+    async renderTexts(project, templates, message) {
+      const job = { method: 'texts.render', order: { project, templates, message }, kind: 'read', project, subject: 'template of a notification' } as const
+      const { texts, problems } = (await workers.run(job)).value
+      const [first] = problems
+      return first === undefined ? { texts } : { problem: `${first.path}: ${first.message}`, problems: plainProblems(problems) }
     },
     renders: createRemoteRenders({ workers, answers, credentials, findChart: createFindChart(store), clock }),
   }

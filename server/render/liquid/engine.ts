@@ -290,7 +290,9 @@ function carryOut(run: Run, render: (templates: Template[], scope: Scope) => Gen
   if (readable) {
     const { inputs } = run
     // Getters: what is not named is not looked at.
+    const ofMessage = inputs.message === undefined ? {} : { message: { get: () => inputs.message } }
     const globals: object = Object.create(null, {
+      ...ofMessage,
       cluster: { get: () => inputs.cluster },
       config: { get: () => inputs.config },
       service: { get: () => inputs.service },

@@ -1,7 +1,7 @@
 // The messages between control and a worker. The worker trusts control, which the greeting proves to be of the same build:
 // orders are typed and not checked again. Control checks each field that a worker sends, because a worker reads content of tenants.
 //
-// Version 1 (2026-11): greet, source.*, sources.*, tools.version, patches.check, render. A worker asks, as part of a job:
+// Version 1 (2026-11): greet, source.*, sources.*, tools.version, patches.check, texts.render, render. A worker asks, as part of a job:
 // credentials, chart, base, answer.get, answer.put.
 
 import { z } from 'zod'
@@ -111,6 +111,7 @@ export interface Orders {
   'sources.forget': { uid: string }
   'tools.version': { program: SandboxProgram }
   'patches.check': { project: string; sets: readonly PatchSet[] }
+  'texts.render': { project: string; templates: Readonly<Record<string, string>>; message: Readonly<Record<string, unknown>> }
   render: RenderOrder
 }
 export type Method = keyof Orders
@@ -122,6 +123,8 @@ export const PROBLEMS_MAX = 200
 export const PROBLEM_TEXT_MAX = 1_000
 /** Characters of the message of a failed render. */
 export const MESSAGE_MAX = 20_000
+/** Characters of one rendered text of a notification. */
+export const TEXTS_MAX = 20_000
 const problems = z.array(problemSchema.extend({ path: text(PROBLEM_TEXT_MAX), message: text(PROBLEM_TEXT_MAX) })).max(PROBLEMS_MAX)
 const places = {
   looksBytes: z.int().nonnegative(),
@@ -145,6 +148,7 @@ export const ANSWERS = {
   'sources.forget': z.undefined(),
   'tools.version': z.strictObject({ version: text(300).nullable() }),
   'patches.check': z.strictObject({ problems }),
+  'texts.render': z.strictObject({ texts: z.record(text(64), text(TEXTS_MAX)), problems }),
   /** The data has first the recorded dependencies, then the rows, as lines (render-lines.ts). */
   render: z.discriminatedUnion('kind', [
     z.strictObject({

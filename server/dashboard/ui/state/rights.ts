@@ -23,6 +23,8 @@ export const VERBS_OF: Readonly<Record<(typeof ACCESS_KINDS)[number], readonly A
   ApiToken: ['token:read', 'token:create', 'token:revoke'],
   Agent: ['read'],
   Audit: ['audit:read'],
+  NotificationSink: [...EVERY, 'notify:test'],
+  NotificationRoute: EVERY,
   Server: ['read', 'server-key', 'restore'],
 }
 /** Bounds the questions for a person with roles in many projects. */

@@ -1,0 +1,71 @@
+// A message to one sink, as the store keeps it: what it says, how far its delivery is, and what the sink called it.
+import type { Severity } from '../../shared/model/notifications.ts'
+
+/** `open`: it may still change. `closed`: it is told. `dead`: it could not be delivered, and is not tried again by itself. */
+export type NotificationState = 'open' | 'closed' | 'dead'
+
+/** A group of events of one route. */
+export interface EventsDoc {
+  type: 'events'
+  reason: string
+  severity: Severity
+  project: string | null
+  service: string | null
+  /** `apps@4be19d0`; null: not about a commit. */
+  after: string | null
+  /** Message of the newest event. */
+  message: string
+  /** Those that it is about now: clusters, or objects where no cluster is named. */
+  members: string[]
+  /** Of clusters, for texts. */
+  ofClusters: boolean
+  /** Those that were too many to be named. */
+  unnamed: number
+  /** All that it was ever about. */
+  total: number
+  /** Counts by `reason project/service` of a digest; absent: no digest. */
+  digest?: Record<string, number>
+  firstMs: number
+  lastMs: number
+  resolved: boolean
+}
+
+/** The state of a commit for one service over the fleet. */
+export interface CommitDoc {
+  type: 'commit'
+  project: string
+  service: string
+  sha: string
+  state: 'pending' | 'success' | 'failure'
+  description: string
+}
+
+export type NotificationDoc = EventsDoc | CommitDoc
+
+export interface NotificationRecord {
+  id: number
+  /** Of route and sink; '' is the fleet. */
+  project: string
+  /** '' for a commit status. */
+  route: string
+  sink: string
+  groupKey: string
+  state: NotificationState
+  /** Grows with each text that is to be sent. */
+  version: number
+  /** The last version that was delivered; 0: none. */
+  sentVersion: number
+  /** Failed tries since the last delivery. */
+  attempts: number
+  /** When to send; null: there is nothing to send. */
+  nextMs: number | null
+  createdMs: number
+  updatedMs: number
+  sentMs: number | null
+  error: string | null
+  /** What the sink calls the message, to update it; null: not sent, or it has no such name. */
+  ref: string | null
+  doc: NotificationDoc
+}
+
+export type NewNotification = Omit<NotificationRecord, 'id'>

@@ -1,0 +1,50 @@
+// E-mail by SMTP. The name of the server goes through the address guard, and the connection to the address that was checked; its certificate must be
+// for the name.
+import { isIP } from 'node:net'
+import { createTransport } from 'nodemailer'
+import { AppError } from '../../../shared/protocol/error.ts'
+import { redacted } from './http.ts'
+import { type Message, type Sink, SinkError, secretOf } from './sink.ts'
+
+const TIMEOUT_MS = 15_000
+
+/** Answers 4xx of SMTP are for now, 5xx for good. */
+const isForGood = (error: unknown): boolean =>
+  error instanceof Error && 'responseCode' in error && typeof error.responseCode === 'number' && error.responseCode >= 500
+
+export const email: Sink = async (message, sending) => {
+  const { secrets, spec, addresses } = sending
+  if (spec.email === undefined) throw new SinkError('spec.email is missing', { retryable: false })
+  const { host, port, tls, from, to } = spec.email
+  const hasLogin = secrets['username'] !== undefined
+  if (hasLogin && tls === 'none') throw new SinkError('a password is not sent without TLS; set spec.email.tls to starttls or implicit', { retryable: false })
+  try {
+    const address = await addresses.allowedAddress(host)
+    const transport = createTransport({
+      ...{ host: address, port, secure: tls === 'implicit', requireTLS: tls === 'starttls', ignoreTLS: tls === 'none' },
+      tls: isIP(host) === 0 ? { servername: host } : {},
+      ...(hasLogin ? { auth: { user: secretOf(sending, 'username'), pass: secretOf(sending, 'password') } } : {}),
+      ...{ connectionTimeout: TIMEOUT_MS, greetingTimeout: TIMEOUT_MS, socketTimeout: TIMEOUT_MS, disableFileAccess: true, disableUrlAccess: true },
+    })
+    try {
+      const domain = from.split('@')[1] ?? 'skerry'
+      const first = `<${message.groupId}@${domain}>`
+      const info = await transport.sendMail({
+        ...{ from, to: [...to], subject: message.title, text: bodyOf(message) },
+        // NT4: every try of one version has the same ID, and later ones answer the first.
+        messageId: message.version === 1 ? first : `<${message.groupId}.${message.version}@${domain}>`,
+        ...(message.version === 1 ? {} : { inReplyTo: first, references: [first] }),
+        headers: { 'X-Skerry-Severity': message.severity, 'Auto-Submitted': 'auto-generated' },
+      })
+      return { ref: message.groupId, detail: info.response }
+    } finally {
+      transport.close()
+    }
+  } catch (error) {
+    if (error instanceof SinkError) throw error
+    const retryable = !(error instanceof AppError) && !isForGood(error)
+    throw new SinkError(`${host}:${port}: ${redacted(error instanceof Error ? error.message : String(error), secrets)}`, { retryable })
+  }
+}
+
+const bodyOf = ({ text, url, severity, reason }: Message): string => `${text}\n\nSeverity: ${severity}\nReason: ${reason}\n${url}\n`
