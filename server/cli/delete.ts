@@ -27,8 +27,8 @@ import { answersText, confirmationText } from './describe.ts'
 import { healthRulePath, judgedText } from './health-rule-facts.ts'
 import { askYes, UsageError } from './io.ts'
 import { parseTarget, singular } from './kinds.ts'
-import { askWithData, dataNames, deletedCount, keptText, removalText } from './removal-text.ts'
 import { notifyPath } from './notify/facts.ts'
+import { askWithData, dataNames, deletedCount, keptText, removalText } from './removal-text.ts'
 import { bindingPath } from './rights/role-facts.ts'
 import { namesOf } from './service-facts.ts'
 
@@ -67,10 +67,10 @@ export async function remove(
     kind === 'notification-sinks' || kind === 'notification-routes'
       ? `${singular(kind)}/${name} is deleted; its messages are no longer sent.\n`
       : kind === 'health-rules'
-      ? await ruleEffect(client, name, options.givenProject)
-      : kind === 'roles' || kind === 'role-bindings'
-        ? await rightsEffect(client, kind, name, options.givenProject)
-        : await blastRadius(context, kind, name, options.project)
+        ? await ruleEffect(client, name, options.givenProject)
+        : kind === 'roles' || kind === 'role-bindings'
+          ? await rightsEffect(client, kind, name, options.givenProject)
+          : await blastRadius(context, kind, name, options.project)
   io.stderr.write(effect)
   await consent(context, `Delete ${singular(kind)} ${name}?`, options.yes === true)
   if (kind === 'join-tokens') {
@@ -83,11 +83,11 @@ export async function remove(
       ? `/${kind}/${path`${name}`}`
       : kind === 'notification-sinks' || kind === 'notification-routes'
         ? notifyPath(kind, name, options.givenProject)
-      : kind === 'health-rules'
-        ? healthRulePath(name, options.givenProject)
-        : kind === 'role-bindings'
-          ? bindingPath(name, options.givenProject)
-          : `${path`/projects/${options.project}`}/${kind}/${encodeURIComponent(name)}`
+        : kind === 'health-rules'
+          ? healthRulePath(name, options.givenProject)
+          : kind === 'role-bindings'
+            ? bindingPath(name, options.givenProject)
+            : `${path`/projects/${options.project}`}/${kind}/${encodeURIComponent(name)}`
   const answer = await client.send('DELETE', address, deleteAnswerSchema)
   io.stdout.write(outcomeText(`${singular(kind)}/${name}`, answer, io.clock.nowMs()))
 }

@@ -19,11 +19,17 @@ export async function notificationView(
   const written: unknown = JSON.parse(resource.spec)
   if (resource.kind === 'NotificationSink') {
     const spec = notificationSinkSpecSchema.parse(written)
-    return { ...head, kind: 'NotificationSink', spec, status: { type: sinkTypeOf(spec), ...(await store.notifications.countsOf(project, name)) } }
+    return {
+      ...head,
+      kind: 'NotificationSink',
+      spec,
+      status: { type: sinkTypeOf(spec), ...(await store.notifications.countsOf(project, name)) },
+    }
   }
   const spec = notificationRouteSpecSchema.parse(written)
   const missingSinks: string[] = []
-  for (const sink of spec.sinks) if ((await store.getResource({ kind: 'NotificationSink', project, name: sink })) === null) missingSinks.push(sink)
+  for (const sink of spec.sinks)
+    if ((await store.getResource({ kind: 'NotificationSink', project, name: sink })) === null) missingSinks.push(sink)
   return { ...head, kind: 'NotificationRoute', spec, status: { missingSinks, open: await store.notifications.openOf(project, name) } }
 }
 
@@ -41,7 +47,14 @@ export function messageView(record: NotificationRecord, type: SinkType): Notific
     route: record.route === '' ? null : record.route,
     sink: record.sink,
     type,
-    state: state === 'dead' ? 'dead' : error !== null && nextMs !== null ? 'failed' : waits && record.sentVersion === 0 ? 'waiting' : 'delivered',
+    state:
+      state === 'dead'
+        ? 'dead'
+        : error !== null && nextMs !== null
+          ? 'failed'
+          : waits && record.sentVersion === 0
+            ? 'waiting'
+            : 'delivered',
     severity: isEvents ? doc.severity : doc.state === 'failure' ? 'warning' : 'info',
     reason: isEvents ? doc.reason : 'CommitStatus',
     title: titleOf(doc),

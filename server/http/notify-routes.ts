@@ -94,7 +94,7 @@ export function notifyRoutes(deps: Pick<AdminDeps, 'store' | 'principal' | 'auth
       async ({ params, request }) => {
         const record = await found(params.id, request)
         const ask = {
-          ...{ verb: 'notify:test', kind: 'NotificationSink', name: record.sink } as const,
+          ...({ verb: 'notify:test', kind: 'NotificationSink', name: record.sink } as const),
           ...(record.project === FLEET ? {} : { project: record.project }),
         }
         if (!authorizer.allows(principal(request), ask)) throw forbidden(principal(request), ask)
@@ -106,7 +106,10 @@ export function notifyRoutes(deps: Pick<AdminDeps, 'store' | 'principal' | 'auth
       },
       { params: idParams, response: notificationViewSchema, detail: { summary: 'Send a dead notification again', ...fails(404, 409) } },
     )
-    .post('/notification-sinks/:name/test', ({ params }) => test(FLEET, params.name), { params: z.object({ name: nameSchema }), ...testDetail })
+    .post('/notification-sinks/:name/test', ({ params }) => test(FLEET, params.name), {
+      params: z.object({ name: nameSchema }),
+      ...testDetail,
+    })
     .post('/projects/:project/notification-sinks/:name/test', ({ params }) => test(params.project, params.name), {
       params: z.object({ project: nameSchema, name: nameSchema }),
       ...testDetail,

@@ -1,7 +1,15 @@
 // Who names a Config: it stays while they do, and they are looked at again when it changes.
 import { notificationSinkSpecSchema } from '../../shared/model/notifications.ts'
 import type { RenderSpec } from '../../shared/model/render.ts'
-import { DEFAULT_PROJECT, FLEET, placeOf, repositorySpecSchema, type ServiceSpec, serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
+import {
+  DEFAULT_PROJECT,
+  FLEET,
+  placeOf,
+  repositorySpecSchema,
+  type ServiceSpec,
+  serviceSpecSchema,
+  sourcesOf,
+} from '../../shared/model/resources.ts'
 import type { ResourceKey } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 

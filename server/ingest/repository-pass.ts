@@ -112,7 +112,10 @@ async function record(
     if (before.commit !== commit) deps.recordSpan?.({ name: 'ingest', trace, startMs, endMs: clock.nowMs(), isRoot: true, attributes })
     if (before.error === null) return
     await store.appendEvents([
-      { ...fleetEvent(nowMs, 'Normal', 'RepositoryRecovered', `repository ${name} is read again: ${outcome.url}`, { project }), object: `Repository/${name}` },
+      {
+        ...fleetEvent(nowMs, 'Normal', 'RepositoryRecovered', `repository ${name} is read again: ${outcome.url}`, { project }),
+        object: `Repository/${name}`,
+      },
     ])
     return
   }
@@ -122,7 +125,9 @@ async function record(
   log.warn('repository cannot be read', { project, repository: name, code: error.code, detail: error.message })
   await store.appendEvents([
     {
-      ...fleetEvent(nowMs, 'Warning', 'RepositoryFailed', `repository ${name}: ${error.message}; the last content stays in use`, { project }),
+      ...fleetEvent(nowMs, 'Warning', 'RepositoryFailed', `repository ${name}: ${error.message}; the last content stays in use`, {
+        project,
+      }),
       object: `Repository/${name}`,
     },
   ])

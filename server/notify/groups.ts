@@ -135,7 +135,10 @@ export class Groups {
     }
     group ??= this.#begin(route, event, { key, facts, nowMs })
     const { doc, members } = group
-    if (doc.digest !== undefined) return this.#digest(group, event)
+    if (doc.digest !== undefined) {
+      this.#digest(group, event)
+      return
+    }
     const member = memberOf(event, route.spec.group.by)
     doc.lastMs = event.atMs
     doc.message = event.message

@@ -53,7 +53,19 @@ function factsOf(doc: NotificationDoc): Facts {
     return { severity, reason: 'CommitStatus', resolved: state === 'success', project, service, after: sha, ...counts }
   }
   const { severity, reason, resolved, project, service, after, members, unnamed, total, firstMs, lastMs } = doc
-  return { severity, reason, resolved, project, service, after, members: [...members], active: members.length + unnamed, total, firstMs, lastMs }
+  return {
+    severity,
+    reason,
+    resolved,
+    project,
+    service,
+    after,
+    members: [...members],
+    active: members.length + unnamed,
+    total,
+    firstMs,
+    lastMs,
+  }
 }
 
 export const pageOf = ({ project, service }: Pick<NotificationDoc, 'project' | 'service'>, url: string): string =>

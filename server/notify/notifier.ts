@@ -1,7 +1,13 @@
 // Notifications, put together: follows the event stream, plans messages, delivers them. The cursor over the stream and the messages that a batch of
 // events makes are committed together; nothing is added to the transaction that writes an event. Without a route and a sink it does nothing at all.
-import { type NotificationSinkSpec, notificationRouteSpecSchema, notificationSinkSpecSchema, sinkTypeOf } from '../../shared/model/notifications.ts'
+
 import type { NotificationTestAnswer } from '../../shared/model/notification-views.ts'
+import {
+  type NotificationSinkSpec,
+  notificationRouteSpecSchema,
+  notificationSinkSpecSchema,
+  sinkTypeOf,
+} from '../../shared/model/notifications.ts'
 import { serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -53,6 +59,8 @@ const PLAN_PAUSE_MS = 250
 const CURSOR_EVENTS = 5_000
 const SWEEP_MS = 30_000
 const PAGE = 500
+/** Between two messages to a chat: Slack takes one a second in a channel. */
+const CHAT_PAUSE_MS = 1_000
 /** Routes and sinks that count. */
 const RESOURCES_MAX = 1_000
 /** Newest statuses of a sink: a start does not tell again what was told. */
@@ -136,7 +144,13 @@ class Running {
 
   private constructor(
     deps: NotifierDeps,
-    known: { routes: readonly Route[]; sinks: ReadonlyMap<string, KnownSink>; cursor: number; pending: readonly NotificationRecord[]; told: readonly NotificationRecord[] },
+    known: {
+      routes: readonly Route[]
+      sinks: ReadonlyMap<string, KnownSink>
+      cursor: number
+      pending: readonly NotificationRecord[]
+      told: readonly NotificationRecord[]
+    },
   ) {
     const { routes, sinks, cursor, pending, told } = known
     this.#deps = deps
@@ -275,6 +289,7 @@ class Running {
     const { spec } = known
     return {
       paused: spec.paused === true,
+      pauseMs: spec.slack !== undefined || spec.teams !== undefined || spec.discord !== undefined ? CHAT_PAUSE_MS : 0,
       send: async (record, version, signal) => {
         const sending = { spec, ref: record.ref, secrets: await secretsOf(this.#deps, project, spec), signal, ...this.#around() }
         const type = sinkTypeOf(spec)
@@ -324,7 +339,11 @@ async function testSink(deps: NotifierDeps, { project, spec: written }: StoredRe
   const { clock, random, addresses } = deps
   const spec = notificationSinkSpecSchema.parse(JSON.parse(written))
   const startMs = clock.monotonicMs()
-  const answer = (delivered: boolean, detail: string): NotificationTestAnswer => ({ delivered, detail, durationMs: clock.monotonicMs() - startMs })
+  const answer = (delivered: boolean, detail: string): NotificationTestAnswer => ({
+    delivered,
+    detail,
+    durationMs: clock.monotonicMs() - startMs,
+  })
   try {
     const signal = AbortSignal.timeout(REQUEST_MS_MAX)
     const sending: Sending = { spec, secrets: await secretsOf(deps, project, spec), ref: null, addresses, signal, nowMs: clock.nowMs() }
@@ -342,13 +361,13 @@ async function sendTest(deps: NotifierDeps, spec: NotificationSinkSpec, sending:
   const groupId = `skerry-${deps.instance}-${id}`
   const nowMs = deps.clock.nowMs()
   const message = {
-    ...{ groupId, dedupeKey: `${groupId}.1`, version: 1, severity: 'info', reason: 'Test', resolved: false } as const,
+    ...({ groupId, dedupeKey: `${groupId}.1`, version: 1, severity: 'info', reason: 'Test', resolved: false } as const),
     ...{ title: 'Test message from Skerry', text: 'The sink works.', project: null, service: null, after: null },
     ...{ members: [], active: 0, total: 0, firstMs: nowMs, lastMs: nowMs, url: `${deps.url()}/` },
   }
   const sent = await SINKS[type](message, sending)
   // An alert that is only a test does not stay open.
-  if (type === 'pagerduty' || type === 'opsgenie') await SINKS[type]({ ...message, version: 2, resolved: true }, { ...sending, ref: sent.ref })
+  if (type === 'pagerduty' || type === 'opsgenie')
+    await SINKS[type]({ ...message, version: 2, resolved: true }, { ...sending, ref: sent.ref })
   return sent
 }
-

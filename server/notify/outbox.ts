@@ -17,12 +17,12 @@ export const AGE_MS_MAX = 24 * 3_600_000
 const BACKOFF = { baseMs: 5_000, capMs: 15 * 60_000 }
 export const REQUEST_MS_MAX = 20_000
 const CONCURRENT_MAX = 8
-/** Between two messages of one sink. */
-const PAUSE_MS = 1_000
 const IDLE_MS = 60_000
 
 export interface Channel {
   paused: boolean
+  /** Between two messages. */
+  pauseMs: number
   send(record: GroupRecord, version: number, signal: AbortSignal): Promise<Sent>
 }
 
@@ -102,8 +102,8 @@ export class Outbox {
     this.#busy.add(sink)
     record.inFlight = true
     const { version } = record
+    const channel = this.#deps.channel(record)
     try {
-      const channel = this.#deps.channel(record)
       if (channel === null) throw new SinkError(`the sink ${record.sink} does not exist`, { retryable: false })
       const sent = await channel.send(record, version, AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS_MAX)]))
       this.#delivered(record, version, sent)
@@ -114,7 +114,7 @@ export class Outbox {
       record.inFlight = false
       this.#busy.delete(sink)
     }
-    this.#notBefore.set(sink, Math.max(this.#notBefore.get(sink) ?? 0, clock.nowMs() + PAUSE_MS))
+    this.#notBefore.set(sink, Math.max(this.#notBefore.get(sink) ?? 0, clock.nowMs() + (channel?.pauseMs ?? 0)))
     await store.settle(stored(record))
     this.#deps.onSettled(record)
   }
@@ -134,7 +134,8 @@ export class Outbox {
   #failed(record: GroupRecord, error: unknown): void {
     const { clock, random, log } = this.#deps
     const nowMs = clock.nowMs()
-    const { retryable, retryAfterMs } = error instanceof SinkError ? error : { retryable: !(error instanceof AppError), retryAfterMs: undefined }
+    const { retryable, retryAfterMs } =
+      error instanceof SinkError ? error : { retryable: !(error instanceof AppError), retryAfterMs: undefined }
     record.attempts += 1
     record.updatedMs = nowMs
     record.error = error instanceof Error ? error.message : String(error)
@@ -150,7 +151,15 @@ export class Outbox {
     }
     const { id, sink, project, attempts, state, nextMs } = record
     const retryInMs = nextMs === null ? null : nextMs - nowMs
-    log.warn('notification not delivered', { id, sink, project: project === FLEET ? null : project, attempts, state, retryInMs, error: record.error })
+    log.warn('notification not delivered', {
+      id,
+      sink,
+      project: project === FLEET ? null : project,
+      attempts,
+      state,
+      retryInMs,
+      error: record.error,
+    })
   }
 }
 

@@ -7,7 +7,8 @@ const TEXT_MAX = 1_500
 
 export const titleOf = (doc: NotificationDoc): string => (doc.type === 'commit' ? commitTitle(doc) : eventsTitle(doc))
 
-const commitTitle = ({ project, service, sha, description }: CommitDoc): string => `${project}/${service}@${sha.slice(0, 7)}: ${description}`
+const commitTitle = ({ project, service, sha, description }: CommitDoc): string =>
+  `${project}/${service}@${sha.slice(0, 7)}: ${description}`
 
 function eventsTitle(doc: EventsDoc): string {
   const { reason, project, service, after, members, unnamed, ofClusters, digest, resolved, total } = doc
@@ -17,7 +18,11 @@ function eventsTitle(doc: EventsDoc): string {
   if (digest !== undefined) return `${begin}${total} events in ${Object.keys(digest).length} groups`
   const [only] = members
   const where =
-    !ofClusters || count === 0 ? '' : count === 1 && only !== undefined ? ` in ${only}` : ` in ${count} ${count === 1 ? 'cluster' : 'clusters'}`
+    !ofClusters || count === 0
+      ? ''
+      : count === 1 && only !== undefined
+        ? ` in ${only}`
+        : ` in ${count} ${count === 1 ? 'cluster' : 'clusters'}`
   const what = ofClusters && service !== null && count > 1 ? `${count} clusters ${reason}` : `${reason}${where}`
   const text = about === '' ? what : `${about}: ${what}`
   return `${begin}${text}${after === null ? '' : ` after ${after}`}`

@@ -31,7 +31,17 @@ export const ACCESS_VERBS = [
 export type AccessVerb = (typeof ACCESS_VERBS)[number]
 
 /** Kinds whose objects belong to a project. A Project is its own project. */
-export const PROJECT_KINDS = ['Project', 'Repository', 'Service', 'Config', 'HealthRule', 'RoleBinding', 'Audit', 'NotificationSink', 'NotificationRoute'] as const
+export const PROJECT_KINDS = [
+  'Project',
+  'Repository',
+  'Service',
+  'Config',
+  'HealthRule',
+  'RoleBinding',
+  'Audit',
+  'NotificationSink',
+  'NotificationRoute',
+] as const
 export const FLEET_KINDS = ['Cluster', 'Role', 'JoinToken', 'ApiToken', 'Agent', 'Server'] as const
 export const ACCESS_KINDS = [...PROJECT_KINDS, ...FLEET_KINDS] as const
 export type AccessKind = (typeof ACCESS_KINDS)[number]
@@ -41,7 +51,17 @@ export interface AccessRule {
   kinds: ReadonlyArray<AccessKind | '*'>
 }
 
-const SEEN: AccessKind[] = ['Project', 'Repository', 'Service', 'Config', 'HealthRule', 'NotificationSink', 'NotificationRoute', 'Cluster', 'Server']
+const SEEN: AccessKind[] = [
+  'Project',
+  'Repository',
+  'Service',
+  'Config',
+  'HealthRule',
+  'NotificationSink',
+  'NotificationRoute',
+  'Cluster',
+  'Server',
+]
 const VIEW: AccessRule = { verbs: ['read'], kinds: SEEN }
 const OPERATE: AccessRule[] = [
   { verbs: ['render', 'sync', 'confirm', 'suspend'], kinds: ['Service'] },
@@ -71,7 +91,10 @@ export const BUILT_IN_ROLES = {
     rules: [
       VIEW,
       ...OPERATE,
-      { verbs: ['read', 'write', 'delete'], kinds: ['Repository', 'Service', 'Config', 'HealthRule', 'RoleBinding', 'NotificationSink', 'NotificationRoute'] },
+      {
+        verbs: ['read', 'write', 'delete'],
+        kinds: ['Repository', 'Service', 'Config', 'HealthRule', 'RoleBinding', 'NotificationSink', 'NotificationRoute'],
+      },
       { verbs: ['secret:write', 'config:use'], kinds: ['Config'] },
       { verbs: ['webhook:read'], kinds: ['Repository'] },
       { verbs: ['notify:test'], kinds: ['NotificationSink'] },

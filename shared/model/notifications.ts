@@ -17,8 +17,14 @@ export type SinkType = keyof typeof sinkShape
 export const FORGE_TYPES = ['github', 'gitlab', 'gitea'] as const
 export type ForgeType = (typeof FORGE_TYPES)[number]
 
-const webUrl = z.string().max(2_048).regex(/^https?:\/\/[^\s/@]+(\/\S*)?$/, 'expected an http:// or https:// URL without a user name')
-const address = z.string().max(320).regex(/^[^\s@<>,;"]+@[^\s@<>,;"]+$/, 'expected an e-mail address')
+const webUrl = z
+  .string()
+  .max(2_048)
+  .regex(/^https?:\/\/[^\s/@]+(\/\S*)?$/, 'expected an http:// or https:// URL without a user name')
+const address = z
+  .string()
+  .max(320)
+  .regex(/^[^\s@<>,;"]+@[^\s@<>,;"]+$/, 'expected an e-mail address')
 const at = (url: string) => webUrl.optional().describe(`Address of the API. Default ${url}.`)
 
 const forge = (url: string | null) =>
@@ -29,7 +35,10 @@ const forge = (url: string | null) =>
       .max(255)
       .regex(/^[\w.-]+(\/[\w.-]+)+$/, 'expected owner/name')
       .describe('Name of the repository on the forge: owner/name.'),
-    url: url === null ? webUrl.describe('Address of the API, such as https://git.example.com/api/v1.') : webUrl.default(url).describe('Address of the API.'),
+    url:
+      url === null
+        ? webUrl.describe('Address of the API, such as https://git.example.com/api/v1.')
+        : webUrl.default(url).describe('Address of the API.'),
     comments: z.boolean().optional().describe('Write a comment to the pull request of the commit, and update it. Default false.'),
   })
 
@@ -60,21 +69,28 @@ const sinkShape = {
     })
     .optional()
     .describe('E-mail by SMTP. Secrets username and password, both optional.'),
-  pagerduty: z.strictObject({ url: at('https://events.pagerduty.com') }).optional().describe('PagerDuty Events API v2. Secret routingKey.'),
-  opsgenie: z.strictObject({ url: at('https://api.opsgenie.com') }).optional().describe('Opsgenie Alert API. Secret apiKey.'),
+  pagerduty: z
+    .strictObject({ url: at('https://events.pagerduty.com') })
+    .optional()
+    .describe('PagerDuty Events API v2. Secret routingKey.'),
+  opsgenie: z
+    .strictObject({ url: at('https://api.opsgenie.com') })
+    .optional()
+    .describe('Opsgenie Alert API. Secret apiKey.'),
   github: forge('https://api.github.com').optional().describe('Commit status on GitHub. Secret token.'),
   gitlab: forge('https://gitlab.com/api/v4').optional().describe('Commit status on GitLab. Secret token.'),
   gitea: forge(null).optional().describe('Commit status on Gitea or Forgejo. Secret token.'),
 }
 
-export const sinkTypeOf = (spec: NotificationSinkSpec): SinkType =>
-  SINK_TYPES.find((type) => spec[type] !== undefined) as SinkType
+export const sinkTypeOf = (spec: NotificationSinkSpec): SinkType => SINK_TYPES.find((type) => spec[type] !== undefined) as SinkType
 
 export const notificationSinkSpecSchema = z
   .strictObject({
     ...sinkShape,
     auth: z
-      .strictObject({ secretRef: nameSchema.describe('Name of a Config in the same project; for a sink of the fleet, in project default.') })
+      .strictObject({
+        secretRef: nameSchema.describe('Name of a Config in the same project; for a sink of the fleet, in project default.'),
+      })
       .optional()
       .describe('Credential of the sink.'),
     paused: z.boolean().optional().describe('Hold messages back; they are delivered when this is false again. Default false.'),
@@ -133,7 +149,10 @@ const groupSchema = z.strictObject({
     .describe('Time between two messages of one group where a sink cannot update the first one.'),
 })
 
-const reasonPattern = z.string().max(64).regex(/^[A-Z][A-Za-z]*\*?$|^\*$/, 'expected the reason of an event such as Degraded, a prefix such as Prune*, or *')
+const reasonPattern = z
+  .string()
+  .max(64)
+  .regex(/^[A-Z][A-Za-z]*\*?$|^\*$/, 'expected the reason of an event such as Degraded, a prefix such as Prune*, or *')
 const namePattern = z
   .string()
   .max(63)
@@ -141,14 +160,28 @@ const namePattern = z
 
 export const notificationRouteSpecSchema = z.strictObject({
   sinks: z.array(nameSchema).min(1).max(10).describe('NotificationSinks of the same project, or of the fleet for a route of the fleet.'),
-  events: z.array(reasonPattern).min(1).max(50).optional().describe('Reasons of events, such as Degraded or Prune*. Default: all of the severity.'),
+  events: z
+    .array(reasonPattern)
+    .min(1)
+    .max(50)
+    .optional()
+    .describe('Reasons of events, such as Degraded or Prune*. Default: all of the severity.'),
   severity: z.enum(SEVERITIES).default('warning').describe('Least severity: info, warning or critical.'),
-  projects: z.array(namePattern).min(1).max(100).optional().describe('Projects: names, or shop-*. Only in a route of the fleet. Default: all.'),
+  projects: z
+    .array(namePattern)
+    .min(1)
+    .max(100)
+    .optional()
+    .describe('Projects: names, or shop-*. Only in a route of the fleet. Default: all.'),
   services: z.array(namePattern).min(1).max(100).optional().describe('Services: names, or shop-*. Default: all, and events of no service.'),
   clusters: labelSelectorSchema.optional().describe('Labels of the clusters. Default: all, and events of no cluster.'),
   group: groupSchema.default(() => groupSchema.parse({})).describe('Grouping of events into messages.'),
   resolved: z.boolean().default(true).describe('Tell when all is well again.'),
-  quietHours: z.array(quietHoursSchema).max(20).optional().describe('Times in which messages are held back until the end of the quiet hours.'),
+  quietHours: z
+    .array(quietHoursSchema)
+    .max(20)
+    .optional()
+    .describe('Times in which messages are held back until the end of the quiet hours.'),
   template: z
     .strictObject({
       title: z.string().min(1).max(2_000).optional().describe('Liquid template of the title.'),

@@ -94,7 +94,12 @@ describe.each(STORES)('$name', (kind) => {
     await runUntil(notifierOn(store), async () => (await all(store))[0]?.state === 'dead')
     const [dead] = await all(store)
     expect(dead?.error).toContain('404: no such hook')
-    expect(await store.notifications.countsOf('', 'hook')).toMatchObject({ dead: 1, waiting: 0, lastSentMs: null, error: dead?.error ?? '' })
+    expect(await store.notifications.countsOf('', 'hook')).toMatchObject({
+      dead: 1,
+      waiting: 0,
+      lastSentMs: null,
+      error: dead?.error ?? '',
+    })
     refuses = false
     const notifier = notifierOn(store)
     expect(await notifier.retry(dead?.id ?? 0)).toBe(true)
@@ -107,7 +112,10 @@ describe.each(STORES)('$name', (kind) => {
     const { store, receiver } = await site()
     await putRoute(store, 'all', { sinks: ['gone', 'hook'], ...SOON })
     await store.appendEvents([degraded('oslo')])
-    await runUntil(notifierOn(store), async () => receiver.requests.length === 1 && (await all(store)).some(({ state }) => state === 'dead'))
+    await runUntil(
+      notifierOn(store),
+      async () => receiver.requests.length === 1 && (await all(store)).some(({ state }) => state === 'dead'),
+    )
     expect((await all(store)).find(({ sink }) => sink === 'gone')?.error).toBe('the sink gone does not exist')
   })
 

@@ -1,13 +1,13 @@
 // A notifier on a real store, and a receiver that keeps what it is sent.
-import { createNotifier, type Notifier, type NotifierDeps } from '../../server/notify/notifier.ts'
+
 import type { StoredResource } from '../../server/fleet/records.ts'
+import { createNotifier, type Notifier, type NotifierDeps } from '../../server/notify/notifier.ts'
 import type { Store } from '../../server/store/store.ts'
 import { notificationRouteSpecSchema, notificationSinkSpecSchema } from '../../shared/model/notifications.ts'
 import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { loopbackGuard } from './source-guard.ts'
-
 
 export interface Received {
   method: string

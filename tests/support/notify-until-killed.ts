@@ -8,11 +8,15 @@ import { notifierOn } from './notify-kit.ts'
 
 const [at = '', life = ''] = process.argv.slice(2)
 const options = { random: seededRandom(1), clock: systemClock }
-const store = at.startsWith('postgres') ? await openPostgresStore({ target: parsePostgresUrl(at) }, options) : await openSqliteStore(at, options)
+const store = at.startsWith('postgres')
+  ? await openPostgresStore({ target: parsePostgresUrl(at) }, options)
+  : await openSqliteStore(at, options)
 void notifierOn(store).run(new AbortController().signal)
 for (let count = 0; ; count++) {
   const cluster = `${life}-${count}`
-  await store.appendEvents([fleetEvent(Date.now(), 'Warning', 'Contested', 'again', { cluster, service: { project: 'shop', service: 'web' } })])
+  await store.appendEvents([
+    fleetEvent(Date.now(), 'Warning', 'Contested', 'again', { cluster, service: { project: 'shop', service: 'web' } }),
+  ])
   process.stdout.write(`${cluster}\n`)
   await Bun.sleep(40)
 }

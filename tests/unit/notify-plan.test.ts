@@ -1,11 +1,11 @@
 // Notifications, the decisions: routes, grouping, recovery, quiet hours. Tables without a store.
 import { describe, expect, test } from 'bun:test'
+import type { FleetEvent } from '../../server/fleet/records.ts'
 import { Groups } from '../../server/notify/groups.ts'
 import { afterQuietHours } from '../../server/notify/quiet-hours.ts'
 import { createRouting, type Route } from '../../server/notify/routing.ts'
 import { severityOf } from '../../server/notify/severity.ts'
 import { textOf, titleOf } from '../../server/notify/texts.ts'
-import type { FleetEvent } from '../../server/fleet/records.ts'
 import { notificationRouteSpecSchema, quietHoursSchema } from '../../shared/model/notifications.ts'
 
 let nextId = 1

@@ -5,9 +5,9 @@ import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { createFindChart } from '../../ingest/chart-supply.ts'
 import type { ContentSources, Renders } from '../../ingest/content-port.ts'
+import type { RenderTexts } from '../../notify/message.ts'
 import type { RenderAnswers } from '../../render/cache/renders.ts'
 import type { CheckPatches } from '../../render/patch/patches.ts'
-import type { RenderTexts } from '../../notify/message.ts'
 import type { RenderPlace } from '../../render-place.ts'
 import type { Store } from '../../store/store.ts'
 import { CHANNEL_VERSION, type Greeting } from '../../worker/channel/messages.ts'
@@ -76,7 +76,13 @@ export function openWorkers(options: WorkersOptions, { store, answers, credentia
       return plainProblems((await workers.run(job)).value.problems)
     },
     async renderTexts(project, templates, message) {
-      const job = { method: 'texts.render', order: { project, templates, message }, kind: 'read', project, subject: 'template of a notification' } as const
+      const job = {
+        method: 'texts.render',
+        order: { project, templates, message },
+        kind: 'read',
+        project,
+        subject: 'template of a notification',
+      } as const
       const { texts, problems } = (await workers.run(job)).value
       const [first] = problems
       return first === undefined ? { texts } : { problem: `${first.path}: ${first.message}`, problems: plainProblems(problems) }

@@ -167,7 +167,11 @@ export class CommitWatch {
     poke()
   }
 
-  #note(sink: string, doc: CommitDoc, { created, changed, nowMs }: { created: GroupRecord[]; changed: GroupRecord[]; nowMs: number }): void {
+  #note(
+    sink: string,
+    doc: CommitDoc,
+    { created, changed, nowMs }: { created: GroupRecord[]; changed: GroupRecord[]; nowMs: number },
+  ): void {
     const key = recordKey(sink, doc)
     const held = this.#records.get(key)
     const heldDoc = held?.doc as CommitDoc | undefined

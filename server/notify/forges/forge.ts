@@ -2,7 +2,7 @@
 // by a mark in its text, so that a second try changes what the first one wrote.
 import type { ForgeType, NotificationSinkSpec } from '../../../shared/model/notifications.ts'
 import type { CommitDoc } from '../../fleet/notification-records.ts'
-import { type Answer, jsonOf, type HttpRequest, request } from '../sinks/http.ts'
+import { type Answer, type HttpRequest, jsonOf, request } from '../sinks/http.ts'
 import { type Sending, type Sent, SinkError, secretOf } from '../sinks/sink.ts'
 
 export type CommitMessage = Omit<CommitDoc, 'type'> & { url: string }

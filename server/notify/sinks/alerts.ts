@@ -61,7 +61,9 @@ export const opsgenie: Sink = async (message, sending) => {
     source: 'Skerry',
     tags: ['skerry', message.reason, ...(message.service === null ? [] : [`${message.project}/${message.service}`])],
     details: Object.fromEntries(
-      Object.entries(details(message)).flatMap(([name, value]) => (value === null ? [] : [[name, Array.isArray(value) ? value.join(', ') : String(value)]])),
+      Object.entries(details(message)).flatMap(([name, value]) =>
+        value === null ? [] : [[name, Array.isArray(value) ? value.join(', ') : String(value)]],
+      ),
     ),
   }
   const answer = await request(sending, { url: `${url}/v2/alerts`, headers, body })
@@ -88,7 +90,10 @@ export const webhook: Sink = async (message, sending) => {
     },
   })
   const { hmac, token } = sending.secrets
-  const headers: Record<string, string> = { 'content-type': 'application/cloudevents+json; charset=utf-8', 'idempotency-key': message.dedupeKey }
+  const headers: Record<string, string> = {
+    'content-type': 'application/cloudevents+json; charset=utf-8',
+    'idempotency-key': message.dedupeKey,
+  }
   if (token !== undefined) headers['authorization'] = `Bearer ${token.trim()}`
   if (hmac !== undefined) headers[SIGNATURE_HEADER] = signature(hmac.trim(), Math.floor(sending.nowMs / 1_000), body)
   const answer = await request(sending, { url, headers, body })

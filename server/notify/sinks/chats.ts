@@ -70,7 +70,13 @@ export const teams: Sink = async (message, sending) => {
         size: 'Medium',
         weight: 'Bolder',
         wrap: true,
-        color: message.resolved ? 'Good' : message.severity === 'critical' ? 'Attention' : message.severity === 'warning' ? 'Warning' : 'Default',
+        color: message.resolved
+          ? 'Good'
+          : message.severity === 'critical'
+            ? 'Attention'
+            : message.severity === 'warning'
+              ? 'Warning'
+              : 'Default',
       },
       ...(message.text === '' ? [] : [{ type: 'TextBlock', text: message.text.replaceAll('\n', '\n\n'), wrap: true }]),
       {

@@ -17,14 +17,21 @@ export const email: Sink = async (message, sending) => {
   if (spec.email === undefined) throw new SinkError('spec.email is missing', { retryable: false })
   const { host, port, tls, from, to } = spec.email
   const hasLogin = secrets['username'] !== undefined
-  if (hasLogin && tls === 'none') throw new SinkError('a password is not sent without TLS; set spec.email.tls to starttls or implicit', { retryable: false })
+  if (hasLogin && tls === 'none')
+    throw new SinkError('a password is not sent without TLS; set spec.email.tls to starttls or implicit', { retryable: false })
   try {
     const address = await addresses.allowedAddress(host)
     const transport = createTransport({
       ...{ host: address, port, secure: tls === 'implicit', requireTLS: tls === 'starttls', ignoreTLS: tls === 'none' },
       tls: isIP(host) === 0 ? { servername: host } : {},
       ...(hasLogin ? { auth: { user: secretOf(sending, 'username'), pass: secretOf(sending, 'password') } } : {}),
-      ...{ connectionTimeout: TIMEOUT_MS, greetingTimeout: TIMEOUT_MS, socketTimeout: TIMEOUT_MS, disableFileAccess: true, disableUrlAccess: true },
+      ...{
+        connectionTimeout: TIMEOUT_MS,
+        greetingTimeout: TIMEOUT_MS,
+        socketTimeout: TIMEOUT_MS,
+        disableFileAccess: true,
+        disableUrlAccess: true,
+      },
     })
     try {
       const domain = from.split('@')[1] ?? 'skerry'

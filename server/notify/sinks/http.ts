@@ -24,7 +24,11 @@ export interface HttpRequest {
 }
 
 /** Throws `SinkError` for everything but 2xx and what `allowed` names. */
-export async function request(sending: Sending, { url, method = 'POST', headers = {}, body }: HttpRequest, allowed: readonly number[] = []): Promise<Answer> {
+export async function request(
+  sending: Sending,
+  { url, method = 'POST', headers = {}, body }: HttpRequest,
+  allowed: readonly number[] = [],
+): Promise<Answer> {
   const host = URL.canParse(url) ? new URL(url).host : 'the address of the sink'
   let answer: Answer
   try {
@@ -69,7 +73,10 @@ export function retryAfterOf(header: string | null, nowMs: number): number | und
 export function redacted(text: string, secrets: Readonly<Record<string, string>>): string {
   let shown = text
   for (const value of Object.values(secrets)) {
-    const parts = [value.trim(), ...(URL.canParse(value.trim()) ? [new URL(value.trim()).pathname.slice(1), new URL(value.trim()).search.slice(1)] : [])]
+    const parts = [
+      value.trim(),
+      ...(URL.canParse(value.trim()) ? [new URL(value.trim()).pathname.slice(1), new URL(value.trim()).search.slice(1)] : []),
+    ]
     for (const part of parts) if (part.length >= 4) shown = shown.replaceAll(part, '[redacted]')
   }
   return shown

@@ -62,5 +62,7 @@ export function secretOf(sending: Pick<Sending, 'secrets' | 'spec'>, name: strin
   const value = sending.secrets[name]?.trim()
   if (value !== undefined && value !== '') return value
   const config = sending.spec.auth?.secretRef
-  throw new SinkError(`the Config ${config ?? 'of auth.secretRef'} has no secret ${name}; set it with \`skerry apply -f\``, { retryable: false })
+  throw new SinkError(`the Config ${config ?? 'of auth.secretRef'} has no secret ${name}; set it with \`skerry apply -f\``, {
+    retryable: false,
+  })
 }

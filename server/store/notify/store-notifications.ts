@@ -73,11 +73,19 @@ export function createNotificationStore(db: StoreDb): NotificationOutbox {
       const totals = await of()
         .select((eb) => [
           eb.fn.countAll<number | bigint>().filterWhere('state', '=', 'dead').as('dead'),
-          eb.fn.countAll<number | bigint>().filterWhere(eb.and([eb('state', '=', 'open'), eb('next_ms', 'is not', null)])).as('waiting'),
+          eb.fn
+            .countAll<number | bigint>()
+            .filterWhere(eb.and([eb('state', '=', 'open'), eb('next_ms', 'is not', null)]))
+            .as('waiting'),
           eb.fn.max('sent_ms').as('sent'),
         ])
         .executeTakeFirstOrThrow()
-      const failed = await of().select(['error', 'updated_ms']).where('error', 'is not', null).orderBy('updated_ms', 'desc').limit(1).execute()
+      const failed = await of()
+        .select(['error', 'updated_ms'])
+        .where('error', 'is not', null)
+        .orderBy('updated_ms', 'desc')
+        .limit(1)
+        .execute()
       const sent = totals.sent === null ? null : Number(totals.sent)
       const [newest] = failed
       const isNews = newest !== undefined && (sent === null || newest.updated_ms >= sent)
