@@ -114,11 +114,7 @@ const LIBRARIES: readonly Library[] = [
     ),
     reason: 'only loading cr-sqlite out of the binary, giving code pages back, ending with a parent, and Landlock need it',
   },
-  {
-    name: 'isomorphic-git',
-    importers: (path) => path.startsWith('server/sources/git/'),
-    reason: 'the git CLI or another library may replace it',
-  },
+  { name: 'isomorphic-git', importers: inFolder('server/sources/git'), reason: 'the git CLI or another library may replace it' },
   { name: 'openpgp', importers: list('server/sources/git/openpgp.ts'), reason: 'which signatures count is decided in one file' },
   {
     name: 'js-yaml',

@@ -31,7 +31,7 @@ import { jsonSchema } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { readFailing } from './failing-services.ts'
 import { clusterParameters, objectParameters, placementParameters, readParameters, readToken, writeToken } from './fleet-query.ts'
-import { metadataOf } from './fleet-views.ts'
+import { metadataOf } from './resource-metadata.ts'
 import { seenSuspensions } from './sight.ts'
 
 /** Open questions about pruning, for the placements that are there. */

@@ -62,6 +62,7 @@ import type { AwayOfService } from '../store/counts/rollups.ts'
 import type { Store } from '../store/store.ts'
 import { failingService, readFailing } from './failing-services.ts'
 import { notificationView } from './notification-view.ts'
+import { metadataOf } from './resource-metadata.ts'
 
 type AnyView =
   | RepositoryView
@@ -467,21 +468,6 @@ const isOfService = ({ service, cluster }: OrderedSuspension, id: ServiceId): bo
 function keptIn(placement: PlacementView, failed: FailingService | null): PlacementView {
   const words = failed?.failing.keeping(placement.cluster)
   return failed === null || words === undefined ? placement : keepingPlacement(placement, words, failed.sinceMs)
-}
-
-export function metadataOf(resource: StoredResource): AnyView['metadata'] {
-  const { name, project, labels, uid, generation, version, createdMs, updatedMs, deletingMs } = resource
-  return {
-    name,
-    ...(project === FLEET ? {} : { project }),
-    labels,
-    uid,
-    generation,
-    version,
-    createdMs,
-    updatedMs,
-    ...(deletingMs === null ? {} : { deletingMs }),
-  }
 }
 
 const words = z.object({ sync: z.enum(SYNC_WORDS).catch('Unknown'), health: z.enum(HEALTH_WORDS).catch('Unknown') })

@@ -6,7 +6,7 @@ import type { NotificationRecord } from '../fleet/notification-records.ts'
 import type { StoredResource } from '../fleet/records.ts'
 import { titleOf } from '../notify/texts.ts'
 import type { Store } from '../store/store.ts'
-import { metadataOf } from './fleet-views.ts'
+import { metadataOf } from './resource-metadata.ts'
 
 type NotifyStore = Pick<Store, 'getResource' | 'notifications'>
 

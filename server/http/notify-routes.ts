@@ -54,7 +54,7 @@ export function notifyRoutes(deps: Pick<AdminDeps, 'store' | 'principal' | 'auth
     const key = { kind: 'NotificationSink', project, name } as const
     const sink = await store.getResource(key)
     if (sink === null) throw keyNotFound(key)
-    await deps.trail.record({ verb: 'notify:test', ...key })
+    await deps.trail.record({ verb: 'notify:test', ...auditKey(project, name) })
     return notifier.test(sink)
   }
   const testDetail = { response: notificationTestAnswerSchema, detail: { summary: 'Send a test message to a sink', ...fails(404) } }
@@ -100,7 +100,7 @@ export function notifyRoutes(deps: Pick<AdminDeps, 'store' | 'principal' | 'auth
         if (!authorizer.allows(principal(request), ask)) throw forbidden(principal(request), ask)
         if (!(await notifier.retry(record.id)))
           throw new AppError('conflict', { detail: `notification ${params.id} is not dead; only a dead one is sent again` })
-        await deps.trail.record({ verb: 'notify:retry', kind: 'NotificationSink', project: record.project, name: record.sink })
+        await deps.trail.record({ verb: 'notify:retry', ...auditKey(record.project, record.sink) })
         const again = (await store.notifications.get(record.id)) ?? record
         return messageView(again, await typesOf()(again))
       },
@@ -115,6 +115,8 @@ export function notifyRoutes(deps: Pick<AdminDeps, 'store' | 'principal' | 'auth
       ...testDetail,
     })
 }
+
+const auditKey = (project: string, name: string) => ({ kind: 'NotificationSink', name, ...(project === FLEET ? {} : { project }) })
 
 function beforeOf(from: string | undefined): number | undefined {
   const text = decodeContinue(from)

@@ -25,6 +25,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     13: '2c9b0de95fc893c6',
     14: 'c46e428deccb6f86',
     15: 'ab637148517e95f3',
+    16: '72f2dce723f92374',
   },
   PostgreSQL: {
     1: 'b031b6640bfd07f7',
@@ -42,6 +43,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     13: '024e9a7de30717d1',
     14: 'e6869db27cf41a64',
     15: '10bf2c1a3e122c01',
+    16: 'f4b1efdce0f95ad3',
   },
 }
 

@@ -72,7 +72,7 @@ export async function createTestAdmin(
     renders: { render: async () => null, variants: async () => null, objects: async () => ({ kind: 'rendered', objects: new Map() }) },
     previews: { diff: async () => null },
     isConfined: true,
-    notifier: { test: async () => ({ delivered: true, durationMs: 1, detail: 'sent' }), retry: async () => false },
+    notifier: { test: async () => ({ delivered: true, durationMs: 1, detail: 'sent' }), retry: async () => true },
     checkPatches: checkPatchesHere,
     restore: NO_RESTORE,
     removals: createRemovalPlans({ store, content: { get: async (sha256) => content.get(sha256) ?? null }, clock }),

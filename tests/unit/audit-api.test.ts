@@ -109,6 +109,11 @@ const ruleDoc = (name: string, project?: string) => ({
   spec: { group: 'example.com', kind: name === 'spare' ? 'Spare' : 'Thing', healthy: { when: "object.status.phase == 'Ready'" } },
 })
 
+const notifyDoc = (kind: string, project: string | null) => ({
+  ...{ ...HEAD, kind, metadata: { name: 'other', ...(project === null ? {} : { project }) } },
+  spec: kind === 'NotificationSink' ? { webhook: { url: 'https://hooks.example.com/x' } } : { sinks: ['other'] },
+})
+
 const write = async (method: string, path: string, body?: unknown, headers?: Record<string, string>) => {
   const answer = await admin.call(method, `/api/v1${path}`, body, headers)
   if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
@@ -194,6 +199,48 @@ const RECIPES: Record<string, Recipe> = {
   'DELETE /projects/:project/role-bindings/:name': {
     ...{ path: '/projects/default/role-bindings/other', verb: 'delete', kind: 'RoleBinding' },
     before: first(() => write('PUT', '/projects/default/role-bindings/other', bindingDoc('default'))),
+  },
+  ...Object.fromEntries(
+    (['NotificationSink', 'NotificationRoute'] as const).flatMap((kind) => {
+      const segment = kind === 'NotificationSink' ? 'notification-sinks' : 'notification-routes'
+      return [null, 'default'].flatMap((project): Array<[string, Recipe]> => {
+        const at = project === null ? '' : '/projects/default'
+        const route = project === null ? '' : '/projects/:project'
+        const body = notifyDoc(kind, project)
+        const written = first(() => write('PUT', `${at}/${segment}/other`, body))
+        return [
+          [`PUT ${route}/${segment}/:name`, { path: `${at}/${segment}/other`, body, verb: 'create', kind }],
+          [`DELETE ${route}/${segment}/:name`, { path: `${at}/${segment}/other`, verb: 'delete', kind, before: written }],
+          ...(kind === 'NotificationRoute'
+            ? []
+            : [
+                [
+                  `POST ${route}/${segment}/:name/test`,
+                  { path: `${at}/${segment}/other/test`, verb: 'notify:test', kind, before: written },
+                ] satisfies [string, Recipe],
+              ]),
+        ]
+      })
+    }),
+  ),
+  'POST /notifications/:id/retry': {
+    ...{ path: '/notifications/:id/retry', verb: 'notify:retry', kind: 'NotificationSink' },
+    before: async () => {
+      const doc = { type: 'commit', project: 'default', service: 'web', sha: 'c', state: 'pending', description: '' } as const
+      const times = { nextMs: null, createdMs: 1, updatedMs: 1, sentMs: null }
+      const created = {
+        project: 'default',
+        route: '',
+        sink: 'other',
+        groupKey: 'k',
+        state: 'dead',
+        version: 1,
+        sentVersion: 0,
+        attempts: 1,
+      } as const
+      const ids = await admin.store.notifications.plan({ created: [{ ...created, ...times, error: 'x', ref: null, doc }], changed: [] })
+      return { id: String(ids?.[0]) }
+    },
   },
   'POST /apply': { path: '/apply', body: { resources: [serviceDoc('new')] }, verb: 'create', kind: 'Service', name: 'new' },
   'POST /confirmations/:id/confirm': {
