@@ -179,7 +179,7 @@ export function createApp(deps: AppDeps): App {
   }
 
   let described: Promise<string> | undefined
-  /** It is large and never changes. The route is asked each time, for who may read it. */
+  /** It is large and never changes. The route still runs for each request, because it checks the right to read it. */
   const document = async (request: Request): Promise<Response> => {
     const made = await elysia.handle(request)
     if (!made.ok) return made

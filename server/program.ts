@@ -51,7 +51,7 @@ export const runProgram = (): Promise<number> =>
       isTty: process.stdout.isTTY && process.stdin.isTTY,
       clock: systemClock,
       openBrowser,
-      // Asked for by what goes on without an end.
+      // Read by work that runs without an end.
       get signal() {
         return readerGone(1)
       },

@@ -9,7 +9,7 @@ export interface ProgressLine {
 
 const SHOWN_MS = 100
 
-/** `write` null: nobody watches. */
+/** `write` null: no progress is shown. */
 export function createProgressLine(write: ((text: string) => void) | null, clock: Pick<Clock, 'nowMs'>): ProgressLine {
   let shownMs = 0
   let shown = ''

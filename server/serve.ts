@@ -29,7 +29,7 @@ export interface ServeIo {
   onStop(listener: (signal: string) => void): void
 }
 
-/** Runs until it is told to stop. 0: stopped as told; 1: it could not start; 2: wrong options. */
+/** Runs until it is stopped. 0: stopped on request; 1: it could not start; 2: wrong options. */
 export async function serve(flags: Record<string, string | boolean | undefined>, io: ServeIo): Promise<number> {
   const read = readOptions(SERVER_OPTIONS, flags, io.env)
   if (read.kind === 'problems') {

@@ -80,7 +80,7 @@ export interface ServerOptions {
   dataDir: string
   /** Default: a SQLite file in the data folder. */
   store?: PostgresPlace | null
-  /** Through whom people and pipelines sign in; default nobody. */
+  /** How people and pipelines sign in; default: not possible. */
   signIn?: SignInPlace
   /** Default: `admin-token` in the data folder. */
   adminTokenFile?: string
@@ -88,7 +88,7 @@ export interface ServerOptions {
   retention?: Retention
   /** Age of the oldest entries of the audit log; default AUDIT_DAYS_DEFAULT. */
   auditDays?: number
-  /** RU3: count anew what is counted. */
+  /** RU3: compute all counts again. */
   recount?: boolean
   /** Default: bubblewrap, with no program but this one. */
   rendering?: RenderPlace
@@ -104,7 +104,7 @@ export interface ServerOptions {
   externalUrl?: string
   /** Inner addresses at which sources may be (SO1), as `--source-addresses` has them; default none. */
   sourceAddresses?: string
-  /** Proxies in front of this server whose `x-forwarded-for` says who calls; default none. */
+  /** Proxies in front of this server whose `x-forwarded-for` names the caller; default none. */
   trustedProxies?: readonly AddressRange[]
   /** The peer of a Unix socket is such a proxy. */
   trustsSocket?: boolean
@@ -125,7 +125,7 @@ export interface ServerDeps {
   guard?: NativeGuard
   /** Absent: traces are off. */
   recordSpan?: RecordSpan
-  /** Lets go of what nobody holds, in the background. */
+  /** Frees unused memory, in the background. */
   freeMemory?(): void
 }
 

@@ -1,5 +1,6 @@
-// Runs the loops of the server for as long as it serves. A loop that throws, or that ends by itself, is started again after a backoff; the other loops and the
-// requests go on. A loop may therefore be started several times: it must find its work in the store again.
+// Runs the loops of the server for as long as it serves. A loop that throws, or that ends by itself, is started again
+// after a backoff; the other loops and the requests continue. A loop may therefore be started several times: it must
+// find its work in the store again.
 import { type BackoffLimits, backoffMs } from '../shared/runtime/backoff.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'

@@ -1,4 +1,5 @@
-// Every agent in memory, so that a poll costs no query. Whoever changes agents, revocations or clusters says which; a change of one reads one.
+// Every agent in memory, so that a poll costs no query. Code that changes agents, revocations or clusters names the
+// changed one; a change of one reads one.
 import type { AgentId, ClusterId } from '../../shared/model/ids.ts'
 import type { AgentRecord } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
@@ -14,7 +15,7 @@ export interface AgentIndex {
   refreshAgent(agentId: AgentId): Promise<void>
   /** By the names of their clusters. */
   refreshClusters(names: readonly string[]): Promise<void>
-  /** Told of each cluster whose agent may no longer do what it did: revoked, gone, or with another incarnation or epoch. */
+  /** Called with each cluster whose agent lost rights: revoked, deleted, or with another incarnation or epoch. */
   onChanged(listener: (clusterId: ClusterId) => void): void
 }
 
@@ -50,7 +51,8 @@ export async function createAgentIndex(store: Pick<Store, 'listAgents' | 'agent'
     if (before !== undefined) tellIfChanged(before)
   }
 
-  // One reading after the other, so that an older one never replaces a newer; who asks for one that has not begun shares it.
+  // Reads run one after the other, so that an older one never replaces a newer; callers that wait for one that has not
+  // begun share it.
   let last: Promise<void> = Promise.resolve()
   const next = new Map<AgentId | 'all', Promise<void>>()
   const inTurn = (what: AgentId | 'all', read: () => Promise<void>): Promise<void> => {

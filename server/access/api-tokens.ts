@@ -1,4 +1,5 @@
-// API tokens: 256 random bits that people and tools show. The store holds their SHA-256: the time of a look-up by hash tells nothing about a token.
+// API tokens: 256 random bits for people and tools. The store holds their SHA-256: the time of a lookup by hash reveals
+// nothing about a token.
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { open, rename, rm, writeFile } from 'node:fs/promises'
@@ -164,7 +165,9 @@ export const newSecret = (): string => randomBytes(32).toString('base64url')
 /** `<prefix>-` and 8 hex digits: a name for a row, no secret. */
 export const newId = (prefix: string): string => `${prefix}-${randomBytes(4).toString('hex')}`
 
-/** Before there is a token: throws `bad_options` for a file that could not be written. Leaves one that is there as it is. */
+/**
+ * Before there is a token: throws `bad_options` for a file that could not be written. Leaves an existing one unchanged.
+ */
 export async function checkTokenFile(path: string): Promise<void> {
   try {
     const isThere = existsSync(path)

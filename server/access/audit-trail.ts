@@ -33,7 +33,7 @@ const DAY_MS = 86_400_000
 const GROUPS_MAX = 20
 /** Entries of one source in a day; after that it gets one an hour. All callers without a credential are one source. */
 export const DENIALS_A_DAY = 1_000
-/** Sources that are told apart. */
+/** Maximum number of separate sources. */
 const SOURCES_MAX = 1_000
 const FLUSH_MS = 10_000
 

@@ -5,7 +5,10 @@ import type { UserSessions } from './oidc/user-sessions.ts'
 import type { Principal } from './principal.ts'
 
 export interface Callers {
-  /** Null: nobody. Throws `cross_site` for a change that a browser sends from another site. `from`: address of the caller. */
+  /**
+   * Null: no valid credential. Throws `cross_site` for a change that a browser sends from another site. `from`: address
+   * of the caller.
+   */
   authenticate(request: Request, from?: string | null): Promise<Principal | null>
   /** Aborts when the credential with this id ends. */
   ended(id: string): AbortSignal
@@ -15,7 +18,7 @@ export interface Callers {
 
 export interface CallersDeps {
   tokens: Pick<ApiTokens, 'authenticate' | 'ended' | 'hasExpired'>
-  /** Null means: nobody can sign in. */
+  /** Null means: sign-in is not configured. */
   sessions: Pick<UserSessions, 'authenticate' | 'ended'> | null
   /** URL under which browsers know this server. */
   url(): string

@@ -1,4 +1,5 @@
-// CG8: to which hosts the secrets of a Config go as a credential: those that it names, or those of its first use. Whoever may write a Repository cannot send them elsewhere.
+// CG8: the hosts to which the secrets of a Config go as a credential: those that it names, or those of its first use.
+// So a person who may write a Repository cannot send them elsewhere.
 
 export interface CredentialUse {
   /** Address of the repository. */
@@ -7,7 +8,7 @@ export interface CredentialUse {
   tokenServer?: string | undefined
 }
 
-/** As it is kept beside the secrets. Neither: not used yet. */
+/** The form that is stored beside the secrets. Without either: not used yet. */
 export interface HostBinding {
   /** Those that a person wrote. */
   hosts?: readonly string[] | undefined

@@ -1,5 +1,5 @@
-// The spec of a Config as it is kept: values of secrets are sealed there and nowhere in the clear. What people read is a mark, equal for equal values, and a mark written back keeps
-// what is there.
+// The stored spec of a Config: values of secrets are sealed there and nowhere in the clear. People read a mark, equal
+// for equal values, and a mark written back keeps the present value.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ConfigData, type ConfigSpec, configSpecSchema } from '../../shared/model/render.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
@@ -22,7 +22,7 @@ export const isSecretMark = (value: string): boolean => MARK.test(value)
 /** `sealed:` the mark's digits `:` base64url. */
 const SEALED = /^sealed:([0-9a-f]{16}):([A-Za-z0-9_-]+)$/
 
-/** Equal for equal values of the same secret of the same Config: what somebody writes into another one proves nothing about it. */
+/** Equal for equal values of the same secret of the same Config: a value in another one proves nothing about it. */
 const macOf = (box: SecretBox, { project, name }: ConfigId, secret: string, value: string): string =>
   box.macOf(['config', project, name, secret, value].join('\0'))
 
@@ -94,7 +94,10 @@ export function openConfig(box: SecretBox, { project, name }: ConfigId, spec: st
   return { data: keptSpec(spec).data, secrets }
 }
 
-/** The spec with each secret that is not under the key that seals now sealed anew; `unopened`: those whose key is not here stay as they are. Null: none of them. */
+/**
+ * The spec with each secret of an earlier key sealed again under the present one; `unopened`: those whose key is
+ * missing stay as they are. Null: none of them.
+ */
 export function resealConfig(box: SecretBox, id: ConfigId, spec: string): { spec: string; secrets: number; unopened: number } | null {
   const sealed = { ...sealedSecrets(spec) }
   let [secrets, unopened] = [0, 0]

@@ -1,4 +1,4 @@
-// Reads Configs for those who need their values: credentials of sources, and renders.
+// Reads Configs for code that needs their values: credentials of sources, and renders.
 import { placeOf, repositorySpecSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Store } from '../store/store.ts'
@@ -17,7 +17,7 @@ export interface Configs {
 }
 
 const PAGE = 500
-/** Somebody else wrote the Config meanwhile, each time. */
+/** Another writer changed the Config meanwhile, each time. */
 const BIND_TRIES_MAX = 5
 
 export function createConfigs(store: Pick<Store, 'getResource' | 'listResources' | 'resealConfig'>, box: SecretBox): Configs {

@@ -31,7 +31,7 @@ export interface JoinDeps {
   log: Logger
   /** That this server serves. */
   versions?: ProtocolRange
-  /** A cluster joined, for the first time or with another token: targets are to be computed anew. */
+  /** A cluster joined, for the first time or with another token: targets must be computed again. */
   onJoined?(clusterName: string): void
 }
 
@@ -80,7 +80,7 @@ async function provenToken(request: JoinRequest, store: Pick<Store, 'joinTokenHa
   const tokenHash = isOld ? joinTokenHash(token) : await store.joinTokenHash(tokenId ?? '', publicKey)
   if (tokenHash === null) throw new AppError('join_token_unknown', { doing: 'join' })
   const signed = isOld ? joinProofBytes(tokenHash, publicKey, recipient, cluster) : joinBytes(tokenId ?? '', request)
-  // Whoever has a wrong token learns no more than whoever has one that nobody made.
+  // A caller with a wrong token learns no more than one with a token that never existed.
   if (!isOld && !equalSecrets(joinTokenProof(tokenHash, signed), tokenProof ?? ''))
     throw new AppError('join_token_unknown', { doing: 'join' })
   if (!verifyBytes(publicKey, signed, proof)) throw new AppError('join_proof_invalid', { doing: 'join' })
@@ -95,7 +95,7 @@ export interface ProtocolRange {
   min: number
   max: number
 }
-/** Of this build: what it speaks, down to what it still understands. */
+/** Of this build: from the oldest version that it supports to its own. */
 export const OWN_VERSIONS: ProtocolRange = { min: MIN_SUPPORTED_PROTOCOL_VERSION, max: PROTOCOL_VERSION }
 
 /** PL11: throws when they do not meet. The server's range goes with it, so that an agent that knows several chooses the greatest of both. */

@@ -1,4 +1,5 @@
-// Says when a cluster goes offline and when it is back. Time passes without a write, so nothing else would tell the change feed, and whoever follows it would have to ask.
+// Reports when a cluster goes offline and returns. Time passes without a write, so nothing else would add to the change
+// feed, and watchers would have to poll.
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import { livenessOf } from '../fleet/liveness.ts'

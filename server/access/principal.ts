@@ -1,4 +1,4 @@
-// The caller of a request. Whoever authenticates makes one; the authorizer alone decides what it may do.
+// The caller of a request. Authentication creates it; the authorizer alone decides about its rights.
 import type { TokenRole } from '../../shared/model/access.ts'
 
 export interface Principal {
@@ -34,7 +34,10 @@ export const tokenPrincipal = (id: string, name: string, role: TokenRole, projec
   projects,
 })
 
-/** Keys of the subjects of bindings that are this caller. A provider's name has no colon, so none can speak for another. */
+/**
+ * Keys of the subjects of bindings that match this caller. A provider's name has no colon, so no provider can imitate
+ * another.
+ */
 export function subjectKeys({ kind, name, provider, subject, email, groups }: Principal): string[] {
   if (kind === 'token') return [`token:${name}`]
   return [

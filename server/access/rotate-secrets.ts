@@ -1,5 +1,5 @@
-// CG7: another key for the secrets of Configs. Everything that is sealed is sealed anew under it before the earlier keys are destroyed; a server that is stopped in
-// between has both, and goes on when the command is given again.
+// CG7: another key for the secrets of Configs. Every secret is sealed again under it before the earlier keys are
+// destroyed. A server that is stopped in between has both, and continues when the command is given again.
 import type { ResourceKey } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 import { resealConfig } from './config-secrets.ts'

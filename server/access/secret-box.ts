@@ -10,7 +10,10 @@ export interface SecretBox {
   seal(bytes: Uint8Array): Uint8Array
   /** Null means: sealed under a key that is not here, or changed since. */
   open(sealed: Uint8Array): Uint8Array | null
-  /** 16 hex digits that are equal for equal texts and say nothing else of them. Whoever may choose texts puts their place in front, else one secret could be guessed with the help of another. */
+  /**
+   * 16 hex digits that are equal for equal texts and reveal nothing else of them. Callers with chosen texts prefix
+   * their place, otherwise one secret could be guessed with the help of another.
+   */
   macOf(text: string): string
   /** Whether it is sealed under the key that seals now. */
   isCurrent(sealed: Uint8Array): boolean

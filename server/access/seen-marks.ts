@@ -1,5 +1,5 @@
-// When each cluster was last heard of, written every ten seconds in one go: polls are many, and nobody reads this to the second. A cluster that was not
-// heard of before is written at once: whoever just joined one looks for it now.
+// The last contact of each cluster, written every ten seconds in one batch: polls are many, and nobody needs it to the
+// second. A new cluster is written at once, because the person who joined it looks for it now.
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'

@@ -1,6 +1,6 @@
-// Who calls: a key becomes a short token by signing a nonce. Both are stateless under the server's MAC key; only the server's clock is asked, so an
-// agent with any clock, after any time offline, gets in. What may change under a valid token (revocation, a newer incarnation, a removed cluster) is
-// looked up at every request.
+// Sessions: a key becomes a short token by signing a nonce. Both are stateless under the server's MAC key. Only the
+// server's clock counts, so an agent with any clock, after any time offline, gets a session. Facts that may change
+// under a valid token (revocation, a newer incarnation, a removed cluster) are read at every request.
 import { timingSafeEqual } from 'node:crypto'
 import { type AgentId, agentIdSchema } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -36,7 +36,7 @@ const CLAIMS_MAX = 20_000
 const SEALED_BYTES = 32
 
 export interface Sessions {
-  /** For the 401 of whoever comes without a session. */
+  /** For the 401 of a caller without a session. */
   nonce(): string
   /** Throws `session_required` without a good nonce and signature, else what keeps this agent out. `turn` is awaited before anything is verified. */
   open(request: SessionRequest, turn?: () => Promise<void> | undefined): Promise<SessionAnswer>
@@ -70,7 +70,8 @@ export function createSessions(deps: SessionDeps): Sessions {
   const usedUntilMs = new Map<string, { agentId: AgentId; untilMs: number }>()
   const usedBy = new Map<AgentId, number>()
 
-  // A session is one with the keys of its time: after a rotation or a revocation each agent opens a new one and is told of it (RP7, RP9).
+  // A session depends on the keys of its time: after a rotation or a revocation each agent opens a new one and learns
+  // of the change (RP7, RP9).
   const contextOf = () => Buffer.concat([Buffer.from(keys.fingerprint, 'hex'), Buffer.from(keys.revocation?.oldest ?? '')])
   const macOf = (purpose: 'session' | 'nonce', body: Buffer) =>
     keys.mac(purpose, Buffer.concat([purpose === 'session' ? contextOf() : salt, body]))
@@ -192,7 +193,7 @@ export function createSessions(deps: SessionDeps): Sessions {
   }
 }
 
-/** SE8: whoever knows the id may hear it: it says only that a cluster is gone. */
+/** SE8: every caller that knows the id may get it: it says only that a cluster is gone. */
 async function removedError(
   agentId: AgentId,
   challenge: string | null,

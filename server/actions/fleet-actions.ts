@@ -1,4 +1,5 @@
-// What a person's write or an agent's report sets off. The deciding is planService's, in the service pass that each of these asks for.
+// The consequences of a person's write or an agent's report. planService decides, in the reconciliation that each of
+// these requests.
 import { setImmediate } from 'node:timers/promises'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { isFleetRows } from '../../shared/model/desired.ts'
@@ -59,7 +60,7 @@ export interface AgentReports {
 export function createFleetActions(deps: FleetActionsDeps): FleetActions & AgentReports {
   const { store, shards, ingest, clock, log } = deps
   const reporting = { ...deps, questionsFor: questionLookup(store) }
-  /** For work that nobody waits for. A service pass has told of its failure, and tries again, itself. */
+  /** For work that no caller waits for. A reconciliation reports its failure, and retries, itself. */
   const follow = (what: string, work: Promise<unknown>) => {
     work.catch((error: unknown) => log.warn('what a change sets off failed', { what, error: describeError(error) }))
   }
@@ -109,7 +110,7 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
     },
     onJoined(name) {
       const after = () => Promise.all([ingest.clustersChanged([{ name, labelsOnly: false }]), ingest.healthRulesChanged([name])])
-      // SU1: a suspended service is told to be so before it comes.
+      // SU1: the cluster gets the suspensions before the suspended services.
       follow('cluster joined', ingest.suspensionsChanged([name]).then(after))
     },
     onStatus(cluster, rows) {
@@ -227,7 +228,7 @@ async function servicesReported(deps: ReportingDeps, cluster: ReportingCluster, 
     await serviceReported(deps, cluster, { id, status, held }).catch((error: unknown) => reportFailed(deps, id, error))
     if (status?.removed === true) removed.push(id)
   }
-  // Together, so that their passes share publications and commits.
+  // Together, so that their reconciliations share publications and commits.
   await Promise.all(removed.map((id) => deps.ingest.serviceChanged(id).catch((error: unknown) => reportFailed(deps, id, error))))
 }
 

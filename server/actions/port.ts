@@ -21,7 +21,10 @@ export interface ChangedResource extends ResourceKey {
 export interface FleetActions {
   /** `confirmed`: what goes with it although it holds data. Throws `conflict` for another version than `ifVersion`. */
   deleteService(id: ServiceId, by: string, confirmed?: ConfirmedData, ifVersion?: number): Promise<DeleteOutcome>
-  /** Of a service whose deletion waits for a yes; false when nothing waits (any more). The caller writes the service then. */
+  /**
+   * For a service whose deletion waits for a confirmation; false when none waits (any more). The caller writes the
+   * service then.
+   */
   takeBackDeletion(id: ServiceId, by: string): Promise<boolean>
   /** What is applied in the cluster stays applied. False: there is none of that name. */
   deleteCluster(name: string, by: string): Promise<boolean>
@@ -31,7 +34,7 @@ export interface FleetActions {
   planSync(id: ServiceId, wanted: (cluster: ClusterRecord) => boolean): Promise<SyncPlanView | null>
   /** Throws `conflict` for a digest that is not current. Null: there is no such service. */
   allowSync(id: ServiceId, request: SyncRequest, by: string): Promise<SyncAnswer | null>
-  /** Suspensions were ordered or lifted. Resolves when every cluster is told with its rows. */
+  /** Suspensions were ordered or lifted. Resolves when the rows of every cluster have them. */
   suspensionsChanged(): Promise<void>
   /** Resources were created, changed or (a repository) deleted: all that one request did. Returns at once; the work follows. */
   onChanged(changed: readonly ChangedResource[], confirmed?: ConfirmedData): void

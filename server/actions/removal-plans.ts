@@ -1,4 +1,5 @@
-// Looks up what the removal of services deletes in their clusters, before it is ordered: for whoever is asked, and to hold a confirmation by name against.
+// Reads the objects that the removal of services deletes in their clusters, before it is ordered: for the person, and
+// to check a confirmation by name.
 import { type K8sObject, type ObjectRef, parseRefKey, refKey } from '../../shared/kube/object.ts'
 import { deletes, objectRowPrefix, parseRowId } from '../../shared/model/desired.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
@@ -28,7 +29,7 @@ export interface PlannedRemoval {
 }
 
 export interface RemovalPlans {
-  /** For each group: what is equal in many clusters is told once; by service, then by the first cluster. */
+  /** For each group: equal parts of many clusters appear once; by service, then by the first cluster. */
   of(groups: ReadonlyArray<readonly Leaver[]>): Promise<PlannedRemoval[][]>
   /** The removal of the whole service; `isShown`: only in these clusters, by name. Null if there is no such service. */
   ofService(id: ServiceId, isShown?: (cluster: string) => boolean): Promise<PlannedRemoval[] | null>

@@ -1,4 +1,4 @@
-// RP2: the plan that a person reads, and what a yes to it does.
+// RP2: the plan that a person reads, and the effect of its confirmation.
 import { setImmediate } from 'node:timers/promises'
 import { type ClusterId, serviceKey } from '../../shared/model/ids.ts'
 import { type ServiceStatus, serviceStatusSchema } from '../../shared/model/status.ts'
@@ -21,7 +21,10 @@ export interface RestoreActions {
   /** Since when agents wait for a person; null: they do not. */
   pendingSinceMs(): Promise<number | null>
   plan(): Promise<RestorePlanView>
-  /** Throws `conflict` when `token` is not of what would happen now. How many clusters and services were told to delete nothing. */
+  /**
+   * Throws `conflict` if `token` does not fit the present plan. Returns how many clusters and services must not delete
+   * anything.
+   */
   confirm(token: string, by: string): Promise<{ clusters: number; marked: number }>
 }
 
@@ -32,7 +35,7 @@ export interface RestoreActionsDeps {
   knocks: Pick<Knocks, 'list'>
   /** Epochs changed. */
   refreshAgents(): Promise<void>
-  /** Every service is to be looked at again: what was published while rows were marked may have been overwritten by the mark. */
+  /** Every service must be reconciled: the mark may have overwritten revisions that were published meanwhile. */
   onSettled?(): void
   clock: Clock
   log: Logger
@@ -127,7 +130,10 @@ async function reportsOf(store: Store, clusterId: ClusterId): Promise<Map<string
   return reports
 }
 
-/** Done again it does nothing (RV4): a crash before the restore is settled leaves it pending, and the next yes goes on. */
+/**
+ * A repetition does nothing (RV4): a crash before the restore is settled leaves it pending, and the next confirmation
+ * continues.
+ */
 async function markRestored(publish: PublishDeps, marked: readonly DesiredService[]): Promise<void> {
   const rows = [...marked].sort((a, b) => (serviceKey(a) < serviceKey(b) ? -1 : serviceKey(a) > serviceKey(b) ? 1 : 0))
   for (let start = 0; start < rows.length; start += ROWS_A_TIME) {

@@ -1,5 +1,5 @@
-// A sync by hand: reads what the plan is made of, and writes a yes down. The yes goes the way of every other one: a confirmation that the service pass takes up, so that
-// it survives a crash and meets the newest render.
+// A manual sync: reads the facts of the plan, and stores a confirmation of it. That is a confirmation like every other:
+// the reconciliation of the service reads it, so that it survives a crash and meets the newest render.
 import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
@@ -116,7 +116,7 @@ function notCurrent(stale: readonly Placed[]): string {
   return `${nameList(stale.map(({ cluster }) => cluster.name))} shall have revision ${current.join(' or ')} now, nothing was allowed`
 }
 
-/** A release waits for a yes of its own, Git went on meanwhile, or what is there now does not render. */
+/** A release needs a confirmation of its own, Git changed meanwhile, or the present content does not render. */
 async function notTakenUp({ store }: SyncActionsDeps, id: ServiceId): Promise<AppError> {
   const release = (await store.confirmationsOfService(id)).find(({ subject }) => subject === releaseSubject(id))
   if (release !== undefined) {

@@ -28,7 +28,7 @@ export const SILENCE_MS = 20_000
 const AGAIN_AFTER_MS = 3_000
 const GRACE_MS = 5_000
 
-/** Who asks, as the agent's audit log names the person. */
+/** The person who asks, as the agent's audit log names them. */
 export interface Asker {
   id: string
   kind: string
@@ -58,7 +58,10 @@ export interface Asks {
   poll(clusterId: ClusterId, nonce: string | null): AskPoll
   /** The agent of a cluster was heard. */
   seen(clusterId: ClusterId): void
-  /** A part of an answer, by number. False: there is no room; the agent sends it again. Throws `ask_gone` when nobody waits. */
+  /**
+   * A part of an answer, by number. False: there is no room; the agent sends it again. Throws `ask_gone` if no caller
+   * waits.
+   */
   answer(clusterId: ClusterId, id: string, part: number, bytes: Uint8Array<ArrayBuffer>, signal: AbortSignal): Promise<boolean>
   /** Whether someone waits, before a body is read. */
   isOpen(clusterId: ClusterId, id: string): boolean
@@ -97,7 +100,7 @@ export function createAsks({ sign, epochOf, wake, newId, clock, limits = createA
     const link = links.get(clusterId)
     const since = link?.seenMs ?? startedMs
     if ((link?.polls ?? 0) === 0 && clock.monotonicMs() - since > AWAY_AFTER_MS) throw offline(name, lastSeenMs)
-    // Before its first poll after a start of this server nobody knows what the agent can do.
+    // Before its first poll after a start of this server the abilities of the agent are unknown.
     if (link !== undefined && !link.takesQuestions) throw new AppError('ask_unsupported', { doing: `ask cluster ${name}` })
   }
 

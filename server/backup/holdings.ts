@@ -1,4 +1,4 @@
-// BK7: what a backup holds that somebody who takes it can use, in words that people read when they make it and when they verify it.
+// BK7: the contents of a backup that a thief could use, in words for people who create or verify it.
 import type { Manifest } from './manifest.ts'
 import { KEYS, STORE } from './manifest.ts'
 

@@ -19,7 +19,7 @@ const MANIFEST_BYTES_MAX = 64 * 1_024 * 1_024
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 const size = z.number().int().nonnegative()
-/** Of what is shown to people as it is. */
+/** For texts that are shown to people unchanged. */
 const printable = z.string().regex(/^[ -~]{0,100}$/)
 /** The last that there is. */
 const TIME_MS_MAX = 8_640_000_000_000_000

@@ -1,5 +1,6 @@
-// BK5: a data folder out of a backup that was verified first. A mark lies in the folder from the first byte to the last: a crash leaves what no server starts
-// with, and the next restore begins anew. Shard files are not brought: the server makes them from the fleet store.
+// BK5: a data folder from a backup that was verified first. A mark is in the folder from the first byte to the last: a
+// crash leaves a folder that no server starts with, and the next restore starts again. Shard files are not restored:
+// the server builds them from the fleet store.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { DataFolder } from '../../shared/adapters/data-folder.ts'
@@ -19,7 +20,7 @@ export interface RestoreOptions {
   dataDir: string
   /** Folder with the keys, for a backup without them. */
   keysFrom: string | null
-  /** Without any: the server makes new ones, and every agent joins anew. */
+  /** Without any: the server creates new ones, and every agent joins again. */
   newKeys: boolean
 }
 
@@ -126,7 +127,7 @@ async function fill(
     const target = join(dataDir, path)
     mkdirSync(dirname(target), { recursive: true, mode: 0o700 })
     folders.add(dirname(target))
-    // What was verified is what is written, whoever else may write to the backup.
+    // The verified bytes are the written ones, even if another process changes the backup.
     const read = await sumFile(from, target)
     if (sha256 !== null && read.sha256 !== sha256)
       throw new AppError('backup_unusable', { doing: 'restore', detail: `${path} changed while it was read` })

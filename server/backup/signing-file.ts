@@ -1,4 +1,4 @@
-// The server's signing key as it lies in a folder, looked at without making one (loadServerKeys makes what is missing).
+// The server's signing key in a folder, read without creating one (loadServerKeys creates missing ones).
 import { z } from 'zod'
 import { publicKeySchema } from '../../shared/protocol/signatures.ts'
 import { fingerprint, signBytes, verifyBytes } from '../../shared/runtime/keys.ts'

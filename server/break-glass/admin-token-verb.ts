@@ -1,4 +1,5 @@
-// `skerry admin-token`: an admin token for whoever may write the server's disk, when nobody can sign in. It is short, says why, and is in the audit log.
+// `skerry admin-token`: an admin token for a person who may write the server's disk, if nobody can sign in. It is
+// short-lived, needs a reason, and is in the audit log.
 import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join, resolve } from 'node:path'

@@ -1,4 +1,5 @@
-// What applied resources name and nobody has: it may come later, so that is no error. A slip of the pen would not be found before the first render otherwise.
+// Names in applied resources that do not exist: they may be created later, so that is no error. A typing error would
+// otherwise appear only at the first render.
 
 import { type Applicable, DEFAULT_PROJECT, sourcesOf } from '../../shared/model/resources.ts'
 import { configViewSchema, repositoryViewSchema, serviceViewSchema } from '../../shared/model/views.ts'

@@ -30,7 +30,7 @@ export async function apply(
   if (parsed.problems.length > 0) throw await everythingWrong(context, parsed, files)
   if (read.length === 0) throw new UsageError(`there is no resource in ${options.filename.join(', ')}`)
   const { confirmData = [] } = options
-  // A server that knows no names of data is told nothing of them.
+  // A server that knows no names of data gets none.
   const names = confirmData.length === 0 ? {} : { confirmData }
   const body = { resources: read.map(({ document }) => document), dryRun: options.dryRun === true, ...names }
   const answer = await context

@@ -1,4 +1,4 @@
-// audit: who did what. The log is verified here and not by the server, which could say anything.
+// audit: the log of actions. It is verified here and not by the server, which could claim anything.
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import {

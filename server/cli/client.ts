@@ -18,7 +18,7 @@ const TOKEN_REMEDY = 'Set SKERRY_TOKEN, or save a context with a token: skerry c
 /** Of an answer that is not in the form of this server: no proxy before one says these. */
 const NOT_OURS: readonly number[] = [400, 404, 405, 501]
 
-/** Why nothing came, in words that do not depend on who made the request. */
+/** Why there was no answer, in words that do not depend on the HTTP client. */
 function silenceText(base: string, cause: unknown): string {
   const { code, message } =
     cause instanceof Error ? { code: undefined, ...cause, message: cause.message } : { code: undefined, message: String(cause) }
@@ -47,7 +47,7 @@ export interface Client {
   signOut(): Promise<void>
   /** Names of the path are encoded by `path`. */
   get<T extends z.ZodType>(path: string, schema: T, query?: Query): Promise<z.infer<T>>
-  /** All pages, or as many items; empty pages go on, too. */
+  /** All pages, or as many items; an empty page also continues. */
   list<T extends z.ZodType>(path: string, item: T, query?: Query, pages?: Pages): Promise<z.infer<T>[]>
   send<T extends z.ZodType>(method: 'POST' | 'PUT' | 'DELETE', path: string, schema: T, body?: unknown): Promise<z.infer<T>>
   /** Server-sent events, from after `last` or from now on. It is cut when nothing comes for a minute or two. */

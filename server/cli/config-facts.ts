@@ -1,4 +1,5 @@
-// What describe says of variables: those of a Config, with the marks of its secrets and who reads it, and those of a cluster with its overrides.
+// The variables in describe: those of a Config, with the marks of its secrets and its users, and those of a cluster
+// with its overrides.
 import type { ClusterOverride, ConfigData } from '../../shared/model/render.ts'
 import type { ClusterView, ConfigView } from '../../shared/model/views.ts'
 import { countText, labelsText } from './columns.ts'

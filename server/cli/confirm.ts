@@ -1,4 +1,4 @@
-// confirm: what waits for a person, with the exact names; and a yes to exactly those.
+// confirm: what waits for a person, with the exact names; and a confirmation of exactly those.
 import { removalsViewSchema } from '../../shared/model/removal-views.ts'
 import { type ConfirmationView, confirmationViewSchema } from '../../shared/model/views.ts'
 import { path } from './client.ts'

@@ -31,7 +31,7 @@ export const wideStyle = (output: Output): Pick<TableStyle, 'wide' | 'fit'> =>
 
 export const usesColour = ({ isTty, env }: CliIo): boolean => isTty && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb'
 
-/** `single`: one that was asked for by name, shown as it is and not as a list. */
+/** `single`: an item that was requested by name, shown alone and not as a list. */
 export function printItems<T>(
   { io }: Context,
   items: readonly T[],

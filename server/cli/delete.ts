@@ -122,7 +122,7 @@ interface Removing {
   confirmData?: readonly string[] | undefined
 }
 
-/** By one request: each call of its own would be a pass of the server. */
+/** By one request: separate ones would be a reconciliation each. */
 async function removeServices(context: Context, services: readonly string[], { project, yes, confirmData = [] }: Removing): Promise<void> {
   const { io } = context
   const client = context.client()
@@ -165,7 +165,7 @@ function refuseUnknown(given: readonly string[], names: readonly string[]): void
 const NOT_A_TERMINAL = 'not a terminal: use --yes to confirm'
 const notDone = () => new AppError('conflict', { detail: 'not done: nothing was changed', remedy: '' })
 
-/** A question only where somebody can answer it; a script says --yes. */
+/** Asks only at a terminal; a script passes --yes. */
 export async function consent({ io }: Context, question: string, yes: boolean): Promise<void> {
   if (yes) return
   if (!io.isTty) throw new UsageError(NOT_A_TERMINAL)
@@ -235,7 +235,7 @@ async function ruleEffect(client: Client, name: string, project: string | undefi
   return `HealthRule ${name} ${of} is deleted. Objects of ${plainText(judgedText(spec))} in ${clusters} are judged by the next rule, or by the built-in ones.\n`
 }
 
-/** Before anything is asked. The server looks again, should somebody begin to use it meanwhile (AP5, CG4). */
+/** Before any question. The server checks again, in case a user appears meanwhile (AP5, CG4). */
 function refuseUsed(what: string, users: readonly string[]): void {
   if (users.length === 0) return
   const shown = users.toSorted().slice(0, USERS_SHOWN).join(', ')

@@ -185,7 +185,7 @@ export function facts(list: readonly Fact[]): string {
 const problems = (list: readonly Problem[]): string =>
   list.length === 0 ? '' : `Problems:\n${list.map((problem) => shownProblem(problem).replaceAll(/^(?=.)/gm, '  ')).join('')}`
 
-/** Who reads it here is told nothing by the advice to read it. */
+/** The advice to run this very command helps nobody here. */
 function withoutSelf(view: ServiceView): ServiceView {
   const { project, name } = view.metadata
   const next = view.status.next.replace(`\`skerry describe service ${name} -p ${project}\` shows each cluster.`, '').trim()
@@ -326,7 +326,7 @@ function clustersText({ clusters }: ConfirmationView): string | null {
   return `${countText(count)}: ${first.join(', ')}${count > first.length ? ` and ${countText(count - first.length)} more` : ''}`
 }
 
-/** Exactly what a yes would do. */
+/** Exactly the effect of a confirmation. */
 export function confirmationText(view: ConfirmationView, nowMs: number): string {
   const head = facts([
     ['Confirmation', view.id],

@@ -1,4 +1,4 @@
-// Server-sent events as they come in. Pure but for the bytes it reads: who connects, and comes back, is another's business.
+// Server-sent events from a stream of bytes. Pure except for reading; the caller connects and reconnects.
 
 export interface StreamEvent {
   /** The last that was sent, with this event or before it; null: none yet. */

@@ -15,7 +15,7 @@ export type FollowStep =
 const RETRY_MS_MIN = 500
 const RETRY_MS_MAX = 10_000
 
-/** Ends with the signal. Throws what keeps it from beginning, and what no repetition mends. */
+/** Ends with the signal. Throws errors of the start, and those that no retry solves. */
 export async function* follow({ io, client }: Context, topics: readonly ChangeTopic[], signal: AbortSignal): AsyncGenerator<FollowStep> {
   let last: string | null = null
   let failures = 0

@@ -230,7 +230,7 @@ export async function get(context: Context, kindText: string, nameText: string |
       const nameOf = (view: { cluster: string; service: string }) => `${view.cluster}/${view.service}`
       const wide = cluster !== undefined || service === undefined
       const columns = (nowMs: number) => placementColumns(nowMs, wide)
-      // Of one cluster or one service alone, that there is none of that name is told.
+      // A single cluster or service is reported as missing if it does not exist.
       if (isFiltered(filter) || (cluster === undefined) === (service === undefined))
         return show(placementViewSchema, { list: ['/placements', { project: placed, service, cluster, ...filter }] }, columns, nameOf, '')
       const address =

@@ -15,7 +15,7 @@ export interface LocalCommand {
 }
 
 export interface LocalCommands {
-  /** Runs until it is told to stop. */
+  /** Runs until it is stopped. */
   server: LocalCommand
   doctor: LocalCommand
   adminToken: LocalCommand

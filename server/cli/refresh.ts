@@ -53,7 +53,7 @@ export async function refresh(context: Context, kindText: string, nameText: stri
   io.stdout.write(`repository/${name} ${foundText(before, view)}\n`)
 }
 
-/** A look that was under way when the refresh was requested leaves the next look due. */
+/** A read that was running when the refresh was requested leaves the next read due. */
 const wasRead = ({ status: { lookedAtMs, nextLookAtMs } }: RepositoryView, requestedMs: number): boolean =>
   lookedAtMs !== null && lookedAtMs >= requestedMs && nextLookAtMs !== null && nextLookAtMs > lookedAtMs
 

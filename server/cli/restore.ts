@@ -1,4 +1,4 @@
-// restore: what a server that was set back to a backup would change, and the yes that lets it go on.
+// restore: the changes that a server restored from a backup would make, and the confirmation that lets it continue.
 
 import { shortRevision } from '../../shared/model/revision-text.ts'
 import { type RestorePlanView, type RestoreServiceView, restoreConfirmedSchema, restorePlanViewSchema } from '../../shared/model/views.ts'

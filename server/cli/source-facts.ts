@@ -65,7 +65,7 @@ function renderFacts(render: RenderSpec | undefined): Fact[] {
   ]
 }
 
-/** Such that nobody misses them. */
+/** In a form that is not overlooked. */
 export const warningsText = ({ warnings }: ServiceView['status']): string =>
   warnings.length === 0
     ? ''

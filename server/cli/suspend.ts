@@ -1,4 +1,4 @@
-// suspend and resume: services are left as they are, in all clusters or in some, until somebody resumes them.
+// suspend and resume: services stay unchanged, in all clusters or in some, until a person resumes them.
 import {
   resumeFlags,
   type SuspendAnswer,
@@ -93,7 +93,7 @@ export const suspensionColumns = (nowMs: number): Column<SuspensionView>[] => [
   { title: 'REASON', value: ({ reason }) => reason },
 ]
 
-/** For `describe`: who suspended it, when and why, and how it is resumed. */
+/** For `describe`: who suspended it, when and why, and how to resume it. */
 export const suspensionFacts = (suspensions: readonly SuspensionView[], nowMs: number): Array<[string, string]> =>
   suspensions.map((one) => [
     'Suspended',

@@ -55,7 +55,7 @@ export async function sync(context: Context, target: string, options: SyncOption
   io.stdout.write(documentText(answers, options.output) ?? answers.map((answer) => answerText(name, answer)).join(''))
 }
 
-/** Whoever names a cluster means it: one that has not the service is no matter of course. */
+/** A named cluster is intended: one without the service is an error. */
 function narrowed(plan: SyncPlanView, names: readonly string[]): SyncPlanView {
   if (names.length === 0) return plan
   const missing = names.filter((name) => !plan.clusters.some(({ cluster }) => cluster === name))

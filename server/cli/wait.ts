@@ -21,7 +21,7 @@ import { documentText } from './printing/documents.ts'
 import { type Condition, parseCondition, type Waited } from './wait-conditions.ts'
 import { WATCHING } from './watch-kinds.ts'
 
-/** Changes that come so soon after each other are looked at together. */
+/** Changes in quick succession are read together. */
 const GATHER_MS = 250
 /** Time alone changes some words, such as the liveness of a cluster. */
 const LOOK_AGAIN_MS = 30_000
@@ -118,7 +118,7 @@ async function until(context: Context, { kind, name, conditions, timeoutMs, read
     })
     return missingOf(kind, items, conditions)
   }
-  // Before anything is waited for, a failure is told as by any other command.
+  // Before any wait, a failure is reported as by any other command.
   let missing = await look()
   if (missing.reasons.length > 0 && timeoutMs > 0) {
     const startedMs = io.clock.nowMs()
@@ -211,7 +211,7 @@ const progressText = (kind: WaitedKind, { count, reasons }: Missing, waitedMs: n
 
 const CLEAR = '\r\u001b[2K'
 const LINE_MAX = 100
-/** One line on a terminal that is written over; elsewhere nothing. */
+/** One overwritten line on a terminal; elsewhere nothing. */
 function progressLine({ io }: Context, text: () => string): { show(): void; clear(): void } {
   const isShown = io.isTty && usesColour(io)
   return {

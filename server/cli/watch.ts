@@ -1,10 +1,10 @@
-// get --watch: the list, then each item again that is another than before. What changed is told by the feed, and only that is read again.
+// get --watch: the list, then each changed item again. The feed names the changes, and only those are read again.
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Context } from './context.ts'
 import { type FollowStep, follow, gathered, patiently } from './follow.ts'
 import { type Shown, WATCHING, type WatchedKind } from './watch-kinds.ts'
 
-/** Changes that come so soon after each other are looked at together. */
+/** Changes in quick succession are read together. */
 const GATHER_MS = 250
 /** After reading, as many times as long as that took… */
 const REST_TIMES = 4
@@ -35,7 +35,7 @@ export async function watch<T>(context: Context, watched: Watched<T>): Promise<v
     const about: 'all' | ReadonlySet<string> = held === null ? 'all' : aboutOf(watched, steps, held)
     if (about !== 'all' && about.size === 0) continue
     const startedMs = context.io.clock.nowMs()
-    // Before anything is shown a failure is told, as by any other command.
+    // Before any output a failure is reported, as by any other command.
     const now: ReadonlyMap<string, T> =
       held === null ? await listed(watched) : await patiently(context, signal, () => readAgain(watched, about, held ?? new Map()))
     if (signal.aborted) return
@@ -87,7 +87,7 @@ function noneIfGone(error: unknown): null {
   throw error
 }
 
-/** That an agent was heard of again, or a repository looked at, is no change. */
+/** A contact of an agent, or a read of a repository, is no change. */
 const PASSING = new Set(['lastSeenMs', 'lookedAtMs', 'nextLookAtMs'])
 const textOf = (item: unknown): string | undefined =>
   JSON.stringify(item, (name, value: unknown) => (PASSING.has(name) ? undefined : value))

@@ -1,4 +1,5 @@
-// The bundled files of the dashboard, ready to be sent. This module is loaded by the first request for them: a server that nobody looks at does not hold them.
+// The bundled files of the dashboard. This module is loaded by the first request for them: a server without dashboard
+// users does not hold them.
 import { builtAssets } from './build-assets.ts' with { type: 'macro' }
 
 export interface Asset {

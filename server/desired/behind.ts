@@ -43,7 +43,7 @@ export class BehindClusters {
     this.#clusters.delete(clusterId)
   }
 
-  /** One listener, told after each failed attempt. */
+  /** One listener, called after each failed attempt. */
   onFailed(listener: () => void): void {
     this.#onFailed = listener
   }

@@ -1,4 +1,5 @@
-// Entry point of the Worker that looks through whole shard files: seconds of reading that nobody shall wait for. It lives for one look.
+// Entry point of the Worker that checks whole shard files: seconds of reading that must not delay other work. It lives
+// for one check.
 import { examineShard } from './shard-report.ts'
 
 self.onmessage = ({ data }: MessageEvent<string>) => self.postMessage(examineShard(data))

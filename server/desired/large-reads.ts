@@ -20,7 +20,10 @@ export type WorkerAnswer =
   | { kind: 'read'; read: SourceResult | { kind: 'large' }; compressions?: number }
   | { kind: 'failed'; error: string }
 
-/** Clusters whose requests wait for the Worker: some ten seconds' work, since proxies cut who waits for thirty. More are told to come back. */
+/**
+ * Clusters whose requests wait for the Worker: some ten seconds' work, since proxies end requests that wait for thirty.
+ * More are refused with a time.
+ */
 export const LARGE_READS_MAX = 32
 /** A Worker that is busy for longer hangs. */
 export const LARGE_READ_MS_MAX = 120_000
@@ -63,7 +66,8 @@ export class LargeReads {
   }
 
   async read(request: LargeRead): Promise<SourceResult> {
-    // One waits for each cluster, so that nobody fills the queue alone. Who asks again was cut on the way: it takes the place of the one that nobody waits for.
+    // One waits for each cluster, so that none fills the queue alone. A repeated request replaces its interrupted
+    // predecessor.
     const place = this.#queue.findIndex((waiting) => waiting.request.clusterId === request.clusterId)
     if (this.#closed || (place < 0 && this.#queue.length >= LARGE_READS_MAX))
       throw new AppError('unavailable', {

@@ -1,5 +1,5 @@
-// The care for shard files while they are served: each is looked through about once an hour (CU2), a damaged one is made anew, one that is mostly history is
-// compacted (RP3). One after the other, spread over the hour.
+// The maintenance of shard files while they are served: each is checked about once an hour (CU2), a damaged one is
+// rebuilt, one that is mostly history is compacted (RP3). One after the other, spread over the hour.
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
@@ -10,7 +10,7 @@ import type { OpenedShards } from './shard-files.ts'
 import { compactionDue, type ShardReport } from './shard-report.ts'
 
 export const ROUND_MS = 60 * 60_000
-/** Trouble within this time after a look is none that a look finds. */
+/** A failure within this time after a check is not one that a check finds. */
 const TROUBLE_MS = 60_000
 /** A Worker that is busy for longer hangs. */
 const LOOK_MS_MAX = 10 * 60_000

@@ -18,7 +18,7 @@ export interface PublishDeps {
   store: Pick<Store, 'publish' | 'desiredInCluster'>
   content: ContentStore
   shards: Shards
-  /** Without one, nobody else has a turn before all is done. */
+  /** Without one, no other work runs before all is done. */
   pace?: Pace
 }
 

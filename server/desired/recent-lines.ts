@@ -4,14 +4,14 @@ import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { type Row, rowLine } from '../../shared/protocol/frames.ts'
 
 export class RecentLines {
-  /** Emptied when it is dropped; whoever still refers to it reads the shard file. */
+  /** Emptied when it is dropped; code that still refers to it reads the shard file. */
   bytes: Buffer | null
   readonly rows: number
   /** In hex, of the bytes. */
   readonly sha256: string
   /** Writes that led to these lines. */
   writes = 0
-  /** A zstd frame of the bytes, once somebody asked for it. */
+  /** A zstd frame of the bytes, after the first request for it. */
   frame: Uint8Array | null = null
 
   constructor(text: string, rows: number) {

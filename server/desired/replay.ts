@@ -1,5 +1,5 @@
-// What the fleet store has and a shard file lacks (CU7): at the start because of a crash between the two, or because the file was made anew; later because a write
-// to the file failed, or because it is rewritten.
+// Rows of the fleet store that a shard file lacks (CU7): at the start after a crash between the two, or in a rebuilt
+// file; later after a failed write, or during a rewrite.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'

@@ -1,6 +1,7 @@
-// A shard file made anew while the server serves it: compaction (RP3), or damage that was found. The new file is filled from the fleet store, which is the truth,
-// beside the old one; what is published meanwhile follows, and the last of it while nothing is published. Then the clusters' epochs are raised, and only then is the
-// new file served. Whatever step a crash comes at, the next start finds one whole file: the old one, or the new one with its epochs raised.
+// Rewrites a shard file while the server serves it: for compaction (RP3), or after damage. The new file is filled from
+// the fleet store, the source of truth, beside the old one; publications meanwhile follow, and the last of them while
+// nothing is published. Then the clusters' epochs are raised, and only then is the new file served. After a crash at
+// any step, the next start finds one whole file: the old one, or the new one with its epochs raised.
 import type { ClusterId } from '../../shared/model/ids.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import type { Pace } from '../../shared/runtime/pace.ts'
@@ -26,7 +27,7 @@ export interface RewriteDeps {
   libraryDir?: string
 }
 
-/** Most of the file is copied while others publish; the rest is for the turn in which nobody does. */
+/** Most of the file is copied during publications; the rest in the turn without any. */
 const LAPS_MAX = 5
 
 export async function rewriteShard(deps: RewriteDeps, index: number, origin: Exclude<ShardOrigin, 'created'>): Promise<void> {

@@ -1,5 +1,5 @@
-// One shard file and its only writer. Writes are not synced (CU5): the fleet store has everything that is in here, and after an unclean stop the file
-// is either proven whole or made anew under another dbId.
+// One shard file and its only writer. Writes are not synced (CU5): the fleet store has all its content, and after an
+// unclean stop the file is either verified or rebuilt under another dbId.
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { crdtDamage } from '../../shared/adapters/crdt-damage.ts'
 import { ALL_DESIRED, type CrdtDb, type CrdtOptions, type Opening, openCrdtDb } from '../../shared/adapters/crdt-db.ts'
@@ -348,7 +348,7 @@ class CrdtShardFile implements ShardFile {
       .map(({ cluster }) => cluster)
   }
 
-  /** Ids of clusters are never used again, so that nobody can miss the tombstones which are dropped here too. */
+  /** Ids of clusters are never used again, so the tombstones that are dropped here are not needed. */
   removeCluster(clusterId: string): void {
     const { db } = this.#crdt
     this.#heads.delete(clusterId)

@@ -50,7 +50,10 @@ export interface ShardsOptions {
   libraryDir?: string
   /** Default: none, and every file is opened in this process. */
   guard?: NativeGuard
-  /** Reads and writes everything on the calling thread: a simulation's time does not pass while another thread works. */
+  /**
+   * Reads and writes everything on the calling thread: the time of a simulation does not advance while another thread
+   * works.
+   */
   withoutThreads?: boolean
   /** Of the pages in parts; default a folder beside the files. */
   spoolDir?: string
@@ -66,12 +69,12 @@ export interface OpenedShards {
   indexOf(clusterId: ClusterId): number
   /** All clusters of which a file remembers anything. */
   held(): ClusterId[]
-  /** Makes a file anew, empty and under another dbId. Before anything is served. */
+  /** Rebuilds a file, empty and under another dbId. Before anything is served. */
   remake(index: number): void
   pathOf(index: number): string
   /** Closes a file, lets `whileClosed` put another in its place (compaction), and serves that from then on. Its clusters are woken. Synchronous. */
   reopen(index: number, whileClosed: (path: string) => void): void
-  /** Told of a file that could not be read or written, for a reason that may be the file. */
+  /** Called with a file that could not be read or written, if the file may be the cause. */
   onTrouble(listener: (index: number) => void): void
   /** How often rows were compressed: equal ones once. */
   compressions(): number

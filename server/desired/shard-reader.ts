@@ -11,7 +11,9 @@ import { type ReadBounds, type RowLines, UNBOUNDED, writeLines } from './row-lin
 /** What an agent asks for: what came after its cursor (null: everything), or everything but the buckets whose sums are equal (PL9). */
 export type Ask = { kind: 'pull'; cursor: Position | null; led?: KnownHead } | { kind: 'refetch'; sums: Uint8Array }
 
-/** What the file's writer knows without a look: where the write after the cursor led. Nothing may be written while it is in use. */
+/**
+ * The writer's knowledge of the file: where the write after the cursor led. Nothing may be written while it is in use.
+ */
 export interface KnownHead {
   to: Position
   count: number

@@ -29,7 +29,7 @@ export interface Accept {
 }
 
 export type PullResult =
-  /** `bytes` go on the wire as they are: a whole page, or part 0 of several if there is a `transfer`. */
+  /** `bytes` are sent unchanged: a whole page, or part 0 of several if there is a `transfer`. */
   | { kind: 'page'; bytes: Uint8Array; zstd: boolean; transfer: TransferHead | null; to: Position }
   | { kind: 'nothing_new' }
   | { kind: 'refetch'; reason: RefetchReason }

@@ -13,8 +13,10 @@ export interface DiscardStaleDeps {
   onAhead?(ahead: ReadonlyMap<ClusterId, number>): Promise<void>
 }
 
-/** CU8: agents of a file that is ahead of the store may have pulled what nobody ordered any more, and later ordinals would be taken for known ones. Of a file that
- *  is not the one which the store adopted last, nobody knows what its ordinals mean. */
+/**
+ * CU8: agents of a file that is ahead of the store may have pulled lost revisions, and later ordinals would count as
+ * known ones. In a file that is not the one that the store adopted last, the ordinals have no known meaning.
+ */
 export async function discardStale({ store, opened, log, onAhead }: DiscardStaleDeps): Promise<void> {
   const [ordinals, adopted] = [await store.clusterOrdinals(), await store.adoptedShards()]
   const { dbIds } = opened

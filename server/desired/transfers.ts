@@ -29,7 +29,9 @@ export interface TransfersOptions {
   /** 22 characters, base64url of 128 random bits. */
   newTransferId(): string
   spoolBytesMax?: number
-  /** Writes a large page on the calling thread: a simulation's time does not pass while another thread writes. */
+  /**
+   * Writes a large page on the calling thread: the time of a simulation does not advance while another thread writes.
+   */
   withoutThreads?: boolean
 }
 

@@ -1,4 +1,5 @@
-// Who writes to the shard files: one at a time. Were a later ordinal in a shard before an earlier one, a crash between them would hide the earlier from replay (CU7).
+// Serializes writes to the shard files. If a later ordinal reached a shard before an earlier one, a crash between them
+// would hide the earlier from replay (CU7).
 import type { Shards } from './shards.ts'
 
 const lastOf = new WeakMap<Shards, Promise<unknown>>()

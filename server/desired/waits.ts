@@ -1,9 +1,12 @@
-// Polls that wait for a change of their cluster. A wake-up is a hint (PL10): who is woken looks for itself.
+// Polls that wait for a change of their cluster. A wake-up is a hint (PL10): the poll then reads for itself.
 import type { ClusterId } from '../../shared/model/ids.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { Deadline, Deadlines } from './deadlines.ts'
 
-/** An agent has one; what is cut on the way is not seen here at once. The oldest of more ends, so that nobody fills the server with dead ones. */
+/**
+ * An agent has one; the server does not notice an interrupted one at once. The oldest of more ends, so that dead ones
+ * cannot fill the server.
+ */
 export const WAITS_OF_CLUSTER_MAX = 8
 
 class Wait extends Deadline {

@@ -1,4 +1,4 @@
-// The data folder itself: who can read it, whether the server's keys are there and are keys, how much space is left.
+// The data folder itself: who can read it, whether the server's keys exist and are valid, how much space is left.
 import { existsSync, lstatSync, readFileSync, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { exhaustive } from '../../shared/runtime/assert.ts'

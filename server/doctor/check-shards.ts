@@ -1,5 +1,6 @@
-// Shard files against themselves (hashes, clocks, log) and against the fleet store: which clusters are behind or ahead, and whether the rows of the others are what
-// they shall have. While the server runs, whatever does not fit is looked at again: a revision is in the store a moment before it is in its file.
+// Shard files against themselves (hashes, clocks, log) and against the fleet store: which clusters are behind or ahead,
+// and whether the rows of the others are correct. While the server runs, differences are checked again: a revision is
+// in the store a moment before it is in its file.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { ALL_DESIRED } from '../../shared/adapters/crdt-db.ts'
@@ -98,7 +99,7 @@ async function compareShard(deps: CheckShardsDeps, { name, path, clusterIds }: S
     wanted = await wantedOf(ids)
     const next = (await judgeNow(ids)).verdicts
     const after = await wantedOf(ids)
-    // What was published meanwhile was looked at in two states.
+    // A cluster that was published meanwhile was read in two states.
     verdicts = new Map([...next].filter(([id]) => again < LOOKS - 1 || after.get(id)?.ordinal === wanted.get(id)?.ordinal))
   }
   for (const [clusterId, { code, why }] of verdicts) {
@@ -198,7 +199,10 @@ function hold({ services, objects, ofFleet }: HeldCluster, id: string, doc: stri
   }
 }
 
-/** Null: the file holds what the store wants. `setOf`: sets of the content store by their names; undefined for one that cannot be read, which is told elsewhere. */
+/**
+ * Null: the file holds what the store wants. `setOf`: sets of the content store by their names; undefined for one that
+ * cannot be read, which is reported elsewhere.
+ */
 function judge(wanted: WantedCluster | undefined, held: HeldCluster, setOf: Sets): Verdict | null {
   const holds = held.ordinal > 0 || held.services.size > 0 || held.objects.size > 0 || held.ofFleet.size > 0
   if (wanted === undefined) return holds ? { code: 'shard_unknown_cluster', why: '' } : null

@@ -1,4 +1,4 @@
-// DO1: a look through everything that a server keeps, in the order in which one thing rests on another; it changes nothing.
+// DO1: checks all stored data of a server, in the order of dependence; it changes nothing.
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isFolderInUse } from '../../shared/adapters/data-folder.ts'
@@ -34,7 +34,7 @@ export interface ExamineOptions {
 
 export interface ExamineDeps {
   clock: Clock
-  /** Absent: what it renders with is not looked at. */
+  /** Absent: the programs of renders are not checked. */
   render?: RenderPlace
   progress(what: string, done: number, of: number): void
 }
@@ -68,7 +68,7 @@ export async function examine({ dataDir, store }: ExamineOptions, deps: ExamineD
 const noData = (detail: string): AppError =>
   new AppError('bad_options', { doing: 'look through the data folder', detail, remedy: 'Give the server’s --data folder.' })
 
-/** The schema of the store, if it can be told. */
+/** The schema of the store, if known. */
 async function checkData(
   dataDir: string,
   store: PostgresPlace | null,

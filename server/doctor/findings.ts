@@ -1,7 +1,10 @@
 // What the doctor can find, each with what it means and what to do, and the document that it answers with.
 import { z } from 'zod'
 
-/** `error`: something is lost or wrong. `warning`: it soon may be. `note`: nothing to do; the server mends it by itself, or it is as it should be. */
+/**
+ * `error`: something is lost or wrong. `warning`: it soon may be. `note`: nothing to do; the server fixes it by itself,
+ * or it is normal.
+ */
 export const SEVERITIES = ['error', 'warning', 'note'] as const
 type Severity = (typeof SEVERITIES)[number]
 
@@ -261,7 +264,7 @@ export const doctorReportSchema = z.object({
   data: z.string(),
   server: z.enum(['running', 'stopped']),
   store: z.enum(['sqlite', 'postgres']),
-  /** Of the fleet store; null: it cannot be told. */
+  /** Of the fleet store; null: unknown. */
   schema: z.number().int().nullable(),
   /** Neither errors nor warnings. */
   fine: z.boolean(),

@@ -13,8 +13,10 @@ export interface Removals {
   /** Clusters that have the service now, without those that `ordered` counts. */
   holders: number
   leaving: number
-  /** Of the clusters that left before: how many have a removal order which nobody was asked about and which is not carried out yet. Many small leavings in a row
-   *  are one large one. */
+  /**
+   * Clusters that left before, by a removal order without a confirmation that is not carried out yet. Many small
+   * removals in a row are one large one.
+   */
   ordered: number
   /** Of those leaving: how many because the service's targets were changed, not because they were relabelled. */
   leftByNewTargets: number

@@ -81,7 +81,7 @@ export interface LeavingFacts {
   /** Names of those that leave. */
   leaving: readonly string[]
   leftByNewTargets: number
-  /** Clusters with an order that nobody was asked about. */
+  /** Clusters with an order without a confirmation. */
   ordered: number
   targets: number
 }

@@ -1,16 +1,20 @@
-// What many placements come to: the worst of their words, in the words of the first that is as bad, told with how many are. Made of the placements themselves where they
-// are at hand, of counts and one placement where there may be ten thousand. Pure.
+// The summary of many placements: the worst of their states, in the words of the first one with it, and their number.
+// Computed from the placements themselves if they are at hand, or from counts and one placement where there may be ten
+// thousand. Pure.
 import type { PlacementWords } from '../../shared/model/placement-words.ts'
 import { HEALTH_WORST, type HealthWord, SYNC_WORST } from '../../shared/model/status.ts'
 import type { PlacementView, State } from '../../shared/model/views.ts'
 
 export interface PlacementsSummary {
   counts: ReadonlyArray<PlacementWords & { count: number }>
-  /** Of those that are worst, the first by its place; null: none is bad, or it is none any more. `alike`: how many are as it is; absent: as many as have its words. */
+  /**
+   * The first of the worst by its place; null: none is bad, or none any more. `alike`: the number of equal ones;
+   * absent: all with its states.
+   */
   worst: { place: string; state: State; alike?: number } | null
   /** Not online. `places`: at least the first of them. */
   away: { count: number; places: readonly string[] }
-  /** Since when the youngest is as it is; null: not known. */
+  /** Time of the youngest state; null: unknown. */
   sinceMs: number | null
 }
 

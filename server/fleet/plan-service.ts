@@ -17,7 +17,7 @@ import { isTarget, leftByNewTargets, placedByText, readPlacedBy, type TargetClus
 export interface PlannedRender {
   digest: string
   count: number
-  /** RL5: names the facts of the cluster as they were; absent: the render looked at none. */
+  /** RL5: names the facts of the cluster at that time; absent: the render read none. */
   factsKey?: string
   /** RL6: names all that it was made of; absent: no program took part. */
   renderedFrom?: string
@@ -28,9 +28,12 @@ export interface PlanInput {
   spec: ServiceSpec
   /** A person deleted it. */
   deleting: boolean
-  /** Who, if that is still known. */
+  /** The person, if still known. */
   deletedBy: string | null
-  /** Null: there is no good render of the current content and spec. Then nothing joins, changes or leaves (TG6); a deletion goes on. */
+  /**
+   * Null: there is no good render of the current content and spec. Then no cluster joins, changes or leaves (TG6); a
+   * deletion continues.
+   */
   render: (Origin & { in(clusterId: ClusterId): PlannedRender | null }) | null
   clusters: readonly TargetCluster[]
   /** Null or absent: the project has no boundary. */
@@ -41,7 +44,10 @@ export interface PlanInput {
   removed: ReadonlyMap<ClusterId, number>
   /** By subject; open ones and confirmed ones. */
   confirmations: ReadonlyMap<string, Confirmation>
-  /** RM1: names that came with what takes the service away, by cluster; absent: none. They count in this pass only. */
+  /**
+   * RM1: names that came with the change that removes the service, by cluster; absent: none. They count in this
+   * reconciliation only.
+   */
   dataConfirmed?: ReadonlyMap<ClusterId, readonly string[]>
   /** What is handed over to other services with the next revision of a cluster, or with its removal; absent: nothing. */
   handover?(row: DesiredService, deed: 'revision' | 'removal'): Handover[]
@@ -55,7 +61,7 @@ export interface PlanInput {
 export interface Elsewhere {
   /** Clusters that have the service, without those with a removal order. */
   holders: number
-  /** Removal orders that nobody was asked about. */
+  /** Removal orders without a confirmation. */
   unasked: number
   /** Of a cluster that has this digest; null: none has it. */
   originOf(digest: string): Origin | null
@@ -127,7 +133,8 @@ export function planService(input: PlanInput): ServicePlan {
     if (holder.doc.removal !== undefined && !targeted.has(holder.cluster.clusterId)) finishRemoval(input, holder, plan)
 
   if (input.render !== null) {
-    // Who may not leave yet is served on, and keeps the note of what placed it: the reason to wait is still the same.
+    // A cluster that may not leave yet is still served, and keeps the note of its targets: the reason to wait is
+    // unchanged.
     const kept = verdict.kind === 'wait' && !input.deleting ? leaving : []
     const placedBy = placedByText(input.spec.targets)
     const { render } = input
@@ -145,7 +152,7 @@ export function planService(input: PlanInput): ServicePlan {
       if (input.project == null || isDestination(input.project, cluster.labels))
         place(input, wanted(boundsOf(cluster.labels)), cluster, row, row.placedBy, allowed, plan)
   }
-  // Judged after this plan: the last cluster's answer is the last thing that sets a pass off.
+  // Judged after this plan: the last cluster's answer is the last event that causes a reconciliation.
   const gone = new Set(plan.publishes.flatMap(({ clusterId, what }) => (what === 'removed' ? [clusterId] : [])))
   plan.finished = input.deleting && holders.every(({ cluster }) => gone.has(cluster.clusterId))
   plan.publishes.sort((a, b) => (a.cluster < b.cluster ? -1 : a.cluster > b.cluster ? 1 : 0))
@@ -184,7 +191,7 @@ function holdersOf(rows: ReadonlyMap<ClusterId, DesiredService>, clusters: reado
   return holders.sort((a, b) => (a.cluster.name < b.cluster.name ? -1 : 1))
 }
 
-/** Who removal orders are by that nobody was asked about. */
+/** The author of removal orders without a confirmation. */
 const BY_ITSELF = 'skerry'
 export const isUnasked = ({ removal }: ServiceRow): boolean => removal?.by === BY_ITSELF
 
@@ -375,7 +382,7 @@ function wantedDocs(spec: ServiceSpec, bounds: Bounds | undefined, { digest, cou
       ...(spec.dependsOn === undefined ? {} : { dependsOn: spec.dependsOn }),
       ...(yes ? { pruneConfirmed: digest, ...(names === undefined ? {} : { confirmed: names }) } : {}),
       ...(synced === undefined ? {} : { synced }),
-      // RP2: for as long as it is what the backup said, and nobody said yes to it.
+      // RP2: as long as it is the revision of the backup, and nobody confirmed it.
       ...(held?.restored === true && held.digest === digest && !yes ? { restored: true } : {}),
       ...(said.factsOnly && !yes ? { factsOnly: true } : {}),
     }
@@ -401,7 +408,10 @@ interface FactsNote {
   factsKey: string | undefined
 }
 
-/** RL5: with the facts that it had, nothing is lost to them. Where they are others, nobody can tell what a person took away from what they did: a person says so. */
+/**
+ * RL5: with the facts that it had, nothing is lost to them. With other facts, the removals of a person and those by
+ * facts are indistinguishable: a person decides.
+ */
 function factsNote(
   { loses }: Pick<PlanInput, 'loses'>,
   row: DesiredService | undefined,
@@ -410,7 +420,7 @@ function factsNote(
 ): FactsNote {
   const plain = { factsOnly: false, factsKey }
   const before = row?.doc?.removal === undefined ? row?.doc : null
-  // What looks at no facts lacks nothing because of them: what is gone was taken away by somebody.
+  // A render that reads no facts loses no objects because of them: a person removed the missing ones.
   if (row === undefined || before == null || factsKey === undefined || confirmed || before.pruneConfirmed === digest) return plain
   if (before.factsOnly === true) {
     if (before.digest === digest) return { factsOnly: true, factsKey: row.factsKey }

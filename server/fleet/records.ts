@@ -1,4 +1,4 @@
-// What the store holds, as records that pass through its port. Integers stay below 2^53; times are ms since the epoch.
+// The records of the store, as they pass through its port. Integers stay below 2^53; times are ms since the epoch.
 
 import type { TokenRole } from '../../shared/model/access.ts'
 import type { ServiceRow } from '../../shared/model/desired.ts'
@@ -45,7 +45,7 @@ export interface StoredResource extends ResourceKey {
   updatedMs: number
   /** Set while a deleted service's removal orders are still being carried out. */
   deletingMs: number | null
-  /** Who deleted it, while `deletingMs` is set; absent: not known. */
+  /** The person who deleted it, while `deletingMs` is set; absent: unknown. */
   deletingBy?: string
 }
 
@@ -78,7 +78,7 @@ export interface StoredError {
   at?: FailedRevision
 }
 
-/** Revision of the first source, in full, and who wrote it; null: the source does not say. */
+/** Full revision of the first source, and its author; null: the source does not say. */
 export interface FailedRevision {
   commit: string
   author: string | null
@@ -183,7 +183,10 @@ export interface DesiredService extends ServiceId {
   setSha: string | null
   /** Canonical JSON of the selector and excludes that placed it here: tells a changed selector from a changed cluster. */
   placedBy: string
-  /** Names the cluster's facts for which its objects were made (RL5); absent: its render looked at none. With `factsOnly` those of before, absent: of several. */
+  /**
+   * Names the cluster's facts for which its objects were made (RL5); absent: its render read none. With `factsOnly`
+   * those of before, absent: of several.
+   */
   factsKey?: string
   /** Names the values at all places where its render looked, if a program took part in it (RL6). */
   renderedFrom?: string
@@ -354,7 +357,7 @@ export interface Confirmation {
   project: string
   service: string
   cluster: string | null
-  /** What exactly was refused; a yes is for this only: the digest of a revision, or of the sorted names. */
+  /** Exactly what was refused; a confirmation is for this only: the digest of a revision, or of the sorted names. */
   token: string
   /** Exact names: clusters, or objects as `Kind namespace/name`; sorted. */
   names: string[]

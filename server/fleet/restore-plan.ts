@@ -1,5 +1,5 @@
-// RP2: what a server that was set back would change in each cluster, from what it holds and what the agents report. Pure: the same rows give the same plan and
-// the same token, and a yes is for that token only.
+// RP2: the changes that a restored server would make in each cluster, from its rows and the agents' reports. Pure: the
+// same rows give the same plan and the same token, and a confirmation is for that token only.
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import { deletes, type ServiceRow } from '../../shared/model/desired.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
@@ -17,7 +17,7 @@ export interface RestoreInput {
   desired: readonly DesiredService[]
   /** By a suspension that the store has. */
   isSuspended(id: ServiceId): boolean
-  /** By service key: what its agent told last. It may be what the backup remembers. */
+  /** By service key: the last report of its agent. It may be the one in the backup. */
   reports: ReadonlyMap<string, ServiceStatus>
 }
 
@@ -28,7 +28,7 @@ export interface PlannedRestore {
   marked: DesiredService[]
 }
 
-/** The document of a row that is marked. A yes that the backup remembers was said to the cluster as it was then. */
+/** The document of a marked row. A confirmation in the backup was for the cluster at that time. */
 export const restoredDoc = ({ pruneConfirmed: _, confirmed: __, ...doc }: ServiceRow): ServiceRow => ({ ...doc, restored: true })
 
 export function planRestore(input: RestoreInput): PlannedRestore {
@@ -73,7 +73,7 @@ function compare(doc: ServiceRow, status: ServiceStatus | null): 'same' | Pick<R
   return status.received.digest === doc.digest ? 'same' : { what: 'change', from, to: doc.commit }
 }
 
-/** Of what would happen, not of when somebody was heard of last: else nobody could ever say yes. */
+/** Of the changes, not of the times of the last contact: otherwise nobody could ever confirm. */
 export function restoreToken(clusters: readonly RestoreClusterView[]): string {
   const shown = clusters.map(({ cluster, behind, services }) => ({
     cluster,

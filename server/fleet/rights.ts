@@ -56,7 +56,7 @@ export const matchesName = (patterns: readonly string[], name: string): boolean 
 /** Whether the rule may give the right at all in that place. */
 function concerns({ rule, projects, clusters, services }: Grant, verb: AccessVerb, kind: AccessKind): boolean {
   if (!has(rule.verbs, verb) || !has(rule.kinds, kind)) return false
-  // A Cluster holds services of every project, and whoever administers one project may bind `clusters` to any selector.
+  // A Cluster holds services of every project, and an administrator of one project may bind `clusters` to any selector.
   if (kind === 'Cluster' && projects !== null) return false
   if (services !== null && kind !== 'Service') return false
   return clusters === null || ((kind === 'Service' || kind === 'Cluster') && WITHIN_CLUSTER.has(verb))
@@ -112,7 +112,7 @@ export const clusterInScope = (scope: Scope, labels: Labels): boolean =>
 export const projectInScope = (scope: Scope, project: string): boolean =>
   scope.some(({ projects, services }) => services === null && (projects === null || projects.includes(project)))
 
-/** Whether somebody with these grants may hand on `rule` in `place`: each right of it is theirs in all of that place. */
+/** The rights of `rule` that these grants lack in `place`: a grantor needs each right in all of that place. */
 export function missingToGrant(grants: readonly Grant[], rule: AccessRule, place: Place): { verb: string; kind: string } | null {
   for (const verb of rule.verbs)
     for (const kind of rule.kinds) {

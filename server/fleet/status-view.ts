@@ -424,7 +424,7 @@ export function clusterStatusView({
     return { ...base, ...folded, sync: 'Unknown', reason: 'RestorePending', message: cause, next: remedy, sinceMs: restoreSinceMs }
   }
   if (away !== null && liveness.word !== 'Offline') return { ...base, ...folded, ...away, sinceMs: liveness.lastSeenMs ?? cluster.joinedMs }
-  // A hold may have ended since, where nobody can tell.
+  // A hold may have ended since without a report.
   if (problem !== undefined && (away === null || problem.code !== 'held')) {
     const reason = codeReason(problem.code)
     const step = nextStep(reason, { project: '', service: '', cluster: cluster.name })

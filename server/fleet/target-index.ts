@@ -1,4 +1,5 @@
-// Services by the labels that their targets ask for: which services a cluster with certain labels gets, without a look at all the others. Pure.
+// Services by the labels that their targets ask for: the services of a cluster with certain labels, without reading all
+// others. Pure.
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import { type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
@@ -31,7 +32,7 @@ export class TargetIndex {
     this.#takes = takes
   }
 
-  /** All services that there are. Only those that are new or have another spec are parsed; one that is being deleted targets nobody. */
+  /** All existing services. Only new or changed ones are parsed; one that is being deleted has no targets. */
   update(services: readonly Service[]): void {
     const before = this.#entries
     this.#entries = new Map()

@@ -51,7 +51,7 @@ export function createTargetMemo(evaluate: TargetTest = isTarget): TargetTest {
 export const targetsOf = (targets: Targets, clusters: readonly TargetCluster[]): TargetCluster[] =>
   clusters.filter(({ labels }) => isTarget(labels, targets)).sort((a, b) => (a.name < b.name ? -1 : 1))
 
-/** For whom a service is rendered: whoever shall have it, and whoever has it still. */
+/** The clusters for which a service is rendered: those that should have it, and those that still have it. */
 export function renderedFor<Cluster extends TargetCluster>(
   targets: Targets,
   clusters: readonly Cluster[],

@@ -65,7 +65,7 @@ export interface FailingIn {
 export function failingIn({ failing = [] }: Pick<StoredError, 'failing'>, targets: () => ServiceSpec['targets']): FailingIn {
   const named = new Map(failing.flatMap((group) => group.without.map((name): [string, FailingClusters] => [name, group])))
   const keeping = new Map(failing.flatMap((group) => group.keeping.map((name): [string, FailingClusters] => [name, group])))
-  // With several errors nobody noted which of them it is: the one that most of those have.
+  // With several errors, their clusters were not recorded: the most frequent one counts.
   const [most] = [...failing].sort((a, b) => b.moreWithout - a.moreWithout)
   if (most === undefined || most.moreWithout === 0)
     return { named, isCut: false, without: ({ name }) => named.get(name), keeping: (name) => keeping.get(name) }

@@ -1,4 +1,4 @@
-// Join tokens, API tokens, who am I, and what this server is.
+// Join tokens, API tokens, the caller, and facts about this server.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { sha256Hex } from '../../shared/kube/canonical.ts'
@@ -160,7 +160,7 @@ export function accessRoutes(deps: AdminDeps) {
     })
 }
 
-/** AZ6: a token has its role, and what bindings give to its name: nobody makes one that may do more than they may. */
+/** AZ6: a token has its role and the rights of bindings to its name. Its creator must have all of them. */
 function refuseEscalation(
   { authorizer }: AdminDeps,
   by: Principal,

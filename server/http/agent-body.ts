@@ -33,8 +33,10 @@ export async function readInflated(request: Request, limit: number, { ready, ...
 export const readJson = async <T>(request: Request, limit: number, schema: z.ZodType<T>, reading?: AgentBodyReading): Promise<T> =>
   parseJson(await readInflated(request, limit, reading), schema)
 
-/** Far more than anything that travels needs. What is nested a hundred thousand deep can be parsed, and then costs a second of whoever walks it; a million names
- *  of members cost most of one by themselves. */
+/**
+ * Far more than any valid body needs. A body nested a hundred thousand deep can be parsed, but costs a second for each
+ * walk over it; a million member names cost almost a second by themselves.
+ */
 const NESTING_MAX = 64
 const MEMBERS_MAX = 100_000
 const [QUOTE, BACKSLASH, COLON, OPEN_LIST, OPEN_OBJECT, CLOSE_LIST, CLOSE_OBJECT] = [0x22, 0x5c, 0x3a, 0x5b, 0x7b, 0x5d, 0x7d]

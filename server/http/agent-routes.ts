@@ -157,7 +157,7 @@ async function pushStatus(request: Request, deps: AgentRoutesDeps, { turns, read
   }
 }
 
-/** The backlog is told in rows; this is for a few that are very large. */
+/** The backlog is counted in rows; this limit is for a few very large pushes. */
 const WAITING_RETRY_MS = 5_000
 
 /** PU9 */
@@ -168,7 +168,7 @@ function admitPush(store: Pick<Store, 'statusBacklog'>, { clusterId }: AgentReco
 const behind = (retryAfterMs: number): AppError =>
   new AppError('too_many_requests', { doing: 'take status', detail: 'the store is behind', retryAfterMs })
 
-/** Rows that are looked at before others have a turn. */
+/** Rows that are processed before other work runs. */
 const ROWS_A_TURN = 256
 
 async function takeStatus(

@@ -1,5 +1,6 @@
-// AR1: an agent has one pull and one push at a time. Whoever sends more of them is broken or hostile and shall cost nobody else memory or time, so a newer one ends the
-// older one: that may be all that is left of a connection that the agent has given up long ago. Costs an idle poll next to nothing.
+// AR1: an agent has one pull and one push at a time. An agent that sends more of them is broken or hostile and must not
+// cost memory or time of others, so a newer one ends the older one, which may belong to a connection that the agent has
+// given up long ago. Costs an idle poll almost nothing.
 import { setImmediate } from 'node:timers/promises'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { FairPace } from './fair-pace.ts'
@@ -12,8 +13,10 @@ export interface AgentTurns {
 export interface AgentTurn {
   /** False once a newer one of the same agent began. */
   current(): boolean
-  /** Throws when it is no longer current. Before that it hears what else came in at the same moment: of a burst only the last one costs anything, and between two
-   *  pushes of one agent others have their turn. */
+  /**
+   * Throws when it is no longer current. It first waits for requests of the same moment: of a burst only the last one
+   * costs anything, and between two pushes of one agent other work runs.
+   */
   go(): Promise<void>
   end(): void
 }

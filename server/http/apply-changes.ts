@@ -1,4 +1,4 @@
-// What an apply changes in the clusters that keep a service: read before anything is written, and told with its answer.
+// The changes of an apply in the clusters that keep a service: read before the write, and part of its answer.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
 import { type Labels, matchesSelector, selectorText } from '../../shared/model/labels.ts'
@@ -91,7 +91,7 @@ export function changedOverrides({ overrides = [] }: Pick<ServiceSpec, 'override
   })
 }
 
-/** Objects that name no namespace themselves are made anew there, and those of before are pruned. */
+/** Objects without a namespace of their own are created in the new one, and the former ones are pruned. */
 export function changedNamespace(before: Pick<ServiceSpec, 'namespace'>, after: Pick<ServiceSpec, 'namespace'>): KeptChange[] {
   if (before.namespace === after.namespace) return []
   return [{ what: 'namespace', detail: `from ${before.namespace ?? 'none'} to ${after.namespace ?? 'none'}` }]

@@ -1,4 +1,4 @@
-// What an apply moves: read before anything is written, and told with its answer.
+// The placements that an apply moves: read before the write, and part of its answer.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
@@ -171,7 +171,7 @@ async function whyWaiting(asking: Asking, leaving: ReadonlyMap<MovingService, re
   const everyone = lazy(() => asTheyWillBe(asking))
   for (const [service, rows] of [...leaving].slice(0, LOOKED_MAX)) {
     const asked = await asking.store.confirmationFor(leaveSubject(service.id))
-    // Otherwise nobody leaves but those that are relabelled.
+    // Otherwise only relabelled clusters leave.
     const facts =
       (asked === null ? await relabelledFacts(asking, service, rows) : null) ?? (await fleetFacts(asking, service, await everyone()))
     const why = whyLeavingWaits(service, facts, asked)

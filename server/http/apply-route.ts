@@ -1,5 +1,6 @@
-// POST apply: many resources at once. All are checked first and all problems are told at once; only then is anything written, projects, configs and repositories before services, and only
-// after the last write does anything follow from them: looked at one by one, many relabelled clusters would be many harmless steps (TG3).
+// POST apply: many resources at once. All are checked first and all problems are reported at once. Only then are they
+// written, projects, configs and repositories before services. The consequences follow after the last write: one by
+// one, many relabelled clusters would be many harmless steps (TG3).
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { explainIssues, withoutReadOnly } from '../../shared/model/explain.ts'

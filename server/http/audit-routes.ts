@@ -1,4 +1,5 @@
-// The audit log for people who may read it: a list with filters, and the whole log in its order, with what it takes to verify it elsewhere.
+// The audit log for people who may read it: a list with filters, and the whole log in its order, with the keys to
+// verify it elsewhere.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { type AuditRecord, auditHeadBytes, auditPageSchema, auditRecordSchema, auditStateSchema } from '../../shared/model/audit.ts'

@@ -1,4 +1,4 @@
-// Questions about rights: may I, may somebody else, who may.
+// Questions about rights: for the caller, for another subject, and for all subjects.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
@@ -40,7 +40,7 @@ export function authRoutes(deps: AdminDeps) {
       kind,
       ...(name === undefined ? {} : { name }),
       ...(project === undefined ? {} : { project }),
-      // A cluster that does not exist has no labels: whether it exists is not told.
+      // A cluster that does not exist has no labels: the answer does not reveal whether it exists.
       ...(at === undefined ? {} : { cluster: found ?? { name: at, labels: {} } }),
     }
   }
@@ -132,7 +132,10 @@ function userOf(text: string): Pick<Principal, 'provider' | 'subject' | 'email'>
   throw new AppError('bad_request', { detail: 'asUser: expected an e-mail address or provider:subject' })
 }
 
-/** Kinds of the fleet have no project: whoever may read the bindings of one project learns nothing about rights on them. */
+/**
+ * Kinds of the fleet have no project: a caller who may read the bindings of one project learns nothing about rights on
+ * them.
+ */
 const inItsPlace = <Q extends z.infer<typeof question>>(query: Q): Q =>
   PROJECT_KINDS.some((kind) => kind === query.kind) ? query : { ...query, project: undefined }
 

@@ -1,4 +1,5 @@
-// The first plugin: who is asking, and what an error looks like. Elysia's hooks cover only what is registered after them, so nothing may come before this one.
+// The first plugin: the caller of a request, and the form of errors. Elysia's hooks cover only later registrations, so
+// nothing may be registered before it.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import type { AuditActor } from '../../shared/model/audit.ts'

@@ -24,7 +24,7 @@ export function createBodyBudget(bytesMax: number): BodyBudget {
   }
 }
 
-/** When there is room again, nobody can know; a slow body is cut by then. */
+/** The time until there is room is unknown; slow bodies are ended by then. */
 const RETRY_AFTER_MS = 5_000
 
 export interface BodyReading {
@@ -35,7 +35,10 @@ export interface BodyReading {
   signal?: AbortSignal
 }
 
-/** Memory outside of the heap is invisible to the collector: dozens of large bodies a second would wait for it by the hundred megabytes. Nobody may hold `bytes` any more. */
+/**
+ * Memory outside of the heap is invisible to the collector: dozens of large bodies a second would wait for it by the
+ * hundred megabytes. No other code may hold `bytes` any more.
+ */
 export function giveBack(bytes: Uint8Array): void {
   const { buffer } = bytes
   // Small ones may lie in a pool with others.
@@ -87,8 +90,10 @@ export async function readBody(
 const tooManyBodies = (): AppError =>
   new AppError('unavailable', { doing: 'read a body', detail: 'too many at once', retryAfterMs: RETRY_AFTER_MS })
 
-/** The same request with its body in memory, under a name of four letters or more: Elysia looks for a path at a fixed place behind the scheme, and under a short
- *  one (`http://hub/api/…`) it would see another path than whoever asked for the credential. */
+/**
+ * The same request with its body in memory, under a name of four letters or more. Elysia searches the path at a fixed
+ * place behind the scheme: under a short name (`http://hub/api/…`) it would use another path than the credential check.
+ */
 export async function withLimitedBody(
   request: Request,
   bytesMax: number,

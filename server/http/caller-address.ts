@@ -28,7 +28,7 @@ const asIpv4 = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i
 const HOST_BITS = 64n
 const MAPPED_V4 = 0xffffn
 
-/** Whoever has an IPv6 address has the whole /64 network, so such callers are counted by network. */
+/** The owner of an IPv6 address usually has the whole /64 network, so such callers are counted by network. */
 export function networkOf(address: string): string {
   const ip = parseIp(address)
   if (ip === null || ip.family === 4 || ip.value >> 32n === MAPPED_V4) return asIpv4(address)

@@ -84,7 +84,7 @@ const LAST_EVENT_ID = {
 const acceptsStream = (request: Request): boolean =>
   request.method === 'GET' && (request.headers.get('accept') ?? '').toLowerCase().includes(EVENT_STREAM)
 
-/** Of whoever comes back: it is newer than the address, which stays as it was. */
+/** For a returning client it is newer than the address, which stays the same. */
 function lastEventId(request: Request): number | undefined {
   const header = request.headers.get('last-event-id')
   if (header === null || header === '') return undefined

@@ -18,7 +18,7 @@ type Sight = () => ((change: Change) => Change | null) | null
 export interface ChangeStreams {
   /** Throws `too_many_requests` beyond STREAMS_MAX. Without `after`: from now on. */
   /** `ended` aborts when the caller's token is revoked. */
-  /** `sight`: what the caller sees of changes; asked anew for each batch; null ends the stream. */
+  /** `sight`: the changes that the caller may see; computed again for each batch; null ends the stream. */
   open(request: Request, after: number | undefined, topics: FollowOptions['topics'], ended?: AbortSignal, sight?: Sight): Promise<Response>
 }
 
@@ -86,7 +86,8 @@ async function* frames(feed: ChangeFeed, from: number, options: FollowOptions, s
       const items = see === undefined ? step.items : seen(step.items, see)
       if (items.length > 0) yield* chunksOf(items)
     }
-    // A line of comment that keeps the connection, and the number to come back with, which those who follow few topics would otherwise never see.
+    // A comment line keeps the connection open and carries the number to resume from, which watchers of few topics
+    // would otherwise never get.
     else if (step.kind === 'idle') yield bytes(`:\nid: ${step.next}\n\n`)
     else yield bytes(eventText(step.newest, RESET_EVENT, { position: step.newest }))
   }
@@ -111,7 +112,7 @@ function* chunksOf(items: readonly Change[]): Generator<Uint8Array<ArrayBuffer>>
   yield Buffer.concat(chunk)
 }
 
-/** All who follow get the same objects, so each is written out once. */
+/** All watchers get the same objects, so each is serialized once. */
 const framesByChange = new WeakMap<Change, Uint8Array>()
 function frameOf(change: Change): Uint8Array {
   const held = framesByChange.get(change) ?? bytes(eventText(change.id, change.topic, change))

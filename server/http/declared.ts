@@ -1,7 +1,7 @@
 // How a route declares what it takes and answers, for the OpenAPI document: from the schemas that check it, and nowhere else.
 import { z } from 'zod'
 
-/** OpenAPI 3.1 takes JSON Schema as it is; the two libraries only name the type differently. */
+/** OpenAPI 3.1 uses JSON Schema unchanged; the two libraries only name the type differently. */
 export const jsonSchema = (schema: z.ZodType, io: 'input' | 'output' = 'input'): object => {
   const { $schema: _, ...document } = z.toJSONSchema(schema, { io, unrepresentable: 'any' })
   return document

@@ -1,4 +1,4 @@
-// Circles of `dependsOn` in what one request writes, looked at as if all of it were written: the store looks again at each write.
+// Cycles of `dependsOn` in one request, checked as if all of it were written: the store checks again at each write.
 import { z } from 'zod'
 import { cycleText, cycleThrough, dependencyKey, dependencyKeys } from '../../shared/model/dependencies.ts'
 import { nameSchema, parseServiceKey, serviceKey } from '../../shared/model/ids.ts'
@@ -20,7 +20,10 @@ const namedService = z.looseObject({
 
 const keyOfService = (resource: Applicable): string => serviceKey({ project: projectOf(resource), service: resource.metadata.name })
 
-/** By index of the resource; of each circle one. `wrong`: documents that would be written if they were right. What they replace makes no circle, what they will say nobody knows. */
+/**
+ * By index of the resource; one of each cycle. `wrong`: documents that would be written if they were valid. Their
+ * present versions make no cycle, and their later content is unknown.
+ */
 export async function dependencyProblems(
   store: Pick<Store, 'getResource'>,
   resources: readonly Applicable[],

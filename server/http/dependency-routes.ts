@@ -1,4 +1,4 @@
-// What a service waits for, and who waits for it.
+// The dependencies and dependents of a service.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { dependencyKeys } from '../../shared/model/dependencies.ts'

@@ -38,14 +38,14 @@ export interface AdminDeps {
   notifier: Pick<Notifier, 'test' | 'retry'>
   checkPatches: CheckPatches
   restore: RestoreActions
-  /** Absent: nobody asks clusters. */
+  /** Absent: questions to clusters are off. */
   asks?: Asks
   /** URL and secret for the forge; null when the repository is unknown. */
   webhook(project: string, name: string): Promise<{ url: string; secret: string } | null>
   version(): Record<string, unknown> & { version: string }
   /** Aborts when the server stops: streams end. */
   stopping: AbortSignal
-  /** Who sent this request; throws `unauthorized` for nobody. */
+  /** The sender of this request; throws `unauthorized` if there is none. */
   principal(request: Request): Principal
   /** Answers questions about the rights of a caller. */
   authorizer: Authorizer

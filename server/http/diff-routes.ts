@@ -68,7 +68,7 @@ const unconfinedAsks = ({ project, service }: Proposal['id']): Ask[] => [
   { verb: 'write', kind: 'Repository', project },
 ]
 
-/** A proposed spec passes the checks of a write, and takes its rights. */
+/** A proposed spec passes the checks of a write, and needs its rights. */
 async function proposedSpec(deps: AdminDeps, { project, service }: Proposal['id'], document: unknown, by: Principal): Promise<ServiceSpec> {
   const ask: Ask = { verb: 'write', kind: 'Service', project, name: service }
   if (!deps.authorizer.allows(by, ask)) throw forbidden(by, ask)

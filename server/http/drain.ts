@@ -14,7 +14,10 @@ export interface Drain {
   admit(): void
   /** Counts a request until its answer is made. */
   track(answer: Promise<Response>): Promise<Response>
-  /** From now on nobody is admitted; resolves when all answers are made, or after DRAIN_MS_MAX. `wakePolls` makes the waiting ones look. */
+  /**
+   * From now on no request is admitted. Resolves when all answers are made, or after DRAIN_MS_MAX. `wakePolls` wakes
+   * the waiting ones.
+   */
   start(wakePolls: () => void): Promise<void>
 }
 

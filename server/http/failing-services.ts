@@ -36,7 +36,7 @@ export async function unrenderedCounts(
   const clusters = errors.length === 0 ? [] : await store.listClusters()
   for (const { id, error, spec } of errors) {
     const one = failing(id, error, spec)?.failing
-    // Those that are not named are targets that have nothing: who has is known of their rows alone.
+    // Unnamed clusters are targets without the service: their rows alone show which clusters have it.
     const rows = one?.isCut === true ? await store.desiredOfService(id) : []
     const held = new Set(rows.flatMap(({ clusterId, doc }) => (doc === null ? [] : [clusterId])))
     for (const cluster of clusters) {

@@ -1,5 +1,6 @@
-// What many agents want in the same moment is done in slices, whoever asked first being first, so that timers, people and answers that are ready have their turn in
-// between. Alone, nobody waits: a slice begins with the first who asks in a turn of the loop.
+// Concurrent requests of many agents are processed in slices, in the order of arrival, so that timers, people and
+// finished answers have their turn in between. A single request does not wait: a slice begins with the first request in
+// a turn of the loop.
 import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { SLICE_MS } from '../../shared/runtime/pace.ts'
@@ -9,7 +10,7 @@ export type FairPace = () => Promise<void> | undefined
 
 export function createFairPace(clock: Pick<Clock, 'nowMs'>, sliceMs: number = SLICE_MS): FairPace {
   let waiting: Array<() => void> = []
-  /** Null means: nobody asked in this turn of the loop. */
+  /** Null means: no request in this turn of the loop. */
   let sinceMs: number | null = null
 
   const over = (): boolean => {

@@ -1,4 +1,5 @@
-// Counts as people ask for them, out of those that the store keeps: which dimension answers which question, what words are summed, in which order they are told.
+// The counts of the API, from those that the store keeps: which dimension answers which question, which states are
+// summed, and the order of the result.
 import type { CountBy, CountOf, CountRow, CountSort, CountsView } from '../../shared/model/counts.ts'
 import { parseServiceKey } from '../../shared/model/ids.ts'
 import { HEALTH_WORDS, SYNC_WORDS } from '../../shared/model/status.ts'
@@ -61,7 +62,10 @@ export async function fleetCounts(rollups: Rollups, query: CountsQuery, { nowMs,
 
 const NONE: ReadonlyMap<string, number> = new Map()
 
-/** Counts that are kept for each service, and that a caller who may not read all of them gets for those that it may. */
+/**
+ * Counts that are kept for each service: a caller who may not read all services gets the sums of those that it may
+ * read.
+ */
 export const COUNTED_BY_SERVICE: ReadonlySet<CountBy> = new Set<CountBy>(['state', 'sync', 'health', 'service'])
 const KEYS_A_PAGE = 500
 
@@ -147,7 +151,7 @@ async function keyed(
   return { items: rows, rest: null, continue: all.length > limit ? (here.at(-1)?.key ?? null) : next }
 }
 
-/** Whoever is among the first has been so before, or has something on top. */
+/** An item among the first was so before, or has a larger count now. */
 async function mostFirst(
   rollups: Rollups,
   dimension: RollupDimension,

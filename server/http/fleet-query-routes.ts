@@ -72,7 +72,7 @@ export async function withAuthors(store: Pick<AdminDeps['store'], 'commitsOf'>, 
   })
 }
 
-/** A page has up to 500 views, each of which is checked and written anew. */
+/** A page has up to 500 views, each of which is checked and serialized. */
 async function inTurns<T, R>(items: readonly T[], clock: Clock, toView: (item: T) => R): Promise<R[]> {
   const pace = createPace(clock)
   const views: R[] = []
@@ -170,7 +170,7 @@ function toAnyPlacementView(facts: PlacementFacts | UnrenderedFacts, around: Pla
   return failed === undefined ? view : keepingPlacement(view, failed.words, failed.sinceMs)
 }
 
-/** Most clusters have the same. Values are shared: nobody changes them. */
+/** Most clusters have the same. Values are shared and never changed. */
 const SPECS_MAX = 2_000
 const parsedSpecs = new RecentMap<ClusterView['spec']>(SPECS_MAX)
 function parseClusterSpec(text: string): ClusterView['spec'] {
@@ -213,7 +213,10 @@ function toClusterView({ resource, cluster, report, services, counts, worst, sin
   }
 }
 
-/** For the OpenAPI document alone: parameters are read by hand, so that wrong ones are told with the nearest right name, and what we made ourselves is not parsed again. */
+/**
+ * For the OpenAPI document alone: parameters are read by hand, so that wrong ones are reported with the nearest valid
+ * name, and the server's own answers are not parsed again.
+ */
 function documented(parameters: z.ZodObject, view: z.ZodType, summary: string) {
   const { properties = {} } = jsonSchema(parameters) as { properties?: Record<string, object> }
   return {

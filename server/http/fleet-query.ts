@@ -1,5 +1,5 @@
-// What an address asks of the fleet: its parameters by name, wrong ones told all at once with the nearest right name, and the token with which a list goes on. A token belongs to
-// the filter and the order that it was made for; what is in it may change.
+// The query of a fleet address: its parameters by name, all wrong ones reported at once with the nearest valid name,
+// and the token with which a list continues. A token belongs to its filter and order; its content may change.
 import { z } from 'zod'
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import { explainIssues } from '../../shared/model/explain.ts'
@@ -108,7 +108,7 @@ export const writeToken = (query: object, at: Position | null): string | null =>
 /** Orders that begin with a number: a time, or the place of a word. */
 const BY_NUMBER: readonly string[] = ['newest', 'oldest', 'health', 'seen']
 
-/** `sort`: of the query. Whoever makes a token by hand is told so, whatever a database would say to it. */
+/** `sort`: of the query. A token made by hand gets an error of its own, whatever a database would say to it. */
 export function readToken(query: object, sort: string, value: string | undefined): Position | undefined {
   if (value === undefined || value === '') return undefined
   const read = token.safeParse(parseJson(Buffer.from(value, 'base64url').toString()))

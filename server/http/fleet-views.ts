@@ -85,7 +85,7 @@ export interface FleetViews {
   placementsInCluster(cluster: ClusterRecord): Promise<PlacementView[]>
 }
 
-/** When a repository was looked at; null: nobody knows. */
+/** When a repository was last read; null: unknown. */
 export type LookOf = (project: string, name: string) => RepositoryLook | null
 
 /** Why the shard file of a cluster lacks what the fleet store holds; null: it does not. */
@@ -261,7 +261,10 @@ class FleetReading {
     return { apiVersion: API_VERSION, metadata: metadataOf(resource), kind: 'HealthRule', spec, status: { clusters } }
   }
 
-  /** A service may be in every cluster. All its placements are read only for what counts do not say: who still has it, and who cannot have it. */
+  /**
+   * A service may be in every cluster. All its placements are read only for facts that counts lack: which clusters
+   * still have it, and which cannot have it.
+   */
   private async oneService(resource: StoredResource): Promise<ServiceView> {
     const { project, name: service, deletingMs } = resource
     const id = { project, service }
@@ -344,7 +347,7 @@ class FleetReading {
     return found.sort((a, b) => trouble(b) - trouble(a))[0] ?? { name: '', state: null, isOneOfMany }
   }
 
-  /** Of a service in a list. Clusters are looked at only when there are such. */
+  /** For a service in a list. Clusters are read only if there are any. */
   private async unrenderedAway(id: ServiceId, error: StoredError | null): Promise<string[]> {
     const failed = countWithout(error) === 0 ? null : await failingService(this.store, id)
     if (failed === null) return []

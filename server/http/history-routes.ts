@@ -1,4 +1,5 @@
-// What was: the revisions of a service, and how its words changed in a cluster. Newest first; a page goes on strictly before where the last one ended.
+// History: the revisions of a service, and the changes of its states in a cluster. Newest first; a page continues
+// strictly before the end of the last one.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { writtenByOf } from '../../shared/model/commits.ts'

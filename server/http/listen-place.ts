@@ -1,4 +1,4 @@
-// The place that `--listen` names: an address, or a Unix socket whose file mode says who may connect.
+// The place that `--listen` names: an address, or a Unix socket whose file mode decides who may connect.
 import { chmodSync, lstatSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { resolve } from 'node:path'

@@ -21,7 +21,7 @@ export interface MetricsListener {
   stop(): Promise<void>
 }
 
-/** Answers `GET /metrics` to everyone who reaches the address. */
+/** Answers `GET /metrics` to every caller that reaches the address. */
 export function listenForScrapes(
   { hostname, port }: { hostname: string; port: number },
   metrics: MetricsSource,

@@ -17,7 +17,7 @@ import { clustersWithService, confirmationInScope } from './sight.ts'
 import { keyNotFound } from './write-resource.ts'
 
 const inProject = z.object({ project: nameSchema, name: nameSchema })
-/** Each deletion is told of its own names. */
+/** Each deletion gets its own names. */
 const ofService = (confirmed: ConfirmedData, id: ServiceId): ConfirmedData =>
   new Map([...confirmed].filter(([key]) => key === serviceKey(id)))
 const viewsOf = (removals: readonly PlannedRemoval[]) => ({ items: removals.map(({ view }) => view) })

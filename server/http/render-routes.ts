@@ -1,4 +1,4 @@
-// What a service renders to, for whoever asks.
+// The rendered objects of a service for a caller.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { nameSchema } from '../../shared/model/ids.ts'

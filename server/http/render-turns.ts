@@ -5,7 +5,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 const COST_LEAST_MS = 1_000
 const BUDGET_MS = 60_000
 const AT_ONCE_MAX = 4
-/** A caller with AT_ONCE_MAX renders under way is told to come back after this time. */
+/** The retry time for a caller with AT_ONCE_MAX running renders. */
 const BUSY_MS = 1_000
 
 export interface RenderTurns {

@@ -1,4 +1,5 @@
-// Path and query of a request without a URL object: a poll is most of what a server hears, and its path is compared, never resolved.
+// Path and query of a request without a URL object: most requests are polls, and their path is compared, never
+// resolved.
 
 export function splitUrl(url: string): { path: string; query: string } {
   const start = url.indexOf('/', url.indexOf('://') + 3)

@@ -1,4 +1,4 @@
-// What no schema can see and nobody should meet at night: found when a resource is written.
+// Errors that no schema can express and that should not appear at night: found when a resource is written.
 import type { RenderSpec } from '../../shared/model/render.ts'
 import { type Applicable, projectOf, sourcesOf } from '../../shared/model/resources.ts'
 import { NO_RANGE } from '../../shared/model/sources.ts'

@@ -230,7 +230,7 @@ async function servicesFrom(store: AdminDeps['store'], key: ResourceKey): Promis
   return users
 }
 
-/** A service that somebody else deleted meanwhile is deleted. */
+/** A service that another caller deleted meanwhile counts as deleted. */
 export function deleteAnswer(outcome: DeleteOutcome): DeleteAnswer {
   switch (outcome.kind) {
     case 'not_found':

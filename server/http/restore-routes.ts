@@ -1,4 +1,4 @@
-// A server that was restored from a backup: what it would change, and a yes to that (RP2).
+// A server that was restored from a backup: its pending changes, and their confirmation (RP2).
 import { Elysia } from 'elysia'
 import { restoreConfirmedSchema, restoreConfirmSchema, restorePlanViewSchema } from '../../shared/model/views.ts'
 import { fails } from './declared.ts'

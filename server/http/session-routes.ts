@@ -1,4 +1,5 @@
-// Sessions of people and pipelines: a caller sees and ends its own ones; whoever may read or revoke tokens, all of them.
+// Sessions of people and pipelines: a caller reads and ends its own; a caller who may read or revoke tokens, all of
+// them.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { type SessionView, sessionViewSchema } from '../../shared/model/sign-in.ts'

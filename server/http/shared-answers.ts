@@ -96,7 +96,7 @@ const isSpecial = (headers: Headers): boolean =>
   (headers.get('accept') ?? '').includes('event-stream') || headers.has('if-none-match') || headers.has('if-match') || headers.has('range')
 
 const keys = new WeakMap<readonly Grant[], string>()
-/** Without who gave them: only what is granted, and where. */
+/** Without their subjects: only the granted rights and their places. */
 function keyOfGrants(grants: readonly Grant[]): string {
   const known = keys.get(grants)
   if (known !== undefined) return known

@@ -1,4 +1,4 @@
-// The few pages that the server itself shows during a sign-in. No script, nothing from elsewhere.
+// The few pages that the server itself shows during a sign-in. No script, no content of other hosts.
 
 const CSP = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 const STYLE = `body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:15vh auto;padding:0 1rem;color-scheme:light dark}

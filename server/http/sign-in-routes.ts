@@ -141,7 +141,7 @@ export function createSignInRoutes(deps: SignInRoutesDeps): (request: Request) =
 
   const routes: Readonly<Record<string, Route>> = {
     [`GET ${SIGN_IN}/providers`]: async (request) =>
-      // A browser without the cookie need not ask who it is: the refusal would be an entry in the audit log for every visit.
+      // A browser without the cookie need not ask for its user: each visit would be a refusal in the audit log.
       json({ items: [...providers.keys()].map((name) => ({ name })), hasCookie: cookieOf(request, sessionCookie(url())) !== null }),
     [`GET ${SIGN_IN}/login`]: login,
     [`GET ${SIGN_IN}/callback`]: callback,
@@ -159,7 +159,7 @@ export function createSignInRoutes(deps: SignInRoutesDeps): (request: Request) =
     try {
       const route = routes[`${request.method} ${at.pathname}`]
       if (route === undefined) throw new AppError('not_found', { detail: 'there is no such route' })
-      // A device code makes the server ask the provider for minutes, whoever wants it.
+      // Any caller of a device code makes the server ask the provider for minutes.
       return await attempts.guard(from, () => route(request, at, from), route === device ? 'always' : 'failure')
     } catch (error) {
       const told = error instanceof AppError ? error : new AppError('internal')

@@ -22,13 +22,13 @@ export interface WebhookDeps {
   store: Pick<Store, 'getResource'>
   keys: Pick<ServerKeys, 'mac' | 'earlierMac'>
   repositoryChanged(project: string, name: string): void
-  /** Of whoever sends it. Absent, or null: not known; such requests share the room of one. */
+  /** The address of the sender. Absent, or null: unknown; such requests share the room of one. */
   addressOf?(request: Request): string | null
   /** Until when a body has to be there. */
   bodyMs?: number
 }
 
-/** What is copied into the forge. A repository that is deleted and made again has another one. */
+/** The text to copy into the forge. A repository that is deleted and created again has another one. */
 export const webhookSecret = (keys: Pick<ServerKeys, 'mac'>, repositoryUid: string): string =>
   keys.mac('webhook', new TextEncoder().encode(repositoryUid)).toString('base64url')
 
@@ -51,7 +51,8 @@ export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<
         throw new AppError('not_found', { detail: `${request.method} ${pathname.slice(0, 200)}` })
       const body = await readBody(request, WEBHOOK_BODY_BYTES_MAX, strangers(deps.addressOf?.(request) ?? null))
       const repository = await deps.store.getResource({ kind: 'Repository', project, name })
-      // An unknown repository answers as a wrong signature does, and as late: who has no secret learns no names.
+      // An unknown repository is answered like a wrong signature, and as late: a caller without the secret learns no
+      // names.
       const isRight = webhookSecrets(deps.keys, repository?.uid ?? '').map((secret) => isSigned(request.headers, body, secret))
       if (repository === null || !isRight.includes(true)) throw new AppError('webhook_signature')
       if (isPing(request.headers)) return new Response('pong: the signature is right\n')
@@ -80,5 +81,5 @@ export function isSigned(headers: Headers, body: Uint8Array, secret: string): bo
   return equalSecrets(headers.get('authorization')?.replace(/^Bearer +/i, '') ?? '', secret)
 }
 
-/** What a forge sends when somebody presses "test": there is no news, and who presses it wants to read that it works. */
+/** The test request of a forge: there is no change, and the person who sends it wants to read that it works. */
 const isPing = (headers: Headers): boolean => headers.get('x-github-event') === 'ping' || headers.get('x-event-key') === 'diagnostics:ping'

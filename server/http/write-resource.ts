@@ -125,7 +125,7 @@ export async function writeResource(
 ): Promise<{ action: WriteAction; changed: ChangedResource | null }> {
   const { store, actions, clock } = deps
   const key = keyOf(resource)
-  // A secret that is kept is the one that was looked at, or nothing is written.
+  // A kept secret is the one that was read, or nothing is written.
   const ifVersion = given === undefined && key.kind === 'Config' ? held?.version : given
   const takesBack = held !== null && held.deletingMs !== null
   if (takesBack && !(await actions.takeBackDeletion({ project: key.project, service: key.name }, by)))

@@ -55,7 +55,7 @@ function asksOf(resource: Applicable, held: StoredResource | null): { asks: Ask[
     case 'Service': {
       const configs = [...configsOf(resource.spec)].map((config) => ofProject('config:use', 'Config', config))
       const others = dependencyKeys(project, resource.spec.dependsOn).map(parseServiceKey)
-      // A caller who may read all services of its own project anyway learns nothing from one more name.
+      // A caller who may read all services of its own project learns nothing from one more name.
       const reads = others.map(({ project: of, service }): Ask => ({ verb: 'read', kind: 'Service', project: of, name: service }))
       return { asks: [...configs, ...reads], path: 'spec' }
     }
@@ -64,7 +64,7 @@ function asksOf(resource: Applicable, held: StoredResource | null): { asks: Ask[
   }
 }
 
-/** AZ6: nobody hands on a right that they do not hold in all of the place. */
+/** AZ6: a caller can only grant rights that it has in all of the place. */
 function escalations(
   authorizer: Authorizer,
   by: Principal,

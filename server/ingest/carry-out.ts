@@ -1,4 +1,4 @@
-// Carries out what a pass planned: publishes, asks, closes questions and tells of it.
+// Carries out the plan of a reconciliation: publishes, asks, closes confirmations and reports it.
 
 import { writtenByOf } from '../../shared/model/commits.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
@@ -32,7 +32,7 @@ export interface CarryOutDeps extends CorrelationDeps {
   rules?: Pick<HealthRuleRows, 'coming'>
   clock: Clock
   log: Logger
-  /** With those of other passes; absent: by itself. */
+  /** With those of other reconciliations; absent: by itself. */
   publish?(publications: readonly Publication[], publisher: Publisher): Promise<boolean[]>
   /** After a service's revisions were written to that many clusters, whose agents fetch them now. */
   onPublished?(clusters: number): void
@@ -77,7 +77,7 @@ export async function carryOut(
     await pace()
   }
   const ended = fleetEvent(nowMs, 'Normal', 'ServiceDeleted', 'it is gone from every cluster', { service: id })
-  // Not if it was taken back while this pass ran: whoever did that asked for another pass.
+  // Not if it was revoked while this reconciliation ran: the revocation requested another one.
   if (plan.finished && (await store.finishDeletion(service, service.version, [...events, ended]))) deps.renderer.forget(id)
   else if (events.length > 0) await store.appendEvents(events)
 }

@@ -13,11 +13,11 @@ import { KeyedQueue } from './keyed-queue.ts'
 export interface ClusterChangesDeps {
   store: Pick<Store, 'findClusters' | 'desiredInCluster' | 'renderErrors' | 'askedServices'>
   clock: Clock
-  /** All services; what fails is followed by whoever reads them. */
+  /** All services; a caller reports a failure of its read. */
   services(): Promise<readonly StoredResource[]>
   /** Resolves when the service was passed in these clusters, or failed. */
   passIn(id: ServiceId, clusterIds: ReadonlySet<ClusterId>): Promise<void>
-  /** The store could not tell who is concerned: all services are to be looked at. */
+  /** The store could not tell the affected services: all services must be reconciled. */
   onUnknown(): void
   /** What the service renders to is the same whatever labels a cluster has, as far as is known. */
   ignoresLabels(id: ServiceId, spec: ServiceSpec): boolean
@@ -65,7 +65,7 @@ export class ClusterChanges {
     await Promise.all(concerned.all().map(({ id, clusterIds }) => this.#deps.passIn(id, clusterIds)))
   }
 
-  /** FA5: what they serve changed. Rejects when the store cannot tell who is concerned. */
+  /** FA5: their served APIs changed. Rejects if the store cannot tell the affected services. */
   async factsChanged(clusterIds: ReadonlySet<ClusterId>): Promise<void> {
     const { store, passIn, looksAtFacts } = this.#deps
     const clusters = await store.findClusters({ ids: [...clusterIds] })

@@ -50,7 +50,8 @@ export function createKnownFacts(store: Pick<Store, 'listClusters' | 'listStatus
     held.set(clusterId, entry)
     return true
   }
-  // A few at a time: all of them would be ten thousand documents in memory, and half a second in which nobody else gets a turn.
+  // A few at a time: all of them would be ten thousand documents in memory, and half a second without a turn for other
+  // work.
   const load = async () => {
     const pace = createPace(clock)
     const clusters = await store.listClusters()

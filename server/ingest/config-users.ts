@@ -1,4 +1,4 @@
-// Who names a Config: it stays while they do, and they are looked at again when it changes.
+// The users of a Config: it stays while they name it, and they are reconciled again when it changes.
 import { notificationSinkSpecSchema } from '../../shared/model/notifications.ts'
 import type { RenderSpec } from '../../shared/model/render.ts'
 import {

@@ -4,16 +4,19 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 
-/** From the first report to the passes, so that what comes together is looked at once. */
+/** From the first report to the reconciliations, so that reports of the same time are handled together. */
 const GATHER_MS = 5_000
-/** So many times as long as the last passes took: never more than a fifth of the time goes into them. */
+/** A multiple of the duration of the last reconciliations: they never take more than a fifth of the time. */
 const GATHER_TIMES = 4
 
 export interface FactsChangesDeps {
   clock: Clock
   log: Logger
   stopping: AbortSignal
-  /** Services that are, or shall be, in these clusters and may look at facts. Resolves when all were passed; rejects when it cannot be told which. */
+  /**
+   * Services that are, or should be, in these clusters and may read facts. Resolves when all were reconciled; rejects
+   * if they cannot be determined.
+   */
   pass(clusters: ReadonlySet<ClusterId>): Promise<void>
 }
 

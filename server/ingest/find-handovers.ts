@@ -1,4 +1,5 @@
-// Looks up who gains what a service is about to lose. Asked only when it loses something: most commits change objects and move none.
+// Finds the services that gain the objects that a service is about to lose. Called only for a loss: most commits change
+// objects and move none.
 import { objectRowPrefix, type ServiceRow } from '../../shared/model/desired.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
@@ -35,7 +36,7 @@ export async function findHandovers(
   id: ServiceId,
   current: readonly DesiredService[],
   clusters: readonly TargetCluster[],
-  /** What it is in a cluster now; null: it stays as it is there. Null altogether: the service is being deleted. */
+  /** Its new content in a cluster; null: unchanged there. Null altogether: the service is being deleted. */
   renderIn: ((clusterId: ClusterId) => HandoverRender | null) | null,
   targets: ReadonlySet<ClusterId>,
 ): Promise<HandoverOf> {

@@ -1,5 +1,6 @@
-// The HealthRules that each cluster's agent shall know, as rows beside those of its services: the rules of the fleet, and those of the projects that have services there. Level-triggered, as a
-// service pass is: what is equal is written by nobody, and clusters with the same projects share one set.
+// The HealthRules for each cluster's agent, as rows beside those of its services: the rules of the fleet, and those of
+// the projects that have services there. Level-triggered, like a reconciliation: equal rows are not written, and
+// clusters with the same projects share one set.
 import { HEALTH_RULES, healthRuleRowId } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { FLEET } from '../../shared/model/resources.ts'
@@ -31,7 +32,7 @@ export class HealthRuleRows {
   readonly #deps: HealthRuleRowsDeps
   /** One at a time: an older look must not write over a newer one. */
   #last: Promise<unknown> = Promise.resolve()
-  /** A look that was asked for and has not begun. */
+  /** A run that was requested and has not begun. */
   #queued: Promise<void> | null = null
   /** The same for clusters that joined, and their names. */
   #queuedJoined: Promise<void> | null = null

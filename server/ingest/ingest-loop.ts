@@ -1,5 +1,6 @@
-// Commits become desired rows. A poll, a webhook, a changed resource or a cluster that joined says what to look at; a repository pass reads commits, a service
-// pass renders, plans and publishes. Nothing here decides, and one that fails never stops another.
+// Commits become desired rows. A poll, a webhook, a changed resource or a cluster that joined starts the work. A
+// repository reconciliation reads commits; a service reconciliation renders, plans and publishes. This file decides
+// nothing, and a failure never stops the others.
 import { setImmediate } from 'node:timers/promises'
 import { type ClusterId, parseServiceKey, type ServiceId } from '../../shared/model/ids.ts'
 import { durationMs, placeOf, placeTexts, repositorySpecSchema, serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
@@ -44,13 +45,22 @@ export type IngestDeps = Omit<ServicePassDeps, 'renderer'> & {
 export interface Ingest {
   /** Until the server stops; then what was begun is finished. */
   run(): Promise<void>
-  /** It was written or deleted, or a webhook says that it has news. Resolves when it was read and its services were looked at. */
+  /**
+   * It was written or deleted, or a webhook reported a change. Resolves when it was read and its services were
+   * reconciled.
+   */
   repositoryChanged(project: string, name: string): Promise<void>
-  /** Resolves when a pass that began after this call is done; rejects if it failed (and is tried again). */
+  /** Resolves when a reconciliation that began after this call is done; rejects if it failed (and is retried). */
   serviceChanged(id: ServiceId): Promise<void>
-  /** RM1: names that a person confirmed together with a change, told after the change was written and before it is followed. They count in the next pass of each service alone. */
+  /**
+   * RM1: names that a person confirmed together with a change, passed on after the change was written and before its
+   * consequences. They count in the next reconciliation of each service alone.
+   */
   dataConfirmed(confirmed: ConfirmedData): Promise<void>
-  /** These clusters joined or were written; absent: any did. Resolves when passes that began after this call looked at every service that one of them has or shall have. */
+  /**
+   * These clusters joined or were written; absent: any of them. Resolves when reconciliations that began after this
+   * call covered every service that one of them has or should have.
+   */
   clustersChanged(changes?: readonly ClusterChange[]): Promise<void>
   /** A cluster was deleted that had these services. */
   clusterDeleted(clusterId: ClusterId, services: readonly ServiceId[]): Promise<void>
@@ -73,11 +83,14 @@ type ServiceKeyText = `service/${string}/${string}`
 /** Clusters of a service that are young (FA6). */
 type YoungKey = `young/${string}/${string}`
 
-/** Whose services are looked at after a commit: of each, the list of all clusters is in memory meanwhile. */
+/** Services that are reconciled at once after a commit: for each, the list of all clusters is in memory meanwhile. */
 const REVISED_AT_ONCE = 8
 const SERVICES_AT_ONCE = 4
 const LIST_LIMIT = 500
-/** Of a service pass that failed for a reason of our own: store, disk. What is wrong with an input is a state and is not retried. */
+/**
+ * For a service reconciliation that failed for an internal reason: store, disk. An error of an input is a state and is
+ * not retried.
+ */
 const RETRY: BackoffLimits = { baseMs: 1_000, capMs: 60_000 }
 /** Codes of a host that does not answer. */
 const SILENT: readonly ErrorCode[] = ['git_unreachable', 'source_unreachable']
@@ -110,7 +123,7 @@ class IngestLoop implements Ingest {
   /** Failures in a row. */
   private readonly attempts = new Map<string, number>()
   private readonly expectChange = new Set<RepositoryKey>()
-  /** IN7b: something failed after their commit may have been written down: their services may not have been looked at since. */
+  /** IN7b: a failure may have come after their commit was stored: their services may not have been reconciled since. */
   private readonly unrevised = new Set<RepositoryKey>()
   /** Of the repositories that there were, to clean up after those that are deleted. */
   private readonly uids = new Map<RepositoryKey, string>()
@@ -124,7 +137,7 @@ class IngestLoop implements Ingest {
   private readonly suspensions: SuspensionRows
   private readonly facts: KnownFacts
   private readonly factsChanges: FactsChanges
-  /** Services whose last render looked at no facts of any cluster. */
+  /** Services whose last render read no facts of any cluster. */
   private readonly factless = new Set<ServiceKeyText>()
 
   constructor(deps: IngestDeps) {
@@ -168,7 +181,7 @@ class IngestLoop implements Ingest {
     void this.rules.changed()
     void this.suspensions.changed()
     this.recallConfirmed(await this.deps.store.confirmedData())
-    // What changed while nobody looked: labels, specs, confirmations, statuses.
+    // Changes while the server was down: labels, specs, confirmations, statuses.
     for (const kind of ['Repository', 'Service'] as const) await this.enterAll(kind)
     while (!stopping.aborted) {
       for (const key of this.agenda.takeDue()) this.start(key)
@@ -218,7 +231,7 @@ class IngestLoop implements Ingest {
     return this.services.run(key)
   }
 
-  /** On the disk first: a server that is killed before the pass asks nobody again. */
+  /** On disk first: a server that is killed before the reconciliation asks nobody again. */
   async dataConfirmed(confirmed: ConfirmedData): Promise<void> {
     await this.deps.store.noteConfirmedData(confirmed)
     this.recallConfirmed(confirmed)
@@ -286,7 +299,7 @@ class IngestLoop implements Ingest {
     this.looks.due(key, this.agenda.soonest(key, this.deps.clock.nowMs() + waitMs))
   }
 
-  /** What stays there hurts nobody: the next start finds it again. */
+  /** A leftover is harmless: the next start finds it again. */
   private async removeUnknown(known: readonly StoredResource[]): Promise<void> {
     const { sources, log } = this.deps
     await sources.removeUnknown(new Set(known.map(({ uid }) => uid))).catch((error: unknown) => {
@@ -426,7 +439,7 @@ class IngestLoop implements Ingest {
     for (const held of [this.uids, this.hosts, this.attempts, this.unrevised, this.looks]) held.delete(key)
   }
 
-  /** A failure of our own: told once with its wait, and tried again. */
+  /** An internal failure: reported once with its wait, and retried. */
   private async guarded<T>(key: RepositoryKey | ServiceKeyText, act: () => Promise<T>): Promise<T> {
     try {
       return await actAsSystem(key, act)
@@ -477,7 +490,7 @@ const isYoungKey = (key: ServiceKeyText | YoungKey): key is YoungKey => key.star
 const bounded = (retryAfterMs: number | undefined): number | undefined =>
   retryAfterMs === undefined ? undefined : Math.min(retryAfterMs, RETRY_AFTER_MAX_MS)
 
-/** Each has told of its own failure. */
+/** Each run reports its own failure. */
 const settled = async (runs: ReadonlyArray<Promise<void>>): Promise<void> => {
   await Promise.allSettled(runs)
 }

@@ -1,5 +1,6 @@
-// Work by key: at most one run of a key at a time, calls that arrive meanwhile share one further run, different keys run side by side up to a limit. A call
-// resolves with a run that began after it, so whoever changed something and then waits knows that the change was seen. Groups say how many hands they get.
+// Work by key: at most one run of a key at a time, calls that arrive meanwhile share one further run, different keys
+// run side by side up to a limit. A call resolves with a run that began after it, so a caller that changed something
+// and then waits knows that the change was seen. Groups have a number of workers each.
 
 interface Lane {
   /** Of the run that has a hand: as of when it got it. */

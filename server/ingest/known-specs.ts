@@ -13,7 +13,7 @@ export interface KnownService {
 const PARSED_MAX = 4_000
 const parsed = new RecentMap<ServiceSpec>(PARSED_MAX)
 
-/** As it is stored. The same object for the same text, as long as it was asked for lately: nobody changes it. */
+/** From its stored text. The same object for the same text, as long as it was requested lately; it is never changed. */
 export function parseServiceSpec(text: string): ServiceSpec {
   const spec = parsed.get(text) ?? serviceSpecSchema.parse(JSON.parse(text))
   parsed.set(text, spec)

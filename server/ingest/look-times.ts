@@ -1,8 +1,9 @@
-// SO52: when each repository was looked at last, and when it will be next. In memory only: a look that finds no news writes nothing.
+// SO52: when each repository was read last, and when it will be read next. In memory only: a read without a change
+// writes nothing.
 export interface RepositoryLook {
   /** When the last look ended, well or not. Null: there was none since the start. */
   lookedAtMs: number | null
-  /** In the past: it is being looked at, or waits for its turn. */
+  /** In the past: it is being read, or waits for its turn. */
   nextLookAtMs: number
 }
 

@@ -1,4 +1,5 @@
-// Which clusters a pass of a service looks at: the whole fleet, or only those that joined, were relabelled or said something new.
+// The clusters of a service's reconciliation: the whole fleet, or only those that joined, were relabelled or reported
+// something new.
 import { setImmediate } from 'node:timers/promises'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { ClusterRecord, DesiredService, StatusEntry } from '../fleet/records.ts'
@@ -46,10 +47,10 @@ export async function someClusters(store: ScopeStore, id: ServiceId, clusterIds:
   }
 }
 
-/** The whole fleet, or the clusters that changed since the service's last pass. */
+/** The whole fleet, or the clusters that changed since the service's last reconciliation. */
 export type PassExtent = 'fleet' | ReadonlySet<ClusterId>
 
-/** What the next pass of each service looks at. */
+/** The extent of the next reconciliation of each service. */
 export class PassExtents<K> {
   readonly #fleet = new Set<K>()
   readonly #clusters = new Map<K, Set<ClusterId>>()
@@ -64,7 +65,7 @@ export class PassExtents<K> {
     for (const clusterId of clusterIds) held.add(clusterId)
   }
 
-  /** An empty set: a pass that just ran took all there was. */
+  /** An empty set: a reconciliation that just ran covered everything. */
   take(key: K): PassExtent {
     const clusters = this.#clusters.get(key) ?? new Set()
     this.#clusters.delete(key)

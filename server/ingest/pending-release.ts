@@ -1,4 +1,5 @@
-// A new version of a render tool may render the same manifests to something else. That is nobody's commit: it waits for a person, and the fleet stays as it is.
+// A new version of a render tool may render the same manifests to different objects. That is no commit: it waits for a
+// person, and the fleet stays unchanged.
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import { refText } from '../../shared/kube/object.ts'
 import { parseRowId } from '../../shared/model/desired.ts'
@@ -46,7 +47,7 @@ export async function judgeRelease(deps: PendingReleaseDeps, release: JudgedRele
   const toolsBefore = before.release?.tools ?? {}
   const moved = movedTools(toolsBefore, rendering.release.tools)
   if (moved.length === 0) return accepted
-  // What changes because of the tool is what it makes of the commit that is published: newer ones are somebody's wish.
+  // The effect of the tool is judged on the published commit: newer ones are intended changes.
   const published = before.release?.revisions ?? {}
   const isPublished = canonicalJson(published) === canonicalJson(rendering.release.revisions)
   const again = isPublished || Object.keys(published).length === 0 ? rendering : await deps.renderer.render(id, spec, clusters, published)
@@ -72,7 +73,7 @@ function withTools(rendering: Extract<Rendering, { kind: 'good' }>, before: Read
 
 const NAMES_MAX = 500
 
-/** `helm 4.1.0 → 4.2.0`, sorted. A tool that came or went with the manifests is somebody's wish. */
+/** `helm 4.1.0 → 4.2.0`, sorted. A tool that appeared or disappeared with the manifests is an intended change. */
 export function movedTools(before: Readonly<Record<string, string>>, after: Readonly<Record<string, string>>): string[] {
   const moved = Object.entries(after).filter(([tool, version]) => before[tool] !== undefined && before[tool] !== version)
   return moved.map(([tool, version]) => `${tool} ${before[tool]} → ${version}`).sort()

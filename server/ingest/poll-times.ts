@@ -1,4 +1,4 @@
-// When repositories are looked at, so that many of them on one server and one host never come in a burst. Pure.
+// The times of repository reads, spread so that many of them on one server and one host never come in a burst. Pure.
 import type { Random } from '../../shared/runtime/random.ts'
 
 /** Ten a second: a server of a few repositories sees within a moment what was pushed while it was away. */

@@ -1,5 +1,6 @@
-// Publications of service passes that end together go into the clusters together: a commit that changes a thousand services is few transactions of the fleet store,
-// few of each shard file, and few pages for an agent. A pass that ends alone waits for nobody.
+// Publications of reconciliations that end together are published together: a commit that changes a thousand services
+// is few transactions of the fleet store, few of each shard file, and few pages for an agent. A reconciliation that
+// ends alone waits for no other.
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Publication } from '../desired/publisher.ts'
 
@@ -8,24 +9,24 @@ export const GATHER_MS = 100
 /** Publications that wait for no more; large ones count as several. */
 export const GATHER_MAX = 128
 const ROWS_OF_ONE = 40
-/** Passes that wait without a hand, times clusters: each of them holds what it knows of all clusters. */
+/** Reconciliations that wait without a worker, times clusters: each of them holds the facts of all clusters. */
 const LISTED_CLUSTERS_MAX = 20_000
 
 export interface PublishGroupOptions {
   /** As `publishRevisions`. */
   publish(publications: readonly Publication[]): Promise<boolean[]>
   clock: Clock
-  /** Passes that have a hand, those that wait here with one among them; the others may come here soon. */
+  /** Reconciliations that have a worker, including those that wait here with one; the others may arrive soon. */
   underWay(): number
-  /** The server stops: nobody is waited for. */
+  /** The server stops: nothing waits any longer. */
   stopping: AbortSignal
 }
 
-/** The publication of one pass. */
+/** The publication of one reconciliation. */
 export interface Publisher {
   /** In its lists. */
   clusters: number
-  /** Gives its hand to another pass. */
+  /** Gives its worker to another reconciliation. */
   release(): void
 }
 
@@ -39,7 +40,7 @@ export class PublishGroup {
   readonly #options: PublishGroupOptions
   readonly #waiting: Waiting[] = []
   #listed = 0
-  /** Passes that are here and have a hand all the same. */
+  /** Reconciliations that wait here and still have a worker. */
   #handed = 0
   #isRunning = false
   #gathered: () => void = () => {}
@@ -65,7 +66,7 @@ export class PublishGroup {
     }
   }
 
-  /** A pass ended, perhaps without coming here. */
+  /** A reconciliation ended, perhaps without arriving here. */
   passEnded(): void {
     this.#gathered()
   }
@@ -113,7 +114,8 @@ export class PublishGroup {
       }
     } catch (error) {
       if (group.length === 1) for (const { reject } of group) reject(error)
-      // One that cannot be published fails alone. What reached its cluster before the failure is not published again, and its pass finds it there.
+      // One that cannot be published fails alone. Revisions that reached their cluster before the failure are not
+      // published again, and their reconciliation finds them there.
       else for (const one of group) await this.#commit([one])
     }
   }

@@ -1,5 +1,5 @@
-// In which order the services of one commit are published. An object that moves from one service to another must reach its new one first: were its old one to lose
-// it before, the agent would prune it and make it anew.
+// The order in which the services of one commit are published. An object that moves from one service to another must
+// reach its new one first: if its old one lost it before, the agent would prune and recreate it.
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
@@ -31,8 +31,11 @@ export interface RankedService {
   spec: ServiceSpec
 }
 
-/** By rank, at the commit that was read last. All of them are rendered by then, and what they render to is kept for the passes that follow: between the ranks nothing
- *  slow is left to do. A single one is not rendered: its pass does that. */
+/**
+ * By rank, at the commit that was read last. All of them are rendered by then, and the renders are kept for the
+ * following reconciliations: between the ranks no slow work is left. A single one is not rendered: its reconciliation
+ * does that.
+ */
 export async function rankServices<One extends RankedService>(
   deps: PublishOrderDeps,
   services: readonly One[],
@@ -41,7 +44,7 @@ export async function rankServices<One extends RankedService>(
 ): Promise<One[][]> {
   if (services.length < 2) return [[...services]] // there is nobody to go before or after
   const slots = createSlots(atOnce)
-  // Why it cannot be known, the service's own pass tells.
+  // The service's own reconciliation reports the reason of a failure.
   const rankOf = (one: One) => slots.run(() => rankService(deps, one, clusters).catch(() => 0 as const))
   const ranks = await Promise.all(services.map(rankOf))
   return ([0, 1, 2] as const).map((rank) => services.filter((_, index) => ranks[index] === rank))

@@ -1,4 +1,4 @@
-// What a service pass tells people: of renders that began or ceased to fail, and of what was published. Pure.
+// Events of a service reconciliation: renders that began or stopped to fail, and publications. Pure.
 import type { WrittenBy } from '../../shared/model/commits.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
@@ -15,7 +15,7 @@ import { sameFault } from './render-state.ts'
 const WARNINGS_TOLD_MAX = 10
 const COMMIT_LENGTH = 12
 
-/** RL1, RL4; none as long as the same fault goes on. */
+/** RL1, RL4; none as long as the same fault continues. */
 export function renderEvents(
   before: RenderState,
   after: RenderState,

@@ -1,5 +1,6 @@
-// Remote bases of kustomizations: at which revision each is read, and when its host is asked again. A service waits for none of them: a base that is not here yet
-// is fetched beside, and whoever wants it is rendered again. In memory; what a service was published from says the revisions after a restart.
+// Remote bases of kustomizations: the revision of each, and the time of the next request to its host. No service waits
+// for them: a missing base is fetched separately, and its services are rendered again. In memory; after a restart the
+// revisions come from the published revisions.
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
@@ -62,9 +63,9 @@ export interface BasesOfPass {
   isPending(): boolean
   /** When all that was asked for is here, or failed. */
   settled(): Promise<void>
-  /** By name as it is shown: of these looks, those that are here. */
+  /** By shown name: the revisions of those reads that exist. */
   revisions(names: Iterable<string>): Record<string, string>
-  /** All clusters were rendered, and these were looked at: others are not followed for the service any more. */
+  /** All clusters were rendered, and these were read: others are no longer followed for the service. */
   end(names: Iterable<string>): void
 }
 
@@ -90,7 +91,7 @@ export class RemoteBases {
     })
   }
 
-  /** `at`: revisions that count instead of the newest ones, by shown name; such a pass is not followed. */
+  /** `at`: revisions that count instead of the newest ones, by shown name; such a reconciliation is not followed. */
   forPass(id: ServiceId, spec: ServiceSpec, at: Readonly<Record<string, string>> | null): BasesOfPass {
     const key = serviceKey(id)
     this.repositories.set(key, { project: id.project, names: new Set(sourcesOf(spec).map(({ repository }) => repository)) })
@@ -155,7 +156,10 @@ export class RemoteBases {
     if (this.repositories.delete(serviceKey(id))) this.release(serviceKey(id), new Set())
   }
 
-  /** SO57. With a look at a repository its services' bases are looked at, those that may move and those that failed. Waits for nothing. */
+  /**
+   * SO57. Each read of a repository also reads the bases of its services that may move and those that failed. Waits for
+   * nothing.
+   */
   follow(project: string, repository: string, pollMs: number): void {
     const nowMs = this.deps.clock.nowMs()
     for (const [text, { base, users, error, revision, lookedMs, retryAtMs }] of this.held) {

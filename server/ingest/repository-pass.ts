@@ -30,9 +30,12 @@ export type RepositoryPass =
   | { kind: 'failed'; error: AppError }
 
 export interface RepositoryPassOptions {
-  /** Somebody said that there is news, so the commit is fetched without asking for its name first. */
+  /** A webhook or a person reported a change, so the commit is fetched without asking for its name first. */
   expectChange: boolean
-  /** Not every service was looked at since its commit was written down: that counts as a change, also where the commit is the same. */
+  /**
+   * Not every service was reconciled since its commit was stored: that counts as a change, also if the commit is the
+   * same.
+   */
   isUnrevised: boolean
 }
 
@@ -53,7 +56,7 @@ export async function passRepository(
     const refusal = boundary === null ? null : refuseSource(boundary, url)
     if (refusal !== null) throw new AppError('project_refused', { detail: refusal })
     const place = { uid, project, place: placeOf(spec) }
-    // What stays there hurts nobody, and a later pass finds it again.
+    // A leftover is harmless, and a later reconciliation finds it again.
     await sources.removeOthers(place).catch((error: unknown) => {
       deps.log.warn('what is left of another place of a repository cannot be removed', {
         project,

@@ -40,31 +40,37 @@ export interface ServicePassDeps extends CarryOutDeps {
   factsOf?(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, unknown>>
   /** The server stops: what fails from now on says nothing about the service. */
   stopping?: AbortSignal
-  /** A pass planned the service for so many clusters. */
+  /** A reconciliation planned the service for this many clusters. */
   onPlanned?(id: ServiceId, clusters: number): void
 }
 
 export interface ServicePassOptions {
-  /** Gives its hand to another pass, while it waits for the others of its group. */
+  /** Gives its worker to another reconciliation, while it waits for the others of its group. */
   release?(): void
-  /** Only these changed since the last pass; absent: whatever it is that changed. */
+  /** Only these changed since the last reconciliation; absent: unknown changes. */
   clusters?: ReadonlySet<ClusterId>
-  /** RM1: by cluster, names that a person confirmed with the change that this pass follows; absent: none. */
+  /** RM1: by cluster, names that a person confirmed with the change that caused this reconciliation; absent: none. */
   dataConfirmed?: ReadonlyMap<ClusterId, readonly string[]>
 }
 
 export interface ServicePass {
-  /** It failed for a reason that may pass by itself (SO21); `afterMs`: the other side asks for so much time. Null: it did not. */
+  /**
+   * It failed for a temporary reason (SO21); `afterMs`: the time that the other side asks for. Null: it did not fail
+   * so.
+   */
   retry: { afterMs?: number } | null
   /** Facts of clusters have no part in what it renders to. */
   factless: boolean
-  /** To be looked at again then, though nothing changed (IC14). */
+  /** The time to reconcile it again without a change (IC14). */
   againAtMs: number | null
-  /** FA6: clusters that are to be looked at again then, though nothing changed. */
+  /** FA6: clusters to reconcile again then without a change. */
   young: { clusters: ReadonlySet<ClusterId>; untilMs: number } | null
 }
 
-/** One look at a service: renders it for its clusters, publishes what is new, removes what is to go, and notes errors and questions in the store. Answers when it is to be looked at again. */
+/**
+ * One reconciliation of a service: renders it for its clusters, publishes new revisions, removes dropped ones, and
+ * stores errors and confirmations. Returns when to run again.
+ */
 export async function passService(deps: ServicePassDeps, id: ServiceId, options: ServicePassOptions): Promise<ServicePass> {
   const { store, renderer } = deps
   const service = await store.getResource({ kind: 'Service', project: id.project, name: id.service })
@@ -139,8 +145,11 @@ async function passFleet(deps: ServicePassDeps, about: About, scope: PassScope):
   return { retry: retryOf(rendering), factless: isFactless(rendering), againAtMs, young: youngAfter(young, nowMs) }
 }
 
-/** Only in the clusters that changed. Null: that cannot be told from these clusters alone, and the whole fleet is to be looked at: a question is open or would be, the
- *  service is being deleted, fails to render or has something new to render. A pass over the whole fleet after this one has nothing left to do. */
+/**
+ * Only in the clusters that changed. Null: these clusters do not suffice, and the whole fleet must be reconciled: a
+ * confirmation is open or would be, the service is being deleted, fails to render or has something new to render. A
+ * reconciliation of the whole fleet after this one has no work left.
+ */
 async function passClusters(deps: ServicePassDeps, about: About, scope: PassScope): Promise<ServicePass | null> {
   const { id, service, spec, targets, before, options } = about
   const { store, renderer } = deps
@@ -155,7 +164,7 @@ async function passClusters(deps: ServicePassDeps, about: About, scope: PassScop
   if (rendering === null || rendering.kind === 'failed' || failuresOf(rendering).length > 0) return null
   if (rendering.kind === 'good' && !isOfRelease(before, rendering)) return null
   const leaving = leavingOf(targets, clusters, current)
-  // Its targets were changed, and nobody looked at all of its clusters since.
+  // Its targets were changed, and not all of its clusters were checked since.
   if (leaving.some(({ row, cluster }) => leftByNewTargets(row.placedBy, cluster.labels))) return null
   const nowMs = deps.clock.nowMs()
   const young = await clustersWithoutFacts(deps.factsOf, rendering, clusters, current, nowMs)

@@ -1,4 +1,5 @@
-// The suspensions that concern each cluster, as rows beside those of its services. Level-triggered: what is equal is written by nobody, and clusters that nobody suspended by name share one set.
+// The suspensions that concern each cluster, as rows beside those of its services. Level-triggered: equal rows are not
+// written, and clusters that no suspension names share one set.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { SUSPENSIONS, scopeText, suspensionRowId, widthOf } from '../../shared/model/suspension.ts'
 import { backoffMs } from '../../shared/runtime/backoff.ts'
@@ -29,7 +30,7 @@ export class SuspensionRows {
   readonly #deps: HealthRuleRowsDeps
   /** One at a time: an older look must not write over a newer one. */
   #last: Promise<unknown> = Promise.resolve()
-  /** A look that was asked for and has not begun. */
+  /** A run that was requested and has not begun. */
   #queued: Promise<void> | null = null
   /** Of that look; null: all clusters. */
   #names: Set<string> | null = new Set()
@@ -63,7 +64,7 @@ export class SuspensionRows {
 
   async #look(): Promise<void> {
     const names = this.#names
-    // Whoever comes from now on may know more than this look.
+    // Later callers may know more than this run.
     this.#queued = null
     this.#names = new Set()
     try {

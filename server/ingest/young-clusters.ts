@@ -34,7 +34,7 @@ export async function clustersWithoutFacts(
   return { clusters: new Set(without.map(({ clusterId }) => clusterId)), untilMs }
 }
 
-/** As if nobody had asked for them. */
+/** The rendering without the given clusters. */
 export const withoutClusters = (rendering: Rendering, some: ReadonlySet<ClusterId>): Rendering =>
   rendering.kind !== 'good' || some.size === 0
     ? rendering

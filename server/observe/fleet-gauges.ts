@@ -1,4 +1,5 @@
-// Metrics of the fleet, read from the counts of the store when somebody scrapes: they cost nothing between scrapes, and one scrape costs what it shows.
+// Metrics of the fleet, read from the counts of the store at each scrape: they cost nothing between scrapes, and one
+// scrape costs what it shows.
 
 import type { Sample } from '../../shared/adapters/metrics.ts'
 import { parseServiceKey } from '../../shared/model/ids.ts'

@@ -1,5 +1,5 @@
-// Variables of templates from their layers: maps into maps, anything else in the place of what was there, null takes it away (RFC 7386). Which names hold secrets is
-// carried along, so that a look at one of them is known for what it is.
+// Variables of templates from their layers: maps into maps, any other value replaces the former one, null removes it
+// (RFC 7386). The names of secrets are carried along, so that reading one is recognized.
 
 /** One level of variables: of a Config, the service, an override, or the cluster. */
 export type ConfigLayer = {

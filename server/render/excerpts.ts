@@ -8,7 +8,7 @@ const SECRET = /\bkind\b[\s\S]{0,40}?\bSecret(List)?\b|\bstringData\b|\bsecretGe
 const SECRET_WORD = /passw|passphrase|pwd|secret|token|credential|:\/\/[^\s/@:]*:[^\s/@]*@/i
 /** Of more than one word as API_KEY, tls.key and privateKeys are; `keyboard` is none. */
 const KEY_WORD = /([kK]ey|KEY)s?(?![a-z])/
-/** Further up nobody looks for what a line belongs to. */
+/** Lines further up are not searched for the parent of a line. */
 const LINES_ABOVE_MAX = 10_000
 
 export interface ExcerptSource {
@@ -58,17 +58,17 @@ async function excerptsIn(path: string, sources: readonly ExcerptSource[]): Prom
 /** Of a line and a column, both from 1. Empty: the line is empty or may hold a secret. */
 export type Excerpts = (line: number, column: number) => string
 
-/** RD7: what of a text may be shown beside an error; whoever shows a line asks here. */
+/** RD7: the parts of a text that may be shown beside an error; all code that shows a line asks here. */
 export function excerptsOf(text: string): Excerpts {
   if (SECRET.test(text)) return () => ''
   const lines = text.split('\n')
   return (line, column) => (mayShow(lines, line - 1) ? excerptOf(lines[line - 1] ?? '', column) : '')
 }
 
-/** Whether a line, or the name of a place, is about what nobody may read. */
+/** Whether a line, or the name of a place, is about confidential values. */
 export const speaksOfSecrets = (text: string): boolean => SECRET_WORD.test(text) || KEY_WORD.test(text)
 
-/** Not if the line, the one before it (`name: PASSWORD`, `value: …`) or what it is part of by its indentation speaks of secrets. */
+/** Not if the line, the one before it (`name: PASSWORD`, `value: …`) or its parent by indentation is about secrets. */
 function mayShow(lines: readonly string[], index: number): boolean {
   const line = lines[index] ?? ''
   if (speaksOfSecrets(line) || speaksOfSecrets(lines[index - 1] ?? '')) return false

@@ -1,4 +1,5 @@
-// A render for nobody tells what is wrong before any cluster is there. What a cluster might have brought cannot be told from what is wrong: it is said as that. Pure.
+// A render for no cluster finds errors before any cluster exists. An error cannot show whether a cluster would have
+// solved it: the message says so. Pure.
 import type { Problem } from '../../shared/protocol/error.ts'
 import type { InputRead } from './inputs.ts'
 
@@ -9,10 +10,10 @@ export const FOR_NO_CLUSTER = 'this is rendered for no cluster'
 export const NONE_TO_ASK = `${FOR_NO_CLUSTER}, so there is none to ask`
 export const asksForCluster = ({ message }: Problem): boolean => message.includes(NONE_TO_ASK)
 
-/** RD10: of a render for nobody, whether it may render for a cluster all the same. */
+/** RD10: whether a render that fails for no cluster may succeed for one. */
 export const mayNeedCluster = ({ message }: Problem): boolean => message.includes(FOR_NO_CLUSTER)
 
-/** `leavesOut`: there are overrides for clusters, and none of them counts for nobody. */
+/** `leavesOut`: there are overrides for clusters, and none of them counts here. */
 export const looksAtCluster = (looks: readonly InputRead[], leavesOut: boolean): boolean =>
   looks.some(([first]) => first === 'cluster' || (leavesOut && (first === 'config' || first === 'values')))
 

@@ -5,7 +5,10 @@ import type { Labels } from '../../shared/model/labels.ts'
 export interface ClusterFacts {
   /** `v1.36.3`; '' while it is not known. */
   kubernetesVersion: string
-  /** `v1`, `apps/v1`, and `apps/v1/Deployment`: what is served. As names, so that a look at one of them is a look at that one only. */
+  /**
+   * `v1`, `apps/v1`, and `apps/v1/Deployment`: the served APIs. As names, so that reading one of them is a dependency
+   * on that one only.
+   */
   apiVersions: Readonly<Record<string, true>>
 }
 
@@ -26,13 +29,16 @@ export interface RenderInputs {
   message?: Readonly<Record<string, unknown>>
 }
 
-/** A look: `['cluster','labels','region']`. Somebody who lists the names of an object, or takes it whole, has looked at all of it: the path ends there. */
+/**
+ * A dependency: `['cluster','labels','region']`. Listing the names of an object, or taking it whole, depends on all of
+ * it: the path ends there.
+ */
 export type InputRead = readonly string[]
 
 /** As the last name of a path: what there is was not looked into, only whether it is there, and whether it is an object, a list or something else. */
 export const KIND_ONLY = '\u0000kind'
 
-/** What was looked at in the files of a source: content ids, so that equal ids are equal bytes; null: it was not there. */
+/** A read file of a source: content ids, so that equal ids are equal bytes; null: it did not exist. */
 export interface FileRead {
   /** Index in the service's sources. */
   source: number
@@ -45,7 +51,10 @@ export type Look = Pick<FileRead, 'source' | 'path'> | InputRead
 
 /** All that a render depends on besides the service's own render options and the tools: with equal values at these places it gives the same again. */
 export interface Reads {
-  /** In the order in which it looked, without what earlier ones tell already: who saw the same so far looks at the same next. */
+  /**
+   * In the order of the reads, without those that earlier ones imply: renders with equal values so far read the same
+   * next.
+   */
   looks: readonly Look[]
   /** The same sorted, and only what no other one tells. */
   files: readonly FileRead[]

@@ -68,7 +68,7 @@ const withoutNulls = (metadata: unknown): unknown =>
     ? Object.fromEntries(Object.entries(metadata).filter(([, member]) => member !== null))
     : metadata
 
-/** RN9: of tools that run where the files are written (kpt, kustomize), who read it like this. */
+/** RN9: of tools that run where the files are written (kpt, kustomize), which read it in the same way. */
 function isLocal(value: object): boolean {
   const { metadata } = value as { metadata?: { annotations?: unknown } | null }
   const annotations = metadata?.annotations
@@ -135,7 +135,7 @@ function checkNames(metadata: Record<string, unknown>, what: string, refuse: Ref
   if (expected !== null) refuse(['metadata', 'namespace'], `metadata.namespace ${shown(namespace)} cannot be a namespace: ${expected}`)
 }
 
-/** HK9: each run of a hook has an object of its own; of anything else each pass would make another one. */
+/** HK9: each run of a hook has an object of its own; any other object would be created again by each reconciliation. */
 function checkGenerated(generateName: unknown, metadata: Record<string, unknown>, what: string, refuse: Refuse): void {
   const at = ['metadata', 'generateName']
   const parsed = k8sObjectSchema.shape.metadata.shape.annotations.safeParse(metadata['annotations'])

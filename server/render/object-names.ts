@@ -32,7 +32,10 @@ const SUBDOMAIN: TextRule = {
   expected: `lower-case letters, digits, "-" and ".", ${ENDS} of each part`,
   other: /[^a-z0-9.]+|\.{2,}/g,
 }
-/** content.IsPathSegmentName, and no control characters, which nobody means. A longer name has no room in the id of its row. */
+/**
+ * content.IsPathSegmentName, and no control characters, which are never intended. A longer name has no room in the id
+ * of its row.
+ */
 const SEGMENT: TextRule = {
   pattern: /^(?!\.{1,2}$)[^/%\p{Cc}]+$/u,
   max: 253,

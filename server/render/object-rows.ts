@@ -42,7 +42,7 @@ export interface RowsOf extends ServiceId {
   /** For messages: the folder, and the commit or the version. */
   path: string
   commit: string
-  /** RD10: for nobody, and what is wrong with names may be so for want of a cluster. */
+  /** RD10: for no cluster, and an error of a name may come from the missing cluster. */
   isDoubtful?: boolean
   /** Absent: all objects are allowed. */
   bounds?: RenderBounds | undefined
@@ -68,11 +68,11 @@ export function rowsOf(input: RowsOf, { found, problems: given, warnings }: Mani
 /** RN3. `version`: a commit id, or what a source says of itself. */
 export const noManifests = (path: string, version: string): string => `${path} holds no manifests at ${versionText(version)}`
 
-/** The same of another commit: what was looked at is as it was, so that the render is known from there. */
+/** The same of another commit: all read inputs are equal, so that the render is known from there. */
 export const ofVersion = (message: string, version: string): string =>
   message.replace(/ at commit [0-9a-f]{12}(?![0-9a-f])/, () => ` at ${versionText(version)}`)
 
-/** For messages: `commit 3f2c…` of a commit id, anything else as it is. */
+/** For messages: `commit 3f2c…` of a commit id, anything else unchanged. */
 export const versionText = (version: string): string => (/^[0-9a-f]{12,64}$/.test(version) ? `commit ${version.slice(0, 12)}` : version)
 
 /** Each once, sorted by place, so that many renders of one service say it once. */

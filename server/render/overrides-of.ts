@@ -1,5 +1,5 @@
-// What is different in a cluster: which overrides of the service are for it, and what it says itself. Clusters for which that is the same share one settings, so
-// that most of a fleet costs a look at its labels.
+// The differences of a cluster: the overrides of the service that match it, and its own settings. Clusters with equal
+// ones share one object, so that most of a fleet costs a check of its labels.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { type Labels, matchesSelector } from '../../shared/model/labels.ts'
@@ -22,7 +22,7 @@ export interface PatchLayer {
 }
 
 export interface RenderSettings {
-  /** Merged when somebody looks: most renders never do. */
+  /** Merged on the first read: most renders never need it. */
   readonly config: MergedConfig
   /** From the lowest to the highest. */
   helmValues: readonly HelmLayer[]
@@ -100,7 +100,10 @@ const helmValuesOf = (layers: Layers): HelmLayer[] =>
 const patchesOf = (layers: Layers): PatchLayer[] =>
   layers.flatMap(({ from, override: { patches = [] } }) => (patches.length === 0 ? [] : [{ from, patches }]))
 
-/** The store answers a cluster's config as one and the same object until it is written anew: its text is made once, not in each pass of each service. */
+/**
+ * The store returns a cluster's config as one and the same object until it is written again: its text is made once, not
+ * in each reconciliation of each service.
+ */
 const texts = new WeakMap<object, string>()
 function textOf(value: object): string {
   const known = texts.get(value) ?? canonicalJson(value)

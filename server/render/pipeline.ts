@@ -1,5 +1,6 @@
-// One service for one cluster, or for nobody: its sources at their revisions → what it renders to, and all that this depends on. Knows no store and no clusters but the
-// one it is asked for, so that the server and `skerry render` on somebody's desk run the very same code.
+// One service for one cluster, or for none: its sources at their revisions → its objects, and all dependencies of the
+// result. Knows no store and no clusters but the given one, so that the server and `skerry render` on a person's
+// machine run the same code.
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { Patch, RendererName, RenderSpec } from '../../shared/model/render.ts'
@@ -45,7 +46,7 @@ export interface PipelineInput {
   /** Of the service. */
   render: RenderSpec
   sources: readonly PipelineSource[]
-  /** Null means: for nobody. */
+  /** Null means: for no cluster. */
   cluster: ClusterInputs | null
   settings: RenderSettings
   /** Of the project, those that the service names. */
@@ -259,7 +260,10 @@ const inputsOf = ({ id, namespace, cluster, settings, sources }: PipelineInput, 
   source: { version: sources[index]?.opened.version ?? '' },
 })
 
-/** What every render of the service has in common (its own name) is no look; what is of a source is told apart by its number. */
+/**
+ * An input that every render of the service shares (its own name) is no dependency; inputs of a source are separated by
+ * its number.
+ */
 function noteInput(recorder: Recorder, config: MergedConfig, source: number, path: InputRead): void {
   const [first, second] = path
   if (first === undefined) for (const member of ['cluster', 'config', 'source']) noteInput(recorder, config, source, [member])
@@ -317,7 +321,7 @@ function finish(input: PipelineInput, parts: readonly Part[], unheard: readonly 
   recorder.input(['patches'])
   const problems = [...unheard, ...parts.flatMap((part) => part.problems)]
   const patched = (found: readonly Owned[], from: string, patches: readonly Patch[]): readonly Owned[] => {
-    // What is missing because of an error elsewhere is no error of a patch.
+    // An object that is missing because of another error is no error of a patch.
     if (patches.length === 0 || problems.length > 0) return found
     const result = applyPatches(found, patches, from, input.namespace)
     if (result.kind === 'patched') return result.found

@@ -12,7 +12,7 @@ export interface ProgramAnswer<Notes> {
   output: Uint8Array
 }
 
-/** A limit was met, or somebody ended it: the same parts may come to their end another time. */
+/** A limit was reached, or the program was ended: the same input may succeed another time. */
 export class ProgramStopped extends Error {
   readonly stop: Stop
   constructor(stop: Stop) {

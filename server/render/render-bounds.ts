@@ -18,7 +18,7 @@ export interface RenderBounds {
   renderedBytes: number | null
 }
 
-/** `labels` null: for nobody, so that the namespaces of all destinations are allowed. */
+/** `labels` null: for no cluster, so that the namespaces of all destinations are allowed. */
 export function renderBounds({ name, spec }: { name: string; spec: ProjectSpec }, labels: Labels | null): RenderBounds {
   const { destinations, renderers, quotas } = spec
   const all = destinations.map(({ namespaces }) => ({ clusters: {}, namespaces }))

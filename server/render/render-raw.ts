@@ -1,4 +1,4 @@
-// The renderer of plain manifests: every YAML and JSON file of a folder as it is, or as what its template makes of it.
+// The renderer of plain manifests: every YAML and JSON file of a folder, unchanged or as the result of its template.
 import type { Problem } from '../../shared/protocol/error.ts'
 import { directoryFilter } from './glob.ts'
 import { renderedName, renderFile } from './liquid/files.ts'

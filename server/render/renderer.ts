@@ -38,13 +38,18 @@ export interface RenderJob {
   inputs: RenderInputs
   /** What all templates of the source may cost together. Absent: each has one of its own. */
   meter?: Meter | undefined
-  /** For looks in another process, which cannot be seen here: every place of `inputs` that it looked at, also of what was not there. */
+  /**
+   * For reads in another process, which cannot be seen here: every place of `inputs` that it read, also missing ones.
+   */
   recordInput(path: InputRead): void
   /** The same without recording, only to be handed to such a process. */
   plainInputs: RenderInputs
   /** Helm values from the lowest to the highest, after `helm.values` of the spec: those of overrides, then those of the cluster. Texts in them, and names of files, are templates still. */
   values: readonly HelmLayer[]
-  /** What a Config of the project has at that key, for `helm.valuesFrom`: a value of `data` as it is, a secret as its text; recorded like any other look. Undefined: there is none. */
+  /**
+   * The value of a key of a Config of the project, for `helm.valuesFrom`: of `data` unchanged, of a secret as its text;
+   * recorded like any other read. Undefined: there is none.
+   */
   configValue(name: string, key: string): unknown
   /** Files of one version of a chart that another depends on, by path from that chart's folder. `repository`: as its Chart.lock has it (http, https or oci), of a Repository of the same project;
    *  `version`: exactly. Throws `source_refused` and its like, with what to do. Absent: no charts but those of the tree. */
@@ -60,8 +65,10 @@ export interface RenderJob {
 export type RendererResult =
   /** `files`: name for messages (`templates/deployment.yaml`) → YAML stream or JSON. Names end with .yaml, .yml or .json. */
   | { kind: 'rendered'; files: ReadonlyMap<string, Uint8Array>; warnings: Problem[] }
-  /** `ofInputs`: those of them that may be right with other inputs, such as what a template refuses while it runs.
-   *  `files`: what could be rendered nevertheless, so that errors in it are told with the others. */
+  /**
+   * `ofInputs`: those that other inputs may solve, such as a refusal by a running template. `files`: those that
+   * rendered nevertheless, so that their errors are reported together.
+   */
   | { kind: 'failed'; problems: Problem[]; ofInputs?: readonly Problem[]; files?: ReadonlyMap<string, Uint8Array> }
 
 /** A failure of which every part may be right with other inputs. */

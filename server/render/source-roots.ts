@@ -1,5 +1,5 @@
-// Where the sources of a service are for one cluster: a path may be a template, such as overlays/{{ cluster.name }}. What it is made of is looked at as a template's inputs are,
-// so that clusters whose folder is the same share a render.
+// The paths of a service's sources for one cluster: a path may be a template, such as overlays/{{ cluster.name }}. Its
+// inputs are recorded like those of a template, so that clusters with the same folder share a render.
 import { treePathSchema } from '../../shared/model/sources.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import { type OpenedSource, pathSegments } from '../sources/source.ts'

@@ -17,7 +17,7 @@ function specFieldOf({ path, message }: Problem): string | null {
   if (IN_CONFIG.test(path)) return 'the Config, or the valuesFrom that names it,'
   if (NO_VALUES_FILE.test(message)) return 'the valuesFiles in spec (or push the file)'
   if (NAMED_IN_SPEC.test(message)) return 'the valuesFiles in spec'
-  // Whoever meant no chart corrects the spec; who forgot the file reads which it is.
+  // A person who meant no chart corrects the spec; one who forgot the file learns which it is.
   return NO_CHART.test(message) && !path.includes('charts/') ? 'the type or the path in spec' : null
 }
 

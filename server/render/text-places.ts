@@ -6,9 +6,9 @@ export interface TextPosition {
   column: number
 }
 
-/** Characters that all searches in one text may pass over together; what is not found until then is not found. */
+/** Characters that all searches in one text may read together; anything not found until then counts as not found. */
 export const SEARCHED_MAX = 16 * 1024 * 1024
-/** Nobody writes longer ones, and a search for one costs its length at each place. */
+/** No real text is longer, and a search for one costs its length at each place. */
 const NEEDLE_MAX = 1_024
 
 export class TextPlaces {

@@ -10,7 +10,7 @@ export type Login =
 
 export const basicHeader = (user: string, password: string): string => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
 
-/** `host`: for messages. Throws `credential_missing` for what nobody could send. */
+/** `host`: for messages. Throws `credential_missing` for unusable secrets. */
 export function readLogin(secrets: Readonly<Record<string, string>>, host: string): Login {
   const { token, username, password } = {
     token: secrets['token']?.trim(),

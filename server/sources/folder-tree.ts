@@ -69,7 +69,7 @@ export function createFolderTree(root: string): SourceTree {
   }
 
   async function read(path: string, { real }: Place): Promise<SourceFile> {
-    // What became a link since it was looked at is not followed.
+    // A file that became a link since the check is not followed.
     const file = await open(join(root, real), constants.O_RDONLY | constants.O_NOFOLLOW)
     try {
       const { size } = await file.stat()

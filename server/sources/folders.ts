@@ -1,4 +1,4 @@
-// The folders of sources: their names, and removal of those that nobody needs. Reads no content.
+// The folders of sources: their names, and removal of unused ones. Reads no content.
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,6 +1,7 @@
-// One piece of work for all who ask for it at the same time. When it is done it is forgotten, also when it failed: whoever asks then asks anew.
+// One piece of work for all concurrent callers. Its result is forgotten when it is done, also after a failure: later
+// calls start again.
 
-/** Runs `make` unless it runs for that key already; all who ask meanwhile get its one answer, or its one error. */
+/** Runs `make` unless it runs for that key already; all concurrent callers get its one result, or its one error. */
 export function createInFlight<T>(): (key: string, make: () => Promise<T>) => Promise<T> {
   const making = new Map<string, Promise<T>>()
   return (key, make) => {

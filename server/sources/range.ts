@@ -1,7 +1,7 @@
 // The importer of semver: which of the versions there are is the newest in a range. For charts, tags of Git and tags of registries alike, and as helm means it.
 import semver, { type SemVer } from 'semver'
 
-/** Shorter ones are told from tags that happen to be numbers: `1.2` is a version, `20240101` is 20240101.0.0. */
+/** Shorter ones are distinguished from tags that are plain numbers: `1.2` is a version, `20240101` is 20240101.0.0. */
 const VERSION = /^v?(\d{1,15})(?:\.(\d{1,15}))?(?:\.(\d{1,15}))?(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/
 
 interface Version {

@@ -26,9 +26,12 @@ export interface SourceKey {
 }
 
 export interface Sources {
-  /** The source of that repository at that place: one for all who ask. Asks nothing of the other side. */
+  /** The source of that repository at that place: one for all callers. Sends no request. */
   open(key: SourceKey): Source
-  /** Removes what belonged to another place of that repository. Only for who works on it alone: others may know an older place of it still. */
+  /**
+   * Removes the files of another place of that repository. Only for its single user: others may still use an older
+   * place of it.
+   */
   removeOthers(key: SourceKey): Promise<void>
   /** Removes what belongs to none of these repositories and was not opened since the start. */
   removeUnknown(uids: ReadonlySet<string>): Promise<void>
@@ -43,8 +46,10 @@ export interface SourceDeps {
   owner?: string
   /** Every request of every source goes through it (SO1). */
   addresses: AddressGuard
-  /** The secrets of a Config by their names, read anew for each request that needs one; throws `credential_missing` when there is no such Config, and `source_refused`
-   *  when it is for other hosts. */
+  /**
+   * The secrets of a Config by their names, read again for each request that needs one; throws `credential_missing` if
+   * there is no such Config, and `source_refused` if it is for other hosts.
+   */
   credentials(project: string, secretRef: string, use: CredentialUse): Promise<Readonly<Record<string, string>>>
   clock: Clock
   /** The server stops: programs that run are ended. */
@@ -93,7 +98,7 @@ export function createSources(deps: SourceDeps): Sources {
   }
 }
 
-/** What is wrong with a place is told to whoever wants something of it. */
+/** Every user of a place gets its error. */
 function openOr(open: () => Source): Source {
   try {
     return open()
@@ -104,7 +109,7 @@ function openOr(open: () => Source): Source {
   }
 }
 
-/** Of a Git repository with nothing but an address and a ref, as it always was: no upgrade fetches anew. */
+/** For a Git repository with only an address and a ref it never changes: no upgrade fetches again. */
 function folderText(place: SourcePlace): string {
   if (place.kind === 'git' && Object.keys(place.spec).every((name) => name === 'url' || name === 'ref'))
     return `${place.spec.url}\n${place.spec.ref}`

@@ -11,7 +11,7 @@ export interface WebDeadlines {
 }
 export const DEADLINES: WebDeadlines = { wholeMs: 120_000, silentMs: 30_000 }
 
-/** Read anew for each request: a Config may change at any time. */
+/** Read again for each request: a Config may change at any time. */
 export interface WebCredential {
   /** Null means: the repository names no Config. */
   secretRef: string | null
@@ -74,8 +74,10 @@ export async function askWeb(request: WebRequest, deadlines: WebDeadlines = DEAD
   }
 }
 
-/** A host that is silent shall not hold one of the few places of those who ask for as long as a large archive may take. Silence after something was heard may be found out
- *  a second period later. */
+/**
+ * A silent host must not hold one of the few places for as long as a large archive may take. Silence after the first
+ * bytes may be noticed a second period later.
+ */
 function watchOver({ wholeMs, silentMs }: WebDeadlines) {
   const abort = new AbortController()
   const whole = AbortSignal.timeout(wholeMs)

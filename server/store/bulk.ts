@@ -1,4 +1,5 @@
-// Statements over many rows, as text that is made once for each number of rows: to compile hundreds of values anew each time costs more than to write them.
+// Statements over many rows, as text that is made once for each number of rows: compiling hundreds of values each time
+// costs more than writing them.
 import { CompiledQuery, type Transaction } from 'kysely'
 import type { Engine } from './engines/engine.ts'
 import type { Tables } from './tables.ts'

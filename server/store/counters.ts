@@ -1,5 +1,5 @@
-// Numbers that only grow. Taken by the transaction that uses them, so that their order is the order of commits on every database: whoever resumes
-// after a number misses nothing.
+// Numbers that only grow. Taken by the transaction that uses them, so that their order is the order of commits on every
+// database: a reader that resumes after a number misses nothing.
 import { sql, type Transaction } from 'kysely'
 import type { Tables } from './tables.ts'
 

@@ -45,7 +45,7 @@ export interface StoreOptions {
   tell?: TellProgress
   /** Where it waits for the disk; default the log of its file. */
   logFile?: LogFile
-  /** RU3: whatever is counted is counted anew first. */
+  /** RU3: all counts are computed again first. */
   recount?: boolean
 }
 

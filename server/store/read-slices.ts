@@ -1,5 +1,6 @@
-// Reads of many rows in slices: one statement is one block of the server's only thread, and between two everybody else has a turn. The slices are no snapshot: rows
-// that change meanwhile are seen as they were or as they are, and whoever changed them asks for another look.
+// Reads of many rows in slices: one statement is one block of the server's only thread, and other work runs between
+// two. The slices are no snapshot: rows that change meanwhile are read in either state, and their change requests
+// another reconciliation.
 import { setImmediate } from 'node:timers/promises'
 
 export const SLICE_ROWS = 500

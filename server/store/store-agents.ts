@@ -286,7 +286,7 @@ async function lookAtJoin(read: ReadDb, input: JoinInput): Promise<Granted | Joi
     .where('token_hash', '=', input.tokenHash)
     .where('public_key', '=', input.publicKey)
     .executeTakeFirst()
-  // JN8: an earlier request of this key, whoever sends it.
+  // JN8: an earlier request of this key, from any sender.
   if (used !== undefined) return known === undefined ? { kind: 'token_used_up' } : { kind: 'joined', agent: toAgent(known), repeated: true }
   if (known === undefined) {
     const taken = await read.selectFrom('clusters').select('cluster_id').where('name', '=', input.clusterName).executeTakeFirst()
@@ -426,10 +426,10 @@ const settingsOf = remembering(20_000, (spec) => {
   const { revoked, config, overrides } = clusterSpecSchema.parse(JSON.parse(spec))
   return { revoked, ...(config === undefined ? {} : { config }), ...(overrides === undefined ? {} : { overrides }) }
 })
-/** Every pass of every service reads the labels of all clusters. */
+/** Every reconciliation of every service reads the labels of all clusters. */
 const labelsOf = remembering(20_000, readLabels)
 
-/** What a text says, of so many texts. Values are shared: nobody changes them. */
+/** Caches the parsed values of this many texts. Values are shared and never changed. */
 function remembering<T>(max: number, read: (text: string) => T): (text: string) => T {
   const known = new Map<string, T>()
   return (text) => {

@@ -112,7 +112,7 @@ async function readOne(sql: ReadDb, id: string): Promise<Confirmation | null> {
   return row === undefined ? null : withClusters(sql, row)
 }
 
-/** As it is shown: of one cluster, or with how many there are and the first of them. */
+/** The shown form: of one cluster, or with the number of clusters and the first of them. */
 async function withClusters(sql: ReadDb, row: Row): Promise<Confirmation> {
   if (row.group_key === null) return toConfirmation(row)
   const first = await sql
@@ -182,8 +182,10 @@ async function ofService(sql: ReadDb, { project, service }: { project: string; s
   return found
 }
 
-/** ST7: the same question, or about fewer of the same names, keeps its id, its age and a yes that was given. Another one gets a new id: who typed the old id meant
- *  the old names. */
+/**
+ * ST7: the same confirmation, or one about fewer of the same names, keeps its id, its age and a given answer. Another
+ * one gets a new id: the old id stands for the old names.
+ */
 async function openOfFleet({ sql: trx, changes }: Tx, asked: Asked, newId: () => string): Promise<Confirmation> {
   const held = await findRow(trx, 'subject', asked.subject)
   const same = held !== undefined && held.token === asked.token && areAmong(asked.names, held)
@@ -237,7 +239,7 @@ const areAmong = (names: readonly string[], held: Row): boolean => {
   return names.every((name) => known.has(name))
 }
 
-/** Clusters that ask after a yes was given are not part of it. */
+/** Clusters that ask after the answer are not part of it. */
 const openGroup = (trx: Transaction<Tables>, key: string) =>
   trx
     .selectFrom('confirmations')

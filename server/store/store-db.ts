@@ -18,7 +18,7 @@ export type ReadDb = Pick<Kysely<Tables>, 'selectFrom' | 'with' | 'getExecutor'>
 export interface Tx {
   engine: Engine
   sql: Transaction<Tables>
-  /** What this transaction changes, for those who follow. */
+  /** The changes of this transaction, for watchers. */
   changes: ChangeLog
   /** What it adds to and takes from the counts. */
   rollups: RollupDeltas
@@ -27,7 +27,10 @@ export interface Tx {
 }
 
 export interface WriteOptions {
-  /** Nobody else is in the transaction: for work that remembers what it did as soon as it is committed, and looks at that when it begins. */
+  /**
+   * The transaction is not shared: for work that stores its result in memory at the commit, and reads that when it
+   * begins.
+   */
   alone?: boolean
 }
 
@@ -67,7 +70,7 @@ export function createStoreDb(
   { engine, writer, reader, settled, listen, committed: onCommitted, close }: Connections,
   clock: Clock,
 ): StoreDb {
-  /** Of what is awaited inside of a transaction; what was started there and goes on after its end is free again. */
+  /** For code that is awaited inside of a transaction; work that continues after its end is outside again. */
   const inside = new AsyncLocalStorage<{ open: boolean }>()
   let version = 0
   const listeners = new Set<(lastChange: number) => void>()

@@ -180,7 +180,8 @@ async function publishRun(tx: Tx, { project, service, rows }: Written): Promise<
       moved.set(key, same)
     }
   }
-  // Who placed it, and what it was made of, is the server's own note: the shard has no part in it, so it takes no ordinal.
+  // The origin of its placement and of its content is a note of the server: the shard does not contain it, so it uses
+  // no ordinal.
   for (const { notes, clusters } of moved.values()) {
     const of = trx.updateTable('desired').set(notes).where('project', '=', project).where('service', '=', service)
     await of.where('cluster_id', 'in', clusters).execute()

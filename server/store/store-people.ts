@@ -52,7 +52,7 @@ export function createPeopleStore(db: StoreDb): PeopleStore {
         const [gone] = await trx.deleteFrom('api_tokens').where('id', '=', id).returning(['name', 'role']).execute()
         deleted = gone !== undefined
         if (gone === undefined) return
-        // Whoever had it may keep a token that was got in exchange for it and not used yet.
+        // The owner may keep a token that was exchanged for it and not used yet.
         await trx.deleteFrom('api_tokens').where('replaces', '=', id).execute()
         changes.add(apiTokenNote(id))
         audit.add({ verb: 'revoke', kind: 'ApiToken', name: id, detail: `${gone.name}, role ${gone.role ?? 'admin'}` })

@@ -42,7 +42,7 @@ export function createRestoreStore(db: StoreDb): RestoreStore {
       db.write(async ({ sql: trx, changes }) => {
         const held = await trx.selectFrom('restore_proofs').selectAll().execute()
         if (!saysMore(held, proofs)) return
-        // The store was set back, perhaps long ago: whoever follows it stands at numbers of the time that is gone.
+        // The store was restored, perhaps to a long past state: watchers have numbers of the lost time.
         if (held.length === 0) await leapChanges(trx, Math.max(...proofs.map(({ atMs }) => atMs)))
         changes.add({ topic: 'restore', keys: proofs.map(({ clusterId }) => clusterId) })
         for (let start = 0; start < proofs.length; start += PROOFS_A_TIME)

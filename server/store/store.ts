@@ -1,5 +1,6 @@
-// The port to the fleet store: the truth about everything that people wrote and agents reported. Each method is one atomic change or one read;
-// no transaction leaves the adapter, so nobody can use the wrong handle inside one. Integers stay below 2^53; times are ms since the epoch.
+// The port to the fleet store: the source of truth for everything that people wrote and agents reported. Each method is
+// one atomic change or one read; no transaction leaves the adapter, so no caller can use the wrong handle inside one.
+// Integers stay below 2^53; times are ms since the epoch.
 
 import type { CommitNote } from '../../shared/model/commits.ts'
 import type { AgentId, ClusterId, ServiceId } from '../../shared/model/ids.ts'
@@ -69,11 +70,14 @@ export interface Store {
     kind: ResourceKind,
     query: { project?: string; selector?: LabelSelector; limit: number; after?: string; scope?: Scope },
   ): Promise<Page<StoredResource>>
-  /** A deleted service stays, marked, until its removal orders are done. Who deleted it first is kept. `events`, here and below: told in the same transaction. */
+  /**
+   * A deleted service stays, marked, until its removal orders are done. The first person who deleted it is kept.
+   * `events`, here and below: written in the same transaction.
+   */
   markDeleting(key: ResourceKey, nowMs: number, by: string, events?: readonly UnnumberedEvent[], ifVersion?: number): Promise<boolean>
   /** Throws `conflict` for another version than the one that is asked for. */
   deleteResource(key: ResourceKey, ifVersion?: number): Promise<boolean>
-  /** The end of a deletion: only what is still marked, and still at the version that was looked at. False: somebody was faster. */
+  /** The end of a deletion: only for a marked service at the version that was read. False: another write came first. */
   finishDeletion(key: ResourceKey, version: number, events?: readonly UnnumberedEvent[]): Promise<boolean>
   /** The service is not deleted after all, if the question of that subject still waits for its answer; the question goes with it. */
   takeBackDeletion(key: ResourceKey, subject: string, nowMs: number): Promise<boolean>
@@ -86,7 +90,10 @@ export interface Store {
   commitsOf(project: string, ids: readonly string[]): Promise<ReadonlyMap<string, CommitNote>>
   setRepositoryState(project: string, name: string, state: RepositoryState): Promise<void>
   renderState(id: ServiceId): Promise<RenderState>
-  /** Of all services whose last render failed, for some clusters or for all, but for those that are being deleted. `spec`: as it is stored. */
+  /**
+   * For all services whose last render failed, for some clusters or for all, except those that are being deleted.
+   * `spec`: the stored text.
+   */
   renderErrors(): Promise<Array<{ id: ServiceId; error: StoredError; spec: string }>>
   /** Another digest is the next revision of the service. `variants`: when it is not the same in every cluster; its digest then stands for theirs together. */
   setRenderState(id: ServiceId, state: RenderState, variants?: readonly Variant[], events?: readonly UnnumberedEvent[]): Promise<void>
@@ -96,7 +103,7 @@ export interface Store {
   newestVariants(id: ServiceId, digests: readonly string[]): Promise<Set<string>>
   /** To the newest revision, those that it has not; a service without revisions gets none. How many variants it has then. */
   addVariants(id: ServiceId, variants: readonly Variant[]): Promise<number>
-  /** What clusters with that digest have, as far as it is kept. */
+  /** The content of clusters with that digest, as far as it is kept. */
   variant(id: ServiceId, digest: string): Promise<KnownVariant | null>
 
   // Desired state
@@ -116,8 +123,10 @@ export interface Store {
   clusterOrdinals(): Promise<Map<ClusterId, number>>
   /** Ordered by cluster id, project and service; `after`: strictly after that one. */
   tombstones(query: { after?: Tombstone; limit: number }): Promise<Tombstone[]>
-  /** Those that are still the same and have no status rows left, but never a cluster's newest row: a shard file that is made anew takes the cluster's ordinal
-   *  from it. How many were removed. */
+  /**
+   * Those that are unchanged and have no status rows left, but never a cluster's newest row: a rebuilt shard file takes
+   * the cluster's ordinal from it. Returns the number of removed ones.
+   */
   dropTombstones(tombstones: readonly Tombstone[]): Promise<number>
   /** Of these clusters, those that have a service of the project, one that is being removed too. */
   clustersOfProject(project: string, among: readonly ClusterId[]): Promise<Set<ClusterId>>
@@ -218,7 +227,10 @@ export interface Store {
   /** Of kind prune with a cluster: clusters of one service with the same token and names ask together. */
   openConfirmation(confirmation: Omit<Confirmation, 'id' | 'confirmedMs' | 'confirmedBy' | 'clusters'>): Promise<Confirmation>
   confirmation(id: string): Promise<Confirmation | null>
-  /** RM4: names of data that were confirmed with a change, until a pass has followed it; added to those that are there. */
+  /**
+   * RM4: names of data that were confirmed with a change, until a reconciliation has used them; added to the existing
+   * ones.
+   */
   noteConfirmedData(confirmed: ConfirmedData): Promise<void>
   confirmedData(): Promise<ConfirmedData>
   dropConfirmedData(id: ServiceId, clusters: readonly ClusterId[]): Promise<void>
@@ -235,7 +247,10 @@ export interface Store {
   pendingConfirmations(): Promise<PendingConfirmations[]>
   /** Open ones only, oldest first. `after`: strictly after that one. */
   listConfirmations(page?: { scope?: Scope; limit?: number; after?: Pick<Confirmation, 'id' | 'createdMs'> }): Promise<Confirmation[]>
-  /** `upTo`: of a question of several clusters, those that were shown (`Confirmation.clusters`); later ones go on asking, under another id. */
+  /**
+   * `upTo`: for a confirmation of several clusters, those that were shown (`Confirmation.clusters`); later ones keep
+   * asking, under another id.
+   */
   confirm(id: string, by: string, nowMs: number, upTo?: number): Promise<Confirmation | null>
   closeConfirmation(subject: string): Promise<void>
 

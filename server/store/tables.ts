@@ -1,5 +1,6 @@
-// The tables of the fleet store as types, and the marshalling of their JSON columns. SQL names stay in server/store; everything outside speaks the
-// port. Integers are below 2^53 everywhere, so a PostgreSQL adapter may read its bigints as numbers.
+// The tables of the fleet store as types, and the marshalling of their JSON columns. SQL names stay in server/store;
+// all other code uses the port. Integers are below 2^53 everywhere, so a PostgreSQL adapter may read its bigints as
+// numbers.
 import type { Generated } from 'kysely'
 import { z } from 'zod'
 import type { ChangeTopic } from '../../shared/model/change.ts'
@@ -33,7 +34,7 @@ export interface Tables {
     created_ms: number
     updated_ms: number
     deleting_ms: number | null
-    /** Who deleted it; null: it is not being deleted, or was by a server of schema 7. */
+    /** The person who deleted it; null: it is not being deleted, or was by a server of schema 7. */
     deleting_by: string | null
   }
   repository_states: {
@@ -78,7 +79,7 @@ export interface Tables {
     placed_by: string
     /** Of a row that was made of facts of the cluster, among others (RL5). */
     facts_key: string | null
-    /** Of a row that a program took part in: all that its render looked at (RL6). */
+    /** For a row of a program's render: all inputs that it read (RL6). */
     rendered_from: string | null
     /** Of the revision that it shall have; null for a removal order and a tombstone. */
     digest: string | null
@@ -268,7 +269,7 @@ export interface Tables {
   audit: {
     seq: number
     at_ms: number
-    /** Name of who acted. */
+    /** Name of the actor. */
     actor: string
     verb: string
     kind: string

@@ -1,5 +1,6 @@
-// Write transactions that come together share one commit, because what a durable commit costs is the disk's sync. Each work is all or nothing by itself, sees what the
-// ones before it wrote, and its caller hears of it only when all of it is durable.
+// Write transactions that arrive together share one commit, because the cost of a durable commit is the disk's sync.
+// Each work is all or nothing by itself, sees the writes of those before it, and its caller is answered only when all
+// of it is durable.
 import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../../shared/runtime/clock.ts'
 
@@ -13,7 +14,7 @@ export interface WriteEngine<T> {
   begin<R>(works: (transaction: T) => Promise<R>): Promise<R>
   /** Runs a statement about a savepoint. */
   savepoint(transaction: T, statement: string): Promise<unknown>
-  /** Resolves when what was committed before the call is durable; absent: it is, as soon as it is committed. */
+  /** Resolves when all commits before the call are durable; absent: they are durable at the commit. */
   settled?(): Promise<void>
   clock: Pick<Clock, 'nowMs'>
 }
@@ -30,7 +31,7 @@ interface Waiting<T> {
 /** Why the first work of a transaction failed, before anybody else was in it. */
 class FirstFailed extends Error {}
 
-/** `alone`: nobody else is in its transaction. */
+/** `alone`: its transaction is not shared. */
 type Write<T> = <R>(work: (transaction: T) => Promise<R>, options?: { alone?: boolean }) => Promise<R>
 
 export function createWriteGroups<T>(engine: WriteEngine<T>): Write<T> {
@@ -66,7 +67,8 @@ export function createWriteGroups<T>(engine: WriteEngine<T>): Write<T> {
       return
     }
     const told = tell(group, done)
-    // Its caller remembers what it wrote before the next transaction looks at that; whoever else waits for the disk does so while the next one is made.
+    // Its caller stores the result in memory before the next transaction reads it; other callers wait for the disk
+    // while the next one is prepared.
     if (first.alone || settled === undefined) await told
   }
 

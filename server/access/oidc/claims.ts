@@ -36,7 +36,7 @@ export function claimAt(claims: Claims, path: string): unknown {
 const textOf = (value: unknown): string | null =>
   typeof value === 'string' && value !== '' && value.length <= TEXT_MAX && !CONTROL.test(value) ? value : null
 
-/** Throws `sign_in_refused` for claims that name nobody, or somebody who may not sign in. */
+/** Throws `sign_in_refused` for claims without a name, or of a person who may not sign in. */
 export function identityOf(claims: Claims, settings: Pick<ProviderSettings, 'name' | 'claims' | 'allowedGroups'>): Identity {
   const subject = textOf(claims['sub'])
   if (subject === null) throw refused('the token of the provider has no usable claim sub')
@@ -47,7 +47,7 @@ export function identityOf(claims: Claims, settings: Pick<ProviderSettings, 'nam
   const verified = settings.claims.emailVerified === 'assumed' || claimAt(claims, 'email_verified') === true
   const address = textOf(claimAt(claims, settings.claims.email))
   const email = verified && address !== null && ADDRESS.test(address) ? address.toLowerCase() : null
-  // An address that nobody verified could be that of somebody else, so it is no name either.
+  // An unverified address could belong to another person, so it is no name either.
   const username = settings.claims.username === settings.claims.email ? email : textOf(claimAt(claims, settings.claims.username))
   return { provider: settings.name, subject, name: username ?? email ?? subject, email, groups }
 }

@@ -42,7 +42,7 @@ export interface IdentityProvider {
   /** `currentUrl`: with the answer of the provider. */
   finishLogin(currentUrl: URL, checks: LoginChecks): Promise<ProviderGrant>
   startDevice(signal: AbortSignal): Promise<DeviceLogin>
-  /** Throws `sign_in_refused` when the provider ended the grant, `provider_unavailable` when nobody can say. */
+  /** Throws `sign_in_refused` if the provider ended the grant, `provider_unavailable` if the answer is unknown. */
   refresh(held: { refreshToken: string; idToken: string | null; subject: string }): Promise<ProviderGrant>
   /** Best effort: the provider forgets the grant. */
   revoke(refreshToken: string): Promise<void>
@@ -113,7 +113,7 @@ export function createProvider(settings: ProviderSettings, { clientSecret, ca, c
     }
   }
 
-  /** Separates «the provider says no» from «nobody knows». */
+  /** Separates a refusal of the provider from a missing answer. */
   const told = (error: unknown): AppError => {
     if (error instanceof AppError) return error
     if (error instanceof client.AuthorizationResponseError)

@@ -5,7 +5,7 @@ import { nameSchema } from '../../../shared/model/ids.ts'
 import { durationMs, durationSchema } from '../../../shared/model/resources.ts'
 import type { Problem } from '../../../shared/protocol/error.ts'
 
-/** Signatures with a public key. With HS256, whoever checks a JWT could also make one. */
+/** Signatures with a public key. With HS256, every verifier of a JWT could also make one. */
 export const JWT_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'] as const
 
 const LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1', '[::1]']

@@ -1,4 +1,5 @@
-// Sessions of people and pipelines: made at sign-in, shown by a cookie or a short access token, checked anew with the provider every few minutes, revocable.
+// Sessions of people and pipelines: made at sign-in, carried by a cookie or a short access token, checked with the
+// provider every few minutes, revocable.
 import { randomBytes } from 'node:crypto'
 import { sha256Hex } from '../../../shared/kube/canonical.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
@@ -41,14 +42,17 @@ export interface UserSessions {
   openWorkload(identity: Identity, lifetimeMs: number, from: string | null): Promise<{ token: string; expiresInMs: number }>
   /** Throws `unauthorized` for a refresh token that is not good; one that was used before ends its session. */
   renewCli(refreshToken: string, from: string | null): Promise<CliTokens>
-  /** The caller that shows this secret; null: nobody. `from`: address of the caller. */
+  /** The caller with this secret; null: none. `from`: address of the caller. */
   authenticate(kind: 'access' | 'cookie', secret: string, from: string | null): Promise<Principal | null>
   list(): Promise<SessionRecord[]>
-  /** False if there is none with that id. Effective at once; `by`: who ended it. */
+  /** False if there is none with that id. Effective at once; `by`: the person who ended it. */
   revoke(id: string, by: string): Promise<boolean>
   /** Ends a session in whose place its browser got another one. The provider's tokens stay: those of the new session may depend on them. */
   replace(id: string): Promise<void>
-  /** Ends the session of a person who signs out, also at the provider. Answers the page that ends the provider's own session; null: there is none. */
+  /**
+   * Ends the session of a person who signs out, also at the provider. Returns the page that ends the provider's own
+   * session; null: there is none.
+   */
   signOut(id: string, back: string): Promise<string | null>
   /** Aborts when the session ends. */
   ended(id: string): AbortSignal
@@ -157,7 +161,7 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
   const isOver = (session: SessionRecord, nowMs: number) => session.expiresMs <= nowMs || session.lastUsedMs + idleMsOf(session) <= nowMs
   const isTrusted = ({ kind, provider }: SessionRecord) => (kind === 'workload' ? workloads.has(provider) : providers.has(provider))
 
-  /** The session with groups that are new enough; null: it has ended, or nobody has vouched for it for too long. */
+  /** The session with recent groups; null: it has ended, or the provider has not confirmed it for too long. */
   const check = async (session: SessionRecord): Promise<SessionRecord | null> => {
     const held = unseal(session)
     if (held === null) return endBecause(session, 'Normal', 'SignInEnded', 'the key for secrets was replaced')

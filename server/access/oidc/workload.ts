@@ -1,4 +1,5 @@
-// JWTs of pipelines (GitHub Actions, GitLab CI, Kubernetes), checked by jose: who issued one, for whom, when, and whether a rule names its caller.
+// JWTs of pipelines (GitHub Actions, GitLab CI, Kubernetes), checked by jose: issuer, audience, times, and whether a
+// rule names the caller.
 import { createRemoteJWKSet, customFetch, decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose'
 import { z } from 'zod'
 import { AppError } from '../../../shared/protocol/error.ts'
@@ -20,7 +21,10 @@ export interface Workloads {
 
 /** Clocks of issuers and of this server differ. */
 const LEEWAY_S = 30
-/** An unknown key makes the keys be read anew, at most once in this time; so does an issuer that does not answer. */
+/**
+ * An unknown key makes the server read the keys again, at most once in this time; so does an issuer that does not
+ * answer.
+ */
 const REFETCH_MS = 30_000
 const FAILED_PAUSE_MS = 10_000
 const KEYS_AGE_MS = 10 * 60_000

@@ -1,4 +1,4 @@
-// login, logout and whoami: who the caller is for a server, kept in a context.
+// login, logout and whoami: the caller's identity on a server, kept in a context.
 import { resolve } from 'node:path'
 import { toYaml } from '../../../shared/adapters/yaml.ts'
 import { deviceAnswerSchema, providersAnswerSchema, type TokenAnswer, tokenAnswerSchema } from '../../../shared/model/sign-in.ts'

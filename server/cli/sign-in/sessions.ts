@@ -1,4 +1,4 @@
-// session: who is signed in, and the end of a session.
+// session: the signed-in people, and the end of a session.
 import { type SessionView, sessionViewSchema } from '../../../shared/model/sign-in.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { noContent, path } from '../client.ts'

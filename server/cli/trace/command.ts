@@ -28,7 +28,7 @@ export function addTraceCommand(program: Command, context: Context): void {
         'Exit codes: 0 found; 1 no such object there, or it failed; 2 invalid arguments.',
     )
     .action(async (object, { cluster, ...options }) => {
-      // As a required option it would be missed before an unknown flag is told.
+      // As a required option it would be reported as missing before an unknown flag is.
       if (cluster === undefined) throw new UsageError('trace needs --cluster NAME: the cluster that has the object')
       const { trace } = await import('./trace.ts')
       await trace(context, object, { cluster, ...options })

@@ -133,7 +133,7 @@ async function notFound(client: Client, address: ObjectAddress, options: TraceOp
   })
 }
 
-/** Who may read objects of a service need not be allowed to read the cluster. */
+/** A caller who may read objects of a service may lack the right to read the cluster. */
 function unlessForbidden(error: unknown): null {
   if (error instanceof AppError && error.code === 'forbidden') return null
   throw error

@@ -1,4 +1,5 @@
-// The frame of the dashboard: who is signed in, the rail of pages, the head with the search, and the page of the address, whose code is loaded when it is first opened.
+// The frame of the dashboard: the signed-in person, the rail of pages, the head with the search, and the page of the
+// address, whose code is loaded when it is first opened.
 
 import { useEffect, useRef } from 'preact/hooks'
 import { LocationProvider, lazy, Route, Router, useLocation } from 'preact-iso'
@@ -28,7 +29,7 @@ const AccessPage = lazy(() => import('./pages/access.tsx').then((module) => modu
 const JoinPage = lazy(() => import('./pages/join.tsx').then((module) => module.JoinPage))
 const SettingsPage = lazy(() => import('./pages/settings.tsx').then((module) => module.SettingsPage))
 
-/** Code of the page of this address, fetched while the server is asked who is signed in. */
+/** Code of the page of this address, fetched while the server is asked for the signed-in person. */
 const FIRST: Readonly<Record<string, { preload(): unknown }>> = {
   clusters: ClustersPage,
   services: ServicesPage,
@@ -54,7 +55,7 @@ function Frame() {
   const { path } = useLocation()
   const main = useRef<HTMLElement>(null)
   const isFirst = useRef(true)
-  // Another page begins at its top, and the keyboard goes on from there.
+  // Another page begins at its top, and the keyboard continues from there.
   useEffect(() => {
     if (isFirst.current) isFirst.current = false
     else main.current?.focus({ preventScroll: true })

@@ -1,5 +1,6 @@
-// RL6: what is published of a service, by all that its render looked at. A program that draws values by chance (randAlphaNum, genCA, a clock) would make something else each
-// time that it runs again, for a lost cache or another build of the server: then what was made first stays.
+// RL6: the published revision of a service, by all that its render read. A program with random values (randAlphaNum,
+// genCA, a clock) would have another result each time that it runs again, for a lost cache or another build of the
+// server: then the first result stays.
 import { setDigest } from '../../../shared/kube/canonical.ts'
 import { k8sObjectSchema } from '../../../shared/kube/object.ts'
 import { orderOf } from '../../../shared/kube/waves.ts'

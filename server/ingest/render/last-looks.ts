@@ -20,13 +20,13 @@ interface LastLook {
   spec: string
   /** Where renders looked, with what was there. */
   files: ReadonlyArray<{ source: number; path: string; id: string | null | undefined }>
-  /** By source, whether its version was looked at. */
+  /** By source, whether its version was read. */
   versioned: ReadonlySet<number>
   versions: readonly string[]
   /** Keys of what it rendered to: of most clusters, and of the others. */
   most: string | null
   others: ReadonlyMap<ClusterId, string | null>
-  /** A label of a cluster was looked at. */
+  /** A label of a cluster was read. */
   labels: boolean
   /** Something could not be had, perhaps of a Repository that is not one of theirs: a chart that theirs depends on. */
   lacking: boolean
@@ -51,7 +51,7 @@ interface Last {
 export class LastLooks {
   private readonly peek: RenderCache['peek']
   private readonly lasts = new Map<string, Last>()
-  /** By names without their namespaces: of some kinds nobody knows here whether they have one. */
+  /** By names without their namespaces: for some kinds it is unknown here whether they have one. */
   private readonly naming = new NameIndex((service) => this.namesOf(service))
 
   private readonly entriesMax: number
@@ -92,7 +92,7 @@ export class LastLooks {
     const placeOf = ({ source, path }: LastLook['files'][number]) => `${source}\0${path}`
     const known = new Map(look.files.map((file) => [placeOf(file), file.id]))
     const files = more.files.filter((file) => !known.has(placeOf(file)))
-    // What it saw elsewhere before, it may see elsewhere still.
+    // An input that it read elsewhere before, it may still read elsewhere.
     const isOther = more.files.some((file) => known.has(placeOf(file)) && known.get(placeOf(file)) !== file.id)
     const versioned = look.versioned.union(more.versioned)
     const all = files.length === 0 ? look.files : [...look.files, ...files]
@@ -158,7 +158,7 @@ export class LastLooks {
       if (named.repository !== repository) continue
       const opened = await source.open(revision, pickOf(named)).catch(() => null)
       if (opened === null || (look.versioned.has(index) && opened.version !== look.versions[index])) return true
-      // A folder that is the same is so with all that is in it: most of what a render looked at lies in the service's own.
+      // An unchanged folder includes all its content: most reads of a render are in the service's own.
       const same = new Set<string>()
       const files = look.files.filter(({ source: of }) => of === index).sort((a, b) => a.path.length - b.path.length)
       await opened.tree.ahead?.(files.map(({ path }) => path))

@@ -11,7 +11,7 @@ import { valueAt } from '../../render/record/reads.ts'
 import type { ToolVersions } from './tool-versions.ts'
 
 export type RenderCluster = TargetCluster & ClusterSettings
-/** Null means: for nobody. */
+/** Null means: for no cluster. */
 export type Wanted = RenderCluster | null
 
 export interface LookedAt {
@@ -32,11 +32,11 @@ export interface LookedAt {
 export const NO_FACTS: ClusterFacts = { kubernetesVersion: '', apiVersions: {} }
 
 const OF_SETTINGS: readonly unknown[] = ['config', 'values', 'patches', 'bounds']
-/** Longer ones are told apart by their digests. */
+/** Longer ones are compared by their digests. */
 const VALUE_LENGTH_MAX = 64
 
 export class LookValues {
-  /** Versions of programs that were looked at and are there. */
+  /** Versions of programs that were read and exist. */
   readonly tools = new Map<string, string>()
   private readonly from: LookedAt
   private readonly pace: Pace
@@ -84,7 +84,7 @@ export class LookValues {
     return found.sort(([a = ''], [b = '']) => (a < b ? -1 : 1))
   }
 
-  /** RL3: of those that were looked at one that is not any more what it was at the first look of the pass; null: none. */
+  /** RL3: one of those that has changed since the first read of the reconciliation; null: none. */
   async changedTool(looks: readonly InputRead[]): Promise<string | null> {
     const { tools } = this.from
     for (const [first, tool = ''] of looks) if (first === 'tools' && (await tools.now(tool)) !== (await tools.held(tool))) return tool

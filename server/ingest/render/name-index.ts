@@ -1,5 +1,6 @@
-// Which services name an object: asked when a service loses objects, so that a removal of many looks at those that may gain something and not at all of them each time.
-// It is made when somebody asks for the first time, and services that changed since are taken in with the next question: commits that move nothing pay nothing.
+// Finds the services that name an object, when a service loses objects: so that a removal of many reads the services
+// that may gain something and not all of them each time. It is built on the first request, and services that changed
+// since are added with the next one: commits that move nothing cost nothing.
 
 export interface KnownNames {
   names: ReadonlySet<string>

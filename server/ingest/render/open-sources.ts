@@ -35,7 +35,7 @@ export type Opening =
       /** Null means: the project has no boundary. */
       project: NamedProject | null
       release: Omit<Release, 'tools'>
-      /** Who wrote the revision of the first source; null: the source does not say. */
+      /** The author of the revision of the first source; null: the source does not say. */
       authorOf(): Promise<string | null>
       /** Content was replaced by a fresh folder in the midst of reading: the repository's next revision is on its way. */
       isGone(outcomes: ClusterOutcomes): Promise<boolean>

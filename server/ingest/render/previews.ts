@@ -1,8 +1,8 @@
-// Comparisons of proposed content of a service with its current content: uploaded files, another revision of its repository,
-// or another spec. Renders run in the workers, with a cache of their own, and leave nothing behind.
-//
-// The author of the content may be anybody who may render. The content therefore never gets the secrets of Configs: both sides
-// render with marks in their place. It gets no remote bases either, because it could name any with the credentials of the service.
+// Comparisons of proposed content of a service with its current content: uploaded files, another revision of its
+// repository, or another spec. Renders run in the workers, with a cache of their own, and leave nothing behind. The
+// author of the content may be anybody who may render. The content therefore never gets the secrets of Configs: both
+// sides render with marks in their place. It gets no remote bases either, because it could name any with the
+// credentials of the service.
 
 import type { DiffView } from '../../../shared/model/diff-views.ts'
 import { type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
@@ -38,7 +38,7 @@ export type ProposedContent = { archive: string } | { ref: string }
 
 export interface Proposal {
   id: ServiceId
-  /** Null means: as it is. */
+  /** Null means: the present spec. */
   spec: ServiceSpec | null
   /** By repository. */
   content: ReadonlyMap<string, ProposedContent>
@@ -182,7 +182,7 @@ async function keyOf({ store, newId }: PreviewsDeps, project: string, name: stri
   return { uid, project, place: { kind: 'git', spec: { ...spec, ref: content.ref } } }
 }
 
-/** Shared by both sides of a comparison, and by nobody else. */
+/** Shared by both sides of a comparison only. */
 function ownDeps(deps: PreviewsDeps, ended: AbortSignal): ServiceRendererDeps {
   let rendered = 0
   const { config, renders, macOf, stopping, ...others } = deps

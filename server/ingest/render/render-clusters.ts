@@ -45,7 +45,7 @@ export interface ClusterOutcome {
   renderedFrom: string | null
   /** It failed, and a program had run out of time. */
   late: boolean
-  /** Something of the cluster was looked at. */
+  /** An input of the cluster was read. */
   ofCluster: boolean
   /** Its facts were. */
   ofFacts: boolean
@@ -61,7 +61,7 @@ export interface ClusterRunDeps {
   cache: RenderCache
   /** Runs at most so many at a time, of all services. */
   slots<T>(run: () => Promise<T>): Promise<T>
-  /** Ten thousand clusters are looked at in slices. */
+  /** Ten thousand clusters are processed in slices. */
   pace: Pace
 }
 
@@ -96,12 +96,12 @@ class ClusterRenders {
   private readonly paths: LookPaths
   private readonly values: LookValues
   private readonly outcomes = new Map<Wanted, ClusterOutcome>()
-  /** Where those end who get it. */
+  /** The end points of the clusters that share it. */
   private readonly byPoint = new Map<string, ClusterOutcome>()
   /** Rows of the renders so far: what is equal is held once. */
   private readonly rows = new Map<string, string>()
   private renders = 0
-  /** A program is another one since this pass began: nothing more is rendered in it. */
+  /** A program has changed since this reconciliation began: it renders nothing more. */
   private changed: AppError | null = null
 
   constructor(deps: ClusterRunDeps, run: ClusterRun, paths: LookPaths) {
@@ -186,7 +186,7 @@ class ClusterRenders {
     if (tool !== null) this.changed ??= new AppError('renderer_missing', { detail: `${tool} was replaced during a render`, remedy: AGAIN })
     // It may be of the other one, though the point names the first.
     if (tool !== null && this.stopped(cluster, end)) return
-    // What it looked at cannot be read again, so nothing tells for whom else this is: nobody gets it.
+    // An input cannot be read again, so it is unknown which other clusters share this render: no cluster gets it.
     const made = isWhole || rendered instanceof AppError ? rendered : new AppError('git_failed', { detail: UNREADABLE })
     const renderedFrom = await this.renderedFrom(made, cluster, reads)
     const result = await this.orInForce(made, renderedFrom)
@@ -200,12 +200,15 @@ class ClusterRenders {
     if (this.paths.isDue()) await cache.savePaths(this.run.spec, this.paths)
   }
 
-  /** Enters where it looked, beyond the point that its group had reached. Whoever saw the same so far looks at the same next; a render that did not (its looks come in no certain order) goes the
-   *  known way: what is looked at in addition is always safe, it only makes less equal. */
+  /**
+   * Enters the reads beyond the point that its group had reached. Renders with equal values so far read the same next.
+   * A render that did not (its reads have no fixed order) takes the known path: additional reads are always safe, they
+   * only make fewer clusters equal.
+   */
   private async place(cluster: Wanted, from: End, looks: readonly Look[]): Promise<End & { isWhole: boolean }> {
     const left = new Map(looks.map((look) => [lookText(look), look]))
     for (let trail = from.trail; trail !== null; trail = trail.before) left.delete(trail.step.text)
-    // One iterator for all: each new one would pass over every look that is gone, which a template can make 60,000 of.
+    // One iterator for all: each new one would pass over every deleted entry, of which a template can make 60,000.
     const inOrder = left.entries()
     let next = inOrder.next().value
     let end = from

@@ -1,4 +1,4 @@
-// What a service renders to, for a person who asks: from what was read last, and without any consequence.
+// The render of a service for a person: from the content that was read last, and without any consequence.
 import { type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import type { RenderView, VariantsView } from '../../../shared/model/render-views.ts'
 import { type ServiceSpec, serviceSpecSchema } from '../../../shared/model/resources.ts'
@@ -20,7 +20,10 @@ export interface RenderNowDeps {
 }
 
 export interface RenderNow {
-  /** Null cluster: for nobody, or where that is not possible for the first of its targets. Null: there is no such service. Throws `not_found` for an unknown cluster. */
+  /**
+   * Null cluster: for no cluster, or if that is not possible for the first of its targets. Null: there is no such
+   * service. Throws `not_found` for an unknown cluster.
+   */
   render(id: ServiceId, cluster: string | null): Promise<RenderView | null>
   variants(id: ServiceId): Promise<VariantsView | null>
   /** Renders a proposed spec for a proposed cluster: documents by row id. */

@@ -1,4 +1,5 @@
-// What came out for the clusters of a service, as one Rendering: equal sets are one map, what nobody got is an error of the service. Pure.
+// The results for the clusters of a service, as one Rendering: equal sets are one map, an error without any set is an
+// error of the service. Pure.
 import type { ClusterId } from '../../../shared/model/ids.ts'
 import { AppError, type Problem } from '../../../shared/protocol/error.ts'
 import { asksForCluster, mayNeedCluster } from '../../render/for-nobody.ts'
@@ -58,7 +59,10 @@ export function renderingOf({ release, outcomes, factsKey }: RenderedFor): Rende
   }
 }
 
-/** RD10, of the render for nobody: what is wrong for whomever it is rendered, or else what a cluster may bring. Null: it renders, or nothing of it may be for want of a cluster. */
+/**
+ * RD10, for the render without a cluster: the errors that every cluster has, or else those that a cluster may solve.
+ * Null: it renders, or all errors may come from the missing cluster.
+ */
 function doubtsOf(
   nobody: ClusterOutcome | undefined,
   messageOf: (result: RenderResult) => string,
@@ -113,7 +117,7 @@ function errorOf(result: RenderResult | AppError, version: string): RenderError 
   return withRemedy({ code, message: code === 'no_manifests' ? ofVersion(message, version) : message, problems })
 }
 
-/** All that is wrong anywhere, at once. What may pass by itself gives it its code, or nobody would look again. */
+/** All errors of all clusters at once. A temporary one gives its code, or nothing would retry. */
 function joined(errors: readonly RenderError[]): RenderError {
   const passing = errors.find(mayPass)
   const first = passing ?? errors[0]

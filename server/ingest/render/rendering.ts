@@ -11,7 +11,7 @@ export interface GoodRender {
   objects: ReadonlyMap<string, string>
   digest: string
   count: number
-  /** RL5: names all facts of the cluster as they were, whatever of them was looked at. Absent: nothing was. */
+  /** RL5: names all facts of the cluster at that time, whichever of them were read. Absent: none was. */
   factsKey?: string
   /** RL6: names the values at all places where it looked, facts among them, by whatever build of the server; absent: no program took part. */
   renderedFrom?: string
@@ -32,7 +32,7 @@ export interface Release {
   tools: Readonly<Record<string, string>>
 }
 
-/** `author`: who wrote the revision of the first source, where a render of it failed. Absent: no render failed. */
+/** `author`: of the revision of the first source, if a render of it failed. Absent: no render failed. */
 export type Rendering =
   | {
       kind: 'good'
@@ -75,7 +75,7 @@ export const failuresOf = (rendering: Rendering): RenderError[] =>
       ? [...rendering.clusters.values()].flatMap((one) => (one.kind === 'failed' ? [one.error] : []))
       : []
 
-/** SO21: what may pass by itself. */
+/** SO21: temporary errors. */
 export const mayPass = ({ code }: Pick<RenderError, 'code'>): boolean => isErrorCode(code) && ERRORS[code].retryable
 
 /** Each once. */

@@ -89,12 +89,12 @@ export class ServiceRenderer {
     return rendering
   }
 
-  /** When a pass should look at it again, though nothing changed; null: not by itself. */
+  /** When to reconcile it again without a change; null: not by itself. */
   againMs(id: ServiceId): number | null {
     return this.lates.againMs(serviceKey(id))
   }
 
-  /** Whether its last render came to its end and looked at no label of any cluster. */
+  /** Whether its last render finished and read no label of any cluster. */
   ignoresLabels(id: ServiceId, { overrides = [] }: ServiceSpec): boolean {
     return overrides.length === 0 && this.looks.ignoresLabels(id)
   }
@@ -281,7 +281,10 @@ function basesIn({ clusters }: ClusterOutcomes): Set<string> {
   return new Set([...shapes].flatMap(({ inputs }) => inputs.flatMap(([first, name = '']) => (first === 'bases' ? [name] : []))))
 }
 
-/** IC3: what is the same for all clusters of the service, by whatever build. Variables and overrides are not in it: they count by what is looked at. */
+/**
+ * IC3: the parts that are equal for all clusters of the service, for any build. Variables and overrides are not
+ * included: they count by the reads.
+ */
 function lastingText({ project, service }: ServiceId, spec: ServiceSpec): string {
   const { namespace = null, render = {} } = spec
   const sources = sourcesOf(spec).map(({ repository, path, chart, version, name, render, filesOnly }) => ({

@@ -1,4 +1,5 @@
-// Versions of the programs that take part in one pass of a service: the pass goes by those that were there when anybody asked first, and can tell whether they still are.
+// Versions of the programs of one reconciliation of a service: it uses those of the first request, and can tell whether
+// they still exist.
 import { AppError } from '../../../shared/protocol/error.ts'
 import { programOf } from '../../render/record/sandbox.ts'
 import type { Renders } from '../content-port.ts'
@@ -11,7 +12,10 @@ export class ToolVersions {
     this.asked = asked
   }
 
-  /** By which the pass goes. A program that must not run here has none either: who needs it hears why from its run. */
+  /**
+   * The version that the reconciliation uses. A program that must not run here has none either: its run reports the
+   * reason.
+   */
   async held(tool: string): Promise<string | null> {
     const held = this.first.get(tool)
     if (held !== undefined) return held

@@ -1,7 +1,9 @@
-// How a render of one service is found again: a tree of decisions. At each point it looks at one place, and what is there leads to the next point, until there is nothing more to
-// look at; the last point names the render. A point is a MAC over everything that was seen on the way to it: so the tree needs no branches, only what is looked at next at each
-// point, equal points mean equal values at all places so far, and nobody can guess a value from it. Looks that one render added one after the other are held together, as a run:
-// a cluster with a thousand variables of its own costs the thousand looks, and not a thousand entries.
+// Finds a render of one service again by a tree of decisions. Each point reads one place, and the value there leads to
+// the next point, until there is nothing more to read; the last point names the render. A point is a MAC over
+// everything that was read on the way to it. So the tree needs no branches, only the next place of each point; equal
+// points mean equal values at all places so far, and no value can be guessed from it. Places that one render added one
+// after the other are held together, as a run: a cluster with a thousand variables of its own costs the thousand reads,
+// and not a thousand entries.
 import { z } from 'zod'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { Look } from '../inputs.ts'
@@ -20,11 +22,14 @@ export interface Step {
 interface Run {
   readonly key: number
   readonly steps: Step[]
-  /** Of the value at each step a few digits; at the last one perhaps not yet. Equal ones of another value do no harm: then it is looked at more than was needed. */
+  /**
+   * A few digits of the value at each step; at the last one perhaps not yet. An equal mark of another value does no
+   * harm: then more is read than necessary.
+   */
   marks: string
 }
 
-/** Where somebody is who goes from look to look. */
+/** The present place of a walk. */
 export interface Spot {
   /** The last point that was named: where he came upon the run. */
   from: string
@@ -43,7 +48,10 @@ export class LookPaths {
   readonly start: Spot
   private readonly key: string
   private readonly max: number
-  /** Two generations: who is passed comes into the younger one. Beyond the bound the elder ones go, one by one; when none is left, the younger ones are the elder ones. */
+  /**
+   * Two generations: a passed run moves into the younger one. Beyond the bound the elder ones are removed, one by one;
+   * when none is left, the younger ones become the elder ones.
+   */
   private young = new Map<number, Run>()
   private old = new Map<number, Run>()
   private eldest = this.old.keys()
@@ -71,12 +79,12 @@ export class LookPaths {
     return this.unsaved > this.weight * part
   }
 
-  /** Made only where somebody leaves a run: a MAC for each look would take longer than all else. */
+  /** Computed only when the walk leaves a run: a MAC for each read would take longer than all other work. */
   pointOf({ from, seen }: Spot): string {
     return seen === '' ? from : this.macOf(from + seen)
   }
 
-  /** What is looked at there; undefined: nothing more, as far as is known. */
+  /** The place to read there; undefined: none known. */
   stepAt(spot: Spot): Step | undefined {
     const { run, index } = this.along(spot)
     return run?.steps[index]
@@ -86,7 +94,7 @@ export class LookPaths {
   add(spot: Spot, look: Look): Step {
     const { run, index } = spot
     const step = this.stepOf(look, lookText(look))
-    // The end of a run goes on with it: so the looks of one render come together.
+    // The end of a run continues the run: so the reads of one render stay together.
     const isEnd = run !== null && index === run.steps.length && this.held(run.key) === run
     if (isEnd) run.steps.push(step)
     else this.enter({ key: keyOf(this.pointOf(spot)), steps: [step], marks: '' })
@@ -131,7 +139,7 @@ export class LookPaths {
     }
   }
 
-  /** With the run he goes on with: that along which he came, or one that begins here. */
+  /** With the run that continues: the one of the walk, or one that begins here. */
   private along(spot: Spot): Spot {
     if (spot.run !== null && spot.index < spot.run.steps.length) return spot
     const from = this.pointOf(spot)
@@ -173,7 +181,7 @@ export class LookPaths {
     this.eldest = this.old.keys()
   }
 
-  /** An HMAC as that of the server, made here for its speed: a pass makes some for each cluster. */
+  /** An HMAC like the server's, computed here for its speed: a reconciliation makes some for each cluster. */
   private macOf(text: string): string {
     return new Bun.CryptoHasher('sha256', this.key).update(text).digest('hex').slice(0, POINT_DIGITS)
   }
@@ -191,7 +199,10 @@ export class LookPaths {
 }
 
 const POINT_DIGITS = 32
-/** Its first 48 bits are enough here: a point that is taken for another one is asked for a look that says nothing of it, and the whole MAC names the render. */
+/**
+ * Its first 48 bits are enough here: a point that is mistaken for another one causes an unrelated read, and the whole
+ * MAC names the render.
+ */
 const KEY_DIGITS = 12
 const keyOf = (point: string): number => Number.parseInt(point.slice(0, KEY_DIGITS), 16)
 
@@ -199,7 +210,7 @@ const MARK_DIGITS = 4
 const spotAt = (point: string): Spot => ({ from: point, seen: '', run: null, index: 0 })
 const weightOf = (run: Run | undefined): number => (run === undefined ? 0 : 1 + (run.steps.length - 1) * FURTHER_LOOK)
 
-// Names as long as renders looked at: the file is sealed and our own.
+// Names as long as those that renders read: the file is sealed and our own.
 const name = z.string()
 const lookSchema = z.union([z.tuple([z.number().int(), name]).transform(([source, path]) => ({ source, path })), z.array(name)])
 const savedSchema = z.strictObject({

@@ -1,10 +1,11 @@
-// A render as bytes and back. Its digest is counted anew when it is read: what came from a disk is believed for what it is, not for what it says.
+// Converts a render to bytes and back. Its digest is computed again when it is read: the content of a disk is trusted
+// only after a check.
 import { z } from 'zod'
 import { setDigest } from '../../../shared/kube/canonical.ts'
 import { problemSchema } from '../../../shared/protocol/error.ts'
 import type { RenderedObjects, RenderResult } from '../object-rows.ts'
 
-/** A render with what it was made of; of one that failed nobody asks. */
+/** A render with its inputs; of a failed one they are never read. */
 export interface KeptRender {
   result: RenderResult
   /** Names the values at all places where it looked, by whatever build; null: no program took part. */

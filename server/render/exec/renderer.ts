@@ -7,7 +7,7 @@ import { allOfInputs, type Renderer, type RendererResult, type RenderJob } from 
 import type { SandboxOutcome } from '../sandbox.ts'
 import { decodeUtf8 } from '../utf8.ts'
 
-/** Of what it says on standard error, as people are told. */
+/** Lines of standard error that are shown to people. */
 const TOLD_LINES = 10
 const TOLD_LENGTH = 2_000
 

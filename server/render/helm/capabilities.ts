@@ -1,4 +1,5 @@
-// What of a cluster's facts goes to helm: only what the chart's text names, so that clusters which differ elsewhere share one render.
+// The facts of a cluster that helm gets: only those that the chart's text names, so that clusters with other
+// differences share one render.
 import type { Problem } from '../../../shared/protocol/error.ts'
 import type { RenderInputs } from '../inputs.ts'
 import type { ChartScan, Literal } from './scan.ts'

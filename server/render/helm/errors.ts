@@ -8,7 +8,7 @@ export interface HelmError {
   column: number | null
   message: string
   kind: 'execute' | 'parse' | 'yaml' | 'schema' | 'other'
-  /** The template that helm rendered when it failed: without it the others can be told, too. Null: nothing else can be. */
+  /** The template that helm rendered when it failed: without it the others can be reported too. Null: no others can. */
   template: string | null
   /** Of `schema`: the chart's name, and where in its values. */
   values?: { chart: string; at: readonly string[] }
@@ -127,7 +127,7 @@ const pointerNames = (text: string): string[] =>
     .slice(1)
     .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'))
 
-/** A pattern or a format that does not fit is told together with the value. */
+/** A mismatched pattern or format is reported together with the value. */
 const schemaMessage = (at: readonly string[], message: string): string =>
   cut(`${at.length === 0 ? 'the values' : at.join('.')}: ${message.replace(/^'.*' (does not match pattern|is not valid)/, 'the value $1')}`)
 

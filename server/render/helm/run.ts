@@ -1,4 +1,5 @@
-// One run of `helm template` in the sandbox, and if it fails further ones without the template that failed, so that all errors are told at once.
+// One run of `helm template` in the sandbox, and after a failure further ones without the template that failed, so that
+// all errors are reported at once.
 import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { excerptsOf } from '../excerpts.ts'
@@ -75,7 +76,7 @@ export async function runHelm(job: RenderJob, call: HelmCall): Promise<ProgramAn
   return { failed: true, notes: problems, output: new Uint8Array() }
 }
 
-/** What is known already is told; only that more cannot be found. */
+/** Known errors are reported; only further ones cannot be found. */
 function unlessStopped(error: unknown): null {
   if (error instanceof ProgramStopped) return null
   throw error

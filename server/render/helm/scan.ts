@@ -3,7 +3,7 @@
 import { TextPlaces } from '../text-places.ts'
 import { type TemplateToken, templateTokens } from './lexer.ts'
 
-/** Why a use is told. */
+/** The reason why a use is reported. */
 export type UseKind = 'random' | 'time' | 'lookup' | 'dns' | 'missing' | 'install'
 /** Of a function that means something else here (HM7). */
 export interface Use {
@@ -13,7 +13,7 @@ export interface Use {
   line: number
   column: number
 }
-/** A look at an API version whose name can be read. */
+/** A literal question about an API version. */
 export interface Literal {
   api: string
   file: string
@@ -91,7 +91,7 @@ const nothing = (): Found => ({
   usesTpl: false,
 })
 
-/** Only what can be reached from a template counts: a helper that nobody includes asks for nothing. */
+/** Only text that a template can reach counts: a helper without an include asks for nothing. */
 export function scanChart(files: readonly ScannedFile[]): ChartScan {
   const defined = new Map<string, Found[]>()
   const roots: Found[] = []
@@ -207,7 +207,7 @@ function lookAtName(file: PlacedFile, tokens: readonly TemplateToken[], index: n
   else if (!namesOwnFile(tokens, index + 1)) found.includesAny = true
 }
 
-/** Tokens of an include that are looked at. */
+/** Maximum number of read tokens of an include. */
 const INCLUDE_TOKENS_MAX = 50
 
 /** `include (print $.Template.BasePath "/configmap.yaml") .`: the file of a template, which is rendered anyway. */

@@ -1,4 +1,4 @@
-// What a chart does that means something else here than with `helm install`, told once for each function with the first place.
+// Functions of a chart that mean something else here than with `helm install`, reported once each with the first place.
 import type { Problem } from '../../../shared/protocol/error.ts'
 import type { ChartScan, Use, UseKind } from './scan.ts'
 

@@ -46,7 +46,10 @@ const NO_FILE = 'no such file or directory'
 /** Of what it says: it repeats names and files of others, and the patterns here must not take the square of their length. */
 const ERROR_MAX = 4_096
 
-/** What must not be told is gone before anything is cut: half of it would not be known any more. The middle goes: it says what is wrong at one end or the other. */
+/**
+ * Confidential parts are removed before any cut: half of one would not be recognized any more. The middle is cut: the
+ * error is at one end or the other.
+ */
 function shortened(said: string): string {
   const text = withoutValues(said)
   const half = ERROR_MAX / 2

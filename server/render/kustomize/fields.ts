@@ -9,7 +9,7 @@ export type NeedKind = 'either' | 'folder' | 'file' | 'plugin' | 'chart'
 /** A file or folder that a kustomization names. */
 export interface Need {
   kind: NeedKind
-  /** As it is written, from the folder of the kustomization. */
+  /** As written, relative to the folder of the kustomization. */
   path: string
   /** `resources`, `patches[].path`: for messages. */
   field: string
@@ -62,7 +62,7 @@ export interface Chart {
   line: number
 }
 
-/** `text`: the same kustomization as it is written, for lines. */
+/** `text`: the same kustomization as written, for lines. */
 export function namedBy(kustomization: Mapping, parsed: ParsedYaml, text: string): Named {
   const lines = new Lines(text)
   const needs: Need[] = []
@@ -89,7 +89,10 @@ export function namedBy(kustomization: Mapping, parsed: ParsedYaml, text: string
   return { needs, charts, refused: [...otherCapitals(kustomization, parsed), ...inline.flatMap(({ refused }) => refused)] }
 }
 
-/** Go takes names of fields in any capitals, and `ſ` for an s: what stands under such a name would be used without having been looked at. */
+/**
+ * Go accepts names of fields in any capitals, and `ſ` for an s: the value under such a name would be used without a
+ * check.
+ */
 function otherCapitals(kustomization: Mapping, parsed: ParsedYaml): Refused[] {
   const below = [...WITH_PATH, ...GENERATORS, ...CHARTS].flatMap((field) => mappingsOf(kustomization[field]))
   const single = [kustomization['openapi'], kustomization['helmGlobals']].filter(isMapping)

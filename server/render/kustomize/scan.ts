@@ -1,5 +1,5 @@
-// Which files a kustomization needs: read through the recorded tree, so that a change elsewhere in a repository of five hundred services renders nothing again.
-// Everything that is wrong with what it names is said at once, with file and line.
+// The files that a kustomization needs: read through the recorded tree, so that a change elsewhere in a repository of
+// five hundred services renders nothing again. All errors of its names are reported at once, with file and line.
 import { type ParsedYaml, parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
 import { AppError, type Problem } from '../../../shared/protocol/error.ts'
 import { SOURCE_FILES_MAX, SOURCE_TREE_BYTES_MAX } from '../../sources/source.ts'
@@ -31,7 +31,7 @@ export interface KustomizeFiles {
 export interface ScanJob extends TemplateJob, Pick<RenderJob, 'bases'> {
   /** Whether `helmCharts` of kustomizations is inflated. */
   helmCharts: boolean
-  /** Whether kustomizations may name what is fetched from elsewhere. */
+  /** Whether kustomizations may name remote content. */
   remoteBases: boolean
 }
 
@@ -165,7 +165,7 @@ class Scan {
       return
     }
     const mayBeFolder = need.kind !== 'file'
-    // A look at a folder as if it were a file would be a look at all that is in it.
+    // Reading a folder as if it were a file would count as reading all its content.
     const folderFirst = mayBeFolder && !/\.(ya?ml|json)$/i.test(path)
     if (folderFirst && (await this.readFolder(path, isOfPlugins))) return
     const bytes = this.files.get(path) ?? (await this.readFile(path))

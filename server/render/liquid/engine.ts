@@ -106,7 +106,8 @@ class Engine extends Liquid {
   }
 }
 
-// The library writes the lines around an error, and counts to them letter by letter, for each error anew: with long texts that takes minutes. Places are told by `problemsAt`.
+// The library prints the lines around an error, and counts to them letter by letter, for each error again: with long
+// texts that takes minutes. `problemsAt` finds places instead.
 Object.defineProperty(LiquidError.prototype, 'update', { value: () => undefined })
 
 /** As the library's, with limits of its own. */
@@ -275,7 +276,7 @@ function* evaluateOne(output: Output, scope: Scope): Generator<unknown, unknown,
   }
 }
 
-/** Inputs are looked at through proxies, and what is handed on is not theirs. */
+/** Inputs are read through proxies, and passed values are plain copies. */
 function plainCopy(value: unknown): unknown {
   if (value === undefined || value === null) return null
   if (typeof value !== 'object') return value
@@ -289,7 +290,7 @@ function carryOut(run: Run, render: (templates: Template[], scope: Scope) => Gen
   let value: unknown = null
   if (readable) {
     const { inputs } = run
-    // Getters: what is not named is not looked at.
+    // Getters: an unnamed input is not read.
     const ofMessage = inputs.message === undefined ? {} : { message: { get: () => inputs.message } }
     const globals: object = Object.create(null, {
       ...ofMessage,

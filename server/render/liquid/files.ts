@@ -48,7 +48,7 @@ async function partialsFor(text: string, file: string, { tree, root }: JobSource
       continue
     }
     const path = partialPath(root, name)
-    // A name that leads out is like one that is not there; whoever renders it says so, with its line.
+    // A name that leads out counts as missing; the template that renders it reports it, with its line.
     const found = path === null ? null : await tree.file(path)
     if (found === null || path === null) continue
     const content = decodeUtf8(found.bytes)

@@ -10,7 +10,7 @@ export const TEMPLATE_WORK_MAX = 300_000
 export const TEMPLATE_MEMORY_MAX = 16 * 1024 * 1024
 /** Blocks within blocks, through partials too. */
 export const TEMPLATE_DEPTH_MAX = 100
-/** Different ones of one template; then the rest is not looked at. */
+/** Different ones of one template; then the rest is skipped. */
 export const TEMPLATE_ERRORS_MAX = 50
 
 /** A message for the author of a template, without any value of an input. */
@@ -28,7 +28,7 @@ export class Meter {
   private readonly members = new WeakMap<object, number>()
   private readonly weights = new WeakMap<object, number>()
 
-  /** Of another text: output and depth are counted anew. */
+  /** For another text: output and depth start again. */
   begin(): void {
     this.output = 0
     this.depth = 0
@@ -49,7 +49,7 @@ export class Meter {
     this.charge(1 + size / 64 + (size * other) / 2_048)
   }
 
-  /** For whoever lists the names of a mapping; of anything else nothing. It is a look at all of them. */
+  /** For listing the names of a mapping; other values cost nothing. It counts as reading all of them. */
   chargeMembers(value: unknown): void {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return
     const count = this.members.get(value) ?? Object.keys(value).length
@@ -57,7 +57,7 @@ export class Meter {
     this.charge(count)
   }
 
-  /** For whoever takes a value with all that is in it, `each` time a member or 16 characters. It is a look at all of it. */
+  /** For taking a value with all its content, `each` time a member or 16 characters. It counts as reading all of it. */
   chargeWhole(value: unknown, each: number): void {
     this.charge(this.weightOf(value, 0) * each)
   }

@@ -7,7 +7,7 @@ import type { RenderInputs } from '../inputs.ts'
 
 export interface TemplatePlace {
   file: string
-  /** Of the text's first line in that file, default 1. Null: the file has no lines to speak of, as a value in a resource. */
+  /** The text's first line in that file, default 1. Null: the file has no lines, such as a value in a resource. */
   line?: number | null
 }
 
@@ -86,7 +86,7 @@ function misplacedBy(wrong: string, name: string): number {
 }
 const lastName = (path: string): string => path.slice(path.lastIndexOf('.') + 1)
 
-/** As templates write them. Lists names of inputs, which is a look at all of them: only for a render that failed. */
+/** As templates write them. Lists names of inputs, which reads all of them: only for a failed render. */
 export function inputNames(inputs: RenderInputs): string[] {
   const names: string[] = []
   const visit = (value: unknown, path: string, depth: number): void => {

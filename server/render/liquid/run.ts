@@ -81,7 +81,7 @@ export class Scope extends Context {
     return new Scope(this.run, scope, this.opts, { sync, globals, strictVariables, ownPropertyOnly }, { renderLimit, memoryLimit, liquid })
   }
 
-  /** Without a look at what lies between: the library asks every value that it is handed whether it is an iterator. */
+  /** Without reading what is between: the library asks every value whether it is an iterator. */
   // biome-ignore lint/correctness/useYield: the library expects a generator
   override *_getFromScope(scope: unknown, paths: unknown, strict = this.strictVariables): Generator<unknown, unknown, unknown> {
     let value = scope
@@ -144,7 +144,7 @@ class Text implements Emitter {
   }
 }
 
-/** The library's loop stops at the first error and has a clock; this one goes on and counts. */
+/** The library's loop stops at the first error and has a clock; this one continues and counts. */
 export class Walk {
   *renderTemplates(templates: Template[], context: Context, emitter?: Emitter): Generator<unknown, string, unknown> {
     const { run } = scopeOf(context)
@@ -182,7 +182,7 @@ export function causeOf(error: unknown): unknown {
 const isFatal = (error: unknown): boolean =>
   error instanceof TemplateStop || error instanceof RangeError || (error instanceof Error && error.message.includes('limit exceeded'))
 
-/** Throws for a context of the library's own making, whose work nobody would count. */
+/** Throws for a context that the library made, whose work would not be counted. */
 export function scopeOf(context: Context): Scope {
   if (!(context instanceof Scope)) throw new Error('a context that nobody counts')
   return context

@@ -49,7 +49,7 @@ export function checkTemplates(templates: readonly Template[], filters: Readonly
   walk.visit(templates, 0)
   const names: KnownNames | null = partial ? null : knownNames(walk.locals)
   const findings: Finding[] = []
-  // Messages are made for those that are told, and no more: each is held against all names that there are.
+  // Messages are made only for reported errors: each is compared with all existing names.
   for (const doubt of walk.doubts.sort((a, b) => a.at - b.at)) {
     if (findings.length >= TEMPLATE_ERRORS_MAX) break
     const finding = findingOf(doubt, names, walk.locals)

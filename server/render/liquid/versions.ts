@@ -4,7 +4,10 @@ import { TemplateRefusal } from './limits.ts'
 
 const RANGE_LENGTH_MAX = 200
 
-/** `>=1.29`, `>= 1.21-0, < 2`: what distributions write behind a version of Kubernetes (`v1.29.3-eks-a5565ad`) is not looked at. */
+/**
+ * `>=1.29`, `>= 1.21-0, < 2`: suffixes of distributions behind a version of Kubernetes (`v1.29.3-eks-a5565ad`) are
+ * ignored.
+ */
 export function semverCompare(version: unknown, range: unknown): boolean {
   if (typeof range !== 'string' || typeof version !== 'string')
     throw new TemplateRefusal('semverCompare takes a version and a range: cluster.facts.kubernetesVersion | semverCompare: ">=1.29"')

@@ -1,5 +1,6 @@
-// Merge patches as kubectl does them: the strategic one of built-in kinds, which merges lists by key and knows directives, and RFC 7396 for all others. Pure: neither the object
-// nor the patch is changed. What it does where nobody would expect it (nulls inside of items that are added, the order of merged lists) is kubectl's, and held against it.
+// Merge patches with the results of kubectl: the strategic one of built-in kinds, which merges lists by key and knows
+// directives, and RFC 7396 for all others. Pure: neither the object nor the patch is changed. Unexpected details (nulls
+// inside of added items, the order of merged lists) are kubectl's, and compared with it.
 import type { PatchField, PatchType } from './schema.ts'
 
 export type Json = null | boolean | number | string | Json[] | JsonMap

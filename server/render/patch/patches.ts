@@ -1,5 +1,5 @@
-// What comes after a renderer: patches, in their order, on all objects that they are of. Pure. Everything that is wrong is told at once, by the path of the patch in its spec and never
-// with a value of an object.
+// The step after a renderer: patches, in their order, on all matching objects. Pure. All errors are reported at once,
+// by the path of the patch in its spec and never with a value of an object.
 import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
 import { isK8sObject, type K8sObject } from '../../../shared/kube/object.ts'
 import { explainIssues } from '../../../shared/model/explain.ts'
@@ -46,7 +46,7 @@ export function applyPatches<T extends { object: K8sObject }>(
   return problems.length > 0 ? { kind: 'failed', problems } : { kind: 'patched', found: current }
 }
 
-/** What can be seen to be wrong with patches without an object: for whoever writes them. */
+/** Errors of patches that need no object: for their author. */
 export const patchProblems = (patches: readonly Patch[], from: string): Problem[] =>
   patches.flatMap((patch, index) => {
     const read = readPatch(patch)

@@ -1,5 +1,6 @@
-// Regular expressions of people who are not trusted with the server's time: a subset (what RE2 and JavaScript agree on, without anchors inside) that is matched in time proportional to
-// the text, by following all ways at once. Pure. What it does not know is refused when it is read, never taken for something else.
+// Regular expressions of untrusted people: a subset (common to RE2 and JavaScript, without anchors inside) that is
+// matched in time proportional to the text, by following all ways at once. Pure. Other syntax is refused when it is
+// read, never interpreted differently.
 import { PatchError } from './merge.ts'
 
 const PATTERN_LENGTH_MAX = 253
@@ -7,7 +8,7 @@ const STATES_MAX = 5_000
 const REPEAT_MAX = 253
 
 type Test = (code: number) => boolean
-/** A state tests one character and goes on, or (`test` null) is at all of `next` at once. */
+/** A state tests one character and continues, or (`test` null) is at all of `next` at once. */
 interface State {
   test: Test | null
   next: number[]
@@ -33,7 +34,7 @@ function push(states: State[], state: State): number {
   return states.push(state) - 1
 }
 
-/** The state in which a node begins that goes on to `next`. */
+/** The first state of a node that continues to `next`. */
 function build(states: State[], node: Node, next: number): number {
   switch (node.kind) {
     case 'test':

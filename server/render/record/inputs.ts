@@ -1,8 +1,9 @@
-// Inputs that tell where they were looked at. Read-only, and like plain objects to whoever reads them; a list counts as one value, so there is no half of one.
+// Inputs that record their reads. Read-only, and like plain objects to their reader; a list counts as one value, so
+// there is no half of one.
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import { type InputRead, KIND_ONLY } from '../inputs.ts'
 
-/** `note` hears of each look, also at what is not there. */
+/** `note` is called for each read, also of a missing value. */
 export function recordedInputs<T extends object>(inputs: T, note: (path: InputRead) => void, at: InputRead = []): T {
   return recorded(inputs, at, note) as T
 }
@@ -18,7 +19,8 @@ function recorded(value: object, path: InputRead, note: (path: InputRead) => voi
     const here = [...path, name]
     const member = Object.hasOwn(own, name) ? own[name] : undefined
     if (typeof member !== 'object' || member === null) {
-      // Of null its kind is all there is: whoever has an object there goes on to what was looked at in it, and not by the whole of it.
+      // A null has only its kind: a render with an object there continues with the reads inside it, and not by the
+      // whole of it.
       note(member === null ? [...here, KIND_ONLY] : here)
       return member
     }

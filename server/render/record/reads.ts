@@ -1,11 +1,12 @@
-// What a render looked at: collected while it runs, and put into one form, so that two renders that looked at the same places name them by the same text.
+// The reads of a render: collected while it runs, and put into one form, so that two renders that read the same places
+// name them by the same text.
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import { type FileRead, type InputRead, KIND_ONLY, type Look, type Reads } from '../inputs.ts'
 
 export interface Recorder {
   file(read: FileRead): void
   input(path: InputRead): void
-  /** A secret was among what was looked at. */
+  /** A secret was among the reads. */
   secret(): void
   hasSecret(): boolean
   /** A program ran out of time: on a machine that is less busy it may not. */
@@ -47,14 +48,17 @@ const fileKey = ({ source, path }: FileRead): string => `${source}\0${path}`
 const byFile = (a: FileRead, b: FileRead): number => a.source - b.source || (a.path < b.path ? -1 : a.path > b.path ? 1 : 0)
 
 interface Place {
-  /** All of it was looked at. */
+  /** All of it was read. */
   whole: boolean
   kind: boolean
   below: Map<string, Place>
 }
 const newPlace = (): Place => ({ whole: false, kind: false, below: new Map() })
 
-/** Sorted, without those that others say already: whoever looked at all of a place looked at what is in it, and whoever looked into one saw of what kind it is. */
+/**
+ * Sorted, without implied ones: reading all of a place includes its members, and reading within a place includes its
+ * kind.
+ */
 export function leastReads(paths: readonly InputRead[]): InputRead[] {
   const root = newPlace()
   for (const path of paths) enter(root, path)

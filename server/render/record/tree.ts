@@ -1,8 +1,9 @@
-// A tree that tells what was looked at in it. A folder that is listed or read is looked at whole: its id names all that is in it, but for what its links lead to.
+// A tree that records its reads. A folder that is listed or read counts whole: its id names all its content, except the
+// targets of its links.
 import { pathSegments, type SourceTree } from '../../sources/source.ts'
 import type { FileRead } from '../inputs.ts'
 
-/** The same tree; `note` gets what every call looked at, before it answers. Throws what the tree throws. */
+/** The same tree; `note` gets the reads of every call, before it answers. Throws what the tree throws. */
 export function recordedTree(tree: SourceTree, source: number, note: (read: FileRead) => void): SourceTree {
   const look = async (path: string): Promise<string | null> => {
     const id = await tree.id(path)

@@ -52,7 +52,7 @@ function byPrlimit({ cpuSeconds, dataBytes }: ProcessLimits): string[] {
   return ['--core=0', `--cpu=${cpuSeconds}`, `--fsize=${FILE_BYTES_MAX}`, `--nofile=${OPEN_FILES_MAX}`, ...data]
 }
 
-/** As a shell is told the same: files in blocks of 512 bytes, memory in KiB. */
+/** The same limits for a shell: files in blocks of 512 bytes, memory in KiB. */
 function byShell({ cpuSeconds, dataBytes }: ProcessLimits): string {
   const data = dataBytes === null ? [] : [`ulimit -d ${Math.floor(dataBytes / 1024)}`]
   return ['ulimit -c 0', `ulimit -t ${cpuSeconds}`, `ulimit -f ${FILE_BYTES_MAX / 512}`, `ulimit -n ${OPEN_FILES_MAX}`, ...data].join(
@@ -60,7 +60,10 @@ function byShell({ cpuSeconds, dataBytes }: ProcessLimits): string {
   )
 }
 
-/** What a program is told, whatever the mode: Go collects garbage in time, and starts no thread for each core of a large machine. */
+/**
+ * The environment of a program in every mode: Go collects garbage in time, and starts no thread for each core of a
+ * large machine.
+ */
 function programEnv({ program, env, limits }: StartOptions): Record<string, string> {
   const go = program.kind === 'go' ? { GOMAXPROCS: '2', GOMEMLIMIT: String(Math.floor(limits.memoryBytes * 0.9)) } : {}
   const path = program.kind === 'exec' ? '/usr/local/bin:/usr/bin:/bin' : '/bin'
@@ -83,8 +86,9 @@ export interface GroupEntry {
 }
 
 /**
- * No network, no other process, no user but nobody, no capability, no terminal; nothing can be written but /tmp. With a group the shell that enters it sets the limits, too:
- * one program less to start. Without, they are set inside, where the processes of the server are not counted.
+ * No network, no other process, no user but nobody, no capability, no terminal; only /tmp is writable. With a group the
+ * shell that enters it sets the limits, too: one program less to start. Without one, they are set inside, where the
+ * processes of the server are not counted.
  */
 export function bubblewrapCommand(
   options: StartOptions,
@@ -161,7 +165,10 @@ function orderArguments(order: ConfineOrder): string[] {
   )
 }
 
-/** Started by confine.ts, which takes all other files away; `cwd` is where nobody of a tenant can have put a configuration of Bun. */
+/**
+ * Started by confine.ts, which removes access to all other files; `cwd` is a folder where no tenant can have put a
+ * configuration of Bun.
+ */
 export function limitsCommand(options: StartOptions, { prlimit, libraries, ownBinary, temp, filter }: LimitsTools): StartCommand {
   const { program, args, files, cwd } = options
   if (files.dir === null) throw new Error('nothing can be mounted, and the files are not in one folder')

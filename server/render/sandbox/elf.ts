@@ -10,7 +10,7 @@ export interface ElfNeeds {
   runPath: string[]
 }
 
-/** Where loaders look without being told: Debian's, Fedora's, Alpine's. */
+/** The default folders of loaders: Debian's, Fedora's, Alpine's. */
 const LIBRARY_FOLDERS = [
   '/lib/x86_64-linux-gnu',
   '/usr/lib/x86_64-linux-gnu',

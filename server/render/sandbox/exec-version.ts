@@ -1,17 +1,18 @@
-// What a renderer of the operator's allow-list is, whose ways to tell its version nobody knows: its command line, and everything that it sees.
+// The identity of a renderer in the operator's allow-list, which has no common way to print a version: its command
+// line, and everything that it sees.
 import { createHash, type Hash } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { lstat, readdir, readlink, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { PlacedProgram } from './programs.ts'
 
-/** How long a look at the folders of `readOnly` counts: whatever else it sees is looked at anew each time. */
+/** How long a read of the `readOnly` folders counts: everything else is read again each time. */
 export const FOLDERS_COUNT_MS = 60_000
 
 export const hasFolders = ({ kind, mounts }: Pick<PlacedProgram, 'kind' | 'mounts'>): boolean =>
   kind === 'exec' && mounts.some(([from]) => mayBeFolder(from))
 
-/** Also what cannot be looked at now: it is looked at again. */
+/** Also an entry that cannot be read now: it is read again. */
 function mayBeFolder(path: string): boolean {
   try {
     return statSync(path).isDirectory()

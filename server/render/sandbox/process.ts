@@ -70,7 +70,7 @@ export async function runProcess(
 
 /** Throws `sandbox_unavailable`: the kernel takes no such arguments, or has no room for another process. */
 function start({ argv, env, cwd, filter }: StartCommand, stdin: Uint8Array | undefined, name: string): Child {
-  // Opened once more: whoever reads it starts at its beginning.
+  // Opened again: each reader starts at its beginning.
   const own = filter === null ? null : openSync(`/proc/self/fd/${filter}`, 'r')
   try {
     return Bun.spawn(argv, {

@@ -40,7 +40,7 @@ export interface Programs {
   tool(name: string): string | null
 }
 
-/** `ownBinary` runs TypeScript; programs that nobody named a path for are looked for on the search path, then beside it. */
+/** `ownBinary` runs TypeScript; programs without a given path are searched on the search path, then beside it. */
 export function createPrograms(choices: ProgramChoices, ownBinary: string): Programs {
   const placed = new Map<string, { stamp: string; program: PlacedProgram; named: readonly string[] }>()
   const folders = [...choices.searchPath, dirname(ownBinary)]
@@ -98,7 +98,7 @@ function find(folders: readonly string[], name: string): string | null {
   return null
 }
 
-/** Changes when one of the files does, what a link leads to, or why it cannot be looked at. */
+/** Changes when one of the files does, the target of a link, or the reason why it cannot be read. */
 const stampOf = (paths: readonly string[]): string => paths.map((path) => `${path} ${stampAt(path)}`).join('\0')
 
 function stampAt(path: string): string {

@@ -250,7 +250,7 @@ const unavailable = (detail: string, remedy: string): AppError =>
 const unknownCalls = (architecture: string): AppError =>
   unavailable(`which system calls to refuse is not known for ${architecture}`, 'Run the server on x86-64 or arm64')
 
-/** Whether anything can be run at all, for who asks before it is needed. Null: it can; else why not. */
+/** Whether any program can run, for callers that ask before they need one. Null: it can; else the reason. */
 export async function sandboxTrouble(sandbox: Sandbox): Promise<string | null> {
   try {
     const outcome = await sandbox.run({ program: 'bun', args: ['-e', ''], files: new Map() })

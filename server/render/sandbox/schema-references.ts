@@ -5,7 +5,7 @@ import { readArchive } from '../../sources/archive/archive.ts'
 import type { SandboxRun } from '../sandbox.ts'
 
 const REFERENCES = new Set(['$ref', '$dynamicRef', '$recursiveRef', '$schema'])
-/** Programs have these with them and ask nobody. */
+/** Programs contain these and fetch nothing. */
 const KNOWN_DIALECT = /^https?:\/\/json-schema\.org\/(draft-0[467]|draft\/20(19-09|20-12))\/schema#?$/
 
 const isValuesSchema = (path: string): boolean => /(^|\/)values\.schema\.json$/.test(path)

@@ -1,8 +1,8 @@
-// So many at once and no more; the others wait, and who gives up leaves the line. Whoever asks for much keeps nobody waiting who asks for little: those that wait
-// have one turn each, in the order in which they came.
+// Runs this many at once and no more; the others wait, and a cancelled one leaves the queue. Users with many requests
+// do not delay those with few: waiting users take turns, in the order of arrival.
 
 export interface Slots {
-  /** `whose`: of all that wait for the same, one has a turn, then somebody else's. Absent: nobody's in particular. */
+  /** `whose`: all requests with the same value take one turn, then others. Absent: no particular user. */
   run<T>(work: () => Promise<T>, signal?: AbortSignal, whose?: string): Promise<T>
 }
 

@@ -1,6 +1,7 @@
-// Which calls of the kernel nobody needs who renders manifests: they make memory that belongs to no process and is therefore seen by no limit, leave things behind for
-// others, or are where kernels are broken out of. Sockets can be of the usual three families only: the others are kernel code that no render needs. As a filter for seccomp,
-// which bubblewrap or confine.ts sets before it starts the program.
+// System calls that a renderer does not need: they create memory that belongs to no process and therefore no limit
+// counts, leave data behind for others, or have been used to break out of kernels. Sockets can be of the usual three
+// families only: the others are kernel code that no render needs. As a filter for seccomp, which bubblewrap or
+// confine.ts sets before it starts the program.
 
 interface Machine {
   /** As the kernel names the architecture of a call (AUDIT_ARCH_*). */

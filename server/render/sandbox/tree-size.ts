@@ -50,7 +50,7 @@ function read(path: string): string {
   }
 }
 
-/** Without it nobody sees what a program takes that no limit of the kernel holds. */
+/** Without it, memory outside of the kernel's limits is not measured. */
 export const canMeasure = (pid: number): boolean => {
   try {
     readFileSync(`/proc/${pid}/task/${pid}/children`)

@@ -50,7 +50,10 @@ export async function importClosure(tree: SourceTree, entry: string): Promise<Cl
   return found
 }
 
-/** YAML as kubectl reads it, written as JSON, which is YAML too: Bun reads `0644` and `yes` otherwise, and takes a key twice. Who imports it as text gets its text. */
+/**
+ * YAML with the meaning of kubectl, written as JSON, which is YAML too: Bun reads `0644` and `yes` differently, and
+ * accepts a duplicate key. An import as text gets the text.
+ */
 function yamlAsJson(path: string, bytes: Uint8Array, found: Closure): Uint8Array {
   const text = decodeUtf8(bytes)
   if (text === null || found.asText.has(path.slice(path.lastIndexOf('/') + 1))) return bytes

@@ -1,4 +1,5 @@
-// The renderer for manifests in TypeScript: the entry runs in the sandbox by this very binary and says its objects; what it looked at of its inputs comes back with them.
+// The renderer for manifests in TypeScript: the entry runs in the sandbox by this very binary and prints its objects,
+// together with the inputs that it read.
 import { createHash } from 'node:crypto'
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { pathSegments } from '../../sources/source.ts'

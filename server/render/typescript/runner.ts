@@ -1,11 +1,11 @@
-// Runs inside the sandbox, beside the tree: imports the entry, calls it with inputs that tell where they were looked at, and writes one framed answer. Bundled into one
-// text by bundle.ts; nothing of the server is here but what it imports.
+// Runs inside the sandbox, beside the tree: imports the entry, calls it with inputs that record their reads, and writes
+// one framed answer. Bundled into one text by bundle.ts; it contains nothing of the server except its imports.
 import { writeSync } from 'node:fs'
 import { recordedInputs } from '../record/inputs.ts'
 import { collectObjects, NotPlainError } from './objects.ts'
 import type { RunnerAnswer, RunnerFault, RunnerTask } from './protocol.ts'
 
-/** More different looks than that are a look at all. */
+/** More different reads than this count as reading all. */
 const READS_MAX = 10_000
 
 const task = (await Bun.stdin.json()) as RunnerTask

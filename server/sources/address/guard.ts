@@ -37,7 +37,7 @@ const REDIRECTS = [301, 302, 303, 307, 308]
 const PRIVATE_HEADERS = ['authorization', 'cookie', 'proxy-authorization', 'private-token']
 const NOT_CONNECTED = ['ECONNREFUSED', 'ConnectionRefused', 'ENETUNREACH', 'EHOSTUNREACH', 'FailedToOpenSocket', 'EADDRNOTAVAIL']
 
-/** What every request of a source goes through. Its fetcher throws `source_address_refused` for an address that nobody allowed. */
+/** Checks every request of a source. Its fetcher throws `source_address_refused` for an address that is not allowed. */
 export function createAddressGuard(deps: AddressGuardDeps): AddressGuard {
   return {
     fetcher: (url, init) => follow(deps, url, init, false),
@@ -126,7 +126,7 @@ function atAddress(url: URL, address: string): string {
   return direct.href
 }
 
-/** The other side still hears the name: in the Host header, and in TLS, where its certificate has to be for it. */
+/** The remote still gets the name: in the Host header, and in TLS, where its certificate has to match it. */
 function named(url: URL, request: Request): BunFetchRequestInit {
   const headers = new Headers(request.headers)
   headers.set('host', url.host)
@@ -174,14 +174,17 @@ const isThisHost = (name: string): boolean => /^(.*\.)?localhost\.?$/i.test(name
 const bare = (host: string): string => host.replace(/^\[|\]$/g, '')
 const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
 const refused = (detail: string): AppError => new AppError('source_refused', { detail })
-/** `at`: where the name leads to. The hint names that address alone, so that nobody allows a network for the sake of one host. */
+/**
+ * `at`: the address of the name. The hint names that address alone, so that nobody allows a network for the sake of one
+ * host.
+ */
 function addressRefused(name: string, what: string, at = name): AppError {
   const address = parseIp(at)
   const remedy = `If it is meant, whoever runs the server allows the address: \`skerry server --source-addresses ${at}/${at.includes(':') ? 128 : 32}\`.`
   return new AppError('source_address_refused', { detail: `${name}: ${what}`, ...(address === null ? {} : { remedy }) })
 }
 
-/** fetch says where it connected to; whoever asked thinks in names. */
+/** fetch returns the address of the connection; callers use names. */
 function withUrl(answer: Response, url: URL): Response {
   Object.defineProperty(answer, 'url', { value: url.href })
   return answer

@@ -84,7 +84,7 @@ const refused = (text: string, what: string, never?: true): RefusedRange => ({
   ...(never === undefined ? {} : { never }),
 })
 
-/** In the order in which they are looked at: of two that hold an address the narrower one first. */
+/** In the order of the checks: of two that contain an address the narrower one first. */
 const REFUSED: readonly RefusedRange[] = [
   refused('169.254.0.0/16', 'a link-local or metadata address', true),
   refused('168.63.129.16/32', 'a metadata address', true),
@@ -133,7 +133,7 @@ export function checkAddress(address: Address, allowed: readonly AddressRange[])
   return isAllowed(real, allowed, found) ? null : found.what
 }
 
-/** Whether the operator named it, and not only that nothing speaks against it. */
+/** Whether the operator named it, and not only that no rule refuses it. */
 export const isNamed = (address: Address, allowed: readonly AddressRange[]): boolean => allowed.some((range) => holds(range, address))
 
 const isAllowed = (address: Address, allowed: readonly AddressRange[], { range: refusedRange, never }: RefusedRange): boolean =>

@@ -13,7 +13,7 @@ export function unresolvedText(code: string): string | null {
 /** The system may ask several name servers several times. */
 export const RESOLVE_MS = 10_000
 
-/** Nobody can stop a look-up that runs; who waits for it goes on without it. */
+/** A running lookup cannot be stopped; after the time the caller continues without it. */
 export const resolverWithin =
   (ms: number, look: Resolver): Resolver =>
   async (host) => {

@@ -1,5 +1,5 @@
-// An answer of a Git server as it comes: it may take its time as long as bytes come, has a bound, and large ones wait for their turn once they are whole. What is wrong is told by the host and
-// never by what was answered (IN14).
+// An answer of a Git server as a stream: it may take its time as long as bytes arrive, has a bound, and large ones wait
+// for their turn once they are complete. Errors name the host and never the answer (IN14).
 import { isDiskFull } from '../../../shared/adapters/sqlite.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
@@ -60,10 +60,10 @@ export class Patience {
   }
 }
 
-/** The turn of the last one: memory is the process's, whoever fetches. */
+/** The turn of the last one: memory belongs to the process, not to one fetch. */
 let lastTurn: Promise<void> = Promise.resolve()
 
-/** Of large answers one at a time is worked on, over all repositories. Nobody holds it who waits for the other side. */
+/** Processes one large answer at a time, over all repositories. No fetch holds the turn while it waits for a server. */
 export class LargeTurn {
   private turn: Promise<void> | null = null
   private leave: () => void = () => {}

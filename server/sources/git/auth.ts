@@ -15,7 +15,7 @@ export interface WebTry {
 
 export interface WebAccess {
   ca: string | null
-  /** One after the other, while the answer is 401. Empty: nobody asked for credentials. */
+  /** One after the other, while the answer is 401. Empty: no credentials. */
   tries: readonly WebTry[]
 }
 

@@ -51,7 +51,7 @@ export interface GitCliOptions {
   secrets(): Promise<GitSecrets>
   /** The name of the Config, for messages. */
   config?: string | undefined
-  /** To connect to instead of the host; throws when nobody may connect there. */
+  /** The address to connect to instead of the host; throws if it is refused. */
   allowedAddress(host: string): Promise<string>
   /** Of http; null: connect directly. */
   proxyOf(url: string): string | null
@@ -74,7 +74,7 @@ class GitCli implements GitBackend {
   private readonly ssh: SshPlace | null
   private readonly kept = new KeptFiles()
   private readonly trees = new SizedCache<GitFolder>(FOLDER_ENTRIES_KEPT_MAX, ({ size }) => size + 1)
-  /** What speaks to the other side or writes refs, one after the other. */
+  /** Requests to the remote and writes of refs, one after the other. */
   private turn: Promise<unknown> = Promise.resolve()
   private swept = false
 
@@ -89,7 +89,7 @@ class GitCli implements GitBackend {
   async refs(prefixes: readonly string[]): Promise<RemoteRef[]> {
     const { web, url } = this.options
     if (web !== null) return web.refs(prefixes)
-    // A ref is asked for as it is, with what an annotated tag leads to.
+    // A ref is requested by its name, with the target of an annotated tag.
     const areTags = prefixes.every((prefix) => prefix === 'refs/tags/')
     const patterns = areTags ? [] : prefixes.flatMap((prefix) => [prefix, `${prefix}^{}`])
     const args = ['ls-remote', '--quiet', ...(areTags ? ['--tags'] : []), '--', url, ...patterns]
@@ -154,7 +154,7 @@ class GitCli implements GitBackend {
     })
   }
 
-  /** The tip is what is told to the other side; `INCOMING` may be a commit that was refused. */
+  /** The tip is what the remote learns; `INCOMING` may be a commit that was refused. */
   async keep(gitdir: string, commit: string): Promise<void> {
     const args = [`--git-dir=${gitdir}`, 'update-ref', HEAD_REF, commit]
     const done = await this.inTurn(() => this.run({ args, env: {}, timeoutMs: READ_MS }))
@@ -288,7 +288,7 @@ class GitCli implements GitBackend {
         })
       const done = await run('ERROR')
       const problem = this.ssh === null || done.exitCode === 0 ? null : readProblem(done.stderr)
-      // Of a key that it does not know ssh tells the fingerprint to those alone who debug.
+      // The fingerprint of an unknown key appears only in ssh's debug output.
       return problem?.kind === 'host_key' && !problem.isChanged ? await run('DEBUG1') : done
     } catch (error) {
       throw this.translate(doing, error)

@@ -9,7 +9,7 @@ export const HELD_BYTES_MAX = 128 * 1024 * 1024
 /** Since the last read. */
 export const HELD_FOR_MS = 1_000
 
-/** Bytes by who holds them, the one that read least lately first. */
+/** Bytes by owner, the least recent reader first. */
 const HOLDERS = new Map<HeldPacks, number>()
 
 export class HeldPacks {

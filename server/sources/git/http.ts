@@ -20,7 +20,7 @@ const REDIRECTS = [301, 302, 303, 307, 308]
 export interface GitWebOptions {
   url: string
   fetcher: WebFetcher
-  /** Read anew for each request, so that a secret that was changed is used at once. Null: no credentials. */
+  /** Read again for each request, so that a changed secret is used at once. Null: no credentials. */
   access: (() => Promise<WebAccess>) | null
   clock: Clock
   /** The source's folder: what is large waits beside it. */
@@ -126,10 +126,10 @@ class Web implements GitWeb {
       : new AppError('git_failed', { detail: `${url}: the Git server ${new URL(url).host} answers with HTTP ${status}` })
   }
 
-  /** IN14: what is wrong is told by host and status, never by what was answered. */
+  /** IN14: errors name host and status, never the answer. */
   private async exchange(url: string, sent: Sent, { turn, ended }: Use) {
     const { clock, dir, stallMs, answerBytesMax: bytesMax = GIT_ANSWER_BYTES_MAX } = this.options
-    // What an answer before this one was large for is done: nobody waits for another side while others wait for the turn.
+    // The work for an earlier large answer is done: no fetch waits for a server while others wait for the turn.
     turn.end()
     const patience = new Patience(clock, ended, stallMs)
     const { host } = new URL(url)

@@ -25,9 +25,9 @@ export interface GitLibraryOptions {
   clock: Clock
 }
 
-/** What the remote is told that we have; isomorphic-git reads it through its `ref` option. */
+/** The commit that the remote learns; isomorphic-git reads it through its `ref` option. */
 const LOCAL_REF = 'refs/skerry/head'
-/** Entries of folders that are kept; about 0.3 KB each, and each commit brings every folder above what it changed anew. */
+/** Entries of folders that are kept; about 0.3 KB each, and each commit adds every folder above its changes again. */
 const FOLDER_ENTRIES_KEPT_MAX = 50_000
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
@@ -136,13 +136,14 @@ class GitLibrary implements GitBackend {
 
   async keep(gitdir: string, commit: string): Promise<void> {
     const before = await this.lastKept(gitdir)
-    // Where history ends: each fetch adds its commit, all of them are told to the other side, and the last one is enough; until the ref is written the one before it is the last one.
+    // The ends of history: each fetch adds its commit, all of them are sent to the remote, and the last one is enough;
+    // until the ref is written the one before it is the last one.
     await writeWhole(join(gitdir, 'shallow'), [...new Set([commit, before ?? commit])].map((oid) => `${oid}\n`).join(''))
     await noteWhole(gitdir, commit)
     await git.writeRef({ fs, gitdir, ref: LOCAL_REF, value: commit, force: true })
   }
 
-  /** What the other side is told that we have. */
+  /** The commit that the remote learns. */
   private lastKept(gitdir: string): Promise<string | null> {
     return git.resolveRef({ fs, gitdir, ref: LOCAL_REF }).catch(() => null)
   }

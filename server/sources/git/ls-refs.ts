@@ -3,7 +3,10 @@ import type { RemoteRef } from './objects.ts'
 
 const FLUSH = '0000'
 const DELIMITER = '0001'
-/** Only for statistics, by Git's protocol; but some services speak Git to those alone who begin with `git/`, as other clients do that are not git. */
+/**
+ * Only for statistics, by Git's protocol; but some services answer only agents that begin with `git/`, as other clients
+ * do that are not git.
+ */
 export const GIT_AGENT = 'git/skerry'
 
 const packet = (line: string): string => `${(Buffer.byteLength(line) + 4).toString(16).padStart(4, '0')}${line}`

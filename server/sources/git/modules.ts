@@ -29,7 +29,7 @@ export class Modules {
   private readonly used = new Set<string>()
   private readonly turns = new Map<string, Promise<unknown>>()
   private spent = { ms: 0, atMs: 0, restUntilMs: 0 }
-  /** After each of them sources are opened anew: what they know is of a folder that is gone. */
+  /** After each of them sources are opened again: their state belongs to a deleted folder. */
   private removals = 0
 
   constructor(dir: string, clock: Clock, onRemove: (dir: string) => void, bounds: ModuleBounds = MODULE_BOUNDS) {
@@ -51,7 +51,7 @@ export class Modules {
     this.opened.set(key, source)
     const isNew = !this.used.has(name)
     this.used.add(name)
-    // What is here waits for nobody.
+    // A stored commit waits for no other.
     if (await source.has(commit)) return source
     await this.inTurn(name, async () => {
       if (await source.has(commit)) return

@@ -1,4 +1,5 @@
-// What GitSource needs of whoever speaks Git: the library or the program. Reading works on a folder that was fetched; only blobs that a partial clone left out need the network.
+// The operations that GitSource needs of the library or the program. Reading uses a fetched folder; only blobs that a
+// partial clone left out need the network.
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { SourceEntry } from '../source.ts'
 
@@ -56,7 +57,7 @@ export interface GitBackend {
   refs(prefixes: readonly string[]): Promise<RemoteRef[]>
   /** Makes it readable in that folder, which is made when it is missing; the id that the ref names, of an annotated tag the tag's. Null: there is no such ref. */
   fetch(gitdir: string, want: GitWant): Promise<string | null>
-  /** From now on the other side is told that this is here. */
+  /** From now on the remote learns that this commit is stored. */
   keep(gitdir: string, commit: string): Promise<void>
   has(gitdir: string, commit: string): Promise<boolean>
   /** Asked before a fetch, at little cost: whether what it would tell the other side that is here is known to be not. */
@@ -64,7 +65,7 @@ export interface GitBackend {
   /** Asked after a fetch that failed: whether the folder can be read at all. False after a crash or a full disk. */
   isSound(gitdir: string): Promise<boolean>
   objects(gitdir: string): GitObjects
-  /** Lets go of what is kept in memory between the reads of one pass. */
+  /** Frees the memory between the reads of one reconciliation. */
   release(): void
   /** Ours of one of theirs. */
   translate(doing: string, error: unknown): Error

@@ -31,7 +31,7 @@ export interface GitDeps {
 
 export interface GitOpenOptions extends GitSpec {
   dir: string
-  /** Of the Config that `auth` names, read anew for each request. Null: there is no auth. */
+  /** Of the Config that `auth` names, read again for each request. Null: there is no auth. */
   secrets: (() => Promise<GitSecrets>) | null
   /** Of the library: without a byte, and in one answer. */
   stallMs?: number | undefined
@@ -122,7 +122,7 @@ function programOf(
   return createGitCli({ ...kept, allowedAddress, proxyOf, clock, stopping, owner, programs })
 }
 
-/** Over ssh nobody gets in without a key. */
+/** Ssh always needs a key. */
 function noConfig(url: string, depth: number): AppError {
   const host = sshPlace(url)?.host ?? url
   return depth === 0

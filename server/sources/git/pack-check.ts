@@ -1,9 +1,10 @@
-// What a pack of somebody else's server would become in memory, counted before the library takes it: a megabyte of it can stand for gigabytes.
+// The memory that a pack of an untrusted server would need, counted before the library reads it: a megabyte of it can
+// stand for gigabytes.
 import { inflateSync } from 'node:zlib'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { GitTooLarge } from './limits.ts'
 
-/** Of one object: as it is packed, and what a delta makes. */
+/** Of one object: as packed, and as the result of a delta. */
 export const PACK_OBJECT_BYTES_MAX = 128 * 1024 * 1024
 const DELTA_BYTES_MAX = 16 * 1024 * 1024
 /** Of all of them, as they are packed. */

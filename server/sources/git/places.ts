@@ -132,7 +132,7 @@ export class GitPlaces {
     const target = await this.target(asked, joined(here.path, entry.name), entry.oid, folder)
     const { hops, ...found } = await this.follow(target, asked, before + 1)
     const result = { ...found, hops: hops + 1 }
-    // Submodules are asked for each time: whoever opens them keeps them.
+    // Submodules are requested each time: their opener keeps them.
     if (found.place?.kind === 'module' || found.place?.kind === 'submodule') return result
     here.links.set(entry.name, result)
     this.weigh(here.path.length + entry.name.length)
@@ -174,7 +174,10 @@ export class GitPlaces {
     return found
   }
 
-  /** With those of all links beside it: one leads to the next. Each counts as a step, as what was let go of is read again. */
+  /**
+   * With those of all links beside it: one leads to the next. Each counts as a step, because released ones are read
+   * again.
+   */
   private async readTarget(link: string, oid: string, folder: GitFolder, pace: Pace): Promise<string> {
     const ids = linkIds(folder)
     for (const _ of ids) pace.step()

@@ -74,7 +74,7 @@ function endGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // nobody is left of it
+    // no process of the group is left
   }
 }
 

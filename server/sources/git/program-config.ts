@@ -1,6 +1,9 @@
-// What every run of the git program is told: nothing comes from this machine's configuration or environment.
+// The configuration of every run of the git program: nothing comes from this machine's configuration or environment.
 
-/** Nobody's configuration but this; memory of a few threads less, no hooks, nothing in the background, and never another server than the one that was asked for. */
+/**
+ * No other configuration than this; memory of a few threads less, no hooks, no background work, and never another
+ * server than the given one.
+ */
 const CONFIG: Readonly<Record<string, string>> = {
   'core.hooksPath': '/dev/null',
   'core.fsmonitor': 'false',
@@ -16,7 +19,7 @@ const CONFIG: Readonly<Record<string, string>> = {
   'http.followRedirects': 'false',
   'submodule.recurse': 'false',
 }
-/** Said to fetches only: whoever reads must not ask the network for what is not here. */
+/** Only for fetches: a read must not ask the network for missing objects. */
 export const PARTIAL: Readonly<Record<string, string>> = {
   'remote.origin.promisor': 'true',
   'remote.origin.partialclonefilter': 'blob:none',
@@ -27,7 +30,7 @@ export const flags = (config: Readonly<Record<string, string>>): string[] =>
 
 export const OWN_FLAGS: readonly string[] = flags(CONFIG)
 
-/** Nobody's environment but this; what a run adds comes behind. */
+/** No other environment than this, followed by the additions of a run. */
 export const OWN_ENV: Readonly<Record<string, string>> = {
   LC_ALL: 'C',
   HOME: '/nonexistent',

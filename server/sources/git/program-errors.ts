@@ -1,4 +1,5 @@
-// What the git program and ssh say when they fail, told apart by what a person would do next. What the other side wrote is never passed on (IN14).
+// The failures of the git program and ssh, distinguished by the next step of a person. The text of the remote is never
+// passed on (IN14).
 
 export type GitProblem =
   | { kind: 'no_ref' }
@@ -42,7 +43,10 @@ const FAILED: ReadonlyArray<[RegExp, string]> = [
   ],
 ]
 
-/** The line of a changed key ends with a dot; of an unknown key only the type is told, and the rest with LogLevel DEBUG1 alone. */
+/**
+ * The line of a changed key ends with a dot; for an unknown key it has only the type, and the rest with LogLevel
+ * DEBUG1.
+ */
 function shownKey(text: string): string | null {
   const type = /(?:fingerprint for the|No) ([A-Z0-9]{2,16}) (?:key sent|host key is known)/.exec(text)?.[1]
   const fingerprint = /^(?:debug1: Server host key: \S+ )?(SHA256:[A-Za-z0-9+/]{43})\.?\r?$/m.exec(text)?.[1]

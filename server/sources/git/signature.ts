@@ -1,5 +1,5 @@
-// SO30: which commits count. A commit, or the annotated tag that leads to it, must be signed by one of the repository's keys; what is refused is told with its signer and with
-// the keys that would do.
+// SO30: the accepted commits. A commit, or the annotated tag that leads to it, must be signed by one of the
+// repository's keys; a refusal names the signer and the accepted keys.
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { GitText } from './objects.ts'
 import type { OpenPgpKey } from './openpgp.ts'
@@ -114,7 +114,7 @@ export function splitCommit(text: Uint8Array): Signed {
   }
   const [signature = null] = signatures
   const payload = Buffer.concat([Buffer.from(kept.join(''), 'latin1'), bytes.subarray(end < 0 ? bytes.length : end + 1)])
-  // Of two, nobody could say which one counts.
+  // With two it would be undefined which one counts.
   return { payload, signature: signatures.length > 1 ? 'several' : signature }
 }
 

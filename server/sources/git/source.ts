@@ -26,7 +26,7 @@ export interface GitSourceOptions {
   /** Belongs to this source alone, with what is beside it under the same name and a dot; made when it is missing. */
   dir: string
   backend: GitBackend
-  /** Reads what is too large for it, from a folder that is fetched afresh. Null: nobody else may. */
+  /** Reads repositories that are too large for it, from a folder that is fetched again. Null: not allowed. */
   larger: (() => GitBackend) | null
   /** Public keys, one of which must have signed. */
   verifyKeys?: readonly string[] | undefined
@@ -47,7 +47,7 @@ const PACKS_MAX = 50
 const TAGS_FOLLOWED_MAX = 5
 /** Paths whose content is brought along with a new commit; the ones after them come when they are read. */
 const READS_REMEMBERED_MAX = 2_000
-/** More are fetched and looked at again. */
+/** More are fetched and checked again. */
 const REFUSED_KEPT_MAX = 100
 const GITMODULES = '.gitmodules'
 /** What cannot be read after a fresh fetch either is not the disk's doing. */
@@ -65,7 +65,7 @@ export class GitSource implements Source {
   private tooLarge: GitTooLarge | null = null
   /** What a ref named when it was looked up last. */
   private looked: string | null = null
-  /** Too large for the library, and there is nobody else: nothing of it is asked for again while the ref names it. */
+  /** Too large for the library, without an alternative: not requested again while the ref names it. */
   private unreadable: { oid: string; error: GitTooLarge } | null = null
   /** A read showed that the folder cannot be read, though all of it is there; when it was fetched afresh for that. */
   private damage: { isThere: boolean; mendedMs: number | null } = { isThere: false, mendedMs: null }
@@ -73,7 +73,10 @@ export class GitSource implements Source {
   private folders = 0
   private readonly links = createLinkCache()
   private keys: Keys | null = null
-  /** Of what a ref named, a commit or an annotated tag, that is not signed as it must be: looked at once, or again when its time has come. */
+  /**
+   * Commits or annotated tags of a ref without a valid signature: checked once, or again at the time of the key or
+   * signature.
+   */
   private readonly refused = new Map<string, Unverified>()
   /** By the range of tags, when it was looked up last. */
   private chosen: { commit: string; tag: string } | null = null
@@ -82,7 +85,7 @@ export class GitSource implements Source {
   /** What was read lately, with the id of what was there: with a new commit it will be read again. */
   private readonly reads = new Map<string, { path: string; wanted: Wanted | null; id: string | null }>()
 
-  /** Where submodules were that somebody read. */
+  /** Places of submodules that were read. */
   private readonly modulesRead = new Set<string>()
 
   constructor(options: GitSourceOptions) {
@@ -361,7 +364,7 @@ export class GitSource implements Source {
     }
   }
 
-  /** SO10: the next look fetches it afresh, as nobody else would: the other side has no news. */
+  /** SO10: the next check fetches it again, because the remote has no change that would cause it. */
   private async noteDamage(commit: string, error: unknown): Promise<void> {
     const { mendedMs } = this.damage
     const isOurs = error instanceof GitDamaged || !(error instanceof AppError)

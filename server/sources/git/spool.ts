@@ -1,4 +1,5 @@
-// Where the rest of a large answer waits for its turn: a file of nobody's name beside the source's folder, gone with the process.
+// Stores the rest of a large answer while it waits for its turn: an unnamed file beside the source's folder, removed
+// with the process.
 import { mkdir, mkdtemp, open, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 

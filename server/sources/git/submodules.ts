@@ -1,4 +1,5 @@
-// What .gitmodules says: which path is which repository. Git's configuration format as far as it is used there; text in, values out.
+// Reads .gitmodules: the repository of each path. Git's configuration format as far as it is used there; text in,
+// values out.
 
 export const SUBMODULES_MAX = 50
 /** A submodule of a submodule of a submodule. */
@@ -30,7 +31,7 @@ export function readGitmodules(text: string): ReadonlyMap<string, string> | null
   return found.size > SUBMODULES_MAX ? null : found
 }
 
-/** Quotes group, a backslash takes the next character as it is, # and ; begin a comment. */
+/** Quotes group, a backslash escapes the next character, # and ; begin a comment. */
 function readValue(text: string): string | null {
   let value = ''
   let isQuoted = false

@@ -1,4 +1,5 @@
-// Tokens that end and are made anew: those of a GitHub App's installation. Each is for one repository and for reading it alone, and is kept until shortly before its end.
+// Tokens that expire and are renewed: those of a GitHub App's installation. Each is for reading one repository only,
+// and is kept until shortly before its end.
 import { createPrivateKey, sign } from 'node:crypto'
 import { z } from 'zod'
 import { sha256Hex } from '../../../shared/kube/canonical.ts'
@@ -34,7 +35,7 @@ export function createGitTokens({ fetcher, clock }: { fetcher: WebFetcher; clock
       const key = sha256Hex(`${place.host}\n${place.repository}\n${document}`)
       const before = await held.get(key)?.catch(() => null)
       if (before && before.token !== refused && before.untilMs > clock.nowMs()) return before.token
-      // Whoever came meanwhile has asked already.
+      // A concurrent caller has requested it already.
       const now = held.get(key)
       const known = now === undefined ? null : await now.catch(() => null)
       if (known && known !== before && known.token !== refused) return known.token

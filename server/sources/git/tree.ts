@@ -224,7 +224,7 @@ export class GitTree implements SourceTree {
   }
 }
 
-/** Git itself never writes such names; whoever makes the objects by hand can. */
+/** Git itself never writes such names; objects made by hand can have them. */
 function checkName(folder: string, name: string): void {
   if (name === '' || name === '.' || name === '..' || /[/\\\0]/.test(name))
     throw refused(`${folder === '' ? 'the root' : folder} holds ${JSON.stringify(name)}, which is no name of a file`)

@@ -1,5 +1,5 @@
-// SO55: the newest commit of a ref that was verified, kept beside the folder of its source. Whoever controls the server of a repository can move a ref back to an older commit, which is
-// signed as well as the newer ones are.
+// SO55: the newest verified commit of a ref, kept beside the folder of its source. An attacker who controls the server
+// of a repository can move a ref back to an older commit, which is signed as well as the newer ones.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { z } from 'zod'
 import { Unverified } from './signature.ts'

@@ -1,4 +1,5 @@
-// Which commits are whole in a folder, noted beside them with the packs that were there: a look at it costs no pack. A pack that is gone or torn makes the folder worthless.
+// The complete commits of a folder, stored beside them with the packs of that time: a check costs no pack. A missing or
+// torn pack makes the folder worthless.
 import { mkdir, open, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 

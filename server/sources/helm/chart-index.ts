@@ -1,5 +1,6 @@
-// The index of a Helm repository: which versions of which charts there are, where, and with which digest. An index is some tens of megabytes of YAML, nearly all of it
-// descriptions: lines are looked at in pieces, and only those of the few fields that matter are parsed. What is written otherwise than helm does is parsed whole, if it is small.
+// The index of a Helm repository: the versions of its charts with URLs and digests. An index is some tens of megabytes
+// of YAML, nearly all of it descriptions: lines are read in pieces, and only the few needed fields are parsed. An index
+// in another form than helm's is parsed whole, if it is small.
 import { z } from 'zod'
 import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
@@ -36,7 +37,10 @@ export const indexSchema = z.record(
   z.array(z.object({ version: z.string(), urls: z.array(z.string()), digest: z.string().nullable() })),
 )
 
-/** As it is stored, and what a revision is the SHA-256 of: a new time in the index, or another description, is no news. */
+/**
+ * The stored text, and the input of a revision's SHA-256: a new time in the index, or another description, is no
+ * change.
+ */
 export const indexText = (index: ChartIndex): string => canonicalJson(index)
 
 const refused = (detail: string): AppError => new AppError('source_refused', { detail: `the index is refused: ${detail}` })
@@ -77,7 +81,7 @@ function parseWhole(text: string): unknown {
   return documents[0]?.value ?? null
 }
 
-/** Entries that helm would pass over are passed over: one broken version of one chart does not take the others away. */
+/** Entries that helm would skip are skipped: one broken version of one chart does not remove the others. */
 function parseSlice(text: string): unknown[] {
   const { documents, problems } = parseYamlDocuments(text, { file: 'index.yaml' })
   if (problems.length > 0) {

@@ -62,7 +62,7 @@ export function createRegistry(options: RegistryOptions): Registry {
 class HttpRegistry implements Registry {
   private readonly options: RegistryOptions
   private readonly base: URL
-  /** What the registry took last time; asked for anew when it takes it no more. */
+  /** The authorization that the registry accepted last time; requested again when the registry refuses it. */
   private authorization: { header: string; secrets: string } | null = null
 
   constructor(options: RegistryOptions) {

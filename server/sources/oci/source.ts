@@ -81,7 +81,7 @@ class OciSource implements Source {
 
   /** SO20: a version that was fetched once is what it was then. */
   async chart(repository: string, name: string, version: string): Promise<OpenedSource> {
-    // It comes from whoever wrote the chart, and becomes part of a URL.
+    // It comes from the author of the chart, and becomes part of a URL.
     if (!isChartName(name)) throw refused(`a chart of ${repository}: ${quote(name)} is no name of a chart`)
     const url = `${repository.replace(/\/+$/, '')}/${name}`
     const note = `chart-${sha256Of(`${url}@${version}`)}`

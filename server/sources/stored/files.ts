@@ -27,7 +27,7 @@ export const sha256Of = (bytes: Uint8Array | string): string => createHash('sha2
 
 export const isSha256 = (text: string): boolean => /^[0-9a-f]{64}$/.test(text)
 
-/** All blobs of one source; beyond that those go that were not used for the longest time, and that nobody used since the server started. */
+/** All blobs of one source; past that the least recently used are removed that nobody used since the server started. */
 const BLOB_BYTES_MAX = 1024 * 1024 * 1024
 
 /** Files in a folder by name, and blobs by their SHA-256: one that was damaged reads as not there. */
@@ -77,7 +77,7 @@ export function createStoredFiles(dir: string, blobBytesMax: number = BLOB_BYTES
   }
 }
 
-/** What the disk does not give back, or not to us, is fetched anew and takes its place. */
+/** An unreadable blob is fetched again and replaced. */
 const UNREADABLE = ['ENOENT', 'EIO', 'EACCES', 'EPERM']
 const bytesOf = (path: string): Promise<Buffer | null> => orNull(readFile(path), UNREADABLE)
 const exists = async (path: string): Promise<boolean> => (await orNull(stat(path))) !== null

@@ -11,7 +11,7 @@ import type { Tables } from '../tables.ts'
 import { type Caller, SYSTEM } from './caller.ts'
 import { changedFields } from './changed-fields.ts'
 
-/** One deed. Who did it, why, and from where is taken from the caller. */
+/** One action. Its person, reason and origin come from the caller. */
 export interface Deed {
   verb: string
   kind: string

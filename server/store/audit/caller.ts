@@ -1,5 +1,6 @@
-// On whose behalf the server acts at the moment: set where a request is authenticated, read where the store commits, and carried in between by the runtime instead of by
-// arguments. A request ends with its answer. What goes on after that is the server's own, with the request as its cause.
+// The caller on whose behalf the server acts: set where a request is authenticated, read where the store commits, and
+// carried between by the runtime instead of by arguments. A request ends with its answer. Later work is the server's
+// own, with the request as its cause.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { AuditActor } from '../../../shared/model/audit.ts'
 import type { Deed } from './audit-log.ts'
@@ -40,7 +41,7 @@ const newCaller = (actor: AuditActor, known: Partial<Caller> = {}): Caller => ({
   ...known,
 })
 
-/** Until the answer of `act`, entries are the caller's. `identifyCaller` says who it is, once that is known. */
+/** Until the answer of `act`, entries are the caller's. `identifyCaller` names it once it is known. */
 export async function actForRequest<T>(
   request: { requestId: string; from: string | null },
   act: (caller: Caller) => Promise<T>,

@@ -1,4 +1,4 @@
-// The audit log as it is read, verified and shortened. Entries that belong to a change are written with it (`audit-log.ts`).
+// Reads, verifies and shortens the audit log. Entries of a change are written with it (`audit-log.ts`).
 import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { type AuditAnchor, type AuditRecord, auditAnchorSchema, auditEntrySchema } from '../../../shared/model/audit.ts'
@@ -35,7 +35,10 @@ export interface AuditRow {
 export interface AuditStore {
   /** For deeds that change nothing else in the store: denials, sign-ins, changes of key files. */
   append(deeds: readonly Deed[]): Promise<void>
-  /** Newest first. A page may have fewer entries than its limit, even none, and go on: the entries that one page looks through are bounded. */
+  /**
+   * Newest first. A page may have fewer entries than its limit, even none, and continue: the number of entries that one
+   * page reads is bounded.
+   */
   list(query: AuditQuery): Promise<{ items: AuditRecord[]; next: number | null }>
   /** Oldest first, strictly after that entry. */
   read(query: { after: number; limit: number }): Promise<AuditRow[]>

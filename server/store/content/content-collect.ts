@@ -1,6 +1,6 @@
-// ST12: content that nothing refers to is set aside, where it can still be read, and removed a day later. Without locks, also where several servers share one
-// folder: who is about to refer to content first puts it, or makes it of now, under its own name. What was set aside at that moment all the same is referred to
-// long before its day is over, and given back.
+// ST12: unreferenced content is set aside, where it can still be read, and removed a day later. Without locks, also if
+// several servers share one folder: code that is about to refer to content first puts or refreshes it, under its own
+// name. Content that was set aside at that very moment is referred to long before its day is over, and returned.
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
@@ -10,7 +10,7 @@ import type { ContentFiles } from './content-files.ts'
 import { asidePath, contentPath, isContentFolder, readContentName, temporaryPath } from './content-names.ts'
 import { isWhole } from './file-content-store.ts'
 
-/** Nothing younger is touched: somebody may be about to refer to it. */
+/** Nothing younger is touched: it may be about to get a reference. */
 export const YOUNG_MS = 60 * 60_000
 /** A snapshot of the store finds its content for as long: a backup needs no lock, and a dump of a database that was made a little before it is as good. */
 export const ASIDE_MS = 24 * 60 * 60_000
@@ -97,7 +97,7 @@ async function collectFolder(deps: CollectDeps, folder: string, done: Collected)
 async function setAside(deps: CollectDeps, sha256: string, referenced: boolean, done: Collected): Promise<void> {
   const { files } = deps
   const [path, aside] = [contentPath(sha256), asidePath(sha256)]
-  // Its age once more, after the references: who refers to it since then made it of now before.
+  // Its age once more, after the references: code that refers to it since then refreshed it before.
   if (referenced || !(await isOld(deps, path, YOUNG_MS))) return
   if ((await files.stat(aside)) !== null) return // an older one waits there: first that
   if (!(await files.touch(path))) return // its day begins
@@ -136,8 +136,10 @@ async function giveBack(files: ContentFiles, sha256: string): Promise<void> {
   await files.remove(doomed)
 }
 
-/** Meanwhile another server may remove what is set aside, and set aside what was put since. Under a name of our own it cannot become another file any more; what
- *  it is has to be looked at then. */
+/**
+ * Meanwhile another server may remove a file that is set aside, and set aside one that was put since. Under a name of
+ * our own it cannot become another file any more; its content must be checked then.
+ */
 async function claim(files: ContentFiles, sha256: string): Promise<string | null> {
   const doomed = temporaryPath(sha256)
   return (await files.rename(asidePath(sha256), doomed)) ? doomed : null

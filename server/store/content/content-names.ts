@@ -8,7 +8,7 @@ const ASIDE = '.aside'
 export const contentPath = (sha256: string): string => `${sha256.slice(0, 2)}/${sha256.slice(2)}`
 /** Where what nothing refers to waits for its end, still to be read. */
 export const asidePath = (sha256: string): string => contentPath(sha256) + ASIDE
-/** Another one at each call, in each process: one that a crash left is in nobody's way. */
+/** A different one for each call and process: a leftover of a crash disturbs nobody. */
 export const temporaryPath = (sha256: string): string => `${contentPath(sha256)}.${randomBytes(8).toString('hex')}`
 export const folderOf = (path: string): string => path.slice(0, 2)
 

@@ -10,7 +10,7 @@ import type { ContentStore } from './content-store.ts'
 
 export const createFileContentStore = (folder: string, clock: Clock): ContentStore => contentStoreOn(contentFilesIn(folder, clock))
 
-/** Looks again: between a look under the one name and a look under the other, collection may have given it back the first. */
+/** Repeated: between checks under the two names, collection may have returned it to the first. */
 const LOOKS = 3
 
 export function contentStoreOn(files: ContentFiles): ContentStore {

@@ -5,7 +5,10 @@ import type { Engine } from '../engines/engine.ts'
 import type { Tables } from '../tables.ts'
 import type { RollupFact } from './rollup-dimensions.ts'
 
-/** What is none any more keeps its row for now: most come back, and to look at each with every change costs a third of counting. Upkeep lets go of them. */
+/**
+ * A count of zero keeps its row for now: most return, and checking each with every change costs a third of counting.
+ * Retention removes them.
+ */
 const COUNT: Bulk = {
   before: 'insert into rollups (dimension, key, value, n) values',
   row: '(?, ?, ?, ?)',

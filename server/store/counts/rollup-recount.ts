@@ -1,4 +1,5 @@
-// Counts from the rows alone, to compare with those that are kept, and to make them anew: some clusters at a time, with no more in memory than the counts themselves.
+// Counts from the rows alone, to compare with the kept ones, and to compute them again: some clusters at a time, with
+// no more in memory than the counts themselves.
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { serviceRowSchema } from '../../../shared/model/desired.ts'
 import { type PlacementWords, placementWords } from '../../../shared/model/placement-words.ts'

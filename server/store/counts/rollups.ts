@@ -1,5 +1,5 @@
-// The port to counts: read from where they are kept, so that an answer costs what it holds and not what the fleet has. What depends on the time of day is
-// counted when it is asked for: who is online, and how old drift is.
+// The port to counts: read from their table, so that an answer costs its own size and not that of the fleet. Values
+// that depend on the time are counted on request: online clusters, and the age of drift.
 import { setImmediate } from 'node:timers/promises'
 import { type ExpressionBuilder, type SelectQueryBuilder, sql } from 'kysely'
 import { type ClusterId, type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
@@ -171,7 +171,7 @@ async function driftsSince(db: ReadDb, untilMs: number): Promise<Record<string, 
   return counts
 }
 
-/** Up to so many are looked at, to find the first of them by name; of more, one is soon found among all by name. */
+/** Up to this many are read to find the first of them by name; among more, one is soon found among all by name. */
 const FEW = 200
 
 async function firstIn(db: ReadDb, { project, service }: ServiceId, words: PlacementWords & { count: number }): Promise<string | null> {

@@ -27,7 +27,8 @@ export async function connectSqlite(path: string, tell?: TellProgress, logFile?:
     const reader = new Kysely<Tables>({ dialect: sqliteDialect(path, { readonly: true }) })
     const logSync = await waitForTheDiskBeside(writer, path, logFile)
     const close = async () => {
-      // The last connection that closes takes the log away; that of a Worker which was ended is there until the process ends. Waits for nobody, and may fail on a full disk.
+      // The last connection that closes removes the log; that of an ended Worker exists until the process ends. Waits
+      // for nothing, and may fail on a full disk.
       await sql`pragma wal_checkpoint(passive)`.execute(writer).catch(() => {})
       logSync.close()
       await closeAll(writer, reader)

@@ -1,5 +1,6 @@
-// Reads the write-ahead log of a SQLite file before SQLite does. SQLite ends a log at the first frame that does not check out, and drops every commit after it in
-// silence. After a power loss that is one commit at most, which nobody was told of; more of them means that the disk lost what was committed.
+// Reads the write-ahead log of a SQLite file before SQLite does. SQLite ends a log at the first invalid frame, and
+// silently drops every commit after it. After a power failure that is at most one commit, which was never acknowledged;
+// more of them mean that the disk lost commits.
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 
 export interface LogLoss {
@@ -15,7 +16,7 @@ const MAGIC_LITTLE_ENDIAN = 0x377f0682
 const PAGE_BYTES_DEFAULT = 4_096
 const PAGE_SIZES = new Set([512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768, 65_536])
 
-/** Null means that SQLite drops nothing that was committed, or that there is no log. Nobody may write the log meanwhile. */
+/** Null means that SQLite drops no commit, or that there is no log. No process may write the log meanwhile. */
 export function findLogLoss(walPath: string): LogLoss | null {
   let fd: number
   try {

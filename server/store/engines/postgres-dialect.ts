@@ -9,16 +9,19 @@ import { type PostgresTarget, shownTarget } from './postgres-url.ts'
 
 /** Reads at the same time; more wait. */
 const READERS_MAX = 8
-/** A read that takes longer is given up: it is the fault of the one who asked. */
+/** A longer read is cancelled: it is the fault of its caller. */
 const READ_TIMEOUT_MS = 30_000
 const CONNECT_TIMEOUT_MS = 10_000
-/** After that the way there is taken for dead, whoever still says that it is open; work that may take longer asks for more. */
+/** After that the connection counts as dead, even if it still appears open; longer work asks for more. */
 export const ANSWER_MS_MAX = 60_000
 /** After which a connection of a peer that is gone is noticed, on both sides: 30 s + 3 × 10 s. */
 const KEEPALIVE_MS = 30_000
 export const ASKED_PLANS = 'force_custom_plan'
 const SERVER_SETTINGS = `-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3 -c jit=off -c plan_cache_mode=${ASKED_PLANS}`
-/** What an operator set for all who use the database is not for one who waits for a lock, or brings a schema forward. */
+/**
+ * Limits that an operator set for all users of the database do not apply to a connection that waits for a lock, or
+ * migrates a schema.
+ */
 const WRITER_SETTINGS = `${SERVER_SETTINGS} -c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0`
 
 export interface PostgresOptions {
@@ -34,8 +37,11 @@ export type OnConnect = (query: (sql: string, parameters?: unknown[]) => Promise
 
 /** Any number that is ours alone among the advisory locks of a PostgreSQL database. */
 const WRITE_LOCK = 7_205_759_403
-/** What SQLite's `begin immediate` is: who has begun has the store to itself, and sees all that was committed before. In one message, because each way there and
- *  back is waited for by everybody. Said with its isolation: under another default it would see what was there before it had the lock. */
+/**
+ * The equivalent of SQLite's `begin immediate`: the transaction has the store to itself, and sees all earlier commits.
+ * In one message, because all writers wait for each round trip. With its isolation level: another default would read a
+ * snapshot from before the lock.
+ */
 const BEGIN_WRITING = `begin isolation level read committed; select pg_advisory_xact_lock(${WRITE_LOCK})`
 
 /** `answerMs` null: as long as it takes. */
@@ -142,7 +148,10 @@ function toNumber(text: string): number {
 }
 
 interface Use {
-  /** Connections at the same time. Who waits for one waits here: the pool would take a long queue for a database that cannot be reached. */
+  /**
+   * Connections at the same time. Callers wait here: the pool would take a long queue for a database that cannot be
+   * reached.
+   */
   slots: number
   begin: string
   answerMs(): number | null
@@ -174,7 +183,7 @@ function dialect(pool: pg.Pool, { target }: PostgresOptions, { slots, begin, ans
       }
     }
     const send = async (text: string, values: readonly unknown[]): Promise<unknown> => {
-      // It ends with its connection: who waited in vain once would wait as long again.
+      // It ends with its connection: a caller that waited in vain once would wait as long again.
       if (text === 'rollback' && isSpoilt) return { command: 'ROLLBACK', rowCount: 0, rows: [] }
       if (text !== 'begin') return ask(text, values)
       isSpoilt = true

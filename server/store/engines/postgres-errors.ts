@@ -15,13 +15,13 @@ const UNREACHABLE_TEXT =
 /** Wrong user, password or database. */
 const REFUSED_STATE = /^(28...|3D000|42501)$/
 
-/** Of somebody who could not even connect, for whatever reason. */
+/** An error of a failed connect, for any reason. */
 export function namedConnectError(error: unknown, at: string): unknown {
   const named = namedPostgresError(error, at)
   return named instanceof AppError ? named : unreachable(error, at)
 }
 
-/** `at`: where, without its secret. It is for the log: agents and people who are answered need not know it. */
+/** `at`: the place, without its secret. It is for the log: agents and people need not know it. */
 export function namedPostgresError(error: unknown, at: string): unknown {
   if (error instanceof AppError || !(error instanceof Error)) return error
   const code = codeOf(error)

@@ -1,4 +1,5 @@
-// LISTEN on a connection of its own. What it hears is a hint: a notification that is lost costs time, so after each new connection it is as if one had come.
+// LISTEN on a connection of its own. A notification is a hint: a lost one costs time, so each new connection counts as
+// one.
 import type { ClientBase } from 'pg'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import { CHANGES_CHANNEL } from '../feed/change-log.ts'
@@ -39,7 +40,7 @@ async function listenOnce(newClient: () => ListenClient, onCommit: () => void, s
     onCommit()
     if (!signal.aborted) await lost.promise
   } catch {
-    // It is tried again, and whoever follows looks by himself meanwhile.
+    // It is retried, and watchers read by themselves meanwhile.
   } finally {
     signal.removeEventListener('abort', end)
     await client?.end().catch(() => {})

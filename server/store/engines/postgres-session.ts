@@ -1,13 +1,14 @@
-// One server for one database: its writing connection holds an advisory lock of the session, so that nothing can be written without it, whatever was lost in between.
-// A second server is refused and told who holds it. A mark in the store tells a server that comes back after an outage whether another one was there meanwhile,
-// and the number of its last change whether the store is the one that it knew.
+// One server for one database: its writing connection holds an advisory lock of the session, so that nothing can be
+// written without it after any failure. A second server is refused with the name of the holder. A mark in the store
+// tells a server that returns after an outage whether another one used the store meanwhile, and the number of its last
+// change whether the store is the same.
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { OnConnect } from './postgres-dialect.ts'
 
 /** Any number that is ours alone among the advisory locks of a database; WRITE_LOCK is its neighbour. */
 const SERVER_LOCK = 7_205_759_402
-/** In `meta`: who was the server last. */
+/** In `meta`: the last server. */
 export const SERVER_KEY = 'server'
 /** A server that was killed a moment ago still holds it for that moment. */
 const RETRY_MS = 250

@@ -12,7 +12,7 @@ export interface PostgresTarget {
   port: number
   user: string
   database: string
-  /** Null means: from elsewhere, or none is needed. */
+  /** Null means: from another place, or none is needed. */
   password: string | null
   tls: TlsMode
   /** Files, with their whole paths. */
@@ -51,7 +51,8 @@ export function parsePostgresUrl(text: string): PostgresTarget {
   if (!Number.isInteger(port) || port < 1 || port > 65_535) return refuse('its port is none')
   const tls = tlsMode(option('sslmode'), host)
   if (tls === null) {
-    // `prefer` and `allow` speak in the clear to whoever asks for it; `require` of other programs believes everybody.
+    // `prefer` and `allow` use no encryption if the other side asks so; `require` of other programs accepts every
+    // certificate.
     return refuse(`sslmode may be ${TLS_MODES.join(', ')} or require (which here is verify-full)`)
   }
   if (tls === 'verify-ca' && option('sslrootcert') === null) return refuse('sslmode=verify-ca needs sslrootcert=FILE')
@@ -60,7 +61,7 @@ export function parsePostgresUrl(text: string): PostgresTarget {
   return { host, port, user, database, password: url.password === '' ? null : decode(url.password), tls, ...files }
 }
 
-/** On this machine in the clear, elsewhere never by default. */
+/** On this machine without encryption, on others never by default. */
 function tlsMode(given: string | null, host: string): TlsMode | null {
   if (given === null) return host.startsWith('/') || /^(localhost|127\..*|::1)$/.test(host) ? 'disable' : 'verify-full'
   if (given === 'require') return 'verify-full'

@@ -20,11 +20,11 @@ export function copyStoreFile(from: string, to: string): void {
   }
 }
 
-/** CF3: of a copy that takes the place of the store. Whoever followed that one shall not take its numbers for this one's. */
+/** CF3: for a copy that replaces the store. Watchers of that one must not mix its numbers with this one's. */
 export function leapChangesOfFile(path: string, nowMs: number): void {
   const db = openSqlite(path, { journal: 'DELETE' })
   try {
-    // A file from before schema 3 has no such counter: nobody followed it.
+    // A file from before schema 3 has no such counter: it has no watchers.
     db.query("UPDATE counters SET value = max(value + ?, ?) WHERE name = 'change'").run(CHANGE_LEAP, nowMs)
   } catch (error) {
     throw isDiskFull(error) ? new AppError('disk_full', { doing: 'write the fleet store' }, { cause: error }) : error

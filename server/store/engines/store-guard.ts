@@ -1,4 +1,5 @@
-// A fleet store's SQLite file before it is opened for writing. Nothing else holds what it holds: a damaged one is refused with the next step, and left as it is.
+// Checks a fleet store's SQLite file before it is opened for writing. Nothing else holds its content: a damaged one is
+// refused with the next step, and left unchanged.
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { INDEXED_BYTES_MAX, isDamage, openSqlite, structureDamage } from '../../../shared/adapters/sqlite.ts'

@@ -1,5 +1,6 @@
-// Keeps the log of a SQLite file short. SQLite moves it into the file by itself, but begins it anew only at a moment when nobody reads: with one query after the other that moment
-// never comes, and the log grows for ever. So when it is long, writes wait until a Worker has begun it anew: who reads from then on needs nothing of it.
+// Keeps the log of a SQLite file short. SQLite moves it into the file by itself, but restarts it only at a moment
+// without readers: with one query after the other that moment never comes, and the log grows without end. So when it is
+// long, writes wait until a Worker has restarted it: later readers do not need it.
 import { statSync } from 'node:fs'
 import type { Kysely } from 'kysely'
 import type { Clock } from '../../../shared/runtime/clock.ts'
@@ -8,16 +9,16 @@ import { startWorker } from '../../start-worker.ts'
 import { WorkerLine } from '../../worker-line.ts'
 import type { Tables } from '../tables.ts'
 
-/** The file whose log is begun anew, while nobody writes; null: close it. */
+/** The file whose log is restarted while there is no write; null: close it. */
 export type WalRequest = { path: string | null }
 export interface WalAnswer {
-  /** False: somebody read what is older than the log's end. */
+  /** False: a reader used a state older than the log's end. */
   done: boolean
   error: string | null
 }
 
 const LOOK_MS = 500
-/** From here on it is begun anew. Eight times what it has when nobody reads. */
+/** The log is restarted from here on. Eight times its size without readers. */
 export const WAL_LONG_BYTES = 32 * 1_048_576
 /** A person should know. */
 const WAL_TOLD_BYTES = 512 * 1_048_576

@@ -1,8 +1,9 @@
-// Entry point of the Worker that begins the log of the fleet store's file anew: readers are waited for, and the disk, but not on the server's own thread.
+// Entry point of the Worker that restarts the log of the fleet store's file: it waits for readers and for the disk,
+// outside of the server's own thread.
 import { type Database, openSqlite } from '../../../shared/adapters/sqlite.ts'
 import type { WalAnswer, WalRequest } from './wal-keeper.ts'
 
-/** How long those are waited for who read what is older than the log's end. */
+/** How long to wait for readers of a state older than the log's end. */
 const READERS_MS = 250
 
 let db: Database | null = null

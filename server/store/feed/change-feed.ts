@@ -1,5 +1,6 @@
-// The port to the feed of changes: every committed change has a number, without a gap and in the order of commits, so that whoever goes on strictly after the last
-// number that he saw misses nothing and sees nothing twice. What changed, not how: who follows reads it again.
+// The port to the feed of changes: every committed change has a number, without a gap and in the order of commits, so
+// that a reader that continues strictly after its last number misses nothing and sees nothing twice. A change names
+// what changed, not how: the reader reads the item again.
 import type { ChangeTopic } from '../../../shared/model/change.ts'
 
 /** As many of the newest changes are kept… */
@@ -20,7 +21,10 @@ export interface Change {
   keys: readonly string[] | null
 }
 
-/** What follows is not all there any more (it was pruned, or the store was set back): list again, then go on strictly after `newest`. */
+/**
+ * The following changes are incomplete (deleted, or the store was restored): list again, then continue strictly after
+ * `newest`.
+ */
 export interface FeedGone {
   kind: 'gone'
   /** Of the changes that are kept; null: there are none. */
@@ -31,7 +35,7 @@ export interface FeedGone {
 export interface FeedChanges {
   kind: 'changes'
   items: readonly Change[]
-  /** Where to go on; beyond the last item if what came after it is of other topics. */
+  /** The number to continue with; beyond the last item if later changes are of other topics. */
   next: number
 }
 
@@ -54,6 +58,9 @@ export interface ChangeFeed {
   position(): Promise<number>
   /** Strictly after `after`; at most `limit`. No items and the same `next`: there is nothing new. */
   read(after: number, query: { topics?: ReadonlySet<ChangeTopic>; limit: number }): Promise<FeedChanges | FeedGone>
-  /** Until the signal aborts or the store is closed. Whoever is slow falls behind and reads from the store what he missed; after `gone` it goes on from the newest. */
+  /**
+   * Until the signal aborts or the store is closed. A slow reader reads missed changes from the store; after `gone` it
+   * continues from the newest.
+   */
   follow(after: number, options: FollowOptions): AsyncIterable<FeedChanges | FeedIdle | FeedGone>
 }

@@ -1,5 +1,5 @@
-// What one write transaction changed, for those who follow the store: numbered when the transaction ends, in the order of commits and without a gap. One entry for each
-// subject, however much of it changed.
+// The changes of one write transaction, for watchers of the store: numbered when the transaction ends, in the order of
+// commits and without a gap. One entry for each subject, however much of it changed.
 import { sql, type Transaction } from 'kysely'
 import type { ChangeTopic } from '../../../shared/model/change.ts'
 import { type Bulk, runBulk } from '../bulk.ts'
@@ -7,7 +7,7 @@ import { nextNumber } from '../counters.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { Tables } from '../tables.ts'
 
-/** What changed, not how: who follows reads it again. */
+/** Names what changed, not how: watchers read it again. */
 export interface ChangeNote {
   topic: ChangeTopic
   /** Cluster id. */
@@ -49,7 +49,7 @@ export class ChangeLog {
     else this.notes.set(subject, { ...note, keys: bothKeys(held.keys, note.keys) })
   }
 
-  /** Null when there is none. On PostgreSQL whoever listens to the database hears of the commit. */
+  /** Null when there is none. On PostgreSQL listeners of the database learn of the commit. */
   async write(trx: Transaction<Tables>, engine: Engine, nowMs: number): Promise<WrittenChanges | null> {
     if (this.notes.size === 0) return null
     const last = await nextNumber(trx, 'change', this.notes.size)
@@ -73,7 +73,10 @@ function toRow({ topic, cluster, project, name, keys }: ChangeNote, id: number, 
 
 /** More than were ever given out beside those that the store knows of. */
 export const CHANGE_LEAP = 1_000_000
-/** After a store was set back: past all numbers of the time that is gone, so that whoever stands at one of them is told to look at everything again. */
+/**
+ * After a restore of the store: past all numbers of the lost time, so that watchers at one of them must read everything
+ * again.
+ */
 export async function leapChanges(trx: Transaction<Tables>, nowMs: number): Promise<void> {
   // Beyond the clock's milliseconds, too: a second restore of the same backup does not give out the numbers of the first again.
   const value = sql<number>`case when value + ${CHANGE_LEAP} > ${nowMs} then value + ${CHANGE_LEAP} else ${nowMs} end`

@@ -1,5 +1,5 @@
-// The newest changes in memory, read once for all who follow, however many they are. A wake-up is a hint: it says that somebody committed, what was committed is in
-// the store. Nothing is read while nobody follows.
+// The newest changes in memory, read once for all watchers. A wake-up is a hint: it reports a commit, whose content is
+// in the store. Without watchers nothing is read.
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Change, FeedChanges, FeedGone } from './change-feed.ts'
 
@@ -16,7 +16,7 @@ const TICK_MS = 1_000
 /** It looks by itself: a lost wake-up costs this much time and no change. */
 export const LOOK_MS = 30_000
 
-/** So many are told of each commit by itself. */
+/** Up to this many watchers are notified of each commit separately. */
 const FEW = 100
 /** Before it looks again, for each one more: what comes meanwhile reaches them together, so that a thousand of them at a thousand commits a second cost what they cost at twenty. */
 const PAUSE_MS_EACH = 0.05
@@ -41,7 +41,7 @@ export class ChangeTail {
   #bytes = 0
   #base = 0
   #followers = 0
-  /** Null means: nobody follows, or nobody has read yet. */
+  /** Null means: no watchers, or nothing read yet. */
   #last: number | null = null
   #reading = false
   #woken = false
@@ -116,7 +116,7 @@ export class ChangeTail {
     try {
       await this.#readNews()
     } catch {
-      // The store cannot be read at the moment: who asks it himself hears why.
+      // The store cannot be read at present: a watcher that reads it itself gets the reason.
       this.#woken = true
       pauseMs = TICK_MS
     }
@@ -179,7 +179,7 @@ export class ChangeTail {
     for (const waiter of [...this.#waiters]) waiter.wake()
   }
 
-  /** One clock for all who wait. */
+  /** One timer for all waiting watchers. */
   async #tick(): Promise<void> {
     if (this.#ticking) return
     this.#ticking = true

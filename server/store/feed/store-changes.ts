@@ -105,7 +105,10 @@ async function* follow(
   }
 }
 
-/** Nobody is told of a change that a power loss could undo: its number would be given out again, for another one. */
+/**
+ * Watchers never learn of a change that a power failure could undo: its number would be given out again, for another
+ * one.
+ */
 const positionOf = async (db: FeedDb): Promise<number> => Math.min(await lastGiven(db), db.settledChange())
 
 async function lastGiven({ read }: FeedDb): Promise<number> {
@@ -136,7 +139,10 @@ async function readAfter(db: FeedDb, after: number, limit: number): Promise<Feed
   return { kind: 'changes', items, next: items.at(-1)?.id ?? after }
 }
 
-/** Lets go of the oldest changes, never of one from between: of those beyond `countMax`, and those before `sinceMs`. Some at a time; returns how many, 0 when there are no more. */
+/**
+ * Deletes the oldest changes, never one from between: those beyond `countMax`, and those before `sinceMs`. Some at a
+ * time; returns their number, 0 when there are no more.
+ */
 export async function pruneChanges(db: StoreDb, { countMax, sinceMs }: { countMax: number; sinceMs: number }): Promise<number> {
   const newest = await positionOf(db)
   const young = await db.read.selectFrom('changes').select('id').where('at_ms', '>=', sinceMs).orderBy('id').limit(1).executeTakeFirst()

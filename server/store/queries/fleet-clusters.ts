@@ -131,7 +131,7 @@ function worstOf(placed: readonly Placed[]): Placed | null {
   return worst ?? null
 }
 
-/** Of clusters in which nothing is bad: nobody asks for it elsewhere. */
+/** For clusters without problems: this value is read nowhere else. */
 async function youngestReports(
   { dictionary, statuses }: Omit<Source, 'costs'>,
   page: readonly ClusterEntry[],

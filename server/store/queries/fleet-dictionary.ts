@@ -1,5 +1,7 @@
-// What the numbers in status rows mean, held in memory by whoever answers fleet queries: clusters, names and states of a fleet are few beside its rows. Looked after at each
-// query: what is new is read, and everything anew when clusters or labels changed or something was collected. Counts may be some seconds old: they choose the way, not the answer.
+// The meaning of the numbers in status rows, in the memory of a process that answers fleet queries: clusters, names and
+// states of a fleet are few beside its rows. Updated at each query: new ones are read, and all of them again when
+// clusters or labels changed or some were collected. Counts may be some seconds old: they choose the path, not the
+// answer.
 import { sql } from 'kysely'
 import type { ClusterId } from '../../../shared/model/ids.ts'
 import type { Labels } from '../../../shared/model/labels.ts'
@@ -69,7 +71,7 @@ export class FleetDictionary {
   readonly states = new Map<number, StateEntry>()
   /** Of names of objects. */
   objectRows = 0
-  /** They outlive their entries: who is at work while others look after the dictionary finds what was there. */
+  /** They outlive their entries: a running query finds its entries while others update the dictionary. */
   readonly places = { clusters: new DensePlaces(), names: new DensePlaces(), states: new DensePlaces() }
   readonly #clock: Clock
   #byName: NameEntry[] | null = null
@@ -155,7 +157,7 @@ export class FleetDictionary {
     for (const cluster of this.clusters) this.clustersByNo.set(cluster.no, cluster)
   }
 
-  /** One text for all that are equal: a database makes each anew. */
+  /** One text for all equal ones: a database creates each again. */
   #same(text: string): string {
     const held = this.#texts.get(text)
     if (held !== undefined) return held

@@ -1,4 +1,5 @@
-// What a question means in numbers: which clusters, names and states pass, and in which of them each searched word occurs. Pure, over the dictionary.
+// The meaning of a query in numbers: which clusters, names and states match, and in which of them each searched word
+// occurs. Pure, over the dictionary.
 import { matchesSelector } from '../../../shared/model/labels.ts'
 import { isEverywhere, matchesName, type Scope, serviceInScope } from '../../fleet/rights.ts'
 import type { ClusterEntry, FleetDictionary, NameEntry, StateEntry } from './fleet-dictionary.ts'
@@ -39,9 +40,9 @@ export class ObjectMasks {
   readonly isEmpty: boolean
   /** For each word: where it occurs. */
   readonly found: readonly Found[]
-  /** Where all words occur in the name, or any in the cluster or the state: whoever matches is among them. */
+  /** Places with all words in the name, or any in the cluster or the state: every match is among them. */
   readonly split: Found = { clusters: [], names: [], states: [] }
-  /** Numbers of names and states that pass. */
+  /** Numbers of matching names and states. */
   readonly passingNames: number[] = []
   readonly passingStates: number[] = []
 
@@ -145,7 +146,7 @@ export class ObjectMasks {
   hasAllWords = (id: number): boolean => (this.#ofName(id) & this.#allWords) === this.#allWords
   readonly #dictionary: FleetDictionary
   readonly #pair: ReturnType<typeof pairTest>
-  /** A row that was fetched without its state has one that passes, and no words. */
+  /** A row that was read without its state has a matching one, and no words. */
   matches = ({ cluster_no, name_id, state_id }: StatusRow): boolean => {
     const cluster = this.#ofCluster(cluster_no)
     const name = this.#ofName(name_id)

@@ -22,7 +22,7 @@ type Matching = (rows: readonly StatusRow[]) => Promise<StatusRow[]>
 type HealthState = Pick<StateEntry, 'health'>
 const healthOf = ({ health }: HealthState) => (health === '' ? 'Unknown' : health)
 
-/** A look for one row costs about as much as four that are read in order. */
+/** A lookup of one row costs about as much as four that are read in order. */
 const FEWER_BY = 4
 
 export class ObjectReader {
@@ -32,7 +32,7 @@ export class ObjectReader {
   readonly #rows: StatusRows
   readonly #query: ObjectQuery
   readonly #masks: ObjectMasks
-  /** Objects whose drift is open, by their pairs; null: it is not asked for, or there are so many that each object's own is looked at. */
+  /** Objects with an open drift, by their pairs; null: not requested, or so many that each object's own is read. */
   #drifting: Map<number, RowKey> | null = null
   /** States of open drifts. */
   readonly #driftStates: ReadonlyMap<number, StateEntry>

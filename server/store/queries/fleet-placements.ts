@@ -43,7 +43,7 @@ export class PlacementReader {
   readonly #costs: Costs
   readonly #failures: FailureList
   readonly #query: PlacementQuery
-  /** Those that pass, in the order of their names. */
+  /** Matching ones, in the order of their names. */
   #clusters: ClusterEntry[]
   readonly #byId: ReadonlyMap<ClusterId, ClusterEntry>
   #looked = 0
@@ -151,7 +151,7 @@ export class PlacementReader {
     this.#clusters = this.#clusters.filter(({ name }) => only.every((word) => name.includes(word)))
   }
 
-  /** Those that pass what columns say. */
+  /** Those that match by columns. */
   #asked(health: readonly HealthWord[] | undefined, clusters?: readonly ClusterEntry[]) {
     const { project, service, sync, revision } = this.#query
     const { db, engine } = this.#source
@@ -355,7 +355,9 @@ function keyList(engine: Engine, rows: readonly RowId[]) {
     : sql`select * from unnest(${keys.map(([id]) => id)}::text[], ${keys.map(([, of]) => of)}::text[], ${keys.map(([, , of]) => of)}::text[])`
 }
 
-/** Clusters share most documents, and the same pages are asked for again and again. Values are shared: nobody changes them. */
+/**
+ * Clusters share most documents, and the same pages are requested again and again. Values are shared and never changed.
+ */
 const PARSED_MAX = 2_000
 const parsedRows = new RecentMap<ServiceRow>(PARSED_MAX)
 function parseRow(doc: string): ServiceRow {

@@ -11,7 +11,10 @@ import type { ClusterRecord, DesiredService, StoredResource } from '../../fleet/
 import type { Scope } from '../../fleet/rights.ts'
 import type { FailedWords } from '../../fleet/unrendered.ts'
 
-/** Where a page ends: whoever passes it on gets what comes strictly after it in the order of the query. Null in it: behind everything that begins so. */
+/**
+ * The end of a page: passed on, it returns the items strictly after it in the order of the query. Null in it: behind
+ * everything that begins so.
+ */
 export type Position = ReadonlyArray<string | number | null>
 
 interface Paged {
@@ -119,7 +122,7 @@ export interface ClusterFacts {
   counts: Array<PlacementWords & { count: number }>
   /** The worst of them; null: none is bad. */
   worst: PlacementFacts | null
-  /** Since when the youngest report is as it is. */
+  /** Time of the youngest report. */
   sinceMs: number | null
 }
 
@@ -159,7 +162,9 @@ export interface FleetChart {
 
 export interface FleetPage<T> {
   items: T[]
-  /** Null means: that was all. A page may be short, even empty, and go on: so much was looked through for it (QY5). */
+  /**
+   * Null means: that was all. A page may be short, even empty, and continue: it reached the limit of read rows (QY5).
+   */
   next: Position | null
 }
 

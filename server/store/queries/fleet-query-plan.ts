@@ -37,7 +37,7 @@ export interface Costs {
   lookup: number
   collectMax: number
   walkMax: number
-  /** Open drifts that are known before one looks for objects; of more, each object's own is looked at. */
+  /** Open drifts that are known before the search for objects; of more, each object's own is read. */
   driftsMax: number
   /** Of services in clusters: rows that are fetched whole, rows that a walk looks at. */
   placementsCollect: number
@@ -94,7 +94,7 @@ export function planObjects(input: PlanInput): Plan {
   for (const [word, count] of words.entries()) union({ kind: 'word', word }, count, byName)
   if (split !== null) union({ kind: 'split' }, split, byName)
   const [best] = candidates.sort((a, b) => a.cost - b.cost)
-  // By names, a walk looks up the state of every row that it passes: what is twice as much is still found sooner.
+  // By names, a walk reads the state of every row that it passes: twice as many are still found sooner.
   const collectMax = input.sort === 'name' && needsState ? 2 * costs.collectMax : costs.collectMax
   if (best !== undefined && best.cost <= collectMax) return { kind: 'collect', driver: best.driver }
   return walk(input, needsState)
@@ -106,7 +106,7 @@ function walk({ sort, total, clusters, names, states, drifts, words, costs }: Pl
   const by = ORDERS[sort]
   const all = Math.max(1, total)
   const parts = words.map((count) => count.clusters + count.names + count.states)
-  // What the order itself leaves out is not looked at.
+  // Conditions that the order itself ensures are not checked.
   const [byCluster, byState] = [by === 'clusters' || by === 'health', by === 'since' || by === 'health']
   const asked = [byCluster ? null : clusters, by === 'names' ? null : names, byState ? null : states, drifts, ...parts]
   const density = asked.reduce<number>((share, rows) => (rows === null ? share : share * Math.min(1, rows / all)), 1)

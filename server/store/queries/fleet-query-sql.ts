@@ -47,7 +47,7 @@ export class StatusRows {
     )
   }
 
-  /** Of these names in these clusters: a look into the table for each pair of them. */
+  /** For these names in these clusters: a lookup in the table for each pair of them. */
   async ofClustersAndNames(numbers: readonly number[], ids: readonly number[]): Promise<StatusRow[]> {
     const [clusters, names] = [this.#each('cluster', numbers), this.#each('name', ids)]
     const looks = numbers.length * ids.length

@@ -1,5 +1,5 @@
-// Services in clusters that have nothing of them, because they cannot be rendered there: there is no row for those. They are named, or told by their targets, in what is noted of
-// the last render, and come among the rows of a list where the order has them.
+// Services in clusters that have nothing of them, because they cannot be rendered there: they have no row. The note of
+// the last render names them, or their targets do, and they appear among the rows of a list in its order.
 import { type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import { serviceSpecSchema } from '../../../shared/model/resources.ts'
 import { HEALTH_WORST } from '../../../shared/model/status.ts'
@@ -49,7 +49,7 @@ export class FailureList {
   }
 }
 
-/** Read anew with each question, understood again where it is another. */
+/** Read again with each query, parsed again after a change. */
 export class RenderFailures {
   #rows = new Map<string, { row: Row; failing: Failing | null }>()
   #list = new FailureList([])
@@ -115,7 +115,10 @@ function remembered<T>(find: (words: readonly string[]) => T): (words: readonly 
   }
 }
 
-/** Those that a question asks for, in these clusters (in the order of their names), strictly after a position, in its order. Whoever asks leaves out what has a row after all: an order to remove an older revision. */
+/**
+ * The matches of a query, in these clusters (in the order of their names), strictly after a position, in its order. The
+ * caller leaves out those that do have a row: an order to remove an older revision.
+ */
 export function* unrenderedOf(failures: FailureList, clusters: readonly ClusterEntry[], query: PlacementQuery): Generator<Unrendered> {
   const { project, service, words = [], sort, sync, health, revision } = query
   const scope = limiting(query.scope)

@@ -29,7 +29,7 @@ export class LocalQueries implements FleetQueries {
       if (signal?.aborted) throw nobodyWaits()
       return await this.#engine.answer(question)
     } finally {
-      // Whoever waits takes the place over.
+      // The next waiting query takes the place.
       const next = this.#waiting.shift()
       if (next === undefined) this.#running -= 1
       else next()

@@ -16,6 +16,6 @@ export function compareKeys(a: Position, b: Position): number {
   return 0
 }
 
-/** A list by health goes on with a word that has not begun from before all that have it. */
+/** A list by health that continues with a word that has not begun starts before all items with it. */
 export const placeOf = <P extends Position | null | undefined>(at: P, sort: PlacementQuery['sort']): P | Position =>
   at != null && sort === 'health' && at.length === 1 ? [...at, '', ''] : at

@@ -1,4 +1,4 @@
-// The server's side of the Worker of fleet queries: a bounded queue, out of which whoever goes away goes too.
+// The server's side of the Worker of fleet queries: a bounded queue, which a disconnected caller leaves.
 import { CHART_LIMIT } from '../../../shared/model/chart.ts'
 import { LIST_LIMIT_MAX } from '../../../shared/model/views.ts'
 import { AppError, type ErrorCode } from '../../../shared/protocol/error.ts'
@@ -76,7 +76,7 @@ export class WorkerQueries implements FleetQueries {
     this.#line.end(stopping())
   }
 
-  /** Whoever asked is gone. What is under way is let end: nobody can stop it half-way but with the whole Worker. */
+  /** The caller disconnected. A running query is completed: it could only be stopped with the whole Worker. */
   #forget(waiting: Waiting): void {
     const place = this.#queue.indexOf(waiting)
     if (place >= 0) this.#queue.splice(place, 1)

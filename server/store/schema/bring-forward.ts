@@ -1,4 +1,5 @@
-// What is done to a store before it is used: its schema and its counts are brought to those of this version, and after large changes a database is told to look at itself.
+// The preparation of a store before use: its schema and its counts are migrated to this version, and after large
+// changes a database collects statistics.
 import { type Kysely, sql } from 'kysely'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
@@ -21,10 +22,10 @@ export async function bringForward(db: Kysely<Tables>, engine: Engine, tell?: Te
   if (migrated && from > 0) tell?.({ what: 'schema', done: to, total: to })
 }
 
-/** Below it nobody misses the space. */
+/** Less free space than this is not worth the work. */
 const FREE_BYTES_MIN = 64 * 1_048_576
 
-/** A file is written anew, without what is free in it, when that is more than half of it; the copy and the log need space meanwhile. */
+/** A file is compacted when more than half of it is free; the copy and the log need space meanwhile. */
 export const worthVacuum = ({ bytes, freeInside, freeOutside }: SqliteSpace): boolean =>
   freeInside >= FREE_BYTES_MIN && freeInside > bytes / 2 && freeOutside > 3 * (bytes - freeInside)
 
@@ -46,7 +47,7 @@ async function giveBack(db: Kysely<Tables>, tell?: TellProgress): Promise<void> 
   })
 }
 
-/** A migration that takes longer is told of. */
+/** A longer migration reports progress. */
 const SILENT_MS = 2_000
 const TOLD_EACH_MS = 5_000
 

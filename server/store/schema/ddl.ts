@@ -7,7 +7,7 @@ import type { Tables } from '../tables.ts'
 export interface Ddl {
   engine: Engine
   trx: Transaction<Tables>
-  /** Told after each slice of what may take long. */
+  /** Called after each slice of long work. */
   progress?: ((progress: MigrationProgress) => void) | undefined
 }
 
@@ -22,7 +22,7 @@ type NewTable = CreateTableBuilder<string, string>
 /** `id`: numbered by the database. */
 type Column = [name: string, type: 'text' | 'bigint' | 'id', options?: 'null']
 
-/** SQLite compares text by its bytes; PostgreSQL by the rules of a language unless it is told. */
+/** SQLite compares text by its bytes; PostgreSQL by the rules of a language unless told otherwise. */
 export const textType = (engine: Engine) => (engine === 'postgres' ? sql`text collate "C"` : 'text')
 
 /** Every column is NOT NULL unless it says otherwise. Without `primaryKey` it has a column `id`. */

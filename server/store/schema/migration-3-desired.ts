@@ -86,7 +86,7 @@ function remembering(read: (doc: string) => string | null): (doc: string) => str
   }
 }
 
-/** What is in force now is the first that is told of each service. Its set is known where a cluster has it. */
+/** The present revision is the first known one of each service. Its set is known where a cluster has it. */
 export async function seedRevisions({ trx }: Ddl): Promise<void> {
   await sql`insert into revisions (project, service, number, commit_id, generation, digest, object_count, set_sha, rendered_ms)
     select r.project, r.service, 1, r.commit_id, r.generation, r.digest, r.object_count,

@@ -105,7 +105,7 @@ interface Said extends Omit<StatusColumns, 'state'> {
 
 const REMOVED: Said = { state: null, sinceMs: null, doc: null }
 
-/** A document that nobody can read counts as removed: its agent tells it again with its next change. */
+/** An unreadable document counts as removed: its agent reports it again with its next change. */
 function whatItSays({ kind, doc }: Pick<OldRow, 'kind' | 'doc'>): Said {
   if (doc === null) return REMOVED
   const parsed = parseObject(doc)

@@ -1,4 +1,5 @@
-// Schema 5: the clusters that were removed, so that their agents can be told and a cluster that joins again finds its former registrations.
+// Schema 5: the removed clusters, so that their agents can be informed and a cluster that joins again finds its former
+// registrations.
 import { createTable, type Ddl } from './ddl.ts'
 
 export async function migrateTo5(ddl: Ddl): Promise<void> {

@@ -1,4 +1,5 @@
-// Schema 8: who deleted a service; tombstones whose status rows are still to be removed; equal questions of many clusters as one.
+// Schema 8: the person who deleted a service; tombstones whose status rows are still to be removed; equal confirmations
+// of many clusters as one.
 import { sql } from 'kysely'
 import { groupKey, groupSubject } from '../store-confirmations.ts'
 import { readNames } from '../tables.ts'

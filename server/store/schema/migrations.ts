@@ -1,5 +1,6 @@
-// The schema of the fleet store, forward only: each migration is one transaction that also writes its number. A released migration never changes
-// again; what it got wrong is mended by the next one. The schema builder keeps the statements the same on SQLite and PostgreSQL.
+// The schema of the fleet store, forward only: each migration is one transaction that also writes its number. A
+// released migration never changes again; the next one corrects its errors. The schema builder keeps the statements the
+// same on SQLite and PostgreSQL.
 import type { Kysely, Transaction } from 'kysely'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Engine } from '../engines/engine.ts'
@@ -264,7 +265,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 7, up: migrateTo7 },
   { version: 8, up: migrateTo8 },
   {
-    // API tokens have a role (null means admin, as before), say who made them, and when and from where they were last used.
+    // API tokens have a role (null means admin, as before), their creator, and the time and address of their last use.
     version: 9,
     async up(ddl) {
       await addTexts(ddl, 'api_tokens', ['role', 'created_by', 'last_used_from'])

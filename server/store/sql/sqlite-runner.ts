@@ -18,7 +18,7 @@ const WAITING_MAX = 16
 const MEMORY_MIB = 512
 const LOOK_EVERY_MS = 50
 const PAGE_BYTES = 4_096
-/** A process that nobody asks is ended. */
+/** An unused process is ended. */
 const IDLE_MS = 300_000
 
 type Child = Bun.Subprocess<'pipe', 'pipe', 'ignore'>

@@ -1,5 +1,6 @@
-// How much waits for the store, and when who is sent away shall come back (PU9). A store that is slow for a while (a disk that stalls, a database far away) must cost neither memory
-// nor the patience of those who wait already; who comes meanwhile keeps what it has and comes later, each at another time.
+// The amount of waiting work for the store, and the return time of refused callers (PU9). A store that is slow for a
+// while (a disk that stalls, a distant database) must cost neither memory nor more time of waiting callers; later
+// callers keep their rows and return at different times.
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Random } from '../../../shared/runtime/random.ts'
 import { RecentMap } from '../recent-map.ts'
@@ -8,12 +9,12 @@ import { RecentMap } from '../recent-map.ts'
 export const BACKLOG_ROWS_MAX = 100_000
 /** …and none of it longer than this before newcomers are sent away. */
 export const BACKLOG_AGE_MAX_MS = 2_000
-/** Who comes back when it was told to is only refused beyond this. */
+/** A caller that returns at its time is refused only beyond this. */
 const BACKLOG_ROWS_OF_TURNS_MAX = 2 * BACKLOG_ROWS_MAX
 /** Clocks of two machines. */
 const EARLY_MS = 250
 const TURNS_MAX = 40_000
-/** How late it may come: agents spread themselves beyond what they were told. */
+/** How late it may return: agents add jitter to the given time. */
 const TURN_KEPT_MS = 900_000
 const RETRY_MIN_MS = 1_000
 const RETRY_MAX_MS = 60_000
@@ -35,9 +36,9 @@ export class Backlog {
   #busySinceMs = 0
   #done = 0
   #writeMs = WRITE_MS
-  /** When each who was sent away may come back; null: it was here since. */
+  /** The return time of each refused caller; null: it was here since. */
   readonly #turns = new RecentMap<number | null>(TURNS_MAX)
-  /** Until when those who were sent away were told to stay away. */
+  /** The latest promised return time. */
   #promisedMs = 0
 
   constructor(clock: Clock, random: Random) {
@@ -61,8 +62,11 @@ export class Backlog {
     }
   }
 
-  /** Null: there is room. Else when to come back: behind what waits and behind all who were sent away before. Who comes back by then has its turn, and who comes
-   *  before it has none: else those who do not wait would take every place of those who do. */
+  /**
+   * Null: there is room. Otherwise the return time: behind the waiting work and all callers refused before. A caller
+   * that returns by then has its turn, and one that returns earlier has none: otherwise callers that do not wait would
+   * take every place of those that do.
+   */
   retryAfterMs(who = ''): number | null {
     const nowMs = this.#clock.nowMs()
     const leftMs = (this.#turns.get(who) ?? Number.NEGATIVE_INFINITY) - nowMs

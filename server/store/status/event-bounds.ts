@@ -1,4 +1,5 @@
-// What one cluster may add to the event stream, so that none pushes out what the others tell (ST18). In memory: a restart forgets who told how much, and gives everybody the same again.
+// The limit of one cluster in the event stream, so that no cluster displaces the events of others (ST18). In memory: a
+// restart forgets all use, and gives every cluster its full share again.
 import { RecentMap } from '../recent-map.ts'
 import type { Tx } from '../store-db.ts'
 import type { NewEvent } from './store-events.ts'

@@ -14,7 +14,7 @@ export const FORGET_ROWS = 2 * ROWS_A_TURN
 export interface Forget {
   clusterId: ClusterId
   services: readonly ServiceId[]
-  /** Number of the last name that the step before looked at; 0: none. */
+  /** Number of the last name that the step before read; 0: none. */
   after: number
 }
 
@@ -88,7 +88,7 @@ export async function forgetServices(status: StatusTx, { clusterId, services, af
   return null
 }
 
-/** Services that were placed again meanwhile: their agent reports anew. */
+/** Services that were placed again meanwhile: their agent reports again. */
 async function placedIn(trx: Transaction<Tables>, clusterId: ClusterId): Promise<Set<string>> {
   const placed = trx.selectFrom('desired').select(['project', 'service']).where('cluster_id', '=', clusterId).where('doc', 'is not', null)
   return new Set((await placed.execute()).map(serviceKey))

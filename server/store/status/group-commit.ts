@@ -1,5 +1,6 @@
-// Writes that come together are committed together: what a durable commit costs is the disk's sync, and after a commit of Git ten thousand agents report within
-// seconds. Each caller hears of its own write, and only after it is durable.
+// Writes that arrive together are committed together: the cost of a durable commit is the disk's sync, and after a
+// commit of Git ten thousand agents report within seconds. Each caller learns of its own write, and only after it is
+// durable.
 import { setImmediate } from 'node:timers/promises'
 import { AppError } from '../../../shared/protocol/error.ts'
 

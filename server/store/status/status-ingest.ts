@@ -95,11 +95,11 @@ function take(push: Push, cluster: Cluster): Taken {
   }
 }
 
-/** PU8: what is gone makes room, as far as it is needed, before anything new is refused. */
+/** PU8: removed rows make room, as far as needed, before new rows are refused. */
 async function sweepForRoom(status: StatusTx, taken: Taken): Promise<void> {
   const { of, named, bound, push, gone } = taken
   const { complete } = push.options
-  // All that it names stays here, removed or not: what becomes of that is told by its rows.
+  // All named rows stay here, removed or not: their own rows decide about them.
   const kept = named.map(({ row, nameId }) => ({ nameId, doc: row }))
   if (bound > 0 && complete === true) gone.push(...(await removeOthers(status, of, kept, bound)))
   if (bound > 0 && typeof complete === 'object') gone.push(...(await removeOthersOfRange(status, of, kept, bound, complete)))
@@ -128,7 +128,7 @@ async function writeEvents({ tx, dictionary, eventBounds }: StatusTx, all: reado
   for (const { cluster, admitted } of ofClusters) if (admitted.length > 0) await eventBounds.prune(tx, cluster.name, admitted.length)
 }
 
-/** PU8: who looks at the cluster misses something. */
+/** PU8: viewers of the cluster miss something. */
 function refusals({ name, cluster_id }: Cluster, { refused, nowMs }: ClusterRows): NewEvent[] {
   const [first] = refused
   if (first === undefined) return []
@@ -148,7 +148,10 @@ const WRITE_CLUSTERS: Bulk = {
 
 const ackOf = ({ cluster, newest }: Taken): number => Math.max(cluster.status_rev, newest)
 
-/** Whose push says nothing new (a probe of what is known, a repetition) stays as it is: ten thousand probes after an outage are no reason to sync the disk. */
+/**
+ * A push without a change (a comparison, a repetition) writes nothing: ten thousand comparisons after an outage are no
+ * reason to sync the disk.
+ */
 const isUnchanged = ({ cluster, newest, bound, events, of }: Taken): boolean =>
   newest <= cluster.status_rev && bound === 0 && events.length === 0 && of.rowCount === cluster.row_count
 

@@ -1,4 +1,5 @@
-// Writes status rows of many clusters at once. Nobody else writes meanwhile: what is decided about a row that was read holds until the commit.
+// Writes status rows of many clusters at once. There is no other writer meanwhile: a decision about a row that was read
+// holds until the commit.
 
 import type { StatusWrite } from '../../fleet/records.ts'
 import { type Bulk, runBulk } from '../bulk.ts'

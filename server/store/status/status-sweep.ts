@@ -90,7 +90,7 @@ export async function forgetRemoved(status: StatusTx, of: ClusterRows, floor: nu
     )
 }
 
-/** Removed rows that are looked at, of which the older half may go. */
+/** Removed rows to read, of which the older half may be deleted. */
 const REMOVED_A_TIME = 2_000
 
 /** PU8: of the rows that were removed, the oldest are forgotten when others need their room. A late copy of them would be taken for new then; a row that is refused would be missed. */

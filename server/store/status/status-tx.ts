@@ -13,14 +13,17 @@ import type { Dictionary, DictionaryWork } from './dictionary.ts'
 import type { EventBounds } from './event-bounds.ts'
 import type { RowKind } from './status-columns.ts'
 
-/** Rows in one piece of work, after which others on this thread may have a turn. The transaction goes on: it has the store to itself, and reads have connections of their own. */
+/**
+ * Rows in one piece of work, after which other work of this thread may run. The transaction continues: it has the store
+ * to itself, and reads have connections of their own.
+ */
 export const ROWS_A_TURN = 256
 
 /** What of a row is counted. */
 export interface CountedState {
   state_id: number | null
   since_ms: number | null
-  /** Looked at for kind cluster only. */
+  /** Read for kind cluster only. */
   doc: string | null
 }
 

@@ -211,7 +211,7 @@ export async function noteSet(trx: Transaction<Tables>, id: ServiceId, digest: s
     .where('digest', '=', digest)
     .where('set_sha', 'is', null)
     .execute()
-  // Each revision by its number: a look through all variants, for each of ten thousand digests, would be quadratic.
+  // Each revision by its number: a scan of all variants, for each of ten thousand digests, would be quadratic.
   await trx
     .updateTable('revision_variants')
     .set({ set_sha: setSha })

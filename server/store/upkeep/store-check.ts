@@ -300,7 +300,7 @@ export interface WantedCluster {
   fleetShas: string[]
 }
 
-/** What clusters shall have, as it is now. */
+/** The present desired state of clusters. */
 export async function readWanted(db: ReadDb, clusterIds: readonly string[]): Promise<Map<string, WantedCluster>> {
   const ids = sql.join(clusterIds.map((id) => sql`${id}`))
   const wanted = new Map<string, WantedCluster>()

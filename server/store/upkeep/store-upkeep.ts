@@ -1,4 +1,5 @@
-// The slices of the store's upkeep: each looks with a read, which is nobody's burden, and writes only if there is something to remove.
+// The slices of the store's retention: each begins with a read, which disturbs nobody, and writes only if there is
+// something to remove.
 
 import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
@@ -17,16 +18,16 @@ import type { KeepBounds, StoreUpkeep, UpkeepSlice, UpkeepTask } from './upkeep.
 const ROWS_MAX = 200
 /** Of each service in each cluster. */
 export const HISTORY_KEPT = 100
-/** Whose histories are looked at together. */
+/** Clusters whose histories are read together. */
 const CLUSTERS_A_TIME = 1
 const SERVICES_A_TIME = 20
-/** Names, or states, that go in one transaction: after each, everybody who remembers their numbers learns them anew. */
+/** Names, or states, in one transaction: after each, every cache of their numbers is read again. */
 const COLLECT_MAX = 5_000
-/** That are looked at together… */
+/** Rows that are read together… */
 const LOOK_ROWS = 2_000
 /** …and that go together, after which others on this thread have a turn. */
 const COLLECT_ROWS = 256
-/** How long an expired token is still told as expired, and not as unknown. */
+/** How long an expired token is still reported as expired, and not as unknown. */
 const TOKENS_KEPT_MS = 30 * 86_400_000
 
 type Slice = (db: StoreDb, keep: KeepBounds, from: string | null) => Promise<UpkeepSlice>
@@ -199,7 +200,7 @@ async function unused(db: StoreDb, table: 'names' | 'states', after: number): Pr
   return { removed, next: next === null ? null : String(next) }
 }
 
-/** Asked again, and of the rows themselves too: since we looked, somebody may have come to use it. */
+/** Checked again, and on the rows themselves too: since the read, a row may have begun to use it. */
 const dropUnused = (table: 'names' | 'states', column: 'name_id' | 'state_id'): Bulk => ({
   before: `delete from ${table} where refs = 0 and not exists (select 1 from status_rows r where r.${column} = ${table}.id) and id in (`,
   row: '?',
@@ -208,9 +209,12 @@ const dropUnused = (table: 'names' | 'states', column: 'name_id' | 'state_id'): 
 })
 const DROP_UNUSED = { names: dropUnused('names', 'name_id'), states: dropUnused('states', 'state_id') }
 
-/** One transaction, although it is a long one, and the counter `dictionary` moves with it. Whoever remembers a number asks for that counter first, in the transaction that would use
- *  the number: that comes before this one and finds all of them, or after it and finds the counter moved, and there is no commit in between, of which some are gone and
- *  the counter says nothing, or says too early that it was learnt anew. */
+/**
+ * One transaction, although it is a long one, and the counter `dictionary` moves with it. A user of a cached number
+ * reads that counter first, in the transaction that would use the number. That transaction comes before this one and
+ * finds all numbers, or after it and finds the counter moved. There is no commit in between in which some numbers are
+ * deleted and the counter is unchanged, or changed too early.
+ */
 async function collect({ sql: trx, engine }: Tx, table: 'names' | 'states', ids: readonly number[]): Promise<number> {
   let removed = 0
   for (let start = 0; start < ids.length; start += COLLECT_ROWS) {

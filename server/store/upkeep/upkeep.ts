@@ -1,5 +1,6 @@
-// What is kept only for a time goes, bit by bit: events, histories, revisions and changes beyond what an operator wants, join tokens that are long expired, names and states that no row
-// refers to. Once an hour, in slices of a few milliseconds (of names and states more, with others having their turn) and pauses between them, so that nobody notices.
+// Retention: deletes events, histories, revisions and changes past the configured limits, join tokens that expired long
+// ago, names and states that no row refers to. Once an hour, in slices of a few milliseconds (for names and states
+// more, with other work in between) and pauses between them, so that it is not noticeable.
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
@@ -39,7 +40,7 @@ export type UpkeepTask = (typeof UPKEEP_TASKS)[number]
 
 export interface UpkeepSlice {
   removed: number
-  /** Where to go on; null: everything was looked at. */
+  /** The place to continue; null: everything was read. */
   next: string | null
 }
 
@@ -56,7 +57,10 @@ const HOUR_MS = 3_600_000
 const FIRST_AFTER_MS = 60_000
 /** After a slice that removed something: it is no hurry. */
 const PAUSE_MS = 20
-/** After names or states were collected: everybody who remembers their numbers learns them anew, ingest and queries, which at millions of rows takes a while. */
+/**
+ * After names or states were collected: every cache of their numbers is read again, in ingest and queries, which at
+ * millions of rows takes a while.
+ */
 const LEARN_MS = 60_000
 const REMEMBERED: ReadonlySet<UpkeepTask> = new Set(['names', 'states'])
 

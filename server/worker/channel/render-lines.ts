@@ -1,5 +1,5 @@
-// The dependencies and rows of a render as lines. They are read in slices, so that a large render delays nobody. Rows have the
-// form in which they are stored; neither an id nor canonical JSON holds a tab or a line feed.
+// The dependencies and rows of a render as lines. They are read in slices, so that a large render delays no other work.
+// Rows have the form in which they are stored; neither an id nor canonical JSON holds a tab or a line feed.
 import { createSetDigest } from '../../../shared/kube/canonical.ts'
 import type { Pace } from '../../../shared/runtime/pace.ts'
 import type { Look } from '../../render/inputs.ts'

@@ -1,4 +1,5 @@
-// Events, newest first: events of the fleet, and for those who may read it the audit log. New entries appear by themselves.
+// Events, newest first: events of the fleet, and for those who may read it the audit log. New entries appear by
+// themselves.
 
 import { useLocation } from 'preact-iso'
 import { number } from '../format.ts'

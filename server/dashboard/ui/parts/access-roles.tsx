@@ -1,4 +1,4 @@
-// Role bindings (who gets which role, and where) and the roles themselves.
+// Role bindings (subjects, roles and places) and the roles themselves.
 import type { LabelSelector } from '../../../../shared/model/labels.ts'
 import type { RoleBindingView, RoleView } from '../../../../shared/model/views.ts'
 import { useRoleBindings, useRoles } from '../state/reads.ts'

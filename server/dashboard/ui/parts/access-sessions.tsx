@@ -1,4 +1,5 @@
-// Sessions of people and pipelines: the caller's own ones, or all for those who may read tokens; each can be ended with a reason.
+// Sessions of people and pipelines: the caller's own, or all for callers who may read tokens; each can be ended with a
+// reason.
 import { useState } from 'preact/hooks'
 import { call } from '../state/api.ts'
 import { part } from '../state/place.ts'

@@ -1,4 +1,4 @@
-// API tokens: who has one, with which role, when it was last used; making one and revoking it.
+// API tokens: owner, role, and last use; creating and revoking one.
 import { useState } from 'preact/hooks'
 import type { createdApiTokenSchema } from '../../../../shared/model/views.ts'
 import { call, type Refusal } from '../state/api.ts'

@@ -1,4 +1,4 @@
-// The audit log: who did what to which object, why, from where, and whether it happened. Filters are in the address.
+// The audit log: actor, action, object, reason, origin and result. Filters are in the address.
 import { useState } from 'preact/hooks'
 import { number } from '../format.ts'
 import { useFilters } from '../state/address.ts'

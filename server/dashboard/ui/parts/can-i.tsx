@@ -1,4 +1,5 @@
-// A question about a right, for the caller or somebody else, and its answer with the role and binding that give it, or with the right that is missing.
+// A question about a right, for the caller or another subject, and its answer with the role and binding that give it,
+// or with the right that is missing.
 import { useState } from 'preact/hooks'
 import type { Refusal } from '../state/api.ts'
 import { type AccessKind, type CanI, canI, useMay, VERBS_OF } from '../state/rights.ts'

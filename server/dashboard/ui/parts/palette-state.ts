@@ -6,7 +6,7 @@ export const openPalette = (): void => {
   paletteOpen.value = true
 }
 
-/** Keys of single letters are for pages, not for whoever writes into a field. */
+/** Keys of single letters are for pages, not for text fields. */
 export const isWriting = (event: KeyboardEvent): boolean => {
   const { target } = event
   return target instanceof HTMLElement && (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName))

@@ -1,4 +1,4 @@
-// The rail of pages with their counts, and at its foot who is signed in and whether the page is live.
+// The rail of pages with their counts, and at its foot the signed-in person and whether the page is live.
 
 import { useEffect } from 'preact/hooks'
 import { useLocation } from 'preact-iso'

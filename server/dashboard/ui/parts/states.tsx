@@ -28,7 +28,7 @@ export function Empty({ title, next, children }: { title: string; next?: string;
   )
 }
 
-/** A part of a page that the person may not see: which right is missing, and who can grant it. */
+/** A part of a page that the person may not see: the missing right, and who can grant it. */
 export function Denied({ detail }: { detail: string }) {
   return (
     <div class="note calm">

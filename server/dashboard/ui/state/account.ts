@@ -1,4 +1,4 @@
-// Signing in and out: who the server says we are, which providers it offers, and what starts and stops with that.
+// Signing in and out: the signed-in person, the offered providers, and the work that starts and stops with it.
 import type { logoutAnswerSchema } from '../../../../shared/model/sign-in.ts'
 import { text } from '../words.ts'
 import { ApiError, call } from './api.ts'

@@ -1,4 +1,4 @@
-// Filters live in the address: a filtered list can be sent to somebody, and going back takes a filter back.
+// Filters are in the address: a filtered list can be shared, and going back removes a filter.
 import { useLocation } from 'preact-iso'
 import { queryText } from './place.ts'
 

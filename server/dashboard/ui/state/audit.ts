@@ -1,4 +1,4 @@
-// Entries of the audit log, read page by page. Entries never change; new ones come at the front when somebody acts.
+// Entries of the audit log, read page by page. Entries never change; new ones appear at the front.
 import { useEffect, useMemo } from 'preact/hooks'
 import type { AuditRecord } from '../../../../shared/model/audit.ts'
 import { call, type Page, type Query } from './api.ts'

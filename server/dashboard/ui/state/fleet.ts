@@ -9,7 +9,7 @@ import { LiveResource } from './resource.ts'
 const GROUP_KEY = 'skerry-group-by'
 /** Above it, all of them are read again: one request instead of many. */
 const SINGLE_MAX = 300
-/** As long as nobody chose a label, the server does. */
+/** As long as the person has not chosen a label, the server does. */
 const ANY_LABEL: typeof ANY = '*'
 
 export interface Fleet {
@@ -67,7 +67,7 @@ let early: ((by: string) => Promise<ChartView> | null) | null = null
 export function hurryFleet(): void {
   const asked = groupBy.peek() ?? ANY_LABEL
   const { signal } = new AbortController()
-  // A change after this position is told by the stream.
+  // The stream reports changes after this position.
   const answer = knowPosition(signal).then(() => chart({ by: asked }, signal))
   answer.catch(() => {}) // whoever uses it is told
   early = (by) => (by === asked ? answer : null)

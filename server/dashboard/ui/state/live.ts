@@ -1,4 +1,5 @@
-// The one event stream of the dashboard. It says what changed; whoever shows it reads it again. A stream that breaks is resumed where it ended, so nothing is missed.
+// The one event stream of the dashboard. It names what changed; the parts that show it read it again. An interrupted
+// stream is resumed where it ended, so nothing is missed.
 import { signal } from '@preact/signals'
 import { ApiError, apiPath, call, send } from './api.ts'
 import { EventReader } from './event-stream.ts'
@@ -50,7 +51,7 @@ let reading: AbortController | null = null
 window.addEventListener('offline', () => reading?.abort())
 window.addEventListener('online', () => hurryLive())
 
-/** Tries again at once: somebody looks at the page again, or the network is back. */
+/** Retries at once: the page is visible again, or the network is back. */
 let hurry: (() => void) | null = null
 export const hurryLive = (): void => hurry?.()
 

@@ -1,4 +1,4 @@
-// Which mark a cluster, a service in a cluster or an object has. Shape first: each is told from the others without its colour. Pure.
+// The mark of a cluster, a placement or an object. Shape first: each is distinguishable without its colour. Pure.
 import type { ChartCluster } from '../../../../shared/model/chart.ts'
 
 export const MARKS = ['ok', 'changing', 'drift', 'bad', 'held', 'suspended', 'offline', 'unknown'] as const

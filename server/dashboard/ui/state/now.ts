@@ -1,4 +1,4 @@
-// The time as pages show it: ages move on together, once in ten seconds, and not while nobody looks.
+// The time as pages show it: ages advance together, once in ten seconds, and only while the page is visible.
 import { signal } from '@preact/signals'
 
 const TICK_MS = 10_000

@@ -34,7 +34,7 @@ export class PagedList<T> {
     this.#keyOf = keyOf
   }
 
-  /** Rows that somebody looks at. */
+  /** Visible rows. */
   want(from: number, to: number): void {
     this.#wanted = { from, to }
     void this.#work()
@@ -86,7 +86,7 @@ export class PagedList<T> {
     return last.next !== null && this.#wanted.to >= row ? { at: this.#pages.length, start: last.next } : null
   }
 
-  /** Pages after one that ends elsewhere now begin elsewhere; they are read again when they come into view. */
+  /** Pages after one with a new end have a new start; they are read again when they become visible. */
   #place(at: number, page: Held<T>): void {
     const before = this.#pages[at]
     this.#pages[at] = page

@@ -156,7 +156,7 @@ export function resourceOf<T>(key: string, load: (signal: AbortSignal) => Promis
   return resource
 }
 
-/** All that was read belongs to the person who signed in. */
+/** All read data belongs to the signed-in person. */
 export const forgetResources = (): void => entries.clear()
 export const refreshAll = (): void => {
   for (const { resource } of entries.values()) resource.refresh()
