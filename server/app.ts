@@ -141,7 +141,7 @@ export function createApp(deps: AppDeps): App {
   const { requestsPerSecond = REQUESTS_PER_SECOND } = deps
   const limits = createRateLimits(requestsPerSecond)
   const strangers = createRateLimits(requestsPerSecond === 0 ? 0 : STRANGERS_PER_SECOND)
-  const idempotency = createIdempotency(deps.clock)
+  const idempotency = createIdempotency(deps.store, deps.clock)
   const shared = createSharedAnswers(deps.store.writeVersion, deps.clock)
   const reading = { budget: createBodyBudget(PEOPLE_BYTES_MAX) }
 

@@ -36,7 +36,7 @@ export function changeRoutes({
       const sight = () => changeSight(authorizer, caller)
       if (acceptsStream(request)) {
         const stillSeen = () => (callers.hasExpired(caller.id) ? null : sight())
-        return streams.open(request, last ?? after, topics, callers.ended(caller.id), stillSeen)
+        return streams.open(request, last ?? after, topics, callers.ended(caller.id), stillSeen, caller.id)
       }
       if (after === undefined) {
         const newest = await feed.position()

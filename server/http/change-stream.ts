@@ -5,6 +5,8 @@ import { AppError } from '../../shared/protocol/error.ts'
 import type { Change, ChangeFeed, FollowOptions } from '../store/feed/change-feed.ts'
 
 export const STREAMS_MAX = 1_000
+/** A dashboard takes one for each tab. */
+export const STREAMS_OF_CALLER_MAX = 100
 /** Below the idle timeouts of this server (30 s) and of proxies on the way. */
 export const HEARTBEAT_MS = 15_000
 const RETRY_AFTER_MS = 10_000
@@ -19,31 +21,51 @@ export interface ChangeStreams {
   /** Throws `too_many_requests` beyond STREAMS_MAX. Without `after`: from now on. */
   /** `ended` aborts when the caller's token is revoked. */
   /** `sight`: the changes that the caller may see; computed again for each batch; null ends the stream. */
-  open(request: Request, after: number | undefined, topics: FollowOptions['topics'], ended?: AbortSignal, sight?: Sight): Promise<Response>
+  /** `caller`: whose streams count together. */
+  open(
+    request: Request,
+    after: number | undefined,
+    topics: FollowOptions['topics'],
+    ended?: AbortSignal,
+    sight?: Sight,
+    caller?: string,
+  ): Promise<Response>
 }
 
 /** `stopping`: of the server. */
 export function createChangeStreams(feed: ChangeFeed, stopping: AbortSignal): ChangeStreams {
   let open = 0
+  const ofCallers = new Map<string, number>()
+  const count = (caller: string | undefined, by: 1 | -1) => {
+    open += by
+    if (caller === undefined) return
+    const own = (ofCallers.get(caller) ?? 0) + by
+    if (own === 0) ofCallers.delete(caller)
+    else ofCallers.set(caller, own)
+  }
   return {
-    async open(request, after, topics, ended, sight) {
+    async open(request, after, topics, ended, sight, caller) {
       if (stopping.aborted) throw new AppError('unavailable', { detail: 'the server is stopping', retryAfterMs: RETRY_AFTER_MS })
       if (open >= STREAMS_MAX) {
         const detail = `at most ${STREAMS_MAX} streams at once`
         throw new AppError('too_many_requests', { doing: 'follow changes', detail, retryAfterMs: RETRY_AFTER_MS })
       }
-      open += 1
+      if (caller !== undefined && (ofCallers.get(caller) ?? 0) >= STREAMS_OF_CALLER_MAX) {
+        const detail = `at most ${STREAMS_OF_CALLER_MAX} streams of one credential at once`
+        throw new AppError('too_many_requests', { doing: 'follow changes', detail, retryAfterMs: RETRY_AFTER_MS })
+      }
+      count(caller, 1)
       const from =
         after ??
         (await feed.position().catch((error: unknown) => {
-          open -= 1
+          count(caller, -1)
           throw error
         }))
       const ending = new AbortController()
       const chunks = frames(feed, from, { signal: ending.signal, idleMs: HEARTBEAT_MS, ...(topics === undefined ? {} : { topics }) }, sight)
       const end = () => {
         if (ending.signal.aborted) return
-        open -= 1
+        count(caller, -1)
         ending.abort()
         stopping.removeEventListener('abort', end)
         request.signal.removeEventListener('abort', end)

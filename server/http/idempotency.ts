@@ -1,8 +1,11 @@
 // Answers to writes that had an Idempotency-Key. A client that got no answer sends the same request again and gets the first answer; nothing is done twice.
-// They are kept in memory: an answer may hold a new token, which must not be written anywhere.
+// The store keeps that a request began, and its answer, so that a restart forgets neither. An answer with a new token stays in
+// memory: a token must not be written anywhere.
 import { createHash } from 'node:crypto'
+import { z } from 'zod'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Store } from '../store/store.ts'
 
 export const KEPT_MAX = 5_000
 export const KEPT_MS = 24 * 60 * 60_000
@@ -30,7 +33,16 @@ export interface Idempotency {
 const WRITES = new Set(['POST', 'PUT', 'DELETE', 'PATCH'])
 const KEY = /^[\x21-\x7e]{1,255}$/
 
-export function createIdempotency(clock: Pick<Clock, 'nowMs'>, keptMax: number = KEPT_MAX): Idempotency {
+/** Answers of these routes hold a new credential. */
+const SECRET = /\/(?:tokens|join-tokens|token\/exchange)$/
+/** Larger answers are not kept in the store. */
+const STORED_BYTES_MAX = 256 * 1_024
+
+const storedSchema = z.object({ status: z.int(), headers: z.array(z.tuple([z.string(), z.string()])), body: z.string() })
+
+type RequestStore = Pick<Store, 'beginRequest' | 'endRequest' | 'forgetRequest'>
+
+export function createIdempotency(store: RequestStore, clock: Pick<Clock, 'nowMs'>, keptMax: number = KEPT_MAX): Idempotency {
   /** In the order in which they end. */
   const kept = new Map<string, Kept>()
   let bytes = 0
@@ -66,10 +78,18 @@ export function createIdempotency(clock: Pick<Clock, 'nowMs'>, keptMax: number =
       const entry: Kept = { digest, answer: promise, untilMs: clock.nowMs() + KEPT_MS, bytes: 0 }
       kept.set(id, entry)
       makeRoom(clock.nowMs())
+      const stored = { id: storedId(id), digest, untilMs: entry.untilMs, nowMs: clock.nowMs() }
       try {
+        const before = await store.beginRequest(stored)
+        if (before !== null) {
+          const answer = answerBefore(before, digest)
+          resolve(answer)
+          return repeated(answer)
+        }
         const response = await perform()
-        if (!response.ok) {
+        if (!response.ok || isStream(response)) {
           forget(id, entry)
+          await store.forgetRequest(stored.id)
           resolve(null)
           return response
         }
@@ -79,12 +99,16 @@ export function createIdempotency(clock: Pick<Clock, 'nowMs'>, keptMax: number =
           bytes += entry.bytes
           makeRoom(clock.nowMs())
         }
+        // The change is made: a store that cannot note its answer now must not turn it into a failure.
+        if (!SECRET.test(new URL(request.url).pathname) && answer.body.byteLength <= STORED_BYTES_MAX)
+          await store.endRequest(stored.id, storedText(answer)).catch(() => {})
         resolve(answer)
         return new Response(bodyOf(answer), answer)
       } catch (error) {
         forget(id, entry)
+        if (!(error instanceof Unrepeatable)) await store.forgetRequest(stored.id).catch(() => {})
         resolve(null)
-        throw error
+        throw error instanceof Unrepeatable ? error.told : error
       }
     },
   }
@@ -96,6 +120,35 @@ function repeated(answer: KeptAnswer): Response {
   response.headers.set('idempotency-replayed', 'true')
   return response
 }
+
+/** The request was performed before, or may have been, and must not be performed now. */
+class Unrepeatable extends Error {
+  readonly told: AppError
+  constructor(told: AppError) {
+    super(told.message)
+    this.told = told
+  }
+}
+
+function answerBefore(before: { digest: string; answer: string | null }, digest: string): KeptAnswer {
+  if (before.digest !== digest) throw new Unrepeatable(new AppError('idempotency_key_reused'))
+  const read = before.answer === null ? null : storedSchema.safeParse(JSON.parse(before.answer)).data
+  if (read === null || read === undefined)
+    throw new Unrepeatable(
+      new AppError('conflict', {
+        doing: 'repeat the request',
+        detail: 'a request with this Idempotency-Key began before the server was restarted, and its answer is not kept',
+        remedy: 'Read what the request would have changed, and use a new key to change it again.',
+      }),
+    )
+  return { status: read.status, headers: read.headers, body: new Uint8Array(Buffer.from(read.body, 'base64')).buffer }
+}
+
+const storedText = ({ status, headers, body }: KeptAnswer): string =>
+  JSON.stringify({ status, headers, body: Buffer.from(body).toString('base64') })
+
+const storedId = (id: string): string => createHash('sha256').update(id).digest('base64')
+const isStream = ({ headers }: Response): boolean => (headers.get('content-type') ?? '').startsWith('text/event-stream')
 
 const NO_CONTENT = 204
 const bodyOf = ({ status, body }: KeptAnswer): ArrayBuffer | null => (status === NO_CONTENT ? null : body)

@@ -5,10 +5,12 @@ import { AppError } from '../../shared/protocol/error.ts'
 
 /** Letters that do no harm in a log; another id is replaced by one of the server's own. */
 const REQUEST_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
+/** Marks the ids of the server: no caller can choose one that looks like the id of another request. */
+const OWN = 'req_'
 
 export function requestIdOf(request: Request): string {
   const given = request.headers.get(REQUEST_ID_HEADER)
-  return given !== null && REQUEST_ID.test(given) ? given : randomUUID()
+  return given !== null && REQUEST_ID.test(given) && !given.startsWith(OWN) ? given : `${OWN}${randomUUID()}`
 }
 
 /** The reason header, or null. Throws `bad_request` for a header that cannot be decoded. */

@@ -135,8 +135,8 @@ export function createSignInRoutes(deps: SignInRoutesDeps): (request: Request) =
 
   const exchange: Route = async (request, _, from) => {
     const asked = await bodyOf(request, exchangeRequestSchema, from, 'exchange a JWT')
-    const { identity, lifetimeMs } = await workloads.verify(asked.token)
-    return json({ ...(await sessions.openWorkload(identity, lifetimeMs, from)), name: identity.name })
+    const verified = await workloads.verify(asked.token)
+    return json({ ...(await sessions.openWorkload(verified, from)), name: verified.identity.name })
   }
 
   const routes: Readonly<Record<string, Route>> = {

@@ -29,6 +29,7 @@ import { createConfirmationStore } from './store-confirmations.ts'
 import { type Connections, createStoreDb, type StoreDb } from './store-db.ts'
 import { createDesiredStore } from './store-desired.ts'
 import { createPeopleStore } from './store-people.ts'
+import { createRequestStore } from './store-requests.ts'
 import { createResourceStore } from './store-resources.ts'
 import { createRestoreStore } from './store-restore.ts'
 import { createSessionStore } from './store-sessions.ts'
@@ -111,6 +112,7 @@ function createStore(db: StoreDb, { queries, attend, runner }: StoreParts, { ran
     ...createPeopleStore(db),
     ...createAuditStore(db),
     ...createSessionStore(db),
+    ...createRequestStore(db),
     queries,
     fleetSql,
     writeVersion: db.writeVersion,

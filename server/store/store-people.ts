@@ -31,6 +31,8 @@ export function createPeopleStore(db: StoreDb): PeopleStore {
         await trx.deleteFrom('api_tokens').where('expires_ms', '!=', 0).where('expires_ms', '<=', createdMs).execute()
         const isThere = replaces === null || (await trx.selectFrom('api_tokens').select('id').where('id', '=', replaces).executeTakeFirst())
         if (!isThere) throw new AppError('unauthorized') // it was revoked after the request was let in
+        // AP12: of several exchanges whose answers were lost, only the newest token is good.
+        if (replaces !== null) await trx.deleteFrom('api_tokens').where('replaces', '=', replaces).execute()
         await trx.insertInto('api_tokens').values(row).execute()
         changes.add(apiTokenNote(id))
         const expires = expiresMs === null ? 'does not expire' : `expires ${new Date(expiresMs).toISOString()}`

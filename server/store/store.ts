@@ -285,6 +285,20 @@ export interface Store {
   /** Answers how many. */
   deleteExpiredSessions(nowMs: number): Promise<number>
 
+  /** HT6: a write with an Idempotency-Key begins. Null means that it is the first with this id; else what is known of that one.
+   *  A null `answer`: it did not end, or its answer is not kept. */
+  beginRequest(request: {
+    id: string
+    digest: string
+    untilMs: number
+    nowMs: number
+  }): Promise<{ digest: string; answer: string | null } | null>
+  endRequest(id: string, answer: string): Promise<void>
+  /** It changed nothing. */
+  forgetRequest(id: string): Promise<void>
+  /** False if it was used before. `untilMs`: when nobody takes it any more. */
+  useOnce(id: string, times: { untilMs: number; nowMs: number }): Promise<boolean>
+
   /** Questions about the whole fleet. */
   readonly queries: FleetQueries
   /** SQL of people over views of the fleet. */

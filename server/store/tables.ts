@@ -322,6 +322,22 @@ export interface Tables {
     /** JSON of a NotificationDoc. */
     doc: string
   }
+  /** Writes with an Idempotency-Key. */
+  kept_requests: {
+    /** Digest of the caller and its key. */
+    id: string
+    /** Of the request. */
+    digest: string
+    until_ms: number
+    /** JSON. Null means that the request did not end, or that its answer is not kept. */
+    answer: string | null
+    bytes: number
+  }
+  /** Credentials that may be used once, by a digest. */
+  used_once: {
+    id: string
+    until_ms: number
+  }
   /** JSON of `SessionRecord`. */
   sessions: {
     id: string

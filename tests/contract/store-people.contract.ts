@@ -17,6 +17,20 @@ export function peopleContract({ store }: StoreHarness): void {
     createdMs: 10,
   }
 
+  test('HT6 SI16 a request begins once until it is forgotten or over, and a credential is used once', async () => {
+    const request = { id: 'r', digest: 'd', untilMs: 100, nowMs: 1 }
+    expect(await store().beginRequest(request)).toBeNull()
+    expect(await store().beginRequest(request)).toEqual({ digest: 'd', answer: null })
+    await store().endRequest('r', 'answer')
+    expect(await store().beginRequest({ ...request, digest: 'e' })).toEqual({ digest: 'd', answer: 'answer' })
+    expect(await store().beginRequest({ ...request, nowMs: 100, untilMs: 200 })).toBeNull()
+    await store().forgetRequest('r')
+    expect(await store().beginRequest({ ...request, nowMs: 101, untilMs: 200 })).toBeNull()
+    const times = { untilMs: 100, nowMs: 1 }
+    expect([await store().useOnce('j', times), await store().useOnce('j', times)]).toEqual([true, false])
+    expect(await store().useOnce('j', { untilMs: 200, nowMs: 100 })).toBe(true)
+  })
+
   test('ST7 a question keeps its id and its answer while it asks the same', async () => {
     const opened = await store().openConfirmation(question)
     expect(opened).toMatchObject({ ...question, confirmedMs: null, confirmedBy: null })

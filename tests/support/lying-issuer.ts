@@ -63,6 +63,7 @@ export async function startLyingIssuer(): Promise<LyingIssuer> {
         aud: 'skerry',
         sub: 'repo:acme/apps',
         iat: nowS,
+        jti: crypto.randomUUID(),
         exp: nowS + 300,
         repository: 'acme/apps',
         ref: 'refs/heads/main',

@@ -1,6 +1,9 @@
 // Idempotency-Key on writes.
 import { expect, test } from 'bun:test'
 import { createIdempotency, KEPT_MS } from '../../server/http/idempotency.ts'
+import { openSqliteStore } from '../../server/store/kysely-store.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
 import { createTestAdmin, repositoryDoc } from '../support/admin-app.ts'
 
 const key = (text: string) => ({ 'idempotency-key': text })
@@ -37,10 +40,12 @@ test.each([
   expect((await admin.call('POST', '/api/v1/suspend', {}, key(text))).status).toBe(400)
 })
 
-test('HT6 requests at the same time with one key are done once; a failure is not repeated; what is kept is bounded', async () => {
+const memoryStore = () => openSqliteStore(':memory:', { clock: systemClock, random: seededRandom(1) })
+
+test('HT6 requests at the same time with one key are done once; a failure is not repeated; what is kept ends', async () => {
   const clock = { nowMs: () => now }
   let now = 0
-  const idempotency = createIdempotency(clock, 2)
+  const idempotency = createIdempotency(await memoryStore(), clock)
   let done = 0
   const run = (text: string, status = 200, body = 'x') =>
     idempotency.run('t', new Request('http://localhost/a', { method: 'POST', headers: key(text) }), Buffer.from(body), async () => {
@@ -53,14 +58,12 @@ test('HT6 requests at the same time with one key are done once; a failure is not
   await run('b', 500)
   expect(await (await run('b')).text()).toBe('4')
   expect(await (await run('b')).text()).toBe('4')
-  await run('c') // the third: the oldest is forgotten
-  expect(await (await run('a')).text()).toBe('6')
   now = KEPT_MS
-  expect(await (await run('c', 200, 'another body')).text()).toBe('7')
+  expect(await (await run('b', 200, 'another body')).text()).toBe('5')
 })
 
 test('HT6 of requests that waited for one that failed, one is done', async () => {
-  const idempotency = createIdempotency({ nowMs: () => 0 })
+  const idempotency = createIdempotency(await memoryStore(), { nowMs: () => 0 })
   let asked = 0
   const run = () =>
     idempotency.run('t', new Request('http://localhost/a', { method: 'POST', headers: key('k') }), Buffer.from('x'), async () => {
@@ -71,4 +74,26 @@ test('HT6 of requests that waited for one that failed, one is done', async () =>
     })
   expect((await Promise.all([run(), run(), run()])).map(({ status }) => status)).toEqual([503, 200, 200])
   expect([asked, await (await run()).text()]).toEqual([2, '2'])
+})
+
+test('HT6 another server over the same store repeats the answer, and performs nothing whose answer is not kept', async () => {
+  const store = await memoryStore()
+  let done = 0
+  const run = (path: string, perform: () => Promise<Response> = async () => new Response(String(++done), { headers: { etag: '"7"' } })) =>
+    createIdempotency(store, { nowMs: () => 5 }).run(
+      't',
+      new Request(`http://localhost${path}`, { method: 'POST', headers: key(path) }),
+      Buffer.from('x'),
+      perform,
+    )
+  expect(await (await run('/api/v1/apply')).text()).toBe('1')
+  const again = await run('/api/v1/apply')
+  expect([await again.text(), again.headers.get('etag'), again.headers.get('idempotency-replayed')]).toEqual(['1', '"7"', 'true'])
+  // A new token is written nowhere; a request that never ended may have been performed.
+  await run('/api/v1/tokens')
+  void run('/api/v1/suspend', () => new Promise(() => {}))
+  await Promise.resolve()
+  for (const path of ['/api/v1/tokens', '/api/v1/suspend']) await expect(run(path)).rejects.toMatchObject({ code: 'conflict' })
+  await expect(run('/api/v1/resume', async () => Promise.reject(new Error('x')))).rejects.toThrow('x')
+  expect(await (await run('/api/v1/resume')).text()).toBe('3')
 })

@@ -52,6 +52,16 @@ test('SI11 the token ends after its lifetime, and at once when it is revoked', a
   site.admin.clock.nowMs = Date.now()
 })
 
+test('SI16 a JWT is exchanged once', async () => {
+  for (const change of [{}, { jti: undefined, sub: 'without-id' }]) {
+    const jwt = await issuer.jwt(change)
+    const both = await Promise.all([exchange(jwt), exchange(jwt)])
+    expect(both.map(({ status }) => status).sort()).toEqual([200, 401])
+    // Another signature of the same claims is the same JWT.
+    expect((await exchange(jwt)).body['code']).toBe('unauthorized')
+  }
+})
+
 const nowS = () => Math.floor(Date.now() / 1_000)
 
 test('SI11 a JWT that is wrong in any way is refused', async () => {

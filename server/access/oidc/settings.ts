@@ -97,6 +97,10 @@ const workloadSchema = z.strictObject({
   algorithms: z.array(z.enum(JWT_ALGORITHMS)).min(1).default(['RS256', 'ES256']).describe('Signature algorithms that are accepted.'),
   maxAge: between('1m', '1d', '1h').describe('Maximum age of a JWT, whatever its expiry.'),
   lifetime: between('1m', '1h', '15m').describe('Lifetime of the token that it is exchanged for.'),
+  reusable: z
+    .boolean()
+    .default(false)
+    .describe('Allow several exchanges of one JWT, for platforms that keep one in a file for longer than lifetime, such as Kubernetes.'),
   rules: z.array(ruleSchema).min(1).max(200).describe('The first rule that matches names the caller. A JWT without one is refused.'),
 })
 export type WorkloadSettings = z.infer<typeof workloadSchema>

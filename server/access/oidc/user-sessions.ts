@@ -15,6 +15,7 @@ import type { Identity } from './claims.ts'
 import type { IdentityProvider, ProviderGrant } from './provider.ts'
 import { isSessionSecret, newSessionSecret } from './session-secrets.ts'
 import type { SessionSettings } from './settings.ts'
+import type { VerifiedJwt } from './workload.ts'
 
 /** A session of the CLI, which renews its token. */
 export const ACCESS_MS = 15 * 60_000
@@ -39,7 +40,8 @@ export interface UserSessions {
   /** Answers the value of the cookie. */
   openBrowser(grant: ProviderGrant, from: string | null): Promise<{ id: string; cookie: string; maxAgeMs: number }>
   openCli(grant: ProviderGrant, from: string | null): Promise<CliTokens>
-  openWorkload(identity: Identity, lifetimeMs: number, from: string | null): Promise<{ token: string; expiresInMs: number }>
+  /** Throws `unauthorized` for a JWT that was exchanged before. */
+  openWorkload(jwt: VerifiedJwt, from: string | null): Promise<{ token: string; expiresInMs: number }>
   /** Throws `unauthorized` for a refresh token that is not good; one that was used before ends its session. */
   renewCli(refreshToken: string, from: string | null): Promise<CliTokens>
   /** The caller with this secret; null: none. `from`: address of the caller. */
@@ -71,6 +73,7 @@ export interface UserSessionsDeps {
     | 'deleteSession'
     | 'deleteExpiredSessions'
     | 'appendEvents'
+    | 'useOnce'
   >
   /** By name. */
   providers: ReadonlyMap<string, IdentityProvider>
@@ -205,6 +208,15 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
       .changeSession(session.id, { lastUsedMs: nowMs, lastUsedFrom: from })
       .catch((error: unknown) => log.warn('cannot note the use of a session', { error: String(error) }))
   }
+  /** SI17: whoever uses the new tokens has them, so that nobody needs the earlier refresh token any more. */
+  const isSuccessor = ({ earlierRefreshHash, rotatedMs }: SessionRecord) => earlierRefreshHash !== null && rotatedMs > 0
+  const settleRotation = async (held: Held) => {
+    const { session } = held
+    held.session = { ...session, rotatedMs: 0 }
+    await store
+      .changeSession(session.id, { rotatedMs: 0 })
+      .catch((error: unknown) => log.warn('cannot end an earlier refresh token', { session: session.id, error: String(error) }))
+  }
   const cliTokens = () => ({ token: newSessionSecret('access'), refreshToken: newSessionSecret('refresh'), expiresInMs: ACCESS_MS })
   const notGood = (detail: string) => new AppError('unauthorized', { detail, remedy: 'Sign in again with `skerry login`.' })
 
@@ -222,7 +234,13 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
       await open('cli', grant.identity, from, { accessMs: ACCESS_MS, maxMs: maxOf(grant, settings.cliMax) }, secret)
       return tokens
     },
-    async openWorkload(identity, lifetimeMs, from) {
+    async openWorkload({ identity, lifetimeMs, once }, from) {
+      if (once !== null && !(await store.useOnce(once.id, { untilMs: once.untilMs, nowMs: clock.nowMs() })))
+        throw new AppError('unauthorized', {
+          doing: 'exchange a JWT',
+          detail: 'the JWT was exchanged before',
+          remedy: 'Request a new JWT from the platform, or set reusable for its issuer in --oidc-config.',
+        })
       const token = newSessionSecret('access')
       const secret = { accessHash: sha256Hex(token), refreshHash: null, sealed: null }
       await open('workload', identity, from, { accessMs: lifetimeMs, maxMs: lifetimeMs }, secret)
@@ -246,7 +264,8 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
         accessExpiresMs: nowMs + ACCESS_MS,
         refreshHash: sha256Hex(tokens.refreshToken),
         earlierRefreshHash: hash,
-        rotatedMs: nowMs,
+        // Repetitions do not prolong the time in which the earlier token is good.
+        rotatedMs: session.refreshHash === hash ? nowMs : session.rotatedMs,
         lastUsedMs: nowMs,
         lastUsedFrom: from,
       })
@@ -273,6 +292,7 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
         }
       }
       const { session } = held
+      if (isSuccessor(session)) await settleRotation(held)
       if (isOver(session, nowMs) || session.accessExpiresMs <= nowMs || !isTrusted(session)) return null
       const current = await checked(session)
       if (current === null) return null

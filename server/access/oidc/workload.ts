@@ -2,6 +2,7 @@
 // rule names the caller.
 import { createRemoteJWKSet, customFetch, decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose'
 import { z } from 'zod'
+import { sha256Hex } from '../../../shared/kube/canonical.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
@@ -12,9 +13,16 @@ import type { WorkloadSettings } from './settings.ts'
 /** GitLab's are about 2 KB. */
 export const JWT_BYTES_MAX = 16 * 1_024
 
+export interface VerifiedJwt {
+  identity: Identity
+  lifetimeMs: number
+  /** Null means that the JWT may be exchanged several times. */
+  once: { id: string; untilMs: number } | null
+}
+
 export interface Workloads {
   /** Throws `unauthorized` for a JWT that is not right, and `sign_in_refused` for one that no rule names. */
-  verify(jwt: string): Promise<{ identity: Identity; lifetimeMs: number }>
+  verify(jwt: string): Promise<VerifiedJwt>
   /** Why keys of an issuer cannot be read, by the name of the issuer. */
   problems(): ReadonlyMap<string, string>
 }
@@ -52,7 +60,8 @@ export function createWorkloads(settings: readonly WorkloadSettings[], { caOf, c
         try {
           const payload = await candidate.verify(jwt)
           problems.delete(candidate.settings.name)
-          return { identity: workloadIdentity(payload, candidate.settings), lifetimeMs: candidate.settings.lifetime }
+          const { reusable, lifetime: lifetimeMs } = candidate.settings
+          return { identity: workloadIdentity(payload, candidate.settings), lifetimeMs, once: reusable ? null : onceOf(jwt, payload) }
         } catch (error) {
           if (error instanceof AppError && error.code === 'provider_unavailable') problems.set(candidate.settings.name, error.message)
           last = error
@@ -61,6 +70,12 @@ export function createWorkloads(settings: readonly WorkloadSettings[], { caOf, c
       throw last
     },
   }
+}
+
+/** SI16. Not by the signature: some algorithms allow several for the same claims. */
+function onceOf(jwt: string, { iss = '', jti, exp = 0 }: JWTPayload): { id: string; untilMs: number } {
+  const named = jti === undefined ? ['claims', jwt.split('.')[1] ?? ''] : ['jti', jti]
+  return { id: sha256Hex(JSON.stringify([iss, ...named])), untilMs: (exp + 2 * LEEWAY_S) * 1_000 }
 }
 
 function issuerOf(jwt: string): string {

@@ -16,6 +16,7 @@ import { migrateTo7 } from './migration-7.ts'
 import { migrateTo8 } from './migration-8.ts'
 import { createAuditLog } from './migration-audit.ts'
 import { createNotifications } from './notifications-table.ts'
+import { createKeptRequests } from './migration-requests.ts'
 import { createSessions } from './sessions-table.ts'
 
 export interface Migration {
@@ -287,6 +288,7 @@ export const MIGRATIONS: readonly Migration[] = [
   },
   { version: 15, up: createCommits },
   { version: 16, up: createNotifications },
+  { version: 17, up: createKeptRequests },
 ]
 
 /** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction has the store to itself, so two
