@@ -15,8 +15,8 @@ import { migrateTo6 } from './migration-6.ts'
 import { migrateTo7 } from './migration-7.ts'
 import { migrateTo8 } from './migration-8.ts'
 import { createAuditLog } from './migration-audit.ts'
-import { createNotifications } from './notifications-table.ts'
 import { createKeptRequests } from './migration-requests.ts'
+import { createNotifications } from './notifications-table.ts'
 import { createSessions } from './sessions-table.ts'
 
 export interface Migration {
