@@ -14,6 +14,7 @@ import { type Authorizer, createAuthorizer } from './access/authorizer.ts'
 import { type Callers, createCallers } from './access/callers.ts'
 import type { SignIn } from './access/oidc/sign-in.ts'
 import { DECLARED_ROUTES, rightOf } from './access/permissions.ts'
+import { createSignInLinks, type SignInLinks } from './access/sign-in-links.ts'
 import type { FleetActions } from './actions/port.ts'
 import { dashboardAnswer } from './dashboard/dashboard.ts'
 import { accessRoutes } from './http/access-routes.ts'
@@ -53,6 +54,7 @@ import { createRouteMethods } from './http/route-methods.ts'
 import { serverKeyRoutes } from './http/server-key-routes.ts'
 import { sessionRoutes } from './http/session-routes.ts'
 import { createSharedAnswers } from './http/shared-answers.ts'
+import { createLinkExchange, signInLinkRoutes } from './http/sign-in-link-routes.ts'
 import { createSignInRoutes } from './http/sign-in-routes.ts'
 import { sqlRoutes } from './http/sql-routes.ts'
 import { suspensionRoutes } from './http/suspension-routes.ts'
@@ -134,7 +136,9 @@ export function createApp(deps: AppDeps): App {
   const callers = createCallers({ tokens: deps.tokens, sessions: signIn?.sessions ?? null, url })
   const signInRoutes = signIn && createSignInRoutes({ signIn, callers, url, addressOf, clock, log: logger })
   const authorizer = deps.authorizer ?? createAuthorizer(deps.store)
-  const elysia = createElysia(deps, callers, authorizer)
+  const links = createSignInLinks(deps.tokens, clock)
+  const exchangeLink = createLinkExchange({ links, store: deps.store, clock, addressOf })
+  const elysia = createElysia(deps, { callers, authorizer, links })
   refuseUndeclared(elysia.routes)
   const methods = createRouteMethods(elysia.routes)
   const secure = createSecureHeaders(deps.https ?? false)
@@ -149,6 +153,7 @@ export function createApp(deps: AppDeps): App {
     const { pathname } = new URL(request.url)
     const own = pathname.startsWith(`${WEBHOOKS}/`) ? webhookHandler : undefined
     if (own !== undefined) return (await own(request)) ?? problemResponse(new AppError('not_found', { detail: 'there is no such route' }))
+    if (pathname === `${SIGN_IN}/link` && request.method === 'POST') return exchangeLink(request)
     const signedIn = await signInRoutes?.(request)
     if (signedIn) return signedIn
     const page = apiDocs(request.method, pathname)
@@ -225,7 +230,7 @@ export function createApp(deps: AppDeps): App {
   }
 }
 
-function createElysia(deps: AppDeps, callers: Callers, authorizer: Authorizer) {
+function createElysia(deps: AppDeps, { callers, authorizer, links }: { callers: Callers; authorizer: Authorizer; links: SignInLinks }) {
   const auth = createAuth({ callers, authorizer, clusterByName: (name) => deps.store.clusterByName(name), logger: deps.logger })
   const views = createFleetViews(deps.store, deps.clock, deps.restore, deps.lookOf, deps.behindOf)
   const admin: AdminDeps = { ...deps, views, authorizer, callers, principal: auth.principal }
@@ -253,6 +258,7 @@ function createElysia(deps: AppDeps, callers: Callers, authorizer: Authorizer) {
     .use(sqlRoutes(admin))
     .use(changeRoutes(admin))
     .use(accessRoutes(admin))
+    .use(signInLinkRoutes(admin, links, deps.url ?? (() => 'http://localhost')))
     .use(sessionRoutes(admin, deps.signIn?.sessions ?? null))
     .use(agentCredentialRoutes(admin))
     .use(authRoutes(admin))

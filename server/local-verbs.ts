@@ -10,6 +10,7 @@ import {
 import { ADMIN_TOKEN_OPTIONS, runAdminToken } from './break-glass/admin-token-verb.ts'
 import type { LocalCommands } from './cli/local-commands.ts'
 import { SERVER_OPTIONS } from './config.ts'
+import { DEV_OPTIONS, runDev } from './dev/dev-verb.ts'
 import { DOCTOR_OPTIONS, runDoctor } from './doctor/doctor-verb.ts'
 import { packFolder } from './local-render/pack-folder.ts'
 import { LOCAL_RENDER_OPTIONS, runLocalRender } from './local-render/render-verb.ts'
@@ -25,6 +26,7 @@ export const localVerbs = (io: VerbIo, onServe: () => void): LocalCommands => ({
       return serve(flags, io)
     },
   },
+  dev: { table: DEV_OPTIONS, run: (flags) => runDev(flags, io) },
   adminToken: { table: ADMIN_TOKEN_OPTIONS, run: (flags) => runAdminToken(flags, io) },
   doctor: { table: DOCTOR_OPTIONS, run: (flags) => runDoctor(flags, io) },
   render: { table: LOCAL_RENDER_OPTIONS, run: (flags, service) => runLocalRender(flags, io, service) },

@@ -14,7 +14,7 @@ export async function tellStory(world: World): Promise<{ next: string }> {
   await arrival(world)
   const home = world.sites[0]
   if (home === undefined) throw new Error('no cluster joined')
-  if (world.git === null) return { next: whatNext(world) }
+  if (world.git === null) return { next: await whatNext(world) }
 
   const settings = listen(home.cluster, ['configmap', 'setting-01', '-n', 'settings'], '{.type} {.object.data.value}')
   const web = listen(home.cluster, ['deployment', 'web', '-n', 'shop'], '{.type} {.object.metadata.uid}')
@@ -33,7 +33,7 @@ export async function tellStory(world: World): Promise<{ next: string }> {
     settings.stop()
     web.stop()
   }
-  return { next: whatNext(world) }
+  return { next: await whatNext(world) }
 }
 
 async function arrival(world: World): Promise<void> {
@@ -144,12 +144,17 @@ async function catchUp(world: World, home: DemoSite, settings: Ear): Promise<voi
   })
 }
 
-function whatNext({ fleet, sites, git }: World): string {
+async function whatNext({ fleet, sites, git }: World): Promise<string> {
+  const { url } = await fleet.api<{ url: string }>('/sign-in-links', { method: 'POST' })
   const home = sites[0]
   const kubeconfig = home === undefined ? '' : `export KUBECONFIG=${home.cluster.kubeconfigPath}`
   const lines = [
     '',
-    'It stays up. In another terminal:',
+    'It stays up. The dashboard, signed in once within ten minutes:',
+    '',
+    `  ${url}`,
+    '',
+    'In another terminal:',
     '',
     `  export SKERRY_SERVER=${fleet.serverUrl} SKERRY_TOKEN=$(cat ${fleet.tokenFile})`,
     `  ${kubeconfig}`,

@@ -5,6 +5,7 @@ import { BACKUP_CREATE_OPTIONS, BACKUP_RESTORE_OPTIONS, BACKUP_VERIFY_OPTIONS } 
 import { ADMIN_TOKEN_OPTIONS } from '../../server/break-glass/admin-token-verb.ts'
 import { createCommandLine } from '../../server/cli/cli.ts'
 import { SERVER_OPTIONS } from '../../server/config.ts'
+import { DEV_OPTIONS } from '../../server/dev/dev-verb.ts'
 import { DOCTOR_OPTIONS } from '../../server/doctor/doctor-verb.ts'
 import { LOCAL_RENDER_OPTIONS } from '../../server/local-render/render-verb.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
@@ -25,6 +26,7 @@ const write = (text: string): boolean => {
 const { program: skerry } = await createCommandLine({
   local: async () => ({
     server: local(SERVER_OPTIONS),
+    dev: local(DEV_OPTIONS),
     doctor: local(DOCTOR_OPTIONS),
     adminToken: local(ADMIN_TOKEN_OPTIONS),
     render: local(LOCAL_RENDER_OPTIONS),

@@ -97,6 +97,8 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   'GET /join-tokens': object('read', 'JoinToken'),
   'POST /join-tokens': object('join-token:create', 'JoinToken'),
   'DELETE /join-tokens/:id': object('delete', 'JoinToken'),
+  // A link is worth an API token.
+  'POST /sign-in-links': object('token:create', 'ApiToken'),
   'GET /tokens': object('token:read', 'ApiToken'),
   'POST /tokens': object('token:create', 'ApiToken'),
   'DELETE /tokens/:id': object('token:revoke', 'ApiToken'),

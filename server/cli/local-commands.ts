@@ -17,6 +17,7 @@ export interface LocalCommand {
 export interface LocalCommands {
   /** Runs until it is stopped. */
   server: LocalCommand
+  dev: LocalCommand
   doctor: LocalCommand
   adminToken: LocalCommand
   /** On this machine, of files that are here. */
@@ -26,7 +27,7 @@ export interface LocalCommands {
   backup: { create: LocalCommand; verify: LocalCommand; restore: LocalCommand }
 }
 
-export function addLocalCommands(program: Command, context: Context, { server, doctor, adminToken, backup }: LocalCommands): void {
+export function addLocalCommands(program: Command, context: Context, { server, dev, doctor, adminToken, backup }: LocalCommands): void {
   const run = async (command: LocalCommand, flags: Flags, argument = '') => context.exit(await command.run(flags, argument))
 
   addOptions(
@@ -43,6 +44,16 @@ export function addLocalCommands(program: Command, context: Context, { server, d
       )
       .action((flags) => run(server, flags)),
     server.table,
+  )
+
+  addOptions(
+    program
+      .command('dev')
+      .description('run a server with temporary data to look at, with --demo-data over a simulated fleet')
+      .addHelpText('before', examples('skerry dev --demo-data', 'skerry dev --demo-data --clusters 2000 --listen 127.0.0.1:9000'))
+      .addHelpText('after', '\nPrints a link that opens the dashboard. Ctrl-C stops the server and removes its data.')
+      .action((flags) => run(dev, flags)),
+    dev.table,
   )
 
   addOptions(

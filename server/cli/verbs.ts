@@ -101,6 +101,11 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
   },
   {
     topic: 'Access',
+    verbs: { dashboard: 'print a link that opens the dashboard once, signed in; valid for ten minutes' },
+    load: async () => (await import('./sign-in/dashboard-command.ts')).addDashboardCommand,
+  },
+  {
+    topic: 'Access',
     verbs: { audit: 'list, verify and export the audit log' },
     load: async () => (await import('./audit-commands.ts')).addAuditCommands,
   },
@@ -127,6 +132,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
     topic: 'Run and maintain a server',
     verbs: {
       server: 'run the server',
+      dev: 'run a server with temporary data to look at, with --demo-data over a simulated fleet',
       doctor: 'check the data folder of a server (running or not) and report problems with remedies; changes nothing',
       'admin-token': 'create a short-lived admin token on the machine of the server (running or not), if nobody can sign in',
       backup: 'create, verify and restore backups of a server',
@@ -147,4 +153,13 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
 ]
 
 /** Verbs that ask no server: nothing of the client is loaded for them. */
-export const OFFLINE_VERBS: ReadonlySet<string> = new Set(['config', 'explain', 'completion', 'server', 'doctor', 'admin-token', 'backup'])
+export const OFFLINE_VERBS: ReadonlySet<string> = new Set([
+  'config',
+  'explain',
+  'completion',
+  'server',
+  'dev',
+  'doctor',
+  'admin-token',
+  'backup',
+])

@@ -35,6 +35,13 @@ export const exchangeAnswerSchema = z.object({ token: z.string(), expiresInMs: m
 /** `redirect`: page that ends the session at the provider; null: it has none. */
 export const logoutAnswerSchema = z.object({ redirect: z.string().nullable() })
 
+/** A link that opens the dashboard once. */
+export const signInLinkSchema = z.object({ url: z.string(), expiresMs: ms })
+export type SignInLink = z.infer<typeof signInLinkSchema>
+export const signInLinkCodeSchema = z.strictObject({ code: secretText })
+/** `token`: an API token with the rights of the one that created the link. */
+export const signInLinkTokenSchema = z.object({ token: z.string(), expiresMs: ms })
+
 export const sessionViewSchema = z.object({
   id: z.string(),
   kind: z.enum(['browser', 'cli', 'workload']),

@@ -121,6 +121,7 @@ async function typed(...argv: string[]): Promise<Said> {
   said.code = await runCli({
     local: async () => ({
       server: none,
+      dev: none,
       doctor: none,
       adminToken: none,
       render: none,

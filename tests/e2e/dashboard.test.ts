@@ -5,11 +5,11 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import axe from 'axe-core'
 import { type Browser, chromium, type Page } from 'playwright-core'
-import { demoSites, manifests } from '../../scripts/demo-data/fleet.ts'
-import { DemoSite } from '../../scripts/demo-data/site.ts'
 import { createGitServer, type GitServer } from '../../scripts/local-cluster/git-http-server.ts'
 import { createLocalFleet, type LocalFleet } from '../../scripts/local-cluster/local-fleet.ts'
 import { CLIENT, type Dex, startDex } from '../../scripts/local-oidc/dex.ts'
+import { demoSites, manifests } from '../../server/dev/demo-content.ts'
+import { DemoSite } from '../../server/dev/demo-site.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 setDefaultTimeout(60_000)

@@ -48,6 +48,7 @@ function localCommands(write: (text: string) => void): LocalCommands {
   })
   return {
     server: local('server'),
+    dev: local('dev'),
     doctor: local('doctor'),
     adminToken: local('admin-token'),
     render: local('render'),

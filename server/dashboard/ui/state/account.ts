@@ -1,14 +1,15 @@
 // Signing in and out: the signed-in person, the offered providers, and the work that starts and stops with it.
-import type { logoutAnswerSchema } from '../../../../shared/model/sign-in.ts'
+import type { logoutAnswerSchema, signInLinkTokenSchema } from '../../../../shared/model/sign-in.ts'
 import { text } from '../words.ts'
-import { ApiError, call } from './api.ts'
+import { ApiError, call, send } from './api.ts'
 import { forgetFleet, hurryFleet } from './fleet.ts'
 import { startLive, stopLive } from './live.ts'
 import { serverUrl } from './place.ts'
 import { forgetResources } from './resource.ts'
-import { authorization, forgetToken, keepToken, type Person, session } from './session.ts'
+import { authorization, forgetToken, keepToken, type Person, session, takeCode } from './session.ts'
 
 /** `redirect`: the page of the provider that ends its own session. */
+type SignInLinkToken = (typeof signInLinkTokenSchema)['_output']
 type LogoutAnswer = Partial<(typeof logoutAnswerSchema)['_output']>
 
 export interface Provider {
@@ -18,6 +19,14 @@ export interface Provider {
 
 /** Null means: signed in; else why not. */
 export async function openSession(refused: string): Promise<string | null> {
+  const code = takeCode()
+  if (code !== null) {
+    const why = await redeem(code)
+    if (why !== null && !('authorization' in authorization())) {
+      session.value = { state: 'out', why }
+      return why
+    }
+  }
   if (!('authorization' in authorization()) && !(await signInOffer()).hasCookie) {
     session.value = { state: 'out', why: null }
     return null
@@ -35,6 +44,17 @@ export async function openSession(refused: string): Promise<string | null> {
     const why = isRefused ? (hadToken ? refused : null) : error instanceof Error ? error.message : String(error)
     session.value = { state: 'out', why }
     return why
+  }
+}
+
+/** Null means: the code of the link became the token of this tab; else why not. */
+async function redeem(code: string): Promise<string | null> {
+  try {
+    const response = await send('POST', serverUrl('auth/link'), { code })
+    keepToken(((await response.json()) as SignInLinkToken).token)
+    return null
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
   }
 }
 

@@ -10,6 +10,15 @@ type Session = { state: 'starting' } | { state: 'out'; why: string | null } | { 
 
 export const session = signal<Session>({ state: 'starting' })
 
+const CODE = /^#sign-in=([\w-]+)$/
+
+/** Code of a one-time link, which is taken out of the address at once: nobody copies it with the address. */
+export function takeCode(): string | null {
+  const code = CODE.exec(location.hash)?.[1] ?? null
+  if (code !== null) history.replaceState(history.state, '', location.pathname + location.search)
+  return code
+}
+
 /** Headers of every request: empty with a cookie session. */
 export function authorization(): Record<string, string> {
   const token = sessionStorage.getItem(KEY)

@@ -1,17 +1,26 @@
 // One simulated site of the demo fleet: an agent that joins, polls and reports through the real protocol, and a cluster that is made up. It applies what it receives after a
 // while, drifts, breaks and heals; it can be cut off.
 import { randomBytes } from 'node:crypto'
-import { joinRequest } from '../../agent/sync/join.ts'
 import { cursorText, type Position } from '../../shared/crdt/position.ts'
 import { confirmationToken, parseRowId, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
 import type { DriftStatus, EventStatus, HealthWord, ObjectStatus, ServiceStatus, SyncWord } from '../../shared/model/status.ts'
-import { type JoinAnswer, joinAnswerSchema, parseJoinToken } from '../../shared/protocol/join.ts'
-import { ROUTES } from '../../shared/protocol/routes.ts'
+import { type Hello, helloSchema, parseRowLine } from '../../shared/protocol/frames.ts'
+import {
+  type JoinAnswer,
+  joinAnswerSchema,
+  joinBytes,
+  joinTokenHash,
+  joinTokenId,
+  joinTokenProof,
+  parseJoinToken,
+} from '../../shared/protocol/join.ts'
+import { PAGE_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
+import { sessionAnswerSchema, sessionProofBytes } from '../../shared/protocol/session.ts'
 import { REV_INCARNATION } from '../../shared/protocol/status.ts'
-import { generateKey } from '../../shared/runtime/keys.ts'
-import { openSession } from '../benchmarks/open-session.ts'
-import { readBody } from '../benchmarks/polling-agent.ts'
+import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../../shared/protocol/version.ts'
+import { generateKey, signBytes } from '../../shared/runtime/keys.ts'
+import { unzstd } from '../../shared/runtime/zstd.ts'
 
 interface Held {
   key: string
@@ -36,6 +45,17 @@ export interface SiteChoice {
   nodeCount: number
 }
 
+const AGENT_VERSION = '0.5.0'
+const ZSTD_MAGIC = 0xfd2fb528
+
+/** Rows of a page. Its signature is not checked: the server is this program. */
+function readPage(body: Buffer): { hello: Hello; rows: Array<{ id: string; doc: string | null }> } {
+  const frames = body.length >= 4 && body.readUInt32LE(0) === ZSTD_MAGIC ? unzstd(body, PAGE_BYTES_MAX) : body
+  const [first = '', ...lines] = Buffer.from(frames).toString('utf8').trimEnd().split('\n')
+  const rows = lines.slice(0, -1).map(parseRowLine)
+  return { hello: helloSchema.parse(JSON.parse(first)), rows: rows.filter((row) => typeof row !== 'string') }
+}
+
 export class DemoSite {
   readonly choice: SiteChoice
   readonly services = new Map<string, Held>()
@@ -58,8 +78,14 @@ export class DemoSite {
   }
 
   async join(joinToken: string): Promise<void> {
-    const input = { joinToken: null, clusterName: this.choice.name, clusterUid: this.#clusterUid, agentVersion: '0.5.0' }
-    const body = JSON.stringify(joinRequest(this.#keys, input, parseJoinToken(joinToken)?.secret ?? ''))
+    const { signing, recipient } = this.#keys
+    const asked = { cluster: this.choice.name, publicKey: signing.publicKey, recipient: recipient.publicKey, clusterUid: this.#clusterUid }
+    const tokenHash = joinTokenHash(parseJoinToken(joinToken)?.secret ?? '')
+    const tokenId = joinTokenId(tokenHash)
+    const bytes = joinBytes(tokenId, asked)
+    const proofs = { tokenProof: joinTokenProof(tokenHash, bytes), proof: signBytes(signing.privateKey, bytes) }
+    const protocol = { min: MIN_SUPPORTED_PROTOCOL_VERSION, max: PROTOCOL_VERSION }
+    const body = JSON.stringify({ tokenId, ...asked, ...proofs, agentVersion: AGENT_VERSION, protocol })
     const response = await fetch(this.#url + ROUTES.join, { method: 'POST', body })
     if (!response.ok) throw new Error(`${this.choice.name} cannot join: HTTP ${response.status} ${await response.text()}`)
     this.#joined = joinAnswerSchema.parse(await response.json())
@@ -84,7 +110,7 @@ export class DemoSite {
       try {
         const joined = this.#joined
         if (joined === null) return
-        this.#token ??= await openSession(this.#url, { ...joined, privateKey: this.#keys.signing.privateKey })
+        this.#token ??= await this.#openSession(joined)
         await this.#push(joined)
         const wait = this.#position === null ? 0 : POLL_SECONDS
         const query = this.#position === null ? '' : `?cursor=${cursorText(this.#position)}&wait=${wait}`
@@ -93,10 +119,9 @@ export class DemoSite {
           signal: AbortSignal.any([cut, AbortSignal.timeout((wait + 20) * 1_000)]),
         })
         if (response.status === 200) {
-          const read = readBody(Buffer.from(await response.arrayBuffer()), joined.clusterId, joined.serverKeys)
-          if (read.kind === 'refused') throw new Error(read.why)
-          this.#position = read.page.hello.to
-          this.#take(read.page.rows)
+          const { hello, rows } = readPage(Buffer.from(await response.arrayBuffer()))
+          this.#position = hello.to
+          this.#take(rows)
         } else if (response.status === 401) this.#token = null
         else if (response.status === 409) this.#position = null
         else if (response.status !== 204) await Bun.sleep(2_000)
@@ -104,6 +129,14 @@ export class DemoSite {
         if (!cut.aborted) await Bun.sleep(1_000 + Math.random() * 2_000)
       }
     }
+  }
+
+  async #openSession({ agentId, incarnation }: JoinAnswer): Promise<string> {
+    const post = (body: object) =>
+      fetch(this.#url + ROUTES.session, { method: 'POST', body: JSON.stringify({ agentId, incarnation, ...body }) })
+    const { nonce } = (await (await post({})).json()) as { nonce: string }
+    const signature = signBytes(this.#keys.signing.privateKey, sessionProofBytes(agentId, incarnation, nonce))
+    return sessionAnswerSchema.parse(await (await post({ nonce, signature })).json()).token
   }
 
   #take(rows: ReadonlyArray<{ id: string; doc: string | null }>): void {
@@ -256,7 +289,7 @@ export class DemoSite {
 
   #clusterReport(problems: Array<{ code: string; message: string; sinceMs: number }>): void {
     const { kubernetesVersion, nodeCount } = this.choice
-    this.#tell('cluster', 'cluster', { agentVersion: '0.5.0', kubernetesVersion, clusterUid: this.#clusterUid, nodeCount, problems })
+    this.#tell('cluster', 'cluster', { agentVersion: AGENT_VERSION, kubernetesVersion, clusterUid: this.#clusterUid, nodeCount, problems })
   }
 
   #service(held: Held, words: Words): void {

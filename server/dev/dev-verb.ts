@@ -1,0 +1,133 @@
+// `skerry dev`: a server on this machine to look at, in a temporary folder, with a one-time sign-in link; with --demo-data over a fleet of simulated clusters.
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { signInLinkSchema } from '../../shared/model/sign-in.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import type { OptionTable } from '../../shared/runtime/options.ts'
+import { SERVER_OPTIONS } from '../config.ts'
+import { type Flags, runVerb, type VerbIo } from '../verb-io.ts'
+import { startDemoGit } from './demo-git.ts'
+import { type Api, type DemoFleet, startDemoFleet } from './demo-life.ts'
+
+export const DEV_OPTIONS = {
+  listen: SERVER_OPTIONS.listen,
+  demoData: { type: 'flag', help: 'Fill the server with a simulated fleet: commits, drift, failures and offline sites.' },
+  clusters: { type: 'integer', placeholder: 'COUNT', help: 'Simulated clusters of --demo-data.', default: '500', min: 10, max: 5_000 },
+  still: { type: 'flag', help: 'With --demo-data: nothing more happens once the fleet is there.' },
+} as const satisfies OptionTable
+
+/** Each simulated agent keeps one request open, and Bun reads its limit at the start of a process. */
+const REQUESTS_LIMIT = 'BUN_CONFIG_MAX_HTTP_REQUESTS'
+const REQUESTS_MAX = '10000'
+const READY_TRIES = 300
+const READY_WAIT_MS = 100
+
+const self = (): string[] =>
+  import.meta.url.includes('$bunfs') ? [process.execPath] : [process.execPath, join(import.meta.dir, '../main.ts')]
+
+export const runDev = (flags: Flags, io: VerbIo): Promise<number> =>
+  runVerb('dev', DEV_OPTIONS, flags, io, async ({ listen, demoData, clusters, still }) => {
+    const stopped = new Promise<void>((resolve) => {
+      // A terminal sends a signal to the whole group of processes: one more is no reason to end without removing the folder.
+      const again = () => {
+        io.onStop(again)
+        resolve()
+      }
+      io.onStop(again)
+    })
+    if (demoData && io.env[REQUESTS_LIMIT] === undefined) return await again(io, stopped)
+    const folder = mkdtempSync(join(tmpdir(), 'skerry-dev-'))
+    const undo: Array<() => unknown> = [() => rmSync(folder, { recursive: true, force: true })]
+    try {
+      const server = startServer(folder, listen)
+      undo.push(() => {
+        server.child.kill('SIGKILL') // its data are removed: nothing has to be finished
+        return server.child.exited
+      })
+      const api = await connect(server, folder)
+      const { url } = signInLinkSchema.parse(await api('POST', '/sign-in-links'))
+      io.out(`\n  ${url}\n\nThis link signs in once, within ten minutes. For another one: \n\n`)
+      io.out(`  SKERRY_SERVER=${server.url} SKERRY_TOKEN=$(cat ${join(folder, 'data/admin-token')}) skerry dashboard\n\n`)
+      io.out('Ctrl-C stops the server and removes its data.\n')
+      const fleet = demoData ? startDemo({ folder, url: server.url, api, count: clusters, isStill: still, io, undo }) : null
+      const ended = server.child.exited.then((code) => {
+        throw new AppError('unavailable', { doing: 'run the server', detail: `it ended with code ${code}: ${server.lastLines()}` })
+      })
+      await Promise.race([stopped, ended, fleet?.then(() => new Promise<void>(() => {}))].filter((one) => one !== undefined))
+    } finally {
+      for (const last of undo.toReversed()) await last()
+    }
+    // Simulated agents have timers for minutes.
+    return process.exit(0)
+  })
+
+/** The same verb in a process with room for its requests. */
+async function again(io: VerbIo, stopped: Promise<void>): Promise<number> {
+  const arguments_ = process.argv.slice(process.argv.indexOf('dev'))
+  const child = Bun.spawn([...self(), ...arguments_], {
+    env: { ...io.env, [REQUESTS_LIMIT]: REQUESTS_MAX },
+    stdio: ['inherit', 'inherit', 'inherit'],
+  })
+  void stopped.then(() => child.kill('SIGTERM'))
+  return await child.exited
+}
+
+interface DevServer {
+  url: string
+  child: Bun.Subprocess
+  lastLines(): string
+}
+
+function startServer(folder: string, listen: string): DevServer {
+  const data = join(folder, 'data')
+  const log = join(folder, 'server.log')
+  mkdirSync(data)
+  const flags = ['server', '--data', data, '--listen', listen, '--source-addresses', '127.0.0.0/8', '--render-sandbox', 'limits']
+  const child = Bun.spawn([...self(), ...flags], {
+    stdout: 'ignore',
+    stderr: Bun.file(log),
+    env: { PATH: process.env['PATH'] ?? '', HOME: folder, SKERRY_REQUESTS_PER_SECOND: '0' },
+  })
+  return { url: `http://${listen}`, child, lastLines: () => readFileSync(log, 'utf8').slice(-1_000) }
+}
+
+async function connect({ url, child, lastLines }: DevServer, folder: string): Promise<Api> {
+  const isReady = () =>
+    fetch(`${url}/readyz`).then(
+      ({ ok }) => ok,
+      () => false,
+    )
+  for (let tries = 0; !(await isReady()); tries++) {
+    if (child.exitCode !== null || tries === READY_TRIES)
+      throw new AppError('unavailable', { doing: 'start the server', detail: lastLines() })
+    await Bun.sleep(READY_WAIT_MS)
+  }
+  const token = readFileSync(join(folder, 'data/admin-token'), 'utf8').trim()
+  return async <T>(method: string, path: string, body?: unknown): Promise<T> => {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    const response = await fetch(`${url}/api/v1${path}`, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) })
+    if (!response.ok) throw new Error(`${method} ${path}: HTTP ${response.status} ${await response.text()}`)
+    return (await response.json()) as T
+  }
+}
+
+interface DemoStart {
+  folder: string
+  url: string
+  api: Api
+  count: number
+  isStill: boolean
+  io: VerbIo
+  undo: Array<() => unknown>
+}
+
+async function startDemo({ folder, url, api, count, isStill, io, undo }: DemoStart): Promise<DemoFleet> {
+  const git = await startDemoGit(join(folder, 'git'))
+  undo.push(() => git.stop())
+  const startMs = performance.now()
+  const fleet = await startDemoFleet({ url, git, api, count, isStill, say: (text) => io.err(`skerry dev: ${text}\n`) })
+  undo.push(() => fleet.stop())
+  io.out(`${fleet.sites.length} simulated clusters joined in ${Math.round((performance.now() - startMs) / 1_000)} s\n`)
+  return fleet
+}
