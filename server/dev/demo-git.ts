@@ -11,15 +11,17 @@ export interface DemoGit {
 }
 
 /** The configuration of the person at this machine (signing, hooks) changes nothing here. */
-const env = (author = 'Skerry demo') => ({
-  PATH: process.env['PATH'] ?? '',
+const envOf = (path: string, author = 'Skerry demo') => ({
+  PATH: path,
   HOME: '/',
   ...{ GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1', GIT_TERMINAL_PROMPT: '0' },
   ...{ GIT_AUTHOR_NAME: author, GIT_AUTHOR_EMAIL: `${author.toLowerCase().replaceAll(' ', '.')}@example.com` },
   ...{ GIT_COMMITTER_NAME: 'Skerry demo', GIT_COMMITTER_EMAIL: 'demo@example.com' },
 })
 
-export async function startDemoGit(dir: string): Promise<DemoGit> {
+/** `path`: PATH of this program. */
+export async function startDemoGit(dir: string, path: string): Promise<DemoGit> {
+  const env = (author?: string) => envOf(path, author)
   if (Bun.which('git') === null)
     throw new AppError('unavailable', { doing: 'start the demo', detail: 'git is not on PATH', remedy: 'Install git.' })
   const bare = join(dir, 'fleet.git')
@@ -29,13 +31,13 @@ export async function startDemoGit(dir: string): Promise<DemoGit> {
   await git(bare, env(), 'config', 'uploadpack.allowFilter', 'true')
   await git(dir, env(), 'init', '--quiet', '--initial-branch=main', work)
   await git(work, env(), 'remote', 'add', 'origin', bare)
-  const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: (request) => answer(dir, request) })
+  const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: (request) => answer(dir, request, env()) })
   return {
     url: `http://127.0.0.1:${server.port}/fleet.git`,
     async commit(files, message, author) {
-      for (const [path, text] of Object.entries(files)) {
-        mkdirSync(dirname(join(work, path)), { recursive: true })
-        await Bun.write(join(work, path), text)
+      for (const [name, text] of Object.entries(files)) {
+        mkdirSync(dirname(join(work, name)), { recursive: true })
+        await Bun.write(join(work, name), text)
       }
       await git(work, env(), 'add', '--all')
       await git(work, env(author), 'commit', '--quiet', '--allow-empty', '--no-verify', '-m', message)
@@ -56,7 +58,7 @@ async function git(dir: string, environment: Record<string, string>, ...args: st
 }
 
 /** One request through git's CGI program: environment in, header lines and a body out (RFC 3875). */
-async function answer(root: string, request: Request): Promise<Response> {
+async function answer(root: string, request: Request, environment: Record<string, string>): Promise<Response> {
   const { pathname, search } = new URL(request.url)
   const header = (name: string) => request.headers.get(name) ?? ''
   const body = new Uint8Array(await request.arrayBuffer())
@@ -65,7 +67,7 @@ async function answer(root: string, request: Request): Promise<Response> {
     stdout: 'pipe',
     stderr: 'ignore',
     env: {
-      ...env(),
+      ...environment,
       ...{ GIT_PROJECT_ROOT: root, GIT_HTTP_EXPORT_ALL: '1', PATH_INFO: decodeURIComponent(pathname), QUERY_STRING: search.slice(1) },
       ...{ REQUEST_METHOD: request.method, CONTENT_TYPE: header('content-type'), CONTENT_LENGTH: String(body.byteLength) },
       ...{ HTTP_CONTENT_ENCODING: header('content-encoding'), GIT_PROTOCOL: header('git-protocol'), REMOTE_ADDR: '127.0.0.1' },

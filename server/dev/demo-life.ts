@@ -1,5 +1,7 @@
 // What happens in the demo fleet: it is filled with services and clusters, gets the trouble that a fleet has on any day, and then commits, drifts, failures and outages, a few
 // in each round.
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { systemRandom } from '../../shared/runtime/random.ts'
 import {
   brokenManifest,
   DEMO_SERVICES,
@@ -52,7 +54,7 @@ export async function startDemoFleet({ url, git, api, count, isStill, say }: Dem
   await api('POST', '/apply', { resources: [...repositories(git.url), unreachableRepository, ...services()] })
 
   const sites: DemoSite[] = []
-  let isStopped = false
+  const ended = new AbortController()
   const choices = demoSites(count)
   const tokens = new Map<string, Promise<string>>()
   /** One for all sites with the same labels. */
@@ -64,7 +66,7 @@ export async function startDemoFleet({ url, git, api, count, isStill, say }: Dem
     tokens.set(key, made)
     return made
   }
-  for (let at = 0; at < choices.length && !isStopped; at += JOINS_AT_ONCE) {
+  for (let at = 0; at < choices.length && !ended.signal.aborted; at += JOINS_AT_ONCE) {
     const some = choices.slice(at, at + JOINS_AT_ONCE).map(async (choice) => {
       const site = new DemoSite(url, choice)
       await site.join(await tokenFor(choice.labels))
@@ -89,19 +91,19 @@ export async function startDemoFleet({ url, git, api, count, isStill, say }: Dem
   }
   /** A few things in each round; more would be noise. */
   async function live(round: number): Promise<void> {
-    const some = () => sites.filter(({ online }) => online)[Math.floor(Math.random() * sites.length * 0.9)]
+    const some = () => sites.filter(({ online }) => online)[Math.floor(systemRandom() * sites.length * 0.9)]
     const drifting = some()
     const key = [...(drifting?.services.keys() ?? [])][round % 5]
     if (drifting !== undefined && key !== undefined) await drifting.drift(key, true)
     if (round % 5 === 0) {
       const broken = some()
       await broken?.degrade('shop/inventory')
-      setTimeout(() => void broken?.heal('shop/inventory'), BROKEN_MS)
+      void systemClock.sleep(BROKEN_MS, ended.signal).then(() => broken?.heal('shop/inventory'))
     }
     if (round % 9 === 0) {
       const away = some()
       away?.goOffline()
-      setTimeout(() => void (isStopped || away?.goOnline()), AWAY_MS)
+      void systemClock.sleep(AWAY_MS, ended.signal).then(() => ended.signal.aborted || away?.goOnline())
     }
     if (round % COMMIT_EVERY !== 0) return
     const service = DEMO_SERVICES[(round / COMMIT_EVERY) % DEMO_SERVICES.length]
@@ -115,18 +117,18 @@ export async function startDemoFleet({ url, git, api, count, isStill, say }: Dem
     )
   }
   const story = async () => {
-    await Bun.sleep(SETTLED_MS)
-    if (!isStopped) await trouble()
-    for (let round = 1; !isStopped && !isStill; round++) {
-      await Bun.sleep(ROUND_MS)
-      if (!isStopped) await live(round)
+    await systemClock.sleep(SETTLED_MS, ended.signal)
+    if (!ended.signal.aborted) await trouble()
+    for (let round = 1; !ended.signal.aborted && !isStill; round++) {
+      await systemClock.sleep(ROUND_MS, ended.signal)
+      if (!ended.signal.aborted) await live(round)
     }
   }
-  void story().catch((error: unknown) => void (isStopped || say(`the demo stands still: ${String(error)}`)))
+  void story().catch((error: unknown) => void (ended.signal.aborted || say(`the demo stands still: ${String(error)}`)))
   return {
     sites,
     stop() {
-      isStopped = true
+      ended.abort()
       for (const site of sites) site.goOffline()
     },
   }

@@ -19,7 +19,9 @@ import { PAGE_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
 import { sessionAnswerSchema, sessionProofBytes } from '../../shared/protocol/session.ts'
 import { REV_INCARNATION } from '../../shared/protocol/status.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../../shared/protocol/version.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
 import { generateKey, signBytes } from '../../shared/runtime/keys.ts'
+import { systemRandom } from '../../shared/runtime/random.ts'
 import { unzstd } from '../../shared/runtime/zstd.ts'
 
 interface Held {
@@ -124,9 +126,9 @@ export class DemoSite {
           this.#take(rows)
         } else if (response.status === 401) this.#token = null
         else if (response.status === 409) this.#position = null
-        else if (response.status !== 204) await Bun.sleep(2_000)
+        else if (response.status !== 204) await systemClock.sleep(2_000, cut)
       } catch {
-        if (!cut.aborted) await Bun.sleep(1_000 + Math.random() * 2_000)
+        if (!cut.aborted) await systemClock.sleep(1_000 + systemRandom() * 2_000, cut)
       }
     }
   }
@@ -168,7 +170,7 @@ export class DemoSite {
 
   #hold(key: string, row: ServiceRow): void {
     const before = this.services.get(key)
-    const point = { commit: row.commit, digest: row.digest, atMs: Date.now() }
+    const point = { commit: row.commit, digest: row.digest, atMs: systemClock.nowMs() }
     const status: ServiceStatus = {
       ...(before?.status ?? { ...FINE, sinceMs: point.atMs, objectCount: row.count, healthyCount: 0 }),
       received: point,
@@ -197,9 +199,9 @@ export class DemoSite {
     })
     for (const ref of held.objects) this.#object(held, ref, FINE)
     await this.flush()
-    await Bun.sleep(400 + Math.random() * 3_000)
+    await systemClock.sleep(400 + systemRandom() * 3_000, this.#cut?.signal)
     if (this.services.get(key) !== held) return
-    held.status.applied = { commit: held.row.commit, digest: held.row.digest, atMs: Date.now() }
+    held.status.applied = { commit: held.row.commit, digest: held.row.digest, atMs: systemClock.nowMs() }
     this.#event('Normal', 'Applied', `${held.row.count} objects of ${held.row.commit.slice(0, 7)} applied`, key)
     this.#service(held, {
       sync: 'Synced',
@@ -208,7 +210,7 @@ export class DemoSite {
       message: 'Deployment is rolling out: 1 of 2 replicas are updated',
     })
     await this.flush()
-    await Bun.sleep(800 + Math.random() * 6_000)
+    await systemClock.sleep(800 + systemRandom() * 6_000, this.#cut?.signal)
     if (this.services.get(key) === held && !this.#stuck.has(key)) await this.heal(key)
   }
 
@@ -216,7 +218,7 @@ export class DemoSite {
     this.#stuck.delete(key)
     const held = this.services.get(key)
     if (held === undefined) return
-    held.status.healthy = { commit: held.row.commit, digest: held.row.digest, atMs: Date.now() }
+    held.status.healthy = { commit: held.row.commit, digest: held.row.digest, atMs: systemClock.nowMs() }
     for (const ref of held.objects) this.#object(held, ref, FINE)
     this.#service(held, { ...FINE, reason: 'Synced' })
     await this.flush()
@@ -227,7 +229,7 @@ export class DemoSite {
     const held = this.services.get(key)
     const ref = held?.objects.find((one) => one.startsWith('apps/Deployment'))
     if (held === undefined || ref === undefined) return
-    const pod = `${ref.split('/').at(-1)}-7d4b9c-x2x${Math.floor(Math.random() * 9)}`
+    const pod = `${ref.split('/').at(-1)}-7d4b9c-x2x${Math.floor(systemRandom() * 9)}`
     const message = `container main of pod ${pod} exits with code 137 (out of memory), 6 restarts`
     const words: Words = { sync: 'Synced', health: 'Degraded', reason: 'CrashLoopBackOff', message }
     this.#object(held, ref, words)
@@ -242,7 +244,7 @@ export class DemoSite {
     const ref = held?.objects.find((one) => one.startsWith('apps/Deployment')) ?? held?.objects[0]
     if (held === undefined || ref === undefined) return
     if (!isHealed) this.#stuck.add(key)
-    const now = Date.now()
+    const now = systemClock.nowMs()
     const drift: DriftStatus = {
       paths: isHealed ? ['.spec.replicas'] : ['.spec.replicas', '.spec.template.spec.containers[main].image'],
       manager: isHealed ? 'kubectl-edit' : 'cluster-proportional-autoscaler',
@@ -282,7 +284,7 @@ export class DemoSite {
   }
 
   async setHeld(by: string, why: string): Promise<void> {
-    this.#clusterReport([{ code: 'held', message: `held by ${by}: ${why}`, sinceMs: Date.now() }])
+    this.#clusterReport([{ code: 'held', message: `held by ${by}: ${why}`, sinceMs: systemClock.nowMs() }])
     this.#event('Normal', 'Held', `held by ${by}: ${why}`)
     await this.flush()
   }
@@ -295,18 +297,24 @@ export class DemoSite {
   #service(held: Held, words: Words): void {
     const same = held.status.sync === words.sync && held.status.health === words.health && held.status.reason === words.reason
     const healthyCount = words.health === 'Healthy' ? held.row.count : Math.max(0, held.row.count - 1)
-    held.status = { ...held.status, ...words, sinceMs: same ? held.status.sinceMs : Date.now(), objectCount: held.row.count, healthyCount }
+    held.status = {
+      ...held.status,
+      ...words,
+      sinceMs: same ? held.status.sinceMs : systemClock.nowMs(),
+      objectCount: held.row.count,
+      healthyCount,
+    }
     this.#tell('service', held.key, held.status)
   }
 
   #object(held: Held, ref: string, words: Words): void {
     const images = ref.startsWith('apps/') ? [`registry.example/${ref.split('/').at(-1)}:${held.row.commit.slice(0, 7)}`] : undefined
-    const doc: ObjectStatus = { ...words, sinceMs: Date.now(), ...(images === undefined ? {} : { images }) }
+    const doc: ObjectStatus = { ...words, sinceMs: systemClock.nowMs(), ...(images === undefined ? {} : { images }) }
     this.#tell('object', `${held.key}/${ref}`, doc)
   }
 
   #event(type: EventStatus['type'], reason: string, message: string, service?: string): void {
-    const atMs = Date.now()
+    const atMs = systemClock.nowMs()
     this.#tell('event', `${String(atMs).padStart(EVENTS_DIGITS, '0')}-${this.#counter}`, {
       atMs,
       type,

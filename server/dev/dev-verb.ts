@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { signInLinkSchema } from '../../shared/model/sign-in.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
 import type { OptionTable } from '../../shared/runtime/options.ts'
 import { SERVER_OPTIONS } from '../config.ts'
 import { type Flags, runVerb, type VerbIo } from '../verb-io.ts'
@@ -40,12 +41,12 @@ export const runDev = (flags: Flags, io: VerbIo): Promise<number> =>
     const folder = mkdtempSync(join(tmpdir(), 'skerry-dev-'))
     const undo: Array<() => unknown> = [() => rmSync(folder, { recursive: true, force: true })]
     try {
-      const server = startServer(folder, listen)
+      const server = startServer(folder, listen, io.env['PATH'] ?? '')
       undo.push(() => {
         server.child.kill('SIGKILL') // its data are removed: nothing has to be finished
         return server.child.exited
       })
-      const api = await connect(server, folder)
+      const api = await connect(server, folder, io.clock)
       const { url } = signInLinkSchema.parse(await api('POST', '/sign-in-links'))
       io.out(`\n  ${url}\n\nThis link signs in once, within ten minutes. For another one: \n\n`)
       io.out(`  SKERRY_SERVER=${server.url} SKERRY_TOKEN=$(cat ${join(folder, 'data/admin-token')}) skerry dashboard\n\n`)
@@ -58,8 +59,7 @@ export const runDev = (flags: Flags, io: VerbIo): Promise<number> =>
     } finally {
       for (const last of undo.toReversed()) await last()
     }
-    // Simulated agents have timers for minutes.
-    return process.exit(0)
+    return 0
   })
 
 /** The same verb in a process with room for its requests. */
@@ -79,7 +79,7 @@ interface DevServer {
   lastLines(): string
 }
 
-function startServer(folder: string, listen: string): DevServer {
+function startServer(folder: string, listen: string, path: string): DevServer {
   const data = join(folder, 'data')
   const log = join(folder, 'server.log')
   mkdirSync(data)
@@ -87,12 +87,12 @@ function startServer(folder: string, listen: string): DevServer {
   const child = Bun.spawn([...self(), ...flags], {
     stdout: 'ignore',
     stderr: Bun.file(log),
-    env: { PATH: process.env['PATH'] ?? '', HOME: folder, SKERRY_REQUESTS_PER_SECOND: '0' },
+    env: { PATH: path, HOME: folder, SKERRY_REQUESTS_PER_SECOND: '0' },
   })
   return { url: `http://${listen}`, child, lastLines: () => readFileSync(log, 'utf8').slice(-1_000) }
 }
 
-async function connect({ url, child, lastLines }: DevServer, folder: string): Promise<Api> {
+async function connect({ url, child, lastLines }: DevServer, folder: string, clock: Clock): Promise<Api> {
   const isReady = () =>
     fetch(`${url}/readyz`).then(
       ({ ok }) => ok,
@@ -101,7 +101,7 @@ async function connect({ url, child, lastLines }: DevServer, folder: string): Pr
   for (let tries = 0; !(await isReady()); tries++) {
     if (child.exitCode !== null || tries === READY_TRIES)
       throw new AppError('unavailable', { doing: 'start the server', detail: lastLines() })
-    await Bun.sleep(READY_WAIT_MS)
+    await clock.sleep(READY_WAIT_MS)
   }
   const token = readFileSync(join(folder, 'data/admin-token'), 'utf8').trim()
   return async <T>(method: string, path: string, body?: unknown): Promise<T> => {
@@ -123,11 +123,11 @@ interface DemoStart {
 }
 
 async function startDemo({ folder, url, api, count, isStill, io, undo }: DemoStart): Promise<DemoFleet> {
-  const git = await startDemoGit(join(folder, 'git'))
+  const git = await startDemoGit(join(folder, 'git'), io.env['PATH'] ?? '')
   undo.push(() => git.stop())
-  const startMs = performance.now()
+  const startMs = io.clock.monotonicMs()
   const fleet = await startDemoFleet({ url, git, api, count, isStill, say: (text) => io.err(`skerry dev: ${text}\n`) })
   undo.push(() => fleet.stop())
-  io.out(`${fleet.sites.length} simulated clusters joined in ${Math.round((performance.now() - startMs) / 1_000)} s\n`)
+  io.out(`${fleet.sites.length} simulated clusters joined in ${Math.round((io.clock.monotonicMs() - startMs) / 1_000)} s\n`)
   return fleet
 }
