@@ -31,7 +31,7 @@ async function printed(pattern: RegExp): Promise<string> {
 const redeem = (code: string): Promise<Response> =>
   fetch(`${url}/auth/link`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ code }) })
 
-test('SI16 the printed link signs in once, over a fleet that joins by itself', async () => {
+test('SI30 the printed link signs in once, over a fleet that joins by itself', async () => {
   const code = await printed(/#sign-in=([\w-]+)/)
   const answer = await redeem(code)
   expect(answer.status).toBe(200)

@@ -1,4 +1,4 @@
-// SI16: what a sign-in link is worth, and when it is worth nothing.
+// SI30: what a sign-in link is worth, and when it is worth nothing.
 import { expect, test } from 'bun:test'
 import { LINK_MS, LINK_TOKEN_MS } from '../../server/access/sign-in-links.ts'
 import { createTestAdmin, type TestAdmin } from '../support/admin-app.ts'
@@ -15,7 +15,7 @@ const redeem = async (admin: TestAdmin, code: string) => {
   return { status: answer.status, body: (await answer.json()) as { token?: string; expiresMs?: number; code?: string } }
 }
 
-test('SI16 a link becomes a token with the rights of its creator, once', async () => {
+test('SI30 a link becomes a token with the rights of its creator, once', async () => {
   const admin = await createTestAdmin()
   const code = await linkOf(admin)
   const { status, body } = await redeem(admin, code)
@@ -25,7 +25,7 @@ test('SI16 a link becomes a token with the rights of its creator, once', async (
   expect((await redeem(admin, code)).body.code).toBe('sign_in_refused')
 })
 
-test('SI16 a link works for ten minutes', async () => {
+test('SI30 a link works for ten minutes', async () => {
   const admin = await createTestAdmin()
   const code = await linkOf(admin)
   admin.clock.nowMs += LINK_MS
@@ -33,7 +33,7 @@ test('SI16 a link works for ten minutes', async () => {
   expect((await redeem(admin, 'a'.repeat(43))).status).toBe(403)
 })
 
-test('SI16 a link ends with the token that created it, and needs the right to create tokens', async () => {
+test('SI30 a link ends with the token that created it, and needs the right to create tokens', async () => {
   const admin = await createTestAdmin()
   const made = (await admin.call('POST', '/api/v1/tokens', { name: 'other', role: 'admin', expires: '24h' })).body as {
     id: string
