@@ -73,7 +73,7 @@ export interface AgentDeps {
   guard?: NativeGuard
   /** The audit log of the site; absent: questions are refused. */
   questions?: QuestionLog
-  /** LX1; absent: the site has none. */
+  /** LX1; absent: the site has no policy. */
   policy?: PolicyFile | undefined
   /** Where the state waits for the disk; default the log of its file. */
   logFile?: LogFile
@@ -310,7 +310,7 @@ class RunningAgent implements Agent {
     })
   }
 
-  /** RP4: it recovers by itself. And what small work took is given back as often. */
+  /** RP4: the agent recovers by itself, and frees the memory of small work as often. */
   async #tend(signal: AbortSignal): Promise<void> {
     const { clock, random, log, freeMemory } = this.#deps
     const turn = async () => {
@@ -373,7 +373,7 @@ class RunningAgent implements Agent {
     try {
       this.#state.report([{ kind: 'cluster', key: 'cluster', doc }])
     } catch (error) {
-      // Nothing may end for it, enforcement least of all. The reserve has it said again when there is space (RP4).
+      // The failure ends nothing, least of all enforcement. The reserve reports it again when there is space (RP4).
       if (!isDiskFull(error)) this.#deps.log.error('cannot save the state of the cluster', { error: describeError(error) })
     }
   }

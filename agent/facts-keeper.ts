@@ -1,4 +1,5 @@
-// When the agent looks at what its cluster serves, for facts: whenever it looks anyway, again when something went missing, and about every hour for what it watches nothing of.
+// Decides when the agent asks what its cluster serves, for facts: with each discovery for other work, again after an
+// API went missing, and about every hour for APIs without a watch.
 import { factsStatusSchema } from '../shared/model/status.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
@@ -15,21 +16,21 @@ export interface FactsKeeperDeps {
   log: Logger
   /** The stored version; '': not known yet. */
   version: string
-  /** Asks what is served, which comes to `noteDiscovery`. */
+  /** Asks discovery, whose answer goes to `noteDiscovery`. */
   look(): Promise<void>
   info(): Promise<Pick<ClusterInfo, 'version'>>
 }
 
-/** Between two looks at a cluster in which nothing happens, in the mean. */
+/** Mean time between two requests to a cluster without changes. */
 const LOOK_MS = 60 * 60_000
-/** After what could not be known, or noted. */
+/** After an answer that could not be read, or not stored. */
 const SOON_MS = 60_000
 
 export class FactsKeeper {
   readonly #deps: FactsKeeperDeps
   #book: FactsBook
   #version: string
-  /** What was served while the version was not known yet. */
+  /** The served APIs while the version was not known yet. */
   #kept: Discovery | null = null
   #againAtMs: number | null = null
   #bell = new AbortController()
@@ -43,7 +44,7 @@ export class FactsKeeper {
   noteDiscovery(discovery: Discovery): void {
     const { state, clock, log } = this.#deps
     if (this.#version === '') {
-      // Not put off: a cluster may be asked what is served more often than that.
+      // Not postponed: discovery may run more often than that.
       this.#lookAgainAt(Math.min(this.#againAtMs ?? Number.POSITIVE_INFINITY, clock.monotonicMs() + (this.#kept === null ? 0 : SOON_MS)))
       this.#kept = discovery
       return

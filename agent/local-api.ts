@@ -32,7 +32,7 @@ export function serveLocalApi(dataDir: string, agent: LocalHandlers, probes?: { 
     return new Response('not found\n', { status: 404 })
   }
   const log = createOrderLog(dataDir, systemClock)
-  /** AU8: nothing is done that is not on the record. */
+  /** AU8: an order that cannot be recorded is not carried out. */
   const recorded = (order: EdgeOrder): EdgeAnswer => {
     try {
       log.record(order)
@@ -85,7 +85,7 @@ export async function askRunningAgent(dataDir: string): Promise<AgentReport | nu
   }
 }
 
-/** What the agent that runs on this data folder makes of an order, or null when none does. */
+/** The answer of the agent that runs on this data folder to an order, or null when none does. */
 export async function orderRunningAgent(dataDir: string, order: EdgeOrder): Promise<EdgeAnswer | null> {
   try {
     const body = JSON.stringify(order)

@@ -23,7 +23,7 @@ export interface OrderLog {
   record(order: EdgeOrder, failure?: string): void
 }
 
-/** AK7: questions of people who are not at the site, in files of their own: many questions push no order out. */
+/** AK7: questions of remote people, in files of their own: many questions displace no order. */
 export interface QuestionLog {
   record(ask: Pick<AskFrame, 'question' | 'who' | 'within'>): void
 }
@@ -35,7 +35,7 @@ export function createOrderLog(dataDir: string, clock: Pick<Clock, 'nowMs'>, byt
 
 export function createQuestionLog(dataDir: string, clock: Pick<Clock, 'nowMs'>, bytesMax = FILE_BYTES_MAX): QuestionLog {
   const log = createChainedLog(dataDir, QUESTIONS, clock, bytesMax)
-  // A question that changes nothing does not wait for the disk.
+  // A question without a change does not wait for the disk.
   return { record: (ask) => log.write({ ...deedOfAsk(ask), result: 'started' as const }, ask.question.kind === 'restart') }
 }
 
@@ -106,7 +106,7 @@ export interface ReadOrderLog {
   broken: AuditBreak | null
 }
 
-/** Works while the agent runs, and while none does. */
+/** Works with and without a running agent. */
 export function readOrderLog(dataDir: string, files: LogFiles = ORDERS): ReadOrderLog {
   const entries: AuditRecord[] = []
   let chain: AuditChain | null = null

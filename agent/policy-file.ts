@@ -1,5 +1,6 @@
-// The policy of the site: a file that a person at the site writes (`--policy`), read again when it changes. A file that cannot be read keeps the last good policy, so
-// that a slip of the pen opens nothing; at the start there is none to keep, and the agent refuses to start.
+// The policy of the site: a file that a person at the site writes (`--policy`), read again when it changes. A file that
+// cannot be read keeps the last good policy, so that a typing error allows nothing more. At the start there is none to
+// keep, and the agent refuses to start.
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import { parseYamlDocuments } from '../shared/adapters/yaml.ts'
 import { explainIssues } from '../shared/model/explain.ts'
@@ -41,7 +42,7 @@ export class PolicyFile {
     this.#policy = read.policy
   }
 
-  /** The same object for as long as it says the same. */
+  /** The same object as long as its content is the same. */
   policy(): SitePolicy {
     return this.#policy
   }
@@ -89,7 +90,7 @@ export class PolicyFile {
   }
 }
 
-/** Reads no more than a policy may have, whatever the file is. */
+/** Reads no more than the greatest allowed size of a policy. */
 function readText(path: string): string {
   const file = openSync(path, 'r')
   try {
@@ -102,7 +103,7 @@ function readText(path: string): string {
   }
 }
 
-/** An empty file is a mistake, and no policy that allows everything: `{}` says that. */
+/** An empty file is a mistake, and not a policy that allows everything: that is `{}`. */
 export function parsePolicy(text: string, file: string): { kind: 'policy'; policy: SitePolicy } | { kind: 'wrong'; problems: Problem[] } {
   const parsed = parseYamlDocuments(text, { file })
   if (parsed.problems.length > 0) return { kind: 'wrong', problems: parsed.problems }

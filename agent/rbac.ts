@@ -1,4 +1,4 @@
-// The least RBAC with which an agent does its work for a set of kinds, as manifests: what it asks the API server for, and nothing else. Pure.
+// The least RBAC for an agent and a set of kinds, as manifests: its requests to the API server, and nothing else. Pure.
 import { AppError } from '../shared/protocol/error.ts'
 import { CLAIM_NAME, CLAIM_NAMESPACE } from './reconcile/claim/claim.ts'
 

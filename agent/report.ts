@@ -1,4 +1,4 @@
-// What `skerry-agent status` shows: everything this site knows by itself, with the server reachable or not.
+// The content of `skerry-agent status`: all facts that this site knows by itself, with or without a reachable server.
 import { z } from 'zod'
 import { cursorText } from '../shared/crdt/position.ts'
 import { serviceKey } from '../shared/model/ids.ts'
@@ -15,7 +15,7 @@ export const linkReportSchema = z.object({
   /** When the server last signed that this replica is at its head (PR7); null: not since the agent started. */
   headSignedMs: z.number().nullable().catch(null),
   error: z.object({ code: z.string(), message: z.string(), remedy: z.string() }).nullable(),
-  /** Of a page that comes in parts; null while none does. */
+  /** Of a page in parts; null if there is none. */
   parts: z.object({ have: z.number(), of: z.number(), bytes: z.number() }).nullable(),
   /** Every byte is paid for. */
   metered: z.boolean(),
@@ -39,11 +39,11 @@ export const agentReportSchema = z.object({
   link: linkReportSchema.nullable(),
   enforcement: z.object({ state: z.string(), message: z.string() }),
   replica: z.object({ position: z.string().nullable(), epoch: z.number(), rows: z.number(), verified: z.boolean() }).nullable(),
-  /** Why nothing new can be written down; null: it can (RP4). */
+  /** Why nothing can be written; null: it can (RP4). */
   disk: z.string().nullable().catch(null),
   /** Results of comparing watched kinds with lists since the agent started (LS6). */
   resync: z.object({ compared: z.number(), differences: z.number() }).nullable().catch(null),
-  /** LX1: null: the site has none, or no agent runs. */
+  /** LX1; null: the site has none, or no agent runs. */
   policy: z.object({ file: z.string(), rules: z.string(), problem: z.string().nullable() }).nullable().catch(null),
   outboxDepth: z.number(),
   /** Over the link to the server since midnight UTC, headers included, without TLS and TCP. */

@@ -1,4 +1,4 @@
-// What questions read of the API server: kinds by discovery, objects, lists. A refusal becomes one that says what is missing.
+// The reads of questions at the API server: kinds by discovery, objects, lists. A refusal names the missing right.
 import { type K8sObject, type ObjectRef, refText } from '../../shared/kube/object.ts'
 import { ASK_REFUSALS } from '../../shared/protocol/ask.ts'
 import type { ApiFailure, ApiResource, Cluster, Discovery, WatchScope } from '../cluster/cluster.ts'

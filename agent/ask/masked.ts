@@ -1,4 +1,4 @@
-// Live objects without the values of Secrets. Keys stay, so that people see what is there. Pure.
+// Live objects without the values of Secrets. Keys stay, so that people see which values exist. Pure.
 
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { MARK } from '../cluster/redact/marks.ts'
@@ -50,7 +50,7 @@ function hiddenValues(values: Record<string, unknown>, at: string, paths: string
   )
 }
 
-/** In other kinds the values of environment variables whose names say that they are secret, and what holds a copy of them. */
+/** In other kinds the values of environment variables with secret names, and the fields with a copy of them. */
 function withoutSecrets(value: unknown, at: string, paths: string[]): unknown {
   if (Array.isArray(value)) return value.map((item, index) => withoutSecrets(item, `${at}[${index}]`, paths))
   if (!isRecord(value)) return value

@@ -47,7 +47,8 @@ export interface AgentIo {
 /** 0 well, 1 a failure, 2 wrong usage. */
 export async function runAgentCli(argv: readonly string[], io: AgentIo): Promise<number> {
   try {
-    // A real option would need an action of the program itself, and then commander takes a misspelt command for its argument.
+    // A real option would need an action of the program itself, and then commander takes a misspelt command as its
+    // argument.
     const [runtime = '', script = '', first, ...rest] = argv
     const words = first === undefined ? [] : [first === '--version' || first === '-v' ? 'version' : first, ...rest]
     await agentCommand(io).parseAsync([runtime, script, ...words])

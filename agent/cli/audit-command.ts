@@ -1,4 +1,4 @@
-// `skerry-agent audit`: what people at the site ordered. Works with no network and with no agent running.
+// `skerry-agent audit`: the orders of people at the site. Works without a network and without a running agent.
 import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
 import type { AuditRecord } from '../../shared/model/audit.ts'

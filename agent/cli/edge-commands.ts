@@ -1,4 +1,5 @@
-// `skerry-agent hold | unhold | confirm | take-over`: what a person at the site asks of the running agent, with no network.
+// `skerry-agent hold | unhold | confirm | take-over`: orders of a person at the site to the running agent, without a
+// network.
 import { hostname, userInfo } from 'node:os'
 import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'

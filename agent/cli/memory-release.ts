@@ -1,14 +1,17 @@
-// What a process that works in bursts gives back between them. The collector lets tens of megabytes of garbage gather before it looks, and what code a burst
-// touched stays counted: an agent at rest would weigh half as much again as it needs.
+// Frees the memory of a process that works in bursts. The collector lets tens of megabytes of garbage gather, and code
+// pages of a burst stay counted: an idle agent would use half as much memory again as it needs.
 import { dropCodePages } from '../../shared/adapters/code-pages.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 
-/** Between two looks whether there is something to give back: garbage of steady small work would otherwise pile up for as long as the collector lets it. */
+/** Time between two checks whether there is memory to free: garbage of steady small work would otherwise accumulate
+ *  for as long as the collector lets it. */
 export const RELEASE_EVERY_MS = 5_000
 
-/** Processor time after which there is something to give back. Collecting takes 20 ms at 4,000 objects; an idle agent does not come to this in minutes. */
+/** Processor time after which there is memory to free. Collecting takes 20 ms at 4,000 objects; an idle agent needs
+ *  minutes for this. */
 export const WORK_MS = 100
-/** Between two looks: the process is busy, and collects no more than is worth it. With 8,000 objects and a thousand services on the way, every look was a tenth of all its work. */
+/** Time between two checks in a busy process, so that collecting costs little. With 8,000 objects and a thousand
+ *  services in work, checks were a tenth of all its work. */
 export const BUSY_MS = 500
 /** Work of a busy process for each ms of the last collection. */
 export const WORK_PER_COLLECTION = 30

@@ -2,7 +2,8 @@
 import { cutText } from '../../shared/runtime/cut-text.ts'
 import type { AgentReport, LinkReport } from '../report.ts'
 
-/** The state of sync in words. Only `not joined`, `refuses this agent` and `not syncing` need anybody at the site; none of them touches what is enforced. */
+/** The state of sync in words. Only `not joined`, `refuses this agent` and `not syncing` need a person at the site;
+ *  none of them changes enforced objects. */
 function linkText({ state, error, parts, lastContactMs }: LinkReport, isJoined: boolean): string {
   switch (state) {
     case 'following':
@@ -39,7 +40,7 @@ function headLines({ state, sinceMs, headSignedMs }: LinkReport, nowMs: number):
   ]
 }
 
-/** What today cost, and what follows from a spent budget. */
+/** Today's traffic, and the consequences of a spent budget. */
 function trafficLines({ metered, budgetBytes, waitSeconds }: LinkReport, todayBytes: number): Array<[string, string]> {
   const used = budgetBytes > 0 ? `${bytesText(todayBytes)} of ${bytesText(budgetBytes)} today` : `${bytesText(todayBytes)} today`
   const line: [string, string] = ['traffic', `${used}${metered ? ', metered' : ''}, polls of ${age(waitSeconds * 1_000)}`]
@@ -97,7 +98,7 @@ function policyLines({ file, rules, problem }: NonNullable<AgentReport['policy']
 
 type ServiceReport = NonNullable<AgentReport['services'][number]['status']>
 
-/** With what a person at the site can do about it here. */
+/** With the options of a person at the site. */
 function serviceMessage(name: string, { message, refusal }: ServiceReport): string {
   const line = message.split('\n')[0] ?? ''
   return refusal === undefined ? line : `${line}; \`skerry-agent confirm ${name}\` shows them`

@@ -33,7 +33,7 @@ export function parseStatus(body: unknown): KubeStatus | null {
   return parsed.success ? parsed.data : null
 }
 
-/** KA6: a page of a proxy that asks for a day is no reason to look away for a day. */
+/** KA6: a page of a proxy that asks for a day is no reason to wait for a day. */
 const RETRY_AFTER_MAX_MS = 300_000
 
 /** Seconds of a Retry-After header, in ms, 300,000 at most. API servers send no dates; a date counts as absent. */
@@ -146,8 +146,9 @@ const KEPT_AS: Readonly<Record<string, string>> = {
 }
 const qualified = (resource: string, group: string): string => (group === '' ? resource : `${resource}.${group}`)
 
-/** KA7: a 404 that names the object that was asked for means that it is absent. One without a name means that the server does not serve the kind, and one that names
- *  another object is about something that an aggregated API looked up on the way; to confuse them would make every object of a broken group look deleted. */
+/** KA7: a 404 that names the requested object means that it is absent. One without a name means that the server does
+ *  not serve the kind, and one that names another object is about a lookup of an aggregated API. Confusing them
+ *  would make every object of a broken group look deleted. */
 export function namesMissingObject(
   body: unknown,
   { group, kind, plural }: Pick<ApiResource, 'group' | 'kind' | 'plural'>,

@@ -13,7 +13,7 @@ import { parseJson } from './watch-stream.ts'
  *  that. */
 export const REQUESTS_IN_FLIGHT_MAX = 32
 export const WATCHES_MAX = 192
-/** Streams beside those, for lists, which end: an agent with as many watches as it may have still begins what is new. */
+/** Streams beside those, for lists, which end: an agent with the maximum number of watches can still begin new ones. */
 export const LISTS_MAX = 16
 /** Above the limit of the API server, 60 s, whose answer tells what was slow. */
 const REQUEST_TIMEOUT_MS = 65_000

@@ -156,8 +156,8 @@ class Watch {
     return yield* this.#follow()
   }
 
-  /** KA40: a consistent read that asks for no object, so that an API server whose watch cache lags answers what etcd has reached. Null: etcd has reached the position, or the
-   *  server does not say. */
+  /** KA40: a consistent read that asks for no object, so that an API server whose watch cache lags answers the
+   *  revision of etcd. Null: etcd has reached the position, or the server does not say. */
   async #checkPosition(position: string): Promise<StreamEnd | null> {
     const { http } = this.#deps
     const { namespaced, plural } = this.#resource

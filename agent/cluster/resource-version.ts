@@ -10,7 +10,7 @@ export function isNewer(resourceVersion: string, than: string): boolean {
 
 const DECIMAL = /^\d+$/
 
-/** False also where one of both is no number: what is not known proves nothing. */
+/** False also if one of both is not a number: unknown values prove nothing. */
 export function isBehind(resourceVersion: string, position: string): boolean {
   return DECIMAL.test(resourceVersion) && DECIMAL.test(position) && isNewer(position, resourceVersion)
 }
@@ -18,7 +18,7 @@ export function isBehind(resourceVersion: string, position: string): boolean {
 interface Standing {
   /** Null if the watch has to start over anyway. */
   position(): string | null
-  /** The server may have been set back to a time before the position. */
+  /** The server may have returned to a time before the position. */
   doubt(): void
 }
 
@@ -31,8 +31,8 @@ export class Positions {
     return () => this.#watches.delete(watch)
   }
 
-  /** Called before a consistent read is sent; its answer is given the resourceVersion that came back. Positions that
-   *  watches reach in between prove nothing. */
+  /** Called before a consistent read is sent; the returned function takes the resourceVersion of the answer.
+   *  Positions that watches reach in between prove nothing. */
   beforeRead(): (resourceVersion: string) => void {
     const before = [...this.#watches].map((watch) => ({ watch, position: watch.position() }))
     return (resourceVersion) => {

@@ -150,7 +150,7 @@ export function uninstallNode(machine: NodeMachine, { purge }: { purge: boolean 
 /** Time in which a new version must not end. */
 const TRIAL_MS = 10_000
 
-/** Puts the running program in place of the installed one. A version that does not stay up is taken back. */
+/** Replaces the installed program by the running one. A version that does not stay up is rolled back. */
 export async function upgradeNode(machine: NodeMachine): Promise<string[]> {
   mustBeRoot(machine)
   const installed = installedBinary(machine)

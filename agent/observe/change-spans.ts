@@ -27,7 +27,7 @@ export class ChangeSpans {
     this.#page = { startMs, endMs }
   }
 
-  /** The same state, whose reports are looked at. */
+  /** The same state, with its reports observed. */
   watching(state: AgentState): AgentState {
     const report: AgentState['report'] = (rows, turn) => {
       state.report(rows, turn)

@@ -1,5 +1,5 @@
-// What the rooms of the reconciler work with: one port for each subject, composed once, in reconcile-loop.ts. A function takes the ports that it uses and no others. A plan takes none: it is given
-// what was read through them.
+// The dependencies of the rooms of the reconciler: one port for each subject, composed once, in reconcile-loop.ts. A
+// function takes the ports that it uses and no others. A plan takes none: it gets what was read through them.
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { EventStatus, ObjectStatus, StatusKind } from '../../shared/model/status.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -36,7 +36,7 @@ export interface Site extends Registrations {
   /** How services want the health of their objects evaluated. */
   healthChoices: {
     load(state: AgentState): Promise<void>
-    /** Resolves when the rules of the fleet that came with the rows are in force. */
+    /** Resolves when the rules of the fleet that arrived with the rows are in force. */
     rulesRead(): Promise<void>
     follow(model: ServiceModel, deps: Pick<Site, 'kinds' | 'watches'> & Pick<Storage, 'state'>): Promise<void>
   }
@@ -48,19 +48,19 @@ export interface Site extends Registrations {
   signal: AbortSignal
 }
 
-/** How a turn asks the API server, beyond what the watches show. */
+/** The requests of a reconciliation to the API server, beyond the watches. */
 export interface Requests {
   /** For the steps of plans. */
   scheduler: RequestScheduler
   /** For everything else. */
   asking(who: { service: string; purpose?: Ticket['purpose'] }): Asking
-  /** What is there already, of all services together. */
+  /** Existing objects, for all services together. */
   firstContacts: FirstContacts
   /** Evidence that is read before a deletion or a removal from the inventory. */
   evidence: {
     /** IV9: the CRDs of custom kinds. */
     definitions: Definitions
-    /** RM3: what a Namespace or CRD holds. */
+    /** RM3: the content of a Namespace or CRD. */
     contents: ContentsReader
     /** IV6: marked objects in kinds that are not watched. */
     marked: MarkedSearch
@@ -79,7 +79,7 @@ export interface Services {
   owners: Map<string, ServiceId>
   /** Whether a service other than `own` has an object in the namespace. */
   hasOthersIn(namespace: string, own: string): boolean
-  /** Null if nothing is known of that service here. */
+  /** Null if that service is unknown here. */
   modelOf(serviceKey: string): ServiceModel | null
   /** Services other than `model` whose revision names the object. */
   othersWanting(model: ServiceModel, key: string): ServiceModel[]
@@ -93,7 +93,7 @@ export interface Services {
   taker(id: ServiceId): Taker
   /** The dependencies between services, and which service waits for which. */
   dependents: Dependents
-  /** How often new rows came. */
+  /** The number of arrivals of new rows. */
   revisionsSeen(): number
   /**
    * As `revisionsSeen`, without removal orders. After a change, another service may want an object that is about to be
@@ -108,19 +108,19 @@ export interface Services {
   wakeWhenRead(model: ServiceModel): void
   /** A failure that another object may have caused. */
   lacking: Pick<LackingObjects, 'add'>
-  /** An object changed: what failed because of it is tried at once. */
+  /** An object changed: objects that failed because of it are retried at once. */
   causeChanged(key: string, isHealthy: boolean): void
   /** Watches follow the kinds of all inventories; `model`: only this service's have changed. */
   followKinds(model?: ServiceModel): void
 }
 
-/** Whether and when a service has its turn, and what that turn may do. */
+/** Whether and when a service reconciles, and what that may do. */
 export interface Turns {
-  /** Stopping, or another agent has the claim: nothing more is begun. */
+  /** Stopping, or another agent has the claim: nothing more begins. */
   isHalted(): boolean
-  /** RC30: the turn has used up its time and others wait: nothing more is begun in it. */
+  /** RC30: the reconciliation has used up its time and others wait: nothing more begins in it. */
   mustYield(serviceKey: string): boolean
-  /** PR7: the replica is known not to be an older one that came back. */
+  /** PR7: the replica is known not to be an older one. */
   isCurrent(): boolean
   /** Holds and windows. */
   times: TimeGates
@@ -140,14 +140,14 @@ export interface Reports {
   emit(event: Omit<EventStatus, 'atMs'>): void
   /** Written only as a Kubernetes Event on the object, if those are enabled (KE2): too many for the server. */
   emitOnObject(event: Omit<EventStatus, 'atMs'>): void
-  /** Goes into the agent's state at the end of the turn, in one transaction. */
+  /** Stored in the agent's state at the end of the reconciliation, in one transaction. */
   report(rows: readonly StatusUpdate[]): void
   flushReports(turn?: TurnRecord): void
-  /** Says why workloads are not well. */
+  /** Explains unhealthy workloads. */
   explainer: {
     /** HE8: after a turn. */
     look(model: ServiceModel, deps: Site & Requests & Turns): void
-    /** The status with what is known beyond it. */
+    /** The status with further known facts. */
     say(model: ServiceSnapshot, key: string, status: ObjectStatus, previous: ObjectStatus | null): ObjectStatus
     explanation(service: string, key: string): string
   }

@@ -1,5 +1,5 @@
-// The loop that makes the cluster equal to its rows. A turn belongs to one service and looks at everything that service has become: which event
-// woke it is forgotten by then. It runs from replica and agent state alone; no server is asked for anything.
+// The loop that makes the cluster equal to its rows. A reconciliation belongs to one service and evaluates its whole
+// present state, whatever event woke it. It runs from replica and agent state alone, without a server.
 import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
@@ -51,11 +51,11 @@ export interface ReconcilerDeps {
   replica: Replica
   state: AgentState
   cluster: Cluster
-  /** Of this agent: whose marks are ours, and what the claim says. */
+  /** Of this agent: the owner of marks, and the content of the claim. */
   identity: { clusterId: string; agentId: string; incarnation: number; formerClusters?: readonly string[] }
   /** For the claim: where this agent is registered. */
   server?: string
-  /** CM9: the server said that this cluster was removed from it. */
+  /** CM9: the server stated that this cluster was removed from it. */
   isRemoved?: boolean
   /** CM5: the place of this process; absent: unknown. */
   place?: string | null
@@ -74,15 +74,15 @@ export interface ReconcilerDeps {
   onClaim(claim: ClaimState): void
   /** How often each watched kind is compared with a list of it (LS6); null or absent: never. */
   resyncMs?: number | null
-  /** Null means: discovery answers. Else why nothing can begin. */
+  /** Null means: discovery answers. Otherwise the reason why nothing can begin. */
   onUnreachable(message: string | null): void
-  /** Of each time that the cluster said what it serves. */
+  /** Called for each answer of discovery. */
   onDiscovery?(discovery: Discovery): void
   /** Absent: no log is read (HE8). */
   podLogs?: PodLogs & { lines: number }
   /** Kubernetes Events on users' objects; absent: none. */
   kubeEvents?: KubeEvents
-  /** A turn said something new of this many objects. */
+  /** A reconciliation reported changes of this many objects. */
   onLargeTurn?(objects: number): void
 }
 
@@ -93,23 +93,23 @@ export interface Reconciler {
   becameCurrent(): void
   /** LX4: every service is reconciled again. */
   policyChanged(): void
-  /** What a person at the site asks for. */
+  /** An order of a person at the site. */
   order(order: EdgeOrder): EdgeAnswer
-  /** CM9: the server said that this cluster was removed from it, or knows it again. */
+  /** CM9: the server stated that this cluster was removed from it, or knows it again. */
   setRemoved(isRemoved: boolean): void
-  /** Asks the cluster what it serves; nothing before it was asked for the first time. */
+  /** Asks discovery; does nothing before the first answer. */
   discover(): Promise<void>
-  /** From where it knows what becomes of each object that it applied; nothing before it enforces. */
+  /** The source of each applied object's changes; nothing before it enforces. */
   sources(): Iterable<SourcedObject>
-  /** What resyncs found since this process started. */
+  /** Differences that resyncs found since this process started. */
   resynced(): ResyncCount
   /** Runs until the signal aborts, and lets begun requests finish. */
   run(signal: AbortSignal): Promise<void>
 }
 
-/** Services that have their turn at the same time: as many as there may be requests, since a small service has one at a time. */
+/** Services that reconcile at the same time: as many as requests, since a small service sends one at a time. */
 const TURNS_MAX = REQUESTS_MAX
-/** Turns beside those, for services in which something is to be healed. */
+/** Reconciliations beside those, for services that heal. */
 const TURNS_FOR_HEALING = 4
 /** The callers of requests that belong to no service; no service has such a name. */
 const [DEFINITIONS, WATCHES, RESYNC, KUBE_EVENTS, MARKED, CLAIMS] = [
@@ -199,7 +199,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
   }
 }
 
-/** SU1: kept beside the replica, for when that cannot be read. True: others are suspended than before. */
+/** SU1: stored beside the replica, in case that cannot be read. True: the suspended services changed. */
 function takeSuspensions({ replica, state, log, onSuspended }: ReconcilerDeps, holds: Holds): boolean {
   const rows = replica.suspensions()
   if (rows === null || holds.isSuspendedAs(rows)) return false
@@ -248,7 +248,7 @@ async function reconcileService(model: ServiceModel, deps: Ports): Promise<numbe
   deps.explainer.look(model, deps) // HE8
   const objects = model.agenda.touched.size
   publish(model, deps)
-  // CM2, RC30: what was not begun is begun when the claim comes back, or in the service's next turn.
+  // CM2, RC30: the rest begins when the claim returns, or in the service's next reconciliation.
   if (isStopped()) {
     const pauseMs = deps.scheduler.pausedForMs()
     if (pauseMs === null) deps.wake(model.key)
@@ -307,7 +307,7 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
   const scheduler = new RequestScheduler({ clock, signal })
   const wake = (key: string, urgency?: Urgency) => {
     queue.wake(key, urgency)
-    // RC14: what waits for a place is not begun.
+    // RC14: waiting requests are not sent.
     scheduler.reconsider(key)
   }
   const registry = new ServiceRegistry({
@@ -377,7 +377,7 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
   })
   const definitions = new Definitions({ cluster: ask({ service: DEFINITIONS }), kinds, state, log })
   const watches: Watches = new Watches({
-    // RC5: what a deletion is judged by.
+    // RC5: the read that judges a deletion.
     cluster: { get: ask({ service: WATCHES, purpose: 'heal' }).get, watch: cluster.watch.bind(cluster) },
     clock,
     random,
@@ -436,7 +436,8 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     causeChanged: (key, isHealthy) => router.causeChanged(key, isHealthy),
     followKinds: (model) => index.followKinds(model),
   }
-  /** RC30: the API server asked for a pause that ends after the turn's time. What the turn knows by now is said before that. */
+  /** RC30: the API server asked for a pause that ends after the time of the reconciliation, which reports its
+   *  results before the pause. */
   const isOutlasted = (key: string): boolean => {
     const pauseMs = scheduler.pausedForMs()
     const lastedMs = queue.lastedMs(key)
@@ -454,7 +455,7 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     tellKubernetes(event, registry, kubeEvents),
   )
   const ports: Ports = { ...site, ...requests, state, replica, ...services, ...turns, ...reports }
-  /** CM8: what these marked is ours to take over, from the next turn on. */
+  /** CM8: objects with these marks can be taken over, from the next reconciliation on. */
   const registeredBefore = (clusters: readonly string[]) => {
     const known = former.size
     for (const id of clusters) former.add(id)

@@ -1,4 +1,5 @@
-// Which services need a turn. It says *which*, never *what happened*: a turn looks at everything that its service has become meanwhile.
+// Decides which services need a reconciliation. It stores *which*, never *what happened*: a reconciliation evaluates
+// the whole present state of its service.
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { createPace, type Pace } from '../../shared/runtime/pace.ts'
 
@@ -29,12 +30,12 @@ interface Turn {
   urgency: Urgency
   /** On the monotonic clock. */
   beganMs: number
-  /** It has given up its place: it begins nothing more, and ends when what it waits for is answered. */
+  /** It has given up its place: it begins nothing more, and ends when its requests are answered. */
   yields: boolean
   done: Promise<void>
 }
 
-/** RC10: one turn for each service at a time; what wakes it during its turn gives it exactly one more. */
+/** RC10: one reconciliation for each service at a time; events during it cause exactly one more. */
 export class WorkQueue {
   readonly #options: WorkQueueOptions
   readonly #ready: Record<Urgency, Set<string>> = { heal: new Set(), other: new Set() }
@@ -94,7 +95,7 @@ export class WorkQueue {
     return this.#running.get(key)?.yields === true
   }
 
-  /** RC30: how long the turn of this service has lasted, in milliseconds; null: it has none now. */
+  /** RC30: the duration of this service's reconciliation, in milliseconds; null: none runs. */
   lastedMs(key: string): number | null {
     const turn = this.#running.get(key)
     return turn === undefined ? null : this.#options.clock.monotonicMs() - turn.beganMs
@@ -139,7 +140,7 @@ export class WorkQueue {
       .finally(() => {
         const isCutShort = this.mustYield(key)
         this.#running.delete(key)
-        // RC30: what it did not get to is still to heal.
+        // RC30: the rest is still to be healed.
         if (isCutShort && urgency === 'heal' && this.#ready.other.has(key)) this.wake(key, 'heal')
         else this.#start()
       })
@@ -158,7 +159,8 @@ export class WorkQueue {
         if (turn === null) break
         const [who, oldest] = turn
         if (oldest.yields) continue
-        // Its own turn may heal it before long; and changes that the turn itself makes look like that for a moment.
+        // Its own reconciliation may heal it soon; and changes by the reconciliation itself look like that for a
+        // moment.
         const dueMs = oldest.beganMs + TURN_BUDGET_MS[own === undefined ? urgency : 'other']
         if (dueMs > nowMs) {
           nextMs = Math.min(nextMs, dueMs)

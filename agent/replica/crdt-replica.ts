@@ -1,5 +1,5 @@
-// The replica in force, and how another takes its place (PL8): a new file is built beside it and renamed over it, so that until that moment the
-// agent enforces what it held. A replica that fails a check serves nothing until then (RP1).
+// The replica in force, and its replacement (PL8): a new file is built beside it and renamed over it, so that until
+// that moment the agent enforces the old rows. A replica that fails a check serves nothing until then (RP1).
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { asidePath, type NativeGuard, setAside } from '../../shared/adapters/native-guard.ts'
@@ -28,16 +28,16 @@ export interface CrdtReplicaOptions {
   libraryDir?: string
   /** Default: none, and the file is opened in this process. */
   guard?: NativeGuard
-  /** A page found no space, or the opening of what is held (RP4). */
+  /** A page found no space, or the replica could not be opened (RP4). */
   onDiskFull?(doing: 'write' | 'open'): void
-  /** What was whole is not any more: nothing is enforced until it is fetched again. */
+  /** A verified replica is damaged now: nothing is enforced until it is fetched again. */
   onDamage?(): void
 }
 
 /** The whole check of CU2, for a timer: bits can flip under an idle file. */
 export interface CheckedReplica extends Replica {
   recheck(): boolean
-  /** The file lost what the server said last, by a power cut: the head beside it is of a later page (RP2). */
+  /** The file lost the last head of the server by a power failure: the head beside it is of a later page (RP2). */
   isBehind(): boolean
 }
 
@@ -101,7 +101,7 @@ class CrdtReplica implements CheckedReplica {
     }
   }
 
-  /** A damaged epoch could be one that no server ever reaches: without a whole file only what the server signed counts. */
+  /** A damaged epoch could be one that no server ever reaches: without an intact file only signed values count. */
   #takeLastHead(isWhole: boolean): void {
     const proof = this.#file?.proof() ?? null
     const epoch = (isWhole ? this.#file?.held()?.epoch : proof?.hello.epoch) ?? 0
@@ -150,7 +150,7 @@ class CrdtReplica implements CheckedReplica {
     if (wasVerified) this.#options.onDamage?.()
   }
 
-  /** What is held open has no name any more: nothing of it would survive a restart. */
+  /** The open file has no name any more: none of it would survive a restart. */
   #supplanted(): string | null {
     return this.#inode === inodeOf(this.#options.path) ? null : 'the file was removed or another one took its name'
   }
@@ -186,7 +186,7 @@ class CrdtReplica implements CheckedReplica {
     try {
       return this.#mergePage(read.page)
     } catch (error) {
-      // Rows can be whole and what merges them broken: they stay in force, and a new file heals it.
+      // Rows can be intact while the merge data is broken: they stay in force, and a new file repairs it.
       if (isDiskFull(error) || (this.recheck() && !isDamage(error))) throw error
       return { kind: 'refused', why: `the replica is damaged: ${describeError(error)}` }
     }
@@ -202,7 +202,8 @@ class CrdtReplica implements CheckedReplica {
     return said !== undefined && said.epoch === epoch && said.ordinal > ordinal
   }
 
-  /** A file can break under an open connection. Then the check says so and a bootstrap follows; any other error is the caller's. */
+  /** A file can break under an open connection. Then the check reports it and a refetch follows; any other error is
+   *  the caller's. */
   #unlessDamaged<T>(work: () => T, otherwise: T): T {
     try {
       return work()
@@ -258,8 +259,8 @@ class CrdtReplica implements CheckedReplica {
 
   #putInForce(staged: string): void {
     const { path } = this.#options
-    // A log left beside the name would be played into the new file at its next opening: it goes first. The old file is whole without it, or is
-    // found damaged.
+    // A log left beside the name would be applied to the new file at its next opening: it is removed first. The old
+    // file is complete without it, or is found damaged.
     this.#letGo()
     for (const suffix of ['-wal', '-shm']) rmSync(path + suffix, { force: true })
     renameSync(staged, path)
@@ -268,7 +269,7 @@ class CrdtReplica implements CheckedReplica {
     this.#verified = true
   }
 
-  /** Opening writes, too, and what is held is to be enforced on a full disk as well (RP4). */
+  /** Opening writes, too, and the rows must be enforced on a full disk as well (RP4). */
   #openWithSpace(): void {
     try {
       this.#open()
@@ -329,7 +330,7 @@ class CrdtReplica implements CheckedReplica {
     this.#letGo()
   }
 
-  /** What it says counts when the replica is lost or came back older; a full disk keeps it from nothing else. */
+  /** It counts when the replica is lost or older; a full disk has no other effect on it. */
   #refreshBeside(): void {
     if (this.#beside === this.#last.proof) return
     try {

@@ -1,5 +1,5 @@
-// What outlives the replica file: the greatest epoch seen (CU2a) and the last head that the server signed (RP2), in a small file beside it. Written before a new file
-// takes force and after a delta did.
+// The state that outlives the replica file: the greatest epoch seen (CU2a) and the last head that the server signed
+// (RP2), in a small file beside it. Written before a new file takes force and after a delta did.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { z } from 'zod'
@@ -18,10 +18,10 @@ const storedSchema = z.object({
   proof: headProofSchema.nullable().catch(null),
 })
 
-/** Before the first page, and after a join to a server that never said what is kept. */
+/** Before the first page, and after a join to a server that never stated what is kept. */
 export const NO_HEAD: LastHead = { epoch: 0, proof: null }
 
-/** What was kept for this cluster; nothing after a join to another one, whose epochs are others. */
+/** The stored state of this cluster; nothing after a join to another one, whose epochs differ. */
 export function readLastHead(path: string, cluster: string): LastHead {
   try {
     const stored = storedSchema.parse(JSON.parse(readFileSync(path, 'utf8')))

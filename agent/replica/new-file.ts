@@ -11,7 +11,7 @@ export interface NewFile {
   path: string
   options: ReplicaFileOptions
   page: Page
-  /** Verified, and with its path; null when nothing of it counts. */
+  /** Verified, and with its path; null if it does not count. */
   old: { file: ReplicaFile; path: string } | null
 }
 
@@ -51,7 +51,7 @@ export function removeFile(path: string): void {
   for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true })
 }
 
-/** `keep` answers sums that were made from the rows held now, or keeps nothing. */
+/** `keep` refers to sums of the rows held now, or keeps nothing. */
 function wrongKeep({ hello: { keep } }: Page, old: ReplicaFile | null): string | null {
   if (keep === undefined || !keep.includes('1')) return null
   const held = old?.held() ?? null

@@ -1,5 +1,5 @@
-// Bytes of a page → rows that passed every check which needs no database (PL5): forms, bounds, the digest and the signature. The bytes
-// come from outside: nothing in here may throw at them, and nothing reaches cr-sqlite before it has been here.
+// Bytes of a page → rows that passed every check without a database (PL5): form, bounds, the digest and the signature.
+// The bytes are untrusted: this code never throws on them, and nothing reaches cr-sqlite before these checks.
 import { isUtf8 } from 'node:buffer'
 import { hash } from 'node:crypto'
 import {
@@ -94,7 +94,7 @@ function parseRows(lines: Uint8Array, whole: boolean): Row[] {
   return rows
 }
 
-/** Some lines at a time: one letter past Latin doubles the memory of the whole text that it is in. */
+/** Some lines at a time: one letter past Latin doubles the memory of the whole text around it. */
 function* blocks(lines: Uint8Array): Iterable<string> {
   const bytes = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength)
   for (let start = 0; start < bytes.length; ) {

@@ -7,7 +7,7 @@ import { addHash, hashText, parseHash, removeHash, rowHash } from '../../shared/
 import { type HeadProof, headProofSchema, type Row } from '../../shared/protocol/frames.ts'
 import { BucketSums, bucketCountFor } from '../../shared/protocol/refetch.ts'
 
-/** What the file says of itself. */
+/** The file's own description. */
 export interface Held {
   position: Position
   count: number
@@ -18,9 +18,11 @@ export interface ReplicaFile {
   readonly db: Database
   held(): Held | null
   proof(): HeadProof | null
-  /** A delta: all or nothing. The ids whose document changed; or what differs from the head, and then nothing is changed. */
+  /** A delta: all or nothing. Returns the ids whose document changed, or the difference from the head; then nothing
+   *  is changed. */
   merge(rows: readonly Row[], head: HeadProof): { changedIds: string[] } | { differs: string }
-  /** A new file: what is kept of another one, then the rows of the page. Not compared with the head: `damage` does that, reading everything back. */
+  /** A new file: the kept rows of another one, then the rows of the page. Not compared with the head: `damage` does
+   *  that, reading everything back. */
   fill(kept: Iterable<readonly [id: string, doc: string]>, rows: readonly Row[], head: HeadProof): void
   doc(id: string): string | null
   /** Live rows of the range, by id. */
@@ -29,7 +31,7 @@ export interface ReplicaFile {
   all(): Iterable<{ id: string; doc: string }>
   /** Rows of this file that the other one lacks or has otherwise, and the other way round. */
   differingIds(otherPath: string): string[]
-  /** One for each bucket of the rows (PL9), with a check of them all; throws when they differ from what is held. */
+  /** One for each bucket of the rows (PL9), after a check of them all; throws if they differ from the held rows. */
   bucketSums(): Uint8Array
   /** Full check: structure (`whole`: of the indexes too), no foreign rows, hash and count. Null when intact. */
   damage(structure: 'quick' | 'whole'): string | null
@@ -47,7 +49,7 @@ const POSITION_TABLE = `CREATE TABLE IF NOT EXISTS replica_position (
 const MERGE = `INSERT INTO crsql_changes ("table", pk, cid, val, col_version, db_version, site_id, cl, seq)
 VALUES ('desired', crsql_pack_columns(?1, ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9)`
 
-/** Kept rows enter a new file as if nothing had ever happened to them, so that whatever the server sends of them wins (PL9). */
+/** Kept rows enter a new file without a history, so that every row of the server wins (PL9). */
 const KEPT = { colVersion: 1, cl: 1 } as const
 
 /** Of a file that is open as long as the agent runs: a delta is small, and the kernel has the pages. A file that is being built has SQLite's own 2 MB. */
@@ -88,7 +90,8 @@ export function openReplicaFile(path: string, { clusterId: cluster, building = f
   }
 }
 
-/** Throws when the next start could not read the file: a connection that is open keeps the schema that it once read, whatever the file says now. */
+/** Throws if the next start could not read the file: an open connection keeps the schema that it once read, whatever
+ *  the file has now. */
 function readAnew(path: string): void {
   const db = openSqlite(path, { readonly: true })
   try {
@@ -148,7 +151,8 @@ class CrdtReplicaFile implements ReplicaFile {
       const ids = chunk.map(({ id }) => id)
       const old = this.#docs(ids)
       for (const { id, doc, colVersion, cl } of chunk) mergeRow(id, doc, colVersion, cl)
-      // What counts is what the file holds now: a row that outranks the server's keeps its own document, and the hash must show it (RP1).
+      // The present content of the file counts: a row that outranks the server's keeps its own document, and the hash
+      // must show it (RP1).
       const now = this.#docs(ids)
       for (const id of ids) {
         const [was, is] = [old.get(id), now.get(id)]
@@ -268,7 +272,7 @@ class CrdtReplicaFile implements ReplicaFile {
   }
 }
 
-/** CU2 in full: every row, in the order in which look-ups rely on them. */
+/** CU2 in full: every row, in the order that lookups rely on. */
 class RowCheck {
   #sum = 0n
   #count = 0

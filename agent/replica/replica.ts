@@ -1,11 +1,11 @@
-// The port to the agent's replica: what this cluster shall be, held at the site. Rows and cursor change in one transaction (CU4); what is read from
-// it is a complete revision or nothing (RV1).
+// The port to the agent's replica: the desired state of this cluster, held at the site. Rows and cursor change in one
+// transaction (CU4); a read returns a complete revision or nothing (RV1).
 import type { Position } from '../../shared/crdt/position.ts'
 import type { ServiceRow } from '../../shared/model/desired.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { HeadProof } from '../../shared/protocol/frames.ts'
 
-/** A service as its row says, with all its objects, their hash proven against the row's digest. */
+/** A service by its row, with all its objects, their hash verified against the row's digest. */
 export interface DesiredRevision extends ServiceId {
   row: ServiceRow
   /** Row id → canonical JSON. Empty for a removal order. */
@@ -27,7 +27,8 @@ export interface Replica {
   position(): Position | null
   /** Last signed epoch; a lower one is refused. */
   epoch(): number
-  /** What a refetch shows of the rows held, for PL9: 0, 1, 16 or 256 sums of 16 bytes. None unless the file verifies. The next page with `keep` answers them. */
+  /** The sums that a refetch shows, for PL9: 0, 1, 16 or 256 sums of 16 bytes. None unless the file verifies. The
+   *  next page with `keep` refers to them. */
   bucketSums(): Uint8Array
   /** Hello and checkpoint of the last page that was applied, kept also when the file is lost (RP2). */
   proof(): HeadProof | null
@@ -36,7 +37,7 @@ export interface Replica {
   applyPage(frames: Uint8Array): ApplyPageResult
   services(): ServiceId[]
   read(service: ServiceId): ServiceRead
-  /** RC34: it takes no object from other services, because its row is a removal order or is gone, whatever else is held of it. */
+  /** RC34: it takes no object from other services, because its row is a removal order or is gone. */
   isLeaving(service: ServiceId): boolean
   /** Rows of health rules, sorted by id. Null while nothing may be read. */
   healthRules(): Array<readonly [id: string, doc: string]> | null
@@ -46,7 +47,7 @@ export interface Replica {
   rowCount(): number
   /** Every live row, sorted by id. */
   dump(): Array<readonly [id: string, doc: string]>
-  /** False when the file failed its check at opening: nothing is enforced from it until a bootstrap replaced it (RP1). */
+  /** False if the file failed its check at opening: nothing is enforced from it until a refetch replaced it (RP1). */
   verified(): boolean
   close(): void
 }

@@ -1,4 +1,4 @@
-// A service as the replica holds it: complete, or nothing that may be enforced (RV1).
+// A service in the replica: complete, or not enforceable (RV1).
 import { setDigest } from '../../shared/kube/canonical.ts'
 import { objectRowPrefix, parseRowId, type ServiceRow, serviceRowId, serviceRowSchema } from '../../shared/model/desired.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
@@ -32,7 +32,7 @@ function incompleteness(row: ServiceRow, objects: ReadonlyArray<readonly [id: st
   return setDigest(objects) === row.digest ? null : 'its objects differ from its digest'
 }
 
-/** A text: what of it cannot be read, by name. */
+/** A text: the unreadable part, by name. */
 function parseServiceRow(doc: string): ServiceRow | string {
   try {
     const parsed = serviceRowSchema.safeParse(JSON.parse(doc))

@@ -1,6 +1,7 @@
-// The port to what the agent knows by itself and no server can give back: inventory, applied documents, outbox, identity counters. One plain SQLite
-// file. What a process wrote outlives its end at once. A power loss is outlived by what is `settled`: that is waited for before a request to the API server that the file
-// has to know of (IV1), and before a push, so that a reported rev is never given out again.
+// The port to facts that no server can restore: inventory, applied documents, outbox, identity counters. One plain
+// SQLite file. Every write survives the end of the process at once. A power failure is survived by `settled` writes:
+// the agent waits for them before a request to the API server that the file must record (IV1), and before a push, so
+// that a reported rev is never given out again.
 import type { ObjectRef } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { StatusKind } from '../../shared/model/status.ts'
@@ -14,7 +15,8 @@ export interface InventoryEntry {
   apiVersion: string
   /** Null means: on paper only, not yet known to exist. */
   uid: string | null
-  /** The document that drift heals to, canonical JSON as sent; null before the first apply. Kept whole: the replica may hold the next revision already. */
+  /** The document to which drift is corrected, canonical JSON as sent; null before the first apply. Stored whole:
+   *  the replica may have the next revision already. */
   appliedDoc: string | null
   /** Hash of the owned values that the API server returned for it. */
   ownedHash: string | null
@@ -24,7 +26,7 @@ export interface InventoryEntry {
   commit: string | null
 }
 
-/** Of an object that is about to be applied or adopted: nothing is known to be in force. */
+/** For an object that is about to be applied or adopted: no document is known to be applied. */
 export const entryOnPaper = (
   { ref, apiVersion }: Pick<InventoryEntry, 'ref' | 'apiVersion'>,
   uid: string | null = null,
@@ -38,7 +40,7 @@ export const entryOnPaper = (
   commit: null,
 })
 
-/** What a service has reached here. */
+/** The progress of a service here. */
 export interface ServiceProgress {
   digest: string
   commit: string
@@ -51,12 +53,13 @@ export interface ServiceState {
   healthy: ServiceProgress | null
 }
 
-/** What a turn of a service leaves behind besides its reports, in one transaction with them: a commit is what a small service costs most. */
+/** The result of a reconciliation besides its reports, in one transaction with them: a commit is the greatest cost
+ *  of a small service. */
 export interface TurnRecord {
   service: ServiceId
   /** As `recordApplied`. */
   applied: readonly InventoryEntry[]
-  /** Null means: as it was. */
+  /** Null means: unchanged. */
   state: ServiceState | null
 }
 
@@ -95,7 +98,7 @@ export interface Inheritance {
 export interface AgentState {
   /** Resolves when all that was written before the call outlives a power loss. Throws `data_unusable` when the disk refuses. */
   settled(): Promise<void>
-  /** The same before it returns; what is written rarely (identity, claims, facts) does so by itself. */
+  /** The same before it returns; rare writes (identity, claims, facts) do so by themselves. */
   settle(): void
 
   identity(): Identity | null
@@ -111,7 +114,7 @@ export interface AgentState {
   /** Hashes of join tokens that belong to this registration. */
   usedTokens(): string[]
   noteToken(hash: string): void
-  /** CM10: everything of this registration goes but for the claim that this place wrote. */
+  /** CM10: everything of this registration is deleted except the claim that this place wrote. */
   forgetRegistration(): void
 
   /** CM5 */
@@ -126,8 +129,8 @@ export interface AgentState {
   inventory(service: ServiceId): InventoryEntry[]
   /** The owner of an object in this inventory, or null. Keyed by refKey. */
   ownerOf(refKey: string): ServiceId | null
-  /** Adds refs that are not there yet, with nothing else known; one transaction. Refs that another service owns are returned and not taken.
-   *  To be settled before the first request about them. */
+  /** Adds missing refs, without further facts; one transaction. Refs that another service owns are returned and not
+   *  added. To be settled before the first request about them. */
   widenInventory(service: ServiceId, entries: ReadonlyArray<{ ref: ObjectRef; apiVersion: string }>): ObjectRef[]
   recordApplied(service: ServiceId, entries: readonly InventoryEntry[]): void
   /**
@@ -137,29 +140,32 @@ export interface AgentState {
   narrowInventory(service: ServiceId, refs: readonly ObjectRef[], heirs?: readonly Inheritance[]): void
   serviceState(service: ServiceId): ServiceState
   setServiceState(service: ServiceId, state: ServiceState): void
-  /** What else was found out or decided here and must survive a restart (outcomes of hooks, holds, confirmations at the site): small JSON documents by key. They go with
-   *  the service. The key's first segment (`hook/…`) names whose they are. */
+  /** Other facts of the agent that must survive a restart (outcomes of hooks, holds, confirmations at the site):
+   *  small JSON documents by key. They are deleted with the service. The key's first segment (`hook/…`) names their
+   *  owner. */
   facts(service: ServiceId, prefix: string): Map<string, unknown>
-  /** The facts with this key, by service key; looks at the facts of all services. */
+  /** The facts with this key, by service key; reads the facts of all services. */
   factsOf(key: string): Map<string, unknown>
   /** Null removes. One transaction. */
   setFacts(service: ServiceId, facts: ReadonlyMap<string, unknown>): void
   /** Removes the service with its inventory; only after a removal order was carried out. */
   forgetService(service: ServiceId): void
 
-  /** PU5: the last state for each key; the same document as the last one reported writes nothing (PU6). Events that say the same become one with a count, until
-   *  they were handed out by `outbox`. */
+  /** PU5: the last state for each key; the same document as the last one reported writes nothing (PU6). Equal events
+   *  become one with a count, until `outbox` handed them out. */
   report(rows: ReadonlyArray<{ kind: StatusKind; key: string; doc: unknown }>, turn?: TurnRecord): void
-  /** Oldest rev first. To be sent when it is settled: what is here may be on the server from then on. */
+  /** Oldest rev first. To be sent when it is settled: the server may have these rows from then on. */
   outbox(limit: number): OutboxRow[]
   outboxDepth(): number
   /** One of the waiting rows is urgent: a service became Degraded or Healthy. */
   outboxUrgent(): boolean
-  /** Settled by the server: rows with rev ≤ settled leave the outbox, and the counter never falls below it. `ack`: what the server said that it has. */
+  /** Settled by the server: rows with rev ≤ settled leave the outbox, and the counter never falls below it. `ack`:
+   *  the greatest rev of the server. */
   acknowledge(settled: number, ack?: number): void
   /** The greatest rev given out. */
   lastRev(): number
-  /** PU7: the greatest rev that may have gone up from this file; with `noteSent` before it goes. What was given out since proves nothing of what the server has. */
+  /** PU7: the greatest rev that this file may have sent; `noteSent` precedes the request. Later revs prove nothing
+   *  about the server. */
   sentRev(): number
   noteSent(rev: number): void
   /** The greatest rev that the server said it has; 0 in a new incarnation. */

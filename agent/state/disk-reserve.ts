@@ -7,7 +7,8 @@ import { isDiskFull } from '../../shared/adapters/sqlite.ts'
 
 /** The log of a state file between two checkpoints, or a delta of some thousand rows. */
 export const RESERVE_BYTES = 4 * 1_024 * 1_024
-/** What of it is kept even then: an agent that is started again on a full disk has to open its files, whose logs need an index. */
+/** The part that is kept even then: an agent that is restarted on a full disk has to open its files, whose logs need
+ *  an index. */
 export const START_BYTES = 256 * 1_024
 
 export interface DiskReserve {
@@ -15,11 +16,11 @@ export interface DiskReserve {
   giveBack(to: 'write' | 'open'): void
   /** Makes it where there is space. Cheap while it is there. */
   restock(): void
-  /** Null, or what to tell from the first failed write until there is a reserve again. */
+  /** Null, or the message from the first failed write until there is a reserve again. */
   problem(): string | null
 }
 
-/** `onChange`: there is a problem, or there is none any more. */
+/** `onChange`: the problem appeared, or was resolved. */
 export function createDiskReserve(dir: string, onChange: () => unknown = () => {}): DiskReserve {
   const path = join(dir, 'reserve')
   let problem: string | null = null

@@ -15,7 +15,7 @@ const REMEMBERED_MAX = 1_000
  * server may already have the others.
  */
 export interface EventRepeats {
-  /** The document to keep under `key`. `take` removes an earlier event of that key and says whether it was there. */
+  /** The document to store under `key`. `take` removes an earlier event of that key and says whether it existed. */
   count(key: string, doc: unknown, take: (earlierKey: string) => boolean): unknown
   /** Ends counting: events counted so far may already be on their way to the server. */
   forget(): void
@@ -51,7 +51,7 @@ export interface EventBounds {
   added(text: string): void
   /** At the end of the transaction in which they were added. */
   enforce(eventsMax: number): void
-  /** The transaction failed: what was counted in it is not so. */
+  /** The transaction failed: its counts are invalid. */
   recount(): void
 }
 

@@ -48,7 +48,8 @@ const MIGRATIONS = [
   'ALTER TABLE inventory ADD COLUMN commit_text TEXT',
 ]
 
-/** Rows are read in order or one at a time, and the kernel has their pages: SQLite's own 2 MB of copies would only be held. */
+/** Rows are read in order or one at a time, and the kernel caches their pages: SQLite's own 2 MB of copies would be
+ *  useless. */
 const CACHE_KIB = 512
 
 /** Join tokens of one registration that are remembered. */
@@ -131,7 +132,7 @@ export function openAgentState(path: string, reserve?: DiskReserve, logFile?: Lo
     const text = readMeta('identity')
     return text === null ? null : stored<Identity>(text)
   }
-  /** Continues after the greater of what this file gave out and what the server says it knows, within the incarnation (PU1). */
+  /** Continues after the greater of this file's last rev and the server's, within the incarnation (PU1). */
   const lastRev = (): number => {
     const incarnation = identity()?.incarnation ?? 0
     assert(incarnation <= INCARNATION_MAX, 'incarnation fits into a rev')
@@ -170,7 +171,8 @@ export function openAgentState(path: string, reserve?: DiskReserve, logFile?: Lo
       const grew = identity()?.incarnation !== next.incarnation
       writeSettled(() => {
         writeMeta('identity', JSON.stringify(next))
-        // A new incarnation outranks every rev of the one before. Also when it went back (SE6): the numbers of another one would be refused.
+        // A new incarnation outranks every rev of the one before. Also when it went back (SE6): the numbers of another
+        // one would be refused.
         if (!grew) return
         writeMeta('next_incarnation', '')
         renumber(next.incarnation * REV_INCARNATION)
@@ -376,7 +378,7 @@ function openWithSpace(path: string, reserve: DiskReserve | undefined): Database
   }
 }
 
-/** Under a temporary name: what a crash leaves of it is no state. */
+/** Under a temporary name: a leftover of a crash is no state. */
 function createFile(path: string): void {
   const staged = `${path}.new`
   for (const suffix of ['', '-wal', '-shm']) rmSync(staged + suffix, { force: true })
@@ -436,7 +438,8 @@ function migrate(db: Database): void {
   })
 }
 
-/** Equal texts as one: entries are held for as long as the agent runs, and thousands of them say the same of kind, namespace and revision. */
+/** Stores equal texts once: entries are held for as long as the agent runs, and thousands of them have the same
+ *  kind, namespace and revision. */
 function sharedTexts(): (text: string) => string {
   const texts = new Map<string, string>()
   return (text) => {

@@ -54,7 +54,7 @@ export function prepareStatements(db: Database) {
     narrow: query<never, [string, string]>('DELETE FROM inventory WHERE ref = ? AND service = ?'),
     forgetInventory: query<never, [string]>('DELETE FROM inventory WHERE service = ?'),
     reported: query<{ doc: string | null }, [string, string]>('SELECT doc FROM outbox WHERE kind = ? AND key = ?'),
-    // PU6: both change no row where nothing is new.
+    // PU6: both change no row without a change.
     report: query<never, [string, string, number, string]>(
       `INSERT INTO outbox (kind, key, rev, doc) VALUES (?, ?, ?, ?)
        ON CONFLICT (kind, key) DO UPDATE SET rev = excluded.rev, doc = excluded.doc, acked = 0 WHERE outbox.doc IS NOT excluded.doc`,

@@ -41,7 +41,8 @@ export class HeadCheck {
     return Buffer.from(this.#deps.randomBytes(16)).toString('base64url')
   }
 
-  /** Takes the signature of an answer "nothing new" to the poll with that nonce. Without one nothing is confirmed. Throws `server_key_mismatch` for a wrong one. */
+  /** Takes the signature of an answer "nothing new" to the poll with that nonce. Without one it confirms nothing.
+   *  Throws `server_key_mismatch` for a wrong one. */
   async take(nonce: string, cursor: Position, signature: string | null, signal: AbortSignal): Promise<void> {
     this.#isAnswered = true
     if (signature === null) return

@@ -1,5 +1,5 @@
-// Which rows of the outbox go into one push, and which of them its answer settles. Pure. Rows go in order of rev, so that what is settled is always the
-// beginning of the outbox.
+// Chooses the rows of the outbox for one push, and those that its answer settles. Pure. Rows go in order of rev, so
+// that settled rows are always the beginning of the outbox.
 import { STATUS_BODY_BYTES_MAX, STATUS_ROWS_MAX } from '../../shared/protocol/routes.ts'
 import type { OutboxRow } from '../state/agent-state.ts'
 
@@ -7,7 +7,7 @@ import type { OutboxRow } from '../state/agent-state.ts'
 export const PUSH_BYTES_MAX = STATUS_BODY_BYTES_MAX / 4
 export const PUSH_ROWS_MAX = STATUS_ROWS_MAX / 4
 
-/** Always at least one row; one that is larger than a whole push goes alone and is for the server to refuse. */
+/** Always at least one row; one that is larger than a whole push goes alone, and the server refuses it. */
 export function outboxBatch(rows: readonly OutboxRow[], bytesMax = PUSH_BYTES_MAX): OutboxRow[] {
   const batch: OutboxRow[] = []
   let bytes = 0
@@ -31,7 +31,8 @@ export function settledRev(rows: readonly OutboxRow[], ack: number, refusedKeys:
   return settled
 }
 
-/** A push that a link cut is tried again with half of it, because what is too much for the link stays too much. */
+/** After an interruption half as many rows are pushed, because a push that is too large for the link stays too
+ *  large. */
 export const PUSH_BYTES_MIN = 4_096
 export const bytesAfterCut = (bytes: number): number => Math.max(PUSH_BYTES_MIN, Math.floor(bytes / 2))
 export const bytesAfterPush = (bytes: number): number => Math.min(PUSH_BYTES_MAX, bytes * 2)

@@ -1,5 +1,6 @@
-// A page that comes in parts, kept on the disk outside the replica until it is whole (PL3): it survives cuts and restarts of the agent within the time that
-// the server keeps it. Nothing in here is trusted: the page is checked when it is whole, lengths while it grows.
+// A page in parts, kept on the disk outside the replica until it is complete (PL3): it survives interruptions and
+// restarts of the agent within the time that the server keeps it. Its content is not trusted: the page is checked when
+// it is complete, lengths while it grows.
 import { closeSync, ftruncateSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -16,12 +17,12 @@ const stagedSchema = z.object({
   transfer: z.object({ id: z.string(), parts: z.number().int(), bytes: z.number().int() }),
   /** Of every part but the last. */
   partBytes: z.number().int().positive(),
-  /** What the page is for. */
+  /** The task that needs the page. */
   of: taskSchema,
   /** That it continues; null for a page that makes a new file. */
   cursor: z.string().nullable(),
   clusterId: z.string(),
-  /** When the last part came: the server keeps them from then on. */
+  /** Time of the last part, from which the server keeps the transfer. */
   movedMs: z.number(),
 })
 type Staged = z.infer<typeof stagedSchema>
@@ -32,9 +33,9 @@ export interface StagedPage extends Staged {
 }
 
 export interface PartStage {
-  /** Null when there is nothing, or nothing that the server could still have. */
+  /** Null if there is nothing, or nothing that the server could still have. */
   current(nowMs: number): StagedPage | null
-  /** Replaces what was there. */
+  /** Replaces the present page. */
   begin(page: { transfer: TransferHead; of: PageTask; cursor: string | null; clusterId: string; movedMs: number }, first: Uint8Array): void
   /** The next part in order. */
   add(bytes: Uint8Array, nowMs: number): void
@@ -42,7 +43,8 @@ export interface PartStage {
   drop(): void
 }
 
-/** PL3: what a server says of a transfer must be true of its parts: slices of equal length, the last one shorter. Null: it may be. */
+/** PL3: the server's description of a transfer must fit its parts: slices of equal length, the last one shorter.
+ *  Null: it may fit. */
 export function transferLie({ parts, bytes }: TransferHead, partBytes: number): string | null {
   if (partBytes < 1 || partBytes > PART_BYTES_MAX) return `a part of ${partBytes} bytes, at most ${PART_BYTES_MAX} are taken`
   return Math.ceil(bytes / partBytes) === parts ? null : `${parts} parts of ${partBytes} bytes do not make ${bytes}`

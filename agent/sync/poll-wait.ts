@@ -1,5 +1,6 @@
-// How long the next poll may wait. Pure. It grows while polls come back clean and shrinks when something on the way (a proxy, a NAT, a firewall) cuts or
-// swallows one; what cut it is remembered, and tried again rarely, because networks change.
+// Chooses the wait of the next poll. Pure. The wait grows while polls end without interruption and shrinks when a
+// proxy, NAT or firewall interrupts or drops one. The interrupted wait is remembered and tried again rarely, because
+// networks change.
 
 export const WAIT_SECONDS_MIN = 5
 /** Up to twice the usual wait a server still shows an agent as online. */
@@ -11,16 +12,16 @@ const CLEAN_POLLS_TO_TRY_MORE = 50
 
 export interface PollWait {
   seconds: number
-  /** The longest that came back by itself. */
+  /** The longest wait that ended without interruption. */
   goodSeconds: number
-  /** What a cut has taught; null while nothing was cut. */
+  /** The limit learned from an interruption; null without one. */
   cutLimit: number | null
   cleanAtLimit: number
 }
 
 export const beginWait = (seconds: number): PollWait => ({ seconds, goodSeconds: seconds, cutLimit: null, cleanAtLimit: 0 })
 
-/** A poll ended with news or with nothing when its time was over. */
+/** A poll ended with changes or at the end of its wait. */
 export function afterClean(wait: PollWait, waitedFully: boolean, limit: number): PollWait {
   if (!waitedFully) return wait
   const goodSeconds = Math.max(wait.goodSeconds, wait.seconds)
@@ -40,8 +41,8 @@ export function afterCut(wait: PollWait, tookMs: number): PollWait {
   return { seconds, goodSeconds: Math.min(wait.goodSeconds, seconds), cutLimit: seconds, cleanAtLimit: 0 }
 }
 
-/** No answer at all, not even at the end: the link is dead, or a box on the way forgets silent connections that soon. If a shorter wait had come back, that one
- *  is kept to. */
+/** No answer at all, not even at the end: the link is dead, or a box drops silent connections that early. If a
+ *  shorter wait had succeeded, it stays in use. */
 export function afterSilence(wait: PollWait): PollWait {
   if (wait.seconds <= wait.goodSeconds) return wait
   return { ...wait, seconds: wait.goodSeconds, cutLimit: wait.goodSeconds, cleanAtLimit: 0 }

@@ -40,7 +40,7 @@ function matches(entry: string, host: string, port: string): boolean {
   if (entry === '*') return true
   const range = cidr(entry)
   if (range !== null) return inRange(host, range)
-  // A lone IPv6 address has colons of its own: only brackets or a single colon set a port apart.
+  // A bare IPv6 address has colons of its own: only brackets or a single colon separate a port.
   const parts = /^(\[[^\]]*\]|[^:]*):(\d{1,5})$/.exec(entry)
   if (parts !== null && parts[2] !== port) return false
   const name = bare(parts?.[1] ?? entry)

@@ -1,4 +1,5 @@
-// How a page gets here: by a poll from the cursor, by a refetch, or part by part (PL3). Each call of a method is one request and yields what it ended in.
+// The ways to get a page: by a poll from the cursor, by a refetch, or part by part (PL3). Each call of a method is one
+// request and returns its outcome.
 import { cursorText } from '../../shared/crdt/position.ts'
 import { ASK_FRAME_BEGINS, ASK_PARAM } from '../../shared/protocol/ask.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -22,18 +23,19 @@ import { CALL_TIMEOUT_MS, type SessionKeeper } from './session-keeper.ts'
 import { anySlice, sliceAfterCut, sliceAfterPage, sliceAfterPiece } from './slice-choice.ts'
 import type { PageTask } from './sync-state.ts'
 
-/** A poll that lived this long and was then cut was cut by a proxy that dislikes silence: nothing new, and a shorter wait. */
+/** A poll that was interrupted after this time met a proxy that ends silent connections: no change, and a shorter
+ *  wait. */
 export const CUT_AFTER_MS = 5_000
-/** After a cut the agents of a server that went away must not all come back in one moment. */
+/** After an interruption the agents of a stopped server must not all return in one moment. */
 export const CUT_PAUSE_MS = 5_000
 /** An empty answer long before its time is followed by a pause, lest a server or proxy that does not wait gets a thousand polls a second. */
 export const EMPTY_POLL_MS_MIN = 20_000
-/** A large page is read and compressed before its first byte comes. */
+/** The server reads and compresses a large page before it sends the first byte. */
 const REFETCH_TIMEOUT_MS = 120_000
 
 export type PullResult =
   | ApplyPageResult
-  /** Not `heard`: something on the way ended the poll, and of the server that says nothing. */
+  /** Not `heard`: a box between ended the poll, which proves nothing about the server. */
   | { kind: 'nothing_new'; pauseMs: number; heard: boolean }
   | { kind: 'must_refetch'; reason: RefetchReason }
   | { kind: 'transfer_began' }
@@ -41,9 +43,9 @@ export type PullResult =
   | { kind: 'transfer_gone' }
 
 export interface Pull {
-  /** `patient`: waits for news; else the answer comes at once. */
+  /** `patient`: waits for changes; otherwise the answer comes at once. */
   follow(replica: Replica, task: PageTask, patient: boolean, signal: AbortSignal): Promise<PullResult>
-  /** `sums`: only what differs from what is held. */
+  /** `sums`: only the differences from the held rows. */
   refetch(replica: Replica, task: PageTask, sums: boolean, signal: AbortSignal): Promise<PullResult>
   nextPart(replica: Replica, signal: AbortSignal): Promise<PullResult>
   waitSeconds(): number
@@ -74,7 +76,7 @@ class ServerPull implements Pull {
   readonly #deps: PullDeps
   #wait: PollWait
   #slice = anySlice
-  /** What was asked for when the staged page began; a server that gave larger parts all the same cannot do better. */
+  /** The size of the request for the staged page; a server that gave larger parts cannot do better. */
   #stagedSlice: number | null = null
   /** The last poll was ended by something on the way. */
   #wasCut = false
@@ -226,7 +228,7 @@ class ServerPull implements Pull {
       return answer
     } catch (error) {
       const cut = cutOf(error)
-      // A reset throws away what was not read yet, so the head is proof enough; without one it may have been silence that was cut.
+      // A reset drops unread bytes, so the head is enough proof; without it, the connection may have been silent.
       if (cut?.sent && (cut.begun || (!mayBeSilence && !isTimeout(error)))) this.#slice = sliceAfterCut(this.#slice, cut.bodyBytes)
       throw error
     }
@@ -273,7 +275,8 @@ const hasQuestions = ({ piece, body }: ServerAnswer): boolean => piece === null 
 /** The `{` of its hello. */
 const PAGE_BEGINS = 0x7b
 
-/** This very request went out, and nothing came back; not one that was made for it before, and none for which there was no connection. */
+/** This very request was sent, and nothing came back; not an earlier one on the same connection, and not one without
+ *  a connection. */
 function isSilence(error: unknown, doing: string): boolean {
   if (!(error instanceof AppError && error.code === 'server_unreachable' && error.data.doing === doing)) return false
   const cut = cutOf(error)

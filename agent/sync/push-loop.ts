@@ -1,4 +1,5 @@
-// When status goes up: gathered for as long as the link is dear, revs compared first (PU7), a whole inventory when one is due (PU4).
+// Decides when status is pushed: gathered for as long as the link is expensive, after a comparison of revs (PU7), with
+// a whole inventory when one is due (PU4).
 import type { BackoffLimits } from '../../shared/runtime/backoff.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
@@ -34,7 +35,7 @@ export interface PushLoopOptions {
   metered: boolean
   /** The day's budget is used up. */
   spent(): boolean
-  /** While there is none the pull finds it again; a second prober would double the load on a server that comes back. */
+  /** Without contact, the pull finds the server again; a second prober would double the load on a returning server. */
   contact(): boolean
   /** Sync is where it should be, so that an inventory would be a true one. */
   idle(): boolean
@@ -46,7 +47,7 @@ export class PushLoop {
   /** The greatest rev that the server can know of from this file; null once they were compared (PU7). */
   #given: number | null
   readonly #limits: PushLimits
-  /** Both on the monotonic clock: a date that is set holds nothing back. */
+  /** Both on the monotonic clock: a changed date delays nothing. */
   #lastMs: number | null = null
   #paidMs = Number.NEGATIVE_INFINITY
   #underWay: Promise<unknown> = Promise.resolve()
@@ -118,7 +119,7 @@ export class PushLoop {
     this.#calm = clock.sleep(DOUBT_INTERVAL_MS * (0.5 + random()), signal)
   }
 
-  /** One push is under way at a time: the server takes no more of one agent. */
+  /** One push runs at a time: the server takes only one of an agent. */
   #alone<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#underWay.then(() => this.#measured(work))
     this.#underWay = turn.catch(() => {})
@@ -137,7 +138,7 @@ export class PushLoop {
     }
   }
 
-  /** Returns when there is contact, something to say, and the time for it has come. */
+  /** Returns when there is contact, a row to push, and its time has come. */
   async #due(signal: AbortSignal): Promise<void> {
     const { state, clock, contact, metered, spent } = this.#options
     let sinceMs: number | null = null
@@ -171,7 +172,7 @@ export class PushLoop {
   async #inventoryTurn(signal: AbortSignal): Promise<void> {
     const { session, state, clock, random, log, idle } = this.#options
     if (this.#after === null) await clock.sleep(INVENTORY_WAIT_MS * (0.5 + random()), signal)
-    // With an empty outbox every later row has a greater rev than any that is named, and none of them can be swept.
+    // With an empty outbox every later row has a greater rev than any named one, so none of them is removed.
     const settled = !signal.aborted && idle() && this.#given === null && state.outboxDepth() === 0
     this.#after =
       settled && state.inventoryDue()

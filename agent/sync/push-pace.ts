@@ -1,6 +1,7 @@
-// How long what waits in the outbox may gather before it goes up. Pure. Every push has its price in headers, so a dear link sends fewer and fuller ones.
+// Decides how long rows may gather in the outbox before a push. Pure. Every push costs header bytes, so an expensive
+// link sends fewer and larger ones.
 
-/** Changes of status that come together travel together. */
+/** Changes of status within this time are pushed together. */
 export const PUSH_DEBOUNCE_MS = 20
 /** The work of a server for a push hardly depends on its rows: of many that follow each other the first few go at once… */
 export const PUSHES_AT_ONCE = 5
@@ -20,15 +21,15 @@ export interface Pace {
   urgent: boolean
   /** When the first row began to wait. */
   sinceMs: number
-  /** When the last push went up; null before the first. */
+  /** Time of the last push; null before the first. */
   lastMs: number | null
-  /** Where pushes of one each interval would stand (`paidUntilMs`); absent: there was none. */
+  /** The position of pushes at one each interval (`paidUntilMs`); absent: none yet. */
   paidMs?: number
-  /** There are rows for a whole push: waiting would gather nothing into it. */
+  /** There are rows for a whole push: waiting would add nothing. */
   full?: boolean
 }
 
-/** After a push, from what `paidMs` was. Pushes that waited for nothing make no run longer. */
+/** After a push, from the former `paidMs`. Pushes that waited for nothing make no run longer. */
 export const paidUntilMs = (paidMs: number, nowMs: number): number =>
   Math.min(Math.max(paidMs, nowMs) + PUSH_INTERVAL_MS, nowMs + PUSHES_AT_ONCE * PUSH_INTERVAL_MS)
 

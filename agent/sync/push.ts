@@ -49,7 +49,8 @@ export async function pushBatch(
   return 'settled'
 }
 
-/** Before it goes, because its answer may be lost with this process. A full disk must not keep the agent from saying so. */
+/** Before the request, because its answer may be lost with this process. A full disk must not keep the agent from
+ *  reporting it. */
 function noteSent(state: Pick<AgentState, 'noteSent'>, rev: number): void {
   try {
     state.noteSent(rev)
@@ -80,7 +81,7 @@ export async function compareRevs(
   return wasSetBack(ack, state, log) ? 'doubted' : 'settled'
 }
 
-/** Only what it had before a push tells: the push itself brings it up to date, with a gap. */
+/** Only the rev before a push proves something: the push itself closes the gap. */
 function wasSetBack(had: number, state: Pick<AgentState, 'acknowledgedRev' | 'reportAnew'>, log: Logger): boolean {
   const acknowledged = state.acknowledgedRev()
   if (had >= acknowledged) return false

@@ -1,4 +1,5 @@
-// HTTP to the server: few header bytes, zstd both ways, every answer bounded while it is read, every failure an AppError that says what was being done.
+// HTTP to the server: few header bytes, zstd both ways, every answer bounded while it is read, every failure an
+// AppError that names the operation.
 import { AppError, errorFromProblem } from '../../shared/protocol/error.ts'
 import { HEAD_HEADER } from '../../shared/protocol/head.ts'
 import { COMPRESS_BYTES_MIN } from '../../shared/protocol/routes.ts'
@@ -30,9 +31,9 @@ export interface ServerCall {
   answerBytesMax: number
   /** Until the answer begins; then only silence counts (STALL_MS). A frozen link is cut by us, a kernel would wait for hours. */
   timeoutMs: number
-  /** The answer is handed out as it came; else it is inflated. */
+  /** The answer is returned unchanged; otherwise it is inflated. */
   raw?: boolean
-  /** An answer with this header is handed out as it came, too. */
+  /** An answer with this header is returned unchanged, too. */
   pieceHeader?: string
   signal: AbortSignal
 }
@@ -59,7 +60,7 @@ export interface ServerClient {
 }
 
 export interface ServerClientOptions {
-  /** After every call, whatever came of it. */
+  /** After every call, successful or not. */
   onTraffic?: (sentBytes: number, receivedBytes: number) => void
   versions?: VersionRange
 }
@@ -68,7 +69,7 @@ export interface ServerClientOptions {
 export interface Cut {
   /** The request may have reached a server. */
   sent: boolean
-  /** The head of an answer came. */
+  /** The head of an answer arrived. */
   begun: boolean
   bodyBytes: number
 }
@@ -84,7 +85,8 @@ export const STALL_MS = 30_000
 export const BODY_MS_MAX = 600_000
 const PROBLEM_BYTES_MAX = 64 * 1_024
 const ZSTD_MAGIC = 0xfd2fb528
-/** Gateways say with these that the server behind them was silent for longer than they wait: the same as a cut connection. */
+/** Gateways answer with these if the server behind them was silent for longer than they wait: the same as an
+ *  interrupted connection. */
 const GATEWAY_TIMEOUTS: ReadonlySet<number> = new Set([408, 504, 524])
 export const isGatewayTimeout = (error: AppError): boolean => error.data.extra?.['gateway'] === true
 
@@ -158,7 +160,7 @@ export function createServerClient(baseUrl: string, fetcher: Fetcher, clock: Clo
   }
 }
 
-/** A day's reports are a tenth smaller for 10 ms of work; larger bodies would hold up enforcement. */
+/** Compression makes a day's reports a tenth smaller for 10 ms of work; larger bodies would delay enforcement. */
 const SQUEEZE_LEVEL = 12
 const SQUEEZE_BYTES_MAX = 512 * 1_024
 
@@ -178,7 +180,7 @@ function encode({ json, bytes, isZstd, token }: ServerCall, version: number): { 
   return { headers, body: zstd(plain, plain.length <= SQUEEZE_BYTES_MAX ? SQUEEZE_LEVEL : undefined) }
 }
 
-/** Ends a call that nothing moves any more. By lengths of sleeps alone: no clock that is set can prolong it. */
+/** Ends a call without progress. Counts lengths of sleeps alone: no changed clock can prolong it. */
 class Patience {
   readonly #clock: Clock
   readonly #over = new AbortController()
@@ -190,7 +192,7 @@ class Patience {
   get over(): AbortSignal {
     return this.#over.signal
   }
-  /** From now on; what was left of it before is forgotten. */
+  /** From now on; the rest of the former time is dropped. */
   last(ms: number): void {
     this.#latest.abort()
     this.#latest = new AbortController()

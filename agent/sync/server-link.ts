@@ -1,4 +1,5 @@
-// The connections to the server: which proxy, which certificate authority, one kept-alive pool. The Kubernetes link never comes here.
+// The connections to the server: proxy, certificate authority, one kept-alive pool. The Kubernetes link never uses
+// them.
 import { readFileSync, statSync } from 'node:fs'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
@@ -66,7 +67,8 @@ class AuthorityFile {
     }
   }
 
-  /** Looks before every request: a stat costs nothing beside one. A file that is half written or gone leaves the old one in force. */
+  /** Checks before every request: a stat costs nothing beside one. A file that is half written or missing leaves the
+   *  old one in force. */
   changed(): boolean {
     const now = stamp(this.#path)
     if (now === this.#seen) return false

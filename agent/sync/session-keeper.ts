@@ -38,7 +38,7 @@ export interface SessionDeps {
   state: Pick<AgentState, 'identity' | 'setIdentity' | 'wantNextIncarnation' | 'wantsNextIncarnation' | 'removal' | 'setRemoval'>
   clock: Clock
   randomBytes(count: number): Uint8Array
-  /** CM9: the server said with its signature that it removed this cluster, or opened a session after it had. */
+  /** CM9: the server stated with its signature that it removed this cluster, or opened a session after it had. */
   onRemoved?(isRemoved: boolean): void
   /** Part of its life after which a session is renewed; late where bytes are dear. */
   renewAfter?: number
@@ -125,7 +125,8 @@ export function createSessionKeeper({
       try {
         return await client.call({ ...call, token: used })
       } catch (error) {
-        // Superseded by ourselves: another call takes the next incarnation while this one is under way, and the server may say so here before it does there.
+        // Superseded by this agent itself: another call takes the next incarnation while this one runs, and the server
+        // may answer here before it answers there.
         if (error instanceof AppError && error.code === 'superseded') await opening?.catch(() => {})
         const replaced = error instanceof AppError && error.code === 'superseded' && held !== null && held.token !== used
         if (error instanceof AppError && error.code === 'cluster_unknown') await explain(error, call.signal)
@@ -159,7 +160,7 @@ export interface SessionAsk {
   signal: AbortSignal
 }
 
-/** `incarnation` null: asks for the next one, because nothing is known of revs that were given out before. */
+/** `incarnation` null: requests the next one, because the revs that were given out before are unknown. */
 export async function openSession(
   client: ServerClient,
   keys: AgentKeys,

@@ -1,5 +1,6 @@
-// How large the pieces of a page may be on this link. Pure. One cut may be chance; a piece that is cut twice in a row is too large for the link, and smaller
-// ones are asked for from then on, until whole pages have come through again.
+// Chooses the size of the parts of a page for this link. Pure. One interruption may be chance. A part that is
+// interrupted twice in a row is too large for the link, and smaller ones are requested until whole pages have arrived
+// again.
 import { PART_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { SLICE_BYTES_MIN } from '../../shared/protocol/transfer.ts'
 
@@ -7,13 +8,13 @@ export interface SliceChoice {
   /** Null means: as the server likes. */
   bytes: number | null
   cutsInARow: number
-  /** Most that came through before a cut, of the cuts in a row. */
+  /** Most bytes that arrived before an interruption, of those in a row. */
   most: number
 }
 
 export const anySlice: SliceChoice = { bytes: null, cutsInARow: 0, most: 0 }
 
-/** An answer broke off; `received`: what was read of its body. */
+/** An answer was interrupted; `received`: the read bytes of its body. */
 export function sliceAfterCut({ bytes, cutsInARow, most }: SliceChoice, received: number): SliceChoice {
   const reached = Math.max(most, received)
   if (cutsInARow + 1 < 2) return { bytes, cutsInARow: cutsInARow + 1, most: reached }
@@ -23,7 +24,7 @@ export function sliceAfterCut({ bytes, cutsInARow, most }: SliceChoice, received
 
 export const sliceAfterPiece = (choice: SliceChoice): SliceChoice => ({ ...choice, cutsInARow: 0, most: 0 })
 
-/** A whole page came through: the link may be better by now. */
+/** A whole page arrived: the link may be better now. */
 export function sliceAfterPage({ bytes }: SliceChoice): SliceChoice {
   return bytes === null || bytes * 2 >= PART_BYTES_MAX ? anySlice : { ...anySlice, bytes: bytes * 2 }
 }

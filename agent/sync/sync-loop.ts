@@ -64,12 +64,12 @@ export interface SyncOptions {
   /** For values that must not be guessable. */
   randomBytes(count: number): Uint8Array
   log: Logger
-  /** Longest wait of a poll; without it, what the link bears. */
+  /** Longest wait of a poll; without it, as long as the link allows. */
   waitSeconds?: number
   /** Every byte of this link is paid for. */
   metered?: boolean
   traffic?: TrafficDay
-  /** Answers questions to this cluster; absent: it takes none. */
+  /** Answers questions to this cluster; absent: it accepts none. */
   answerer?: AskAnswerer
   /** Where parts of a page wait; without it, in memory. */
   parts?: PartStage
@@ -85,7 +85,7 @@ export interface SyncStatus {
   /** When the server last signed its head; null: not since this process started. */
   headSignedMs: number | null
   failure: SyncFailure | null
-  /** Of the page that comes in parts. */
+  /** Of the page in parts. */
   parts: { have: number; of: number; bytes: number } | null
   outboxDepth: number
   traffic: Traffic
@@ -210,7 +210,7 @@ export class SyncLoop {
     }
   }
 
-  /** Until the signal; nothing else ends it. */
+  /** Runs until the signal only. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, log, metered = false } = this.#options
     const common = { backoff: metered ? BACKOFF_METERED : BACKOFF, clock, random, log, signal }
@@ -299,7 +299,7 @@ export class SyncLoop {
 
   async #step(event: SyncEvent, cause: unknown, signal: AbortSignal): Promise<void> {
     const { state, effects } = stepSync(this.#state, event, this.#options.clock.nowMs())
-    // What the server remembers of this site is of the backup, and a person is about to decide by it.
+    // The server's memory of this site comes from the backup, and a person is about to decide by it.
     if (state.kind === 'restore_pending' && !this.#isToldAnew) this.#push.reportAnew()
     this.#isToldAnew = state.kind === 'restore_pending' || (this.#isToldAnew && event.kind !== 'page_applied')
     this.#state = state

@@ -1,16 +1,17 @@
-// Where sync stands and what follows from what happened: (state, event) → (state, effects). Pure and whole: every event has an answer in every state, and
-// each of them keeps enforcement out of it, which reads the replica and never looks here.
+// The state machine of sync: (state, event) → (state, effects). Pure and complete: every event has an answer in every
+// state. Enforcement is independent of it: it reads the replica only.
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { ErrorCode } from '../../shared/protocol/error.ts'
 import { ERRORS } from '../../shared/protocol/error-table.ts'
 import type { RefetchReason } from '../../shared/protocol/frames.ts'
 import { exhaustive } from '../../shared/runtime/assert.ts'
 
-/** What brings the next page. `refetch` makes a new file: from what differs of what is held (`buckets`), or of everything (`whole`). */
+/** The way to the next page. `refetch` creates a new file: from the differences (`buckets`), or from everything
+ *  (`whole`). */
 export type PageTask =
   // `held`: a replica is in force meanwhile.
   | { kind: 'refetch'; scope: 'buckets' | 'whole'; held: boolean; restarted: boolean }
-  // `proven`: a poll went well since the last refetch. Until then another one means that one of both sides is broken.
+  // `proven`: a poll succeeded since the last refetch. Until then another refetch means that one side is broken.
   | { kind: 'follow'; proven: boolean; restarted: boolean }
 // `restarted`: a page in parts was given up since the last whole one, so the next time it is not asked for at once.
 
@@ -25,7 +26,7 @@ export interface SyncFailure {
 
 interface Common {
   sinceMs: number
-  /** The last thing that went wrong and was not made good since. */
+  /** The last failure that was not followed by a success. */
   failure: SyncFailure | null
 }
 
@@ -36,9 +37,9 @@ export type SyncState = Common &
     | { kind: 'following'; task: Extract<PageTask, { kind: 'follow' }> }
     | { kind: 'fetching_parts'; task: { kind: 'parts'; of: PageTask } }
     | { kind: 'offline'; task: Task }
-    // Only a person can undo it; tried again slowly, because a person may.
+    // Only a person can resolve it; retried slowly, because a person may.
     | { kind: 'halted'; task: Task }
-    // The server waits for a person, this agent for the server: nothing is wrong here (RP2).
+    // The server waits for a person, this agent for the server: there is no error here (RP2).
     | { kind: 'restore_pending'; task: Exclude<Task, { kind: 'join' }> }
   )
 
@@ -57,12 +58,12 @@ export type SyncEvent =
   | { kind: 'failed'; failure: SyncFailure }
   | { kind: 'refused'; failure: SyncFailure }
 
-/** What the loop carries out, in this order. */
+/** The effects for the loop, in this order. */
 export type SyncEffect =
   | { kind: 'log'; level: 'info' | 'warn' | 'error'; message: string; fields: Record<string, unknown> }
   /** The reconciler reads these services again. */
   | { kind: 'tell'; services: readonly ServiceId[] }
-  /** What is staged of a page in parts is of no use any more. */
+  /** The staged parts of a page are useless now. */
   | { kind: 'drop_parts' }
   /** Before the next turn: the growing wait of `runLoop`. */
   | { kind: 'back_off' }
@@ -70,7 +71,7 @@ export type SyncEffect =
   | { kind: 'rest' }
   | { kind: 'sleep'; ms: number }
 
-/** What the next turn does. */
+/** The work of the next turn. */
 export type Turn =
   | { kind: 'join' }
   | { kind: 'refetch'; sums: boolean }
@@ -94,7 +95,8 @@ export const HALTING_CODES: ReadonlySet<ErrorCode> = new Set([
   'link_insecure',
 ])
 
-/** States in which the server answers: what waits in the outbox may go up. So it does to a site that only has no space for what came (RP4). */
+/** States in which the server answers: rows of the outbox may be pushed. This includes a site without space for the
+ *  received page (RP4). */
 export function inContact({ kind, task, failure }: SyncState): boolean {
   if (task.kind === 'join' || kind === 'halted') return false
   return kind !== 'offline' || failure?.code === 'disk_full'
@@ -119,7 +121,8 @@ export interface Beginning {
   joined: boolean
   /** The replica's file is whole. */
   verified: boolean
-  /** The replica is older than the last head that the server signed. Only a refetch shows that head, and a server that lost it, too, learns of it by nothing else. */
+  /** The replica is older than the last head that the server signed. Only a refetch shows that head, and a server
+   *  that lost it too learns of it in no other way. */
   behind: boolean
   /** What the staged parts of a page are for, when there are any. */
   staged: PageTask | null
@@ -129,7 +132,7 @@ export interface Beginning {
 export function beginSync({ joined, verified, behind, staged }: Beginning, nowMs: number): SyncState {
   const fresh: Task = verified && !behind ? FOLLOW_UNPROVEN_TASK : { ...REFETCH_TASK, held: verified }
   const task: Task = !joined ? { kind: 'join' } : staged === null || behind ? fresh : { kind: 'parts', of: staged }
-  // A start is no proof of anything: what holds on the disk was proven when it was written.
+  // A start proves nothing: the files on the disk were verified when they were written.
   return stateOf(task.kind === 'follow' ? { ...task, proven: true } : task, { sinceMs: nowMs, failure: null })
 }
 
@@ -151,7 +154,7 @@ function stateOf(task: Task, common: Common): SyncState {
   }
 }
 
-/** The outcome before it is dressed as a state: which task is next, on what footing, and what else to do. */
+/** The outcome before it becomes a state: the next task, its basis, and further effects. */
 interface Outcome {
   task: Task
   footing: 'going' | 'offline' | 'halted' | 'restore_pending' | 'kept' | 'same'
@@ -187,7 +190,8 @@ function outcomeOf(before: SyncState, event: SyncEvent): Outcome {
     default:
       break
   }
-  // Nothing else can happen to an agent that has not joined; a server that answers so all the same is asked less and less.
+  // No other event is possible for an agent that has not joined; a server that answers otherwise is asked less and
+  // less.
   if (task.kind === 'join') return { task, footing: 'same', effects: event.kind === 'replica_damaged' ? [] : [BACK_OFF] }
   if (event.kind === 'restore_pending') return { task, footing: 'restore_pending', failure: event.failure, effects: [BACK_OFF] }
   return task.kind === 'parts' ? afterPart(task, event, before) : afterPage(task, event, before)
@@ -240,7 +244,7 @@ function afterPage(task: PageTask, event: PageEvent, before: SyncState): Outcome
   }
 }
 
-/** While a page comes in parts. What ends it is judged as if the page had come whole, and its parts go. */
+/** While a page arrives in parts. Its end is judged as that of a whole page, and its parts are deleted. */
 function afterPart(task: Extract<Task, { kind: 'parts' }>, event: PageEvent, before: SyncState): Outcome {
   const { of } = task
   switch (event.kind) {
@@ -276,7 +280,7 @@ const restedAfterAll = (of: PageTask, outcome: Outcome): Outcome =>
 const withoutParts = (outcome: Outcome): Outcome =>
   outcome.footing === 'same' ? outcome : { ...outcome, effects: [DROP_PARTS, ...(outcome.effects ?? [])] }
 
-/** Also of a page that changed no service: rows of other kinds came with it. */
+/** Also for a page that changed no service: it had rows of other kinds. */
 const told = (services: readonly ServiceId[]): SyncEffect[] => [{ kind: 'tell', services }]
 
 const refetchLine = (reason: RefetchReason): SyncEffect => ({

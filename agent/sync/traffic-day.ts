@@ -1,5 +1,6 @@
-// What the link to the server cost today, against a budget: bytes of requests and answers, headers included, without TLS and TCP. Kept on the disk, so that a
-// restart does not begin a new day; written seldom, so that it costs nothing.
+// Today's traffic of the link to the server, against a budget: bytes of requests and answers, headers included, without
+// TLS and TCP. Stored on the disk, so that a restart does not begin a new day; written seldom, so that it costs
+// nothing.
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { z } from 'zod'
@@ -16,7 +17,7 @@ export type Day = z.infer<typeof daySchema>
 export interface TrafficDay {
   add(bytes: number): void
   today(): Day
-  /** More than the budget was used; never with a budget of 0, which is none. */
+  /** The budget is exceeded; never with a budget of 0, which means none. */
   exceeded(): boolean
   budgetBytes: number
   /** At the end of a run. */
@@ -26,7 +27,7 @@ export interface TrafficDay {
 /** Days are UTC: one clock for a fleet. */
 export const dayOf = (nowMs: number): string => new Date(nowMs).toISOString().slice(0, 10)
 
-/** `path` null: nothing is kept. */
+/** `path` null: nothing is stored. */
 export function createTrafficDay({ path, budgetBytes, clock }: { path: string | null; budgetBytes: number; clock: Clock }): TrafficDay {
   let held = path === null ? null : readDay(path)
   let unwritten = 0

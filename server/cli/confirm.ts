@@ -26,6 +26,7 @@ export async function confirm(
     else io.stdout.write(waiting.map((item) => `${confirmationText(item, nowMs)}${answersText(item)}`).join('\n'))
     return
   }
+  if (!/^[0-9a-z]{1,32}$/.test(id)) throw new UsageError(`confirm: expected an id that \`skerry confirm\` lists, not "${id}"`)
   const asked = await client.get(path`/confirmations/${id}`, confirmationViewSchema)
   io.stderr.write(confirmationText(asked, nowMs))
   const confirmed = asked.confirmedMs === null ? await ask(context, asked, options) : asked

@@ -179,11 +179,14 @@ test('RC7 HK2 IV8 idle writes nothing, a kill -9 writes nothing, and no hook run
 test('HK10 NS2 RM3 a service that is deleted runs its pre-delete hook; its namespace waits for a person because of the volumes in it, and goes last', async () => {
   const since = mark()
   await scenario.fleet.run(['delete', 'service', 'shop', '--yes'])
-  const pending = await reason('shop', 'ConfirmationPending')
+  const pending = await eventually('a person is asked', async () => {
+    const status = await reason('shop', 'ConfirmationPending')
+    return status.confirmationId === null ? false : { ...status, confirmationId: status.confirmationId }
+  })
   const claims = [0, 1].map((ordinal) => `PersistentVolumeClaim shop/data-db-${ordinal}`).join(', ')
   expect(pending.message).toContain(`Namespace shop (2 objects not of this service are deleted with it: ${claims})`)
   expect(await inShop('get', 'pvc', '-o', 'jsonpath={.items[*].status.phase}')).toBe('Bound Bound')
-  await scenario.fleet.run(['confirm', pending.confirmationId ?? '', '--yes'])
+  await scenario.fleet.run(['confirm', pending.confirmationId, '--yes'])
   await eventually(
     'the namespace is gone',
     async () => (await kubectl('get', 'namespace', 'shop', '--ignore-not-found', '-o', 'name')) === '',

@@ -60,7 +60,8 @@ class Walk {
   #out = ''
   /** The end of `#out`, which itself is too long to search for each word. */
   #before = ''
-  /** `key`: the last word may announce a secret value, if `=` follows. `value`: it does, as `password:`; `said`: as `password is`. */
+  /** `key`: the last word may announce a secret value, if `=` follows. `value`: it does, as `password:`; `said`: as
+   *  `password is`. */
   #expects: 'nothing' | 'key' | 'value' | 'said' = 'nothing'
   /** Quotes that have no other end from here on. */
   readonly #unclosed = new Set<string>()

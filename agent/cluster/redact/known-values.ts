@@ -81,7 +81,7 @@ export class KnownValues {
   #leaf(kind: string, leaf: string | number, path: FieldPath, secrets: Secret[]): void {
     const value = String(leaf)
     if (isShown(kind, path, leaf)) this.names.add(value)
-    // A status is what the text comes from.
+    // A status is the source of the text.
     else if (value !== '' && path[0] !== 'status') {
       const isSecret = isSecretKind(kind)
       const isStrong = isSecret || path.some((name) => STRONG.has(name) || isSensitiveName(name))

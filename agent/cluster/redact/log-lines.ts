@@ -40,7 +40,7 @@ function withoutRest(token: string): string {
 }
 const REST = new RegExp(`${HOLE}\\w[^\\s"',;${HOLE}]*`, 'g')
 
-/** As many lines as came in. */
+/** As many lines as in the input. */
 export function safeLines(text: string, known: KnownValues): string {
   const hidden = known.hide(text.split(/\r?\n/).map(clean))
   const isName = namesOf(known)

@@ -1,4 +1,5 @@
-// Secrets that a line of a log says in words: `token "x"`, `password for the user app is x`. What is assigned (`password=x`) is log-lines.ts's. Pure.
+// Secrets that a line of a log states in words: `token "x"`, `password for the user app is x`. log-lines.ts handles
+// assignments (`password=x`). Pure.
 import { HOLE } from './marks.ts'
 import { isBeforeSaid, isProseAfterKey, isQuotedSecret, isSecretKey, isVerbOfKey } from './secret-keys.ts'
 import { isSafeToken, punctuated } from './words.ts'

@@ -1,6 +1,6 @@
 // The words behind which a value is a secret, in one list for sentences, free text and log lines. Pure.
 
-/** The end of such a word; what stands in front of it may be anything: `dbPassword`, `PGPASSWORD`, `--api-key`. */
+/** The end of such a word; any text may precede it: `dbPassword`, `PGPASSWORD`, `--api-key`. */
 export const SECRET_KEYS = [
   'pass(?:word|wd|phrase|code)?s?',
   'pwds?',

@@ -1,4 +1,5 @@
-// The port as the account that a service acts as (account.ts): every write is made as its ServiceAccount, and a refusal says what that account lacks. Watches, looks and the claim stay the agent's own.
+// The port as the account of a service (account.ts): every write is made as its ServiceAccount, and a refusal names the
+// missing right. Watches, reads and the claim stay the agent's own.
 
 import { type ObjectRef, refKey, refOf, refText } from '../../../shared/kube/object.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../../cluster/cluster.ts'
@@ -10,8 +11,8 @@ import type { ServiceSnapshot } from '../snapshot/service-model.ts'
 
 export const userOf = ({ namespace, name }: Account): string => `system:serviceaccount:${namespace}:${name}`
 
-/** IM1, IM3: the same cluster, in which every write is the account's. `accounts`: the resource by which an account is looked for that may nothing; it is looked
- *  for once. */
+/** IM1, IM3: the same cluster, with every write as the account. `accounts`: the resource to search the account if it
+ *  has no rights; searched once. */
 export function clusterAs(cluster: Cluster, acting: ActingAs, accounts: ApiResource | null): Cluster {
   if (acting.kind === 'agent') return cluster
   if (acting.kind === 'unplaced') return refusing(cluster, acting)
@@ -98,7 +99,8 @@ function documented(cluster: Cluster, model: Documented): Cluster {
   }
 }
 
-/** PJ12, LX1: whatever a plan says, nothing is sent that the Project or the site refuses. What was applied may be deleted where the Project does not allow it any more. */
+/** PJ12, LX1: whatever a plan asks for, nothing is sent that the Project or the site refuses. Applied objects may be
+ *  deleted even if the Project no longer allows them. */
 export function permittedCluster(cluster: Cluster, permitted: Permitted): Cluster {
   const failed = ({ reason, message }: { reason: string; message: string }) =>
     ({ kind: 'failed', failure: { kind: 'forbidden', status: 0, reason, message } }) as const

@@ -233,7 +233,7 @@ function take(work: HookWork, recorder: Recorder, result: StepResult, isLast: bo
     return
   }
   recorder.take(result)
-  // RC20: what goes is not the object of this run.
+  // RC20: an object that is being deleted is not the object of this run.
   if (result.kind === 'applied' && result.object.metadata.deletionTimestamp !== undefined) return
   if (result.kind === 'applied') {
     model.objects.setProblem(result.step.key, null)
@@ -247,7 +247,7 @@ function take(work: HookWork, recorder: Recorder, result: StepResult, isLast: bo
   }
 }
 
-/** What a removal took along does not come back for its last hooks. */
+/** Objects of a removal do not return for its last hooks. */
 const isForGood = ({ model }: HookWork, key: string, kind: ApiFailure['kind']): boolean =>
   isRefusedForGood(model.problems.get(key)) ||
   (model.row?.removal !== undefined && (kind === 'namespace_missing' || kind === 'namespace_terminating'))

@@ -1,5 +1,6 @@
-// One search for the objects of all services, by their marks, in every served kind: what removal orders are carried out on besides the inventory. A kind that is watched is
-// not listed, since its watch shows all marked objects of it; any other kind is listed once for all orders that come within some minutes.
+// One search for the objects of all services, by their marks, in every served kind: the basis of removal orders besides
+// the inventory. A watched kind is not listed, since its watch shows all marked objects of it; any other kind is listed
+// once for all orders within some minutes.
 import { SERVICE_LABEL } from '../../../shared/kube/marks.ts'
 import { type K8sObject, type ObjectRef, refOf } from '../../../shared/kube/object.ts'
 import { serviceKey } from '../../../shared/model/ids.ts'
@@ -34,9 +35,10 @@ export interface MarkedObject {
 
 /** Kinds that are listed at the same time. */
 const LISTS_MAX = 4
-/** How long a list counts for other orders: what this process applied since is in an inventory, and what others marked is theirs to say. */
+/** How long a list counts for other orders: objects that this process applied since are in an inventory, and those
+ *  of others are their own responsibility. */
 const LISTED_MS = 600_000
-/** A kind that the agent may not list now is asked again for orders that come later than this. */
+/** A kind that the agent may not list now is tried again for orders after this time. */
 const REFUSED_MS = 60_000
 /** Discovery is asked again for a search that begins later than this after the last one. */
 const DISCOVERED_MS = 60_000
@@ -81,7 +83,7 @@ export class MarkedSearch {
     return this.#running
   }
 
-  /** Those that lists showed; what watches show is known without a search. */
+  /** Those from lists; those from watches are known without a search. */
   of({ id }: Pick<ServiceModel, 'id'>): MarkedObject[] {
     const { clusterId, former } = this.#deps
     const key = serviceKey(id)
@@ -93,7 +95,7 @@ export class MarkedSearch {
     const { kinds, log, clock } = this.#deps
     const unheard = kinds.unheard().filter(storesObjects)
     if (unheard.length > 0) {
-      // Asked again before the next look; the answer may bring kinds.
+      // Asked again before the next search; the answer may have new kinds.
       await kinds.refresh().catch((error: unknown) => log.debug('discovery failed', { error: describeError(error) }))
       return silent(unheard)
     }
@@ -161,13 +163,14 @@ export class MarkedSearch {
       objects.set(key, of)
       of.push({ ref: refOf(object), apiVersion: object.apiVersion, uid: object.metadata.uid ?? '', owner })
     }
-    // Also what is being deleted: its finalizers may need what would go with it, and nothing is called removed that is there.
+    // Also objects that are being deleted: their finalizers may need objects that would be deleted with them, and no
+    // existing object counts as removed.
     const options = { labelSelector: SERVICE_LABEL, metadataOnly: true, signal }
     const failure = await asking.list(resource, options, (object, isThere) => void (isThere && take(object)))
     if (failure !== null && !NOT_OURS.has(failure.kind)) return failure
     if (failure !== null) {
       const { group, version, kind } = resource
-      // A 404 of a kind that is served says nothing: perhaps another version of it is served now.
+      // A 404 of a served kind proves nothing: another version of it may be served now.
       if (failure.kind === 'not_found') {
         const unasked = await this.#discover()
         if (unasked !== null) return unasked

@@ -155,7 +155,7 @@ function waveStates(model: ServiceModel, deps: Site & Storage & Services & Turns
 const firstOf = (a: Untimed | null, b: Untimed): Untimed => (a === null || compareApply(b.ref, a.ref) < 0 ? b : a)
 
 const BEFORE_A_TRY: readonly unknown[] = [undefined, 'gated', 'unknown', 'waiting']
-/** AO6: what came of it is nothing to wait for. */
+/** AO6: its result delays nothing. */
 const isTried = ({ problems }: ServiceModel, { key }: Wanted): boolean => !BEFORE_A_TRY.includes(problems.get(key)?.kind)
 
 /** An object without a problem that is no longer evaluated is in its wanted state. */
@@ -186,7 +186,7 @@ function unhealthyOf(model: ServiceModel, deps: Site & Turns & Reports, view: Pl
   return word === 'Degraded' || isLate ? wait(said, deps.explainer.explanation(model.key, key)) : wait(null, said)
 }
 
-/** As its own row says it, also before this start. */
+/** By its own row, also from before this start. */
 function sinceOf(model: ServiceModel, { state, clock }: Site & Storage, key: string): number {
   return lastObject(model, { state }, key)?.sinceMs ?? clock.nowMs()
 }
@@ -204,7 +204,7 @@ export async function farewellRounds(
   if (order === undefined || !hooks.awaitsFarewell(order)) return true
   if (phase === 'post-delete' && (hooks.farewellWhy !== null || model.leaving().length > 0 || isInterrupted(model, deps))) return false
   hooks.farewellWhy = null
-  // What holds the prune holds its hooks.
+  // A held prune also holds its hooks.
   const mayBegin = deps.replica.verified() && deps.isCurrent() && removalWait(model, deps) === null
   if (!mayBegin || (row?.restored === true && row.pruneConfirmed !== row.digest)) return true
   const work: HookWork = { model, deps, digest: `removal-${order.atMs}` }
@@ -227,7 +227,7 @@ export async function farewellRounds(
   }
   hooks.farewellWhy = null
   if (phase === 'pre-delete') return true
-  // All else is gone: their objects go now, whatever came of them.
+  // Everything else is gone: their objects are deleted now, whatever their result.
   hooks.endFarewell(order.atMs)
   save(work)
   return true

@@ -1,4 +1,4 @@
-// Deletes what left the revision, past everything that may hold it: an older disk, other services, the guard, health.
+// Deletes objects that left the revision, after all checks: an older disk, other services, the guard, health.
 import { type ObjectRef, refKey, refText, versionOf } from '../../../shared/kube/object.ts'
 import { confirmationToken, deletes, type ServiceRow } from '../../../shared/model/desired.ts'
 import { serviceKey } from '../../../shared/model/ids.ts'
@@ -73,7 +73,7 @@ async function deleteLeaving(
     }
     const seen = deps.takersSeen()
     options.namespaceGoes = namespaceOf(model, row, deps)
-    // DE3: what waits is not in force yet.
+    // DE3: a waiting revision is not in force yet.
     const waits = revisionGate(model, deps)
     const isOthers = (key: string) => options.wantedElsewhere(key) || handovers.has(key)
     const open = waits === null ? leaving : await healLeaving(model, deps, leaving, isOthers)
@@ -90,9 +90,9 @@ async function deleteLeaving(
     const next = nextSteps(view, plan, decision)
     const steps = held === null ? next.steps : next.steps.filter(({ kind }) => kind === 'forget')
     if (held === null && steps.length === 0 && next.looks.length > 0) {
-      // The question stays as it was until it is judged again.
+      // The confirmation stays unchanged until it is judged again.
       if (askedBefore?.digest === confirmationToken(row)) model.pruning.refused(askedBefore)
-      // One at a time: it is deleted at once if nothing of others is in it.
+      // One at a time: it is deleted at once if it has no objects of others.
       for (const { ref, key } of next.looks.slice(0, 1)) contents.set(key, await deps.evidence.contents.look(model, ref))
       continue
     }
@@ -107,7 +107,7 @@ async function deleteLeaving(
   }
 }
 
-/** RC34: what is not read yet of one that depends on it (DE4), or of one that wanted an object of it, decides. */
+/** RC34: unread rows of a dependent service (DE4), or of one that wanted an object of it, decide. */
 function waitsForOrders(model: ServiceModel, deps: Services, leaving: readonly string[]): boolean {
   const isUnread = (other: ServiceModel | null) => other?.revisionPending === true
   const waits =
@@ -261,7 +261,7 @@ function heldDeletions({ problems, wanted, hooks }: ServiceModel): Array<{ ref: 
   return held
 }
 
-/** A hook that is left says nothing of what was meant by the rest. */
+/** A remaining hook does not show the intention for the other objects. */
 function ownedCountOf({ inventory, hooks }: ServiceModel): number {
   const held = hooks.held()
   return [...inventory].filter(([key, { uid }]) => uid !== null && !held.has(key)).length

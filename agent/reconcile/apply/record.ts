@@ -1,5 +1,6 @@
-// Takes in what came of each step: the model at once, the agent's state in batches. A batch lost in a crash costs one more apply of what was in
-// it, never an object: the inventory was widened before, and is narrowed only here, after the API server confirmed.
+// Records the result of each step: the model at once, the agent's state in batches. A batch lost in a crash costs one
+// more apply of its objects, never an object: the inventory was widened before, and is narrowed only here, after the
+// API server confirmed.
 import { deletingText } from '../../../shared/kube/deletion.ts'
 import { otherOwner, takeoverWarning } from '../../../shared/kube/foreign-owners.ts'
 import { type K8sObject, type ObjectRef, refKey, refText } from '../../../shared/kube/object.ts'
@@ -26,7 +27,7 @@ import { RETRY_BACKOFF } from './revision.ts'
 const BATCH_MAX = 200
 /** RC38: at first for an API server that does not know a new CRD yet, then for a person who updates an old one. */
 const SCHEMA_BACKOFF = { baseMs: 1_000, capMs: 1_800_000 }
-/** Attempts to delete an object that is never as it was seen, before the next ones wait. */
+/** Attempts to delete an object that always changes meanwhile, before the next ones wait. */
 const DELETES_AT_ONCE_MAX = 3
 
 export class Recorder {
@@ -69,7 +70,7 @@ export class Recorder {
         break
       }
       case 'changed':
-        // Perhaps a keep mark came: it is judged again by what it is now.
+        // It may have a keep mark now: it is judged again by its present state.
         this.#deps.watches.accept(result.step.resource, result.object)
         this.#takeChanged(result.step)
         break
@@ -157,7 +158,8 @@ export class Recorder {
     const wanted = model.wanted.get(key)
     const of = step.shaped?.of ?? step.doc
     if (wanted !== undefined && wanted.sent !== (withoutNulls === undefined ? of : (dropNulls(of) ?? of))) {
-      // DR6: healed to what is in force; what keeps the wanted one back is found again, or nothing would remember that it is still to come.
+      // DR6: corrected to the applied document; the obstacle of the wanted one is found again, or nothing would
+      // remember that it is still to be applied.
       model.agenda.mark(key)
     } else if (wanted !== undefined) {
       model.objects.setProblem(key, null)
@@ -182,7 +184,8 @@ export class Recorder {
     }
     if (why === 'new') this.#tellTakeover(step, object)
     if (why === 'drift') this.#tellHealed(key, ref, created)
-    // An apply to an object without managedFields makes an entry `before-first-apply` of all that was there: it is taken over like any other tool's.
+    // An apply to an object without managedFields creates an entry `before-first-apply` of all its fields: it is taken
+    // over like any other tool's.
     if (live.others !== undefined && why !== 'takeover') model.agenda.mark(key)
     if (step.shaped?.take) this.#emit('Normal', 'FieldsTaken', `${refText(ref)}: what other tools had applied is Git's from now on`, key)
     model.objects.setNote(key, null)
@@ -190,7 +193,7 @@ export class Recorder {
     this.#deps.causeChanged(key, live.health.word === 'Healthy')
   }
 
-  /** RC25: from now on the document without nulls is the wanted one, until Git says another one. */
+  /** RC25: from now on the document without nulls is the wanted one, until Git changes it. */
   #takeWithoutNulls({ key, ref, shaped, doc }: StepOf<'apply'>): void {
     const model = this.#model
     const refused = shaped?.of ?? doc
@@ -228,7 +231,7 @@ export class Recorder {
     model.agenda.touch(key)
   }
 
-  /** RC3: the other tool's mark stays, because its fields are not ours to delete; what that means is said once. */
+  /** RC3: the other tool's mark stays, because its fields belong to that tool; the consequence is reported once. */
   #tellTakeover({ key, ref, doc }: StepOf<'apply'>, object: K8sObject): void {
     const warning = takeoverWarning(object.metadata, ref)
     if (warning === null || otherOwner((JSON.parse(doc) as K8sObject).metadata, ref) === otherOwner(object.metadata, ref)) return
@@ -315,7 +318,8 @@ export class Recorder {
       const entry = model.inventory.get(key)
       this.drift(key, 'failed', entry !== undefined && liveIn(this.#deps, { key, ref, apiVersion: entry.apiVersion }).kind === 'absent')
     }
-    // The service's own namespace went unseen, because it is not ours: look again, and make it if it is gone.
+    // The service's own namespace disappeared without an event, because it is not owned: it is read again, and created
+    // if it is gone.
     const namespace = namespaceKey(ref.namespace)
     if (failure.kind === 'namespace_missing' && model.wanted.get(namespace)?.onlyIfAbsent && model.objects.forgetContact(namespace))
       model.agenda.mark(namespace)

@@ -1,5 +1,6 @@
-// What of a service outlives this process: its inventory, its progress, and its facts. The turns of services write them here and nowhere else, before anything relies on them; plans only say what is to be
-// kept. Whatever happens between two of these writes costs work that is done again, and never an object.
+// The part of a service that outlives this process: its inventory, its progress, and its facts. Reconciliations write
+// them only here, before anything relies on them; plans only return what to store. A failure between two of these
+// writes costs repeated work, and never an object.
 import { type ObjectRef, refKey } from '../../../shared/kube/object.ts'
 import { confirmationToken, type ServiceRow } from '../../../shared/model/desired.ts'
 import { type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
@@ -43,12 +44,13 @@ const recallFacts = (facts: Facts): Omit<Recalled, 'inventory' | 'progress' | 's
   degraded: recallDegraded(facts),
 })
 
-/** Null, or none: there is nothing new to keep. */
+/** Null, or none: there is nothing new to store. */
 export function remember({ id }: { id: ServiceId }, { state }: { state: Pick<AgentState, 'setFacts'> }, facts: Facts | null): void {
   if (facts !== null && facts.size > 0) state.setFacts(id, facts)
 }
 
-/** IV1: objects enter the inventory on paper, in the file before anything else. Returns those that did: what another service has stays its. */
+/** IV1: objects enter the inventory in the file before anything else. Returns those that did; objects of another
+ *  service stay its own. */
 export function takeIn<T extends { ref: ObjectRef; apiVersion: string; uid?: string | null }>(
   model: ServiceModel,
   { state, owners }: State & Pick<Services, 'owners'>,
@@ -119,7 +121,7 @@ export function dropDeleted(
   wake(other.key)
 }
 
-/** Writes down what was applied; without `entries`, all that is not written down yet. */
+/** Stores applied documents; without `entries`, all that are not stored yet. */
 export function writeApplied(
   model: ServiceModel,
   { state }: { state: Pick<AgentState, 'recordApplied'> },
@@ -136,7 +138,7 @@ export function writeProgress(model: ServiceModel, { state }: State, progress: S
   state.setServiceState(model.id, progress)
 }
 
-/** Its removal is carried out, or no row names it any more and nothing is left of it. */
+/** Its removal is carried out, or no row names it any more and nothing of it is left. */
 export function forgetService(model: ServiceModel, { state }: State): void {
   state.forgetService(model.id)
   model.startOver()
@@ -158,7 +160,7 @@ export function keepRecreates(model: ServiceModel, deps: State, notes: ReadonlyM
   for (const [key, note] of news) model.objects.setRecreate(key, note)
 }
 
-/** RC25; null: nothing is known to be refused. True: it is news. */
+/** RC25; null: no refusal is known. True: it is new. */
 export function keepRefusedNulls(model: ServiceModel, deps: State, key: string, document: string | null): boolean {
   if ((model.refusedNulls.get(key) ?? null) === document) return false
   remember(model, deps, refusedNullsFact(key, document))

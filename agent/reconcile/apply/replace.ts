@@ -1,5 +1,6 @@
-// `Replace`: what others wrote into an object becomes ours first, so that the apply that follows takes away all that the document does not name. A PUT would do it
-// too, and would lose what the API server itself filled in (a Job's selector, a claim's volume) and all ownership by which drift is seen.
+// `Replace`: takes ownership of the fields of others in an object, so that the following apply removes all that the
+// document does not name. A PUT would do that too, but would lose fields of the API server itself (a Job's selector, a
+// claim's volume) and all ownership that shows drift.
 import type { ManagedFieldsEntry, ObjectRef } from '../../../shared/kube/object.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../../cluster/cluster.ts'
 import { type Managed, splitRuled, type Take, union, withTaken } from '../snapshot/fields/client-side.ts'
@@ -11,11 +12,11 @@ import { patchManagedFields } from './take-over.ts'
 /** AO3: of other writers: removing another's finalizer or owner would leave remnants, or delete the object. */
 const OTHERS_METADATA = ['f:finalizers', 'f:ownerReferences'] as const
 
-/** What a rule leaves to others, and the manifest whose indices it counts by (canonical JSON). */
+/** The fields that a rule leaves to others, and the manifest of its indices (canonical JSON). */
 export type Spared = Pick<Take, 'leave' | 'wanted'>
 
-/** Null: there is nothing of others to take. Status, finalizers, owner references, what came by a subresource (an autoscaler's replicas) and what a rule leaves to others
- *  stay whose they are. */
+/** Null: there is nothing to take. Status, finalizers, owner references, changes by a subresource (an autoscaler's
+ *  replicas) and fields that a rule leaves to others keep their owners. */
 function allOurs(live: Managed, { leave, wanted }: Spared): ManagedFieldsEntry[] | null {
   const paths = leave?.paths ?? []
   const object: unknown = paths.length === 0 ? undefined : JSON.parse(wanted)

@@ -165,7 +165,7 @@ export async function retryWhatIsDue(model: ServiceModel, deps: Site & Services)
   }
 }
 
-/** Not knowing is no failure of the turn: what is unknown stays a problem of its object, with its time. */
+/** An unknown state is no failure of the reconciliation: it stays a problem of its object, with its time. */
 async function refreshKinds({ kinds, log, clock }: Site, pauseMs: number): Promise<void> {
   try {
     await kinds.refreshAfter(pauseMs, clock.nowMs())
@@ -174,8 +174,9 @@ async function refreshKinds({ kinds, log, clock }: Site, pauseMs: number): Promi
   }
 }
 
-/** IV6: after a lost disk the inventory holds only what came since, so that nothing may be called removed on its word: the marks on live objects are looked for first, in every
- *  kind. True when there is nothing (more) to look for. What was found is in the inventory then, all of it or nothing. */
+/** IV6: after a lost disk the inventory holds only later objects, so that it cannot prove a removal: the marks on
+ *  live objects are searched first, in every kind. True when there is nothing (more) to search. Found objects are in
+ *  the inventory then, all of them or none. */
 export async function recallInventory(model: ServiceModel, deps: Site & Requests & Storage & Services & Turns): Promise<boolean> {
   const order = model.reading.kind === 'complete' ? model.row?.removal : undefined
   if (order === undefined || model.removal.isRecalled(order)) return true

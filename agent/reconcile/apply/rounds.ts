@@ -1,5 +1,6 @@
-// The main file of the room `apply`: it plans and carries out until nothing is left to do, takes in what came of each step (record.ts) and keeps what outlives the process (remember.ts). It may send what
-// a plan asks for, and must never decide by itself that something is sent or deleted.
+// The main file of the room `apply`: it plans and carries out until no work is left, records the result of each step
+// (record.ts) and stores what outlives the process (remember.ts). It may send the steps of a plan, and must never
+// decide by itself to send or delete.
 import { refText } from '../../../shared/kube/object.ts'
 import { backoffMs } from '../../../shared/runtime/backoff.ts'
 import { changeGate } from '../plan/gates/revision-gate.ts'
@@ -37,7 +38,7 @@ export async function applyRounds(model: ServiceModel, deps: Site & Requests & S
   return sent
 }
 
-/** OR6: before hooks are sent. What else is to be done stays to be planned. Null: nothing is to be healed. */
+/** OR6: before hooks are sent. Other work stays to be planned. Null: there is nothing to heal. */
 export function healRound(model: ServiceModel, deps: Site & Requests & Storage & Services & Turns & Reports): Promise<void> | null {
   if (model.agenda.dirty.size === 0 || isInterrupted(model, deps)) return null
   const plan = planApply(planView(model, deps), model.agenda.dirty)
@@ -49,7 +50,8 @@ export function healRound(model: ServiceModel, deps: Site & Requests & Storage &
   return steps.length === 0 ? null : carryOut(model, deps, steps)
 }
 
-/** DR6: a newer row that cannot be read leaves the applied document in force. What is wrong with the row stays the object's problem. */
+/** DR6: an unreadable newer row leaves the applied document in force. The problem of the row stays the object's
+ *  problem. */
 async function healUnread(
   model: ServiceModel,
   deps: Site & Requests & Storage & Services & Turns & Reports,
@@ -113,7 +115,8 @@ export async function carryOut(
   for (const { key } of open) if (model.wanted.has(key)) model.agenda.putBack(key)
 }
 
-/** RM3: what others have in a Namespace goes by other hands, or not at all; services that are being removed with this one are gone in a moment. */
+/** RM3: objects of others in a Namespace are deleted by others, or not at all; services that are being removed with
+ *  this one are gone in a moment. */
 const LOOK_BACKOFF = { baseMs: 60_000, capMs: 900_000 }
 const LEAVING_BACKOFF = { baseMs: 2_000, capMs: 60_000 }
 
@@ -123,7 +126,7 @@ function timed(found: Problem | null, nowMs: number, { random }: Site): Problem 
   return { ...found, retryAtMs: nowMs + backoffMs(found.attempt, backoff, random) }
 }
 
-/** New problems get their time; a namespace that is as it should be lets in what waited for it. */
+/** New problems get their time; a namespace in its wanted state admits the objects that waited for it. */
 export function absorb(
   model: ServiceModel,
   deps: Site & Storage & Services & Turns & Reports,

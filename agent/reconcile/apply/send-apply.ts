@@ -28,7 +28,8 @@ export async function sendApply(cluster: Writes, step: StepOf<'apply'>, force: b
   return again.kind === 'failed' ? again : { ...again, withoutNulls: doc }
 }
 
-/** An apply takes away what is ours and is not named any more, and a null takes away nothing: so the member becomes ours first. Null: it could not. */
+/** An apply removes owned fields that are no longer named, and a null removes nothing: so ownership of the member is
+ *  taken first. Null: that failed. */
 async function applyWithoutMember(
   cluster: Writes,
   { resource, ref }: StepOf<'apply'>,
@@ -42,7 +43,7 @@ async function applyWithoutMember(
 
 interface Hands {
   cluster: Writes
-  /** Takes our marks and fields off again. */
+  /** Removes our marks and fields again. */
   letGo(step: StepOf<'orphan'>): Promise<StepResult>
 }
 

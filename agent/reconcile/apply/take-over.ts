@@ -3,10 +3,11 @@ import type { ManagedFieldsEntry, ObjectRef } from '../../../shared/kube/object.
 import type { ApiFailure, ApiResource, Cluster } from '../../cluster/cluster.ts'
 import { type Managed, type Take, takenManagedFields } from '../snapshot/fields/client-side.ts'
 
-/** Others may write between the look and the patch; by then the resourceVersion is another. */
+/** Others may write between the read and the patch, which changes the resourceVersion. */
 const ATTEMPTS_MAX = 3
 
-/** One look and one patch, guarded by the resourceVersion. Null: done, it is not there, or `next` says null: nothing is to be done. */
+/** One read and one patch, guarded by the resourceVersion. Null: done, the object does not exist, or `next` returned
+ *  null: there is nothing to do. */
 export async function patchManagedFields(
   cluster: Pick<Cluster, 'get' | 'mergePatch'>,
   resource: ApiResource,

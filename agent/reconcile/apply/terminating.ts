@@ -1,5 +1,6 @@
-// Why a namespace takes nothing: it is being deleted, and something holds it. The refusal of a write does not say what; the namespace does. Namespaces of others are not
-// watched, so one is read when a write was refused for it, once for all objects of a round, and one object is refused for all of them.
+// Why a namespace refuses writes: it is being deleted, and has an obstacle. The refusal of a write does not name it;
+// the namespace does. Namespaces of others are not watched, so one is read after a refusal, once for all objects of a
+// round.
 import { stuckAdvice } from '../../../shared/kube/deletion.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../../cluster/cluster.ts'
 import type { Step, StepResult } from '../plan/step.ts'
@@ -23,7 +24,7 @@ export class TerminatingNamespaces {
     return step.kind === 'apply' && this.#wasRefused(step.key) ? step.ref.namespace : null
   }
 
-  /** RC36: what a request would be answered. Null: it has to be sent; an object that exists can be changed. */
+  /** RC36: the expected answer of a request. Null: it has to be sent; an existing object can be changed. */
   foresee(step: Step): StepResult | null {
     if (step.kind !== 'apply' || (step.why !== 'new' && !this.#wasRefused(step.key))) return null
     const failure = this.#refused.get(step.ref.namespace)

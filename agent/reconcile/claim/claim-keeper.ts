@@ -1,5 +1,5 @@
-// Holds the claim of this cluster for as long as the agent runs, and says at once when another agent took it. It writes when something has to be
-// written, and else only watches.
+// Holds the claim of this cluster for as long as the agent runs, and reports at once when another agent took it. It
+// writes only when necessary, and otherwise watches.
 import type { K8sObject } from '../../../shared/kube/object.ts'
 import { backoffMs } from '../../../shared/runtime/backoff.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
@@ -59,7 +59,7 @@ export interface ClaimKeeperDeps {
   log: Logger
   signal: AbortSignal
   onChange(state: ClaimState): void
-  /** Registrations whose marks are ours to take over; before the first `held`. */
+  /** Registrations with marks to take over; before the first `held`. */
   onFormer(clusters: readonly string[]): void
   /** Another agent asks whether this one is active; called once for each agent that asks. */
   onChallenge(challenger: string): void
@@ -93,16 +93,16 @@ export class ClaimKeeper {
   /** The claim that is ours to write over: the one met at the start (CM3), of a stranger only when it gave no answer or a person decided (CM6). */
   #mine: Claim | null = null
   #isMineTaken = false
-  /** Claims that this agent wrote before its own one, or took over: none of them is ever written again (CM11). */
+  /** Claims that this agent wrote before its present one, or took over: none of them is ever written again (CM11). */
   #past: readonly PastClaim[] = []
   #hasHeld = false
-  /** It held the claim when that was last seen, or what was there of it. */
+  /** It held the claim when the claim was last seen. */
   #isHolder = false
   #isRemoved = false
   /** Claim of the agent that is active in place of this one, or was when its claim was last seen. */
   #rival: Claim | null = null
   #asked: Asked | null = null
-  /** Waits before a question since this agent held the claim. */
+  /** Number of waits before a question since this agent held the claim. */
   #waits = 0
   readonly #challengers = new Set<string>()
   /** The API server gave no answer since the last check. */
@@ -154,7 +154,7 @@ export class ClaimKeeper {
     await this.#working
   }
 
-  /** CM9: the server said that this cluster was removed from it, or that it knows it again. */
+  /** CM9: the server stated that this cluster was removed from it, or that it knows it again. */
   setRemoved(isRemoved: boolean): void {
     if (this.#isRemoved === isRemoved) return
     this.#isRemoved = isRemoved
@@ -231,7 +231,7 @@ export class ClaimKeeper {
 
   #act(live: LiveClaim | null): void {
     const hasRival = this.#hasRival()
-    // Whatever was about to be written was decided about another claim.
+    // The pending write was decided about another claim.
     this.#stopWork()
     const verdict = this.#judge(live)
     if (verdict === 'write') {
@@ -310,7 +310,7 @@ export class ClaimKeeper {
     this.#hasHeld = true
   }
 
-  /** CM8: with the right to a claim come the registrations that it names. */
+  /** CM8: the right to a claim includes the registrations that it names. */
   #mayTake(claim: Claim): void {
     const { formerByServer, onFormer } = this.#deps
     this.#asked = null
@@ -334,7 +334,7 @@ export class ClaimKeeper {
     this.#askAgain(live)
   }
 
-  /** A later incarnation of this agent is what the server knows it as: this one does not ask for its claim. */
+  /** The server knows this agent by a later incarnation: this one does not ask for its claim. */
   #isLaterSelf(live: Claim): boolean {
     return live.agent === this.#own.agent && live.incarnation > this.#own.incarnation
   }
@@ -353,7 +353,7 @@ export class ClaimKeeper {
     })
   }
 
-  /** CM6: a claim that is missing says as little as one that is silent. */
+  /** CM6: a missing claim proves as little as a silent one. */
   async #waitThenWrite(stopped: AbortSignal): Promise<void> {
     await this.#silence(stopped)
     if (stopped.aborted) return
@@ -375,7 +375,7 @@ export class ClaimKeeper {
     await this.#untilDone(stopped, trouble, () =>
       this.#ofClaim(asked.claim, stopped, (live) => {
         Object.assign(asked, { answer: live.answer, isOut: true })
-        // A change of anything else refuses it, and it is written again: else the silence after it would prove nothing.
+        // Any other change refuses it, and it is written again: otherwise the silence after it would prove nothing.
         return this.#patch({ metadata: { resourceVersion: live.resourceVersion }, data: question })
       }),
     )
@@ -422,7 +422,7 @@ export class ClaimKeeper {
     })
   }
 
-  /** A claim that is gone needs no patch: an event says so. */
+  /** A missing claim needs no patch: an event reports it. */
   async #patch(body: Record<string, unknown>): Promise<ApiFailure | null> {
     const answer = await this.#deps.cluster.mergePatch(CONFIG_MAPS, CLAIM_REF, body)
     return answer.kind === 'applied' || answer.failure.kind === 'not_found' ? null : answer.failure
@@ -441,7 +441,7 @@ export class ClaimKeeper {
     }
   }
 
-  /** The write is forced, so each attempt looks first at what it would write over. That it succeeded is said by its event. */
+  /** The write is forced, so each attempt first reads the claim that it would overwrite. Its event reports success. */
   async #write(stopped: AbortSignal): Promise<void> {
     const { cluster } = this.#deps
     await this.#untilDone(stopped, 'cannot be written', async () => {
@@ -471,7 +471,7 @@ export class ClaimKeeper {
 
 const draw = (random: Random): string => Math.floor(random() * 2 ** 48).toString(16)
 
-/** The namespace is made only if it is missing: an agent that may not make namespaces gets one made for it. */
+/** The namespace is created only if it is missing: a person creates it for an agent without that right. */
 async function tryWrite(cluster: Cluster, own: Claim): Promise<ApiFailure | null> {
   const claim = await cluster.apply(CONFIG_MAPS, claimObject(own), { force: true })
   if (claim.kind === 'applied') return null

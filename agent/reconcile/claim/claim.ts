@@ -10,7 +10,7 @@ export const CLAIM_NAME = 'skerry-claim'
 export const CLAIM_REF: ObjectRef = { group: '', kind: 'ConfigMap', namespace: CLAIM_NAMESPACE, name: CLAIM_NAME }
 const NOBODY = ''
 export const DELETE_CLAIM = `kubectl -n ${CLAIM_NAMESPACE} delete configmap ${CLAIM_NAME}`
-/** Former registrations that are remembered; the newest come first. */
+/** Maximum number of stored former registrations; the newest come first. */
 const FORMER_MAX = 16
 /** Claims of this agent that are remembered (CM11). */
 export const PAST_MAX = 16
@@ -34,7 +34,7 @@ export interface Claim {
 export interface LiveClaim extends Claim {
   objectUid: string
   resourceVersion: string
-  /** Asked of the holder: it answers with this very text while it is active. '' is none. */
+  /** A question to the holder: it answers with this very text while it is active. '' is none. */
   challenge: string
   /** For people: the agent that asks. */
   challenger: string
@@ -87,15 +87,16 @@ export function readClaim(object: K8sObject | null): LiveClaim | null {
 
 export type ClaimVerdict = 'write' | 'held' | 'superseded' | 'challenge' | 'unclear'
 
-/** What an agent may do without asking anybody. `mayTake`: this very claim is its to write over. `hasHeld`: this process held the claim before. `isHolder`: it did when the
- *  claim was last seen. */
+/** The rights of an agent without a question. `mayTake`: it may overwrite this very claim. `hasHeld`: this process
+ *  held the claim before. `isHolder`: it did when the claim was last seen. */
 export interface Standing {
   mayTake: boolean
   hasHeld: boolean
   isHolder: boolean
 }
 
-/** CM1–CM3, CM6, CM13. Among copies of one agent the one that came later wins: the earlier one sees the claim change and stops, so never do both enforce. */
+/** CM1–CM3, CM6, CM13. Among copies of one agent the later one wins: the earlier one sees the claim change and
+ *  stops, so both never enforce. */
 export function judgeClaim(live: Claim | null, own: Claim, { mayTake, hasHeld, isHolder }: Standing): ClaimVerdict {
   if (live === null) return 'write'
   // No agent makes it unreadable, so the enforcing agent writes it again.
@@ -110,7 +111,7 @@ export function judgeClaim(live: Claim | null, own: Claim, { mayTake, hasHeld, i
 /** SE5: a server gives an agent no incarnation that is further ahead of the one it has. */
 const isPlausible = (live: Claim, own: Claim): boolean => live.incarnation <= own.incarnation + INCARNATION_LEAD_MAX
 
-/** CM13: for people, with what they do about a claim that is `unclear`. */
+/** CM13: for people, with the remedies for an `unclear` claim. */
 export function unclearText(live: Claim, own: Claim): string {
   const claim = `ConfigMap ${CLAIM_NAMESPACE}/${CLAIM_NAME}`
   const trouble =
@@ -136,7 +137,8 @@ export function pastClaims(own: ClaimName, claims: ReadonlyArray<PastClaim | nul
   return past
 }
 
-/** CM8: registrations that claims of this very cluster name, without the own one. Claims of another cluster, or of which that is not known, name none. */
+/** CM8: registrations that claims of this very cluster name, without the own one. Claims of another or an unknown
+ *  cluster name none. */
 export function formerOf(own: Pick<Claim, 'cluster' | 'uid'>, claims: ReadonlyArray<Claim | null>, told: readonly string[] = []): string[] {
   const named = claims.flatMap((claim) =>
     claim === null || !claim.uid || claim.uid !== own.uid ? [] : [claim.cluster ?? '', ...(claim.former ?? [])],
@@ -148,7 +150,7 @@ export function formerOf(own: Pick<Claim, 'cluster' | 'uid'>, claims: ReadonlyAr
 export const claimantText = ({ agent, cluster, server }: Claim): string =>
   `agent ${agent}${cluster ? ` of the registration ${cluster}` : ''}${server ? ` at ${server}` : ''}`
 
-/** An empty challenge, so that none of the claim before it is answered. */
+/** An empty challenge, so that no question to the former claim is answered. */
 export const claimObject = ({ agent, incarnation, instance, cluster = '', server = '', uid = '', former = [] }: Claim): K8sObject => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',

@@ -34,13 +34,13 @@ export function createEnforcement(deps: EnforcementDeps): Enforcement {
     try {
       flushReports()
     } catch (error) {
-      // A full disk ends no agent: the cluster's own Event says it, and what is claimed does not depend on it.
+      // A full disk ends no agent: the cluster's own Event reports it, and the claim does not depend on it.
       deps.log.warn('an event of the claim cannot be noted', { reason, error: describeError(error) })
     }
     kubeEvents.write(event, { ref: CLAIM_REF, apiVersion: 'v1', uid: keeper.objectUid() }, { service: '', commit: '' })
   }
   const onChange = (state: ClaimState) => {
-    // CM4: once held, only another agent's claim, a person or the server's word takes it away.
+    // CM4: once held, only another agent's claim, a person or the server's statement takes it away.
     if (state.kind !== 'asking') setOpen(state.kind === 'held')
     onClaim(state)
     if (state.kind === told) return

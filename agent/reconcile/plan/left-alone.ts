@@ -1,4 +1,4 @@
-// Objects that an option keeps out of our hands: what is said of them, and what they hold up (nothing).
+// Objects that an option keeps unmanaged: their report, and their effect on others (none).
 import type { ObjectStatus } from '../../../shared/model/status.ts'
 import type { InventoryEntry } from '../../state/agent-state.ts'
 import type { Problem } from '../snapshot/situation.ts'
@@ -14,7 +14,7 @@ const LEFT_ALONE: Standing = {
   message: 'exists already, and its annotation IfNotPresent only creates missing objects',
 }
 
-/** AO6: what is said of an object that is not ours to look at; null: it is. */
+/** AO6: the report of an object that is not managed; null: it is. */
 export function leftAlone(wanted: Wanted | undefined, entry: InventoryEntry | undefined, problem: Problem | undefined): Standing | null {
   const touch = wanted?.options?.touch
   if (touch === 'never') return IGNORED
@@ -25,5 +25,5 @@ export function leftAlone(wanted: Wanted | undefined, entry: InventoryEntry | un
 export const isApart = ({ options, onlyIfAbsent }: Wanted, appliedDoc: string | null): boolean =>
   options?.touch === 'never' || (appliedDoc === null && (onlyIfAbsent || options?.touch === 'ifAbsent'))
 
-/** AO6: whatever was applied is what is wanted. */
+/** AO6: every applied state is the wanted one. */
 export const isKeptAsMade = ({ options }: Wanted): boolean => options?.touch === 'ifAbsent'

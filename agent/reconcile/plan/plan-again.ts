@@ -31,7 +31,7 @@ function permitOf(view: PlanView, wanted: Wanted, live: LiveView, isOurs: IsOurs
   })
 }
 
-/** AO4: null: nothing of the kind is to be done. What waits for a gate waits as the change that it is. */
+/** AO4; null: no recreation. A recreation waits for a gate like the change that it is. */
 export function judgeAgain(view: PlanView, wanted: Wanted, live: LiveView, resource: ApiResource, isOurs: IsOurs): Verdict | null {
   const { key, ref, sent } = wanted
   const refused = view.problems.get(key)
@@ -50,7 +50,7 @@ export function refusedAgain(view: PlanView, wanted: Wanted, refused: Problem, i
   const { sent, options = APPLY_PLAINLY } = wanted
   if (options.recreate === 'never' || !isImmutable(refused, sent)) return refused
   const live = viewIn(view, wanted)
-  // What is not known now is what it was.
+  // An unknown state counts as unchanged.
   if (live.kind === 'unknown') return refused
   const { again: _, ...bare } = refused
   const verdict = permitOf(view, wanted, live, isOurs)

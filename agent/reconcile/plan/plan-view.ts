@@ -1,4 +1,4 @@
-// What a plan is made from, and what it says of one object.
+// The inputs of a plan, and its result for one object.
 import { versionOf } from '../../../shared/kube/object.ts'
 import type { ServiceId } from '../../../shared/model/ids.ts'
 import type { SyncOptions } from '../../../shared/model/resources.ts'
@@ -29,7 +29,7 @@ export interface PlanView extends Registrations {
   contacts: ReadonlyMap<string, Contact>
   contests: ReadonlyMap<string, Contest>
   notes: ReadonlyMap<string, DriftNote>
-  /** What may not be done yet. */
+  /** Work that may not be done yet. */
   gate: Gate
   /**
    * The fields that are left to others; null for almost every object. `met`: the owners of fields of an object that is
@@ -42,11 +42,11 @@ export interface PlanView extends Registrations {
   findAny(group: string, version: string, kind: string): KindLookup
   /** AO5: objects that were deleted in order to be recreated, and do not exist yet. */
   recreates?: ReadonlyMap<string, Recreate>
-  /** Nothing of the service is deleted without a person. */
+  /** Nothing of the service is deleted without a confirmation. */
   protect?: boolean
   /** PR14: null: objects may be deleted. */
   deletionHold: DeletionHold | null
-  /** What a person confirmed of this revision. */
+  /** The confirmed names of this revision. */
   confirmed: ConfirmedNames
   /** Another service of this cluster that owns the object, or null. */
   takenBy(key: string): ServiceId | null

@@ -1,6 +1,7 @@
-// The main file of the room `plan`: what is to be done now for some objects of one service. Pure: everything comes in by look-up, so that one healed object costs one object and not four thousand.
-// What has to wait gets no step: an event wakes the service when that may have changed, and nothing here polls. The room must never ask the cluster, change a service or write to the disk; it says what
-// is to be sent and kept.
+// The main file of the room `plan`: the next actions for some objects of one service. Pure: all inputs come by lookups,
+// so that one healed object costs one object and not four thousand. Waiting objects get no step: an event wakes the
+// service when that may have changed, and nothing here polls. The room must never ask the cluster, change a service or
+// write to the disk; it returns what to send and store.
 import { versionOf } from '../../../shared/kube/object.ts'
 import { compareApply } from '../../../shared/kube/order.ts'
 import type { ApiResource } from '../../cluster/cluster.ts'
@@ -47,7 +48,7 @@ export function planApply(view: PlanView, keys: Iterable<string>): ApplyPlan {
   return { ...firstStage(view, steps), problems, contests }
 }
 
-/** A failure whose time has come stays known until its next attempt is answered: else no wait would ever grow. */
+/** A failure whose time has come stays until its next attempt is answered: otherwise no wait would ever grow. */
 function note(view: PlanView, problems: Map<string, Problem | null>, key: string, verdict: Verdict): void {
   if (verdict.kind === 'step' && view.problems.get(key)?.kind === 'failed') return
   problems.set(key, verdict.kind === 'problem' ? verdict.problem : null)
@@ -127,7 +128,7 @@ function judgeServed(view: PlanView, wanted: Wanted, entry: InventoryEntry, live
   const drifted = appliedDoc !== null && !hasEnded(live) && (live.kind !== 'present' || live.live.ownedHash !== entry.ownedHash)
   const refused = refusedBefore(view, wanted, isGone)
   if (isWanted) {
-    // Else what others have by now is given up, by one apply.
+    // Otherwise fields that others have by now are released, by one apply.
     const isShaped = appliedDoc === sent || isGone
     if (!drifted && isShaped && take === null) return FINE
     const shut = refused ?? view.gate(wanted, isGone ? 'restore' : 'correct')
@@ -142,7 +143,7 @@ function judgeServed(view: PlanView, wanted: Wanted, entry: InventoryEntry, live
     if (!drifted || view.gate(wanted, isGone ? 'restore' : 'correct') !== null) return problem(shut)
     const healed = shapedDoc({ sent: appliedDoc }, leave, others, isGone ? null : appliedDoc)
     const heal = judgeDrift(view, key, isGone, step(healed, 'drift', healed))
-    // A fight has a time of its own: whatever shuts the gate would not tell that it has come.
+    // A fight has a schedule of its own: the reason of the closed gate would not show that its time has come.
     return heal.kind === 'problem' && heal.problem.kind !== 'contested' ? problem(shut) : heal
   }
   if (appliedDoc !== null)
@@ -178,11 +179,11 @@ function applyVerdict(
   return { kind: 'step', step: doc === of && take === null ? step : { ...step, shaped: { of, take } } }
 }
 
-/** RC8: what was refused once is sent again when its time has come, or when there is another document to send. */
+/** RC8: a refused document is sent again when its time has come, or when it changed. */
 function refusedBefore(view: PlanView, wanted: Wanted, isGone: boolean): Problem | null {
   const { key, sent } = wanted
   const before = view.problems.get(key)
-  // What could not be changed can be made.
+  // An object that could not be changed can be created.
   if (isGone && before?.kind === 'failed' && before.failure.kind === 'immutable') return null
   return isRefusedStill(before, view.nowMs) && before.sent === sent ? refusedAgain(view, wanted, before, isOurs) : null
 }
@@ -228,7 +229,7 @@ function judgeDrift(view: PlanView, key: string, isGone: boolean, correct: Verdi
 
 /** DR4 */
 function judgePatience(view: PlanView, key: string, isGone: boolean, correct: Verdict): Verdict {
-  // A correction that failed was none: its own backoff holds it.
+  // A failed correction was none: its own backoff holds it.
   if (view.problems.get(key)?.kind === 'failed') return correct
   const { kind, contest } = judgeContest(view.contests.get(key) ?? NO_CONTEST, view.nowMs)
   if (kind === 'correct') return correct.kind === 'step' ? { ...correct, contest } : correct
@@ -236,7 +237,8 @@ function judgePatience(view: PlanView, key: string, isGone: boolean, correct: Ve
   return { kind: 'problem', problem: { kind: 'contested', drift, untilMs: contest.untilMs }, contest }
 }
 
-/** RC11: nothing is sent into a namespace of ours that is not Active; its event ends the wait. Namespaces of others are just tried. */
+/** RC11: nothing is sent into an owned namespace that is not Active; its event ends the wait. Namespaces of others
+ *  are tried. */
 export function namespaceGate(view: PlanView, { ref }: Wanted): Problem | null {
   if (ref.namespace === '') return null
   const key = ownNamespaceKey(ref)
@@ -253,8 +255,8 @@ const namespaceText = (name: string, live: LiveView): string =>
     ? `namespace ${name} is being deleted: ${live.live.deleting}; recreated after that`
     : `namespace ${name} is not Active yet`
 
-/** The attempt that follows the problem of the same kind that the object has; when to try is the loop's (it has the random). A problem whose time
- *  has not come keeps its time. */
+/** The attempt that follows the same problem of the object; the loop chooses the time (it has the random). A problem
+ *  whose time has not come keeps its time. */
 export function again(view: PlanView, key: string, kind: 'owned' | 'unserved'): { attempt: number; retryAtMs: number } {
   const before = view.problems.get(key)
   if (before?.kind !== kind) return { attempt: 0, retryAtMs: 0 }

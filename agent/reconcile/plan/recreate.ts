@@ -14,11 +14,11 @@ import type { DeletionHold } from './prune/prune-guard.ts'
 const recreateSchema = z.object({
   /** Which document it is deleted for. */
   sent: z.string(),
-  /** Of the object that goes; asked for again it is the same attempt. */
+  /** Of the deleted object; a repeated request is the same attempt. */
   uid: z.string(),
-  /** Objects of this name that went for this document. */
+  /** Objects of this name that were deleted for this document. */
   count: z.number().int(),
-  /** What the API server said to the new one, if it can never take it. */
+  /** The answer of the API server to the new one, if it can never take it. */
   refused: z.string().optional(),
 })
 export type Recreate = z.infer<typeof recreateSchema>
@@ -34,12 +34,12 @@ export interface RecreateCase {
   ref: ObjectRef
   recreate: ApplyOptions['recreate']
   sent: string
-  /** Null means: what is there is not watched, so not ours. */
+  /** Null means: the present object is not watched, so not ours. */
   live: LiveObject | null
   isOurs: boolean
   protect: boolean
   hold: DeletionHold | null
-  /** What a person confirmed of this revision. */
+  /** The confirmed names of this revision. */
   confirmed: ConfirmedNames
   before: Recreate | undefined
 }
@@ -91,7 +91,7 @@ interface Noted {
   readonly wanted: ReadonlyMap<string, { sent: string }>
 }
 
-/** To be kept before the first of these deletes goes out. */
+/** To be stored before the first of these deletes is sent. */
 export function noteRecreates(
   { recreates, wanted }: Noted,
   steps: ReadonlyArray<{ kind: string; key: string; uid?: string }>,
@@ -104,7 +104,7 @@ export function noteRecreates(
   return notes
 }
 
-/** The API server can never take the one that was to follow: no further object goes for it. Null: that is known already. */
+/** The API server can never take the successor: no further object is deleted for it. Null: that is known already. */
 export function refusedRecreate({ recreates }: Pick<Noted, 'recreates'>, key: string, message: string): Recreate | null {
   const before = recreates.get(key)
   return before === undefined || before.refused !== undefined ? null : { ...before, refused: message.slice(0, REFUSED_CHARS_MAX) }

@@ -1,4 +1,4 @@
-// What a plan asks for, and what came of it: data, each kind with its executor (execute.ts).
+// The steps of a plan and their results: data, each kind with its executor (execute.ts).
 import type { K8sObject, ObjectRef } from '../../../shared/kube/object.ts'
 import type { ApiFailure, ApiResource } from '../../cluster/cluster.ts'
 import type { Spared } from '../apply/replace.ts'
@@ -19,7 +19,7 @@ export type Step =
       ref: ObjectRef
       resource: ApiResource
       doc: string
-      /** RC24: what the commit annotation says; null: there is none. */
+      /** RC24: the value of the commit annotation; null: there is none. */
       commit: string | null
       why: ApplyReason
       force: boolean
@@ -37,18 +37,18 @@ export type Step =
       ref: ObjectRef
       resource: ApiResource
       uid: string
-      /** PR12: as it was seen. */
+      /** PR12: of the read state. */
       resourceVersion: string
       permit: Permit
     }
   /** Releases a live object: Skerry's marks and field entry are removed, its fields stay. */
   | { kind: 'orphan'; key: string; ref: ObjectRef; resource: ApiResource }
-  /** Nothing of ours is there (any more), or another service takes it over: only the inventory changes. */
+  /** No owned object exists (any more), or another service takes it over: only the inventory changes. */
   | { kind: 'forget'; key: string; ref: ObjectRef }
 
-/** Only where something is left to others, or taken from them. */
+/** Only if fields are left to others, or taken from them. */
 export interface Shaping {
-  /** The document of which `doc` was made. */
+  /** The source document of `doc`. */
   of: string
   /** TK1: before the apply. */
   take: Take | null

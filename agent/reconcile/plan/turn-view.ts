@@ -1,4 +1,4 @@
-// What a service's turn looks like to its plan: the model, the live picture, and the gates that are shut.
+// The input of a service's plan: the model, the live state, and the closed gates.
 import type { ObjectRef } from '../../../shared/kube/object.ts'
 import type { ApiResource } from '../../cluster/cluster.ts'
 import type { Services, Site, Turns } from '../ports.ts'
@@ -75,7 +75,7 @@ export function planView(model: ServiceSnapshot, deps: Site & Services & Turns, 
   }
 }
 
-/** RC15: the first object of which another document is in force than the wanted one; null: none. */
+/** RC15: the first object with another applied document than the wanted one; null: none. */
 export function notInForce(model: ServiceSnapshot, deps: Site): string | null {
   for (const wanted of model.wanted.values()) {
     const applied = model.inventory.get(wanted.key)?.appliedDoc ?? null

@@ -1,12 +1,13 @@
-// What the warnings about an object say, for kinds whose status does not: Pods that quota or admission refuses, volumes that cannot be made. Pure.
+// Explains kinds without a useful status by the warnings about an object: Pods that quota or admission refuses, volumes
+// that cannot be created. Pure.
 import { fields, text } from '../../../shared/kube/health-look.ts'
 import type { K8sObject } from '../../../shared/kube/object.ts'
 import { safeText } from '../../cluster/redact/safe-text.ts'
 
-/** Reasons of warnings that name the cause; others tell of something that came and went. */
+/** Reasons of warnings that name the cause; others are temporary. */
 const CAUSES: ReadonlySet<string> = new Set(['FailedCreate', 'FailedBinding', 'ProvisioningFailed', 'ExternalExpanding'])
 
-/** Looks at Events one after the other and keeps the newest that names a cause. `object`: what they are about. */
+/** Reads Events one after the other and keeps the newest that names a cause. `object`: their object. */
 export class EventFindings {
   readonly #object: K8sObject
   #newest: { at: string; reason: string; message: string } | null = null

@@ -13,7 +13,8 @@ export const hasPods = ({ group, kind }: Kind): boolean => WORKLOADS.has(`${grou
 export const isExplained = (ref: Kind): boolean =>
   hasPods(ref) || isCronJob(ref) || (ref.group === '' && ref.kind === 'PersistentVolumeClaim')
 
-/** The name of the Job of the last run, as the CronJob controller makes it of the minute at which the run was due; none before the first run. */
+/** The name of the Job of the last run, as the CronJob controller derives it from the due minute; null before the
+ *  first run. */
 export function lastJob(cronJob: K8sObject): string[] {
   const atMs = Date.parse(text(fields(cronJob['status'])['lastScheduleTime']))
   return Number.isNaN(atMs) ? [] : [`${cronJob.metadata.name}-${Math.floor(atMs / 60_000)}`]
@@ -26,7 +27,7 @@ const OPERATORS: Readonly<Record<string, (key: string, values: string) => string
   DoesNotExist: (key) => `!${key}`,
 }
 
-/** As an API server takes it in a query; null: it selects nothing that could be asked for. */
+/** The form of a query to an API server; null: it selects nothing that could be requested. */
 export function podSelector(workload: K8sObject): string | null {
   const selector = fields(fields(workload['spec'])['selector'])
   const parts = Object.entries(fields(selector['matchLabels'])).map(([key, value]) => `${key}=${text(value)}`)
@@ -38,7 +39,8 @@ export function podSelector(workload: K8sObject): string | null {
   return parts.length === 0 ? null : parts.sort().join(',')
 }
 
-/** What is wrong with one Pod. `weight`: how much it says; `container`: whose log would say more, null for none. */
+/** The problem of one Pod. `weight`: its significance; `container`: the one whose log would explain more, null for
+ *  none. */
 interface Finding {
   weight: number
   /** In our words. */
@@ -50,7 +52,7 @@ interface Finding {
 
 export interface Explanation {
   text: string
-  /** Objects that it tells of: logs may hold their values. */
+  /** Objects of the message: logs may hold their values. */
   documents: readonly K8sObject[]
   /** Whose last log lines belong to it. */
   log: { pod: ObjectRef; container: string; previous: boolean } | null
@@ -60,7 +62,7 @@ const BROKEN = 3
 const RESTARTED = 2
 const LATE = 1
 
-/** Looks at Pods one after the other and keeps the one that says most. */
+/** Reads Pods one after the other and keeps the most significant one. */
 export class PodFindings {
   readonly #workload: K8sObject
   #seen = 0
@@ -90,7 +92,7 @@ export class PodFindings {
     if (worst === null || says > 0) this.#worst = { object: pod, pod: ref, madeAt, finding }
   }
 
-  /** Null means: nothing is wrong with any of them. */
+  /** Null means: none of them has a problem. */
   explain(): Explanation | null {
     const worst = this.#worst
     if (worst === null) return null
@@ -182,7 +184,7 @@ function endText(terminated: Fields, reasonText: Reason): string | null {
 const join = (reason: string, message: string): string => (message === '' ? reason : `${reason}: ${message}`)
 
 const LINE_CHARS_MAX = 200
-/** Escape sequences of terminals whole, and whatever else does not print. */
+/** Whole escape sequences of terminals, and other unprintable characters. */
 const UNPRINTABLE = new RegExp(
   `${String.fromCharCode(27)}\\[[0-9;?]*[ -/]*[@-~]|[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069]`,
   'g',

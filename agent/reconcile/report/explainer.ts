@@ -1,5 +1,6 @@
-// Explains objects that are not well by other objects (read-cause.ts): read once when an object becomes Degraded or is late, and again when it changed, at most once a minute. It never holds
-// up a turn and never polls: what it found wakes the service, whose turn says it.
+// Explains unhealthy objects by other objects (read-cause.ts): read once when an object becomes Degraded or is late,
+// and again after a change, at most once a minute. It never delays a reconciliation and never polls: a result wakes the
+// service, whose reconciliation reports it.
 import { type ObjectRef, versionOf } from '../../../shared/kube/object.ts'
 import { durationMs } from '../../../shared/model/resources.ts'
 import type { ObjectStatus } from '../../../shared/model/status.ts'
@@ -23,11 +24,12 @@ interface Explained {
   /** Of the object that was explained. */
   resourceVersion: string
   atMs: number
-  /** '' when nothing says anything of it; null while that is being read. */
+  /** '' if there is no explanation; null while it is being read. */
   text: string | null
-  /** What was known before. */
+  /** The former explanation. */
   before: string
-  /** The object is on its way again: nothing is said of it, and it is not read again within the minute when it comes back. */
+  /** The object is Progressing again: nothing is reported about it, and it is not read again within the minute when
+   *  it fails again. */
   isQuiet?: true
 }
 
@@ -48,7 +50,7 @@ export class Explainer {
     this.#options = options
   }
 
-  /** HE8: asks for what is to be explained, before statuses are said. */
+  /** HE8: requests the due explanations, before statuses are reported. */
   look(model: ServiceModel, deps: Site & Requests & Turns): void {
     const nowMs = deps.clock.nowMs()
     const lateMs = lateAfterMs(model)
@@ -70,7 +72,7 @@ export class Explainer {
     if (due?.size === 0) this.#due.delete(model.key)
   }
 
-  /** The cause goes behind what the object says itself. While the cause is read, the former message stays. */
+  /** The cause follows the object's own message. While the cause is read, the former message stays. */
   say(model: ServiceSnapshot, key: string, status: ObjectStatus, previous: ObjectStatus | null): ObjectStatus {
     const explained = this.#known.get(`${model.key}/${key}`)
     if (explained === undefined || explained.isQuiet || status.sync !== 'Synced' || explained.text === '') return status
@@ -111,7 +113,7 @@ export class Explainer {
     const againAfterMs = isRun ? Math.max(AGAIN_AFTER_MS, durationMs(model.sync().healthDeadline)) : AGAIN_AFTER_MS
     if (known !== undefined && !isAskedBeforeDeadline(model, key, known, nowMs)) {
       if (!isRun && known.resourceVersion === view.live.resourceVersion) return
-      // A date that was set back holds nothing up.
+      // A date that was set back delays nothing.
       if (nowMs >= known.atMs && nowMs < known.atMs + againAfterMs) {
         this.#later(model, deps, key, known.atMs + againAfterMs)
         return
@@ -164,7 +166,7 @@ const named = (model: ServiceSnapshot, key: string): { ref: ObjectRef; apiVersio
 
 const lateAfterMs = (model: ServiceSnapshot): number => durationMs(model.sync().healthDeadline) / 2
 
-/** From when on an object is explained; null when nothing is wrong with it. */
+/** The time from which an object is explained; null if it has no problem. */
 function explainedFromMs(model: ServiceSnapshot, key: string, { health, runningSinceMs }: LiveObject): number | null {
   if (health.word === 'Degraded') return 0
   if (health.word === 'Healthy') return runningSinceMs === undefined ? null : runningSinceMs + durationMs(model.sync().healthDeadline)
@@ -172,13 +174,14 @@ function explainedFromMs(model: ServiceSnapshot, key: string, { health, runningS
   return health.word !== 'Progressing' || sinceMs === undefined ? null : sinceMs + lateAfterMs(model)
 }
 
-/** Nothing was found to say while the object was late, and now its deadline has passed: controllers may have said more since. */
+/** There was no explanation while the object was late, and now its deadline has passed: controllers may have
+ *  reported more since. */
 function isAskedBeforeDeadline(model: ServiceSnapshot, key: string, { text, atMs }: Explained, nowMs: number): boolean {
   const overMs = (model.progressingSinceMs.get(key) ?? Number.POSITIVE_INFINITY) + durationMs(model.sync().healthDeadline)
   return text === '' && atMs < overMs && nowMs >= overMs
 }
 
-/** A run whose Pods run has nothing to explain; `cause` says why none does. */
+/** A run with running Pods needs no explanation; `cause` says why none runs. */
 function hangingRun(status: ObjectStatus, previous: ObjectStatus | null, cause: string | null, deadline: string): ObjectStatus {
   const wasHanging = previous?.reason === RUN_HANGS
   if (cause === null) return wasHanging ? previous : status

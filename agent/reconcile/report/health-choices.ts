@@ -30,7 +30,7 @@ export class HealthChoices {
   readonly #options = new Map<string, HealthOptions>()
   readonly #choices = new Map<string, Choice>()
   readonly #fleetRules = new FleetRules()
-  /** With the rules of the fleet, by service; made when one is asked for. */
+  /** With the rules of the fleet, by service; made on request. */
   readonly #joined = new Map<string, HealthOptions>()
   #reading: Promise<void> = Promise.resolve()
 
@@ -47,7 +47,7 @@ export class HealthChoices {
     return joined
   }
 
-  /** What was chosen before this process began. */
+  /** The choices from before this process. */
   async load(state: AgentState): Promise<void> {
     for (const id of state.services()) {
       const kept = choiceSchema.safeParse(state.facts(id, FACT).get(FACT))
@@ -74,7 +74,7 @@ export class HealthChoices {
     return this.#reading
   }
 
-  /** HR6: resolves when the rules that came before are in force. */
+  /** HR6: resolves when the rules that arrived before are in force. */
   rulesRead(): Promise<void> {
     return this.#reading
   }
@@ -97,7 +97,7 @@ export class HealthChoices {
     }
   }
 
-  /** The service is gone, and with it what was kept. */
+  /** The service is gone, and with it its choices. */
   forget(id: ServiceId): void {
     this.#choices.delete(serviceKey(id))
     this.#options.delete(serviceKey(id))

@@ -1,4 +1,5 @@
-// The events of a service that stops being well and is well again: one at each end, however long it lasts, whatever comes between and however often the agent starts.
+// The events of a service that becomes unhealthy and healthy again: one at each end, however long it lasts, whatever
+// happens between and however often the agent starts.
 import { type EventStatus, isWell, type ServiceStatus } from '../../../shared/model/status.ts'
 import { firstSaid, type SaidObject } from './outcome.ts'
 
@@ -7,7 +8,7 @@ const MESSAGE_CHARS_MAX = 1_000
 interface HealthChange {
   /** It was Degraded and has not been well since. */
   wasDegraded: boolean
-  /** What was said of it last, also before this start; null: nothing. */
+  /** Its last report, also from before this start; null: none. */
   previous: ServiceStatus | null
   now: ServiceStatus
   objects: Iterable<SaidObject>

@@ -89,7 +89,7 @@ export function kubeEvent(
 /** Kubernetes writes whole seconds. */
 const timeOf = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`
 
-/** What an Event that is there already says of itself; null: nothing that can be gone on with. */
+/** The count of an existing Event; null: it cannot be continued. */
 export function countIn(event: K8sObject): EventCount | null {
   const { count, firstTimestamp, lastTimestamp } = event as { count?: unknown; firstTimestamp?: unknown; lastTimestamp?: unknown }
   const [firstMs, lastMs] = [firstTimestamp, lastTimestamp].map((value) => (typeof value === 'string' ? Date.parse(value) : Number.NaN))

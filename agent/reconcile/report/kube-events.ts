@@ -1,5 +1,5 @@
-// Writes Kubernetes Events on users' objects, beside everything else: with a budget of its own, one request at a time, nothing kept that could not be written. No part of reconciling waits
-// for it or depends on it.
+// Writes Kubernetes Events on users' objects, beside everything else: with a budget of its own, one request at a time,
+// and without a retry. No part of reconciling waits for it or depends on it.
 import { type K8sObject, refKey } from '../../../shared/kube/object.ts'
 import type { EventStatus } from '../../../shared/model/status.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
@@ -69,7 +69,7 @@ export class KubeEventWriter {
     this.#last = this.#last.then(() => this.#send(event, subject, { service, commit, nowMs }))
   }
 
-  /** What was begun is done. */
+  /** The running write has ended. */
   idle(): Promise<void> {
     return this.#last
   }
@@ -115,7 +115,7 @@ export class KubeEventWriter {
     if (this.#counts.size > REMEMBERED_MAX && oldest !== undefined) this.#counts.delete(oldest)
   }
 
-  /** Nothing is tried again: an Event is news, and old news is none. */
+  /** Nothing is retried: old Events are of no use. */
   #failed(failure: ApiFailure): void {
     this.#dropped += 1
     if (failure.kind !== 'forbidden') return
@@ -137,7 +137,7 @@ export function tellKubernetes(event: Omit<EventStatus, 'atMs'>, registry: Pick<
   writer.write(event, subject, { service: model.key, commit: model.row?.commit ?? '' })
 }
 
-// How much of something may be done in a time: a burst, then one for each interval. It holds no timer: what has come back is counted when it is asked.
+// A budget: a burst, then one for each interval. It holds no timer: the balance is computed on request.
 
 export class TokenBucket {
   readonly #burst: number

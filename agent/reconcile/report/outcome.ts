@@ -1,5 +1,6 @@
-// What is said about an object and a service: words, a reason that tools match on, a message for people that names the cause and what to do next.
-// Pure and deterministic: the same facts give the same bytes, so nothing flaps and nothing is reported twice.
+// The report about an object and a service: statuses, a reason that tools match on, a message for people that names the
+// cause and the next step. Pure and deterministic: the same facts give the same bytes, so nothing flaps and nothing is
+// reported twice.
 import { stuckAdvice } from '../../../shared/kube/deletion.ts'
 import { type Health, pastDeadline } from '../../../shared/kube/health.ts'
 import { type ObjectRef, refText } from '../../../shared/kube/object.ts'
@@ -48,10 +49,10 @@ const GONE: Health = {
   message: 'it is gone from the cluster; it is forgotten when that is certain',
 }
 
-/** It is there, but what we watch are objects with our mark. */
+/** It exists, but only objects with our mark are watched. */
 const ANOTHERS: Health = { word: 'Unknown', reason: 'OwnedBy', message: 'it is there, and whoever owns it knows its health' }
 
-/** HE3, RC13. `previous` lends its time as long as nothing changed that anybody would call a change. */
+/** HE3, RC13. `previous` keeps its time as long as nothing significant changed. */
 export function objectStatus(
   { view, problem, progressingSinceMs, deadlineMs, left = '', kind = '', leaves = false, unbegun = false }: ObjectFacts,
   previous: ObjectStatus | null,
@@ -111,15 +112,15 @@ function endedHealth({ outcome, message }: HookEnd): Health {
 }
 
 export interface ServiceFacts {
-  /** Null means: no complete revision was read. `why`: then, what is wrong with the one that came. */
+  /** Null means: no complete revision was read. `why`: the problem of the received one. */
   revision:
     | { kind: 'complete'; commit: string; digest: string; count: number }
     | { kind: 'incomplete'; why: string }
     | { kind: 'unclaimed' }
   objects: ReadonlyArray<{ ref: ObjectRef; status: ObjectStatus /** Named by the revision: counted. */; desired: boolean }>
-  /** Which hook or wave holds something back; absent: none. */
+  /** The hook or wave that delays work; absent: none. */
   phase?: PhaseWords | null
-  /** What is still to be pruned, in words, sorted; kept by `sync.prune: false` or waiting for health. */
+  /** Objects still to be pruned, in words, sorted; kept by `sync.prune: false` or waiting for health. */
   leaving: { count: number; why: string; overdue?: boolean } | null
   /** A person's hold or suspension, in words. */
   hold?: { reason: 'Held' | 'Suspended'; text: string; hold: Hold } | null
@@ -128,7 +129,7 @@ export interface ServiceFacts {
   held?: { reason: string; message: string } | null
   received: ServiceProgress | null
   state: ServiceState
-  /** A removal order: under way, or carried out; then `orderMs` says which one. */
+  /** A removal order: running, or carried out; then `orderMs` identifies it. */
   removal: { kind: 'none' } | { kind: 'running' } | { kind: 'done'; orderMs: number }
 }
 
@@ -174,7 +175,7 @@ function summary(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { syn
     return { sync: 'Unknown', reason: 'RevisionIncomplete', message: `${revision.why}; the last complete revision stays in force` }
   }
   if (facts.hold) {
-    // What waits for the hold to end is not done.
+    // Work that waits for the end of the hold is not done.
     const waits = refusal !== null || leaving !== null || removal.kind === 'running' || facts.held || facts.phase?.holdsBack
     return { sync: sync === 'Synced' && waits ? 'OutOfSync' : sync, reason: facts.hold.reason, message: facts.hold.text }
   }
@@ -209,7 +210,7 @@ function summary(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { syn
   return { sync, reason: 'Synced', message: '' }
 }
 
-/** What is left, unless an object says what keeps it. */
+/** The remaining objects, unless one of them names its obstacle. */
 const removingText = (why: string | undefined, wrong: ReturnType<typeof worstFirst>): string =>
   wrong === null || wrong.reason === GONE.reason ? (why ?? '') : wrong.message
 
@@ -224,7 +225,7 @@ export interface SaidObject {
   status: ObjectStatus
 }
 
-/** What the first of these objects says, and how many there are besides; null: there is none. */
+/** The message of the first of these objects, and the number of others; null: there is none. */
 export function firstSaid(objects: Iterable<SaidObject>): { reason: string; message: string } | null {
   let count = 0
   let first: SaidObject | null = null

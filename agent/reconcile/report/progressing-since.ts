@@ -2,7 +2,7 @@
 import type { ObjectStatus } from '../../../shared/model/status.ts'
 import type { Progressed } from '../snapshot/objects.ts'
 
-/** Whatever the object says of its past, so much of the deadline is left when it is met for the first time. */
+/** Whatever the object's own times are, this much of the deadline is left at the first evaluation. */
 const LEAST_MS = 60_000
 /** HE30: a container without a readiness probe is ready for the moment that it lives, before each of its crashes. */
 const WELL_MS = 60_000
@@ -12,14 +12,14 @@ export interface BeginsToProgress {
   /** Its last time of being Progressing, in this process and of the same revision. */
   before: Progressed | null
 
-  /** What was said of the object last. */
+  /** The last report of the object. */
   previous: ObjectStatus | null
   /** This process has judged the object before. Only a restart continues the time of a former process. */
   isKnown: boolean
   /** Its kind runs to an end, so that only the very same reason continues the time. */
   worksToAnEnd: boolean
   reason: string
-  /** When something about it moved last, as the object says itself. */
+  /** The last change by the object's own status. */
   movedMs: number | null
   deadlineMs: number
   nowMs: number

@@ -1,5 +1,6 @@
-// The main file of the room `report`: it says what a turn left behind (rows of objects that were touched, the service's own, its progress), and asks for a turn when time alone will change something
-// (a retry, a health deadline). It may look at everything, and must never send anything for a service or change what is wanted of it.
+// The main file of the room `report`: it reports the results of a reconciliation (rows of touched objects, the
+// service's own, its progress), and requests another one when time alone will change something (a retry, a health
+// deadline). It may read everything, and must never send requests for a service or change its wanted state.
 import { isBindingUnknown } from '../../../shared/kube/claim-binding.ts'
 import { worksToAnEnd } from '../../../shared/kube/health-working.ts'
 import { keyInNamespace, keyOutsideNamespaces, type ObjectRef, versionOf } from '../../../shared/kube/object.ts'
@@ -48,7 +49,7 @@ export function publish(model: ServiceModel, deps: Site & Storage & Services & T
     applied: model.takeUnrecorded(),
     state: model.progress.reached === before ? null : model.progress.reached,
   })
-  // After what is reported: a kill between the two tells nothing twice, because the reported state says the same.
+  // After the report: a kill between the two reports nothing twice, because the reported state is the same.
   remember(model, deps, degradedFacts(model, isDegraded))
   wakeDependents(model, deps)
   wakeLater(model, deps, nowMs)
@@ -56,7 +57,7 @@ export function publish(model: ServiceModel, deps: Site & Storage & Services & T
   if (opensAtMs !== null) deps.wakeAt(model.key, opensAtMs)
 }
 
-/** Health deadlines that have passed change what is said about their objects. */
+/** Passed health deadlines change the report of their objects. */
 export function touchOverdue(model: ServiceModel, nowMs: number): void {
   const deadlineMs = durationMs(model.sync().healthDeadline)
   for (const [key, sinceMs] of model.progressingSinceMs) if (nowMs - sinceMs >= deadlineMs) model.agenda.touch(key)
@@ -84,7 +85,7 @@ function objectRows(model: ServiceModel, deps: Site & Storage & Turns & Reports,
   const problem = model.problems.get(key)
   const isUndecided = problem?.kind === 'unknown' && problem.failure === undefined
   if (view.kind === 'present' && previous !== null && (isUndecided || isBindingUnknown(view.live.health))) {
-    // Nothing is decided about the object yet (DR10, HE20): its last status stands.
+    // The object is not decided yet (DR10, HE20): its last status stays.
     model.objects.saidAgain(key, previous)
     return []
   }
@@ -117,7 +118,7 @@ function objectRows(model: ServiceModel, deps: Site & Storage & Turns & Reports,
     unbegun: model.agenda.unbegun.has(key),
     deadlineMs,
   }
-  // HK4: from now on, not from the next look at it.
+  // HK4: from now on, not from the next evaluation.
   if (progressingSinceMs !== null && model.hooks.isOrdered()) isHealthOverdue(model, deps, key, progressingSinceMs)
   const isWithoutNulls = view.kind === 'present' && model.wanted.get(key)?.nullsRefused === true
   const left = [leftOf(model, deps, key, view), isWithoutNulls ? NULLS_LEFT_OUT : ''].filter((text) => text !== '').join('; ')
@@ -148,7 +149,7 @@ function settled(model: ServiceModel, key: string, view: LiveView, nowMs: number
 
 const digestOf = ({ inventory }: ServiceSnapshot, key: string): string | null => inventory.get(key)?.digest ?? null
 
-/** Null means: what is in force now was not Progressing before. */
+/** Null means: the applied object was not Progressing before. */
 function progressedBefore(model: ServiceModel, key: string): Progressed | null {
   const progressed = model.progressed.get(key)
   return progressed !== undefined && progressed.digest === digestOf(model, key) ? progressed : null
@@ -169,7 +170,7 @@ const leaves = ({ reading, wanted, unread, hooks }: ServiceSnapshot, key: string
 
 const isGoing = (view: LiveView): boolean => view.kind === 'present' && view.live.deleting !== null
 
-/** What it was before it was deleted does not count as time of its deletion. */
+/** Time before its deletion does not count as time of the deletion. */
 const beginsToGo = (view: LiveView, previous: ObjectStatus | null): boolean =>
   isGoing(view) && previous !== null && !['Deleting', 'Waiting', 'DeletionStuck'].includes(previous.reason)
 
@@ -185,7 +186,7 @@ function viewOf(model: ServiceSnapshot, { kinds, watches }: Site, named: string)
   const key = keyInForce(model, named)
   const entry = model.inventory.get(key)
   const wanted = model.wanted.get(key)
-  // HE31: of an object that was applied, whatever is wrong with its row.
+  // HE31: of an applied object, whatever the problem of its row.
   const isInForce = entry !== undefined && entry.appliedDoc !== null
   const known = wanted ?? entry
   if (known === undefined || (model.unread.has(named) && !isInForce)) return ABSENT
@@ -208,7 +209,7 @@ function touchUnread({ unread, agenda }: ServiceModel): void {
   for (const key of [...agenda.touched].map(keyOutsideNamespaces)) if (unread.has(key)) agenda.touch(key)
 }
 
-/** RC15: applied is when nothing of the revision is left to do; healthy is when all of it is well besides. */
+/** RC15: applied means that no work of the revision is left; healthy means that, in addition, all of it is healthy. */
 function advance(model: ServiceModel, deps: Site & Storage & Services & Turns & Reports, nowMs: number): void {
   const { row } = model
   const progress = model.progress.reached
@@ -224,7 +225,7 @@ function advance(model: ServiceModel, deps: Site & Storage & Services & Turns & 
   const isPast = position === null || position.phase === 'done'
   const isHealthy = isPast && desired.every((key) => isWell(model.statuses.get(key)?.health ?? 'Healthy'))
   const applied = progress.applied?.digest === row.digest ? progress.applied : point
-  // A revision that comes back was well in its former life, and is not yet in this one.
+  // A returning revision was healthy earlier, and is not yet now.
   const before = applied !== progress.applied && progress.healthy?.digest === row.digest ? null : progress.healthy
   const healthy = isHealthy && before?.digest !== row.digest ? point : before
   if (applied === progress.applied && healthy === progress.healthy) return
@@ -255,7 +256,7 @@ function isAllInForce(model: ServiceModel, deps: Site & Turns, nowMs: number): b
 function tellHealth(model: ServiceModel, deps: Storage & Reports, previous: ServiceStatus | null): boolean {
   const { status } = model.told
   const before = model.told.degraded
-  // What is about to be gone is no rollout.
+  // A removal is no rollout.
   if (status === null || model.row?.removal !== undefined) return before && status !== null
   const objects = statusesOf(model)
   const { isDegraded, event } = healthTurn({ wasDegraded: before, previous, now: status, objects })

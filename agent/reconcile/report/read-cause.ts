@@ -1,4 +1,5 @@
-// Reads why an object is not well: the Pods of a workload, the Job of a CronJob, the Events of what has neither. Each is read once when it is asked for, and bounded.
+// Reads why an object is unhealthy: the Pods of a workload, the Job of a CronJob, the Events of other kinds. Each is
+// read once on request, and bounded.
 import { healthOf } from '../../../shared/kube/health.ts'
 import { SCHEDULE_MISSED } from '../../../shared/kube/health-schedule.ts'
 import { isWorking } from '../../../shared/kube/health-working.ts'
@@ -27,15 +28,16 @@ export interface CauseReader {
   logs: (PodLogs & { lines: number }) | null
 }
 
-/** HE8: '' when nothing that could be read says anything. */
+/** HE8: '' if nothing readable explains it. */
 export async function readCause(deps: CauseReader, { ref, apiVersion }: { ref: ObjectRef; apiVersion: string }): Promise<string> {
   const object = await read(deps, ref, apiVersion)
   if (object === null) return ''
-  // The controller says in Events why it starts no run; the last run knows nothing of it.
+  // The controller reports in Events why it starts no run; the last run does not show it.
   if (isCronJob(ref))
     return healthOf(object, deps.clock.nowMs()).reason === SCHEDULE_MISSED ? causeInEvents(deps, object) : causeOfRun(deps, object)
   const byPods = hasPods(ref) ? await causeOfPods(deps, object) : ''
-  // Quota and admission refuse Pods before there is one to ask, and a claim has none: then Kubernetes says it in Events alone.
+  // Quota and admission refuse Pods before they exist, and a claim has none: Kubernetes then reports it in Events
+  // alone.
   return byPods === '' ? causeInEvents(deps, object) : byPods
 }
 
@@ -88,7 +90,7 @@ interface Listing {
   fieldSelector?: string
 }
 
-/** Null, unless the agent may not read it: what could not be answered now is no news. */
+/** Null, unless the agent may not read it: a missing answer is no result. */
 async function list(
   deps: CauseReader,
   { group, kind, ...options }: Listing,

@@ -1,4 +1,4 @@
-// What turns say is collected here and reaches the agent's state with the end of each turn, in one transaction.
+// Collects the reports of reconciliations, which reach the agent's state at the end of each, in one transaction.
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { withTrace } from '../../../shared/runtime/trace-id.ts'
@@ -13,7 +13,7 @@ export interface ReportsDeps {
   state: Pick<AgentState, 'report'>
   /** Undefined: logs are never read. */
   podLogs: (PodLogs & { lines: number }) | undefined
-  /** CO1: of the revision that a service has; undefined: none is known. */
+  /** CO1: of the revision of a service; undefined: unknown. */
   traceOf(service: string): string | undefined
 }
 

@@ -1,8 +1,9 @@
-// Says what a failed request is evidence of: the API server itself, or only one cause behind it, such as a webhook, a kind or a namespace. A cause that fails
-// must not slow down what has nothing to do with it.
+// Decides what a failed request is evidence of: the API server itself, or only one cause behind it, such as a webhook,
+// a kind or a namespace. A failing cause must not slow down unrelated requests.
 import type { ApiFailure } from '../../cluster/cluster.ts'
 
-/** Where a request goes. Requests that share a kind share its storage and its webhooks; those that share a namespace share its policies. */
+/** The target of a request. Requests of one kind share its storage and its webhooks; those of one namespace share
+ *  its policies. */
 export interface Target {
   access: 'read' | 'write'
   /** `apps/Deployment` */
@@ -18,7 +19,7 @@ export type Verdict =
   | { kind: 'overload'; pauseMs: number }
   /** The webhook that could not be called, or null if the message names none. */
   | { kind: 'webhook'; name: string | null }
-  /** Ambiguous until it is known what else fails (`commonCause`). */
+  /** Ambiguous until other failures are known (`commonCause`). */
   | { kind: 'error' }
 
 const GOOD: Verdict = { kind: 'good' }

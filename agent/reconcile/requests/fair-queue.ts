@@ -6,7 +6,7 @@ import { type Target, targetKey } from './blame.ts'
 export interface Ticket extends Target {
   /** Whose turn it is. */
   service: string
-  /** `heal`: it restores what is in force, or is needed to find out whether that is to be done. */
+  /** `heal`: it restores the applied document, or is needed to decide about that. */
   purpose: 'heal' | 'other'
 }
 

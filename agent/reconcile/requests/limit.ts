@@ -4,7 +4,7 @@
 export class Limit {
   readonly #max: number
   #value: number
-  /** The last request that had begun at the last cut: what was on its way then says nothing about the smaller limit. */
+  /** The last request that had begun at the last cut: requests of that time prove nothing about the smaller limit. */
   #begunAtCut = 0
 
   constructor(max: number) {

@@ -1,5 +1,5 @@
-// The cluster port as the reconciler uses it: every request has its place (request-scheduler.ts). Watches, the lists that begin them, discovery and the claim have none:
-// nothing is enforced without them.
+// The cluster port of the reconciler: every request has its place (request-scheduler.ts). Watches, the lists that begin
+// them, discovery and the claim have none: nothing is enforced without them.
 
 import type { K8sObject } from '../../../shared/kube/object.ts'
 import type { ApiFailure, ApiResource, Cluster, Extent, WatchScope } from '../../cluster/cluster.ts'

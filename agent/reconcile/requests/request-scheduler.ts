@@ -9,13 +9,14 @@ import { Limit } from './limit.ts'
 import { SLOW_MS, Slowness } from './slowness.ts'
 
 export const REQUESTS_MAX = 20
-/** RC27: places beside those, for requests that are slow. */
+/** RC27: places beside those, for slow requests. */
 export const SLOW_MAX = 8
-/** RC28: of the places, this part is for healing alone, and as much, but at least one place, is never taken by it while others wait. */
+/** RC28: this part of the places is for healing alone, and as much, but at least one place, is never used by it
+ *  while others wait. */
 const RESERVE_PART = 5
-/** RC27: of a lane of which nothing is known. */
+/** RC27: of an unknown lane. */
 const FIRST_MAX = 2
-/** A longer pause (a proxy's "come back tomorrow") is shortened to this. */
+/** A longer pause (a proxy that asks for a day) is shortened to this. */
 export const PAUSE_MAX_MS = 60_000
 
 /** A request, or several one after the other. */
@@ -24,9 +25,9 @@ export interface Job {
   work(place: Place): Promise<void>
 }
 
-/** A place among the requests that are on their way. One request at a time. */
+/** A place among the running requests. One request at a time. */
 export interface Place {
-  /** Every request to the API server goes through here: its answer and its time say how the server is. */
+  /** Every request to the API server passes here: its answer and its time show the state of the server. */
   send<T>(target: Target, ask: () => Promise<T>, failureOf: (answer: T) => ApiFailure | null): Promise<T>
 }
 
@@ -87,7 +88,7 @@ export class RequestScheduler {
   readonly #others = new FairQueue<Queued>()
   readonly #slowHeals = new FairQueue<Queued>()
   readonly #slowOthers = new FairQueue<Queued>()
-  /** RC28: what began last, among the slow ones and among the rest. */
+  /** RC28: the last started purpose, among the slow ones and among the rest. */
   readonly #last: Record<'aside' | 'ordinary', Ticket['purpose']> = { aside: 'other', ordinary: 'other' }
 
   constructor({ clock, signal, max = REQUESTS_MAX }: SchedulerDeps) {
@@ -124,7 +125,7 @@ export class RequestScheduler {
     await batch.done.promise
   }
 
-  /** Something that `isOver` of its batches looks at has changed. */
+  /** An input of `isOver` of its batches has changed. */
   reconsider(service: string): void {
     for (const batch of this.#batches) if (batch.service === service && batch.isOver()) this.#withdraw(batch)
   }
@@ -335,7 +336,7 @@ export class RequestScheduler {
     this.#pausedUntilMs = untilMs
     for (const batch of [...this.#batches]) if (batch.isOver()) this.#withdraw(batch)
     void this.#clock.sleep(forMs, this.#signal).then(() => {
-      // A longer pause may have come meanwhile.
+      // A longer pause may have begun meanwhile.
       if (this.#pausedUntilMs === untilMs) this.#pausedUntilMs = Number.NEGATIVE_INFINITY
       this.#admit()
     })
@@ -349,8 +350,8 @@ export class RequestScheduler {
   }
 }
 
-/** At least one, or what is slow would never be found quick again. */
+/** At least one, or a slow lane would never be found quick again. */
 const slowPlaces = (places: number): number => Math.max(1, Math.floor((places * SLOW_MAX) / REQUESTS_MAX))
 
-/** RC28: while others wait. A single place is taken by turns. */
+/** RC28: while others wait. A single place is taken in turn. */
 const healPlaces = (places: number): number => Math.max(1, places - Math.max(1, Math.floor(places / RESERVE_PART)))

@@ -1,15 +1,16 @@
-// Which requests are expected to be slow: a lane whose last answer was slow, and, for a service of which nothing is known, targets like those that hang or hung a moment
-// ago. A slow webhook is known by how long requests take, also while none of them has been answered.
+// Predicts slow requests: a lane whose last answer was slow, and, for an unknown service, targets like those that hang
+// or hung a moment ago. A slow webhook is recognized by the duration of requests, also while none of them has been
+// answered.
 import type { Target } from './blame.ts'
 import { laneKey, type Ticket } from './fair-queue.ts'
 
 /** RC27: a request on its way for this long is slow. */
 export const SLOW_MS = 1_000
-/** A quick answer says for this long that a lane is none of those that hang. */
+/** A quick answer proves for this long that a lane does not hang. */
 const QUICK_FOR_MS = 10_000
 /** Other services are suspected for this long after a request that hung. */
 const SUSPECT_FOR_MS = 30_000
-/** More lanes are forgotten, the oldest first. What is forgotten is learned again by one request. */
+/** More lanes are forgotten, the oldest first. A forgotten lane is learned again by one request. */
 const LANES_MAX = 4_096
 
 interface Lane {
@@ -64,7 +65,7 @@ export class Slowness {
     if (ticket.purpose === 'heal') return false
     if (known !== undefined && nowMs - known.atMs < QUICK_FOR_MS) return false
     const namespaces = this.#hungIn(ofKind(ticket), nowMs)
-    // Requests of one kind that hang in one namespace say nothing of other namespaces; in two they do.
+    // Requests of one kind that hang in one namespace prove nothing about other namespaces; in two they do.
     return namespaces.includes(ticket.namespace) || namespaces.length > 1 || this.#hungIn(ofNamespace(ticket), nowMs).length > 1
   }
 

@@ -1,4 +1,4 @@
-// As whom a service's writes are made: the agent, or the ServiceAccount that `sync.serviceAccount` names. Pure.
+// The account of a service's writes: the agent, or the ServiceAccount that `sync.serviceAccount` names. Pure.
 import { z } from 'zod'
 import type { ServiceRow } from '../../../shared/model/desired.ts'
 import type { SyncOptions } from '../../../shared/model/resources.ts'
@@ -23,7 +23,7 @@ export function actingAs({ serviceAccount }: Pick<SyncOptions, 'serviceAccount'>
     : { kind: 'account', account: { namespace, name: serviceAccount } }
 }
 
-/** IM2: null: nothing is wrong with it. */
+/** IM2; null: it is valid. */
 export function unplacedAccount(acting: ActingAs): Closed | null {
   if (acting.kind !== 'unplaced') return null
   const message = `sync.serviceAccount is ${acting.name}, and the service has no namespace; write namespace/${acting.name}, or set spec.namespace`
@@ -35,13 +35,13 @@ const factSchema = z.object({ serviceAccount: z.string(), namespace: z.string().
 
 export interface Acted {
   readonly row: ServiceRow | null
-  /** As the last complete revision said, for the time before one is read. */
+  /** Of the last complete revision, for the time before one is read. */
   readonly actedAs: ActingAs | null
 }
 
 export const actingOf = ({ row, actedAs }: Acted): ActingAs => (row === null ? (actedAs ?? AGENT) : actingAs(row.sync, row.namespace))
 
-/** IM1: what was applied is healed as the same account, also after a restart before any revision can be read. */
+/** IM1: applied documents are healed as the same account, also after a restart before any revision can be read. */
 export function recallActing(facts: ReadonlyMap<string, unknown>): ActingAs {
   const parsed = factSchema.safeParse(facts.get(FACT))
   return parsed.success ? actingAs(parsed.data, parsed.data.namespace) : AGENT

@@ -19,7 +19,7 @@ type FinishedJob = z.infer<typeof finishedSchema>
 
 export class FinishedJobs {
   readonly #byKey = new Map<string, FinishedJob>()
-  /** UIDs of Jobs whose end was looked for in Events. */
+  /** UIDs of Jobs whose end was searched in Events. */
   readonly #asked = new Set<string>()
 
   constructor(facts: ReadonlyMap<string, unknown> = new Map()) {

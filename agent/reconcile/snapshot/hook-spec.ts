@@ -1,4 +1,4 @@
-// A hook as its revision names it, and one run of it: what is kept of both in the agent's state.
+// A hook in its revision, and one run of it: the stored form of both in the agent's state.
 import { z } from 'zod'
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
 import { withoutNulls } from '../../../shared/kube/clean.ts'
@@ -41,7 +41,7 @@ export const runSchema = z.object({
 export type HookRun = z.infer<typeof runSchema>
 export type HookEnd = Pick<HookRun, 'outcome' | 'message'>
 
-/** What a hook's row says, before anything is added for a run. */
+/** The hook of a row, before the additions of a run. */
 export const specOf = (
   cleaned: K8sObject,
   rowRef: ObjectRef,

@@ -1,5 +1,6 @@
-// What is known of a service's hooks: those that its revision names, those that its removal will need, and what came of each run. A run is in the agent's state before its
-// object is sent and stays there when its object is gone, so that nothing that is finished ever runs twice.
+// The hooks of a service: those that its revision names, those that its removal will need, and the result of each run.
+// A run is in the agent's state before its object is sent and stays there when its object is gone, so that a finished
+// run never repeats.
 import { type ObjectRef, refKey } from '../../../shared/kube/object.ts'
 import type { Phase } from '../../../shared/kube/waves.ts'
 import type { RemovalOrder } from '../../../shared/model/desired.ts'
@@ -17,13 +18,14 @@ const NOTHING_HELD: ReadonlySet<string> = new Set()
 export class HookBook {
   /** Of the revision, by key. */
   specs = new Map<string, HookSpec>()
-  /** Those that cannot be run, because their kind is not served or something is wrong with them: what they hold up stays held up. */
+  /** Those that cannot run, because their kind is not served or they have an error: work that waits for them keeps
+   *  waiting. */
   unread: readonly HookSpec[] = []
-  /** Objects that annotations keep from being applied; what is there of them stays. */
+  /** Objects that annotations keep from being applied; existing ones stay. */
   skipped = new Set<string>()
   /** Hooks of the last complete revision that run when the service is removed. */
   readonly farewell = new Map<string, HookSpec>()
-  /** Where the revision is; null: nothing of it is in an order. */
+  /** The position of the revision; null: it has no order. */
   position: Position | null = null
   /** More than one wave. */
   hasWaves = false
@@ -31,15 +33,15 @@ export class HookBook {
   heldBack: ReadonlyArray<{ ref: ObjectRef; what: string }> = []
   /** Why a removal waits; null: it does not. */
   farewellWhy: string | null = null
-  /** Digest of the revision that came to its end: from then on it is only healed. */
+  /** Digest of the completed revision: from then on it is only healed. */
   finished: string | null = null
   /** `atMs` of the removal order whose hooks have all ended. */
   farewellOverMs: number | null = null
   readonly #runs = new Map<string, HookRun>()
   readonly #changed = new Map<string, unknown>()
-  /** By UID: what a watch showed, until it is recorded. An object may be gone before its service has its turn. */
+  /** By UID: events of a watch, until they are recorded. An object may be gone before its service reconciles. */
   readonly #seen = new Map<string, HookEnd>()
-  /** UIDs whose end was looked for in Events. */
+  /** UIDs whose end was searched in Events. */
   readonly #asked = new Set<string>()
 
   constructor(facts: ReadonlyMap<string, unknown> = new Map()) {
@@ -87,7 +89,7 @@ export class HookBook {
     })
   }
 
-  /** HK8: of a complete revision. What runs of hooks that left Git is left to end. */
+  /** HK8: of a complete revision. Runs of hooks that left Git are completed. */
   take(specs: ReadonlyMap<string, HookSpec>, unread: readonly HookSpec[] = []): void {
     this.specs = new Map(specs)
     this.unread = unread
@@ -111,7 +113,7 @@ export class HookBook {
     }
   }
 
-  /** A removal order: what ran for revisions goes with everything else. */
+  /** A removal order: runs of revisions are deleted with everything else. */
   takeRemoval(): void {
     this.specs = new Map()
     this.unread = []
@@ -131,7 +133,7 @@ export class HookBook {
     this.farewell.clear()
   }
 
-  /** HK7: objects that no prune touches and no drift heals: those of runs that are known, and those whose turn is to come. */
+  /** HK7: objects that are neither pruned nor healed: those of known runs, and those whose phase will come. */
   held(): ReadonlySet<string> {
     if (this.skipped.size === 0 && this.#runs.size === 0 && this.specs.size === 0) return NOTHING_HELD
     const keys = new Set(this.skipped)
@@ -165,7 +167,7 @@ export class HookBook {
     this.#seen.delete(uid)
   }
 
-  /** What is not in the agent's state yet. */
+  /** Facts that are not in the agent's state yet. */
   changes(): ReadonlyMap<string, unknown> {
     return this.#changed
   }
@@ -179,7 +181,7 @@ export class HookBook {
     return this.specs.size + this.skipped.size
   }
 
-  /** HK10: hooks of this order are still to come, or running. */
+  /** HK10: hooks of this order will still run, or run now. */
   awaitsFarewell({ policy, atMs }: RemovalOrder): boolean {
     return policy !== 'orphan' && this.farewell.size > 0 && this.farewellOverMs !== atMs
   }

@@ -90,7 +90,7 @@ export const isCronJob = ({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>): b
 export const activeJobs = (cronJob: K8sObject): string[] =>
   list(fields(cronJob['status'])['active']).flatMap(({ name }) => (typeof name === 'string' ? [name] : []))
 
-/** Since when a run of a CronJob lasts; null when none does. */
+/** Start of a CronJob's present run; null if there is none. */
 export function runningSinceMs(cronJob: K8sObject): number | null {
   const atMs = Date.parse(text(fields(cronJob['status'])['lastScheduleTime']))
   return Number.isNaN(atMs) || activeJobs(cronJob).length === 0 ? null : atMs

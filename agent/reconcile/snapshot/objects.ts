@@ -11,7 +11,8 @@ import type { HookSpec } from './hook-spec.ts'
 import { type Contact, movedProblem, type Problem } from './situation.ts'
 import type { Unread, Wanted } from './wanted.ts'
 
-/** RC3: whether a row that cannot be read may be of the object. One without a namespace is of the service's, or of any where the service has none. */
+/** RC3: whether an unreadable row may be of the object. One without a namespace is in the service's, or in any if
+ *  the service has none. */
 export function mayName(
   { unread, row }: { unread: ReadonlyMap<string, unknown>; row: { namespace?: string | undefined } | null },
   key: string,
@@ -64,7 +65,7 @@ export interface Progressed {
 type Field = keyof ObjectState
 type Change = { readonly [F in Field]?: ObjectState[F] | undefined }
 
-/** What other services have to know of the objects of this one. */
+/** The facts about this service's objects that other services need. */
 export interface ObjectListener {
   /** The revision names the object now, or no more. */
   named(key: string, isNamed: boolean): void
@@ -201,12 +202,12 @@ export class ObjectStates {
     return this.#facets[field] as unknown as ReadonlyMap<string, ObjectState[F]>
   }
 
-  /** From now on; nothing was named before. */
+  /** From now on; no object was named before. */
   listen(listener: ObjectListener): void {
     this.#listener = listener
   }
 
-  /** What the revision named last counts no more. */
+  /** The objects of the last revision are no longer named. */
   unname(): void {
     this.name(new Map(), new Map())
     this.nameHooks(new Map())
@@ -259,17 +260,17 @@ export class ObjectStates {
     this.#put(key, { wanted, unread: undefined })
   }
 
-  /** Its row cannot be read; null: the row is another object's, or none any more. */
+  /** Its row cannot be read; null: the row is another object's, or gone. */
   setUnread(key: string, unread: Unread | null): void {
     this.#put(key, { unread: unread ?? undefined })
   }
 
-  /** It is in the inventory, on paper or as it was settled. */
+  /** It is in the inventory, in memory or settled. */
   own(entry: InventoryEntry): void {
     this.#put(refKey(entry.ref), { entry })
   }
 
-  /** It was sent: what was found before it was is not true any more. */
+  /** It was sent: earlier findings no longer hold. */
   applied(entry: InventoryEntry): void {
     this.#put(refKey(entry.ref), { entry, contact: undefined })
   }
@@ -279,7 +280,7 @@ export class ObjectStates {
     this.#put(key, { problem: problem ?? undefined })
   }
 
-  /** A request about it failed, or met something that goes: what was found before says nothing any more. */
+  /** A request about it failed, or met an object that is being deleted: earlier findings no longer hold. */
   failed(key: string, problem: Problem): void {
     this.#put(key, { problem, contact: undefined })
   }
@@ -325,17 +326,17 @@ export class ObjectStates {
     this.#put(key, { warnings })
   }
 
-  /** What is said of it from now on, its warnings included. */
+  /** Its status from now on, its warnings included. */
   said(key: string, status: ObjectStatus): void {
     this.#put(key, { status, warnings: undefined })
   }
 
-  /** What was said of it stays said, and what is new waits. */
+  /** The reported status stays, and the new one waits. */
   saidAgain(key: string, status: ObjectStatus): void {
     this.#put(key, { status })
   }
 
-  /** Nothing of it is ours to report. */
+  /** It is not reported. */
   unsaid(key: string): void {
     this.#put(key, { status: undefined, progressingSinceMs: undefined })
   }
@@ -366,13 +367,13 @@ export class ObjectStates {
     this.#put(key, { problem: undefined, contact: undefined, contest: undefined, note: undefined })
   }
 
-  /** It is out of the inventory. What was said of it is taken back with the next report. */
+  /** It left the inventory. The next report withdraws its status. */
   forget(key: string): void {
     this.#put(key, { entry: undefined, warnings: undefined, progressingSinceMs: undefined, progressed: undefined })
     this.left(key)
   }
 
-  /** After a turn that broke: the inventory is what the file says. */
+  /** After a failed reconciliation: the inventory is that of the file. */
   recover(written: ReadonlyMap<string, InventoryEntry>): void {
     for (const key of [...this.#facets.entry.keys()]) if (!written.has(key)) this.#put(key, { entry: undefined })
     for (const entry of written.values()) this.own(entry)

@@ -1,11 +1,12 @@
-// Deadlines after which something fails for good. Sites have no clock that keeps time without power, so the date decides nothing here: a deadline is over at the end of a
-// sleep of this very process. What was noted before it began shortens that sleep, within bounds.
+// Deadlines after which work fails permanently. Sites have no clock that keeps time without power, so the date decides
+// nothing here: a deadline ends with a sleep of this very process. Time noted before its start shortens that sleep,
+// within bounds.
 import { durationMs } from '../../../shared/model/resources.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Site, Turns } from '../ports.ts'
 import type { ServiceModel } from './service-model.ts'
 
-/** Whatever the date says: after a start, or the first look at it, this much time is left. */
+/** Independent of the date: after a start, or the first evaluation, this much time is left. */
 const LEAST_MS = 60_000
 /** Timers of the runtime are no longer than 24 days. */
 const SLEEP_MS_MAX = 86_400_000

@@ -1,5 +1,6 @@
-// What a service may do in this cluster: by its Project, whose bounds came in its signed row, and by the policy of the site, which no server can widen. A refusal
-// deletes nothing: what is refused stays named by its revision. Pure.
+// The permissions of a service in this cluster: by its Project, whose bounds came in its signed row, and by the policy
+// of the site, which no server can widen. A refusal deletes nothing: refused objects stay named by their revision.
+// Pure.
 import { z } from 'zod'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { ObjectRef } from '../../../shared/kube/object.ts'
@@ -73,7 +74,7 @@ export function refusedObject({ id, row, policy }: Permitted, ref: ObjectRef, is
   return ofProject === null ? null : { reason: PROJECT_REFUSED, message: refusalText(`project ${id.project}`, ofProject, ref) }
 }
 
-/** LX2, PJ12: why nothing of the service may be written at all; null: nothing. */
+/** LX2, PJ12: why nothing of the service may be written at all; null: allowed. */
 export function refusedService({ id, row, policy }: Permitted): Closed | null {
   if (policy?.projects !== undefined && !policy.projects.some((name) => matchesGlob(name, id.project)))
     return closed(
@@ -90,7 +91,7 @@ export function refusedService({ id, row, policy }: Permitted): Closed | null {
   return ofProject === null ? null : closed(PROJECT_REFUSED, refusalText(`project ${id.project}`, ofProject))
 }
 
-/** LX3: why nothing may be deleted; null: nothing. `isPrune`: because no revision names it any more. */
+/** LX3: why nothing may be deleted; null: allowed. `isPrune`: because no revision names it any more. */
 export function refusedDeletion({ policy }: Pick<Permitted, 'policy'>, isPrune: boolean): string | null {
   const denied = policy?.deny ?? []
   if (denied.includes('delete')) return `refused by ${LOCAL_POLICY}, rule deny: delete`
@@ -100,5 +101,5 @@ export function refusedDeletion({ policy }: Pick<Permitted, 'policy'>, isPrune: 
 /** Rows are read again when it changes. */
 export const permitText = ({ row, policy }: Pick<Permitted, 'row' | 'policy'>): string => JSON.stringify([row?.bounds ?? null, policy])
 
-/** Options by which objects are applied, whatever they are. */
+/** The options that affect how any object is applied. */
 export const optionsText = (row: ServiceRow | null): string => canonicalJson([row?.sync, row?.protect, row?.bounds])

@@ -1,6 +1,7 @@
-// The main file of the room `snapshot`: what is desired and live. It holds in memory what the agent knows of one service: the revision it is to be, the inventory it has, and what stands in the
-// way. It is filled from replica and agent state, so that a restart with no network begins with all of it. It changes only by the methods here and of its parts; the room reads the cluster by watches,
-// and must never decide what to do, send anything, or write to the disk.
+// The main file of the room `snapshot`: the desired and live state. It holds in memory the agent's knowledge of one
+// service: the revision to reach, the inventory, and the obstacles. It is filled from replica and agent state, so that
+// a restart without a network begins with all of it. Only the methods here and of its parts change it. The room reads
+// the cluster by watches, and must never decide on actions, send requests, or write to the disk.
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import { type ObjectRef, refKey } from '../../../shared/kube/object.ts'
 import { isUnreadable, parseRowId, type ServiceRow } from '../../../shared/model/desired.ts'
@@ -52,11 +53,11 @@ export type Reading = { kind: 'none' } | { kind: 'complete'; row: ServiceRow } |
 
 const DEFAULT_SYNC: SyncOptions = syncOptionsSchema.parse({})
 
-/** What a former process left of it. */
+/** The knowledge of a former process. */
 export interface Recalled {
   inventory: readonly InventoryEntry[]
   progress: ServiceState
-  /** Its own status, as it was reported last. */
+  /** Its own last reported status. */
   said: ServiceStatus | null
   hooks: HookBook
   finishedJobs: FinishedJobs
@@ -99,7 +100,7 @@ export class ServiceModel {
   readonly finishedJobs: FinishedJobs
   /** Of hooks, and of objects that hooks or waves wait for. */
   readonly deadlines = new Deadlines()
-  /** LX1: of the site; null: it has none. */
+  /** LX1: of the site; null: none. */
   policy: SitePolicy | null = null
   #reading: Reading = { kind: 'none' }
   #row: ServiceRow | null = null
@@ -143,7 +144,7 @@ export class ServiceModel {
     return this.#received
   }
 
-  /** The replica may hold something newer than what was read. */
+  /** The replica may hold a newer revision than the one that was read. */
   get revisionPending(): boolean {
     return this.#revisionPending
   }
@@ -161,7 +162,7 @@ export class ServiceModel {
     this.#revisionPending = true
   }
 
-  /** RC4: `scopes`: which kinds have a namespace, as discovery says it now. Rows that were placed by another answer, or under another policy, are read again. */
+  /** RC4: `scopes`: the kinds with a namespace. Rows placed by other scopes or another policy are read again. */
   placeBy(scopes: number, policy: SitePolicy | null): void {
     if ((this.#scopes !== scopes || this.policy !== policy) && this.#row !== null) this.rowsCame()
     this.#scopes = scopes
@@ -223,9 +224,9 @@ export class ServiceModel {
     return this.#unrecorded.length
   }
 
-  /** What was applied and is not written down yet: with the end of the turn at the latest. */
+  /** Applied documents that are not stored yet: stored at the end of the reconciliation at the latest. */
   takeUnrecorded(): InventoryEntry[] {
-    // What was written or has left since is not written over.
+    // Entries that were stored or removed since are not overwritten.
     return this.#unrecorded.splice(0).filter((entry) => this.inventory.get(refKey(entry.ref)) === entry)
   }
 
@@ -233,7 +234,7 @@ export class ServiceModel {
    *  a waiting service of four thousand objects would cost four thousand checks. */
   markGated(shut: Closed | null): void {
     for (const [key, problem] of this.problems) {
-      // A fight about what was in force says nothing of what may be sent now.
+      // A fight about the applied document does not concern the document to send.
       if (problem.kind === 'contested' && shut === null) this.agenda.plan(key)
       if (problem.kind !== 'gated' || isOrderReason(problem.reason)) continue
       if (problem.reason !== shut?.reason || problem.message !== shut.message) this.agenda.plan(key)
@@ -245,7 +246,7 @@ export class ServiceModel {
     for (const [key, problem] of this.problems) if (problem.kind === 'failed' && problem.again !== undefined) this.agenda.plan(key)
   }
 
-  /** RC3: what was seen of an object that is not made yet is true for the turn that looked. */
+  /** RC3: the state of an object that is not created yet is valid for one reconciliation. */
   forgetContacts(): void {
     for (const key of this.contacts.keys()) {
       const wanted = this.wanted.get(key)
@@ -311,7 +312,7 @@ export class ServiceModel {
     this.#reading = { kind: 'complete', row }
   }
 
-  /** What is in an order. */
+  /** The objects with an order. */
   #order(row: ServiceRow): void {
     if (row.removal !== undefined) {
       this.hooks.takeRemoval()
@@ -326,7 +327,7 @@ export class ServiceModel {
       else unreadHooks.push(hook)
     }
     this.hooks.hasWaves = waves.size > 1
-    // What was well before this start is not put in order again; what comes back later is.
+    // Objects that were healthy before this start are not ordered again; those that return later are.
     if (this.row?.digest !== row.digest) {
       const { applied, healthy } = this.progress.reached
       const wasWell = this.row === null && applied?.digest === row.digest && healthy?.digest === row.digest
@@ -338,7 +339,7 @@ export class ServiceModel {
     this.objects.nameHooks(this.hooks.specs)
   }
 
-  /** Before any complete revision was read: what was applied stays in force. */
+  /** Before any complete revision was read: the applied documents stay in force. */
   #holdApplied(): void {
     if (this.row !== null) return
     for (const [key, entry] of this.inventory) {
@@ -348,7 +349,7 @@ export class ServiceModel {
     this.markAll()
   }
 
-  /** Discovery changed: what no API served may be served now. True: something became wanted. */
+  /** Discovery changed: unserved kinds may be served now. True: an object became wanted. */
   readAgain(context: Omit<WantedContext, 'service' | 'namespace'>): boolean {
     const full: WantedContext = { ...context, ...rowContext(this.id, this.row, this.policy) }
     let changed = false
@@ -420,7 +421,7 @@ export class ServiceModel {
     named.wanted.set(wanted.key, wanted)
   }
 
-  /** RV5: as it was applied last; null: it was not, and is not made without what it should have. */
+  /** RV5: the last applied one; null: there was none, and it is not created without its metadata. */
   #namespaceAsItIs(name: string): Wanted | null {
     const entry = this.inventory.get(namespaceKey(name))
     const held = entry === undefined ? null : heldWanted(entry)
@@ -436,10 +437,10 @@ export class ServiceModel {
     for (const key of this.wanted.keys()) this.agenda.mark(key)
   }
 
-  /** What is kept about an object that the revision no longer names; its inventory entry stays until it is pruned. */
+  /** The facts about an object that the revision no longer names; its inventory entry stays until it is pruned. */
   #left(key: string): void {
     this.agenda.touch(key)
-    // RC11: an event of a namespace that is no longer ours would never come.
+    // RC11: an event of a namespace that is no longer owned would never come.
     if (key.startsWith(namespaceKey(''))) this.markWaiting(key)
     this.objects.left(key)
   }
@@ -451,7 +452,7 @@ export class ServiceModel {
     this.deadlines.forget(key)
   }
 
-  /** After a turn that broke: what the file says is what counts, and what it does not say is done again. */
+  /** After a failed reconciliation: the file counts, and work that it does not record is repeated. */
   recover(written: ReadonlyMap<string, InventoryEntry>): void {
     this.objects.recover(written)
     this.#unrecorded = []
@@ -460,7 +461,7 @@ export class ServiceModel {
   }
 }
 
-/** A service as plans and reports see it: nothing can be changed through it. It shares everything with the model, so that it costs nothing, and holds for a round that does not wait. */
+/** A read-only view of a service for plans and reports. It shares the model's data; valid for one round. */
 export type ServiceSnapshot = Readonly<
   Pick<
     ServiceModel,

@@ -1,4 +1,5 @@
-// What is held of a service as a whole, in values of one subject each. Each has one room that changes it, by the methods here; everybody else reads.
+// The state of a service as a whole, in values of one subject each. Each has one room that changes it, by the methods
+// here; all other code only reads.
 import type { PruneRefusal, ServiceStatus } from '../../../shared/model/status.ts'
 import type { ServiceState } from '../../state/agent-state.ts'
 import type { SiteConfirmation } from '../plan/gates/confirmation.ts'
@@ -10,7 +11,7 @@ export class Agenda {
   readonly #dirty = new Set<string>()
   readonly #touched = new Set<string>()
   readonly #unbegun = new Set<string>()
-  /** When the retries of this turn were looked through. */
+  /** Time of the last check of the retries. */
   #turnBeganMs = 0
 
   /** Keys that the next round plans. */
@@ -18,7 +19,7 @@ export class Agenda {
     return this.#dirty
   }
 
-  /** Keys whose status is said again. */
+  /** Keys whose status is reported again. */
   get touched(): ReadonlySet<string> {
     return this.#touched
   }
@@ -70,7 +71,7 @@ export class Agenda {
 /** UIDs of deleted objects that are remembered of a service. */
 const DELETED_UIDS_MAX = 1_000
 
-/** PR13: UIDs that this process deleted, the last ones. An object that has one of them came back with a snapshot of etcd. */
+/** PR13: the last UIDs that this process deleted. An object with one of them returned with a snapshot of etcd. */
 export class DeletedUids {
   readonly #uids = new Set<string>()
 
@@ -85,7 +86,8 @@ export class DeletedUids {
   }
 }
 
-/** Of a removal order, each by its `atMs`; changed by the loop and by the search for what the service left behind. */
+/** Of a removal order, each by its `atMs`; changed by the loop and by the search for the service's remaining
+ *  objects. */
 export class Removal {
   #carriedOutMs: number | null = null
   #recalledMs: number | null = null
@@ -119,7 +121,7 @@ export class Removal {
     return this.#recalledMs === atMs
   }
 
-  /** Looks in vain since the last one that came to its end. */
+  /** Failed searches since the last completed one. */
   get attempts(): number {
     return this.#attempts
   }
@@ -137,7 +139,7 @@ export class Removal {
     this.#attempts += 1
   }
 
-  /** The order was taken back. */
+  /** The order was revoked. */
   clear(): void {
     this.#carriedOutMs = null
     this.#recalledMs = null
@@ -156,12 +158,12 @@ export class Gating {
     this.#begunBefore = begunBefore
   }
 
-  /** Digest of the revision that had begun before this process; null: none that could be asked about. */
+  /** Digest of the revision that had begun before this process; null: none. */
   get begunBefore(): string | null {
     return this.#begunBefore
   }
 
-  /** A hold: a person at the site ordered that nothing is changed until it is lifted. */
+  /** A hold: a person at the site ordered to change nothing until it is lifted. */
   get hold(): ActiveHold | null {
     return this.#hold
   }
@@ -171,7 +173,8 @@ export class Gating {
     return this.#held
   }
 
-  /** Digest of the revision that no gate holds back as a whole any more; '': none had begun before this start; null: not asked yet. */
+  /** Digest of the revision that no gate holds as a whole any more; '': none had begun before this start; null: not
+   *  checked yet. */
   get begun(): string | null {
     return this.#begun
   }
@@ -221,7 +224,7 @@ export class PruneState {
     return this.#refusal
   }
 
-  /** Why objects that leave are there still; null: none leaves. */
+  /** Why leaving objects still exist; null: none leaves. */
   get why(): string | null {
     return this.#why
   }
@@ -254,7 +257,7 @@ export class PruneState {
     this.#isOverdue = isOverdue
   }
 
-  /** What a person confirmed at the site, also before this process began. */
+  /** The confirmation of a person at the site, also from before this process. */
   get confirmation(): SiteConfirmation | null {
     return this.#confirmation
   }
@@ -273,7 +276,7 @@ export class PruneState {
   }
 }
 
-/** RC15: how far the service came; changed by apply/remember.ts. */
+/** RC15: the progress of the service; changed by apply/remember.ts. */
 export class Progress {
   #reached: ServiceState
 
@@ -296,7 +299,7 @@ export class Told {
   #degraded: boolean
   #last: ServiceStatus | null
 
-  /** `last`: what a former process said. */
+  /** `last`: the report of a former process. */
   constructor(last: ServiceStatus | null, degraded: boolean) {
     this.#last = last
     this.#degraded = degraded
@@ -329,7 +332,7 @@ export class Told {
 const FACT = 'health/degraded'
 export const recallDegraded = (facts: ReadonlyMap<string, unknown>): boolean => facts.has(FACT)
 
-/** The fact to keep or to drop; null: it is as it was. */
+/** The fact to store or to delete; null: unchanged. */
 export function degradedFacts({ told }: { told: Told }, isDegraded: boolean): ReadonlyMap<string, unknown> | null {
   if (told.degraded === isDegraded) return null
   told.isDegraded(isDegraded)

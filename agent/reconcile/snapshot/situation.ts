@@ -15,7 +15,7 @@ export type Problem =
       owner: string
       attempt: number
       retryAtMs: number
-      /** It is being deleted: what holds it. */
+      /** It is being deleted: the obstacle. */
       going?: string
       /** It has the name of a hook whose object cannot be applied over. */
       isInTheWay?: true
@@ -33,15 +33,16 @@ export type Problem =
       sent: string | null
       /** PR12: attempts to delete the object, to make it again, that found it changed. */
       changes?: number
-      /** It was to put back what is in force. */
+      /** It should have restored the applied document. */
       heals?: true
       /** AO5: why it is not recreated, although its sync-options ask for that. */
       again?: NotAgain
     }
-  /** A gate is closed (gates.ts); what was applied stays in force. Each turn asks again. */
+  /** A gate is closed (gates.ts); applied documents stay in force. Each reconciliation checks again. */
   | { kind: 'gated'; reason: string; message: string }
-  /** Changed or deleted again after every correction. `drift`: what happened, in words. */
-  /** RM1: it is not deleted: `what` would be lost. `asks`: a person is asked to confirm that. `retryAtMs` null: only the confirmation ends it. */
+  /** Changed or deleted again after every correction. `drift`: the change, in words. */
+  /** RM1: it is not deleted: `what` would be lost. `asks`: a person is asked to confirm that. `retryAtMs` null: only
+   *  the confirmation ends it. */
   | { kind: 'kept'; what: string; asks: boolean; attempt: number; retryAtMs: number | null }
   | { kind: 'contested'; drift: string; untilMs: number }
   /** Changed or deleted, and the service's drift policy does not correct it. */
@@ -49,7 +50,7 @@ export type Problem =
 
 export interface NotAgain {
   why: string
-  /** What is lost with the object, which a person is asked to confirm. Only set where a confirmation is all that it waits for. */
+  /** The loss with the object, which a person is asked to confirm. Set only if it waits for a confirmation alone. */
   asks?: string
 }
 
@@ -62,7 +63,7 @@ export const CHANGED_BEFORE_DELETE = 'Changed'
 /** Above every wait, and every Retry-After that is kept to. */
 const LONGEST_WAIT_MS = 3_900_000
 
-/** RC17: a time that is further off than anybody waits was written before the clock was set back: it has come. */
+/** RC17: a time further off than any wait was written before the clock was set back: it has come. */
 export const isStillToCome = (atMs: number, nowMs: number): boolean => nowMs < atMs && atMs - nowMs <= LONGEST_WAIT_MS
 
 /** RC8: it failed, and its next attempt is not due. */
@@ -97,9 +98,9 @@ export function movedProblem(problem: Problem, byMs: number): Problem {
   return 'retryAtMs' in problem && problem.retryAtMs !== null ? { ...problem, retryAtMs: problem.retryAtMs + byMs } : problem
 }
 
-/** What was found where an object is about to be applied for the first time. */
+/** The state found before the first apply of an object. */
 export type Contact =
-  /** `listed`: says a list of names that may be some seconds old (RC19). */
+  /** `listed`: from a list of names that may be some seconds old (RC19). */
   | { kind: 'absent'; listed?: true }
   | {
       kind: 'present'

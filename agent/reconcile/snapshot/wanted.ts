@@ -20,7 +20,7 @@ export interface Wanted {
   ref: ObjectRef
   apiVersion: string
   stage: number
-  /** Canonical JSON, as it goes out. */
+  /** Canonical JSON, as sent. */
   sent: string
   /**
    * The service's own namespace (`sync.createNamespace`): created if it does not exist, otherwise left alone, never
@@ -29,7 +29,7 @@ export interface Wanted {
   onlyIfAbsent: boolean
   /** AO1; absent: applied plainly, as almost every object is. */
   options?: ApplyOptions
-  /** What may be left to others; only set where there is something. */
+  /** Fields that may be left to others; set only if there are any. */
   leave?: LeaveFacts
   /** RC25: `sent` lacks the nulls of its row. */
   nullsRefused?: true
@@ -51,7 +51,7 @@ export interface Unread {
 export type WantedRead =
   | { kind: 'wanted'; wanted: Wanted }
   | { kind: 'hook'; spec: HookSpec }
-  /** An annotation says that it is not applied. */
+  /** An annotation keeps it from being applied. */
   | { kind: 'skipped'; ref: ObjectRef }
   /** No API serves it yet. `ref` is that of the row, since it is unknown whether the kind has a namespace. */
   | { kind: 'unserved'; ref: ObjectRef; apiVersion: string; message: string; wave: number; hook?: HookSpec }
@@ -61,7 +61,7 @@ export type WantedRead =
 export interface WantedContext {
   clusterId: string
   service: ServiceId
-  /** Where namespaced objects go that name none. */
+  /** The namespace of namespaced objects that name none. */
   namespace: string | undefined
   /** NS3: objects of other namespaces than the service's are errors. */
   enforceNamespace?: boolean | undefined
@@ -74,7 +74,7 @@ export interface WantedContext {
   find(group: string, version: string, kind: string): KindLookup
 }
 
-/** NS1, NS3, PJ12: what the row and the site say about the objects of the row. */
+/** NS1, NS3, PJ12: the rules of the row and the site for the objects of the row. */
 export const rowContext = (
   service: ServiceId,
   row: ServiceRow | null,
@@ -140,13 +140,13 @@ function readParsed(ref: ObjectRef, parsed: K8sObject, order: Order, context: Wa
   return { kind: 'wanted', wanted: order.wave === 0 ? wanted : { ...wanted, wave: order.wave } }
 }
 
-/** RC4: its kind has a namespace now and had none, or the other way round. */
+/** RC4: its kind has a namespace now and had none, or the reverse. */
 export function isMisplaced({ ref, apiVersion }: Wanted, { find }: Pick<WantedContext, 'find'>): boolean {
   const lookup = find(groupOf(apiVersion), versionOf(apiVersion), ref.kind)
   return lookup.kind === 'served' && lookup.resource.namespaced !== (ref.namespace !== '')
 }
 
-/** NS3: null: it is where it may be. Objects without a namespace are in none that could be wrong. */
+/** NS3; null: its namespace is allowed. Objects without a namespace always pass. */
 function whyElsewhere(named: string | undefined, { namespace, enforceNamespace }: WantedContext): string | null {
   if (enforceNamespace !== true) return null
   if (namespace === undefined) return 'sync.enforceNamespace needs spec.namespace of the service; set it'
@@ -154,7 +154,7 @@ function whyElsewhere(named: string | undefined, { namespace, enforceNamespace }
   return `namespace ${named} is not ${namespace}, which sync.enforceNamespace requires; change the namespace, or turn the option off`
 }
 
-/** Of a document that was applied, by which it is held before any revision was read. */
+/** Of an applied document, which is in force before any revision was read. */
 export function optionsOf(sent: string): ApplyOptions {
   // Parsed only if it can say anything: this runs over all that a cluster has.
   if (!sent.includes('/sync-options"') && !sent.includes('"kustomize.toolkit.fluxcd.io/')) return APPLY_PLAINLY
@@ -166,7 +166,7 @@ export function optionsOf(sent: string): ApplyOptions {
 export const mayMakeNamespace = (name: string, { permitted }: WantedContext): boolean =>
   permitted === undefined || refusedObject(permitted, { group: '', kind: 'Namespace', namespace: '', name }, true) === null
 
-/** The namespace of a service; the keep mark travels with it, so that no removal ever takes it along. */
+/** The namespace of a service; it carries the keep mark, so that no removal deletes it. */
 export function wantedNamespace(name: string, context: WantedContext): Wanted {
   const { labels, annotations } = context.namespaceMarks ?? {}
   const metadata = { name, ...(labels === undefined ? {} : { labels }), annotations: { ...annotations, 'skerry.dev/prune': 'disabled' } }
@@ -198,11 +198,11 @@ export function unservedText(apiVersion: string, kind: string, lookup: Exclude<K
   return `this cluster serves ${kind} as ${lookup.versions.join(', ')}, not as ${apiVersion}; change its apiVersion`
 }
 
-/** The object as it goes out. */
+/** The object as sent. */
 export const sentObject = ({ doc, commit }: { doc: string; commit: string | null }): K8sObject =>
   markCommit(JSON.parse(doc) as K8sObject, commit)
 
-// What was applied, as if a revision named it still: it is in force while the newer one cannot be read, or waits.
+// The applied document, as if a revision still named it: it is in force while the newer one cannot be read, or waits.
 
 /** Null means: it was never applied, or is a hook, which is not put back. */
 export function heldWanted({ ref, apiVersion, appliedDoc }: InventoryEntry): Wanted | null {
@@ -214,8 +214,9 @@ export function heldWanted({ ref, apiVersion, appliedDoc }: InventoryEntry): Wan
   return leave === null ? held : { ...held, leave }
 }
 
-// A null means something in a custom resource (`nodeSelector: null` of a HelmRelease removes the chart's default), and the schema of another one refuses it. Which of both it is, only
-// the API server knows: the document is sent with its nulls, and without them where it was refused. What was refused is noted until the document changes.
+// A null means something in a custom resource (`nodeSelector: null` of a HelmRelease removes the chart's default), and
+// the schema of another one refuses it. Only the API server knows which: the document is sent with its nulls, and
+// without them after a refusal. The refusal is remembered until the document changes.
 
 /** The same document without nulls; null: it has none. */
 export function dropNulls(doc: string): string | null {

@@ -1,5 +1,5 @@
-// What a person confirmed of the deletions of a service: on the server, whose yes comes with the row, or at the site, with no network. A confirmation is for one revision or
-// removal order, and for the names that were shown.
+// The confirmation of a service's deletions: on the server, whose answer comes with the row, or at the site, without a
+// network. A confirmation is for one revision or removal order, and for the names that were shown.
 import { z } from 'zod'
 import { confirmationToken, type ServiceRow } from '../../../../shared/model/desired.ts'
 import type { ServiceSnapshot } from '../../snapshot/service-model.ts'
@@ -25,7 +25,7 @@ export function joinConfirmations(
 
 export const confirmationFact = (confirmation: SiteConfirmation | null): ReadonlyMap<string, unknown> => new Map([[FACT, confirmation]])
 
-/** EC1: of the list that was shown. The same revision may come back later with another list. */
+/** EC1: of the shown list. The same revision may return later with another list. */
 export const isOutdated = (confirmation: SiteConfirmation | null, row: ServiceRow): boolean =>
   confirmation !== null && confirmation.digest !== confirmationToken(row)
 

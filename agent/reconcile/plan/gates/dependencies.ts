@@ -1,9 +1,9 @@
-// `dependsOn` between services of this cluster: which of them a service waits for before it begins a revision, and which wait for it before it may go. Pure: what is
-// known of the others comes in by look-up.
+// `dependsOn` between services of this cluster: the services that one waits for before it begins a revision, and those
+// that wait for it before it may be removed. Pure: facts of the others come by lookups.
 import { cycleText, cycleThrough } from '../../../../shared/model/dependencies.ts'
 import { type Closed, closed } from '../../snapshot/situation.ts'
 
-/** What a service that others depend on is. `words`: as it was reported last, for people. */
+/** The state of a service with dependents. `words`: as last reported, for people. */
 export type DependencyState =
   | { kind: 'ready' }
   /** No row of it here. */
@@ -14,7 +14,7 @@ export type DependencyState =
 
 export interface DependencyView {
   stateOf(key: string): DependencyState
-  /** Keys of the services that a service depends on; none for one that is not known. */
+  /** Keys of the services that a service depends on; none for an unknown one. */
   dependenciesOf(key: string): readonly string[]
 }
 
@@ -54,7 +54,7 @@ function waitText(name: string, state: DependencyState): string {
   }
 }
 
-/** DE4. Of the services that depend on `key`: those that have to go before it. None of a circle waits for another. */
+/** DE4. The dependents of `key` that have to be removed before it. None of a cycle waits for another. */
 export function goneFirst(
   key: string,
   dependents: readonly string[],

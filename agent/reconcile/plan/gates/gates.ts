@@ -29,7 +29,8 @@ export function allOf(gates: readonly Gate[]): Gate {
   }
 }
 
-// `sync.mode: manual`: a revision that no person has allowed yet changes and prunes nothing; drift is healed to what is applied meanwhile. Pure.
+// `sync.mode: manual`: a revision that no person has allowed yet changes and prunes nothing; drift is corrected to the
+// applied documents meanwhile. Pure.
 
 export const MANUAL_SYNC = 'ManualSync'
 

@@ -17,14 +17,14 @@ export const holdSchema = z.object({
   untilMs: z.number().int().optional(),
 })
 export type Hold = z.infer<typeof holdSchema>
-/** `scope`: what `skerry-agent unhold` is given to lift it. `suspended`: it was ordered on the server, for those. */
+/** `scope`: the argument of `skerry-agent unhold` that lifts it. `suspended`: ordered on the server, for those. */
 export type ActiveHold = Hold & { scope: string; suspended?: SuspendedScope }
 
-/** Names hold no star: facts that belong to no service but to all. */
+/** Names have no star: facts that belong to all services. */
 const WHOLE_CLUSTER: ServiceId = { project: '*', service: '*' }
 const FACT = 'hold/site'
 
-/** To be written down before it counts. `id` null: the whole cluster. `hold` null: lifted. */
+/** To be stored before it counts. `id` null: the whole cluster. `hold` null: lifted. */
 export const holdFacts = (id: ServiceId | null, hold: Hold | null): { owner: ServiceId; facts: ReadonlyMap<string, unknown> } => ({
   owner: id ?? WHOLE_CLUSTER,
   facts: new Map([[FACT, hold]]),
@@ -48,7 +48,8 @@ export function holdOfCluster(state: Pick<AgentState, 'facts'>, nowMs: number): 
 
 const readHold = (fact: unknown): Hold | null => (fact === undefined ? null : (holdSchema.safeParse(fact).data ?? null))
 
-/** All holds of the cluster. They are read from the state once, because each turn asks several times and hardly any service is held. */
+/** All holds of the cluster. They are read from the state once, because each reconciliation asks several times and
+ *  few services are held. */
 export class Holds {
   /** By service key. */
   readonly #holds = new Map<string, Hold>()
@@ -70,12 +71,12 @@ export class Holds {
     this.#suspensions = new Suspensions(rows)
   }
 
-  /** SU4: a suspension before a hold, because it shuts more. */
+  /** SU4: a suspension takes precedence over a hold, because it closes more gates. */
   of(id: ServiceId, nowMs: number): ActiveHold | null {
     return asHold(this.#suspensions.of(id)) ?? this.ofSite(id, nowMs)
   }
 
-  /** The hold that was ordered at the site, for the service or the whole cluster. Of two the one that lasts longer counts. */
+  /** The hold that was ordered at the site, for the service or the whole cluster. Of two the longer one counts. */
   ofSite(id: ServiceId, nowMs: number): ActiveHold | null {
     if (this.#holds.size === 0) return null
     const own = this.#holds.get(serviceKey(id)) ?? null
@@ -99,7 +100,7 @@ export class Holds {
 
 const endOf = (hold: Hold | null): number => (hold === null ? Number.NEGATIVE_INFINITY : (hold.untilMs ?? Number.POSITIVE_INFINITY))
 
-/** The last that has a name of four digits: what cannot be said cannot be held until. */
+/** The last year with four digits: a later time cannot be shown. */
 export const LAST_UNTIL_MS = 253_402_300_799_999
 
 const minuteText = (ms: number): string => `${new Date(Math.min(ms, LAST_UNTIL_MS)).toISOString().slice(0, 16)}Z`

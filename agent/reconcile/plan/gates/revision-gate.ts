@@ -20,7 +20,7 @@ export interface RevisionJudgement {
   shut: Closed | null
   /** Services that it waits for; null: there was nothing to check. */
   on: readonly string[] | null
-  /** What had begun before this start was another revision. */
+  /** Another revision had begun before this start. */
   isAnother: boolean
   /** It has not begun yet, and may. */
   mayBegin: boolean
@@ -59,7 +59,7 @@ export function isUndone({ row, gating, progress, wanted, inventory }: ServiceSn
   return gating.begun !== null && gating.begun !== '' && gating.begun !== row.digest
 }
 
-/** Whatever an autoscaler may have is taken to be left to it. */
+/** Every field that an autoscaler may have counts as left to it. */
 function isReplaced(wanted: Wanted, applied: string | null): boolean {
   if (isApart(wanted, applied) || isKeptAsMade(wanted)) return false
   return !isInForce(wanted, leaveOf(wanted.leave, wanted.leave?.scaled ?? []), null, applied)
@@ -112,7 +112,7 @@ function stateOf(model: ServiceSnapshot): DependencyState {
   return isHealthy && words.isWell ? { kind: 'ready' } : { kind: 'unready', words: words.text }
 }
 
-/** As it was reported last, also before this start. */
+/** As last reported, also before this start. */
 function wordsOf({ told: { last } }: ServiceSnapshot): { text: string; isWell: boolean } {
   if (last === null) return { text: 'not looked at yet', isWell: true }
   const why = last.reason === '' || last.reason === last.sync || last.reason === last.health ? '' : ` (${last.reason})`

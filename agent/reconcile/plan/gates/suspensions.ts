@@ -1,5 +1,5 @@
-// Suspensions: a person's word on the server that services are left as they are. They come with the rows and are kept with the agent's state, so that they count with no
-// network and no replica.
+// Suspensions: orders on the server to leave services unchanged. They arrive with the rows and are stored with the
+// agent's state, so that they count without a network and a replica.
 import { z } from 'zod'
 import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
 import {
@@ -50,7 +50,7 @@ export class Suspensions {
   }
 }
 
-/** As they were written down. */
+/** In their stored form. */
 export const keptSuspensions = (fact: unknown): Suspensions => new Suspensions(keptRows.parse(fact ?? []))
 
 /** SU5: a document that this version cannot read suspends all the same. */

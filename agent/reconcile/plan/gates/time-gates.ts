@@ -1,11 +1,11 @@
-// Holds and windows as gates of a service: what they shut now, and when that ends by itself.
+// Holds and windows as gates of a service: what they close now, and when that ends by itself.
 import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
 import { type Closed, closed } from '../../snapshot/situation.ts'
 import type { Gate } from './gates.ts'
 import { type ActiveHold, type Holds, heldGate } from './hold.ts'
 import { type ChangeWindow, judgeWindows, type WindowVerdict } from './windows.ts'
 
-/** What is corrected while changes are shut: what is gone is put back, what people changed stays as they left it. */
+/** Corrections while changes are closed: missing objects are restored, manual changes stay. */
 export interface ShutPolicy {
   restore: boolean
   correct: boolean
@@ -44,7 +44,7 @@ export class TimeGates {
     this.#verdicts.delete(serviceKey(id))
   }
 
-  /** Null means: open. Hold before window: a person's word comes first. */
+  /** Null means: open. Hold before window: a person's order comes first. */
   shut(id: ServiceId, nowMs: number): Closed | null {
     const hold = this.#holds.of(id, nowMs)
     if (hold !== null) return heldGate(hold)
@@ -61,7 +61,7 @@ export class TimeGates {
     return (_, deed) => (deed !== 'change' && drift[deed] ? null : shut)
   }
 
-  /** When what is shut may open by itself; null: it is open, or only a person opens it. */
+  /** When the gate may open by itself; null: it is open, or only a person opens it. */
   opensAtMs(id: ServiceId, nowMs: number): number | null {
     const hold = this.#holds.of(id, nowMs)
     if (hold !== null) return hold.untilMs ?? null

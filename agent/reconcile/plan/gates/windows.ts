@@ -1,5 +1,6 @@
-// When a service may be changed: windows of allow and deny, each a cron line of openings, how long they stay open, and a time zone. Pure in `nowMs`. The wall clock of
-// the zone counts: an opening in the hour that is skipped in spring comes when the clock has sprung, one in the hour that comes twice in autumn comes once, the first time.
+// When a service may be changed: windows of allow and deny, each a cron line of openings, a duration, and a time zone.
+// Pure in `nowMs`. The wall clock of the zone counts: an opening in the hour that is skipped in spring happens after
+// the jump, one in the hour that is repeated in autumn happens once, the first time.
 
 import { type CronTimes, firstAfter, nextOpening, parseCron } from '../../../../shared/kube/cron-times.ts'
 import { createZone, type Zone } from '../../../../shared/kube/zone.ts'
@@ -16,7 +17,8 @@ export interface ChangeWindow {
 }
 
 export interface WindowVerdict {
-  /** Null means: changes may be made. Else why not, for people; the same text for as long as nothing changes. */
+  /** Null means: changes are allowed. Otherwise the reason, for people; the same text for as long as nothing
+   *  changes. */
   closed: string | null
   /** When that changes; null: never, as far as a year can tell. */
   changesAtMs: number | null
@@ -27,7 +29,7 @@ export interface WindowVerdict {
 const OPEN_FOR_EVER: WindowVerdict = { closed: null, changesAtMs: null }
 const MINUTE_MS = 60_000
 const EDGES_MAX = 200
-/** Nothing is open for longer, so that looking back has an end. */
+/** No opening is longer, so that the search backwards ends. */
 const DURATION_MAX_MS = 35 * 86_400_000
 
 interface ReadWindow {
@@ -85,7 +87,7 @@ const isOpen = (one: Omit<ReadWindow, 'window'>, atMs: number): boolean => {
   return openedMs !== null && atMs < openedMs + one.durationMs
 }
 
-/** From edge to edge: windows that overlap hide each other's. Null: none. */
+/** From edge to edge: overlapping windows hide each other's. Null: none. */
 function nextChange(windows: readonly ReadWindow[], nowMs: number, isClosed: boolean): { kind: 'at' | 'later'; atMs: number } | null {
   let atMs = nowMs
   for (let edge = 0; edge < EDGES_MAX; edge += 1) {

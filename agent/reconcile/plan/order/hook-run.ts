@@ -1,4 +1,4 @@
-// One hook, one phase, one revision: its object, and what is to be done about it next. Pure.
+// One hook, one phase, one revision: its object, and its next action. Pure.
 import { canonicalJson, sha256Hex } from '../../../../shared/kube/canonical.ts'
 import { markObject } from '../../../../shared/kube/clean.ts'
 import { lossKind } from '../../../../shared/kube/data-loss.ts'
@@ -10,7 +10,7 @@ import { endOf } from '../../snapshot/live-run.ts'
 import type { LiveObject, LiveView } from '../../snapshot/watch/live-object.ts'
 import { type Permit, permitHook } from '../prune/deletion.ts'
 
-/** HK2: what has run has run for this revision, manifest and phase. */
+/** HK2: a hook runs once for this revision, manifest and phase. */
 export const runIdOf = (digest: string, hash: string, phase: Phase): string => sha256Hex(`${digest}\0${hash}\0${phase}`).slice(0, 20)
 
 /** A generated name fits where names are labels too, as those of Jobs are. */
@@ -45,7 +45,7 @@ export type RunStep =
   | { kind: 'wait'; why: string }
   /** Its Job is gone, and Events may tell how it ended. */
   | { kind: 'ask'; uid: string }
-  /** What a former run left goes first. */
+  /** The object of a former run is deleted first. */
   | { kind: 'clear'; ref: ObjectRef; uid: string; resourceVersion: string; permit: Permit }
   | { kind: 'begin' }
 
@@ -57,9 +57,9 @@ export interface RunFacts {
   live: LiveView
   /** Under the name of the recorded run, where that is another one. */
   former: LiveView | null
-  /** What a watch showed of the recorded object, or an Event. */
+  /** The state of the recorded object from a watch, or an Event. */
   seen: HookEnd | null
-  /** Events about the recorded object were looked for. */
+  /** Events about the recorded object were searched. */
   wasAsked: boolean
   /** It had its time (HE2). */
   isOverdue: boolean
@@ -94,7 +94,7 @@ export function judgeRun(facts: RunFacts): RunStep {
 }
 
 function judgeOwn({ ref }: HookSpec, live: LiveObject, begun: HookRun | null, isOverdue: boolean): RunStep {
-  // Applied over while it goes: the run has no object yet (RC20).
+  // Applied over during its deletion: the run has no object yet (RC20).
   if (begun?.uid !== live.uid && live.deleting !== null && !runsToAnEnd(ref)) return wait(live.deleting)
   if (begun?.uid !== live.uid) return { kind: 'meet', uid: live.uid }
   const end = endOf(live)
@@ -105,7 +105,7 @@ function judgeOwn({ ref }: HookSpec, live: LiveObject, begun: HookRun | null, is
   return wait(message || reason)
 }
 
-/** Null means: nothing is in the way. */
+/** Null means: there is no obstacle. */
 function judgeFormer({ spec, record, live, former, isOfHook }: RunFacts): RunStep | null {
   const replaces = spec.policies.includes('before-hook-creation')
   for (const [found, ref] of [
@@ -131,7 +131,7 @@ function judgeFormer({ spec, record, live, former, isOfHook }: RunFacts): RunSte
   return null
 }
 
-/** HK6: by its policies its object goes when it ended so. */
+/** HK6: its policies delete the object after this end. */
 export function goesAfter({ policies, ref }: HookSpec, outcome: HookRun['outcome']): boolean {
   if (lossKind(ref) !== null) return false
   return (outcome === 'succeeded' && policies.includes('hook-succeeded')) || (outcome === 'failed' && policies.includes('hook-failed'))

@@ -1,4 +1,5 @@
-// Where a revision is: pre-sync hooks, then the waves of the sync phase, then post-sync hooks. Pure: what each wave still lacks and how each hook stands comes in.
+// The position in a revision: pre-sync hooks, then the waves of the sync phase, then post-sync hooks. Pure: the missing
+// parts of each wave and the state of each hook are inputs.
 import { type ObjectRef, refText } from '../../../../shared/kube/object.ts'
 import { compareRefs } from '../../../../shared/kube/order.ts'
 import type { Phase } from '../../../../shared/kube/waves.ts'
@@ -7,14 +8,14 @@ import type { HookRun, HookSpec } from '../../snapshot/hook-spec.ts'
 import { type Closed, closed, WAITING_FOR_HOOK, WAITING_FOR_WAVE } from '../../snapshot/situation.ts'
 import type { Gate } from '../gates/gates.ts'
 
-/** What keeps a wave or phase from being over. */
+/** The obstacle to the end of a wave or phase. */
 export interface Wait {
   ref: ObjectRef
   lacks: 'applied' | 'healthy' | 'finished'
   sinceMs: number
   /** Why it will not get there by itself; null: it may. */
   failed: string | null
-  /** For the service's own row: what is known beyond that; '' after a failure that says it all. */
+  /** For the service's own row: further facts; '' after a failure that explains itself. */
   detail: string
 }
 
@@ -46,7 +47,7 @@ export interface Position {
   digest: string
   phase: Stand
   wave: number
-  /** Hooks whose turn it is, and those that run; none that failed. */
+  /** Due and running hooks; none that failed. */
   hooks: readonly HookSpec[]
   /** Those of sync-fail, when something failed. */
   failHooks: readonly HookSpec[]
@@ -56,7 +57,7 @@ export interface Position {
   applied: boolean
   /** A hook failed: this revision gets no further. */
   hookFailed: boolean
-  /** No wave comes after this one. */
+  /** This is the last wave. */
   last?: true
 }
 
@@ -68,7 +69,7 @@ export function positionOf(facts: PhaseFacts): Position {
   return { ...position, failHooks: hookWave(facts, 'sync-fail')?.open ?? [] }
 }
 
-/** Only what had its turn can have failed: what is there of later waves is of the revision before. */
+/** Only objects whose turn came can have failed: existing ones of later waves are of the former revision. */
 const isBegun = ({ phase, wave: now }: Position, wave: number): boolean => phase !== 'pre-sync' && (phase !== 'sync' || wave <= now)
 
 function standOf(facts: PhaseFacts): Position {
@@ -130,7 +131,7 @@ export function hookWave({ specs, stateOf }: Pick<PhaseFacts, 'specs' | 'stateOf
     failed: failed === undefined ? null : state.message || 'it failed',
     detail: failed === undefined ? state.message : '',
   }
-  // After a failure nothing more begins; what runs is seen to its end.
+  // After a failure nothing more begins; running hooks are completed.
   const mayGo = here.filter(({ state: { outcome } }) => (failed === undefined ? outcome !== 'failed' : outcome === 'running'))
   return { wave: first.spec.wave, open: mayGo.map((item) => item.spec), wait }
 }
@@ -144,7 +145,7 @@ const TO_COMMIT = 'correct it and commit; a new revision runs it again'
 const phaseText = ({ phase, wave }: Standing, hook: boolean): string =>
   hook ? `the ${phase} hook ` : phase === 'sync' ? `wave ${wave}: ` : `${phase}: `
 
-/** Says the same as long as it waits for the same. */
+/** The same text as long as it waits for the same. */
 export function waitText(position: Standing, remedy = TO_COMMIT): string {
   const { waitsFor } = position
   if (waitsFor === null) return ''
@@ -155,7 +156,7 @@ export function waitText(position: Standing, remedy = TO_COMMIT): string {
     return `${what} failed at ${timeText(sinceMs)}: ${failed}; ${remedy}`
   }
   if (failed !== null) {
-    // What was refused says what to do about it, a workload does not.
+    // A refusal names its remedy, a workload does not.
     const next = lacks === 'healthy' ? 'correct it in Git, and the sync continues' : 'the sync continues'
     return `waiting for ${what}, which is not ${lacks} since ${timeText(sinceMs)}: ${failed.replace(/\.$/, '')}; ${next} when it is ${lacks}`
   }
@@ -164,7 +165,8 @@ export function waitText(position: Standing, remedy = TO_COMMIT): string {
 
 const HOOK_FAILED = 'HookFailed'
 
-/** OR3, HK2: new documents wait for their wave, and all of them for pre-sync. What is applied is healed meanwhile (DR6). */
+/** OR3, HK2: new documents wait for their wave, and all of them for pre-sync. Applied documents are healed meanwhile
+ *  (DR6). */
 export function orderGate(position: Position | null, inventory: ReadonlyMap<string, InventoryEntry>): Gate {
   if (position === null || position.phase === 'done' || position.phase === 'post-sync') return () => null
   const words: { text: string | null } = { text: null }
@@ -187,11 +189,11 @@ export interface PhaseWords {
   /** Something of the revision is not applied because of it. */
   holdsBack: boolean
   failed: boolean
-  /** Nothing but hooks comes after the object that it waits for: what is wrong with that one says more. */
+  /** Only hooks follow the object that it waits for: the problem of that object explains more. */
   behindObjects?: true
 }
 
-/** For the service's own row: null when order holds nothing back. */
+/** For the service's own row: null if order delays nothing. */
 export function phaseWords(position: Position | null): PhaseWords | null {
   if (position === null || position.waitsFor === null || position.phase === 'done') return null
   const { phase, waitsFor, applied, hookFailed } = position
@@ -208,7 +210,7 @@ export function phaseWords(position: Position | null): PhaseWords | null {
   }
 }
 
-/** After this nothing is looked for any more: all of the revision was well once. */
+/** After this nothing more is evaluated: all of the revision was healthy once. */
 export const finishedPosition = (digest: string): Position => ({
   digest,
   phase: 'done',
@@ -220,7 +222,7 @@ export const finishedPosition = (digest: string): Position => ({
   hookFailed: false,
 })
 
-/** Why nothing is pruned yet; null: order holds nothing back. */
+/** Why nothing is pruned yet; null: order delays nothing. */
 export function pruneHold(position: Position | null): string | null {
   if (position === null || position.applied) return null
   const words = phaseWords(position)

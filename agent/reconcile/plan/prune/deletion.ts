@@ -11,7 +11,7 @@ import type { LiveObject } from '../../snapshot/watch/live-object.ts'
 import { type DeletionHold, type GuardCounts, whyGuarded } from './prune-guard.ts'
 
 declare const permit: unique symbol
-/** Says that a deletion was decided here. */
+/** Proves that a deletion was decided here. */
 export interface Permit {
   readonly cause: 'prune' | 'removal' | 'recreate' | 'hook'
   readonly [permit]: true
@@ -62,7 +62,7 @@ function ownHoldingOf(cause: 'prune' | 'removal', ref: ObjectRef, live: Pick<Liv
   const kind = lossKind(ref)
   const lost: Holding = { kind: 'lost', what: lossText(ref) ?? '' }
   if (kind === null) return NOTHING
-  // PR3: a revision that drops one of these is asked about, whatever is in it.
+  // PR3: a revision that drops one of these needs a confirmation, whatever its content.
   if (cause === 'prune') return lost
   if (kind === 'class' || live.takes === 'nothing') return NOTHING
   return kind === 'data' ? lost : contents === null ? { kind: 'unseen' } : holdingOfContents(contents)
@@ -102,7 +102,7 @@ export interface DeletionRequest {
   cause: 'prune' | 'removal'
   /** Objects that are there and would be deleted. */
   candidates: readonly Candidate[]
-  /** Everything that leaves, `candidates` among it: what the guard counts and names. */
+  /** All leaving objects, `candidates` among them: the guard counts and names them. */
   doomed: readonly ObjectRef[]
   /** Objects that leave, cannot be judged yet, and that no annotation allows to be deleted. */
   undecided: readonly ObjectRef[]
@@ -113,7 +113,7 @@ export interface DeletionRequest {
   /** The revision or the order that a confirmation is for. */
   token: string
   ownedCount: number
-  /** PR4: a person confirmed this very revision or order, whatever was too much of it. */
+  /** PR4: a person confirmed this very revision or order, despite its size. */
   isConfirmed: boolean
   confirmed: ConfirmedNames
   /** The known problem of an object that waits. */
@@ -122,18 +122,18 @@ export interface DeletionRequest {
 }
 
 export interface Decision {
-  /** The question to a person; null if there is none. */
+  /** The open confirmation; null if there is none. */
   refusal: PruneRefusal | null
-  /** Nothing at all goes until that is answered. */
+  /** Nothing is deleted until that is answered. */
   isShut: boolean
   permits: ReadonlyMap<string, Permit>
   /** Why single objects wait, by key. */
   kept: ReadonlyMap<string, Kept>
-  /** To be looked into before anything can be said of them. */
+  /** To be searched before they can be judged. */
   unseen: readonly ObjectRef[]
 }
 
-/** In one question; a person can confirm only what was shown. */
+/** In one confirmation; a person can confirm only shown names. */
 const NAMES_MAX = 200
 const UNREACHABLE = 'no API serves its kind: a confirmation removes it from the inventory and deletes nothing'
 
@@ -255,7 +255,7 @@ export function permitRecreate({ ref, live, ownWord, allowed, hold, confirmed }:
   return permitFor('recreate')
 }
 
-/** Null means: nothing goes with the object that Git could not bring back. */
+/** Null means: Git can restore everything that is deleted with the object. */
 function lostWith(ref: ObjectRef, live: Pick<LiveObject, 'takes'>): string | null {
   if (live.takes === 'claims') return CLAIMS_LOST
   const kind = lossKind(ref)

@@ -7,9 +7,9 @@ import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
 
 export type Handover = NonNullable<ServiceRow['handover']>[number]
 
-/** What is known here of the service that is to have it. */
+/** The known state of the service that takes it. */
 export type Taker =
-  /** No row, or none that was read: nothing can be said. */
+  /** No row, or none that was read: unknown. */
   | { kind: 'unread' }
   /** Its complete revision does not name the object, or it is being removed. */
   | { kind: 'read'; digest: string; handover: readonly Handover[] }
@@ -43,7 +43,7 @@ const KEPT = 'it is kept until then; delete it by hand if that service must not 
 export function judgeHandover({ project, service, after }: Handover, taker: Taker): string | null {
   const name = serviceKey({ project, service })
   if (taker.kind === 'unread') return `moving to service ${name}, whose revision has not arrived yet; ${KEPT}`
-  // `after`: the revision that the taker had when the giver lost the object; the one that names it comes later.
+  // `after`: the taker's revision when the giver lost the object; the one that names it comes later.
   if (taker.kind === 'read' && taker.digest === after) return `moving to service ${name}, whose next revision has not arrived yet; ${KEPT}`
   return null
 }

@@ -11,7 +11,7 @@ interface ServiceSpec {
   ports?: unknown
 }
 
-/** PR6: everything that it was refused for is named by documents that were applied for what goes. */
+/** PR6: all reasons of its refusal belong to applied documents of leaving objects. */
 export function isHeldByLeaving(problem: Problem, leaving: Iterable<string>): boolean {
   if (problem.kind !== 'failed' || problem.failure.kind !== 'taken') return false
   const { message } = problem.failure

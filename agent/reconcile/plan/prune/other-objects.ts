@@ -1,8 +1,9 @@
-// Which objects inside a Namespace, or of the kind of a CRD, are not of the service that would delete it. Left out is what Kubernetes makes by itself and what goes with
-// objects of the service anyway. Pure: the metadata comes in, and which owners outside of it are gone.
+// The objects inside a Namespace, or of the kind of a CRD, that do not belong to the deleting service. Excluded are
+// objects that Kubernetes creates itself and those that are deleted with objects of the service anyway. Pure: the
+// metadata is an input, and which outside owners are gone.
 import { type K8sObject, type ObjectRef, refOf } from '../../../../shared/kube/object.ts'
 
-/** Kubernetes makes objects of these kinds for other objects. One that is made by hand holds no data. */
+/** Kubernetes creates objects of these kinds for other objects. One that is created by hand holds no data. */
 const FOLLOWERS: ReadonlySet<string> = new Set([
   '/Event',
   'events.k8s.io/Event',
@@ -13,7 +14,7 @@ const FOLLOWERS: ReadonlySet<string> = new Set([
 /** A search of a namespace skips them. */
 export const isFollowerKind = ({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>): boolean => FOLLOWERS.has(`${group}/${kind}`)
 
-/** In every namespace, made by the control plane, OpenShift or Istio. */
+/** In every namespace, created by the control plane, OpenShift or Istio. */
 const IN_EVERY_NAMESPACE: ReadonlySet<string> = new Set([
   '/ServiceAccount default',
   '/ConfigMap kube-root-ca.crt',
@@ -38,7 +39,7 @@ export interface Item {
   of: 'own' | { service: string; isLeaving: boolean } | null
 }
 
-/** Null if the deletion of the object loses nothing: it is being deleted already, or Kubernetes made it. */
+/** Null if the deletion of the object loses nothing: it is being deleted already, or Kubernetes created it. */
 export function itemOf(object: K8sObject, of: Item['of']): Item | null {
   const ref = refOf(object)
   const { uid = '', deletionTimestamp, ownerReferences = [], annotations } = object.metadata
@@ -64,7 +65,7 @@ export function ownersOutside(items: readonly Item[]): OwnerRef[] {
   return [...outside.values()]
 }
 
-/** `isGone`: an owner outside of the items does not exist any more, so that the garbage collector takes what it owned. */
+/** `isGone`: an owner outside of the items no longer exists, so that the garbage collector deletes its objects. */
 export function otherObjects(items: readonly Item[], isGone: (uid: string) => boolean): Item[] {
   const byUid = new Map(items.map((item) => [item.uid, item]))
   const known = new Map<Item, boolean>()

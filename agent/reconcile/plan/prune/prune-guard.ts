@@ -21,9 +21,9 @@ export interface GuardCounts {
   ownedCount: number
   protect: boolean
   maxPrunePercent: number
-  /** RP2: the server was set back to a backup, and this revision is what the backup says. */
+  /** RP2: the server was restored from a backup, and this revision is the one of the backup. */
   restored: boolean
-  /** RL5: what the cluster itself serves changed, and may be why something is lacking. */
+  /** RL5: the served APIs of the cluster changed, and may be why an object is missing. */
   factsOnly: boolean
 }
 
@@ -69,10 +69,12 @@ export interface DeletionHold {
   asks: boolean
 }
 
-/** PR7: a disk can come back older, by a power cut or a snapshot; its revisions never heard of what came later, whose objects are in the cluster. */
+/** PR7: a disk can return to an older state, by a power failure or a snapshot; its revisions do not know later
+ *  objects of the cluster. */
 export const MAYBE_OLDER = 'at the first contact with the server since this agent started: until then an older disk could have come back'
 
-/** PR7: null: the replica is not older than the cluster, or a person has seen at the site what this agent would delete. */
+/** PR7; null: the replica is not older than the cluster, or a person has seen at the site what this agent would
+ *  delete. */
 export const olderHold = (model: ServiceSnapshot, { isCurrent }: { isCurrent(): boolean }): string | null =>
   isCurrent() || isConfirmedHere(model) ? null : MAYBE_OLDER
 

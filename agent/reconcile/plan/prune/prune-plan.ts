@@ -1,4 +1,5 @@
-// What to do with objects that the revision no longer names. Pure; the guard looks at all of it before any step is carried out.
+// The plan for objects that the revision no longer names. Pure; the guard checks all of it before any step is carried
+// out.
 import { otherOwner } from '../../../../shared/kube/foreign-owners.ts'
 import { allowsPrune, isKeptByOthers, keepMark, keepsFrom } from '../../../../shared/kube/keep-marks.ts'
 import { groupOf, type K8sObject, type ObjectRef, refKey, versionOf } from '../../../../shared/kube/object.ts'
@@ -24,15 +25,15 @@ export interface PruneOptions {
   isUidInForce(uid: string): boolean
   /** Why it waits for the service that is to take it over, or null. */
   handover(key: string): string | null
-  /** IV9: what became of a kind that no API serves. */
+  /** IV9: the fate of a kind that no API serves. */
   endOf(kind: ObjectRef): KindEnd
   /** A person confirmed that the object is dropped from the inventory, although it cannot be read. */
   isGivenUp(ref: ObjectRef): boolean
-  /** NS2: the key of the namespace that goes with the service, or null. */
+  /** NS2: the key of the namespace that is deleted with the service, or null. */
   namespaceGoes?: string | null
   /** IM4: the ServiceAccount as which the service is deleted, or null. */
   account?: Account | null
-  /** The whole service goes. */
+  /** The whole service is removed. */
   removal: boolean
   orphan: boolean
 }
@@ -46,23 +47,24 @@ interface Pending {
 }
 
 export interface PrunePlan {
-  /** What would be deleted in all: what the guard counts. */
+  /** All deletions: the guard counts them. */
   doomed: ObjectRef[]
-  /** Those of it that could be deleted now, each as it was seen. */
+  /** Those that could be deleted now, each in its read state. */
   candidates: readonly Doomed[]
   /** Steps that delete nothing. */
   quiet: readonly Step[]
   /** Objects that leave and cannot be deleted yet, and why. */
   pending: readonly Pending[]
-  /** IV9: those of it whose kind no API serves, and of whose CRD nothing is known. */
+  /** IV9: those whose kind no API serves, and whose CRD is unknown. */
   unreachable: readonly ObjectRef[]
   handedOver: readonly ObjectRef[]
-  /** IM4: RBAC of the impersonated account goes last. */
+  /** IM4: RBAC of the impersonated account is deleted last. */
   account: Account | null
   problems: Map<string, Problem | null>
 }
 
-/** PR6: what becomes of objects that the revision no longer names. What of it may be deleted is decided by deletion.ts, and in which order by `nextSteps`. */
+/** PR6: the plan for objects that the revision no longer names. deletion.ts decides which of them may be deleted,
+ *  and `nextSteps` in which order. */
 export function planPrune(view: PlanView, leaving: Iterable<string>, options: PruneOptions): PrunePlan {
   const problems = new Map<string, Problem | null>()
   const quiet: Step[] = []
@@ -70,7 +72,7 @@ export function planPrune(view: PlanView, leaving: Iterable<string>, options: Pr
   const pending: Pending[] = []
   const unreachable: ObjectRef[] = []
   const handedOver: ObjectRef[] = []
-  /** A failure whose time has come stays known until its next attempt is answered: else no wait would ever grow. */
+  /** A failure whose time has come stays until its next attempt is answered: otherwise no wait would ever grow. */
   const settle = (key: string) => view.problems.get(key)?.kind !== 'failed' && problems.set(key, null)
   for (const key of leaving) {
     const entry = view.inventory.get(key)
@@ -102,7 +104,7 @@ export function planPrune(view: PlanView, leaving: Iterable<string>, options: Pr
   return { doomed, candidates, quiet, pending, unreachable, handedOver, account: options.account ?? null, problems }
 }
 
-/** OR2, OR5: the deletes that come first, of those that are permitted, and what has to be looked into before the next ones; what needs no delete never waits. */
+/** OR2, OR5: the first permitted deletes, and the searches before the next ones; steps without a delete never wait. */
 export function nextSteps(view: PlanView, plan: PrunePlan, { permits, kept, unseen }: Decision): { steps: Step[]; looks: Doomed[] } {
   const keptRefs = plan.candidates.filter(({ key }) => kept.has(key)).map(({ ref }) => ref)
   const isUnseen = new Set(unseen.map(refKey))
@@ -133,14 +135,15 @@ const PRUNE_STAGE_LAST = STAGES.length - 1 - STAGES.indexOf('tenancy')
 /** After Namespaces, which may take some of it along. */
 const PRUNE_STAGE_ACCOUNT = STAGES.length
 
-/** IM4: what may give the account its rights. All of it at once: the last object of it cannot be deleted by rights that went with the one before. */
+/** IM4: objects that may give the account its rights. All of them at once: the last one cannot be deleted with
+ *  rights of the one before. */
 const goesLast = ({ group, kind, namespace, name }: ObjectRef, account: Account | null): boolean =>
   account !== null &&
   (group === 'rbac.authorization.k8s.io' ||
     (group === '' && kind === 'ServiceAccount' && namespace === account.namespace && name === account.name))
 
-/** OR5: waves go backwards, each when the one after it is gone. Objects without one are all of one wave; what takes others along (a CRD, a Namespace) goes after all of them, whatever
- *  its wave (OR2). */
+/** OR5: waves run backwards, each when the one after it is gone. Objects without one are all of one wave; objects
+ *  with content (a CRD, a Namespace) come after all of them, whatever their wave (OR2). */
 function lastWave(view: PlanView, stageOf: (ref: ObjectRef) => number, open: readonly ObjectRef[]): (ref: ObjectRef) => boolean {
   const waveOf = (ref: ObjectRef) =>
     stageOf(ref) >= PRUNE_STAGE_LAST ? Number.NEGATIVE_INFINITY : waveOfDocument(view.inventory.get(refKey(ref))?.appliedDoc ?? null)
@@ -217,14 +220,15 @@ function endText({ apiVersion, ref: { kind } }: InventoryEntry, end: Exclude<Kin
 const silentText = (apiVersion: string): string =>
   `the API of ${apiVersion} does not answer; start its server, or delete its APIService; the object is kept or deleted when it answers`
 
-/** RC12: neither mark nor field of ours is left: the answer to that was lost with a crash or on the way. What kept it then may be off it by now. */
+/** RC12: no mark or field of ours is left: the answer to the release was lost with a crash or in transit. The former
+ *  keep mark may be gone by now. */
 const wasLetGo = ({ ownedHash }: LiveObject): boolean => ownedHash === ''
 
 type Marks = Pick<K8sObject['metadata'], 'labels' | 'annotations'>
 
 const marksOf = (doc: string): Marks => (JSON.parse(doc) as K8sObject).metadata
 
-/** IV4: by what it says itself, by what the manifest said that was applied last, or because another tool has put its mark on it. */
+/** IV4: by its own mark, by the manifest applied last, or because another tool has put its mark on it. */
 function isKept(live: LiveObject, applied: Marks | null, ref: ObjectRef, removal: boolean): boolean {
   const deed = removal ? 'removal' : 'prune'
   return keepsFrom(deed, live.keep) || keepsFrom(deed, keepMark(applied?.annotations)) || hasOtherMark(live, applied, ref)
@@ -256,8 +260,8 @@ export function keptFacts(row: ServiceRow, steps: ReadonlyArray<{ kind: string; 
 
 export const recallKept = (facts: ReadonlyMap<string, unknown>): boolean => facts.has(NAMESPACE_STAYS)
 
-/** NS2: the key of the namespace that is deleted with its service, last of all. Only the very one that we made, by its document; and not while another service has
- *  anything in it, which would be deleted with it. */
+/** NS2: the key of the namespace that is deleted with its service, last. Only the very one that Skerry created, by
+ *  its document; and not while another service has objects in it, which would be deleted with it. */
 export function namespaceThatGoes({ id, row, clusterId, inventory, hasOthersIn }: LeavingService): string | null {
   const { namespace, sync, removal } = row
   if (removal === undefined || !deletes(removal) || sync.deleteNamespace !== true || namespace === undefined) return null

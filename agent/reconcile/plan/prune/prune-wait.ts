@@ -1,4 +1,4 @@
-// What a prune waits for, and what is said when it has waited for longer than the new objects may take.
+// The object that a prune waits for, and the message when it has waited for longer than the new objects may take.
 import { type ObjectRef, refKey, refText } from '../../../../shared/kube/object.ts'
 import { durationMs } from '../../../../shared/model/resources.ts'
 import { isWell } from '../../../../shared/model/status.ts'
@@ -15,7 +15,7 @@ export interface PruneWait {
   /** The object that the prune waits for. */
   ref: ObjectRef
   until: 'applied' | 'healthy'
-  /** What is wrong with it, in words. */
+  /** Its problem, in words. */
   why: string
 }
 
@@ -47,7 +47,7 @@ export function firstNotReady(model: ServiceSnapshot, deps: Site & Services & Tu
 const docsOf = ({ inventory }: ServiceSnapshot, refs: readonly ObjectRef[]): string[] =>
   refs.flatMap((ref) => inventory.get(refKey(ref))?.appliedDoc ?? [])
 
-/** PR11: `names`: of what is kept. */
+/** PR11: `names`: of the kept objects. */
 export function waitText({ ref, until, why }: PruneWait, names: string, pruneWhen: string, overdueAfter: string | null): string {
   if (overdueAfter === null) return `to be pruned when ${refText(ref)} is ${until} (sync.pruneWhen is ${pruneWhen}): ${names}`
   const next =

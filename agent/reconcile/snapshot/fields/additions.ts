@@ -1,4 +1,5 @@
-// What others put inside an object of ours beside what we apply. It is no drift and stays; `sync.driftAdditions: report` lists the paths.
+// Fields that others add inside an object of ours. They are no drift and stay; `sync.driftAdditions: report` lists the
+// paths.
 import type { K8sObject } from '../../../../shared/kube/object.ts'
 import { compareText } from '../../../../shared/kube/order.ts'
 import { fieldText, itemText, shownPaths } from './drift.ts'
@@ -6,7 +7,7 @@ import { type OtherFields, treesOf } from './other-fields.ts'
 import { childOf, type FieldsNode } from './owned-fields.ts'
 
 const SHOWN_MAX = 10
-/** The cluster's own parts: what they add is how Kubernetes works. */
+/** The cluster's own components: their additions are normal. */
 const SYSTEM: ReadonlySet<string> = new Set([
   'kube-controller-manager',
   'kube-apiserver',
@@ -15,7 +16,7 @@ const SYSTEM: ReadonlySet<string> = new Set([
   'cloud-controller-manager',
 ])
 
-/** DR11: paths and managers, sorted; '' when there is nothing. `applied`: the document as it was sent. */
+/** DR11: paths and managers, sorted; '' if there are none. `applied`: the sent document. */
 export function additionsText(applied: string, others: readonly OtherFields[] | null): string {
   if (others === null) return ''
   const object = JSON.parse(applied) as K8sObject

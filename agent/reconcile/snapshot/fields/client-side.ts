@@ -1,6 +1,6 @@
-// Taking over from tools that applied whole manifests by other means: what they own stays for ever in their own managers' entries, so what Git removes
-// would never go. Their entries become part of our Apply entry first; the next apply then removes what Git does not name.
-// What client-go calls csaupgrade, for more tools.
+// Takes over from tools that applied whole manifests by other means: their fields stay in their own managers' entries,
+// so that fields removed from Git would never be removed. Their entries first become part of our Apply entry; the next
+// apply then removes all fields that Git does not name. client-go calls this csaupgrade; here for more tools.
 
 import { FIELD_MANAGER } from '../../../../shared/kube/marks.ts'
 import { groupOf, type K8sObject, type ManagedFieldsEntry } from '../../../../shared/kube/object.ts'
@@ -9,7 +9,8 @@ import { EACH, type Leave } from './ignore.ts'
 import type { OtherFields } from './other-fields.ts'
 import { childOf, type FieldsNode, hasKeyFields, isOwnEntry } from './owned-fields.ts'
 
-/** Each writes the whole manifest whenever it writes: what one of them holds was in some manifest. Also on an object that is ours already. */
+/** Each writes the whole manifest at every write: its fields were in some manifest. Also on an object that is ours
+ *  already. */
 const WHOLE_MANIFEST: ReadonlySet<string> = new Set([
   'Update kubectl-client-side-apply',
   `Update ${BEFORE_FIRST_APPLY}`,
@@ -29,8 +30,9 @@ const WHOLE_MANIFEST: ReadonlySet<string> = new Set([
   'Apply plural-agent',
 ])
 
-/** People's hands, which count for the manifest only until Git has the object: on an object of ours their changes are drift. No `kubectl label`, `annotate`,
- *  `scale`, `rollout`, `taint`: those say what no manifest said, and a removed `restartedAt` would restart the pods. */
+/** Manual changes, which count for the manifest only until Git has the object: on an object of ours they are drift.
+ *  Without `kubectl label`, `annotate`, `scale`, `rollout`, `taint`: their changes were in no manifest, and a
+ *  removed `restartedAt` would restart the pods. */
 const BEFORE_ADOPTION: ReadonlySet<string> = new Set([
   'Update kubectl-create',
   'Update kubectl-edit',
@@ -80,7 +82,7 @@ export type Managed = Pick<K8sObject, 'apiVersion' | 'metadata'>
 
 const NOTHING_TAKEN: Split = { taken: null, left: null }
 
-/** TK2. Null: there is nothing to take. The paths that a rule leaves to others stay theirs. */
+/** TK2. Null: there is nothing to take. Paths that a rule leaves to others stay theirs. */
 export function takenManagedFields(live: Managed, { moment, leave, wanted }: Take): ManagedFieldsEntry[] | null {
   const paths = leave?.paths ?? []
   const object: unknown = JSON.parse(wanted)
@@ -93,7 +95,8 @@ export function takenManagedFields(live: Managed, { moment, leave, wanted }: Tak
  */
 const ROLLING_UPDATE: Readonly<Record<string, string>> = { 'apps/Deployment': 'strategy', 'apps/StatefulSet': 'updateStrategy' }
 
-/** RC35: the path of a member that the object's union does not choose. Null: there is none, or the object names it all the same. */
+/** RC35: the path of a member that the object's union does not choose. Null: there is none, or the object names it
+ *  all the same. */
 export function unchosenMember(object: K8sObject): readonly string[] | null {
   const name = ROLLING_UPDATE[`${groupOf(object.apiVersion)}/${object.kind}`]
   if (name === undefined) return null
@@ -163,7 +166,7 @@ const latestTime = (entries: readonly ManagedFieldsEntry[]): string =>
     .sort()
     .at(-1) ?? '1970-01-01T00:00:00Z'
 
-/** An empty node owns the whole value and takes in what is under it. */
+/** An empty node owns the whole value and includes everything under it. */
 export function union(a: FieldsNode, b: FieldsNode): FieldsNode {
   const result: FieldsNode = { ...a }
   for (const [key, node] of Object.entries(b)) {

@@ -8,11 +8,12 @@ export interface Split {
 
 export const isNode = (value: unknown): value is FieldsNode => value !== null && typeof value === 'object' && !Array.isArray(value)
 
-/** What the API server calls the owner of all that an object without managedFields holds when it is applied. */
+/** The API server's name for the owner of all fields of an object without managedFields at its first apply. */
 export const BEFORE_FIRST_APPLY = 'before-first-apply'
 
-/** Of `before-first-apply`, which has all that an object without managedFields holds, what we own, too. What the API server and controllers put there (the volume of a claim, the selector of a
- *  Job, finalizers) was in no manifest. Of an item of a list that is ours all of it: what is left of it would be half an item. */
+/** The part of `before-first-apply`, which has all fields of an object without managedFields, that we own too.
+ *  Fields of the API server and controllers (the volume of a claim, the selector of a Job, finalizers) were in no
+ *  manifest. An item of a list that is ours is taken whole: the rest would be half an item. */
 export function splitCommon(theirs: FieldsNode, own: FieldsNode): Split {
   const taken: FieldsNode = {}
   const left: FieldsNode = {}

@@ -48,7 +48,8 @@ export interface Contests extends Iterable<[string, Contest]> {
   delete(key: string): unknown
 }
 
-/** Takes in what was judged. Fights that are over are forgotten here, oldest first: an agent that corrects one object after the other for months holds ten minutes of it. */
+/** Records the judgement. Ended fights are removed here, oldest first: an agent that corrects one object after the
+ *  other for months holds ten minutes of them. */
 export function noteContests(all: Contests, judged: ReadonlyMap<string, Contest>, nowMs: number): void {
   for (const [key, contest] of judged) {
     all.delete(key)

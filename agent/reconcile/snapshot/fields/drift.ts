@@ -15,14 +15,15 @@ export interface DriftNote {
    * The managers that own these paths now, with their subresources, the latest writer first; '' if nobody owns them.
    */
   manager: string
-  /** The live object has none of these paths any more. */
+  /** The live object no longer has any of these paths. */
   removed?: true
 }
 
 /** For an object that was found different without a note. */
 export const NO_NOTE: DriftNote = { paths: [], manager: '' }
 
-/** Says what happened to an object, for events and statuses: `.spec.replicas changed by kubectl (scale)`. `deleted`: the object itself is gone. */
+/** The change of an object, for events and statuses: `.spec.replicas changed by kubectl (scale)`. `deleted`: the
+ *  object itself is gone. */
 export function driftText({ paths, manager, removed }: DriftNote, deleted = false): string {
   if (deleted) return 'deleted outside Git'
   const names = shownPaths(paths.slice(0, PATHS_TOLD_MAX)).join(', ')
@@ -52,7 +53,7 @@ const PATHS_MAX = 50
 const PATHS_TOLD_MAX = 5
 const MANAGERS_MAX = 3
 const MANAGER_CHARS_MAX = 256
-/** An entry that is gone is one that owns nothing: then each top-level field is named, not the empty path. */
+/** A missing entry owns nothing: then each top-level field is named, not the empty path. */
 const NOTHING: FieldsNode = { '.': {} }
 
 interface At {
@@ -64,7 +65,7 @@ interface Lost extends At {
   isThere: boolean
 }
 
-/** DR2: `applied` is the document as we sent it, `live` what the API server holds now. */
+/** DR2: `applied` is the sent document, `live` the present one. */
 export function describeDrift(applied: K8sObject, live: K8sObject): DriftNote {
   const others = (live.metadata.managedFields ?? []).filter((entry) => !isOwnEntry(entry))
   const guides = others.flatMap((entry) => (entry.fieldsV1 === undefined ? [] : [entry.fieldsV1]))
@@ -73,7 +74,7 @@ export function describeDrift(applied: K8sObject, live: K8sObject): DriftNote {
   const { name: _name, namespace: _namespace, ...metadata } = applied.metadata
   const root = { value: { ...rest, metadata }, live, own: ownEntry(live)?.fieldsV1 ?? NOTHING, guides }
   collectLost(root, { text: '', keys: [] }, { lost, emptied })
-  // A map or list that was sent empty may never have been ours: it counts only where nothing else was lost.
+  // A map or list that was sent empty may never have been ours: it counts only if nothing else was lost.
   if (lost.length === 0) lost.push(...emptied)
   const paths = [...new Set(lost.map(({ text }) => text))].sort(compareText).slice(0, PATHS_MAX)
   const isRemoved = lost.length > 0 && lost.every(({ isThere }) => !isThere)
@@ -110,7 +111,7 @@ function collectLost(place: Place, at: At, found: Found): void {
     return
   }
   if (own !== undefined && !isMap) return
-  // An empty node owns all that is under it (an atomic map), or a map from which all was taken.
+  // An empty node owns everything under it (an atomic map), or is a map from which everything was taken.
   const isWhole = own !== undefined && Object.keys(own).length === 0
   if (!isMap || (own === undefined && guides.length === 0)) {
     found.lost.push({ ...at, isThere })

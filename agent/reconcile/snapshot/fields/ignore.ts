@@ -1,5 +1,6 @@
-// Which fields of a wanted object are left to others, by the service's rules, by annotations of the manifest, or because an autoscaler has them. One answer
-// for compare and apply (shape.ts); null for almost every object, which then pays nothing.
+// The fields of a wanted object that are left to others, by the service's rules, by annotations of the manifest, or
+// because an autoscaler has them. One answer for compare and apply (shape.ts); null for almost every object, at no
+// cost.
 import { ignoredPointers, pointerSegments } from '../../../../shared/kube/ignore-marks.ts'
 import type { K8sObject, ObjectRef } from '../../../../shared/kube/object.ts'
 import type { IgnoreRule } from '../../../../shared/model/resources.ts'
@@ -9,14 +10,14 @@ export const EACH = '\u0000each'
 
 export interface Leave {
   paths: ReadonlyArray<readonly string[]>
-  /** Whatever one of these owns is theirs. */
+  /** All fields of these managers are theirs. */
   managers: readonly string[]
 }
 
-/** What a manifest has that an autoscaler may want. */
+/** Fields of a manifest that an autoscaler may want. */
 export type Scaled = 'replicas'
 
-/** Found once, when a row is read; absent when there is nothing. */
+/** Computed once, when a row is read; absent if there is nothing. */
 export interface LeaveFacts extends Leave {
   scaled: readonly Scaled[]
 }
@@ -39,7 +40,7 @@ export function leaveFacts(object: K8sObject, ref: ObjectRef, rules: readonly Ig
   return scaled.length === 0 ? null : SCALED_ONLY
 }
 
-/** Of a document that was applied, by which it is held before any revision was read. */
+/** Of an applied document, which is in force before any revision was read. */
 export function heldLeaveFacts(sent: string, ref: ObjectRef): LeaveFacts | null {
   // Parsed only if it can say anything: this runs over all that a cluster has.
   return /"replicas"|\/ignore"|\/ignore-fields"/.test(sent) ? leaveFacts(JSON.parse(sent) as K8sObject, ref, []) : null
@@ -59,7 +60,7 @@ function recordIn(value: unknown, name: string): Record<string, unknown> | null 
   return member !== null && typeof member === 'object' && !Array.isArray(member) ? (member as Record<string, unknown>) : null
 }
 
-/** `autoscaled`: what autoscalers that target the object want of it now. */
+/** `autoscaled`: the fields that autoscalers of the object want now. */
 export function leaveOf(facts: LeaveFacts | undefined, autoscaled: readonly Scaled[]): Leave | null {
   if (facts === undefined) return null
   const yielded = facts.scaled.filter((part) => autoscaled.includes(part)).flatMap((part) => SCALED_PATHS[part])

@@ -1,4 +1,5 @@
-// What a status says besides: which fields an autoscaler has, and what others added. Names and paths, never a value.
+// The additional text of a status: the fields of an autoscaler, and the additions of others. Names and paths, never a
+// value.
 
 import type { Autoscaler } from '../watch/autoscalers.ts'
 import { additionsText } from './additions.ts'
@@ -8,7 +9,7 @@ import { shapeDoc } from './shape.ts'
 
 export interface LeftFacts {
   wanted: string
-  /** The document in force; null: nothing was applied. */
+  /** The applied document; null: there is none. */
   applied: string | null
   autoscalers: readonly Autoscaler[]
   /** Null means: additions are not asked for. */
@@ -23,6 +24,6 @@ export function leftText({ wanted, applied, autoscalers, additions }: LeftFacts)
   return [...said, ...(added === '' ? [] : [added])].join('; ')
 }
 
-/** Named by Git, and not in what is in force. */
+/** Named by Git, and not in the applied document. */
 const isYielded = (part: Scaled, wanted: string, applied: string): boolean =>
   wanted !== applied && shapeDoc(wanted, { paths: SCALED_PATHS[part], managers: [] }, null, applied).left.length > 0

@@ -1,5 +1,5 @@
-// Whose fields lie beside ours in a live object: kept with it as compact text, one copy for all objects that have the same, so that rules, yields and
-// take-overs can be judged at any time without the document. Most objects have none.
+// The managers of further fields in a live object: kept with it as compact text, one copy for all objects with equal
+// ones, so that rules, yields and takeovers can be judged at any time without the document. Most objects have none.
 import type { K8sObject } from '../../../../shared/kube/object.ts'
 import { MARKS_MANAGER } from '../../../cluster/rest-cluster.ts'
 import { BEFORE_FIRST_APPLY, splitCommon } from './common-fields.ts'
@@ -16,7 +16,7 @@ export interface OtherFields {
 
 const NOBODY: readonly OtherFields[] = []
 const SHARED_MAX = 500
-/** What is larger is seldom the same twice. */
+/** Larger ones are seldom equal. */
 const SHARED_CHARS_MAX = 4_000
 const shared = new Map<string, readonly OtherFields[]>()
 
@@ -38,7 +38,8 @@ export function otherFieldsOf(object: K8sObject): readonly OtherFields[] | null 
   return found.length === 0 ? null : oneCopy(found)
 }
 
-/** Without what only says that a map or list is there (`f:securityContext: {}`, a default): a leaf means a whole value from here on. */
+/** Without entries that only mean the existence of a map or list (`f:securityContext: {}`, a default): a leaf is a
+ *  whole value from here on. */
 function withoutBare(node: FieldsNode, own: FieldsNode | undefined, value: unknown): FieldsNode | null {
   const result: FieldsNode = {}
   for (const key of Object.keys(node)) {

@@ -59,7 +59,7 @@ function project(
 ): unknown {
   const keys = Object.keys(node)
   if (keys.length === 0) {
-    // A null counts for the API server as an empty map: what others put into it stays theirs.
+    // A null counts for the API server as an empty map: fields that others put into it stay theirs.
     if (value === null) return {}
     if (typeof value !== 'object') return value
     onWhole(value, path)
@@ -79,7 +79,8 @@ function project(
   return result
 }
 
-/** An empty node is a whole value (an atomic map or list), but also a map that we applied empty: what others put into it is theirs. */
+/** An empty node is a whole value (an atomic map or list), but also a map that was applied empty: fields that others
+ *  put into it are theirs. */
 function withoutTheirs(value: unknown, theirs: readonly FieldsNode[]): unknown {
   if (theirs.every((node) => Object.keys(node).length === 0)) return value
   if (Array.isArray(value)) {

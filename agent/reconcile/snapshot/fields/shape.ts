@@ -19,7 +19,7 @@ export interface Shaped {
   left: readonly LeftOut[]
 }
 
-/** Names by which an object is found: no rule takes them out. */
+/** Names that identify an object: no rule removes them. */
 const KEPT = new Set(
   [['apiVersion'], ['kind'], ['metadata', 'name'], ['metadata', 'namespace']]
     .concat([
@@ -31,7 +31,7 @@ const KEPT = new Set(
 
 const LEFT = Symbol('left out')
 const ABSENT = Symbol('not applied')
-/** Nothing was applied yet, or the object is gone: nothing was given up. */
+/** Nothing was applied yet, or the object is gone: nothing was released. */
 const NEVER = Symbol('never applied')
 
 interface At {
@@ -95,7 +95,7 @@ function keepMembers(value: Record<string, unknown>, at: At, keyFields: Readonly
   }
   const wasEmptied = others === 0 && Object.keys(value).some((name) => !keyFields.has(name))
   if (!wasEmptied) return kept
-  // Of a list item only its name is left: it goes when others have the item itself.
+  // Only the name of a list item is left: it is removed when others have the item itself.
   const guides = at.ruled ? at.any : at.named
   return keyFields.size === 0 || guides.some((node) => [...keyFields].every((name) => childNode(node, `f:${name}`))) ? LEFT : kept
 }
@@ -138,8 +138,9 @@ function appliedItem(applied: unknown, key: string, item: unknown, index: number
   return found ?? ABSENT
 }
 
-/** DR9: others took what a rule leaves to them, and nothing else happened: then the document in force is the shaped one already, and no request says so.
- *  It is proven by putting back what they took: the hash is the one of before. Null: it cannot be shown. */
+/** DR9: others took fields that a rule leaves to them, and nothing else happened: then the applied document already
+ *  is the shaped one, without a request. The proof puts those fields back: the hash is the former one. Null: it
+ *  cannot be shown. */
 export function settleShape(
   entry: { appliedDoc: string; ownedHash: string | null },
   live: K8sObject,

@@ -1,4 +1,5 @@
-// Where rules, autoscalers and take-overs meet the plan: which document goes out for a wanted object now, and whether the one in force is it.
+// Combines rules, autoscalers and takeovers with the plan: the document to send for a wanted object now, and whether it
+// is applied already.
 import type { SyncOptions } from '../../../../shared/model/resources.ts'
 import type { Wanted } from '../wanted.ts'
 import type { LiveView } from '../watch/live-object.ts'
@@ -10,7 +11,7 @@ import { shapeDoc } from './shape.ts'
 
 export const othersIn = (live: LiveView): readonly OtherFields[] | null => (live.kind === 'present' ? (live.live.others ?? null) : null)
 
-/** DR9. `applied`: the document in force, null where the object is to be made. */
+/** DR9. `applied`: the applied document, null if the object must be created. */
 export const shapedDoc = (
   { sent }: Pick<Wanted, 'sent'>,
   leave: Leave | null,
@@ -18,7 +19,7 @@ export const shapedDoc = (
   applied: string | null,
 ): string => (leave === null ? sent : shapeDoc(sent, leave, others, applied).doc)
 
-/** Is the document in force all that the wanted one asks for, but for what is left to others? */
+/** Is the applied document all that the wanted one asks for, except fields left to others? */
 export const isInForce = (
   { sent }: Pick<Wanted, 'sent'>,
   leave: Leave | null,
@@ -26,7 +27,7 @@ export const isInForce = (
   applied: string | null,
 ): boolean => applied !== null && (applied === sent || (leave !== null && shapeDoc(sent, leave, others, applied).doc === applied))
 
-/** Did others take nothing but what is left to them? */
+/** Did others take only fields that are left to them? */
 export function isAllLeft(
   note: DriftNote | undefined,
   { sent }: Pick<Wanted, 'sent'>,
@@ -38,7 +39,7 @@ export function isAllLeft(
   return note.paths.every((path) => left.has(path))
 }
 
-/** TK1: null for almost every object. Without `sync.force` nothing is taken from anybody. */
+/** TK1: null for almost every object. Without `sync.force` nothing is taken. */
 export function takeFor(
   { sent }: Pick<Wanted, 'sent'>,
   leave: Leave | null,

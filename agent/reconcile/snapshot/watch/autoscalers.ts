@@ -15,7 +15,7 @@ export interface AutoscalersDeps {
   find(group: string, version: string, kind: string): KindLookup
   log: Logger
   signal: AbortSignal
-  /** What scales these objects (keys) may be another now; null: any. */
+  /** The autoscalers of these objects (keys) may have changed; null: of any. */
   changed(targets: readonly string[] | null): void
 }
 
@@ -56,7 +56,7 @@ export class Autoscalers {
     this.#deps = deps
   }
 
-  /** `parts`: what the manifests of all services name. Also called when discovery knows more. */
+  /** `parts`: the named fields of all services' manifests. Also called when discovery knows more. */
   follow(parts: ReadonlySet<Scaled>): void {
     this.#wanted = parts
     for (const { part, group, versions, kind, target } of KINDS) {
@@ -147,9 +147,9 @@ export class Autoscalers {
         return
       }
       case 'failed':
-        // The last picture stays; only what it does not name is no longer certain.
+        // The last state stays in use; only autoscalers that it does not name are uncertain.
         stream.synced = false
-        // It will not be heard for a while, or never: what is known has to do.
+        // It stays unreadable for a while, or for ever: the known state is used.
         if (!stream.known && event.failure.kind === 'forbidden') {
           stream.known = true
           this.#deps.changed(null)

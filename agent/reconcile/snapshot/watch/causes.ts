@@ -9,7 +9,7 @@ type Lack = ApiFailure['kind']
 const CAUSED: ReadonlySet<Lack> = new Set(['forbidden', 'namespace_missing', 'namespace_terminating', 'webhook', 'taken'])
 const isCaused = (kind: Lack): boolean => CAUSED.has(kind)
 
-/** What failed: with which answer, about which object, asked as whom. */
+/** The failure: its answer, the object, and the account. */
 export interface Lacking {
   kind: Lack
   message: string
@@ -33,7 +33,7 @@ export interface Ending {
   ends(lacking: Lacking): boolean
 }
 
-/** RC22: null: nothing waits for objects of this kind. `isHealthy`: it is there and well. */
+/** RC22; null: nothing waits for objects of this kind. `isHealthy`: it exists and is healthy. */
 export function endedBy(key: string, isHealthy: boolean): Ending | null {
   const cause = parseRefKey(key)
   if (cause === null) return null
@@ -63,7 +63,8 @@ const ending = (kinds: readonly Lack[], concerns: (lacking: Lacking) => boolean 
   ends: (lacking) => kinds.includes(lacking.kind) && concerns(lacking),
 })
 
-/** The objects of all services that failed for want of something, by the answer: a change visits none that it cannot end. */
+/** The objects of all services that failed for a missing thing, by the answer: a change visits only those that it
+ *  may help. */
 export class LackingObjects {
   readonly #keys = new Map<Lack, Map<string, Set<string>>>()
 

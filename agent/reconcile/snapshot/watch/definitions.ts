@@ -21,13 +21,13 @@ export interface DefinitionsDeps {
   log: Logger
 }
 
-/** What became of a kind that no API serves. */
+/** The fate of a kind that no API serves. */
 export type KindEnd =
   /** Its CRD is gone, and with it every object of the kind. */
   | { kind: 'deleted' }
-  /** `why`: what the API server says of its CRD, or null when the CRD is there. */
+  /** `why`: the API server's answer about its CRD, or null if the CRD exists. */
   | { kind: 'defined'; crd: string; why: string | null }
-  /** No CRD is known to have defined it: an aggregated API, or one whose CRD went before this agent saw it. */
+  /** Its CRD is unknown: an aggregated API, or one whose CRD was deleted before this agent saw it. */
   | { kind: 'unknown' }
 
 export class Definitions {
@@ -73,7 +73,7 @@ export class Definitions {
       if (answer?.kind === 'found') state.noteDefinition(key, crd)
       else if (answer?.kind !== 'absent') this.#looked.delete(key)
     } catch (error) {
-      // A full disk: the next look writes it down.
+      // A full disk: the next search records it.
       this.#looked.delete(key)
       log.warn('definition of a custom kind not recorded', { kind: key, error: describeError(error) })
     }

@@ -1,11 +1,12 @@
-// Objects of a kind that a complete list did not show although an inventory has them. Each is unknown by itself until a read of it is answered, and holds nothing else of its kind.
+// Inventory objects that a complete list of their kind did not show. Each is unknown by itself until a read of it is
+// answered, and does not affect the rest of its kind.
 import type { ApiFailure } from '../../../cluster/cluster.ts'
 import type { LiveView } from './live-object.ts'
 
 interface Doubt {
   /** Of the last read; null: none was answered yet. */
   failure: ApiFailure | null
-  /** A later list did not show the object either: the answer to come may be older than that list. */
+  /** A later list did not show the object either: the pending answer may be older than that list. */
   again: boolean
 }
 

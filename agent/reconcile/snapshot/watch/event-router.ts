@@ -58,7 +58,7 @@ export class EventRouter implements WatchSink {
     this.lacking.forget(key)
   }
 
-  /** DR10: an autoscaler came, went, or targets another; null: any may have. */
+  /** DR10: an autoscaler appeared, disappeared, or targets another object; null: any may have. */
   rescaled(targets: readonly string[] | null): void {
     const { registry } = this.#deps
     const autoscalers = this.#deps.autoscalers()
@@ -74,7 +74,7 @@ export class EventRouter implements WatchSink {
     }
   }
 
-  /** What happened is only what a rule allows, or in a map that was sent empty: noted, and no request. */
+  /** The change is only one that a rule allows, or in a map that was sent empty: noted, without a request. */
   #settle(model: ServiceModel, key: string, entry: InventoryEntry, live: LiveObject, object: K8sObject): boolean {
     const wanted = model.wanted.get(key)
     const others = live.others ?? null
@@ -148,7 +148,7 @@ export class EventRouter implements WatchSink {
 
   #noteDrift(model: ServiceModel, key: string, { appliedDoc, commit }: InventoryEntry, object: K8sObject | null): void {
     const note = object === null || appliedDoc === null ? NO_NOTE : describeDrift(sentObject({ doc: appliedDoc, commit }), object)
-    // While fields are taken over on the way to the correction, the object says no more than that something is different.
+    // During a takeover on the way to the correction, the object only shows that something differs.
     const knowsMore = note.paths.length > 0 || (model.notes.get(key)?.paths.length ?? 0) === 0
     if (knowsMore) model.objects.setNote(key, { ...note, atMs: this.#deps.clock.nowMs() })
   }
@@ -228,7 +228,8 @@ export class EventRouter implements WatchSink {
     }
   }
 
-  /** RC16: a CRD became Established. What waited for a kind is tried when discovery shows it, or when asking for it was given up for now. */
+  /** RC16: a CRD became Established. Objects that wait for a kind are tried when discovery shows it, or when asking
+   *  for it was given up for now. */
   #kindsLearned(): void {
     const nowMs = this.#deps.clock.nowMs()
     for (const model of this.#deps.registry.all()) {

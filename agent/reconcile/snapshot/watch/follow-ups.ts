@@ -1,5 +1,6 @@
-// Objects of an inventory that the labelled watch of their kind does not show: their label was removed, or they are gone, and a drift policy, a hold, a window or a failure
-// keeps that from being put right. Each is followed by its name until it is shown again or leaves the inventory.
+// Inventory objects that the labelled watch of their kind does not show: their label was removed, or they are gone, and
+// a drift policy, a hold, a window or a failure prevents the correction. Each is followed by its name until the watch
+// shows it again or it leaves the inventory.
 import { type ObjectRef, refKey } from '../../../../shared/kube/object.ts'
 import type { Clock } from '../../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../../shared/runtime/logger.ts'
@@ -10,7 +11,8 @@ import { BROKEN_WATCH_WAIT_MS, watchLoop } from '../../../cluster/watch-loop.ts'
 
 /** Most objects are corrected before this has passed, and cost no request. */
 export const FOLLOW_AFTER_MS = 5_000
-/** LS2: objects without our label that have a watch of their own; others, and objects that are gone, are read in turn. */
+/** LS2: objects without our label that have a watch of their own; others, and objects that are gone, are read in
+ *  turn. */
 export const NAME_WATCHES_MAX = 50
 /** LS2: how often each of them is read, and the least time between two reads of any. */
 const READ_EVERY_MS = 300_000
@@ -28,7 +30,7 @@ export interface FollowUpSink {
   missed(resource: ApiResource, ref: ObjectRef): void
   /** Reads it once. False: there was no answer. */
   read(resource: ApiResource, ref: ObjectRef): Promise<boolean>
-  /** What is known of it became uncertain, or certain again. */
+  /** Its state became uncertain, or certain again. */
   turned(resource: ApiResource): void
 }
 
@@ -45,7 +47,7 @@ export interface FollowUp {
   readonly resource: ApiResource
   readonly ref: ObjectRef
   source: 'soon' | 'name' | 'turn'
-  /** Nothing may be concluded of the object while it is not. */
+  /** Until then no conclusion about the object is allowed. */
   isCertain: boolean
   readonly stop: AbortController
 }
@@ -53,7 +55,7 @@ export interface FollowUp {
 export class FollowUps {
   readonly #deps: FollowUpsDeps
   readonly #byId = new Map<string, FollowUp>()
-  /** The wait for the next read in turn; null: nothing is read in turn. */
+  /** The wait for the next read in turn; null: there is none. */
   #wait: { gapMs: number; isShortened: AbortController } | null = null
 
   constructor(deps: FollowUpsDeps) {

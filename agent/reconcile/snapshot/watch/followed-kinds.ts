@@ -43,7 +43,7 @@ export class FollowedKinds {
     this.#deps = deps
   }
 
-  /** RC5: of one service; the others are as they were. */
+  /** RC5: of one service; the others are unchanged. */
   update(model: ServiceSnapshot): void {
     const isNew = this.#replace(model.key, useOf(model))
     if (isNew || this.#generation !== this.#deps.kinds.generation()) this.#tell()
@@ -61,7 +61,7 @@ export class FollowedKinds {
     if (isLast) this.#tell()
   }
 
-  /** True: a kind, or a part that autoscalers write, came first or went last. */
+  /** True: a kind, or a field that autoscalers write, appeared first or disappeared last. */
   #replace(key: string, use: Use): boolean {
     const before = this.#uses.get(key) ?? NO_USE
     this.#uses.set(key, use)

@@ -1,4 +1,4 @@
-// The live objects of one resource: what its labelled watch shows, and what GETs answered about objects that it does not show.
+// The live objects of one resource: from its labelled watch, and from GETs of objects that it does not show.
 import type { Health } from '../../../../shared/kube/health.ts'
 import { SERVICE_LABEL } from '../../../../shared/kube/marks.ts'
 import { type K8sObject, type ObjectRef, parseRefKey, refKey, refOf } from '../../../../shared/kube/object.ts'
@@ -21,7 +21,7 @@ import type { Version } from './resync.ts'
 export const UNKNOWN: LiveView = { kind: 'unknown' }
 const ABSENT: LiveView = { kind: 'absent' }
 
-/** Receives what the watches find. Called between turns of the event loop, never while a decision is made. */
+/** Receives the findings of the watches. Called between turns of the event loop, never while a decision is made. */
 export interface OwnedLookup {
   /** Objects of this kind that are in an inventory and have existed, in whatever version they were applied. */
   expected(resource: ApiResource): ObjectRef[]
@@ -29,25 +29,25 @@ export interface OwnedLookup {
   expects(key: string): boolean
   /** Does its service say that it is missing? */
   misses(key: string): boolean
-  /** Does it matter what others own of this object now? */
+  /** Do other owners of this object's fields matter now? */
   minds(key: string, live: LiveObject): boolean
 }
 
 export interface WatchSink {
-  /** An object of a first list, before that list is complete; `object` is lent for the call and not kept. Nothing is decided yet. */
+  /** An object of an incomplete first list; `object` is valid during the call only. Nothing is decided yet. */
   met(key: string, live: LiveObject, object: K8sObject): void
   /** A relevant change; `live` is null when the object is gone, confirmed by a GET. `object` is lent for the call and not kept; null where only its health is judged otherwise. */
   changed(key: string, live: LiveObject | null, object: K8sObject | null): void
-  /** What is known of the object alone became uncertain, or certain again. */
+  /** The state of this one object became uncertain, or certain again. */
   doubted(key: string): void
   /** The list of this resource became complete, or the watch failed. */
   turned(resource: ApiResource): void
-  /** The API server says that it serves no such resource: what is known of its kinds is old. */
+  /** The API server says that it serves no such resource: the known kinds are outdated. */
   unserved(resource: ApiResource): void
 }
 
 export interface KindWatchDeps {
-  /** Its GETs are those that confirm what an event said. */
+  /** Its GETs confirm events. */
   cluster: Pick<Cluster, 'get' | 'watch'>
   clock: Clock
   random: Random
@@ -93,14 +93,14 @@ export class KindWatch {
   #listed = false
   /** Why it is not synced; null: it is, or was not answered yet. */
   #failure: ApiFailure | null = null
-  /** Since the last `reset`; null outside a list. `answered`: what requests of the agent brought meanwhile. */
+  /** Since the last `reset`; null outside a list. `answered`: objects from requests of the agent meanwhile. */
   #list: { shown: Set<string>; answered: Set<string> } | null = null
-  /** Of objects that went, as far back as an answer may come late: the version at which they did. */
+  /** Of deleted objects, as far back as an answer may be late: the version of the deletion. */
   readonly #gone = new Map<string, string>()
   readonly #doubts = new Doubts()
   /** Deletes of the agent that are not answered yet, or whose object is not dropped yet. */
   readonly #deletes = new Map<string, { uid: string; wasRemoved: boolean }>()
-  /** The last answer that was older than what this watch had shown. */
+  /** The last answer that was older than the state of this watch. */
   #contradiction: { atMs: number; attempt: number } | null = null
 
   constructor(deps: KindWatchDeps, resource: ApiResource) {
@@ -120,7 +120,7 @@ export class KindWatch {
     void watchLoop(this.#deps, this.resource, { labelSelector: SERVICE_LABEL, signal }, { take: (event) => this.#take(event), broke })
   }
 
-  /** The same kind as discovery describes it now. True: its objects have other paths, so that everything is listed again and nothing is known meanwhile. */
+  /** The same kind in present discovery. True: its objects have other paths, so everything is listed again. */
   serve(resource: ApiResource): boolean {
     const { plural, namespaced } = this.resource
     this.resource = resource
@@ -131,14 +131,15 @@ export class KindWatch {
     return true
   }
 
-  /** Everything is listed again; until then what is known stays in use. */
+  /** Everything is listed again; until then the known state stays in use. */
   relist(): void {
     this.#stream.abort()
     this.#list = null
     if (!this.#stop.signal.aborted) this.#open()
   }
 
-  /** LS4: once it is listed again. When that changes nothing, the lists of this API server are those of before the restore, and nothing is concluded from them. */
+  /** LS4: after a new list. If that changes nothing, the lists of this API server are those from before the restore,
+   *  and no conclusion is drawn from them. */
   contradicted(key: string): void {
     const { clock, log, random, signal } = this.#deps
     if (!this.#synced) return
@@ -185,8 +186,8 @@ export class KindWatch {
     return this.#synced && this.#list === null
   }
 
-  /** RC5: that an object is gone which the agent deletes itself is said by the answer to the delete. A DELETED before that answer is settled by it, and read only if the answer
-   *  says something else. */
+  /** RC5: the answer to the agent's own delete decides that an object is gone. A DELETED before that answer is
+   *  settled by it, and read only if the answer says something else. */
   deleting(ref: ObjectRef, uid: string): (isGone: boolean) => void {
     const key = refKey(ref)
     const request = { uid, wasRemoved: false }
@@ -199,7 +200,7 @@ export class KindWatch {
     }
   }
 
-  /** LS6: of what the labelled watch shows; null: its list is not complete. */
+  /** LS6: of the labelled watch; null: its list is not complete. */
   versions(): Map<string, Version> | null {
     if (!this.isComplete()) return null
     const versions = new Map<string, Version>()
@@ -216,7 +217,7 @@ export class KindWatch {
     for (const ref of refs.slice(0, countMax)) void this.#confirmMissing(refKey(ref), ref)
   }
 
-  /** LS6: the keys of those that were not as they were known. */
+  /** LS6: the keys of those that differed. */
   async readAgain(keys: readonly string[]): Promise<string[]> {
     const changed: string[] = []
     for (const key of keys) {
@@ -227,7 +228,7 @@ export class KindWatch {
     return changed
   }
 
-  /** An answer to a request of the agent is known before its event comes, so that the event is no news. */
+  /** The answer to a request of the agent precedes its event, so that the event is no change. */
   accept(object: K8sObject): LiveObject {
     const live = this.#deps.judge(this.resource, object)
     const key = refKey(refOf(object))
@@ -247,7 +248,8 @@ export class KindWatch {
     if (live !== undefined && live.deleting === null) this.#objects.set(key, { ...live, deleting: text })
   }
 
-  /** HE9: until it is read again the object is not called healthy by the old choice. False: it is not there, and what comes later is judged by the new choice. */
+  /** HE9: until it is read again the object does not count as healthy by the old choice. False: it does not exist,
+   *  and later objects are judged by the new choice. */
   judgeAgain(ref: ObjectRef): boolean {
     const key = refKey(ref)
     const live = this.#objects.get(key)
@@ -290,7 +292,7 @@ export class KindWatch {
     for (const [key, ref] of left) if (this.#objects.get(key)?.health === JUDGED_ANEW) void this.confirm(ref)
   }
 
-  /** The object is as it was, and its health is another one. */
+  /** The object is unchanged, and its health is another one. */
   rejudge(key: string, healthOf: (live: LiveObject) => Health | undefined): void {
     const live = this.#objects.get(key)
     const health = live === undefined ? undefined : healthOf(live)
@@ -309,13 +311,13 @@ export class KindWatch {
     return live.unlabelled === true ? 'present' : 'settled'
   }
 
-  /** It left its inventory: without our label nothing would tell what becomes of it. */
+  /** It left its inventory: without our label no source would report its changes. */
   release(key: string): void {
     if (this.#objects.get(key)?.unlabelled === true) this.drop(key)
     else this.#deps.followUps.end(this.resource, key)
   }
 
-  /** The API server confirmed that it is gone. `uid`: only that one; another object may have taken its name. */
+  /** The API server confirmed that it is gone. `uid`: only that one; another object may have its name. */
   drop(key: string, uid?: string): void {
     const known = this.#objects.get(key)
     if (uid !== undefined && known !== undefined && known.uid !== uid) {
@@ -340,7 +342,7 @@ export class KindWatch {
     switch (event.kind) {
       case 'reset':
         this.#list = { shown: new Set(), answered: new Set() }
-        // LS3: versions of an etcd that was restored since say nothing of the present one.
+        // LS3: versions of an etcd that was restored since prove nothing about the present one.
         this.#gone.clear()
         return
       case 'present': {
@@ -399,7 +401,8 @@ export class KindWatch {
     if (oldest !== undefined) this.#gone.delete(oldest)
   }
 
-  /** LS3: what a list shows (`isListed`) is the present state, also where it is older than what was known: etcd was restored then. */
+  /** LS3: a list (`isListed`) shows the present state, also if it is older than the known one: etcd was restored
+   *  then. */
   put(object: K8sObject, isListed: boolean): void {
     const key = refKey(refOf(object))
     const known = this.#objects.get(key)
@@ -423,7 +426,7 @@ export class KindWatch {
     const list = this.#list
     this.#list = null
     this.#failure = null
-    // Without a list before it, `synced` ends an outage in which nothing was missed.
+    // Without a list before it, `synced` ends an outage in which no event was missed.
     if (list !== null) {
       const missing = new Map(owned.expected(this.resource).map((ref) => [refKey(ref), ref]))
       for (const key of [...list.shown, ...list.answered]) missing.delete(key)
@@ -443,7 +446,7 @@ export class KindWatch {
       () => this.#synced && sink.doubted(key),
     )
     if (!isSettled || !this.#synced) return
-    // Until now nothing could be said of the object.
+    // Until now the state of the object was unknown.
     if (this.#objects.has(key)) sink.doubted(key)
     else sink.changed(key, null, null)
   }
@@ -460,15 +463,15 @@ export class KindWatch {
     }
   }
 
-  /** Null means: what was answered is known now. */
+  /** Null means: the answer is taken in. */
   async read(ref: ObjectRef): Promise<ApiFailure | null> {
     const key = refKey(ref)
     const before = this.#objects.get(key)
-    // RC4: an object of the kind cannot be there; its path would be that of another resource, or of none.
+    // RC4: an object of the kind cannot exist there; its path would be that of another resource, or of none.
     const isElsewhere = this.resource.namespaced !== (ref.namespace !== '')
     const answer: GetResult = isElsewhere ? { kind: 'absent' } : await this.#deps.cluster.get(this.resource, ref)
     if (answer.kind === 'failed') return answer.failure
-    // Something newer came meanwhile: that is the answer. What the agent noted itself has the same version.
+    // A newer state arrived meanwhile: that is the answer. A state that the agent noted itself has the same version.
     if (this.#stop.signal.aborted || this.#objects.get(key)?.resourceVersion !== before?.resourceVersion) return null
     if (answer.kind === 'found') this.#found(ref, before, answer.object)
     else this.#missing(key, before)

@@ -1,4 +1,5 @@
-// What is kept of a live object: enough to judge it, never the document itself. Four thousand of these are two megabytes.
+// The kept part of a live object: enough to judge it, never the document itself. Four thousand of these are two
+// megabytes.
 import { type BindsAtFirstUse, decidingClass, withBinding } from '../../../../shared/kube/claim-binding.ts'
 import { takesAlong } from '../../../../shared/kube/data-loss.ts'
 import { deletionText } from '../../../../shared/kube/deletion.ts'
@@ -22,15 +23,16 @@ export interface LiveObject {
   /** DR1. */
   ownedHash: string
   health: Health
-  /** Null means: not being deleted. Else what holds it. */
+  /** Null means: not being deleted. Otherwise the obstacle. */
   deleting: string | null
   /** Annotation that keeps it from being pruned, or null. */
   keep: string | null
-  /** An annotation allows that it is pruned, whatever it holds. Only set where it is. */
+  /** An annotation allows its prune, whatever it holds. Set only then. */
   pruneAllowed?: true
-  /** What its deletion takes along, by its spec: `claims` of a StatefulSet that says so; `nothing`: a volume that stays when its object goes. Only set for those. */
+  /** The further loss of its deletion, by its spec: `claims` of a StatefulSet that deletes them; `nothing`: a volume
+   *  that outlives its object. Set only for those. */
   takes?: 'claims' | 'nothing'
-  /** The mark of another tool on it, beside ours or without. Only set where there is one. */
+  /** The mark of another tool on it, beside ours or without. Set only if there is one. */
   otherMark?: string
   owner: Owner
   /** Of a hook: which run of it; of a Job with a TTL: whether it has ended. Only set there. */
@@ -49,18 +51,19 @@ export interface LiveObject {
   isWorking?: true
   /** Since when a run of this CronJob lasts. Only set while one does. */
   runningSinceMs?: number
-  /** When something about an object that is Progressing moved last, as it says itself. Only set where it says so. */
+  /** The last change of a Progressing object by its own status. Set only if it has one. */
   movedMs?: number
 }
 
-/** `unknown`: its source is not complete (not started, not synced, failed), so nothing may be concluded. `failure`: what that source was answered. `ended`: it is a Job that had ended
- *  when its TTL removed it (JB1). */
+/** `unknown`: its source is not complete (not started, not synced, failed), so no conclusion is allowed. `failure`:
+ *  the answer to that source. `ended`: it is a Job that had ended when its TTL removed it (JB1). */
 export type LiveView =
   | { kind: 'unknown'; failure?: ApiFailure }
   | { kind: 'absent'; ended?: HookEnd }
   | { kind: 'present'; live: LiveObject }
 
-/** Whose mark is on a live object. A tracking mark that names another object was copied by some controller and counts as none. */
+/** The owner by the mark of a live object. A tracking mark that names another object was copied by a controller and
+ *  does not count. */
 export type Owner =
   | { kind: 'none' }
   | { kind: 'service'; clusterId: string; project: string; service: string }
@@ -90,14 +93,15 @@ export function ownerOf(object: K8sObject): Owner {
 
 let lastOwner: Extract<Owner, { kind: 'service' }> | null = null
 
-/** One value for all objects of a service: they come one after the other, and each is held for as long as its object lives. */
+/** One value for all objects of a service: they arrive one after the other, and each is held for as long as its
+ *  object exists. */
 function serviceOwner({ clusterId, project, service }: { clusterId: string; project: string; service: string }): Owner {
   if (lastOwner?.clusterId !== clusterId || lastOwner.project !== project || lastOwner.service !== service)
     lastOwner = { kind: 'service', clusterId, project, service }
   return lastOwner
 }
 
-/** What health depends on besides the object itself. */
+/** The inputs of health besides the object itself. */
 export interface HealthFacts {
   /** How the owner of an object wants its health evaluated. */
   optionsOf?: (owner: Owner) => HealthOptions | undefined
@@ -147,7 +151,7 @@ function safeHealth(health: Health, object: K8sObject): Health {
   return message === health.message && reason === health.reason ? health : { ...health, reason, message }
 }
 
-/** KA31: what holds a deletion, which a Namespace says in conditions. Null: the object is not being deleted. */
+/** KA31: the obstacle of a deletion, which a Namespace reports in conditions. Null: the object is not being deleted. */
 export function safeDeletion(object: K8sObject): string | null {
   const text = deletionText(object)
   return text === null ? null : safeAbout(text, object)
@@ -164,7 +168,7 @@ function runOf(object: K8sObject): Pick<LiveObject, 'runningSinceMs'> {
   return sinceMs === null ? {} : { runningSinceMs: sinceMs }
 }
 
-/** Would anybody act or say something else because of this change? A new resourceVersion alone (an annotation of others) is none. */
+/** Does this change affect an action or a report? A new resourceVersion alone (an annotation of others) does not. */
 export function isRelevantChange(before: LiveObject | undefined, now: LiveObject): boolean {
   if (before === undefined) return true
   return (

@@ -68,7 +68,7 @@ export class ObjectIndex {
     })
   }
 
-  /** Nothing of the service is held any more. */
+  /** Nothing of the service is kept any more. */
   drop({ objects }: ServiceModel): void {
     objects.unname()
   }

@@ -1,5 +1,5 @@
-// What is owned, kind by kind: which kinds are watched for it, which objects a watch has to show, and which live objects say that they belong to a service of ours. It
-// answers questions and decides nothing.
+// The owned objects, kind by kind: which kinds are watched for them, which objects a watch has to show, and which live
+// objects belong to a service of this agent by their marks. It answers questions and decides nothing.
 import { type ObjectRef, versionOf } from '../../../../shared/kube/object.ts'
 import type { ApiResource } from '../../../cluster/cluster.ts'
 import type { InventoryEntry } from '../../../state/agent-state.ts'
@@ -22,7 +22,7 @@ export interface OwnedIndexDeps extends Registrations {
   registry: ServiceRegistry
   kinds: ServedKinds
   follow(resources: ReadonlyMap<string, ApiResource>): void
-  /** Everything that the watches hold. */
+  /** All objects of the watches. */
   live(): Iterable<{ key: string; apiVersion: string; live: LiveObject }>
   autoscalers(): Autoscalers
 }
@@ -60,7 +60,7 @@ export class OwnedIndex implements OwnedLookup {
     this.#followed.forget(key)
   }
 
-  /** DR9–DR11, TK1: does it matter here what others own of the object? */
+  /** DR9–DR11, TK1: do other owners of the object's fields matter here? */
   minds(key: string, { others }: LiveObject): boolean {
     const model = this.#deps.registry.ownerOf(key)
     const wanted = model?.wanted.get(key)
@@ -114,7 +114,8 @@ export class OwnedIndex implements OwnedLookup {
   }
 }
 
-// LS1: from where the agent knows what becomes of the object of an inventory entry. Pure, for status and tests: an entry whose source is `none` would never be corrected again.
+// LS1: the source that reports changes of an inventory object. Pure, for status and tests: an entry whose source is
+// `none` would never be corrected again.
 
 export type LiveSource =
   /** The labelled watch of its kind shows it, or would show it. */
@@ -125,7 +126,7 @@ export type LiveSource =
   | 'turn'
   /** It is followed in a moment unless it is corrected before. */
   | 'soon'
-  /** Its kind is not served, or its source is not complete: nothing is concluded of it. */
+  /** Its kind is not served, or its source is not complete: no conclusion is drawn. */
   | 'unknown'
   | 'none'
 
@@ -134,7 +135,7 @@ export interface SourceFacts {
   view: LiveView
   /** Undefined where its kind is not watched. */
   followUp: Pick<FollowUp, 'source'> | null | undefined
-  /** The service says that it is missing. */
+  /** The service reports it as missing. */
   isMissed: boolean
 }
 

@@ -10,9 +10,10 @@ import type { ApiFailure, ApiResource } from '../../../cluster/cluster.ts'
 import type { List } from '../../requests/placed-cluster.ts'
 import type { KindWatch } from './kind-watch.ts'
 
-/** LS6: the interval is counted in this many steps, so that kinds are spread over it and a clock that is set moves nothing. */
+/** LS6: the interval is counted in this many steps, so that kinds are spread over it and a changed clock moves
+ *  nothing. */
 const STEPS = 96
-/** An event of what the list shows may still be on its way. */
+/** An event of a listed change may still be on its way. */
 const GRACE_MS = 10_000
 /** More are not read one by one: the kind is listed again, at most once an interval. */
 const READS_MAX = 20
@@ -73,7 +74,8 @@ export class Resync {
       this.count.compared += 1
       watch.recheckMissing(READS_MAX)
     }
-    // The watch cache of an API server may lag behind the one that the watch is of. A list that does not come from there is dear, and seldom needed.
+    // The watch cache of an API server may lag behind the one of the watch. A list that bypasses it is expensive, and
+    // seldom needed.
     if (suspects !== null && suspects.length > READS_MAX) suspects = await this.#suspects(watch, { fromCache: false })
     if (suspects === null || suspects.length === 0 || signal.aborted) return
     const missed = suspects.length > READS_MAX ? suspects : await watch.readAgain(suspects)
@@ -131,7 +133,8 @@ export interface Version {
 
 type Versions = ReadonlyMap<string, Version>
 
-/** Sorted keys. `before` and `after`: what the watch knew before the list began and after it ended; what moved in between is known from an event, and the list may show either. */
+/** Sorted keys. `before` and `after`: the state of the watch before the list began and after it ended. A change in
+ *  between is known from an event, and the list may show either state. */
 export function differences(before: Versions, after: Versions, listed: Versions): string[] {
   const found: string[] = []
   for (const key of new Set([...before.keys(), ...after.keys(), ...listed.keys()])) {

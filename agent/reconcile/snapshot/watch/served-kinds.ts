@@ -1,4 +1,4 @@
-// What this API server serves, as it said last. Asked again when a kind is not found and when a CRD becomes Established; nothing asks by the clock.
+// The last answer of discovery. Asked again when a kind is not found and when a CRD becomes Established; no timer asks.
 import { backoffMs } from '../../../../shared/runtime/backoff.ts'
 import type { Clock } from '../../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../../shared/runtime/logger.ts'
@@ -10,7 +10,7 @@ export type KindLookup =
   | { kind: 'served'; resource: ApiResource }
   /** Its group's backend does not answer, or discovery was never read: unknown, never gone. */
   | { kind: 'stale' }
-  /** `versions`: what is served of this kind instead, the preferred one first. */
+  /** `versions`: the served versions of this kind instead, the preferred one first. */
   | { kind: 'unserved'; versions: readonly string[] }
 
 export class ServedKinds {
@@ -54,13 +54,13 @@ export class ServedKinds {
     return [...this.#byKind.values()].flatMap((served) => [...byPlural(served).values()])
   }
 
-  /** Groups that have never answered since this process began: what they serve is not known. */
+  /** Groups that have never answered since this process began: their kinds are unknown. */
   unheard(): string[] {
     const heard = new Set([...this.#byKind.values()].flatMap(([first]) => first?.group ?? []))
     return [...this.#staleGroups].filter((group) => !heard.has(group)).sort()
   }
 
-  /** By plural, as the name of a CRD says it. */
+  /** By plural, as in the name of a CRD. */
   servesPlural(group: string, plural: string): boolean {
     for (const resources of this.#byKind.values()) if (resources.some((r) => r.group === group && r.plural === plural)) return true
     return false
@@ -71,12 +71,12 @@ export class ServedKinds {
     return this.#versions.has(`${group}/${version}`) || this.#staleGroups.has(group)
   }
 
-  /** Another one: what is served may be another. */
+  /** A number that changes with the served kinds. */
   generation(): number {
     return this.#generation
   }
 
-  /** Another one: a kind that had a namespace has none now, or the other way round. */
+  /** A number that changes when a kind gains or loses a namespace. */
   scopes(): number {
     return this.#scopes
   }
@@ -111,7 +111,7 @@ export class ServedKinds {
     this.#versions = new Set(versions ?? resources.map(({ group, version }) => `${group}/${version}`))
     const stale = new Set(staleGroups)
     const byKind = new Map<string, ApiResource[]>()
-    // A stale group comes without resources: what it served before is still what it serves.
+    // A stale group is listed without resources: its former ones still count.
     for (const [key, known] of this.#byKind) if (known.some(({ group }) => stale.has(group))) byKind.set(key, known)
     for (const resource of resources) {
       const key = `${resource.group}/${resource.kind}`
@@ -135,7 +135,8 @@ export class ServedKinds {
 }
 
 const APPLIED_WITH = ['list', 'watch', 'patch']
-/** KA10: the first one that an object can be applied and watched with, else the first: a kind may have a second plural that only takes requests. */
+/** KA10: the first one that supports apply and watch, else the first: a kind may have a second plural that only
+ *  takes requests. */
 const applicable = (served: readonly ApiResource[]): ApiResource | undefined =>
   served.find(({ verbs }) => APPLIED_WITH.every((verb) => verbs.includes(verb))) ?? served[0]
 
@@ -147,7 +148,8 @@ const byPlural = (served: readonly ApiResource[]): ReadonlyMap<string, ApiResour
 const SERVED_BACKOFF = { baseMs: 100, capMs: 5_000 }
 const SERVED_ATTEMPTS_MAX = 12
 
-/** Asks until discovery shows what the CRD `<plural>.<group>` defines, a few times; the retries of its objects ask on. */
+/** Asks a few times until discovery shows the kind of the CRD `<plural>.<group>`; later the retries of its objects
+ *  ask. */
 export async function learnKind(
   kinds: ServedKinds,
   crdName: string,

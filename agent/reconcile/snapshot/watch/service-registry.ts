@@ -1,5 +1,6 @@
-// The services of this cluster together: what is held of each, which of them owns which object, and what one has to know of the others. It reads the agent's state when a
-// service is met for the first time. It must not look at live objects and never sends anything.
+// The services of this cluster together: the state of each, the owner of each object, and the facts that they need of
+// each other. It reads the agent's state when a service is first used. It must not read live objects and never sends
+// requests.
 import { refKey } from '../../../../shared/kube/object.ts'
 import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
 import type { InventoryEntry } from '../../../state/agent-state.ts'
@@ -12,7 +13,7 @@ import { ObjectIndex, Owners } from './object-index.ts'
 export interface ServiceRegistryDeps {
   /** As a former process left it. */
   recall(id: ServiceId): ServiceModel
-  /** What the file says. */
+  /** The content of the file. */
   inventory(id: ServiceId): readonly InventoryEntry[]
   wake(serviceKey: string): void
   /** Its row, read or not, is a removal order, or is gone. */
@@ -31,7 +32,7 @@ export class ServiceRegistry {
   readonly #deps: ServiceRegistryDeps
   readonly #models = new Map<string, ServiceModel>()
   readonly #index = new ObjectIndex()
-  /** Services with rows that are not read yet, which may take what others lose. */
+  /** Services with unread rows, which may take objects that others lose. */
   readonly #unread = new Set<ServiceModel>()
   /** Services whose prune waits for rows of others to be read. */
   readonly #waiting = new Set<string>()
@@ -64,12 +65,12 @@ export class ServiceRegistry {
     return model
   }
 
-  /** Null means: nothing is known of it. */
+  /** Null means: unknown. */
   known(serviceKey: string): ServiceModel | null {
     return this.#models.get(serviceKey) ?? null
   }
 
-  /** No row, no object: a cluster in which services come and go for years holds none of those that went. */
+  /** No row, no object: services that are gone use no memory, also after years of changes. */
   drop(model: ServiceModel): void {
     model.deadlines.clear()
     this.#index.drop(model)
@@ -92,7 +93,8 @@ export class ServiceRegistry {
     }
   }
 
-  /** After a turn that broke, on a full disk for one: what the file says is what counts, and what it does not say is done again. */
+  /** After a failed reconciliation, such as on a full disk: the file counts, and work that it does not record is
+   *  repeated. */
   recover(model: ServiceModel): void {
     const written = new Map(this.#deps.inventory(model.id).map((entry) => [refKey(entry.ref), entry]))
     for (const key of model.inventory.keys()) if (!written.has(key)) this.owners.delete(key)
@@ -100,7 +102,7 @@ export class ServiceRegistry {
     model.recover(written)
   }
 
-  /** What an incomplete revision leaves in force is wanted too, and what cannot be read of one may be. */
+  /** Applied objects of an incomplete revision are wanted too, and its unreadable rows may be. */
   othersWanting(model: ServiceModel, key: string): ServiceModel[] {
     const wants = (model: ServiceModel) =>
       model.reading.kind !== 'absent' &&
@@ -124,7 +126,7 @@ export class ServiceRegistry {
     return this.#revisionsSeen
   }
 
-  /** As `revisionsSeen`, of services that may take what others lose. */
+  /** As `revisionsSeen`, of services that may take objects that others lose. */
   takersSeen(): number {
     return this.#takersSeen
   }

@@ -1,5 +1,5 @@
-// The binding modes of StorageClasses, for volume claims of ours that are Pending: watched as long as there is such a claim, and never otherwise. An agent that may not read StorageClasses
-// reads the Events of the claim instead, where Kubernetes says the same.
+// The binding modes of StorageClasses, for our Pending volume claims: watched only while there is such a claim. An
+// agent that may not read StorageClasses reads the Events of the claim instead, where Kubernetes reports the same.
 import { type BindsAtFirstUse, bindingIn, classFactsOf } from '../../../../shared/kube/claim-binding.ts'
 import { type K8sObject, parseRefKey } from '../../../../shared/kube/object.ts'
 import type { Clock } from '../../../../shared/runtime/clock.ts'
@@ -51,7 +51,7 @@ export class StorageClasses {
     return this.#synced ? bindingIn(this.#classes)(className) : null
   }
 
-  /** `live` is what is known of a claim now; null means that it is gone. */
+  /** `live`: the present state of a claim; null means that it is gone. */
   note(key: string, live: Pick<LiveObject, 'uid' | 'pendingClass'> | null): void {
     if (live?.pendingClass === undefined) {
       if (this.#claims.delete(key) && this.#claims.size === 0) this.#forget()
@@ -70,7 +70,7 @@ export class StorageClasses {
     if (lookup.kind !== 'served') return
     this.#stop = new AbortController()
     const signal = AbortSignal.any([this.#stop.signal, this.#deps.signal])
-    // What was known of classes stays while their watch is broken: they hardly ever change.
+    // The known classes stay while their watch is broken: they hardly ever change.
     const consumer = { take: (event: WatchEvent) => this.#take(event), broke: () => {} }
     void watchLoop(this.#deps, lookup.resource, { signal }, consumer)
   }

@@ -25,7 +25,7 @@ export class UnrecordedObjects {
     this.#deps = deps
   }
 
-  /** A list of a kind is complete, or an object without an owner came. */
+  /** A list of a kind is complete, or an object without an owner appeared. */
   maybeNew(): void {
     this.#found = null
   }

@@ -1,5 +1,6 @@
-// The live objects of all services, kept up to date by one watch for each resource that we own something of, and by follow-ups for what such a watch does not show. It says
-// that something changed and never judges; a turn reads from here and fetches nothing.
+// The live objects of all services, updated by one watch for each owned resource, and by follow-ups for objects that
+// such a watch does not show. It reports changes and never judges; a reconciliation reads from here and fetches
+// nothing.
 
 import { withBinding } from '../../../../shared/kube/claim-binding.ts'
 import { type K8sObject, type ObjectRef, refKey } from '../../../../shared/kube/object.ts'
@@ -43,7 +44,8 @@ export class Watches {
 
   #of = (resource: ApiResource): KindWatch | undefined => this.#watches.get(resourceKey(resource))
 
-  /** RC5: starts a watch for what entered and stops those whose resource left, with word of it: nothing else says that what it showed is unknown. */
+  /** RC5: starts a watch for each new resource and stops those of removed ones with a report, because no other event
+   *  says that their objects are unknown now. */
   follow(resources: ReadonlyMap<string, ApiResource>): void {
     const left: ApiResource[] = []
     for (const [key, watch] of this.#watches) {
@@ -138,7 +140,7 @@ export class Watches {
     for (const watch of this.#watches.values()) watch.release(key)
   }
 
-  /** LS1: its service says that it is missing. Made without our label, no labelled watch would show it. */
+  /** LS1: its service reports it as missing. Created without our label, no labelled watch would show it. */
   followMissing(resource: ApiResource, ref: ObjectRef): void {
     if (this.#of(resource)?.standing(refKey(ref)) === 'absent') this.#followUps.begin(resource, ref)
   }

@@ -16,7 +16,8 @@ const POD_SPEC: Record<string, readonly string[]> = {
   'batch/CronJob': ['spec', 'jobTemplate', 'spec', 'template', 'spec'],
 }
 
-/** RC18: sorted, each once; null for a kind that runs none. Ephemeral containers are a person's visit, not the workload. */
+/** RC18: sorted, each once; null for a kind without images. Ephemeral containers are temporary and not part of the
+ *  workload. */
 export function workloadImages(object: K8sObject): string[] | null {
   const path = POD_SPEC[`${groupOf(object.apiVersion)}/${object.kind}`]
   if (path === undefined) return null
