@@ -15,7 +15,7 @@ import type { RecordSpan } from '../shared/runtime/spans.ts'
 import type { AskAnswerer } from './ask/ask-desk.ts'
 import { createSiteAnswerer } from './ask/site-answerer.ts'
 import type { Cluster, ClusterInfo, Discovery } from './cluster/cluster.ts'
-import { LOG_LINES_MAX, type PodLogs } from './cluster/pod-logs.ts'
+import { LOG_LINES_MAX, type LogStreams, type PodLogs } from './cluster/pod-logs.ts'
 import { enforcementOf } from './enforcement-report.ts'
 import { FactsKeeper } from './facts-keeper.ts'
 import { ChangeSpans } from './observe/change-spans.ts'
@@ -61,7 +61,7 @@ export interface AgentOptions {
 
 export interface AgentDeps {
   cluster: Cluster
-  logs?: PodLogs
+  logs?: PodLogs & Partial<LogStreams>
   fetcher: Fetcher
   clock: Clock
   random: Random
@@ -202,7 +202,11 @@ class RunningAgent implements Agent {
   #answering(): { answerer?: AskAnswerer } {
     const { questions, cluster, policy, clock } = this.#deps
     if (questions === undefined) return {}
-    const site = { discovery: () => this.#discovery, policy: () => policy?.policy() ?? null, record: questions.record }
+    const { logStream } = this.#deps.logs ?? {}
+    const site = {
+      ...{ discovery: () => this.#discovery, policy: () => policy?.policy() ?? null, record: questions.record },
+      ...{ replica: () => this.#sync.replica(), logs: logStream === undefined ? undefined : { logStream } },
+    }
     return { answerer: createSiteAnswerer({ ...site, cluster, clock, state: this.#state }) }
   }
 

@@ -1,31 +1,24 @@
 // Answers questions at the site: what the local policy allows, what belongs to the service that the question is confined
 // to, and then the question itself. Each question is in the agent's audit log before it is answered.
 import { type ObjectRef, refKey, refText } from '../../shared/kube/object.ts'
-import { allowsNamespace, coversKind } from '../../shared/model/bounds.ts'
+import { allowsNamespace } from '../../shared/model/bounds.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { matchesGlob } from '../../shared/model/source-patterns.ts'
 import { ASK_REFUSALS, type AskFrame, QUESTION_KINDS, type Question, questionSchema } from '../../shared/protocol/ask.ts'
-import type { Clock } from '../../shared/runtime/clock.ts'
-import type { Cluster, Discovery } from '../cluster/cluster.ts'
 import type { SitePolicy } from '../reconcile/snapshot/permits.ts'
-import type { AgentState } from '../state/agent-state.ts'
 import type { AnswerSink } from './answer-writer.ts'
+import { type AnswerContext, isHidden, type SiteAnswererDeps } from './ask-context.ts'
 import { type AskAnswerer, AskRefused } from './ask-desk.ts'
 import { AskReads } from './ask-reads.ts'
 import { masked } from './masked.ts'
+import { answerNodes } from './node-summary.ts'
+import { answerEvents, answerTree } from './object-tree.ts'
+import { answerLogs } from './pod-log-answer.ts'
+import { answerDiff, answerDryRun } from './service-trials.ts'
+import { answerRestart } from './workload-restart.ts'
 
 /** Between an object of a service and one that belongs to it: Deployment, ReplicaSet, Pod. */
 const OWNERS_MAX = 6
-
-export interface SiteAnswererDeps {
-  cluster: Cluster
-  state: Pick<AgentState, 'ownerOf'>
-  discovery(): Discovery | null
-  policy(): SitePolicy | null
-  /** In the audit log of the site; throws when it cannot be written. */
-  record(frame: AskFrame): void
-  clock: Clock
-}
 
 export function createSiteAnswerer(deps: SiteAnswererDeps): AskAnswerer {
   const reads = new AskReads(deps)
@@ -35,26 +28,32 @@ export function createSiteAnswerer(deps: SiteAnswererDeps): AskAnswerer {
       refuseByPolicy(deps.policy(), question)
       deps.record(frame)
       await refuseOutside(deps, reads, frame, question)
-      await answerQuestion({ ...deps, reads, within: frame.within, by: frame.who.name }, question, sink, signal)
+      await answerQuestion({ ...deps, reads }, question, sink, signal)
     },
   }
 }
 
-export interface AnswerContext extends SiteAnswererDeps {
-  reads: AskReads
-  within: ServiceId | null
-  by: string
-}
-
-async function answerQuestion(context: AnswerContext, question: Question, sink: AnswerSink, _signal: AbortSignal): Promise<void> {
+async function answerQuestion(context: AnswerContext, question: Question, sink: AnswerSink, signal: AbortSignal): Promise<void> {
   switch (question.kind) {
     case 'object': {
       const { ref, managedFields = false } = question
       const live = await context.reads.object(ref)
       return sink.write({ t: 'object', ...masked(live, { managedFields, isHidden: isHidden(context.policy(), ref) }) })
     }
-    default:
-      throw unknownQuestion(question.kind)
+    case 'tree':
+      return answerTree(context, question.ref, sink, signal)
+    case 'events':
+      return answerEvents(context, question.ref, sink, signal)
+    case 'logs':
+      return answerLogs(context, question, sink, signal)
+    case 'restart':
+      return answerRestart(context, question.ref, sink)
+    case 'diff':
+      return answerDiff(context, question, sink, signal)
+    case 'dryRun':
+      return answerDryRun(context, question, sink, signal)
+    case 'nodes':
+      return answerNodes(context, sink, signal)
   }
 }
 
@@ -90,10 +89,6 @@ function refuseByPolicy(policy: SitePolicy | null, question: Question): void {
     if (!('service' in question)) refuse('namespaces', 'objects outside namespaces are not allowed')
   } else if (!allowsNamespace({ namespaces: rules.namespaces }, ref.namespace)) refuse('namespaces', `${ref.namespace} is not allowed`)
 }
-
-/** AK5: the site hides the contents of this kind. */
-export const isHidden = (policy: SitePolicy | null, ref: Pick<ObjectRef, 'group' | 'kind'>): boolean =>
-  policy?.ask?.hide?.some((pattern) => coversKind(pattern, ref)) === true
 
 /** AK3: an object of the service, or one that objects of it own. */
 async function refuseOutside({ state }: SiteAnswererDeps, reads: AskReads, { within }: AskFrame, question: Question): Promise<void> {

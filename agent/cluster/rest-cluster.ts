@@ -24,7 +24,7 @@ import { DISCOVERY_ACCEPT, objectPath, parseDiscovery } from './discovery.ts'
 import type { KubeCredentials } from './kube-credentials.ts'
 import { createKubeHttp, type KubeAnswer, type KubeHttp, type KubeRequest } from './kube-http.ts'
 import { watchResource } from './kube-watch.ts'
-import { type PodLogs, readPodLog } from './pod-logs.ts'
+import { type LogStreams, openPodLog, type PodLogs, readPodLog } from './pod-logs.ts'
 import { Positions } from './resource-version.ts'
 import { asObject, METADATA_ACCEPT, ofResource } from './watch-stream.ts'
 
@@ -39,7 +39,7 @@ export interface RestClusterDeps {
   userAgent: string
 }
 
-export function createRestCluster(credentials: KubeCredentials, deps: RestClusterDeps): Cluster & PodLogs & { close(): void } {
+export function createRestCluster(credentials: KubeCredentials, deps: RestClusterDeps): Cluster & PodLogs & LogStreams & { close(): void } {
   const http = createKubeHttp(credentials, deps)
   const positions = new Positions()
 
@@ -84,6 +84,7 @@ export function createRestCluster(credentials: KubeCredentials, deps: RestCluste
     delete: (resource, ref, uid, options) => deleteObject(http, { resource, ref, uid, ...options }),
     watch: (resource, options) => watchResource({ http, positions, ...deps }, resource, options),
     logTail: (pod, options) => readPodLog(http, pod, options),
+    logStream: (pod, options) => openPodLog(http, pod, options),
     close: () => http.close(),
   }
 }

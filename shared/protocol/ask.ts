@@ -115,7 +115,8 @@ export type AskFrame = z.infer<typeof askFrameSchema>
 export const askBytes = (clusterId: string, nonce: string, { signature: _, ...frame }: Record<string, unknown>): Uint8Array =>
   new TextEncoder().encode(['skerry-ask-v1', clusterId, nonce, sha256Hex(canonicalJson(frame))].join('\n'))
 
-const fieldSchema = z.looseObject({
+const answeredRefSchema = z.object({ group: z.string(), kind: z.string(), namespace: z.string(), name: z.string() })
+const fieldSchema = z.object({
   path: z.string(),
   desired: z.unknown().optional(),
   live: z.unknown().optional(),
@@ -127,7 +128,7 @@ export const answerLineSchema = z.discriminatedUnion('t', [
   z.looseObject({ t: z.literal('object'), object: z.unknown(), masked: z.array(z.string()).describe('Paths of hidden values.') }),
   z.looseObject({
     t: z.literal('child'),
-    ref: askedRefSchema.loose(),
+    ref: answeredRefSchema,
     uid: z.string(),
     parent: z.string().nullable(),
     health: z.string(),
@@ -144,17 +145,17 @@ export const answerLineSchema = z.discriminatedUnion('t', [
     source: z.string(),
   }),
   z.looseObject({ t: z.literal('log'), pod: z.string(), container: z.string(), text: z.string().describe('Whole lines.') }),
-  z.looseObject({ t: z.literal('restarted'), ref: askedRefSchema.loose(), at: z.string() }),
+  z.looseObject({ t: z.literal('restarted'), ref: answeredRefSchema, at: z.string() }),
   z.looseObject({
     t: z.literal('diff'),
-    ref: askedRefSchema.loose(),
+    ref: answeredRefSchema,
     state: z.enum(['same', 'changed', 'missing', 'unreadable']),
     fields: z.array(fieldSchema),
     message: z.string().optional(),
   }),
   z.looseObject({
     t: z.literal('dryRun'),
-    ref: askedRefSchema.loose(),
+    ref: answeredRefSchema,
     result: z.enum(['created', 'changed', 'unchanged', 'refused']),
     message: z.string().optional(),
     fields: z.array(fieldSchema).optional(),

@@ -1,0 +1,32 @@
+// What the answers to questions work with.
+import type { ObjectRef } from '../../shared/kube/object.ts'
+import { coversKind } from '../../shared/model/bounds.ts'
+import type { AskFrame } from '../../shared/protocol/ask.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Cluster, Discovery } from '../cluster/cluster.ts'
+import type { LogStreams } from '../cluster/pod-logs.ts'
+import type { SitePolicy } from '../reconcile/snapshot/permits.ts'
+import type { Replica } from '../replica/replica.ts'
+import type { AgentState } from '../state/agent-state.ts'
+import type { AskReads } from './ask-reads.ts'
+
+export interface SiteAnswererDeps {
+  cluster: Cluster
+  /** Absent: this agent reads no logs. */
+  logs?: LogStreams | undefined
+  state: Pick<AgentState, 'ownerOf' | 'inventory'>
+  replica(): Pick<Replica, 'read'> | null
+  discovery(): Discovery | null
+  policy(): SitePolicy | null
+  /** In the audit log of the site; throws when it cannot be written. */
+  record(frame: AskFrame): void
+  clock: Clock
+}
+
+export interface AnswerContext extends SiteAnswererDeps {
+  reads: AskReads
+}
+
+/** AK5: the site hides the contents of this kind. */
+export const isHidden = (policy: SitePolicy | null, ref: Pick<ObjectRef, 'group' | 'kind'>): boolean =>
+  policy?.ask?.hide?.some((pattern) => coversKind(pattern, ref)) === true

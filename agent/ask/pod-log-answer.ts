@@ -1,0 +1,126 @@
+// Logs of the containers of a Pod, or of all Pods of a workload, as whole lines. Several containers are read at once.
+import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
+import { refOf, refText } from '../../shared/kube/object.ts'
+import { ASK_REFUSALS, type Question } from '../../shared/protocol/ask.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
+import type { LogStreams } from '../cluster/pod-logs.ts'
+import type { AnswerSink } from './answer-writer.ts'
+import type { AnswerContext } from './ask-context.ts'
+import { AskRefused } from './ask-desk.ts'
+import { refusedBy } from './ask-reads.ts'
+import { selectorOf } from './object-tree.ts'
+
+type LogQuestion = Extract<Question, { kind: 'logs' }>
+
+const PODS_MAX = 50
+/** Followed at once, by all questions: each is a connection to the API server for as long as somebody reads. */
+export const STREAMS_MAX = 12
+const TEXT_CHARS_MAX = 64 * 1_024
+/** A line without an end is handed on in pieces. */
+const LINE_CHARS_MAX = 1_024 * 1_024
+
+let streams = 0
+
+export async function answerLogs(context: AnswerContext, question: LogQuestion, sink: AnswerSink, signal: AbortSignal): Promise<void> {
+  const { logs } = context
+  if (logs === undefined) throw new AskRefused(ASK_REFUSALS.forbidden, 'this agent reads no logs')
+  const pods = await podsOf(context, question.ref, signal)
+  const read = pods.flatMap((pod) => containersOf(pod, question.container).map((container) => ({ pod: refOf(pod), container })))
+  if (read.length === 0) {
+    const what = question.container === undefined ? 'no Pods' : `no container ${question.container}`
+    throw new AskRefused(ASK_REFUSALS.notFound, `${refText(question.ref)} has ${what}`)
+  }
+  if (question.follow && streams + read.length > STREAMS_MAX)
+    throw new AskRefused(
+      ASK_REFUSALS.busy,
+      `the agent follows at most ${STREAMS_MAX} containers at once; ${streams} are followed now`,
+      'Name a Pod and a container.',
+    )
+  const left = [...read]
+  let failures = 0
+  const run = async () => {
+    for (let next = left.shift(); next !== undefined && !signal.aborted; next = left.shift()) {
+      streams += 1
+      try {
+        if (!(await readOne(logs, next, question, sink, signal))) failures += 1
+      } catch (error) {
+        if (!(error instanceof AskRefused) || read.length === 1) throw error
+        failures += 1
+        await sink.write({ t: 'note', message: error.message })
+      } finally {
+        streams -= 1
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: question.follow ? read.length : 3 }, run))
+  if (failures === read.length && read.length > 1) throw new AskRefused(ASK_REFUSALS.failed, 'no log could be read')
+}
+
+async function podsOf({ reads }: AnswerContext, ref: ObjectRef, signal: AbortSignal): Promise<K8sObject[]> {
+  const object = await reads.object(ref)
+  if (ref.kind === 'Pod' && ref.group === '') return [object]
+  const labelSelector = selectorOf(object)
+  if (labelSelector === null)
+    throw new AskRefused(ASK_REFUSALS.notFound, `${refText(ref)} selects no Pods by labels`, 'Ask for the log of a Pod.')
+  const listed = await reads.list({ group: '', kind: 'Pod' }, { namespace: ref.namespace, labelSelector, signal })
+  if (listed.items === null) throw new AskRefused(ASK_REFUSALS.forbidden, listed.why)
+  return listed.items.toSorted((a, b) => String(a.metadata.name).localeCompare(String(b.metadata.name))).slice(0, PODS_MAX)
+}
+
+interface PodSpec {
+  containers?: Array<{ name: string }>
+  initContainers?: Array<{ name: string }>
+}
+
+function containersOf(pod: K8sObject, wanted: string | undefined): string[] {
+  const { containers = [], initContainers = [] } = (pod['spec'] ?? {}) as PodSpec
+  if (wanted === undefined) return containers.map(({ name }) => name)
+  return [...containers, ...initContainers].some(({ name }) => name === wanted) ? [wanted] : []
+}
+
+/** False: nothing could be read. */
+async function readOne(
+  logs: LogStreams,
+  { pod, container }: { pod: ObjectRef; container: string },
+  question: LogQuestion,
+  sink: AnswerSink,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { follow = false, previous = false, timestamps = false, sinceSeconds, tailLines } = question
+  const opened = await logs.logStream(pod, { container, follow, previous, timestamps, sinceSeconds, tailLines, signal })
+  if (opened.kind === 'failed')
+    throw refusedBy(opened.failure, `read the log of ${refText(pod)}`, { verb: 'get', resource: 'pods/log', group: '' })
+  const decoder = new TextDecoder()
+  let rest = ''
+  const reader = opened.body.getReader()
+  const stop = () => void reader.cancel().catch(() => {})
+  signal.addEventListener('abort', stop, { once: true })
+  const write = async (text: string) => {
+    for (let at = 0; at < text.length; at += TEXT_CHARS_MAX)
+      await sink.write({ t: 'log', pod: pod.name, container, text: text.slice(at, at + TEXT_CHARS_MAX) })
+  }
+  try {
+    for (let chunk = await reader.read(); chunk.value !== undefined && !signal.aborted; chunk = await reader.read()) {
+      const text = rest + decoder.decode(chunk.value, { stream: true })
+      const end = text.lastIndexOf('\n') + 1
+      rest = text.slice(end)
+      await write(text.slice(0, end))
+      if (rest.length > LINE_CHARS_MAX) {
+        await write(rest)
+        rest = ''
+      }
+    }
+    if (rest !== '') await write(rest)
+  } catch (error) {
+    if (signal.aborted) return true
+    if (!isCut(error)) throw error
+    await sink.write({ t: 'note', message: `the log of ${refText(pod)} was cut off: ${describeError(error)}` })
+  } finally {
+    signal.removeEventListener('abort', stop)
+    opened.release()
+  }
+  return true
+}
+
+/** The connection to the API server, and not the answer, failed. */
+const isCut = (error: unknown): boolean => error instanceof Error && 'code' in error

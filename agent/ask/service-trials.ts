@@ -1,0 +1,118 @@
+// What an apply would change, by server-side dry run: of what a service has applied (the difference between desired and
+// live), or of a revision that may come. Writes nothing.
+import { cleanObject } from '../../shared/kube/clean.ts'
+import { groupOf, isK8sObject, type K8sObject, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
+import { serviceKey } from '../../shared/model/ids.ts'
+import { ASK_REFUSALS, type Question } from '../../shared/protocol/ask.ts'
+import type { ApplyResult } from '../cluster/cluster.ts'
+import { userOf } from '../reconcile/apply/acting.ts'
+import { actingAs } from '../reconcile/snapshot/account.ts'
+import { refusedObject } from '../reconcile/snapshot/permits.ts'
+import type { AnswerSink } from './answer-writer.ts'
+import { type AnswerContext, isHidden } from './ask-context.ts'
+import { AskRefused } from './ask-desk.ts'
+import { differences } from './object-differences.ts'
+
+type DiffQuestion = Extract<Question, { kind: 'diff' }>
+type DryRunQuestion = Extract<Question, { kind: 'dryRun' }>
+type Service = DiffQuestion['service']
+
+/** The ServiceAccount that a service acts as; absent: the agent itself. */
+export function actingFor({ replica }: AnswerContext, service: Service): { as?: string } {
+  const read = replica()?.read(service)
+  const row = read?.kind === 'complete' ? read.revision.row : null
+  const acting = row === null ? null : actingAs(row.sync, row.namespace)
+  return acting?.kind === 'account' ? { as: userOf(acting.account) } : {}
+}
+
+export async function answerDiff(
+  context: AnswerContext,
+  { service, ref }: DiffQuestion,
+  sink: AnswerSink,
+  signal: AbortSignal,
+): Promise<void> {
+  const entries = context.state.inventory(service).filter((entry) => ref === undefined || refKey(entry.ref) === refKey(ref))
+  if (entries.length === 0)
+    throw new AskRefused(
+      ASK_REFUSALS.notFound,
+      ref === undefined ? `service ${serviceKey(service)} has no objects here` : `the service has no ${ref.kind} ${ref.name} here`,
+    )
+  const acting = actingFor(context, service)
+  await each(entries, signal, async ({ ref: own, appliedDoc }) => {
+    const desired = appliedDoc === null ? null : (JSON.parse(appliedDoc) as K8sObject)
+    const live = await context.reads.objectOrNull(own)
+    if (live === null) return sink.write({ t: 'diff', ref: own, state: 'missing', fields: [] })
+    if (desired === null) return sink.write({ t: 'diff', ref: own, state: 'unreadable', fields: [], message: 'not applied yet' })
+    const tried = await tryApply(context, desired, acting)
+    if (tried.kind === 'failed') return sink.write({ t: 'diff', ref: own, state: 'unreadable', fields: [], message: tried.failure.message })
+    const fields = differences(tried.object, live, { isHidden: isHidden(context.policy(), own) })
+    return sink.write({ t: 'diff', ref: own, state: fields.length === 0 ? 'same' : 'changed', fields })
+  })
+}
+
+export async function answerDryRun(
+  context: AnswerContext,
+  { service, objects }: DryRunQuestion,
+  sink: AnswerSink,
+  signal: AbortSignal,
+): Promise<void> {
+  const documents = objects === undefined ? heldObjects(context, service) : objects.filter(isK8sObject)
+  if (documents.length === 0) throw new AskRefused(ASK_REFUSALS.notFound, `there are no objects of service ${serviceKey(service)} to try`)
+  const acting = actingFor(context, service)
+  const read = context.replica()?.read(service)
+  const row = read?.kind === 'complete' ? read.revision.row : null
+  await each(documents, signal, async (document) => {
+    const placed = await withNamespace(context, document, row?.namespace)
+    const ref = refOf(placed)
+    const refused = refusedObject({ id: service, row, policy: context.policy() }, ref)
+    if (refused !== null) return sink.write({ t: 'dryRun', ref, result: 'refused', message: refused.message })
+    const owner = context.state.ownerOf(refKey(ref))
+    if (owner !== null && serviceKey(owner) !== serviceKey(service))
+      return sink.write({ t: 'dryRun', ref, result: 'refused', message: `already managed by service ${serviceKey(owner)}` })
+    const live = await context.reads.objectOrNull(ref)
+    const tried = await tryApply(context, placed, acting)
+    if (tried.kind === 'failed') return sink.write({ t: 'dryRun', ref, result: 'refused', message: tried.failure.message })
+    if (live === null) return sink.write({ t: 'dryRun', ref, result: 'created' })
+    const fields = differences(tried.object, live, { isHidden: isHidden(context.policy(), ref) }).filter(({ path }) => !isMark(path))
+    return sink.write({ t: 'dryRun', ref, result: fields.length === 0 ? 'unchanged' : 'changed', fields })
+  })
+}
+
+/** Marks that Skerry adds at a real apply; the manifests of a revision have none. */
+const isMark = (path: string): boolean =>
+  path.startsWith('.metadata.annotations.skerry.dev/') || path.startsWith('.metadata.labels.skerry.dev/')
+
+function heldObjects({ replica }: AnswerContext, service: Service): K8sObject[] {
+  const read = replica()?.read(service)
+  if (read?.kind === 'incomplete')
+    throw new AskRefused(ASK_REFUSALS.failed, `the revision of service ${serviceKey(service)} is not complete here: ${read.why}`)
+  if (read?.kind !== 'complete') return []
+  return [...read.revision.objects.values()].map((doc) => JSON.parse(doc) as unknown).filter(isK8sObject)
+}
+
+async function withNamespace({ reads }: AnswerContext, document: K8sObject, namespace: string | undefined): Promise<K8sObject> {
+  const clean = cleanObject(document)
+  if (clean.metadata.namespace !== undefined || namespace === undefined) return clean
+  const resource = await reads.find({ group: groupOf(clean.apiVersion), kind: clean.kind })
+  return resource?.namespaced ? { ...clean, metadata: { ...clean.metadata, namespace } } : clean
+}
+
+async function tryApply({ cluster, reads }: AnswerContext, object: K8sObject, acting: { as?: string }): Promise<ApplyResult> {
+  const ref: ObjectRef = refOf(object)
+  const resource = await reads.find(ref)
+  if (resource === null) {
+    const message = `the cluster serves no kind ${ref.kind} of ${object.apiVersion}`
+    return { kind: 'failed', failure: { kind: 'not_found', status: 404, reason: 'NotServed', message } }
+  }
+  const version = object.apiVersion.slice(object.apiVersion.indexOf('/') + 1)
+  return reads.turn(() => cluster.apply({ ...resource, version }, object, { force: true, dryRun: true, ...acting }))
+}
+
+/** A few at once, until nobody waits. */
+async function each<T>(items: readonly T[], signal: AbortSignal, work: (item: T) => Promise<void>): Promise<void> {
+  const left = [...items]
+  const run = async () => {
+    for (let item = left.shift(); item !== undefined && !signal.aborted; item = left.shift()) await work(item)
+  }
+  await Promise.all(Array.from({ length: 4 }, run))
+}
