@@ -13,6 +13,8 @@ export interface RbacWish {
   agent: string
   /** It reads the last log lines of failing containers. */
   podLogs: boolean
+  /** It answers questions: reads logs, nodes, and what controllers make of workloads. */
+  asking?: boolean
 }
 
 interface KindRule {
@@ -90,7 +92,8 @@ export function rbacManifests(wish: RbacWish): object[] {
   const accounts = wish.serviceAccounts.map((text) => readAccount('--service-accounts', text))
   const inCluster: PolicyRule[] = [
     ...rulesFor(kinds, READ),
-    ...contextRules(kinds, wish.podLogs),
+    ...contextRules(kinds, wish.podLogs || wish.asking === true),
+    ...(wish.asking === true ? ASKING_RULES : []),
     // Kubernetes Events on the objects of services.
     { apiGroups: [''], resources: ['events'], verbs: ['create', 'patch'] },
   ]
@@ -135,6 +138,14 @@ export function rbacValues(manifests: readonly object[]): object {
 const CLAIM_RULES: PolicyRule[] = [
   { apiGroups: [''], resources: ['configmaps'], verbs: [...READ, 'patch'], resourceNames: [CLAIM_NAME] },
   { apiGroups: [''], resources: ['configmaps'], verbs: ['create'] },
+]
+
+/** Read for questions, besides the kinds of services and the logs of Pods. A restart needs `patch`, which services need too. */
+const ASKING_RULES: PolicyRule[] = [
+  { apiGroups: [''], resources: ['nodes', 'persistentvolumeclaims', 'pods'], verbs: READ },
+  { apiGroups: ['apps'], resources: ['daemonsets', 'deployments', 'replicasets', 'statefulsets'], verbs: READ },
+  { apiGroups: ['batch'], resources: ['cronjobs', 'jobs'], verbs: READ },
+  { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: READ },
 ]
 
 /** Kinds that the agent reads besides the objects of services. */

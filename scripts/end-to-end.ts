@@ -2,6 +2,7 @@
 
 /** By name of the file in tests/e2e, without its ending. tests/unit/end-to-end.test.ts says when one is missing. */
 export const WITH_SERVER: readonly string[] = [
+  'ask',
   'bad-input',
   'chain',
   'chaos-cluster',

@@ -45,7 +45,7 @@ export async function answerDiff(
     if (desired === null) return sink.write({ t: 'diff', ref: own, state: 'unreadable', fields: [], message: 'not applied yet' })
     const tried = await tryApply(context, desired, acting)
     if (tried.kind === 'failed') return sink.write({ t: 'diff', ref: own, state: 'unreadable', fields: [], message: tried.failure.message })
-    const fields = differences(tried.object, live, { isHidden: isHidden(context.policy(), own) })
+    const fields = differences(tried.object, live, { isHidden: isHidden(context.policy(), own) }).filter(({ path }) => !isMark(path))
     return sink.write({ t: 'diff', ref: own, state: fields.length === 0 ? 'same' : 'changed', fields })
   })
 }
@@ -78,7 +78,7 @@ export async function answerDryRun(
   })
 }
 
-/** Marks that Skerry adds at a real apply; the manifests of a revision have none. */
+/** Marks that Skerry adds at a real apply; manifests, and what is kept of them, have none or older ones. */
 const isMark = (path: string): boolean =>
   path.startsWith('.metadata.annotations.skerry.dev/') || path.startsWith('.metadata.labels.skerry.dev/')
 

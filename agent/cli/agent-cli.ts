@@ -108,6 +108,7 @@ export function agentCommand(io: AgentIo): Command {
     .option('--service-accounts <LIST>', 'ServiceAccounts (namespace/name) that the agent impersonates; it then writes no objects itself')
     .option('--agent <NAME>', 'ServiceAccount of the agent (namespace/name)', 'skerry-system/skerry-agent')
     .option('--pod-logs', 'the agent runs with --pod-logs')
+    .option('--asking', 'people may ask the agent for logs, children of objects and nodes')
     .option('--values', 'print values of the chart skerry-agent (rbac.preset: custom) instead of manifests')
     .action((flags: RbacFlags) => io.out(rbacText(flags, format())))
   addEdgeCommands(program, { out: io.out, clock: systemClock })
@@ -129,10 +130,11 @@ interface RbacFlags {
   serviceAccounts?: string
   agent: string
   podLogs?: true
+  asking?: true
   values?: true
 }
 
-function rbacText({ kinds, namespaces, serviceAccounts, agent, podLogs, values }: RbacFlags, format: string): string {
+function rbacText({ kinds, namespaces, serviceAccounts, agent, podLogs, asking, values }: RbacFlags, format: string): string {
   const listOf = (text: string) => text.split(',').map((one) => one.trim()).filter((one) => one !== '') // biome-ignore format: short
   const manifests = rbacManifests({
     kinds: listOf(kinds),
@@ -140,6 +142,7 @@ function rbacText({ kinds, namespaces, serviceAccounts, agent, podLogs, values }
     serviceAccounts: listOf(serviceAccounts ?? ''),
     agent,
     podLogs: podLogs === true,
+    asking: asking === true,
   })
   if (values === true) return formatted(format === 'json' ? 'json' : 'yaml', rbacValues(manifests), () => '')
   return format === 'json'

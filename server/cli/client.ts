@@ -52,6 +52,8 @@ export interface Client {
   send<T extends z.ZodType>(method: 'POST' | 'PUT' | 'DELETE', path: string, schema: T, body?: unknown): Promise<z.infer<T>>
   /** Server-sent events, from after `last` or from now on. It is cut when nothing comes for a minute or two. */
   stream(path: string, query: Query, last: string | null, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
+  /** The body of an answer as it comes. It is cut when nothing comes for a minute or two. */
+  streamPost(path: string, body: unknown, signal: AbortSignal | undefined): Promise<AsyncIterable<Uint8Array>>
 }
 
 /** `path\`/clusters/${name}\``: every value is one segment, whatever is in it. */
@@ -161,6 +163,17 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
       return items.length > limit ? items.slice(0, limit) : items
     },
     send: async (method, address, schema, body) => checked(schema, await request(method, address, {}, body)),
+    streamPost: async (address, body, signal) => {
+      const silence = createSilence(io.clock)
+      const over = signal === undefined ? silence.signal : AbortSignal.any([signal, silence.signal])
+      const sent = { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body), signal: over }
+      try {
+        return heard((await send('POST', address, {}, sent)).body ?? new ReadableStream(), silence)
+      } catch (error) {
+        silence.end()
+        throw error
+      }
+    },
     stream: async (address, query, last, signal) => {
       const silence = createSilence(io.clock)
       const headers = { accept: EVENT_STREAM, ...(last === null ? {} : { 'last-event-id': last }) }

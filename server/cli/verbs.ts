@@ -38,6 +38,15 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
     load: async () => (await import('./trace/command.ts')).addTraceCommand,
   },
   {
+    topic: 'Ask clusters',
+    verbs: {
+      logs: 'print logs of Pods, also while they grow, through the agent of the cluster',
+      tree: 'show the children of a live object down to Pods, each with its health and reason',
+      restart: 'restart the Pods of a deployment, statefulset or daemonset',
+    },
+    load: async () => (await import('./ask/commands.ts')).addAskCommands,
+  },
+  {
     topic: 'Change the fleet',
     verbs: {
       apply: 'create or update repositories, configs, health rules, services and clusters; all or nothing',

@@ -251,6 +251,12 @@ export const ERRORS = define({
     cause: 'The agent of the cluster does not take questions.',
     remedy: 'Upgrade the agent; `skerry describe cluster NAME` shows its version.',
   },
+  ask_refused: {
+    status: 409,
+    retryable: false,
+    cause: 'The site did not answer the question.',
+    remedy: 'Read the detail; the local policy and the RBAC of the agent decide what may be asked.',
+  },
   ask_gone: {
     status: 410,
     retryable: false,

@@ -31,6 +31,10 @@ export interface SiteOptions {
   /** Default true: controllers and fake nodes. */
   controllers?: boolean
   extraApiServerFlags?: readonly string[]
+  /** Fake nodes; default as `controllers`. */
+  kwok?: boolean
+  /** More arguments of the agent. */
+  agentArgs?: readonly string[]
 }
 
 export async function startScenario(options: {
@@ -61,10 +65,15 @@ export async function startScenario(options: {
     await fleet.run(['apply', '-f', '-'], { stdin: repositoryYaml('apps', git.url, options.poll) })
     const sites: Record<string, Site> = {}
     for (const [name, site] of Object.entries(options.sites)) {
-      const { controllers = true, extraApiServerFlags = [] } = site
-      const cluster = await startKubeCluster({ name, etcd, controllers, extraApiServerFlags })
+      const { controllers = true, kwok = controllers, extraApiServerFlags = [] } = site
+      const cluster = await startKubeCluster({ name, etcd, controllers, kwok, extraApiServerFlags })
       undo.push(() => cluster.stop())
-      const agent = await fleet.addAgent({ name, cluster, joinToken: await joinToken(fleet, site.labels ?? {}) })
+      const agent = await fleet.addAgent({
+        name,
+        cluster,
+        joinToken: await joinToken(fleet, site.labels ?? {}),
+        flags: site.agentArgs ?? [],
+      })
       sites[name] = { cluster, agent }
     }
     const status = async (site: string, service: string) => {

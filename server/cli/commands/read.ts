@@ -29,6 +29,7 @@ export function addReadCommands(program: Command, context: Context): void {
     .option('--chunk-size <count>', 'number of items for each request', wholeNumber(LIST_LIMIT_MAX))
     .option('-w, --watch', 'keep printing changes')
     .addOption(output())
+    .option('--managed-fields', 'object KIND/NAMESPACE/NAME: show metadata.managedFields')
     .option('--no-headers', 'omit the header line')
     .addHelpText(
       'before',
@@ -39,11 +40,18 @@ export function addReadCommands(program: Command, context: Context): void {
         'skerry get objects --service web --cluster ship-7',
         "skerry get objects -A -l env=prod --status-selector 'health in (Degraded,Missing)' --sort-by newest --limit 20",
         'skerry get services -A -o wide',
+        'skerry get object cm/shop/settings --cluster oslo -o yaml',
         'skerry get services -o jsonpath=\'{.items[?(@.status.health=="Degraded")].metadata.name}\'',
         'skerry get clusters --sort-by .status.liveness.lastSeenMs -o custom-columns=NAME:.metadata.name,AGENT:.status.agentVersion',
       ),
     )
     .action(async (kind, name, options, command) => {
+      const live = liveAddress(kind, name)
+      if (live !== null) {
+        const { liveObject } = await import('../ask/live.ts')
+        context.exit(await liveObject(context, live, projectOf(context, options, isGiven(command))))
+        return
+      }
       const [{ get }, { suggestingNames }] = await Promise.all([import('../get.ts'), import('../near-name.ts')])
       const given = scoped(context, options, isGiven(command))
       await suggestingNames(context, { kind, name, project: given.project }, () => get(context, kind, name, given))
@@ -169,4 +177,11 @@ export function addReadCommands(program: Command, context: Context): void {
       const { wait } = await import('../wait.ts')
       await wait(context, kind, name, projectOf(context, { for: conditions, ...options }, isGiven(command)))
     })
+}
+
+/** `object KIND/NAMESPACE/NAME` is asked of the cluster itself; `objects` are those that services apply. Null: something else. */
+function liveAddress(kind: string, name: string | undefined): string | null {
+  if (kind === 'object') return name?.includes('/') ? name : null
+  const address = /^object\/(.+\/.+)$/.exec(kind)?.[1]
+  return name === undefined ? (address ?? null) : null
 }

@@ -39,6 +39,7 @@ export function addDiffCommand(program: Command, context: Context, pack: LocalCo
     .option('--dir <path>', 'proposed files: the root folder of the repository, or REPOSITORY=PATH,…')
     .option('--ref <ref>', 'proposed revision: branch, tag or full commit id, or REPOSITORY=REF,…')
     .option('-f, --filename <file>', 'proposed Service: a file with the resource, or - for stdin')
+    .option('--live', 'compare the applied objects with the live ones in the clusters, field by field')
     .option('--cluster <name>', 'only for this cluster (default: every cluster that has the service or would get it)')
     .option('-l, --selector <labels>', 'only for clusters with these labels: env=prod,region in (eu,us)')
     .addOption(new Option('-o, --output <form>', 'output format').choices(DIFF_OUTPUTS))
@@ -49,10 +50,16 @@ export function addDiffCommand(program: Command, context: Context, pack: LocalCo
         'skerry diff web --dir . --cluster ship-7',
         'skerry diff web --ref feature/blue -l env=prod -o summary',
         'skerry diff -f service.yaml --dir .',
+        'skerry diff web --live --cluster ship-7',
       ),
     )
     .addHelpText('after', DIFF_HELP)
     .action(async (service, options, command) => {
+      if (options.live) {
+        const { diffLive } = await import('../ask/live.ts')
+        context.exit(await diffLive(context, service, projectOf(context, options, isGiven(command))))
+        return
+      }
       const { diff } = await import('../diff.ts')
       context.exit(await diff(context, service, projectOf(context, options, isGiven(command)), pack))
     })
