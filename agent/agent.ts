@@ -12,6 +12,7 @@ import type { Logger } from '../shared/runtime/logger.ts'
 import { describeError, runLoop } from '../shared/runtime/loop.ts'
 import type { Random } from '../shared/runtime/random.ts'
 import type { RecordSpan } from '../shared/runtime/spans.ts'
+import type { Watch } from '../shared/runtime/watchdog.ts'
 import type { AskAnswerer } from './ask/ask-desk.ts'
 import { createSiteAnswerer } from './ask/site-answerer.ts'
 import type { Cluster, ClusterInfo, Discovery } from './cluster/cluster.ts'
@@ -77,6 +78,8 @@ export interface AgentDeps {
   policy?: PolicyFile | undefined
   /** Where the state waits for the disk; default the log of its file. */
   logFile?: LogFile
+  /** Told of each reconciliation; absent: nobody watches. */
+  watch?: Watch
   /** Absent: traces are off. */
   recordSpan?: RecordSpan
   /** Gives memory back to the machine, if there was work since the last time. */
@@ -292,6 +295,7 @@ class RunningAgent implements Agent {
       ...this.#told(),
       policy: () => this.#deps.policy?.policy() ?? null,
       resyncMs: this.#options.resyncMs || null,
+      ...(this.#deps.watch === undefined ? {} : { watch: this.#deps.watch }),
       onLargeTurn: () => void this.#freeMemoryLater(signal),
     })
     void this.#freeMemoryLater(signal) // what only the start needed

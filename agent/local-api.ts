@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { systemClock } from '../shared/runtime/clock.ts'
 import { describeError } from '../shared/runtime/loop.ts'
 import type { AgentMetrics } from './metrics.ts'
+import { createLocalProfiles } from './observe/local-profiles.ts'
 import { createOrderLog } from './order-log.ts'
 import { type EdgeAnswer, type EdgeOrder, edgeAnswerSchema, edgeOrderSchema } from './reconcile/edge-orders.ts'
 import { type AgentReport, agentReportSchema } from './report.ts'
@@ -18,6 +19,8 @@ export interface LocalApi {
 export interface LocalHandlers {
   report(): AgentReport
   order(order: EdgeOrder): EdgeAnswer
+  /** Names work that does not end, for /readyz; absent: nobody watches. */
+  stuck?(): readonly string[]
 }
 
 /** Without `probes` nothing listens on the network. An agent is ready when it enforces its replica. */
@@ -27,7 +30,8 @@ export function serveLocalApi(dataDir: string, agent: LocalHandlers, probes?: { 
     if (pathname === '/healthz') return new Response('ok\n')
     if (pathname === '/readyz') {
       const { enforcement } = agent.report()
-      return new Response(`${enforcement.state}\n`, { status: enforcement.state === 'enforcing' ? 200 : 503 })
+      const lines = [enforcement.state, ...(agent.stuck?.() ?? [])]
+      return new Response(`${lines.join('\n')}\n`, { status: enforcement.state === 'enforcing' ? 200 : 503 })
     }
     return new Response('not found\n', { status: 404 })
   }
@@ -50,6 +54,7 @@ export function serveLocalApi(dataDir: string, agent: LocalHandlers, probes?: { 
     metrics ??= import('./metrics.ts').then(({ createAgentMetrics }) => createAgentMetrics())
     return (await metrics).scrape(agent.report())
   }
+  const profiles = createLocalProfiles()
   rmSync(socketPath(dataDir), { force: true }) // left by a killed agent; the data folder's lock says that it is gone
   const servers = [
     Bun.serve({
@@ -57,6 +62,8 @@ export function serveLocalApi(dataDir: string, agent: LocalHandlers, probes?: { 
       fetch: async (request) => {
         const { pathname } = new URL(request.url)
         if (pathname === '/report') return Response.json(agent.report())
+        const profile = await profiles(request)
+        if (profile !== null) return profile
         if (pathname !== '/order' || request.method !== 'POST') return handle(request)
         const read = edgeOrderSchema.safeParse(await request.json().catch(() => null))
         return Response.json(

@@ -2,6 +2,7 @@
 // by Elysia. One function from a request to an answer, so that tests and simulations need no socket.
 import { openapi } from '@elysiajs/openapi'
 import { Elysia } from 'elysia'
+import { createProfiler } from '../shared/adapters/profiler.ts'
 import { DIFF_BODY_BYTES_MAX } from '../shared/model/diff-views.ts'
 import { SIGN_IN } from '../shared/model/sign-in.ts'
 import { ADMIN_BODY_BYTES_MAX } from '../shared/model/views.ts'
@@ -44,6 +45,7 @@ import { type MetricsSource, metricsRoutes } from './http/metrics-routes.ts'
 import { notifyRoutes } from './http/notify-routes.ts'
 import { completeOpenApi } from './http/openapi.ts'
 import { problemResponse } from './http/problem.ts'
+import { profileRoutes } from './http/profile-routes.ts'
 import { createRateLimits, REQUESTS_PER_SECOND, setRateHeaders } from './http/rate-limits.ts'
 import { removalRoutes } from './http/removal-routes.ts'
 import { renderRoutes } from './http/render-routes.ts'
@@ -120,6 +122,8 @@ export interface AppDeps
   requestsPerSecond?: number
   /** Loops of the server that failed lately, by name; absent: none. /readyz names them. */
   failingLoops?(): readonly string[]
+  /** Names work that does not end, for /readyz; absent: none. */
+  stuck?(): readonly string[]
   metrics: MetricsSource
   /** Gets everything below /webhooks/v1/ untouched. */
   webhookHandler?: Handler
@@ -266,10 +270,15 @@ function createElysia(deps: AppDeps, { callers, authorizer, links }: { callers: 
     .use(auditRoutes(admin))
     .use(restoreRoutes(admin))
     .use(metricsRoutes(deps.metrics))
+    .use(profileRoutes(createProfiler(deps.clock)))
   return new Elysia({ aot: true })
     .use(auth.plugin)
     .get('/healthz', () => 'ok', { detail: { hide: true } })
-    .get('/readyz', () => readiness(deps.ready(), deps.failingLoops?.() ?? [], deps.signIn?.problems() ?? []), { detail: { hide: true } })
+    .get(
+      '/readyz',
+      () => readiness(deps.ready(), deps.failingLoops?.() ?? [], [...(deps.stuck?.() ?? []), ...(deps.signIn?.problems() ?? [])]),
+      { detail: { hide: true } },
+    )
     .use(
       openapi({
         provider: null, // its documentation page loads scripts from elsewhere
@@ -300,7 +309,7 @@ export function refuseUndeclared(routes: ReadonlyArray<{ method: string; path: s
 }
 
 /** A server with a failing loop is still ready: without it agents would get nothing at all. */
-function readiness(ready: boolean, failingLoops: readonly string[], signInProblems: readonly string[]): string {
+function readiness(ready: boolean, failingLoops: readonly string[], problems: readonly string[]): string {
   if (!ready) throw new AppError('unavailable', { detail: 'starting or stopping' })
-  return ['ok', ...failingLoops.map((name) => `loop ${name} failed and is being restarted`), ...signInProblems].join('\n')
+  return ['ok', ...failingLoops.map((name) => `loop ${name} failed and is being restarted`), ...problems].join('\n')
 }

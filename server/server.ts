@@ -14,6 +14,7 @@ import { describeError } from '../shared/runtime/loop.ts'
 import { createPace } from '../shared/runtime/pace.ts'
 import type { Random } from '../shared/runtime/random.ts'
 import type { RecordSpan } from '../shared/runtime/spans.ts'
+import { createWatchdog } from '../shared/runtime/watchdog.ts'
 import { createAgentIndex } from './access/agent-index.ts'
 import { createApiTokens, writeTokenFile } from './access/api-tokens.ts'
 import { createAuditTrail } from './access/audit-trail.ts'
@@ -150,6 +151,9 @@ const MANY_CLUSTERS = 1_000
 /** By then the agents have fetched their pages. */
 const FREE_MEMORY_AFTER_MS = 500
 
+/** Longer than the deadlines inside one reconciliation of a repository or service together. */
+const STUCK_AFTER_MS = 900_000
+
 /** A server before this one that is about to end: until its connections are gone, the database is in use. */
 const STORE_PATIENCE_MS = 15_000
 
@@ -251,7 +255,9 @@ async function startOn(
     },
   )
   const rendering = { config: configs.read, configOf: configs.boundTo, cache, renders, build: `${VERSION} ${COMMIT}` }
+  const watchdog = createWatchdog({ clock, log, stuckAfterMs: STUCK_AFTER_MS })
   const ingest = createIngest({
+    watch: watchdog.watch,
     ...{ store, content, shards, sources, rendering, onPublished, clock, random, log, stopping: stopping.signal },
     traceSalt: keys.fingerprint,
     ...(recordSpan === undefined ? {} : { recordSpan }),
@@ -343,6 +349,7 @@ async function startOn(
     https: tls !== null || (options.externalUrl ?? '').startsWith('https:'),
     addressOf: (request) => http?.addressOf(request) ?? null,
     ready: () => !stopping.signal.aborted,
+    stuck: () => watchdog.problems(),
     failingLoops: () => loops?.failing() ?? [],
     stopping: stopping.signal,
     metrics: scrapes,
@@ -397,6 +404,7 @@ async function startOn(
         : { 'tls-files': (signal) => followTlsFiles({ paths: tlsPaths, current: tls, use: useTls, clock, log }, signal) }),
       ingest: () => ingest.run(),
       notifications: (signal) => notifier.run(signal),
+      watchdog: (signal) => watchdog.run(signal),
       'audit-denials': (signal) => trail.run(signal),
       ...(signIn === undefined ? {} : { 'sign-in': (signal: AbortSignal) => signIn.run(signal) }),
       'last-contacts': (signal) => seen.run(signal),

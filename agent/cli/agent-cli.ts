@@ -17,6 +17,7 @@ import { systemClock } from '../../shared/runtime/clock.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { parseAddress, readOptions } from '../../shared/runtime/options.ts'
 import { systemRandom } from '../../shared/runtime/random.ts'
+import { createWatchdog } from '../../shared/runtime/watchdog.ts'
 import { agentFiles, createAgent } from '../agent.ts'
 import { loadKubeCredentials } from '../cluster/kubeconfig.ts'
 import { createRestCluster } from '../cluster/rest-cluster.ts'
@@ -36,6 +37,7 @@ import { addEdgeCommands, examples } from './edge-commands.ts'
 import { createMemoryRelease, releaseOften } from './memory-release.ts'
 import { addNodeCommands } from './node-commands.ts'
 import { statusText } from './print-status.ts'
+import { addProfileCommand } from './profile-command.ts'
 
 export interface AgentIo {
   env: Record<string, string | undefined>
@@ -113,6 +115,7 @@ export function agentCommand(io: AgentIo): Command {
     .action((flags: RbacFlags) => io.out(rbacText(flags, format())))
   addEdgeCommands(program, { out: io.out, clock: systemClock })
   addAuditCommand(program, { out: io.out, format })
+  addProfileCommand(program, { out: io.out })
   addNodeCommands(program, { out: io.out })
   program
     .command('version')
@@ -193,6 +196,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
     const freeMemory = createMemoryRelease()
     const questions = createQuestionLog(folder.path, systemClock)
     const telemetry = await openTelemetry({ env: io.env, service: 'skerry-agent', clock: systemClock, log })
+    const watchdog = createWatchdog({ clock: systemClock, log, stuckAfterMs: STUCK_AFTER_MS })
     const create = () =>
       createAgent(
         {
@@ -221,6 +225,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
           policy,
           questions,
           freeMemory,
+          watch: watchdog.watch,
           ...(telemetry === null ? {} : { recordSpan: telemetry.record }),
         },
       )
@@ -233,11 +238,12 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
     const address = probes === undefined ? null : parseAddress(probes)
     const local = serveLocalApi(
       folder.path,
-      { report: () => agent.report(), order: (order) => agent.order(order) },
+      { report: () => agent.report(), order: (order) => agent.order(order), stuck: () => watchdog.problems() },
       ...(address === null ? [] : [address]),
     )
     const ended = new AbortController()
     void releaseOften(freeMemory, systemClock, ended.signal)
+    void watchdog.run(ended.signal)
     log.info('agent started', { version: VERSION, data: folder.path, server, cluster: credentials.source })
     try {
       while ((await agent.run(stopping.signal)) === 'join_anew') {
@@ -259,6 +265,9 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
     folder.unlock()
   }
 }
+
+/** For one reconciliation. A slow API server stays far below it. */
+const STUCK_AFTER_MS = 1_800_000
 
 /** One death can have another cause, and a site without a network has no other replica. */
 const DEATHS_MAX = 2

@@ -5,6 +5,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError, runLoop } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
+import type { Watch } from '../../shared/runtime/watchdog.ts'
 import type { ApiResource, Cluster, Discovery } from '../cluster/cluster.ts'
 import type { PodLogs } from '../cluster/pod-logs.ts'
 import type { Replica } from '../replica/replica.ts'
@@ -84,6 +85,8 @@ export interface ReconcilerDeps {
   kubeEvents?: KubeEvents
   /** A reconciliation reported changes of this many objects. */
   onLargeTurn?(objects: number): void
+  /** Told of each turn. */
+  watch?: Watch
 }
 
 export interface Reconciler {
@@ -468,10 +471,7 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     }
   }
   const queue: WorkQueue = new WorkQueue({
-    clock,
-    concurrency: TURNS_MAX,
-    reserved: TURNS_FOR_HEALING,
-    signal,
+    ...{ clock, concurrency: TURNS_MAX, reserved: TURNS_FOR_HEALING, signal, watch: deps.watch },
     mustYield: (key) => scheduler.reconsider(key),
     turn: async (key) => {
       const model = registry.model(parseServiceKey(key))

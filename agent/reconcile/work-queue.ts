@@ -2,6 +2,7 @@
 // the whole present state of its service.
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { createPace, type Pace } from '../../shared/runtime/pace.ts'
+import type { Watch } from '../../shared/runtime/watchdog.ts'
 
 /** RC30: how long a turn keeps its place while one that heals waits for it, or another one. */
 export const TURN_BUDGET_MS = { heal: 500, other: 2_000 } as const
@@ -20,6 +21,8 @@ export interface WorkQueueOptions {
    */
   reserved: number
   signal: AbortSignal
+  /** Told of each turn; undefined: nobody watches. */
+  watch?: Watch | undefined
   /** Must not throw: its failures are its own to report. */
   turn(key: string): Promise<void>
   /** Called when the reconciliation of this service has to end. */
@@ -129,15 +132,20 @@ export class WorkQueue {
   }
 
   #begin(key: string, urgency: Urgency): void {
-    const { clock, turn } = this.#options
+    const { clock, turn, watch } = this.#options
     this.#ready[urgency].delete(key)
     // Begun a moment later: a turn that wakes its own service must find itself running.
     this.#begun += 1
     const isLastInARow = this.#begun % TURNS_IN_A_ROW === 0
+    let ended: (() => void) | undefined
     const done = Promise.resolve()
       .then(() => this.#pace(isLastInARow))
-      .then(() => turn(key))
+      .then(() => {
+        ended = watch?.(`reconciliation of ${key}`)
+        return turn(key)
+      })
       .finally(() => {
+        ended?.()
         const isCutShort = this.mustYield(key)
         this.#running.delete(key)
         // RC30: the rest is still to be healed.

@@ -9,6 +9,7 @@ import { type BackoffLimits, backoffMs } from '../../shared/runtime/backoff.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { createPace } from '../../shared/runtime/pace.ts'
 import type { Random } from '../../shared/runtime/random.ts'
+import { type Watch, watched } from '../../shared/runtime/watchdog.ts'
 import { publishRevisions } from '../desired/publisher.ts'
 import type { StatusWrite, StoredResource } from '../fleet/records.ts'
 import type { ConfirmedData } from '../fleet/removal-effect.ts'
@@ -39,6 +40,8 @@ export type IngestDeps = Omit<ServicePassDeps, 'renderer'> & {
   rendering: Omit<ServiceRendererDeps, 'store' | 'content' | 'sources' | 'facts' | 'bases' | 'clock' | 'log' | 'signal'> &
     Pick<RemoteBasesDeps, 'configOf'>
   random: Random
+  /** Told of each reconciliation; absent: nobody watches. */
+  watch?: Watch
   stopping: AbortSignal
 }
 
@@ -442,7 +445,7 @@ class IngestLoop implements Ingest {
   /** An internal failure: reported once with its wait, and retried. */
   private async guarded<T>(key: RepositoryKey | ServiceKeyText, act: () => Promise<T>): Promise<T> {
     try {
-      return await actAsSystem(key, act)
+      return await actAsSystem(key, () => watched(this.deps.watch, `ingest of ${key}`, act))
     } catch (error) {
       const attempt = this.countFailure(key)
       const retryInMs = backoffMs(attempt, RETRY, this.deps.random)

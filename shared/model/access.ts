@@ -21,6 +21,7 @@ export const ACCESS_VERBS = [
   'cluster:label', // Cluster: labels decide which services a cluster receives
   'webhook:read', // Repository: address and secret of the webhook
   'server-key', // Server
+  'profile', // Server: profiles of processor time and memory
   'restore', // Server
   'token:read', // ApiToken
   'token:create', // ApiToken
