@@ -1,0 +1,68 @@
+// Writes the images of server and agent as OCI image layouts, from the files that the Dockerfiles copy. No Docker is needed. See scripts/image.
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { packageVersion } from './binary-sandbox.ts'
+import { filesOf, finalStage, type ImageFile, withDebianRoot } from './images/dockerfile.ts'
+import { layerOf } from './images/layer.ts'
+import { type WrittenImage, writeLayout } from './images/oci.ts'
+
+const ROOT = join(import.meta.dir, '..')
+const IMAGES = { server: 'Dockerfile.server', agent: 'Dockerfile.agent' } as const
+export type ImageName = keyof typeof IMAGES
+
+const git = (...args: string[]): string =>
+  Bun.spawnSync(['git', ...args], { cwd: ROOT })
+    .stdout.toString()
+    .trim()
+
+/** SOURCE_DATE_EPOCH, or the time of the commit. */
+function buildSeconds(): number {
+  const given = process.env['SOURCE_DATE_EPOCH'] ?? git('log', '-1', '--format=%ct')
+  return /^\d+$/.test(given) ? Number(given) : 0
+}
+
+/** What changes rarely comes first, so that an upgrade loads one layer: Debian's files, programs that render, the binary. */
+const LAYERS: ReadonlyArray<(path: string) => boolean> = [
+  (path) => !/^\/(usr\/bin\/(skerry|skerry-agent|helm|helm3|kustomize)|data|tmp)$/.test(path),
+  (path) => /^\/usr\/bin\/(helm|helm3|kustomize)$/.test(path),
+  (path) => /^\/(usr\/bin\/(skerry|skerry-agent)|data|tmp)$/.test(path),
+]
+
+export function writeImage(name: ImageName, folder: string): WrittenImage {
+  const stage = finalStage(IMAGES[name])
+  const seconds = buildSeconds()
+  const version = packageVersion()
+  return withDebianRoot((debianRoot) => {
+    const files: ImageFile[] = stage.copies.flatMap((copy) => filesOf(copy, debianRoot))
+    for (const { content } of files)
+      if (content.kind === 'file' && !existsSync(content.path))
+        throw new Error(`${content.path} is missing; run scripts/build and scripts/setup --render`)
+    const parts = LAYERS.map((isIn) => files.filter(({ path }) => isIn(path))).filter((part) => part.length > 0)
+    const labels = {
+      'org.opencontainers.image.title': name === 'server' ? 'skerry-server' : 'skerry-agent',
+      'org.opencontainers.image.description': name === 'server' ? 'The Skerry server' : 'The Skerry agent of a cluster',
+      'org.opencontainers.image.version': version,
+      'org.opencontainers.image.revision': process.env['SKERRY_COMMIT'] ?? git('rev-parse', 'HEAD'),
+      'org.opencontainers.image.created': new Date(seconds * 1000).toISOString(),
+      'org.opencontainers.image.licenses': 'Apache-2.0',
+      'org.opencontainers.image.base.name': 'scratch',
+    }
+    const images = [{ architecture: 'amd64' as const, layers: parts.map((part) => layerOf(part, seconds)) }]
+    return writeLayout(folder, images, { stage, labels, created: new Date(seconds * 1000).toISOString(), ref: version })
+  })
+}
+
+if (import.meta.main) {
+  const args = process.argv.slice(2)
+  const asJson = args.includes('--json')
+  const words = args.filter((arg) => arg !== '--json')
+  const out = resolve(words[0] ?? 'dist/images')
+  const written = Object.fromEntries(
+    (Object.keys(IMAGES) as ImageName[]).map((name) => [`skerry-${name}`, writeImage(name, join(out, `skerry-${name}`))]),
+  )
+  if (asJson) process.stdout.write(`${JSON.stringify(written, null, 2)}\n`)
+  else
+    for (const [name, { digest, platforms }] of Object.entries(written))
+      for (const { architecture, bytes } of platforms)
+        process.stdout.write(`image: ${join(out, name)} ${architecture} ${(bytes / 1e6).toFixed(1)} MB compressed, ${digest}\n`)
+}
