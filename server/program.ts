@@ -4,6 +4,7 @@ import { onReaderGone, readerGone } from '../shared/adapters/closed-pipe.ts'
 import { TRIAL_VERB } from '../shared/runtime/build-info.ts'
 import { systemClock } from '../shared/runtime/clock.ts'
 import { runCli } from './cli/cli.ts'
+import { openBrowser } from './open-browser.ts'
 
 if (process.argv[2] === TRIAL_VERB) {
   const { runTrial } = await import('../shared/adapters/crdt-trial.ts')
@@ -57,14 +58,3 @@ export const runProgram = (): Promise<number> =>
       },
     },
   })
-
-/** Its failure is no failure of the command: the address was printed, too. */
-function openBrowser(url: string): void {
-  const program = process.platform === 'darwin' ? 'open' : 'xdg-open'
-  if (Bun.which(program) === null) return
-  try {
-    Bun.spawn([program, url], { stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' }).unref()
-  } catch {
-    // The person opens the address.
-  }
-}

@@ -4,17 +4,24 @@ import { examples, SERVER_DEFAULT } from './command-options.ts'
 import type { Context } from './context.ts'
 import type { Connection } from './contexts/connection.ts'
 import { type CliIo, UsageError } from './io.ts'
-import type { LocalCommands } from './local-commands.ts'
+import type { LocalCommands, PreviewCommands } from './local-commands.ts'
 import { addReasons, reasonGiven } from './reasons.ts'
-import { OFFLINE_VERBS, VERB_GROUPS } from './verbs.ts'
+import { type CommandParts, OFFLINE_VERBS, VERB_GROUPS } from './verbs.ts'
 import type { OwnVersion } from './version.ts'
 
-export interface CliDeps {
-  /** Loads much: called only for its verbs. */
-  local(): Promise<LocalCommands>
+export type CliDeps = {
   version(): Promise<OwnVersion>
   io: CliIo
-}
+} & (
+  | {
+      /** Loads much: called only for its verbs. */
+      local(): Promise<LocalCommands>
+    }
+  | {
+      /** The build for people's machines, which has no server. */
+      client: PreviewCommands
+    }
+)
 
 const EXIT_FAILURE = 1
 const EXIT_USAGE = 2
@@ -29,7 +36,8 @@ export interface CommandLine {
 export const ALL = Symbol('all verbs')
 
 /** With the options and actions of one verb; null: names and descriptions of all. */
-export async function createCommandLine({ local, version, io }: CliDeps, typed: string | null | typeof ALL = ALL): Promise<CommandLine> {
+export async function createCommandLine(deps: CliDeps, typed: string | null | typeof ALL = ALL): Promise<CommandLine> {
+  const { version, io } = deps
   let exitCode = 0
   const program = new Command('skerry')
     .description('GitOps for fleets of Kubernetes clusters that are often offline.')
@@ -64,10 +72,11 @@ export async function createCommandLine({ local, version, io }: CliDeps, typed: 
   })
 
   const isAll = typed === ALL
-  const isUnknown = !isAll && typed !== null && !VERB_GROUPS.some(({ verbs }) => Object.hasOwn(verbs, typed))
-  for (const { topic, verbs, load } of VERB_GROUPS) {
+  const groups = VERB_GROUPS.filter(({ ofServer }) => ofServer !== true || !('client' in deps))
+  const isUnknown = !isAll && typed !== null && !groups.some(({ verbs }) => Object.hasOwn(verbs, typed))
+  for (const { topic, verbs, load } of groups) {
     program.commandsGroup(`${topic}:`)
-    if (isAll || (typed !== null && Object.hasOwn(verbs, typed))) (await load(local))(program, context)
+    if (isAll || (typed !== null && Object.hasOwn(verbs, typed))) (await load(partsOf(deps)))(program, context)
     else if (typed === null || isUnknown) for (const name of Object.keys(verbs)) program.command(name)
     for (const command of program.commands) {
       const description = verbs[command.name()]
@@ -76,6 +85,12 @@ export async function createCommandLine({ local, version, io }: CliDeps, typed: 
   }
   addReasons(program)
   return { program, exitCode: () => exitCode }
+}
+
+function partsOf(deps: CliDeps): CommandParts {
+  if (!('client' in deps)) return { preview: deps.local, local: deps.local }
+  const { client } = deps
+  return { preview: async () => client, local: () => Promise.reject(new Error('the client has no verbs of the server')) }
 }
 
 /** Loaded for verbs that ask a server only. */
@@ -128,8 +143,13 @@ export async function runCli(deps: CliDeps): Promise<number> {
   const { io } = deps
   const argv = normalise(io.argv)
   if (argv[0] === COMPLETE_VERB) return runCompletion(deps, argv[1] ?? '', argv.slice(3))
+  const typed = typedVerb(argv)
+  if ('client' in deps && VERB_GROUPS.some(({ ofServer, verbs }) => ofServer === true && Object.hasOwn(verbs, typed ?? ''))) {
+    io.stderr.write(`error: this build of skerry has no server: run \`skerry ${typed}\` with the build for Linux servers\n`)
+    return EXIT_USAGE
+  }
   try {
-    const { program, exitCode } = await createCommandLine(deps, typedVerb(argv))
+    const { program, exitCode } = await createCommandLine(deps, typed)
     await program.parseAsync(argv, { from: 'user' })
     return exitCode()
   } catch (error) {

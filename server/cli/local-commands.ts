@@ -14,16 +14,19 @@ export interface LocalCommand {
   run(flags: Flags, argument: string): Promise<number>
 }
 
-export interface LocalCommands {
+export interface PreviewCommands {
+  /** On this machine, of files that are here. */
+  render: LocalCommand
+  /** Base64 of an archive of a folder. */
+  pack(folder: string): Promise<string>
+}
+
+export interface LocalCommands extends PreviewCommands {
   /** Runs until it is stopped. */
   server: LocalCommand
   dev: LocalCommand
   doctor: LocalCommand
   adminToken: LocalCommand
-  /** On this machine, of files that are here. */
-  render: LocalCommand
-  /** Base64 of an archive of a folder. */
-  pack(folder: string): Promise<string>
   backup: { create: LocalCommand; verify: LocalCommand; restore: LocalCommand }
 }
 

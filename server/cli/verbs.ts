@@ -2,16 +2,24 @@
 import type { Command } from '@commander-js/extra-typings'
 import type { Context } from './context.ts'
 import { KINDS, kindHelp } from './kinds.ts'
-import type { LocalCommands } from './local-commands.ts'
+import type { LocalCommands, PreviewCommands } from './local-commands.ts'
 
 export type AddCommands = (program: Command, context: Context) => void
+
+/** Functions, because they load much. */
+export interface CommandParts {
+  preview(): Promise<PreviewCommands>
+  local(): Promise<LocalCommands>
+}
 
 interface VerbGroup {
   /** Title in `--help`. */
   topic: string
   /** Description of each verb that `load` adds. */
   verbs: Readonly<Record<string, string>>
-  load(local: () => Promise<LocalCommands>): Promise<AddCommands>
+  /** Works on the data folder of a server: absent in the build for people's machines. */
+  ofServer?: true
+  load(parts: CommandParts): Promise<AddCommands>
 }
 
 export const VERB_GROUPS: readonly VerbGroup[] = [
@@ -72,8 +80,8 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
       render: 'render a service on the server, or with -f on this machine; changes nothing',
       'health-check': 'evaluate the health of Kubernetes objects in files as an agent does, and name the deciding rule',
     },
-    load: async (local) => {
-      const [{ addDiffCommand, addRenderCommands }, commands] = await Promise.all([import('./commands/render.ts'), local()])
+    load: async ({ preview }) => {
+      const [{ addDiffCommand, addRenderCommands }, commands] = await Promise.all([import('./commands/render.ts'), preview()])
       return (program, context) => {
         addDiffCommand(program, context, commands.pack)
         addRenderCommands(program, context, commands.render)
@@ -146,7 +154,8 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
       'admin-token': 'create a short-lived admin token on the machine of the server (running or not), if nobody can sign in',
       backup: 'create, verify and restore backups of a server',
     },
-    load: async (local) => {
+    ofServer: true,
+    load: async ({ local }) => {
       const [{ addLocalCommands }, commands] = await Promise.all([import('./local-commands.ts'), local()])
       return (program, context) => addLocalCommands(program, context, commands)
     },

@@ -4,7 +4,7 @@ import { addOptions } from '../../../shared/adapters/option-flags.ts'
 import { RENDER_OUTPUTS } from '../../../shared/adapters/render-text.ts'
 import { collect, examples, isGiven, output, projectOf, projectOption } from '../command-options.ts'
 import type { Context } from '../context.ts'
-import type { LocalCommand, LocalCommands } from '../local-commands.ts'
+import type { LocalCommand, PreviewCommands } from '../local-commands.ts'
 import { DIFF_OUTPUTS } from '../outputs.ts'
 
 const RENDER_HELP = `
@@ -31,7 +31,7 @@ Nothing is changed. The objects are rendered by the server as they would be, wit
 Data of Secrets is shown as marks. Needs the right to render the service; -f needs the right to write it, too.
 Exit codes: 0 no differences, 1 differences, 2 an error: invalid arguments, no answer, or content that does not render.`
 
-export function addDiffCommand(program: Command, context: Context, pack: LocalCommands['pack']): void {
+export function addDiffCommand(program: Command, context: Context, pack: PreviewCommands['pack']): void {
   program
     .command('diff')
     .argument('[service]', 'name, or service/name')
