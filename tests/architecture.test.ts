@@ -369,7 +369,7 @@ interface Global {
   instead: string
 }
 
-const mains = list('server/main.ts', 'server/program.ts', 'server/worker/main.ts', 'agent/main.ts')
+const mains = list('server/main.ts', 'server/program.ts', 'server/client-main.ts', 'server/worker/main.ts', 'agent/main.ts')
 const GLOBALS: readonly Global[] = [
   {
     what: 'the clock',

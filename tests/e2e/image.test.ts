@@ -22,7 +22,7 @@ beforeAll(() => {
 test.each([
   ['skerry-server', 150],
   ['skerry-agent', 65],
-])('IM1 %s: at most %d MB compressed, with labels, and skopeo copies and checks every blob', (name, most) => {
+])('IG1 %s: at most %d MB compressed, with labels, and skopeo copies and checks every blob', (name, most) => {
   const layout = `oci:${join(folder, name)}:${packageVersion()}`
   const inspected = imageTool('skopeo', ['inspect', layout])
   expect(inspected.err).toBe('')
@@ -37,7 +37,7 @@ test.each([
 })
 
 test.each(NAMES)(
-  'IM2 %s runs by an OCI runtime as 65532 on a read-only root without capabilities',
+  'IG2 %s runs by an OCI runtime as 65532 on a read-only root without capabilities',
   (name) => {
     const { user, args, run } = bundleOf(join(folder, name), packageVersion(), join(tempDir(), 'bundle'))
     expect([user.uid, user.gid, args.slice(1)]).toEqual([
@@ -52,6 +52,6 @@ test.each(NAMES)(
   60_000,
 )
 
-test('IM3 the same files make the same images', () => {
+test('IG3 the same files make the same images', () => {
   expect(build(tempDir())).toEqual(written)
 }, 180_000)
