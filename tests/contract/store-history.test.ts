@@ -141,16 +141,17 @@ describe.each(STORES)('histories on $name', (kind) => {
   test('HI2 a change of words is a row, and flaps within ten seconds are one', async () => {
     const a = await joinCluster(store, 'a')
     await place(a)
-    await report(a, 1, 'Progressing', 1_000)
-    await report(a, 2, 'Progressing', 50_000, { message: 'only the message' })
-    await report(a, 3, 'Healthy', 100_000)
-    await report(a, 4, 'Degraded', 104_000)
-    await report(a, 5, 'Healthy', 108_000)
+    const applied = { applied: { commit: 'c1', digest: 'd', atMs: 1 } }
+    await report(a, 1, 'Progressing', 1_000, applied)
+    await report(a, 2, 'Progressing', 50_000, { ...applied, message: 'only the message' })
+    await report(a, 3, 'Healthy', 100_000, applied)
+    await report(a, 4, 'Degraded', 104_000, applied)
+    await report(a, 5, 'Healthy', 108_000, applied)
     expect(await history(a)).toEqual([[100_000, 'Healthy'], [1_000, 'Progressing']]) // biome-ignore format: a table
-    await report(a, 6, 'Degraded', 200_000, { applied: { commit: 'c1', digest: 'd', atMs: 1 } })
-    await report(a, 7, 'Healthy', 205_000) // and it stays so
+    await report(a, 6, 'Degraded', 200_000, applied)
+    await report(a, 7, 'Healthy', 205_000, applied) // and it stays so
     expect(await history(a)).toEqual([[100_000, 'Healthy'], [1_000, 'Progressing']]) // biome-ignore format: a table
-    await report(a, 8, 'Degraded', 300_000, { applied: { commit: 'c1', digest: 'd', atMs: 1 } })
+    await report(a, 8, 'Degraded', 300_000, applied)
     expect(await store.statusHistory(a, web, { limit: 1 })).toEqual([
       { atMs: 300_000, sync: 'Synced', health: 'Degraded', reason: 'Degraded', commit: 'c1' },
     ])
