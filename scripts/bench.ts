@@ -9,6 +9,7 @@ const BENCHMARKS: Record<BenchmarkName, () => Promise<Benchmark>> = {
   api: async () => (await import('./benchmarks/api.ts')).benchApi,
   chain: async () => (await import('./benchmarks/chain.ts')).benchChain,
   dashboard: async () => (await import('./benchmarks/dashboard.ts')).benchDashboard,
+  observe: async () => (await import('./benchmarks/observe.ts')).benchObserve,
   reconcile: async () => (await import('./benchmarks/reconcile.ts')).benchReconcile,
   render: async () => (await import('./benchmarks/render.ts')).benchRender,
   store: async () => (await import('./benchmarks/store.ts')).benchStore,

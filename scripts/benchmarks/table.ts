@@ -55,6 +55,15 @@ export const TABLE = {
       },
     },
   },
+  observe: {
+    scrape: {
+      seconds: 30,
+      figures: {
+        scrape_ms: 'metrics of a server of 5,000 clusters and 100 services: request → text, 95th percentile of 30',
+        scrape_block_max_ms: 'longest block of the event loop meanwhile',
+      },
+    },
+  },
   reconcile: {
     apps: {
       seconds: 80,

@@ -1,0 +1,7 @@
+// scripts/bench observe: metrics, questions, notifications and answers. Each part has a file of its own.
+import { measureScrape } from './observe-scrape.ts'
+import { runParts, type Say } from './parts.ts'
+
+const PARTS = { scrape: measureScrape }
+
+export const benchObserve = (say: Say, only: string | null): Promise<Record<string, number>> => runParts('observe', PARTS, say, only)
