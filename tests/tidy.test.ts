@@ -128,7 +128,9 @@ test('every test file belongs to a stage of scripts/check', () => {
 })
 
 test('every file of the product and its scripts opens with what it is for', () => {
-  const silent = handWritten.filter(({ path, text }) => /^(shared|server|agent|scripts)\/.*\.tsx?$/.test(path) && !opensWithComment(text))
+  const silent = handWritten.filter(
+    ({ path, text }) => /^(shared|server|agent|client|scripts)\/.*\.tsx?$/.test(path) && !opensWithComment(text),
+  )
   expectNone(
     silent.map(({ path }) => path),
     'a reader wants one to five lines on what the file is for and what it must never do',

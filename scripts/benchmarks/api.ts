@@ -1,6 +1,6 @@
 // scripts/bench api: what people, scripts and browsers wait for.
 import { join } from 'node:path'
-import { readEventStream } from '../../server/cli/event-stream.ts'
+import { readEventStream } from '../../client/events.ts'
 import { EVENT_STREAM, READY_EVENT } from '../../shared/model/change.ts'
 import { startOrdered } from './agents-process.ts'
 import type { ReadersOrder, ReadersReport } from './api-readers.ts'

@@ -1,6 +1,6 @@
 // The admin API over HTTP, as the command line needs it. Answers are checked by their schemas; problems become the errors that the server meant.
 import { z } from 'zod'
-import { REASON_HEADER } from '../../shared/model/audit-words.ts'
+import { API, createSkerryClient, type Query, type SendOptions, type SkerryClient, SkerryProblem } from '../../client/client.ts'
 import { EVENT_STREAM } from '../../shared/model/change.ts'
 import { LIST_LIMIT_MAX } from '../../shared/model/constants.ts'
 import { listOf } from '../../shared/model/list-page.ts'
@@ -30,8 +30,6 @@ function silenceText(base: string, cause: unknown): string {
   if (/ENOTFOUND|EAI_AGAIN|getaddrinfo/i.test(said)) return `there is no host ${new URL(base).hostname} (the name is not known here)`
   return `${base} does not answer (${message})`
 }
-
-export type Query = Record<string, string | number | undefined>
 
 export interface Pages {
   /** Of all pages together. */
@@ -89,36 +87,39 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
         : 'Correct --server (SKERRY_SERVER).',
     })
 
-  /** An answer that is no success is thrown. */
-  async function send(method: string, address: string, query: Query, init: { headers?: object; body?: string; signal: AbortSignal }) {
+  const credential = async () => {
     const bearer = renewed === undefined ? token : await renewed()
     if (bearer === undefined || bearer === '')
       throw new AppError('unauthorized', { detail: `no API token was given for ${shown}`, remedy: TOKEN_REMEDY })
-    const url = new URL(`${base}/api/v1${address}`)
-    for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value))
-    const why = reason === undefined || method === 'GET' ? {} : { [REASON_HEADER]: encodeURIComponent(reason) }
-    return ask(url, method, { ...init, headers: { authorization: `Bearer ${bearer}`, ...why, ...init.headers } })
+    return `Bearer ${bearer}`
+  }
+  const transport = { url: base, fetch: (to: string, init: RequestInit) => io.fetch(to, { ...init, ...link }) }
+  const signedIn = createSkerryClient({ ...transport, authorization: credential })
+  const open = createSkerryClient(transport)
+
+  /** An answer that is no success is thrown, as the error that the server meant. */
+  async function send(skerry: SkerryClient, method: string, to: string, options: SendOptions): Promise<Response> {
+    return skerry.send(method, to, options).catch((error: unknown) => {
+      throw error instanceof AppError ? error : errorOf(error, `${method} ${base}${to}`)
+    })
   }
 
-  async function ask(url: URL, method: string, init: RequestInit): Promise<Response> {
-    const response = await io.fetch(url.href, { ...init, ...link, method }).catch((cause: unknown) => {
-      throw new AppError('server_unreachable', { detail: silenceText(shown, cause), remedy: SERVER_REMEDY }, { cause })
-    })
-    if (response.ok) return response
-    const body = parseJson(await response.text())
+  function errorOf(error: unknown, doing: string): AppError {
+    if (!(error instanceof SkerryProblem) || error.status === 0) {
+      const cause = error instanceof SkerryProblem ? error.cause : error
+      return new AppError('server_unreachable', { detail: silenceText(shown, cause), remedy: SERVER_REMEDY }, { cause })
+    }
+    const { status, body } = error
     const ours = problemBodySchema.safeParse(body).success
-    if (!ours && NOT_OURS.includes(response.status))
-      throw new AppError('bad_page', {
-        detail: `what answers at ${shown} is no Skerry server (HTTP ${response.status})`,
-        remedy: SERVER_REMEDY,
-      })
+    if (!ours && NOT_OURS.includes(status))
+      return new AppError('bad_page', { detail: `what answers at ${shown} is no Skerry server (HTTP ${status})`, remedy: SERVER_REMEDY })
     // The server's own words say what they are about; what stands between us and it may say nothing.
-    throw errorFromProblem(response.status, body, ours ? '' : `${method} ${url.href}`)
+    return errorFromProblem(status, body, ours ? '' : doing)
   }
 
   async function request(method: string, address: string, query: Query, body?: unknown): Promise<unknown> {
-    const sent = body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
-    const response = await send(method, address, query, { ...sent, signal: AbortSignal.timeout(TIMEOUT_MS) })
+    const options = { query, body, reason, signal: AbortSignal.timeout(TIMEOUT_MS) }
+    const response = await send(signedIn, method, `${API}${address}`, options)
     const text = await response.text()
     return text === '' ? null : parseJson(text)
   }
@@ -133,20 +134,18 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
   }
 
   /** Below /auth/. */
-  async function signIn(address: string, headers: object, body?: unknown): Promise<unknown> {
-    const sent = body === undefined ? {} : { body: JSON.stringify(body) }
-    const init = { ...sent, headers: { 'content-type': 'application/json', ...headers }, signal: AbortSignal.timeout(TIMEOUT_MS) }
+  async function signIn(skerry: SkerryClient, address: string, body?: unknown): Promise<unknown> {
     const method = body === undefined && address === '/providers' ? 'GET' : 'POST'
-    return parseJson(await (await ask(new URL(`${base}/auth${address}`), method, init)).text())
+    const headers = { 'content-type': 'application/json' }
+    return parseJson(
+      await (await send(skerry, method, `/auth${address}`, { body, headers, signal: AbortSignal.timeout(TIMEOUT_MS) })).text(),
+    )
   }
 
   return {
     url: shown,
-    signIn: async (address, schema, body) => checked(schema, await signIn(address, {}, body)),
-    signOut: async () => {
-      const bearer = renewed === undefined ? token : await renewed()
-      checked(logoutAnswerSchema, await signIn('/logout', { authorization: `Bearer ${bearer}` }))
-    },
+    signIn: async (address, schema, body) => checked(schema, await signIn(open, address, body)),
+    signOut: async () => void checked(logoutAnswerSchema, await signIn(signedIn, '/logout')),
     get: async (address, schema, query = {}) => checked(schema, await request('GET', address, query)),
     list: async (address, item, query = {}, { limit = Number.POSITIVE_INFINITY, chunkSize = LIST_LIMIT_MAX } = {}) => {
       const schema = listOf(item)
@@ -176,9 +175,12 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
     },
     stream: async (address, query, last, signal) => {
       const silence = createSilence(io.clock)
-      const headers = { accept: EVENT_STREAM, ...(last === null ? {} : { 'last-event-id': last }) }
+      const headers = last === null ? {} : { 'last-event-id': last }
       try {
-        const response = await send('GET', address, query, { headers, signal: AbortSignal.any([signal, silence.signal]) })
+        const response = await send(signedIn, 'GET', `${API}${address}`, {
+          ...{ query, headers, accept: EVENT_STREAM },
+          signal: AbortSignal.any([signal, silence.signal]),
+        })
         if ((response.headers.get('content-type') ?? '').startsWith(EVENT_STREAM))
           return heard(response.body ?? new ReadableStream(), silence)
         await response.body?.cancel()

@@ -1,9 +1,10 @@
 // What changes at the server from now on: a stream of hints, each of which says what to read again. It comes back by itself where it was.
+
+import { readEventStream, type StreamEvent } from '../../client/events.ts'
 import { type ChangeTopic, type ChangeView, changeViewSchema, positionSchema, READY_EVENT, RESET_EVENT } from '../../shared/model/change.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Context } from './context.ts'
-import { readEventStream, type StreamEvent } from './event-stream.ts'
 
 export type FollowStep =
   /** From here on nothing is missed: what is listed now is kept up to date by what follows. */

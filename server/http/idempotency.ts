@@ -148,7 +148,7 @@ const storedText = ({ status, headers, body }: KeptAnswer): string =>
   JSON.stringify({ status, headers, body: Buffer.from(body).toString('base64') })
 
 const storedId = (id: string): string => createHash('sha256').update(id).digest('base64')
-const isStream = ({ headers }: Response): boolean => (headers.get('content-type') ?? '').startsWith('text/event-stream')
+const isStream = ({ headers }: Response): boolean => /^(text\/event-stream|application\/x-ndjson)/.test(headers.get('content-type') ?? '')
 
 const NO_CONTENT = 204
 const bodyOf = ({ status, body }: KeptAnswer): ArrayBuffer | null => (status === NO_CONTENT ? null : body)

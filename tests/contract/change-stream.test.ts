@@ -1,6 +1,6 @@
 // Changes over HTTP: pages, and server-sent events over real connections.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { readEventStream, type StreamEvent } from '../../server/cli/event-stream.ts'
+import { readEventStream, type StreamEvent } from '../../client/events.ts'
 import { createChangeStreams, STREAMS_MAX } from '../../server/http/change-stream.ts'
 import type { Change, ChangeFeed, FeedChanges, FeedIdle } from '../../server/store/feed/change-feed.ts'
 import type { Store } from '../../server/store/store.ts'

@@ -25,7 +25,7 @@ export const repositoryFiles: readonly SourceFile[] = [...new Set(gitFiles())]
 export const typeScriptFiles: readonly SourceFile[] = repositoryFiles.filter(({ path }) => /\.tsx?$/.test(path))
 
 /** What runs at a user's site. */
-export const productFiles: readonly SourceFile[] = typeScriptFiles.filter(({ path }) => /^(shared|server|agent)\//.test(path))
+export const productFiles: readonly SourceFile[] = typeScriptFiles.filter(({ path }) => /^(shared|server|agent|client)\//.test(path))
 
 /** The text with comments blanked out (lines keep their numbers). Strings stay, and a `//` inside one is told from a comment by its quote. */
 export function withoutComments(text: string): string {

@@ -1,6 +1,6 @@
 // The state of the dashboard without a browser: marks, windows of long lists, pages of a list that changes, and the events of a stream in pieces.
 import { expect, test } from 'bun:test'
-import { EventReader } from '../../server/dashboard/ui/state/event-stream.ts'
+import { EventReader } from '../../client/events.ts'
 import { byUrgency, MARKS, markOfCluster, markOfWords } from '../../server/dashboard/ui/state/mark-of.ts'
 import { AROUND, windowOf } from '../../server/dashboard/ui/state/window-of.ts'
 import type { ChartCluster } from '../../shared/model/chart.ts'

@@ -1,11 +1,8 @@
 // Requests to the admin API: JSON in, JSON out, refusals as errors with what happened and what to do.
-import type { REASON_HEADER } from '../../../../shared/model/audit-words.ts'
+import { createSkerryClient, type Query, queryText, SkerryProblem } from '../../../../client/client.ts'
 import { text } from '../words.ts'
 import { serverUrl } from './place.ts'
 import { authorization, session } from './session.ts'
-
-/** Pages import only types of the server; the type keeps the two alike. */
-const REASON: typeof REASON_HEADER = 'x-skerry-reason'
 
 export interface Refusal {
   status: number
@@ -23,14 +20,12 @@ export class ApiError extends Error {
   }
 }
 
-export type Query = Record<string, string | number | undefined | null>
+export type { Query }
 
-export function apiPath(path: string, query: Query = {}): string {
-  const given = Object.entries(query).flatMap(([key, value]) =>
-    value === undefined || value === null || value === '' ? [] : [[key, String(value)] as [string, string]],
-  )
-  return serverUrl(`api/v1${path}${given.length === 0 ? '' : `?${new URLSearchParams(given)}`}`)
-}
+/** Addresses are those of the page. */
+const client = createSkerryClient({ url: '', authorization: () => authorization().authorization ?? null })
+
+export const apiPath = (path: string, query: Query = {}): string => `${serverUrl(`api/v1${path}`)}${queryText(query)}`
 
 export async function send(
   method: string,
@@ -40,49 +35,19 @@ export async function send(
   accept = 'application/json',
   reason = '',
 ): Promise<Response> {
-  const headers: Record<string, string> = { accept, ...authorization() }
-  if (reason !== '') headers[REASON] = encodeURIComponent(reason)
-  if (body !== undefined) headers['content-type'] = 'application/json'
-  let response: Response
   try {
-    response = await fetch(url, {
-      method,
-      headers,
-      cache: 'no-store',
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      ...(signal === undefined ? {} : { signal }),
-    })
+    return await client.send(method, url, { body, signal, accept, reason })
   } catch (error) {
-    if (signal?.aborted) throw error
-    throw new ApiError({
-      status: 0,
-      code: 'unreachable',
-      detail: text.errors.unreachable,
-      remedy: text.errors.unreachableNext,
-      problems: [],
-    })
+    if (!(error instanceof SkerryProblem)) throw error
+    const refusal = refusalOf(error)
+    if (refusal.status === 401 && session.peek().state === 'in') session.value = { state: 'out', why: text.signIn.ended }
+    throw new ApiError(refusal)
   }
-  if (response.ok) return response
-  const refusal = await refusalOf(response)
-  if (refusal.status === 401 && session.peek().state === 'in') session.value = { state: 'out', why: text.signIn.ended }
-  throw new ApiError(refusal)
 }
 
-async function refusalOf(response: Response): Promise<Refusal> {
-  const body = (await response.json().catch(() => ({}))) as {
-    code?: string
-    detail?: string
-    title?: string
-    remedy?: string
-    problems?: Refusal['problems']
-  }
-  return {
-    status: response.status,
-    code: body.code ?? 'unknown',
-    detail: body.detail ?? body.title ?? text.errors.status(response.status),
-    remedy: body.remedy ?? '',
-    problems: body.problems ?? [],
-  }
+function refusalOf({ status, code, detail, remedy, problems, body }: SkerryProblem): Refusal {
+  if (status === 0) return { status, code, detail: text.errors.unreachable, remedy: text.errors.unreachableNext, problems }
+  return { status, code, detail: body === undefined ? text.errors.status(status) : detail, remedy, problems }
 }
 
 /** T is what the server of this very build answers; it checks its answers by the same schemas. */

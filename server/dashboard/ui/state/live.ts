@@ -1,8 +1,8 @@
 // The one event stream of the dashboard. It names what changed; the parts that show it read it again. An interrupted
 // stream is resumed where it ended, so nothing is missed.
 import { signal } from '@preact/signals'
+import { EventReader } from '../../../../client/events.ts'
 import { ApiError, apiPath, call, send } from './api.ts'
-import { EventReader } from './event-stream.ts'
 import { session } from './session.ts'
 
 export interface Change {
