@@ -50,7 +50,7 @@ export interface CallOptions<R extends Route> extends Omit<SendOptions, 'body'> 
   params?: ParamsOf<R>
   body?: Routes[R]['body']
   /** Changes this version only: the `etag` of an answer. */
-  ifMatch?: string
+  ifMatch?: string | null
   /** Creates, or fails. */
   ifNoneMatch?: '*'
   /** Performed once, however often it is sent. */
@@ -139,7 +139,7 @@ export function createSkerryClient(options: ClientOptions): SkerryClient {
   const ask: SkerryClient['ask'] = async (route, { params, ifMatch, ifNoneMatch, idempotencyKey, headers, ...more } = {}) => {
     const [method = '', pattern = ''] = route.split(' ')
     const own: Record<string, string> = { ...headers }
-    if (ifMatch !== undefined) own['if-match'] = ifMatch
+    if (ifMatch != null) own['if-match'] = ifMatch
     if (ifNoneMatch !== undefined) own['if-none-match'] = ifNoneMatch
     if (idempotencyKey !== undefined) own['idempotency-key'] = idempotencyKey
     const response = await send(method, `${API}${pathOf(pattern, params)}`, { ...more, headers: own })
@@ -166,6 +166,7 @@ export function createSkerryClient(options: ClientOptions): SkerryClient {
 
   async function* follow({ topics = [], after = null, signal, onLost }: FollowOptions): AsyncGenerator<StreamEvent> {
     let last = after
+    let isConnected = false
     for (let tries = 0; !signal.aborted; ) {
       const ended = new AbortController()
       const stop = () => ended.abort()
@@ -176,6 +177,7 @@ export function createSkerryClient(options: ClientOptions): SkerryClient {
         const asked = { accept: 'text/event-stream', query: { topic: topics.join(',') }, headers, signal: ended.signal }
         const response = await send('GET', `${API}${'/changes' satisfies Changes}`, asked)
         const events = new EventReader()
+        isConnected = true
         for await (const piece of pieces(response, ended, sleep)) {
           tries = 0
           for (const event of events.take(piece)) {
@@ -185,8 +187,7 @@ export function createSkerryClient(options: ClientOptions): SkerryClient {
         }
       } catch (error) {
         if (signal.aborted) return
-        const isFirst = last === after && tries === 0
-        if (error instanceof SkerryProblem && (isFirst || !isPassing(error))) throw error
+        if (error instanceof SkerryProblem && !(isConnected && isPassing(error))) throw error
         tries += 1
         onLost?.(tries, error)
         waitMs = Math.max(error instanceof SkerryProblem ? (error.retryAfterMs ?? 0) : 0, Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** tries))

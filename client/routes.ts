@@ -20,7 +20,7 @@ import type {
 import type { removalsViewSchema } from '../shared/model/removal-views.ts'
 import type { RenderView, VariantsView } from '../shared/model/render-views.ts'
 import type { Applicable } from '../shared/model/resources.ts'
-import type { AgentCredential, SessionView } from '../shared/model/sign-in.ts'
+import type { AgentCredential, SessionView, SignInLink } from '../shared/model/sign-in.ts'
 import type { SuspendAnswer, SuspensionView } from '../shared/model/suspension.ts'
 import type { SyncAnswer, SyncPlanView, SyncRequest } from '../shared/model/sync.ts'
 import type {
@@ -169,6 +169,7 @@ interface OtherRoutes {
   'GET /tokens': List<ApiTokenView>
   'POST /tokens': Write<z.infer<typeof createdApiTokenSchema>>
   'DELETE /tokens/:id': Write<null>
+  'POST /sign-in-links': Write<SignInLink>
   'GET /sessions': List<SessionView>
   'DELETE /sessions/:id': Write<null>
   'GET /agents': List<AgentCredential>

@@ -34,7 +34,12 @@ const LAYERS: readonly Layer[] = [
     never: ['server'],
     reason: 'server and agent are two programs of different versions; they meet only in shared/protocol',
   },
-  ...['shared', 'server', 'agent'].map((from) => ({ from, never: ['scripts', 'tests'], reason: 'the product does not know its tools' })),
+  { from: 'client', never: ['server', 'agent'], reason: 'the client runs in browsers and scripts: types of shared, and fetch' },
+  ...['shared', 'server', 'agent', 'client'].map((from) => ({
+    from,
+    never: ['scripts', 'tests'],
+    reason: 'the product does not know its tools',
+  })),
 ]
 
 test.each(LAYERS.map((layer) => [`${layer.from} never imports ${layer.never.join(' or ')}`, layer] as const))('%s', (_, layer) => {

@@ -1,4 +1,6 @@
 // count: how many of what, by one question; what a person looks at first when the fleet is too large for lists.
+
+import type { Query } from '../../client/client.ts'
 import {
   COUNT_BY,
   COUNTED,
@@ -10,7 +12,6 @@ import {
 } from '../../shared/model/counts.ts'
 import { LIST_LIMIT_MAX } from '../../shared/model/views.ts'
 import { nearest } from '../../shared/runtime/edit-distance.ts'
-import type { Query } from './client.ts'
 import { type Column, countText, renderTable } from './columns.ts'
 import { type Context, type Output, usesColour } from './context.ts'
 import { UsageError } from './io.ts'

@@ -1,10 +1,10 @@
 // The filters of `get`, as parameters of the lists of the API. What a kind cannot be filtered by is refused: it would show more than was meant.
 
+import type { Query } from '../../client/client.ts'
 import { parseSelectorText } from '../../shared/model/labels.ts'
 import { HEALTH_WORDS, SYNC_WORDS } from '../../shared/model/status.ts'
 import { CLUSTER_SORTS, LIVENESS_WORDS, OBJECT_SORTS, PLACEMENT_SORTS } from '../../shared/model/views.ts'
 import { nearest } from '../../shared/runtime/edit-distance.ts'
-import type { Query } from './client.ts'
 import { UsageError } from './io.ts'
 import type { Kind } from './kinds.ts'
 import { isPath } from './printing/documents.ts'

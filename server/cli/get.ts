@@ -1,5 +1,6 @@
 // get: lists and single things of every kind.
 import type { z } from 'zod'
+import type { Query } from '../../client/client.ts'
 import { notificationRouteViewSchema, notificationSinkViewSchema, notificationViewSchema } from '../../shared/model/notification-views.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { suspensionViewSchema } from '../../shared/model/suspension.ts'
@@ -19,7 +20,7 @@ import {
   roleViewSchema,
   serviceViewSchema,
 } from '../../shared/model/views.ts'
-import { path, type Query } from './client.ts'
+import { path } from './client.ts'
 import type { Column } from './columns.ts'
 import { type Context, type Output, printItems } from './context.ts'
 import { events } from './events.ts'

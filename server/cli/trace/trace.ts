@@ -1,5 +1,6 @@
 // trace: from an object of a cluster to its service, revision, commit and source. Each part is asked of a route that other verbs use, too.
 
+import type { Query } from '../../../client/client.ts'
 import { revisionViewSchema } from '../../../shared/model/history.ts'
 import { type NamedSource, placeTexts, sourcesOf } from '../../../shared/model/resources.ts'
 import {
@@ -14,7 +15,7 @@ import {
   serviceViewSchema,
 } from '../../../shared/model/views.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
-import { type Client, path, type Query } from '../client.ts'
+import { type Client, path } from '../client.ts'
 import { plainText } from '../columns.ts'
 import { type Context, type Output, printItems } from '../context.ts'
 import { facts, sinceText } from '../describe.ts'

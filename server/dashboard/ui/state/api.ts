@@ -23,7 +23,7 @@ export class ApiError extends Error {
 export type { Query }
 
 /** Addresses are those of the page. */
-const client = createSkerryClient({ url: '', authorization: () => authorization().authorization ?? null })
+const client = createSkerryClient({ url: '', authorization: () => authorization()['authorization'] ?? null })
 
 export const apiPath = (path: string, query: Query = {}): string => `${serverUrl(`api/v1${path}`)}${queryText(query)}`
 
