@@ -165,9 +165,11 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
     streamPost: async (address, body, signal) => {
       const silence = createSilence(io.clock)
       const over = signal === undefined ? silence.signal : AbortSignal.any([signal, silence.signal])
-      const sent = { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body), signal: over }
       try {
-        return heard((await send('POST', address, {}, sent)).body ?? new ReadableStream(), silence)
+        return heard(
+          (await send(signedIn, 'POST', `${API}${address}`, { body, reason, accept: '*/*', signal: over })).body ?? new ReadableStream(),
+          silence,
+        )
       } catch (error) {
         silence.end()
         throw error
