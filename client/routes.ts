@@ -178,6 +178,9 @@ interface OtherRoutes {
   'POST /server-keys/revoke': Write<Page<ServerKeyView>>
   'POST /server-keys/rotate-mac': Write<null>
   'POST /server-keys/rotate-secrets': Write<z.infer<typeof resealAnswerSchema>>
+  'GET /profile/cpu': Read<object>
+  'GET /profile/heap': Read<object>
+  'GET /profile/heap-snapshot': Read<object>
   'GET /audit': List<AuditRecord>
   'GET /audit/state': Read<AuditState>
   'GET /audit/entries': Read<z.infer<typeof auditPageSchema>>

@@ -65,7 +65,7 @@ test('events of a stream are read whole, wherever it is cut', () => {
   const whole = new EventReader().take(text)
   expect(whole).toEqual([
     { id: '7', event: 'ready', data: '{"position":7}' },
-    { id: '9', event: 'message', data: '' },
+    { id: '9', event: '', data: '' },
     { id: '10', event: 'status', data: '{"id":10}' },
   ])
   for (let cut = 0; cut <= text.length; cut++) {
