@@ -1,0 +1,202 @@
+// Commit statuses and comments of GitHub, GitLab and Gitea against servers that check the documented requests, and the state of a commit over a fleet.
+import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { z } from 'zod'
+import { commitState } from '../../server/notify/forges/commit-state.ts'
+import { type CommitMessage, forgeStatus, forgeTest } from '../../server/notify/forges/forge.ts'
+import type { Sending } from '../../server/notify/sinks/sink.ts'
+import type { Store } from '../../server/store/store.ts'
+import type { ForgeType } from '../../shared/model/notifications.ts'
+import { notificationSinkSpecSchema, sinkTypeOf } from '../../shared/model/notifications.ts'
+import { configsWith, notifierOn, putSink, type Received, type Receiver, runUntil, startReceiver } from '../support/notify-kit.ts'
+import { loopbackGuard } from '../support/source-guard.ts'
+import { openIn, STORES } from '../support/stores.ts'
+
+setDefaultTimeout(60_000)
+const SHA = '4be19d0000000000000000000000000000000000'
+const COMMIT: CommitMessage = {
+  ...{ project: 'shop', service: 'web', sha: SHA, state: 'pending', description: 'applied in 38 of 40 clusters' },
+  url: 'https://skerry.example/services/shop/web',
+}
+
+const closing: Array<() => unknown> = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+interface Case {
+  type: ForgeType
+  /** Header that carries the token. */
+  auth: [string, string]
+  statusPath: string
+  status: z.ZodType
+  states: Record<CommitMessage['state'], string>
+  pulls: string
+  pull: unknown
+  comments: string
+  edit: [method: string, path: string]
+}
+const statusFields = { target_url: z.url(), description: z.string().max(140), context: z.literal('skerry/shop/web') }
+const CASES: readonly Case[] = [
+  {
+    // https://docs.github.com/en/rest/commits/statuses
+    ...{ type: 'github', auth: ['authorization', 'Bearer forge-token'], statusPath: `/repos/acme/apps/statuses/${SHA}` },
+    status: z.strictObject({ state: z.enum(['error', 'failure', 'pending', 'success']), ...statusFields }),
+    states: { pending: 'pending', success: 'success', failure: 'failure' },
+    ...{ pulls: `/repos/acme/apps/commits/${SHA}/pulls`, pull: [{ number: 12 }] },
+    ...{ comments: '/repos/acme/apps/issues/12/comments?per_page=100', edit: ['PATCH', '/repos/acme/apps/issues/comments/5'] },
+  },
+  {
+    // https://docs.gitlab.com/api/commits/#set-commit-pipeline-status
+    ...{ type: 'gitlab', auth: ['private-token', 'forge-token'], statusPath: `/projects/acme%2Fapps/statuses/${SHA}` },
+    status: z.strictObject({ state: z.enum(['pending', 'running', 'success', 'failed', 'canceled', 'skipped']), ...statusFields }),
+    states: { pending: 'pending', success: 'success', failure: 'failed' },
+    ...{ pulls: `/projects/acme%2Fapps/repository/commits/${SHA}/merge_requests`, pull: [{ iid: 12 }] },
+    ...{
+      comments: '/projects/acme%2Fapps/merge_requests/12/notes?per_page=100',
+      edit: ['PUT', '/projects/acme%2Fapps/merge_requests/12/notes/5'],
+    },
+  },
+  {
+    // https://docs.gitea.com/api/ repoCreateStatus, repoGetCommitPullRequest, issueCreateComment
+    ...{ type: 'gitea', auth: ['authorization', 'token forge-token'], statusPath: `/repos/acme/apps/statuses/${SHA}` },
+    status: z.strictObject({ state: z.enum(['pending', 'success', 'error', 'failure', 'warning']), ...statusFields }),
+    states: { pending: 'pending', success: 'success', failure: 'failure' },
+    ...{ pulls: `/repos/acme/apps/commits/${SHA}/pull`, pull: { number: 12 } },
+    ...{ comments: '/repos/acme/apps/issues/12/comments', edit: ['PATCH', '/repos/acme/apps/issues/comments/5'] },
+  },
+]
+
+describe.each(CASES.map((one) => [one.type, one] as const))('%s', (type, one) => {
+  const comments: Array<{ id: number; body: string }> = []
+  const serve = (answer?: (request: Received) => Response | undefined): Receiver => {
+    comments.length = 0
+    const receiver = startReceiver((request) => {
+      const special = answer?.(request)
+      if (special !== undefined) return special
+      if (request.headers[one.auth[0]] !== one.auth[1]) return new Response('no token', { status: 401 })
+      if (request.path === one.pulls) return Response.json(one.pull)
+      if (request.path === one.comments && request.method === 'GET') return Response.json(comments)
+      if (request.path === one.comments.replace('?per_page=100', '') && request.method === 'POST')
+        comments.push({ id: 5, body: String(request.body['body']) })
+      return Response.json({ id: 1 }, { status: request.method === 'GET' ? 200 : 201 })
+    })
+    closing.push(() => receiver.stop())
+    return receiver
+  }
+  const sendingTo = (url: string, change: object = {}) => {
+    const spec = notificationSinkSpecSchema.parse({
+      [type]: { source: 'apps', repository: 'acme/apps', url, ...change },
+      auth: { secretRef: 'forge' },
+    })
+    const sending: Sending = {
+      ...{ spec, secrets: { token: 'forge-token' }, ref: null, addresses: loopbackGuard(), nowMs: 1 },
+      signal: AbortSignal.timeout(5_000),
+    }
+    return { spec, sending }
+  }
+
+  test('NC1 each state is the status that the forge documents', async () => {
+    const { url, requests } = serve()
+    const { spec, sending } = sendingTo(url)
+    for (const state of ['pending', 'success', 'failure'] as const) await forgeStatus(spec, { ...COMMIT, state }, sending)
+    expect(requests.map(({ method, path }) => `${method} ${path}`)).toEqual(Array(3).fill(`POST ${one.statusPath}`))
+    expect(requests.map(({ body }) => (one.status.parse(body) as { state: string }).state)).toEqual(Object.values(one.states))
+  })
+
+  test('NC2 a comment is written once to the pull request, and changed after that', async () => {
+    const { url, requests } = serve()
+    const { spec, sending } = sendingTo(url, { comments: true })
+    await forgeStatus(spec, COMMIT, sending)
+    expect(comments).toHaveLength(1)
+    expect(comments[0]?.body).toContain('applied in 38 of 40 clusters')
+    await forgeStatus(spec, { ...COMMIT, state: 'success', description: 'applied in 40 of 40 clusters' }, sending)
+    expect(comments).toHaveLength(1)
+    expect(requests.at(-1)).toMatchObject({ method: one.edit[0], path: one.edit[1] })
+  })
+
+  test('NC2 a commit without a pull request gets the status only', async () => {
+    const { url, requests } = serve(({ path }) => (path === one.pulls ? new Response('{}', { status: 404 }) : undefined))
+    const { spec, sending } = sendingTo(url, { comments: true })
+    expect((await forgeStatus(spec, COMMIT, sending)).detail).toBe('status pending, 0 comments')
+    expect(requests).toHaveLength(2)
+  })
+
+  test('NC1 a test reads the repository and writes nothing', async () => {
+    const { url, requests } = serve()
+    const { spec, sending } = sendingTo(url)
+    expect((await forgeTest(spec, sending)).detail).toBe('the token reads acme/apps')
+    expect(requests.map(({ method }) => method)).toEqual(['GET'])
+    expect(sinkTypeOf(spec)).toBe(type)
+  })
+
+  test('NS8 a token that the forge refuses is not in the error', async () => {
+    const { url } = serve(({ headers }) => new Response(JSON.stringify(headers), { status: 403 }))
+    const { spec, sending } = sendingTo(url)
+    const error = await forgeStatus(spec, COMMIT, sending).catch((thrown: unknown) => thrown)
+    expect(String(error)).toContain('403')
+    expect(String(error)).not.toContain('forge-token')
+  })
+})
+
+test('NC1 GitLab: a status that does not change the state is no failure', async () => {
+  const answer = { message: 'Cannot transition status via :enqueue from :pending (Reason(s): Status cannot transition via "enqueue")' }
+  const receiver = startReceiver(() => Response.json(answer, { status: 400 }))
+  closing.push(() => receiver.stop())
+  const spec = notificationSinkSpecSchema.parse({
+    gitlab: { source: 'apps', repository: 'acme/apps', url: receiver.url },
+    auth: { secretRef: 'forge' },
+  })
+  const sending = { spec, secrets: { token: 't' }, ref: null, addresses: loopbackGuard(), nowMs: 1, signal: AbortSignal.timeout(5_000) }
+  expect((await forgeStatus(spec, COMMIT, sending)).ref).toBe(SHA)
+})
+
+describe('NC3 the state of a commit', () => {
+  test.each([
+    ['in no cluster', {}, null, 'pending', 'in no cluster yet'],
+    ['under way', { 'Synced/Healthy': 38, 'OutOfSync/Healthy': 2 }, null, 'pending', 'applied in 38 of 40 clusters'],
+    [
+      'applied, not healthy yet',
+      { 'Synced/Healthy': 38, 'Synced/Progressing': 2 },
+      null,
+      'pending',
+      'applied in 40 of 40 clusters, healthy in 38',
+    ],
+    ['done', { 'Synced/Healthy': 39, 'Synced/Suspended': 1 }, null, 'success', 'applied in 40 of 40 clusters'],
+    ['degraded', { 'Synced/Healthy': 38, 'Synced/Degraded': 2 }, null, 'failure', 'applied in 40 of 40 clusters, degraded in 2'],
+    ['not rendered', {}, { code: 'render_failed', message: 'web.yaml:3: bad\nmore' }, 'failure', 'cannot be rendered: web.yaml:3: bad'],
+  ] as const)('%s', (_, counts, error, state, description) => {
+    expect(commitState(counts, error)).toEqual({ state, description })
+  })
+})
+
+describe.each(STORES)('$name', (kind) => {
+  const setRender = (store: Store, commit: string) =>
+    store.setRenderState(
+      { project: 'shop', service: 'web' },
+      { commit, generation: 1, digest: 'd'.repeat(32), objectCount: 1, renderedMs: 1, error: null },
+    )
+
+  test('NC4 a commit of a watched repository gets its status, once, and the next commit gets another', async () => {
+    const store = await openIn(kind)
+    const receiver = startReceiver()
+    closing.push(
+      () => store.close(),
+      () => receiver.stop(),
+    )
+    const spec = { source: { repository: 'apps', path: 'web' }, targets: { selector: {} } }
+    await store.applyResource({ kind: 'Service', project: 'shop', name: 'web' }, { labels: {}, spec: JSON.stringify(spec), nowMs: 1 })
+    await setRender(store, SHA)
+    const github = { source: 'apps', repository: 'acme/apps', url: receiver.url }
+    await putSink(store, 'forge', { github, auth: { secretRef: 'forge' } }, 'shop')
+    const notifier = () => notifierOn(store, { configs: configsWith({ forge: { token: 't' } }) })
+    await runUntil(notifier(), () => receiver.requests.length === 1)
+    // A start tells nothing that was told.
+    const next = 'a'.repeat(40)
+    await runUntil(notifier(), async () => {
+      if (receiver.requests.length === 1) await setRender(store, next)
+      return receiver.requests.length === 2
+    })
+    expect(receiver.requests.map(({ path }) => path)).toEqual([SHA, next].map((sha) => `/repos/acme/apps/statuses/${sha}`))
+    expect(receiver.requests[0]?.body).toMatchObject({ state: 'pending', description: 'in no cluster yet' })
+  })
+})
