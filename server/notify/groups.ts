@@ -10,8 +10,6 @@ import { afterQuietHours } from './quiet-hours.ts'
 import type { Route, Routing } from './routing.ts'
 import { canEnd, ENDS, isAtLeast, severityOf } from './severity.ts'
 
-/** Groups of one route that were not sent yet; what comes on top is one digest (NT5). */
-export const UNSENT_MAX = 10
 /** Groups of one route that may still change. */
 export const OPEN_MAX = 200
 /** Names in one message; others are counted. */
@@ -56,6 +54,8 @@ export class Groups {
   readonly #lasting = new Map<string, Set<Group>>()
   /** By route. */
   readonly #ofRoute = new Map<string, Set<Group>>()
+  /** When the newest groups of each route began; NT5. */
+  readonly #begun = new Map<string, number[]>()
   readonly #dirty = new Set<Group>()
   readonly #updates: (project: string, sink: string) => boolean
 
@@ -71,7 +71,10 @@ export class Groups {
       if (held !== undefined) {
         held.records.push(own)
         own.doc = held.doc
-      } else this.#add({ route: routeKey, key: groupKey, lasting: lastingOf(groupKey), doc, members: new Set(doc.members), records: [own] })
+      } else {
+        if (groupKey !== DIGEST) this.#begun.set(routeKey, [...(this.#begun.get(routeKey) ?? []), record.createdMs])
+        this.#add({ route: routeKey, key: groupKey, lasting: lastingOf(groupKey), doc, members: new Set(doc.members), records: [own] })
+      }
     }
   }
 
@@ -155,9 +158,10 @@ export class Groups {
 
   #begin(route: Route, event: FleetEvent, { key, facts, nowMs }: { key: string; facts: EventFacts; nowMs: number }): Group {
     const routeKey = keyOfRoute(route)
-    const groups = this.#ofRoute.get(routeKey) ?? new Set()
-    const unsent = [...groups].filter(({ records }) => records.every(({ sentVersion }) => sentVersion === 0)).length
-    const isDigest = unsent >= UNSENT_MAX || groups.size >= OPEN_MAX
+    const { interval, max } = route.spec.group
+    const begun = (this.#begun.get(routeKey) ?? []).filter((atMs) => nowMs - atMs < durationMs(interval))
+    const isDigest = begun.length >= max || (this.#ofRoute.get(routeKey)?.size ?? 0) >= OPEN_MAX
+    this.#begun.set(routeKey, isDigest ? begun : [...begun, nowMs])
     const digest = isDigest ? this.#open.get(`${routeKey} ${DIGEST}`) : undefined
     if (digest !== undefined) return digest
     const { project, service, cluster, reason, message, atMs } = event

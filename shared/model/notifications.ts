@@ -147,6 +147,7 @@ const groupSchema = z.strictObject({
     .default('15m')
     .refine((text) => durationMs(text) >= 10_000, 'at least 10s')
     .describe('Time between two messages of one group where a sink cannot update the first one.'),
+  max: z.number().int().min(1).max(100).default(8).describe('New messages in one interval. All further events go into one digest.'),
 })
 
 const reasonPattern = z

@@ -147,15 +147,23 @@ describe('NT grouping', () => {
     expect(record).toMatchObject({ state: 'open', version: 2 })
   })
 
-  test('NT5 a storm of groups is ten messages and one digest', () => {
+  test('NT5 a storm of groups is eight messages and one digest', () => {
     const plan = planOf(route())
     const events = Array.from({ length: 500 }, (_, index) => event({ service: `s${index % 50}`, cluster: `c${index}` }))
     const { created } = plan.take(events)
-    expect(created).toHaveLength(11)
+    expect(created).toHaveLength(9)
     const digest = created.find(({ groupKey }) => groupKey === 'digest')
-    expect(digest?.doc).toMatchObject({ total: 400 })
-    expect(digest?.doc.type === 'events' && titleOf(digest.doc)).toBe('400 events in 40 groups')
-    expect(digest?.doc.type === 'events' && textOf(digest.doc).split('\n').at(-1)).toBe('and 20 more')
+    expect(digest?.doc).toMatchObject({ total: 420 })
+    expect(digest?.doc.type === 'events' && titleOf(digest.doc)).toBe('420 events in 42 groups')
+    expect(digest?.doc.type === 'events' && textOf(digest.doc).split('\n').at(-1)).toBe('and 22 more')
+  })
+
+  test('NT5 later events of a storm stay in the digest, until an interval is over', () => {
+    const plan = planOf(route({ group: { max: 1 } }))
+    const storm = (from: number) => Array.from({ length: 5 }, (_, index) => event({ service: `s${from + index}` }))
+    expect(plan.take(storm(0)).created.map(({ groupKey }) => groupKey === 'digest')).toEqual([false, true])
+    expect(plan.take(storm(5), 20_000).created).toEqual([])
+    expect(plan.take(storm(10), 1_000_000).created).toHaveLength(1)
   })
 
   test('NT7 an event that nothing ends is told, and the next one after the interval is news', () => {
