@@ -1,6 +1,7 @@
 // Every method of the store, walked: the feed grows exactly if the method changed something. A new method is written into one of the two tables here.
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Kysely } from 'kysely'
+import type { NewNotification } from '../../server/fleet/notification-records.ts'
 import type { ResourceKey } from '../../server/fleet/records.ts'
 import type { Store } from '../../server/store/store.ts'
 import type { Connections } from '../../server/store/store-db.ts'
@@ -24,6 +25,9 @@ const BOOKKEEPING: Record<string, 'all' | readonly string[]> = {
   sessions: 'all', // of people; nobody watches them
   confirmed_data: 'all', // answers to questions that a pass has not followed yet
   join_uses: 'all', // which keys joined by which token
+  commits: 'all', // notes about commits; the state of the repository that names one is written with it
+  kept_requests: 'all', // answers to repeated requests
+  used_once: 'all', // credentials that nobody may use again
   clusters: [
     'last_seen_ms', // of every agent, several times a minute; what people see of it is a function of the time
     'wait_s', // how long that agent's next request may take to come
@@ -77,6 +81,11 @@ const ofCluster = (digit: string) =>
   ({ ...question(), kind: 'prune', subject: `prune/${clusterId(digit)}/p/web`, cluster: `cluster-${digit}` }) as const
 const openId = async (store: Store) => (await store.confirmationFor(question().subject))?.id ?? ''
 const event = { atMs: 1, type: 'Normal' as const, reason: 'r', message: 'm', cluster: null, ...id, object: null }
+const notification: NewNotification = {
+  ...{ project: 'p', route: '', sink: 's', groupKey: 'g', state: 'open', version: 1, sentVersion: 0, attempts: 0, nextMs: 1 },
+  ...{ createdMs: 1, updatedMs: 1, sentMs: null, error: null, ref: null },
+  doc: { type: 'commit', project: 'p', service: 'web', sha: 'c', state: 'pending', description: 'd' },
+}
 
 const joined: Steps[number] = ['joined', 'prepare', (store) => joinCluster(store, 'a')]
 const written: Steps[number] = ['written', 'prepare', (store) => write(store, service('web'))]
@@ -262,6 +271,18 @@ const WRITES: Partial<Record<keyof Store, Steps>> = {
     ['used again', 'idle', (store) => store.retireReplaced('u')],
     ['unknown', 'idle', (store) => store.retireReplaced('none')],
   ],
+  notifications: [
+    ['planned', 'changes', ({ notifications }) => notifications.plan({ created: [notification], changed: [] })],
+    ['nothing planned', 'idle', ({ notifications }) => notifications.plan({ created: [], changed: [] })],
+    [
+      'from another cursor',
+      'idle',
+      ({ notifications }) => notifications.plan({ cursor: { from: 99, to: 100 }, created: [notification], changed: [] }),
+    ],
+    ['delivered', 'changes', ({ notifications }) => notifications.settle({ ...notification, id: 1, state: 'closed' })],
+    ['read', 'idle', ({ notifications }) => notifications.pending()],
+    ['nothing to remove', 'idle', ({ notifications }) => notifications.prune()],
+  ],
   addVariants: [
     ['no revision', 'idle', (store) => store.addVariants(id, [variant])],
     ['rendered', 'prepare', (store) => store.setRenderState(id, render)],
@@ -320,6 +341,9 @@ const READS: ReadonlyArray<keyof Store> = [
   'upkeep',
   'variant',
   'rollups',
+  'commitsOf',
+  'fleetSql',
+  'writeVersion',
 ]
 
 /** Those write only tables that BOOKKEEPING leaves out. */
@@ -335,6 +359,11 @@ const OUTSIDE: ReadonlyArray<keyof Store> = [
   'noteConfirmedData',
   'confirmedData',
   'dropConfirmedData',
+  'noteCommit',
+  'beginRequest',
+  'endRequest',
+  'forgetRequest',
+  'useOnce',
 ]
 
 /** Everything that the store holds, without bookkeeping. */
