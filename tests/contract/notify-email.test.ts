@@ -72,7 +72,7 @@ const send = (port: number, change: Partial<Omit<Sending, 'spec'>> & { spec?: ob
 }
 
 describe('e-mail', () => {
-  test('NS7 goes to all recipients, and later versions answer the first', async () => {
+  test('NX7 goes to all recipients, and later versions answer the first', async () => {
     const { port, mails } = await smtp()
     await send(port)
     await send(port, { message: { ...MESSAGE, version: 2, title: 'Resolved: line\r\nBcc: evil@example.com' } })
@@ -84,7 +84,7 @@ describe('e-mail', () => {
     expect(mails[1]?.text).not.toMatch(/^Bcc:/m)
   })
 
-  test('NS7 a login needs TLS: without it no password leaves', async () => {
+  test('NX7 a login needs TLS: without it no password leaves', async () => {
     const { port, mails } = await smtp()
     const secrets = { username: 'skerry', password: 'pass-word-1' }
     await expect(send(port, { secrets })).rejects.toMatchObject({ retryable: false })
@@ -93,7 +93,7 @@ describe('e-mail', () => {
     expect(mails).toEqual([])
   })
 
-  test('NS7 a certificate that is not trusted ends the connection', async () => {
+  test('NX7 a certificate that is not trusted ends the connection', async () => {
     const { port, mails } = await smtp()
     await expect(send(port, { spec: { tls: 'starttls', host: 'localhost' } })).rejects.toThrow(/certificate|self.signed|issuer/i)
     expect(mails).toEqual([])
@@ -102,13 +102,13 @@ describe('e-mail', () => {
   test.each([
     [451, true],
     [550, false],
-  ])('NS7 the answer %p is %p to try again', async (responseCode, retryable) => {
+  ])('NX7 the answer %p is %p to try again', async (responseCode, retryable) => {
     const refuse = (done: (error: Error) => void) => done(Object.assign(new Error('not now'), { responseCode }))
     const { port } = await smtp({ onMailFrom: (_, __, done) => refuse(done) })
     await expect(send(port)).rejects.toMatchObject({ retryable })
   })
 
-  test('NS9 a server whose address is not allowed gets no connection', async () => {
+  test('NX9 a server whose address is not allowed gets no connection', async () => {
     const { port, mails } = await smtp()
     await expect(send(port, { addresses: loopbackGuard({ allowed: [] }) })).rejects.toMatchObject({ retryable: false })
     expect(mails).toEqual([])

@@ -129,7 +129,7 @@ describe.each(CASES.map((one) => [one.type, one] as const))('%s', (type, one) =>
     expect(sinkTypeOf(spec)).toBe(type)
   })
 
-  test('NS8 a token that the forge refuses is not in the error', async () => {
+  test('NX8 a token that the forge refuses is not in the error', async () => {
     const { url } = serve(({ headers }) => new Response(JSON.stringify(headers), { status: 403 }))
     const { spec, sending } = sendingTo(url)
     const error = await forgeStatus(spec, COMMIT, sending).catch((thrown: unknown) => thrown)

@@ -88,7 +88,7 @@ describe('Slack', () => {
     )
   const bot = () => ({ spec: { channel: '#ops', url: `${receiver?.url}/api` }, secrets: { token: 'xoxb-1' } })
 
-  test('NS1 a bot token posts a message, and later versions change it', async () => {
+  test('NX1 a bot token posts a message, and later versions change it', async () => {
     slackServer()
     const { spec, secrets } = bot()
     const sent = await send('slack', spec, { secrets })
@@ -99,14 +99,14 @@ describe('Slack', () => {
     expect(receiver?.requests[1]).toMatchObject({ path: '/api/chat.update', body: { channel: 'C024BE91L', ts: '1503435956.000247' } })
   })
 
-  test('NS1 markup in a text calls nobody', async () => {
+  test('NX1 markup in a text calls nobody', async () => {
     slackServer()
     const { spec, secrets } = bot()
     await send('slack', spec, { secrets })
     expect(only().text).toContain('&lt;!channel&gt; &amp; more')
   })
 
-  test('NS1 an incoming webhook gets the same message', async () => {
+  test('NX1 an incoming webhook gets the same message', async () => {
     const { url } = slackServer()
     await send('slack', {}, { secrets: { url: `${url}/hook/T1/B1` } })
     expect(slackBody.parse(only().body)).not.toHaveProperty('channel')
@@ -117,7 +117,7 @@ describe('Slack', () => {
     ['channel_not_found', false],
     ['internal_error', true],
     ['ratelimited', true],
-  ])('NS1 the answer %s is %p to try again', async (error, retryable) => {
+  ])('NX1 the answer %s is %p to try again', async (error, retryable) => {
     serve(() => Response.json({ ok: false, error }, { headers: { 'retry-after': '30' } }))
     const { spec, secrets } = bot()
     expect(await failure(send('slack', spec, { secrets }))).toMatchObject({ retryable })
@@ -156,7 +156,7 @@ const card = z.strictObject({
     )
     .length(1),
 })
-test('NS2 Microsoft Teams: a workflow gets an Adaptive Card', async () => {
+test('NX2 Microsoft Teams: a workflow gets an Adaptive Card', async () => {
   const { url } = serve(() => new Response(null, { status: 202 }))
   await send('teams', {}, { secrets: { url: `${url}/workflows/abc/triggers/manual/paths/invoke?sig=s3cr3t` } })
   expect(card.parse(only().body).attachments[0]?.content.body[0]).toMatchObject({ text: MESSAGE.title, color: 'Attention' })
@@ -179,7 +179,7 @@ const discordBody = z.strictObject({
     .max(10),
 })
 describe('Discord', () => {
-  test('NS3 the first version posts and waits for the id, later ones edit, and a deleted message is posted anew', async () => {
+  test('NX3 the first version posts and waits for the id, later ones edit, and a deleted message is posted anew', async () => {
     const { url, requests } = serve(({ method, path }) =>
       path.endsWith('/messages/gone')
         ? new Response('{"message":"Unknown Message"}', { status: 404 })
@@ -209,7 +209,7 @@ const cloudEvent = z.strictObject({
   data: z.looseObject({ title: z.string(), members: z.array(z.string()), resolved: z.boolean() }),
 })
 describe('webhook', () => {
-  test('NS4 a CloudEvent with a signature over the time and the body', async () => {
+  test('NX4 a CloudEvent with a signature over the time and the body', async () => {
     const { url } = serve()
     await send('webhook', { url }, { secrets: { hmac: 'key-1', token: 'bearer-1' } })
     const { headers, text, body } = only()
@@ -247,7 +247,7 @@ const pagerEvent = z.discriminatedUnion('event_action', [
   }),
   z.strictObject({ routing_key: z.string().length(32), event_action: z.literal('resolve'), dedup_key: z.string() }),
 ])
-test('NS5 PagerDuty: trigger and resolve with the key of the group', async () => {
+test('NX5 PagerDuty: trigger and resolve with the key of the group', async () => {
   const { url, requests } = serve(() => Response.json({ status: 'success', message: 'Event processed', dedup_key: 'k' }, { status: 202 }))
   const secrets = { routingKey: 'r'.repeat(32) }
   await send('pagerduty', { url }, { secrets })
@@ -270,7 +270,7 @@ const opsgenieAlert = z.strictObject({
   tags: z.array(z.string().max(50)).max(20),
   details: z.record(z.string(), z.string()),
 })
-test('NS6 Opsgenie: an alert by its alias, closed when all is well', async () => {
+test('NX6 Opsgenie: an alert by its alias, closed when all is well', async () => {
   const { url, requests } = serve(() => Response.json({ result: 'Request will be processed', requestId: '1' }, { status: 202 }))
   const secrets = { apiKey: 'genie-1' }
   await send('opsgenie', { url }, { secrets })
@@ -289,7 +289,7 @@ describe('every sink', () => {
     ['pagerduty', (url) => ({ spec: { url }, secrets: { routingKey: 'secret-routing-key-1' } })],
     ['opsgenie', (url) => ({ spec: { url }, secrets: { apiKey: 'secret-api-key-1' } })],
   ]
-  test.each(HTTP)('NS8 %s: an answer that repeats the secrets does not bring them into the error', async (type, of) => {
+  test.each(HTTP)('NX8 %s: an answer that repeats the secrets does not bring them into the error', async (type, of) => {
     const { url } = serve(({ headers, path, text }) => new Response(JSON.stringify(headers) + path + text, { status: 400 }))
     const { spec, secrets } = of(url)
     const { message, retryable } = await failure(send(type, spec, { secrets }))
@@ -298,7 +298,7 @@ describe('every sink', () => {
     expect(retryable).toBe(false)
   })
 
-  test.each(HTTP)('NS9 %s: an address that is not allowed gets no request', async (type, of) => {
+  test.each(HTTP)('NX9 %s: an address that is not allowed gets no request', async (type, of) => {
     const { url, requests } = serve()
     const { spec, secrets } = of(url)
     const error = await failure(send(type, spec, { secrets, addresses: loopbackGuard({ allowed: [] }) }))
@@ -306,7 +306,7 @@ describe('every sink', () => {
     expect(requests).toEqual([])
   })
 
-  test.each(HTTP)('NS9 %s: a redirect is not followed', async (type, of) => {
+  test.each(HTTP)('NX9 %s: a redirect is not followed', async (type, of) => {
     const { url, requests } = serve(({ path }) =>
       path.includes('/next') ? undefined : new Response(null, { status: 307, headers: { location: '/next' } }),
     )
@@ -325,7 +325,7 @@ describe('every sink', () => {
     expect(await failure(send('webhook', { url }))).toMatchObject({ retryable, retryAfterMs })
   })
 
-  test('NS8 a missing secret is named, with the Config', async () => {
+  test('NX8 a missing secret is named, with the Config', async () => {
     expect((await failure(send('pagerduty', {}))).message).toContain('the Config keys has no secret routingKey')
   })
 })

@@ -69,7 +69,7 @@ export function retryAfterOf(header: string | null, nowMs: number): number | und
   return Number.isFinite(ms) ? Math.min(RETRY_AFTER_MS_MAX, Math.max(0, ms)) : undefined
 }
 
-/** NT8: no value of a secret is in a message, nor a part of it that stands alone in an address. */
+/** NX8: no value of a secret is in a message, nor a part of it that stands alone in an address. */
 export function redacted(text: string, secrets: Readonly<Record<string, string>>): string {
   let shown = text
   for (const value of Object.values(secrets)) {
