@@ -2,9 +2,11 @@
 // while, drifts, breaks and heals; it can be cut off.
 import { randomBytes } from 'node:crypto'
 import { cursorText, type Position } from '../../shared/crdt/position.ts'
+import { refKey } from '../../shared/kube/object.ts'
 import { confirmationToken, parseRowId, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
 import type { DriftStatus, EventStatus, HealthWord, ObjectStatus, ServiceStatus, SyncWord } from '../../shared/model/status.ts'
+import { ANSWERS, ASK_FRAME_BEGINS, ASK_PARAM, type AskedRef, type Question, questionSchema } from '../../shared/protocol/ask.ts'
 import { type Hello, helloSchema, parseRowLine } from '../../shared/protocol/frames.ts'
 import {
   type JoinAnswer,
@@ -23,6 +25,7 @@ import { systemClock } from '../../shared/runtime/clock.ts'
 import { generateKey, signBytes } from '../../shared/runtime/keys.ts'
 import { systemRandom } from '../../shared/runtime/random.ts'
 import { unzstd } from '../../shared/runtime/zstd.ts'
+import { type DemoObject, demoAnswer, failingPod } from './demo-answers.ts'
 
 interface Held {
   key: string
@@ -56,6 +59,14 @@ function readPage(body: Buffer): { hello: Hello; rows: Array<{ id: string; doc: 
   const [first = '', ...lines] = Buffer.from(frames).toString('utf8').trimEnd().split('\n')
   const rows = lines.slice(0, -1).map(parseRowLine)
   return { hello: helloSchema.parse(JSON.parse(first)), rows: rows.filter((row) => typeof row !== 'string') }
+}
+
+/** Sites of one variant have the same manifests: each text is kept once. */
+const texts = new Map<string, string>()
+function oneOf(text: string): string {
+  const held = texts.get(text) ?? text
+  texts.set(text, held)
+  return held
 }
 
 export class DemoSite {
@@ -115,15 +126,22 @@ export class DemoSite {
         this.#token ??= await this.#openSession(joined)
         await this.#push(joined)
         const wait = this.#position === null ? 0 : POLL_SECONDS
-        const query = this.#position === null ? '' : `?cursor=${cursorText(this.#position)}&wait=${wait}`
+        const query =
+          this.#position === null
+            ? ''
+            : `?cursor=${cursorText(this.#position)}&wait=${wait}&${ASK_PARAM}=${randomBytes(8).toString('base64url')}`
         const response = await fetch(`${this.#url}${ROUTES.desired}${query}`, {
           headers: { authorization: `Bearer ${this.#token}` },
           signal: AbortSignal.any([cut, AbortSignal.timeout((wait + 20) * 1_000)]),
         })
         if (response.status === 200) {
-          const { hello, rows } = readPage(Buffer.from(await response.arrayBuffer()))
-          this.#position = hello.to
-          this.#take(rows)
+          const body = Buffer.from(await response.arrayBuffer())
+          if (body.subarray(0, ASK_FRAME_BEGINS.length).toString() === ASK_FRAME_BEGINS) this.#answerAll(body.toString('utf8'), cut)
+          else {
+            const { hello, rows } = readPage(body)
+            this.#position = hello.to
+            this.#take(rows)
+          }
         } else if (response.status === 401) this.#token = null
         else if (response.status === 409) this.#position = null
         else if (response.status !== 204) await systemClock.sleep(2_000, cut)
@@ -145,7 +163,7 @@ export class DemoSite {
     const changed = new Set<string>()
     for (const { id, doc } of rows) {
       const parsed = parseRowId(id)
-      if (parsed.kind === 'object') this.#objectsOf(serviceKey(parsed.id), id.split('/').slice(3).join('/'), doc !== null)
+      if (parsed.kind === 'object') this.#objectsOf(serviceKey(parsed.id), refKey(parsed.ref), doc)
       if (parsed.kind !== 'service') continue
       const key = serviceKey(parsed.id)
       if (doc === null) this.#forget(key)
@@ -158,11 +176,52 @@ export class DemoSite {
   }
 
   readonly #refs = new Map<string, Set<string>>()
-  #objectsOf(key: string, ref: string, isThere: boolean): void {
+  readonly #objects = new Map<string, { service: string; doc: string }>()
+  /** The newest report about each object and its drift. */
+  readonly #told = new Map<string, object | null>()
+
+  #find(ref: AskedRef): DemoObject | null {
+    const held = this.#objects.get(refKey(ref))
+    if (held === undefined) return null
+    const of = `${held.service}/${refKey(ref)}`
+    const status = (this.#told.get(`object ${of}`) ?? null) as ObjectStatus | null
+    const drift = (this.#told.get(`drift ${of}`) ?? null) as DriftStatus | null
+    return { manifest: JSON.parse(held.doc) as Record<string, unknown>, status, drift, service: held.service }
+  }
+
+  #answerAll(frames: string, cut: AbortSignal): void {
+    for (const line of frames.split('\n')) {
+      const frame = line === '' ? null : (JSON.parse(line) as { id: string; question: unknown })
+      const question = questionSchema.safeParse(frame?.question)
+      if (frame !== null && question.success) void this.#answer(frame.id, question.data, cut).catch(() => {}) // nobody waits any more
+    }
+  }
+
+  async #answer(id: string, question: Question, cut: AbortSignal): Promise<void> {
+    const site = {
+      cluster: this.choice.name,
+      find: (ref: AskedRef) => this.#find(ref),
+      restart: (service: string) => void this.#roll(service),
+    }
+    let part = 0
+    for await (const answered of demoAnswer(site, question, cut)) {
+      const response = await fetch(`${this.#url}${ANSWERS}/${id}?part=${part}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${this.#token}` },
+        body: `${JSON.stringify(answered)}\n`,
+      })
+      if (!response.ok) return
+      part += 1
+    }
+  }
+  #objectsOf(key: string, ref: string, doc: string | null): void {
     const held = this.#refs.get(key) ?? new Set()
-    if (isThere) held.add(ref)
-    else {
+    if (doc !== null) {
+      held.add(ref)
+      this.#objects.set(ref, { service: key, doc: oneOf(doc) })
+    } else {
       held.delete(ref)
+      this.#objects.delete(ref)
       this.#tell('object', `${key}/${ref}`, null)
     }
     this.#refs.set(key, held)
@@ -229,7 +288,8 @@ export class DemoSite {
     const held = this.services.get(key)
     const ref = held?.objects.find((one) => one.startsWith('apps/Deployment'))
     if (held === undefined || ref === undefined) return
-    const pod = `${ref.split('/').at(-1)}-7d4b9c-x2x${Math.floor(systemRandom() * 9)}`
+    const [namespace = '', name = ''] = ref.split('/').slice(-2)
+    const pod = failingPod(this.choice.name, namespace, name)
     const message = `container main of pod ${pod} exits with code 137 (out of memory), 6 restarts`
     const words: Words = { sync: 'Synced', health: 'Degraded', reason: 'CrashLoopBackOff', message }
     this.#object(held, ref, words)
@@ -326,6 +386,7 @@ export class DemoSite {
 
   #tell(kind: string, key: string, doc: object | null): void {
     this.#counter += 1
+    if (kind === 'object' || kind === 'drift') this.#told.set(`${kind} ${key}`, doc)
     const rev = (this.#joined?.incarnation ?? 1) * REV_INCARNATION + this.#counter
     this.#queue = [...this.#queue.filter((row) => row.kind !== kind || row.key !== key), { kind, key, rev, doc }]
   }

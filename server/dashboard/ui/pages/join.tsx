@@ -1,7 +1,6 @@
 // Joining a cluster in three steps: labels, one command, and a mark that waits until the cluster is there.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { createdJoinTokenSchema } from '../../../../shared/model/views.ts'
-import { refusalOf } from '../parts/action.tsx'
 import { CopyBox } from '../parts/copy-box.tsx'
 import { Head } from '../parts/head.tsx'
 import { MarkShape } from '../parts/mark.tsx'
@@ -11,6 +10,7 @@ import { call, type Refusal } from '../state/api.ts'
 import { fleet } from '../state/fleet.ts'
 import { pages, part, SERVER_URL } from '../state/place.ts'
 import { useJoinTokens } from '../state/reads.ts'
+import { refusalOf } from '../state/resource.ts'
 import { text } from '../words.ts'
 
 type Created = (typeof createdJoinTokenSchema)['_output']

@@ -1,17 +1,18 @@
 // One service in one cluster: how far its revision came, its objects with health and drift, its events and its history.
 
-import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { moment } from '../format.ts'
 import { EventFeed } from '../parts/feed.tsx'
 import { Head } from '../parts/head.tsx'
 import { MarkShape } from '../parts/mark.tsx'
-import { ObjectPanel, Objects, objectKey } from '../parts/objects.tsx'
+import { ObjectPanel } from '../parts/object-panel.tsx'
+import { Objects, parseRefKey, refKey, sortedObjects } from '../parts/objects.tsx'
 import { Progress } from '../parts/progress.tsx'
 import { ScopeActions } from '../parts/service-actions.tsx'
 import { StateNote } from '../parts/state-note.tsx'
 import { Empty, Shown } from '../parts/states.tsx'
 import { Moment } from '../parts/time.tsx'
+import { useFilters } from '../state/address.ts'
 import { markOfWords } from '../state/mark-of.ts'
 import { nowMs } from '../state/now.ts'
 import { pages } from '../state/place.ts'
@@ -23,8 +24,14 @@ export function PlacementPage() {
   const { cluster = '', project = '', service = '' } = params
   const placement = usePlacement(cluster, project, service)
   const objects = useObjects(cluster, project, service)
-  const [chosen, setChosen] = useState<string | null>(null)
-  const object = objects.value?.items.find((one) => objectKey(one) === chosen) ?? null
+  const { filters, set } = useFilters()
+  const all = objects.value?.items ?? []
+  // The most urgent object is open at first: a page about trouble begins with it.
+  const [first] = sortedObjects(all)
+  const chosen = filters['object'] ?? (first === undefined ? null : refKey(first))
+  const of = chosen === null ? null : parseRefKey(chosen)
+  const at = { cluster, project, service }
+  const away = awayText(placement.value?.items[0])
   const crumb = (
     <>
       <a href={pages.cluster(cluster)} class="mono">
@@ -43,7 +50,7 @@ export function PlacementPage() {
         <Shown of={placement}>
           {({ items: [view] }) => (view === undefined ? <NotThere cluster={cluster} /> : <Placement view={view} />)}
         </Shown>
-        <div class="detail">
+        <div class="detail halves">
           <section>
             <div class="section-head">
               <h2>{text.placement.objects}</h2>
@@ -54,28 +61,46 @@ export function PlacementPage() {
                   items.length === 0 ? (
                     <Empty title={text.placement.noObjects} />
                   ) : (
-                    <Objects items={items} chosen={chosen} onChoose={setChosen} />
+                    <Objects
+                      at={at}
+                      items={items}
+                      chosen={chosen}
+                      canAsk={away === null}
+                      onChoose={(key) => set({ object: key, tab: undefined })}
+                    />
                   )
                 }
               </Shown>
             </div>
           </section>
-          <div class="stack wide">
-            <section>
-              <div class="section-head">
-                <h2>{object === null ? text.placement.selected : object.kind}</h2>
-              </div>
-              <div class="panel padded">
-                {object === null ? <p class="muted">{text.placement.selectObject}</p> : <ObjectPanel object={object} />}
-              </div>
+          {of !== null && (
+            <section class="panel padded stack wide" aria-label={`${of.kind} ${of.name}`}>
+              <ObjectPanel
+                key={chosen}
+                at={at}
+                of={of}
+                object={all.find((one) => refKey(one) === chosen) ?? null}
+                tab={filters['tab'] ?? ''}
+                onTab={(tab) => set({ object: chosen ?? undefined, tab })}
+                away={away}
+              />
             </section>
-            <Events cluster={cluster} project={project} service={service} />
-            <History cluster={cluster} project={project} service={service} />
-          </div>
+          )}
+        </div>
+        <div class="detail halves">
+          <History cluster={cluster} project={project} service={service} />
+          <Events cluster={cluster} project={project} service={service} />
         </div>
       </div>
     </>
   )
+}
+
+/** Null: the agent can be asked. */
+function awayText(view: PlacementView | undefined): string | null {
+  if (view === undefined || view.liveness.word === 'Online') return null
+  const { lastSeenMs } = view.liveness
+  return lastSeenMs === null ? text.ask.neverSeen(view.cluster) : text.ask.away(view.cluster, moment(lastSeenMs, nowMs.value))
 }
 
 function Placement({ view }: { view: PlacementView }) {

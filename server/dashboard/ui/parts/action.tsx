@@ -1,7 +1,8 @@
 // An act with consequences: what it does in exact names and numbers, a reason, and only then the button. The server decides again whether it is allowed.
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { ApiError, type Refusal } from '../state/api.ts'
+import type { Refusal } from '../state/api.ts'
+import { refusalOf } from '../state/resource.ts'
 import { text } from '../words.ts'
 import { RefusalNote, Waiting } from './states.tsx'
 
@@ -73,9 +74,4 @@ export function ActionDialog<P>({ title, label, plan, describe, isNeeded, needsR
       </form>
     </dialog>
   )
-}
-
-export function refusalOf(error: unknown): Refusal {
-  if (error instanceof ApiError) return error.refusal
-  return { status: 0, code: 'unknown', detail: error instanceof Error ? error.message : String(error), remedy: '', problems: [] }
 }

@@ -2,10 +2,10 @@
 // or with the right that is missing.
 import { useState } from 'preact/hooks'
 import type { Refusal } from '../state/api.ts'
+import { refusalOf } from '../state/resource.ts'
 import { type AccessKind, type CanI, canI, useMay, VERBS_OF } from '../state/rights.ts'
 import { text } from '../words.ts'
 import { whereText } from './access-roles.tsx'
-import { refusalOf } from './action.tsx'
 import { RefusalNote, Section } from './states.tsx'
 
 const KINDS = Object.keys(VERBS_OF) as AccessKind[]

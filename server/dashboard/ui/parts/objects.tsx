@@ -1,39 +1,83 @@
-// The objects of a service in a cluster, by kind in the order in which they are applied, and one of them in full.
-import { byUrgency, markOfWords } from '../state/mark-of.ts'
+// The objects of a service in a cluster, worst first, and below a workload what Kubernetes made of it, down to Pods.
+import { useState } from 'preact/hooks'
+import { type AskedRef, type At, linesOf, useAnswer, within } from '../state/ask.ts'
+import { byUrgency, type Mark, markOfWords } from '../state/mark-of.ts'
 import type { ObjectView } from '../state/reads.ts'
 import { text } from '../words.ts'
+import { Live } from './live-answer.tsx'
 import { MarkShape } from './mark.tsx'
-import { StateNote } from './state-note.tsx'
-import { Age } from './time.tsx'
 
-export const objectKey = ({ group, kind, namespace, name }: ObjectView): string => `${group}/${kind}/${namespace}/${name}`
+export const refKey = ({ group, kind, namespace, name }: AskedRef): string => `${group}/${kind}/${namespace}/${name}`
+export const refOf = ({ group, kind, namespace, name }: AskedRef): AskedRef => ({ group, kind, namespace, name })
+
+/** Null: no key of an object. */
+export function parseRefKey(key: string): AskedRef | null {
+  const [group, kind, namespace, name, ...more] = key.split('/')
+  if (group === undefined || !kind || namespace === undefined || !name || more.length > 0) return null
+  return { group, kind, namespace, name }
+}
 
 /** Workloads come before the objects that they use. */
-const runs = ({ group }: ObjectView): boolean => group === 'apps' || group === 'batch'
+export const runs = ({ group, kind }: Pick<AskedRef, 'group' | 'kind'>): boolean =>
+  group === 'apps' || group === 'batch' || (group === '' && kind === 'Pod')
 
-export function Objects({ items, chosen, onChoose }: { items: readonly ObjectView[]; chosen: string | null; onChoose(key: string): void }) {
-  const sorted = items
+const isDrifting = ({ drift }: ObjectView): boolean => drift !== null && drift.action !== 'healed'
+export const objectMark = (object: ObjectView): Mark => {
+  const mark = markOfWords(object, object.reason)
+  return mark !== 'bad' && isDrifting(object) ? 'drift' : mark
+}
+
+export const sortedObjects = (items: readonly ObjectView[]): ObjectView[] =>
+  items
     .map((item) => ({ item, mark: objectMark(item) }))
-    .sort(
-      (a, b) =>
-        byUrgency(a.mark, b.mark) || Number(runs(b.item)) - Number(runs(a.item)) || (objectKey(a.item) < objectKey(b.item) ? -1 : 1),
-    )
+    .sort((a, b) => byUrgency(a.mark, b.mark) || Number(runs(b.item)) - Number(runs(a.item)) || (refKey(a.item) < refKey(b.item) ? -1 : 1))
+    .map(({ item }) => item)
+
+interface ObjectsProps {
+  at: At
+  items: readonly ObjectView[]
+  chosen: string | null
+  onChoose(key: string): void
+  /** Children come from the agent. */
+  canAsk: boolean
+}
+
+export function Objects({ at, items, chosen, onChoose, canAsk }: ObjectsProps) {
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set())
+  const toggle = (key: string) => {
+    const next = new Set(open)
+    if (!next.delete(key)) next.add(key)
+    setOpen(next)
+  }
   return (
-    <ul class="objects">
-      {sorted.map(({ item, mark }) => {
-        const key = objectKey(item)
+    <ul class="objects" onKeyDown={moveBetweenRows}>
+      {sortedObjects(items).map((item) => {
+        const key = refKey(item)
+        const mark = objectMark(item)
+        const isOpen = open.has(key)
         return (
           <li key={key}>
-            <button type="button" class="quiet" aria-pressed={chosen === key} onClick={() => onChoose(key)}>
-              <MarkShape mark={mark} />
-              <span class="muted kind clip">{item.kind}</span>
-              <span class="mono clip" title={`${item.namespace}/${item.name}`}>
-                {item.name}
-              </span>
-              <span class="muted clip why" title={item.message}>
-                {mark === 'ok' ? '' : item.message || item.reason}
-              </span>
-            </button>
+            <div class="object-line">
+              {canAsk && runs(item) && (
+                <button
+                  type="button"
+                  class="quiet fold"
+                  aria-expanded={isOpen}
+                  aria-label={text.ask.childrenOf(`${item.kind} ${item.name}`)}
+                  onClick={() => toggle(key)}
+                >
+                  <i aria-hidden="true" />
+                </button>
+              )}
+              <Row
+                of={item}
+                mark={mark}
+                said={mark === 'ok' ? '' : item.message || item.reason}
+                isChosen={chosen === key}
+                onChoose={() => onChoose(key)}
+              />
+            </div>
+            {isOpen && <Children key={item.sinceMs} at={at} of={refOf(item)} chosen={chosen} onChoose={onChoose} />}
           </li>
         )
       })}
@@ -41,58 +85,66 @@ export function Objects({ items, chosen, onChoose }: { items: readonly ObjectVie
   )
 }
 
-const isDrifting = ({ drift }: ObjectView): boolean => drift !== null && drift.action !== 'healed'
-const objectMark = (object: ObjectView) => {
-  const mark = markOfWords(object, object.reason)
-  return mark !== 'bad' && isDrifting(object) ? 'drift' : mark
+interface RowProps {
+  of: AskedRef
+  mark: Mark
+  said: string
+  isChosen: boolean
+  onChoose(): void
+  depth?: number
 }
 
-export function ObjectPanel({ object }: { object: ObjectView }) {
-  const { namespace, name, group, drift, images = [], warnings = [] } = object
+function Row({ of, mark, said, isChosen, onChoose, depth = 0 }: RowProps) {
   return (
-    <div class="stack wide">
-      <div>
-        <p class="mono">{name}</p>
-        <p class="small muted">{[namespace, group].filter(Boolean).join(' · ')}</p>
-      </div>
-      <StateNote mark={objectMark(object)} state={object} />
-      {drift !== null && (
-        <div class="stack">
-          <h3>{text.placement.drift}</h3>
-          <p>
-            {drift.deleted === true ? text.placement.wasDeleted : text.placement.fields(drift.paths.length)}{' '}
-            {text.placement.by(drift.manager)}, {text.placement.driftActions[drift.action]} (<Age ms={drift.healedMs ?? drift.detectedMs} />
-            )
-          </p>
-          {drift.paths.length > 0 && (
-            <ul class="name-list">
-              {drift.paths.map((path) => (
-                <li key={path}>{path}</li>
-              ))}
-            </ul>
-          )}
-        </div>
-      )}
-      {images.length > 0 && (
-        <div class="stack">
-          <h3>{text.placement.images}</h3>
-          <ul class="name-list">
-            {images.map((image) => (
-              <li key={image}>{image}</li>
-            ))}
-          </ul>
-        </div>
-      )}
-      {warnings.length > 0 && (
-        <div class="stack">
-          <h3>{text.placement.warnings}</h3>
-          {warnings.map((warning) => (
-            <p key={warning} class="small">
-              {warning}
-            </p>
-          ))}
-        </div>
-      )}
+    <button type="button" class={`quiet object-row depth-${Math.min(depth, 3)}`} aria-pressed={isChosen} onClick={onChoose}>
+      <MarkShape mark={mark} />
+      <span class="muted kind clip">{of.kind}</span>
+      <span class="mono clip" title={[of.namespace, of.name].filter(Boolean).join('/')}>
+        {of.name}
+      </span>
+      <span class="muted clip why" title={said}>
+        {said}
+      </span>
+      <span class="hidden">{text.marks[mark]}</span>
+    </button>
+  )
+}
+
+function Children({ at, of, chosen, onChoose }: { at: At; of: AskedRef; chosen: string | null; onChoose(key: string): void }) {
+  const answer = useAnswer(at.cluster, { question: { kind: 'tree', ref: of }, within: within(at) })
+  const all = linesOf(answer, 'child')
+  const depths = new Map<string, number>()
+  for (const { uid, parent } of all) depths.set(uid, parent === null ? 0 : (depths.get(parent) ?? 0) + 1)
+  const children = all.filter(({ parent }) => parent !== null)
+  return (
+    <div class="children">
+      <Live answer={answer} hasLines={children.length > 0} empty={text.ask.noChildren}>
+        {children.map(({ ref, uid, health, reason, message }) => {
+          const mark = markOfWords({ sync: 'Synced', health }, reason)
+          return (
+            <Row
+              key={uid}
+              of={ref}
+              mark={mark}
+              said={mark === 'ok' ? '' : message || reason}
+              isChosen={chosen === refKey(ref)}
+              onChoose={() => onChoose(refKey(ref))}
+              depth={depths.get(uid) ?? 1}
+            />
+          )
+        })}
+      </Live>
     </div>
   )
+}
+
+/** j, k and the arrow keys, as in other lists. */
+function moveBetweenRows(event: KeyboardEvent): void {
+  const step = event.key === 'j' || event.key === 'ArrowDown' ? 1 : event.key === 'k' || event.key === 'ArrowUp' ? -1 : 0
+  if (step === 0 || event.ctrlKey || event.metaKey) return
+  const rows = [...(event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>('.object-row')]
+  const next = rows[rows.indexOf(document.activeElement as HTMLElement) + step]
+  if (next === undefined) return
+  event.preventDefault()
+  next.focus()
 }

@@ -124,7 +124,7 @@ export class LiveResource<T> {
   }
 }
 
-function refusalOf(error: unknown): Refusal {
+export function refusalOf(error: unknown): Refusal {
   if (error instanceof ApiError) return error.refusal
   return { status: 0, code: 'unknown', detail: error instanceof Error ? error.message : String(error), remedy: '', problems: [] }
 }

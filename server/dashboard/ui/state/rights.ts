@@ -11,12 +11,12 @@ export type { AccessKind, AccessVerb }
 const EVERY = ['read', 'write', 'delete'] as const
 /** Verbs by kind. The modules of the server would bring their whole schema library into the browser. */
 export const VERBS_OF: Readonly<Record<(typeof ACCESS_KINDS)[number], readonly AccessVerb[]>> = {
-  Service: [...EVERY, 'render', 'sync', 'confirm', 'suspend'],
+  Service: [...EVERY, 'render', 'sync', 'confirm', 'suspend', 'live:read', 'logs:read', 'restart'],
   Repository: [...EVERY, 'sync', 'webhook:read'],
   Config: [...EVERY, 'secret:write', 'config:use'],
   HealthRule: EVERY,
   Project: EVERY,
-  Cluster: [...EVERY, 'suspend', 'cluster:label'],
+  Cluster: [...EVERY, 'suspend', 'cluster:label', 'live:read', 'logs:read', 'restart'],
   Role: EVERY,
   RoleBinding: EVERY,
   JoinToken: ['read', 'delete', 'join-token:create'],
@@ -47,6 +47,19 @@ export function useMay(verb: AccessVerb, kind: AccessKind, where: 'fleet' | 'som
       }
       return fleet
     },
+    ({ topic, name }) => topic === 'resource' && (name?.startsWith('Role') ?? true),
+  )
+  return value
+}
+
+/** Whether the caller has the right on a service in a cluster. Null: not known yet. */
+export function useMayOn(
+  verb: AccessVerb,
+  { cluster, project, service }: { cluster: string; project: string; service: string },
+): CanI | null {
+  const { value } = useResource(
+    `may ${verb} ${cluster}/${project}/${service}`,
+    (signal) => canI({ verb, kind: 'Service', project, name: service, cluster }, signal),
     ({ topic, name }) => topic === 'resource' && (name?.startsWith('Role') ?? true),
   )
   return value

@@ -1,0 +1,39 @@
+// Events that Kubernetes keeps about an object, newest first.
+import { count } from '../format.ts'
+import { type AskedRef, type At, linesOf, useAnswer, within } from '../state/ask.ts'
+import { text } from '../words.ts'
+import { AskAgain, Live } from './live-answer.tsx'
+import { MarkShape } from './mark.tsx'
+import { Age } from './time.tsx'
+
+export function LiveEvents({ at, of }: { at: At; of: AskedRef }) {
+  const answer = useAnswer(at.cluster, { question: { kind: 'events', ref: of }, within: within(at) })
+  const events = linesOf(answer, 'event').toReversed()
+  return (
+    <Live answer={answer} hasLines={events.length > 0} empty={text.ask.noEvents}>
+      {events.length > 0 && (
+        <div class="row spread">
+          <span class="small muted">{count(events.length, 'event')}</span>
+          <AskAgain answer={answer} />
+        </div>
+      )}
+      <ol class="kube-events">
+        {events.map(({ type, reason, message, count: times, at: when, source }, index) => (
+          <li key={`${when}${reason}${index}`}>
+            <MarkShape mark={type === 'Warning' ? 'drift' : 'ok'} />
+            <div>
+              <p class="row spread">
+                <b>{reason}</b>
+                <span class="small faint">{Number.isNaN(Date.parse(when)) ? when : <Age ms={Date.parse(when)} />}</span>
+              </p>
+              <p>{message}</p>
+              <p class="small muted">
+                {[type === 'Warning' ? text.ask.warning : '', source, times > 1 ? text.ask.times(times) : ''].filter(Boolean).join(' · ')}
+              </p>
+            </div>
+          </li>
+        ))}
+      </ol>
+    </Live>
+  )
+}

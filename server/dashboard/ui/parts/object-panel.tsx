@@ -1,0 +1,136 @@
+// One object in full: what was reported about it, and what its agent answers now: differences, events, logs, the live object.
+import type { ComponentChildren } from 'preact'
+import type { AskedRef, At } from '../state/ask.ts'
+import type { ObjectView } from '../state/reads.ts'
+import { useMayOn } from '../state/rights.ts'
+import { text } from '../words.ts'
+import { LiveDiff } from './live-diff.tsx'
+import { LiveEvents } from './live-events.tsx'
+import { LiveLogs } from './live-logs.tsx'
+import { LiveYaml } from './live-yaml.tsx'
+import { objectMark, runs } from './objects.tsx'
+import { canRestart, Restart } from './restart.tsx'
+import { StateNote } from './state-note.tsx'
+import { Denied, Waiting } from './states.tsx'
+import { Tabs } from './tabs.tsx'
+import { Age } from './time.tsx'
+
+export type ObjectTab = 'state' | 'diff' | 'events' | 'logs' | 'yaml'
+
+interface PanelProps {
+  at: At
+  of: AskedRef
+  /** Null: no object of the service, but one that Kubernetes made of it. */
+  object: ObjectView | null
+  tab: string
+  onTab(tab: ObjectTab): void
+  /** Since when the agent cannot answer; null: it can. */
+  away: string | null
+}
+
+export function ObjectPanel({ at, of, object, tab, onTab, away }: PanelProps) {
+  const words = text.ask.tabs
+  const tabs = [
+    ...(object === null ? [] : [{ id: 'state' as const, label: words.state }]),
+    ...(object === null ? [] : [{ id: 'diff' as const, label: words.diff }]),
+    { id: 'events' as const, label: words.events },
+    ...(runs(of) ? [{ id: 'logs' as const, label: words.logs }] : []),
+    { id: 'yaml' as const, label: words.yaml },
+  ]
+  const fallback: ObjectTab = object !== null ? 'state' : of.kind === 'Pod' ? 'logs' : 'yaml'
+  const chosen = tabs.find(({ id }) => id === tab)?.id ?? fallback
+  return (
+    <>
+      <div class="row spread object-title">
+        <div>
+          <h3 class="mono">{of.name}</h3>
+          <p class="small muted">{[of.kind, of.namespace, of.group].filter(Boolean).join(' · ')}</p>
+        </div>
+        {canRestart(of) && away === null && (
+          <Allowed verb="restart" at={at} isQuiet>
+            <Restart at={at} of={of} />
+          </Allowed>
+        )}
+      </div>
+      <Tabs label={`${of.kind} ${of.name}`} tabs={tabs} chosen={chosen} onChoose={onTab}>
+        {chosen === 'state' && object !== null && <Reported object={object} />}
+        {chosen !== 'state' &&
+          (away !== null ? (
+            <div class="note">
+              <p>{away}</p>
+              <p class="muted">{text.ask.awayNext}</p>
+            </div>
+          ) : (
+            <Allowed verb={chosen === 'logs' ? 'logs:read' : 'live:read'} at={at} key={chosen}>
+              {chosen === 'diff' && <LiveDiff at={at} of={of} />}
+              {chosen === 'events' && <LiveEvents at={at} of={of} />}
+              {chosen === 'logs' && <LiveLogs at={at} of={of} />}
+              {chosen === 'yaml' && <LiveYaml at={at} of={of} />}
+            </Allowed>
+          ))}
+      </Tabs>
+    </>
+  )
+}
+
+interface AllowedProps {
+  verb: 'live:read' | 'logs:read' | 'restart'
+  at: At
+  /** Without the right there is nothing to see. */
+  isQuiet?: boolean
+  children: ComponentChildren
+}
+
+/** Asked first: a refused question would be an entry of the audit log. */
+function Allowed({ verb, at, isQuiet = false, children }: AllowedProps) {
+  const may = useMayOn(verb, at)
+  if (may === null) return isQuiet ? null : <Waiting rows={4} />
+  if (may.allowed) return <>{children}</>
+  return isQuiet ? null : <Denied detail={may.detail} />
+}
+
+function Reported({ object }: { object: ObjectView }) {
+  const { drift, images = [], warnings = [] } = object
+  return (
+    <div class="stack wide">
+      <StateNote mark={objectMark(object)} state={object} />
+      {drift !== null && (
+        <div class="stack">
+          <h3>{text.placement.drift}</h3>
+          <p>
+            {drift.deleted === true ? text.placement.wasDeleted : text.placement.fields(drift.paths.length)}{' '}
+            {text.placement.by(drift.manager)}, {text.placement.driftActions[drift.action]} (<Age ms={drift.healedMs ?? drift.detectedMs} />
+            )
+          </p>
+          {drift.paths.length > 0 && <NameList names={drift.paths} />}
+        </div>
+      )}
+      {images.length > 0 && (
+        <div class="stack">
+          <h3>{text.placement.images}</h3>
+          <NameList names={images} />
+        </div>
+      )}
+      {warnings.length > 0 && (
+        <div class="stack">
+          <h3>{text.placement.warnings}</h3>
+          {warnings.map((warning) => (
+            <p key={warning} class="small">
+              {warning}
+            </p>
+          ))}
+        </div>
+      )}
+    </div>
+  )
+}
+
+function NameList({ names }: { names: readonly string[] }) {
+  return (
+    <ul class="name-list">
+      {names.map((name) => (
+        <li key={name}>{name}</li>
+      ))}
+    </ul>
+  )
+}
