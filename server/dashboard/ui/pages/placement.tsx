@@ -74,7 +74,10 @@ export function PlacementPage() {
             </div>
           </section>
           {of !== null && (
-            <section class="panel padded stack wide" aria-label={`${of.kind} ${of.name}`}>
+            <section aria-label={`${of.kind} ${of.name}`}>
+              <div class="section-head">
+                <h2>{of.kind}</h2>
+              </div>
               <ObjectPanel
                 key={chosen}
                 at={at}

@@ -40,11 +40,11 @@ export function ObjectPanel({ at, of, object, tab, onTab, away }: PanelProps) {
   const fallback: ObjectTab = object !== null ? 'state' : of.kind === 'Pod' ? 'logs' : 'yaml'
   const chosen = tabs.find(({ id }) => id === tab)?.id ?? fallback
   return (
-    <>
+    <div class="panel padded stack wide">
       <div class="row spread object-title">
         <div>
           <h3 class="mono">{of.name}</h3>
-          <p class="small muted">{[of.kind, of.namespace, of.group].filter(Boolean).join(' · ')}</p>
+          <p class="small muted">{[of.namespace, of.group].filter(Boolean).join(' · ')}</p>
         </div>
         {canRestart(of) && away === null && (
           <Allowed verb="restart" at={at} isQuiet>
@@ -69,7 +69,7 @@ export function ObjectPanel({ at, of, object, tab, onTab, away }: PanelProps) {
             </Allowed>
           ))}
       </Tabs>
-    </>
+    </div>
   )
 }
 
