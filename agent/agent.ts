@@ -72,8 +72,8 @@ export interface AgentDeps {
   /** The place of this process and its data folder; null: unknown. */
   place: string | null
   guard?: NativeGuard
-  /** The audit log of the site; absent: questions are refused. */
-  questions?: QuestionLog
+  /** The audit log of the site, and whether people may restart workloads; absent: the agent takes no questions. */
+  questions?: QuestionLog & { restarts: boolean }
   /** LX1; absent: the site has no policy. */
   policy?: PolicyFile | undefined
   /** Where the state waits for the disk; default the log of its file. */
@@ -207,7 +207,7 @@ class RunningAgent implements Agent {
     if (questions === undefined) return {}
     const { logStream } = this.#deps.logs ?? {}
     const site = {
-      ...{ discovery: () => this.#discovery, policy: () => policy?.policy() ?? null, record: questions.record },
+      ...{ discovery: () => this.#discovery, policy: () => policy?.policy() ?? null, ...questions },
       ...{ replica: () => this.#sync.replica(), logs: logStream === undefined ? undefined : { logStream } },
     }
     return { answerer: createSiteAnswerer({ ...site, cluster, clock, state: this.#state }) }

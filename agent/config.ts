@@ -68,6 +68,13 @@ export const RUN_OPTIONS = {
     placeholder: 'FILE',
     help: 'YAML policy file that limits what services may do at this site, in addition to the limits of the server; reloaded when it changes. Default none.',
   },
+  asking: {
+    type: 'text',
+    placeholder: 'LEVEL',
+    help: 'Questions that people may ask this cluster through the server: off, read (live objects, logs, differences, dry runs), or restart (also restarts of workloads).',
+    default: 'restart',
+    choices: ['off', 'read', 'restart'],
+  },
   probes: { type: 'address', help: 'Address for /healthz, /readyz and /metrics; default off.' },
   logLevel: {
     type: 'text',

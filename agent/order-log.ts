@@ -25,7 +25,7 @@ export interface OrderLog {
 
 /** AK7: questions of remote people, in files of their own: many questions displace no order. */
 export interface QuestionLog {
-  record(ask: Pick<AskFrame, 'question' | 'who' | 'within'>): void
+  record(ask: Pick<AskFrame, 'question' | 'who' | 'within'>, refusal?: string): void
 }
 
 export function createOrderLog(dataDir: string, clock: Pick<Clock, 'nowMs'>, bytesMax = FILE_BYTES_MAX): OrderLog {
@@ -36,7 +36,14 @@ export function createOrderLog(dataDir: string, clock: Pick<Clock, 'nowMs'>, byt
 export function createQuestionLog(dataDir: string, clock: Pick<Clock, 'nowMs'>, bytesMax = FILE_BYTES_MAX): QuestionLog {
   const log = createChainedLog(dataDir, QUESTIONS, clock, bytesMax)
   // A question without a change does not wait for the disk.
-  return { record: (ask) => log.write({ ...deedOfAsk(ask), result: 'started' as const }, ask.question.kind === 'restart') }
+  return {
+    record: (ask, refusal) => {
+      const deed = deedOfAsk(ask)
+      const isSynced = ask.question.kind === 'restart'
+      if (refusal === undefined) return log.write({ ...deed, result: 'started' as const }, isSynced)
+      log.write({ ...deed, result: 'denied' as const, reason: refusal.slice(0, 500) }, isSynced)
+    },
+  }
 }
 
 function createChainedLog(dataDir: string, files: LogFiles, clock: Pick<Clock, 'nowMs'>, bytesMax: number) {

@@ -93,9 +93,9 @@ export function rbacManifests(wish: RbacWish): object[] {
   const inCluster: PolicyRule[] = [
     ...rulesFor(kinds, READ),
     ...contextRules(kinds, wish.podLogs || wish.asking === true),
-    ...(wish.asking === true ? ASKING_RULES : []),
     // Kubernetes Events on the objects of services.
     { apiGroups: [''], resources: ['events'], verbs: ['create', 'patch'] },
+    ...(wish.asking === true ? ASKING_RULES : []),
   ]
   const clusterWrites = rulesFor(
     kinds.filter(({ isClusterScoped }) => isClusterScoped),
@@ -140,7 +140,7 @@ const CLAIM_RULES: PolicyRule[] = [
   { apiGroups: [''], resources: ['configmaps'], verbs: ['create'] },
 ]
 
-/** Read for questions, besides the kinds of services and the logs of Pods. A restart needs `patch`, which services need too. */
+/** Read for questions, besides the kinds of services and the logs of Pods. */
 const ASKING_RULES: PolicyRule[] = [
   { apiGroups: [''], resources: ['nodes', 'persistentvolumeclaims', 'pods'], verbs: READ },
   { apiGroups: ['apps'], resources: ['daemonsets', 'deployments', 'replicasets', 'statefulsets'], verbs: READ },

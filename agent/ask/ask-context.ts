@@ -18,8 +18,10 @@ export interface SiteAnswererDeps {
   replica(): Pick<Replica, 'read'> | null
   discovery(): Discovery | null
   policy(): SitePolicy | null
-  /** In the audit log of the site; throws when it cannot be written. */
-  record(frame: AskFrame): void
+  /** In the audit log of the site; throws when it cannot be written. `refusal`: why the site does not answer. */
+  record(frame: AskFrame, refusal?: string): void
+  /** The option `--asking` allows restarts. */
+  restarts: boolean
   clock: Clock
 }
 

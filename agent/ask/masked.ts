@@ -5,8 +5,9 @@ import { MARK } from '../cluster/redact/marks.ts'
 import { isSecretKind, isSensitiveName } from '../cluster/redact/shown-fields.ts'
 
 /** kubectl keeps a whole object here, values of Secrets too. */
-const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
+export const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 const CONTENTS = ['data', 'stringData', 'binaryData'] as const
+const IDENTITY: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata'])
 
 export interface Masked {
   object: K8sObject
@@ -27,12 +28,17 @@ export function masked(live: K8sObject, { isHidden = false, managedFields = fals
     hideAnnotation(object, paths)
     for (const key of CONTENTS) if (isRecord(object[key])) object[key] = hiddenValues(object[key], key, paths)
   }
-  if (isHidden && 'spec' in object) {
-    object['spec'] = MARK
-    paths.push('spec')
-  }
+  if (isHidden)
+    for (const key of Object.keys(object)) {
+      if (IDENTITY.has(key) || (CONTENTS.some((name) => name === key) && isRecord(object[key]))) continue
+      object[key] = MARK
+      paths.push(key)
+    }
   return { object: isHidden || isSecret ? object : (withoutSecrets(object, '', paths) as K8sObject), masked: paths.sort() }
 }
+
+/** A part of an object, such as a container that only one of two compared objects has. */
+export const maskedPart = (value: unknown): unknown => withoutSecrets(value, '', [])
 
 function hideAnnotation(object: K8sObject, paths: string[]): void {
   const { annotations } = object.metadata

@@ -5,6 +5,7 @@ import type { K8sObject } from '../../shared/kube/object.ts'
 import { MARK } from '../cluster/redact/marks.ts'
 import { isSecretKind, isSensitiveName } from '../cluster/redact/shown-fields.ts'
 import { ownsPath } from '../reconcile/snapshot/fields/owned-fields.ts'
+import { LAST_APPLIED, maskedPart } from './masked.ts'
 
 export interface FieldDifference {
   path: string
@@ -46,9 +47,10 @@ export function differences(desired: K8sObject, live: K8sObject, { isHidden = fa
     if (isRecord(wanted) && isRecord(held)) {
       const isVariable = isSensitiveName(String(held['name'] ?? wanted['name'] ?? ''))
       for (const name of [...new Set([...Object.keys(wanted), ...Object.keys(held)])].sort()) {
-        const isContents = at.text === '' && hidesContents && /^(data|stringData|binaryData|spec)$/.test(name)
+        const isContents = at.text === '' && hidesContents && (isHidden ? name !== 'metadata' : /^(data|stringData|binaryData)$/.test(name))
         const below = { text: `${at.text}.${name}`, keys: [...at.keys, `f:${name}`] }
-        walk(wanted[name], held[name], { ...below, isHidden: at.isHidden || isContents || (isVariable && name === 'value') })
+        const isCopy = name === LAST_APPLIED
+        walk(wanted[name], held[name], { ...below, isHidden: at.isHidden || isContents || isCopy || (isVariable && name === 'value') })
       }
       return
     }
@@ -56,7 +58,7 @@ export function differences(desired: K8sObject, live: K8sObject, { isHidden = fa
       walkList(wanted, held, at)
       return
     }
-    const shown = (value: unknown) => (at.isHidden ? MARK : cut(value))
+    const shown = (value: unknown) => (at.isHidden ? MARK : cut(maskedPart(value)))
     found.push({
       path: at.text,
       ...(wanted === undefined ? {} : { desired: shown(wanted) }),

@@ -25,12 +25,25 @@ export function createSiteAnswerer(deps: SiteAnswererDeps): AskAnswerer {
   return {
     async answer(frame, sink, signal) {
       const question = readQuestion(frame)
-      refuseByPolicy(deps.policy(), question)
-      deps.record(frame)
+      recordAllowed(deps, frame, () => {
+        refuseByOption(deps, question)
+        refuseByPolicy(deps.policy(), question)
+      })
       await refuseOutside(deps, reads, frame, question)
       await answerQuestion({ ...deps, reads }, question, sink, signal)
     },
   }
+}
+
+/** AK7: also what the site refuses. */
+function recordAllowed({ record }: Pick<SiteAnswererDeps, 'record'>, frame: AskFrame, refuse: () => void): void {
+  try {
+    refuse()
+  } catch (error) {
+    if (error instanceof AskRefused) record(frame, error.message)
+    throw error
+  }
+  record(frame)
 }
 
 async function answerQuestion(context: AnswerContext, question: Question, sink: AnswerSink, signal: AbortSignal): Promise<void> {
@@ -68,6 +81,16 @@ function readQuestion({ question }: AskFrame): Question {
 }
 
 const refOfQuestion = (question: Question): ObjectRef | null => ('ref' in question ? (question.ref ?? null) : null)
+
+/** AK5 */
+function refuseByOption({ restarts }: Pick<SiteAnswererDeps, 'restarts'>, { kind }: Question): void {
+  if (kind === 'restart' && !restarts)
+    throw new AskRefused(
+      ASK_REFUSALS.policy,
+      'the agent runs with --asking read and restarts nothing',
+      'A person at the site can start it with --asking restart.',
+    )
+}
 
 /** AK5 */
 function refuseByPolicy(policy: SitePolicy | null, question: Question): void {

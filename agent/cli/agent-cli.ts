@@ -110,7 +110,7 @@ export function agentCommand(io: AgentIo): Command {
     .option('--service-accounts <LIST>', 'ServiceAccounts (namespace/name) that the agent impersonates; it then writes no objects itself')
     .option('--agent <NAME>', 'ServiceAccount of the agent (namespace/name)', 'skerry-system/skerry-agent')
     .option('--pod-logs', 'the agent runs with --pod-logs')
-    .option('--asking', 'people may ask the agent for logs, children of objects and nodes')
+    .option('--asking', 'the agent runs with --asking read or restart: it reads logs, children of workloads and nodes')
     .option('--values', 'print values of the chart skerry-agent (rbac.preset: custom) instead of manifests')
     .action((flags: RbacFlags) => io.out(rbacText(flags, format())))
   addEdgeCommands(program, { out: io.out, clock: systemClock })
@@ -167,7 +167,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
   const read = readOptions(RUN_OPTIONS, flags, io.env)
   if (read.kind === 'problems') throw new AppError('bad_options', { doing: 'read the options', problems: read.problems })
   const { data, server, cluster: clusterName, wait, logLevel, kubeconfig, context, probes, metered, dailyBytes, serverCa } = read.options
-  const { kubeEvents, podLogs, resync } = read.options
+  const { kubeEvents, podLogs, resync, asking } = read.options
   const log = createPinoLogger(logLevel as 'debug' | 'info' | 'warn' | 'error')
   const joinToken = read.options.joinToken ?? (read.options.joinTokenFile === undefined ? null : readTokenFile(read.options.joinTokenFile))
   const caFile = serverCa === undefined ? null : resolve(serverCa)
@@ -194,7 +194,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
       userAgent: `skerry-agent/${VERSION}`,
     })
     const freeMemory = createMemoryRelease()
-    const questions = createQuestionLog(folder.path, systemClock)
+    const questions = asking === 'off' ? undefined : { ...createQuestionLog(folder.path, systemClock), restarts: asking === 'restart' }
     const telemetry = await openTelemetry({ env: io.env, service: 'skerry-agent', clock: systemClock, log })
     const watchdog = createWatchdog({ clock: systemClock, log, stuckAfterMs: STUCK_AFTER_MS })
     const create = () =>
@@ -223,7 +223,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
           place: folder.place,
           guard,
           policy,
-          questions,
+          ...(questions === undefined ? {} : { questions }),
           freeMemory,
           watch: watchdog.watch,
           ...(telemetry === null ? {} : { recordSpan: telemetry.record }),

@@ -72,8 +72,18 @@ const rolesOf = (objects: readonly K8sObject[]) =>
 test('IK3 the preset namespaced is what `skerry-agent rbac` prints for its kinds', () => {
   const { kinds } = yamlOf('charts/skerry-agent/files/namespaced.yaml') as { kinds: string[] }
   const wish = { kinds, namespaces: ['web', 'shop'], serviceAccounts: [], agent: 'skerry-system/skerry-agent', podLogs: true }
-  const objects = renderChart('skerry-agent', 'agent', { ...SITE, rbac: { preset: 'namespaced', namespaces: ['web', 'shop'] } })
-  expect(rolesOf(objects)).toEqual(rolesOf(rbacManifests(wish) as K8sObject[]))
+  const rbac = { preset: 'namespaced', namespaces: ['web', 'shop'] }
+  for (const [asking, isAsked] of [
+    ['restart', true],
+    ['read', true],
+    [false, false],
+  ] as const) {
+    // biome-ignore format: short
+    const objects = renderChart('skerry-agent', 'agent', { ...SITE, rbac, asking })
+    expect(rolesOf(objects)).toEqual(rolesOf(rbacManifests({ ...wish, asking: isAsked }) as K8sObject[]))
+    const { env = [] } = podOf(objects).spec.containers[0] ?? {}
+    expect(env).toContainEqual({ name: 'SKERRY_ASKING', value: asking === false ? 'off' : asking })
+  }
 })
 
 test('IK3 the preset custom takes the values of `skerry-agent rbac --values` as they are', () => {

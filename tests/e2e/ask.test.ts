@@ -203,7 +203,7 @@ test('AK2 a dry run and the nodes are answered', async () => {
   expect(events.map(({ reason }) => reason)).toContain('ScalingReplicaSet')
 })
 
-test('AK5 the site refuses and hides by its own policy, and has every question in its audit log', async () => {
+test('AK5 AK7 the site refuses and hides by its own policy; both audit logs name the asker', async () => {
   policy('ask: {deny: [restart], namespaces: [shop], hide: [v1/ConfigMap]}\n')
   await eventually(
     'the policy is in force',
@@ -212,6 +212,17 @@ test('AK5 the site refuses and hides by its own policy, and has every question i
   )
   expect((await ask('get', 'object', 'cm/shop/conf', '-o', 'json')).stdout).toContain('"<redacted>"')
   expect((await ask('get', 'object', 'cm/kube-system/x')).stderr).toContain('rule ask.namespaces')
+  const { items } = await scenario.fleet.api<{ items: Array<{ actor: { id: string } }> }>('/audit?verb=restart')
+  const entry = items.find((one) => 'cluster' in one && one.cluster === 'oslo')
+  expect(entry).toMatchObject({ kind: 'Cluster', name: 'oslo', detail: 'restart Deployment shop/shop' })
+  const atSite = (await scenario.sites['oslo']?.agent.command(['audit', '--questions', '-o', 'json']))?.stdout ?? ''
+  const lines = atSite
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  const restarts = lines.filter(({ verb }) => verb === 'ask:restart')
+  expect(restarts[0]).toMatchObject({ actor: { id: entry?.actor.id }, detail: 'Deployment shop/shop', result: 'started' })
+  expect(restarts.at(-1)).toMatchObject({ result: 'denied', reason: expect.stringContaining('ask.deny') })
   policy('{}\n')
 })
 

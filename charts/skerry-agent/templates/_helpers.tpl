@@ -29,3 +29,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- define "skerry-agent.text" -}}
 {{ if kindIs "float64" . }}{{ printf "%.0f" . }}{{ else }}{{ toString . }}{{ end }}
 {{- end }}
+{{/* YAML reads a bare `off` as false. */}}
+{{- define "skerry-agent.asking" -}}
+{{- if .Values.asking }}{{ .Values.asking }}{{ else }}off{{ end }}
+{{- end }}
