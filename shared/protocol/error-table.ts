@@ -249,7 +249,8 @@ export const ERRORS = define({
     status: 409,
     retryable: false,
     cause: 'The agent of the cluster does not take questions.',
-    remedy: 'Start the agent with --asking read or restart. An old agent needs an upgrade: `skerry describe cluster NAME` shows its version.',
+    remedy:
+      'Start the agent with --asking read or restart. An old agent needs an upgrade: `skerry describe cluster NAME` shows its version.',
   },
   ask_refused: {
     status: 409,
