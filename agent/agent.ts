@@ -33,7 +33,8 @@ import { type AgentReport, agentReport, type LinkReport } from './report.ts'
 import type { AgentState } from './state/agent-state.ts'
 import { createDiskReserve, type DiskReserve } from './state/disk-reserve.ts'
 import { openAgentState } from './state/sqlite-agent-state.ts'
-import { loadAgentKeys } from './sync/agent-keys.ts'
+import { createStateBox } from './state/state-box.ts'
+import { loadAgentKeys, recipientOf } from './sync/agent-keys.ts'
 import { createPartStage } from './sync/part-stage.ts'
 import type { Fetcher } from './sync/server-client.ts'
 import { SyncLoop } from './sync/sync-loop.ts'
@@ -146,7 +147,8 @@ class RunningAgent implements Agent {
     const { dataDir, serverUrl, clusterName, joinToken, waitSeconds, metered = false, dailyBytes = 0, version } = options
     const files = agentFiles(dataDir)
     this.#reserve = createDiskReserve(dataDir, () => this.#isClosed || this.#reportCluster())
-    const state = openAgentState(files.state, this.#reserve, deps.logFile)
+    const keys = loadAgentKeys(dataDir)
+    const state = openAgentState(files.state, this.#reserve, deps.logFile, createStateBox(keys.state))
     this.#state = state
     this.#spans = deps.recordSpan === undefined ? null : new ChangeSpans(deps.recordSpan, clock)
     if (mayJoinAnew(state, joinToken)) {
@@ -159,7 +161,7 @@ class RunningAgent implements Agent {
     this.#sync = new SyncLoop({
       serverUrl,
       fetcher,
-      keys: loadAgentKeys(dataDir),
+      keys,
       join: {
         joinToken,
         clusterName,
@@ -175,6 +177,7 @@ class RunningAgent implements Agent {
           path: files.replica,
           clusterId,
           serverKeys: () => state.identity()?.serverKeys ?? [],
+          recipients: (fingerprint) => recipientOf(keys, fingerprint),
           log,
           libraryDir: files.library,
           ...(deps.guard === undefined ? {} : { guard: deps.guard }),

@@ -84,6 +84,7 @@ export interface AppDeps
     AdminDeps,
     | 'serverKeys'
     | 'secrets'
+    | 'seals'
     | 'renders'
     | 'notifier'
     | 'previews'

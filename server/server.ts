@@ -23,6 +23,7 @@ import { createKnocks } from './access/knocks.ts'
 import { watchLiveness } from './access/liveness-watch.ts'
 import { isLoopbackUrl } from './access/oidc/settings.ts'
 import { createSignIn, type SignInPlace } from './access/oidc/sign-in.ts'
+import { loadSealing } from './access/sealing.ts'
 import { loadSecretBox } from './access/secret-box.ts'
 import { createSeenMarks } from './access/seen-marks.ts'
 import { loadServerKeys } from './access/server-keys.ts'
@@ -33,6 +34,7 @@ import type { FleetActions } from './actions/port.ts'
 import { createRemovalPlans } from './actions/removal-plans.ts'
 import { createRestoreActions } from './actions/restore-actions.ts'
 import { createRestoreGate, recordAhead } from './actions/restore-gate.ts'
+import { createSealActions } from './actions/seal-actions.ts'
 import { createApp } from './app.ts'
 import { createAsks } from './ask/asks.ts'
 import { KEYS, STORE } from './backup/manifest.ts'
@@ -42,7 +44,9 @@ import { openWorkers, WORKER_MEMORY_MIB_DEFAULT } from './control/workers/open-w
 import { keepCaughtUp } from './desired/catch-up.ts'
 import { raiseEpochs } from './desired/epochs.ts'
 import { maintainShards } from './desired/maintenance.ts'
+import { createPageSeal } from './desired/page-seal.ts'
 import { replayShards } from './desired/replay.ts'
+import { rewriteShard } from './desired/rewrite-shard.ts'
 import { createShards, SHARD_COUNT } from './desired/shard-files.ts'
 import { discardStale } from './desired/stale-shards.ts'
 import { keepTombstonesFew } from './desired/tombstones.ts'
@@ -187,6 +191,9 @@ async function startOn(
   await recordRestore(options.dataDir, store)
   const keys = loadServerKeys(at('keys'))
   const secrets = loadSecretBox(at('keys'))
+  const sealing = loadSealing(at('keys'))
+  // A fleet that has clusters may have rows in clear, and agents that cannot open sealed ones: a person begins.
+  if (sealing.current() === null && (await store.listClusters()).length === 0) sealing.begin()
   const configs = createConfigs(store, secrets)
   const content = createFileContentStore(at('content'), clock)
   const agents = await createAgentIndex(store)
@@ -195,6 +202,7 @@ async function startOn(
     shardCount: SHARD_COUNT,
     sign: keys.sign,
     epochOf: agents.epochOf,
+    seal: createPageSeal({ sealing, recipientOf: (clusterId) => agents.ofCluster(clusterId)?.recipient ?? null }),
     newId,
     libraryDir: libraryDirOf(options.dataDir),
     ...(guard === undefined ? {} : { guard }),
@@ -237,7 +245,7 @@ async function startOn(
   const cache = createRenderCache({ mac: macOf, files })
   removeLeftSecrets(at('git'))
   const place: RenderPlace = options.rendering ?? { mode: 'bubblewrap', programs: { renderers: new Map(), searchPath: [] } }
-  const { workers, sources, renders, checkPatches, renderTexts } = openWorkers(
+  const { workers, sources, renders, clearRenders, checkPatches, renderTexts } = openWorkers(
     {
       ...{ sourcesDir: at('git'), renderDir: at('render'), slots: availableParallelism(), env: options.env ?? {} },
       place,
@@ -250,17 +258,40 @@ async function startOn(
       answers: cache.answers,
       credentials: configs.credentials,
       measured: (pool) => withJobMetrics(pool, metrics, clock),
+      sealing,
       clock,
       log,
     },
   )
-  const rendering = { config: configs.read, configOf: configs.boundTo, cache, renders, build: `${VERSION} ${COMMIT}` }
+  const rendering = { config: configs.read, configOf: configs.boundTo, cache, renders, sealing, build: `${VERSION} ${COMMIT}` }
   const watchdog = createWatchdog({ clock, log, stuckAfterMs: STUCK_AFTER_MS })
   const ingest = createIngest({
     watch: watchdog.watch,
     ...{ store, content, shards, sources, rendering, onPublished, clock, random, log, stopping: stopping.signal },
     traceSalt: keys.fingerprint,
     ...(recordSpan === undefined ? {} : { recordSpan }),
+  })
+  const rewriting = {
+    store,
+    content,
+    opened,
+    newId,
+    pace,
+    log,
+    libraryDir: libraryDirOf(options.dataDir),
+    onEpochsRaised: () => agents.refresh(),
+  }
+  const seals = createSealActions({
+    ...{ store, sealing, clock, pace, log },
+    files: contentFilesIn(at('content'), clock),
+    rendersDir: at('renders'),
+    renderAll: () => ingest.clustersChanged(),
+    async rewriteShards(each) {
+      for (let index = 0; index < SHARD_COUNT && !stopping.signal.aborted; index++) {
+        await rewriteShard(rewriting, index, 'compacted')
+        each()
+      }
+    },
   })
   const notifier = createNotifier({
     ...{ store, configs, renderTexts, clock, random, log },
@@ -329,11 +360,13 @@ async function startOn(
     logger: log,
     serverKeys: keys,
     secrets,
+    seals,
     checkPatches,
     notifier,
-    renders: createRenderNow({ store, configs, render: ingest.render, macOf: secrets.macOf }),
+    renders: createRenderNow({ store, configs, sealing, render: ingest.render, macOf: secrets.macOf }),
     previews: createPreviews({
-      ...{ store, content, sources, renders, config: configs.read, build: rendering.build, macOf: secrets.macOf, newId, clock, log },
+      ...{ store, content, sources, config: configs.read, build: rendering.build, macOf: secrets.macOf, newId, clock, log },
+      renders: clearRenders,
       facts: (clusters) => ingest.factsOf(clusters),
       stopping: stopping.signal,
     }),
@@ -387,10 +420,8 @@ async function startOn(
     throw error
   }
   const maintenance = {
-    ...{ store, content, opened, newId, pace, clock, random, log },
+    ...{ ...rewriting, clock, random },
     shardCount: SHARD_COUNT,
-    libraryDir: libraryDirOf(options.dataDir),
-    onEpochsRaised: () => agents.refresh(),
   }
   const collection = { files: contentFilesIn(at('content'), clock), referenced: store.referencedContent, clock, random, log, pace }
   const auditRetention = { store, keys, days: options.auditDays ?? AUDIT_DAYS_DEFAULT, clock, random, log }

@@ -6,7 +6,7 @@ import { asidePath, type NativeGuard, setAside } from '../../shared/adapters/nat
 import { isDamage, isDiskFull } from '../../shared/adapters/sqlite.ts'
 import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { type Position, samePosition } from '../../shared/crdt/position.ts'
-import { HEALTH_RULE_PREFIX } from '../../shared/model/desired.ts'
+import { HEALTH_RULE_PREFIX, objectRowPrefix } from '../../shared/model/desired.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { SUSPENSION_PREFIX } from '../../shared/model/suspension.ts'
 import type { HeadProof } from '../../shared/protocol/frames.ts'
@@ -18,12 +18,15 @@ import { isSigned, type Page, readPage } from './page-reader.ts'
 import type { ApplyPageResult, Replica, ServiceRead } from './replica.ts'
 import { openReplicaFile, type ReplicaFile, type ReplicaFileOptions } from './replica-file.ts'
 import { isLeaving, readService, servicesOf } from './revision-read.ts'
+import { type Recipients, RowOpener } from './row-opener.ts'
 
 export interface CrdtReplicaOptions {
   path: string
   clusterId: string
   /** The pinned keys; asked at every page, because they are rotated. */
   serverKeys(): readonly string[]
+  /** Default: none, and no sealed row opens. */
+  recipients?: Recipients
   log: Logger
   libraryDir?: string
   /** Default: none, and the file is opened in this process. */
@@ -55,6 +58,7 @@ const ID_CEILING = '\u{10ffff}'
 class CrdtReplica implements CheckedReplica {
   readonly #options: CrdtReplicaOptions
   readonly #fileOptions: ReplicaFileOptions
+  readonly #opener: RowOpener
   #file: ReplicaFile | null = null
   #inode: bigint | null = null
   #verified = false
@@ -63,10 +67,12 @@ class CrdtReplica implements CheckedReplica {
   #beside: HeadProof | null
 
   constructor(options: CrdtReplicaOptions) {
-    const { path, clusterId, libraryDir, guard } = options
+    const { path, clusterId, libraryDir, guard, recipients } = options
+    this.#opener = new RowOpener(clusterId, recipients ?? (() => null))
+    const knows = (to: string) => recipients === undefined || recipients(to) !== null
     this.#options = options
     const opening = guard === undefined ? {} : { opening: guard.opening }
-    this.#fileOptions = { clusterId, ...opening, ...(libraryDir === undefined ? {} : { libraryDir }) }
+    this.#fileOptions = { clusterId, knows, ...opening, ...(libraryDir === undefined ? {} : { libraryDir }) }
     this.#last = this.#ownServers(readLastHead(lastHeadPath(path), clusterId))
     this.#beside = this.#last.proof
     this.#refuseDeadly()
@@ -214,12 +220,12 @@ class CrdtReplica implements CheckedReplica {
     }
   }
 
-  #mergePage({ hello, rows, checkpoint }: Page): ApplyPageResult {
+  #mergePage({ hello, rows, checkpoint, wraps }: Page): ApplyPageResult {
     const file = this.#file
     if (file === null) return { kind: 'discarded' }
     const head = { hello, checkpoint }
     if (hello.epoch > this.#last.epoch) this.#keepBeside({ epoch: hello.epoch, proof: this.#last.proof })
-    const merged = file.merge(rows, head)
+    const merged = file.merge(rows, head, wraps)
     if ('differs' in merged) return { kind: 'refused', why: merged.differs }
     this.#last = { epoch: hello.epoch, proof: head }
     this.#refreshBeside() // a power cut may take the end of the file's log back
@@ -296,6 +302,20 @@ class CrdtReplica implements CheckedReplica {
     const file = this.#file
     const unreadable: ServiceRead = { kind: 'incomplete', why: 'the replica waits to be fetched again' }
     return file === null || !this.verified() ? unreadable : this.#unlessDamaged(() => readService(file, service), unreadable)
+  }
+
+  unlock(service: ServiceId): Promise<void> | null {
+    const file = this.#file
+    const prefix = objectRowPrefix(service)
+    if (file === null || !this.verified()) return null
+    const wraps = this.#unlessDamaged(() => file.encapsulations(prefix, `${prefix.slice(0, -1)}0`), [])
+    return wraps.length === 0 ? null : this.#opener.unlock(wraps)
+  }
+
+  open(rowId: string, doc: string): string | null {
+    const file = this.#file
+    if (file === null || !this.verified()) return null
+    return this.#unlessDamaged(() => this.#opener.open(rowId, doc, file.wrapOf(rowId)), null)
   }
 
   isLeaving(service: ServiceId): boolean {

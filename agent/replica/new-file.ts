@@ -20,11 +20,16 @@ export type Built = { kind: 'built'; changedIds: string[] } | { kind: 'refused';
 export function buildNewFile({ path, options, page, old }: NewFile): Built {
   const wrong = wrongKeep(page, old?.file ?? null)
   if (wrong !== null) return { kind: 'refused', why: wrong }
-  const { hello, rows, checkpoint } = page
+  const { hello, rows, checkpoint, wraps } = page
   const file = openReplicaFile(path, { ...options, building: true })
   let changedIds: string[]
   try {
-    file.fill(old === null ? [] : keptRows(old.file, hello.keep ?? ''), rows, { hello, checkpoint })
+    file.fill(
+      old === null ? [] : keptRows(old.file, hello.keep ?? ''),
+      rows,
+      { hello, checkpoint },
+      (id) => wraps.get(id) ?? old?.file.wrapOf(id) ?? null,
+    )
     const why = file.damage('quick')
     if (why !== null) return { kind: 'refused', why }
     changedIds = differingIds(file, old?.path ?? null)

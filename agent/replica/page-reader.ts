@@ -2,6 +2,7 @@
 // The bytes are untrusted: this code never throws on them, and nothing reaches cr-sqlite before these checks.
 import { isUtf8 } from 'node:buffer'
 import { hash } from 'node:crypto'
+import { sealMarkOf } from '../../shared/kube/sealed-object.ts'
 import {
   type Checkpoint,
   checkpointBytes,
@@ -13,12 +14,23 @@ import {
   type Row,
 } from '../../shared/protocol/frames.ts'
 import { PAGE_BYTES_MAX, PAGE_ROWS_MAX } from '../../shared/protocol/routes.ts'
+import { WRAP_CHARS } from '../../shared/protocol/sealed-keys.ts'
 import { verifyBytes } from '../../shared/runtime/keys.ts'
 
 export interface Page {
   hello: Hello
   rows: Row[]
   checkpoint: Checkpoint
+  /** Wrapped keys of its sealed rows, by row id. */
+  wraps: ReadonlyMap<string, Wrap>
+}
+
+/** The key of a sealed row, as the replica keeps it: wrapped for this agent. */
+export interface Wrap {
+  enc: string
+  /** Fingerprint of the recipient key. */
+  to: string
+  wrapped: string
 }
 
 export type PageRead = { kind: 'page'; page: Page } | { kind: 'refused'; why: string }
@@ -61,11 +73,31 @@ function parsePage(frames: Uint8Array, clusterId: string, serverKeys: readonly s
   if (checkpointStart < helloEnd) refuse('cut short')
   const hello = frame(helloSchema, frames.subarray(0, helloEnd), 'hello')
   const checkpoint = frame(checkpointSchema, frames.subarray(checkpointStart), 'checkpoint')
-  const lines = frames.subarray(helloEnd, checkpointStart)
+  const keysEnd = hello.seal === undefined ? helloEnd : frames.indexOf(LF, helloEnd) + 1
+  if (keysEnd === 0 || keysEnd > checkpointStart) refuse('cut short')
+  const keys = frames.subarray(helloEnd, Math.max(helloEnd, keysEnd - 1))
+  if (hello.seal !== undefined && hash('sha256', keys, 'hex') !== hello.seal.keys) refuse('its keys differ from the digest in hello')
+  const lines = frames.subarray(keysEnd, checkpointStart)
   if (hash('sha256', lines, 'hex') !== checkpoint.rows) refuse('its rows differ from the checkpoint’s digest')
   if (!isSigned({ hello, checkpoint }, clusterId, serverKeys)) refuse('not signed by a key of this server for this cluster')
   checkHello(hello, checkpoint)
-  return { hello, rows: parseRows(lines, hello.from === null), checkpoint }
+  const rows = parseRows(lines, hello.from === null)
+  return { hello, rows, checkpoint, wraps: wrapsOf(hello, rows, keys) }
+}
+
+/** SL4: each sealed row has its key in the page that brings it. */
+function wrapsOf({ seal }: Hello, rows: readonly Row[], keys: Uint8Array): ReadonlyMap<string, Wrap> {
+  const wraps = new Map<string, Wrap>()
+  const text = Buffer.from(keys.buffer, keys.byteOffset, keys.byteLength).toString('latin1')
+  let at = 0
+  for (const { id, doc } of rows) {
+    if (doc === null || sealMarkOf(doc) === null) continue
+    const wrapped = text.slice(at, at + WRAP_CHARS)
+    at += WRAP_CHARS
+    if (seal === undefined || wrapped.length < WRAP_CHARS) return refuse('a sealed row without a key')
+    wraps.set(id, { enc: seal.enc, to: seal.to, wrapped })
+  }
+  return at === text.length ? wraps : refuse('keys of no row')
 }
 
 function checkHello({ schema, from, to, keep }: Hello, { count }: Checkpoint): void {

@@ -4,8 +4,10 @@ import { ALL_DESIRED, type CrdtDb, type Opening, openCrdtDb } from '../../shared
 import { type Database, openSqlite, writeTransaction } from '../../shared/adapters/sqlite.ts'
 import { type Position, positionSchema, samePosition } from '../../shared/crdt/position.ts'
 import { addHash, hashText, parseHash, removeHash, rowHash } from '../../shared/crdt/row-hash.ts'
+import { sealMarkOf } from '../../shared/kube/sealed-object.ts'
 import { type HeadProof, headProofSchema, type Row } from '../../shared/protocol/frames.ts'
 import { BucketSums, bucketCountFor } from '../../shared/protocol/refetch.ts'
+import type { Wrap } from './page-reader.ts'
 
 /** The file's own description. */
 export interface Held {
@@ -20,10 +22,14 @@ export interface ReplicaFile {
   proof(): HeadProof | null
   /** A delta: all or nothing. Returns the ids whose document changed, or the difference from the head; then nothing
    *  is changed. */
-  merge(rows: readonly Row[], head: HeadProof): { changedIds: string[] } | { differs: string }
+  merge(rows: readonly Row[], head: HeadProof, wraps: Wraps): { changedIds: string[] } | { differs: string }
   /** A new file: the kept rows of another one, then the rows of the page. Not compared with the head: `damage` does
    *  that, reading everything back. */
-  fill(kept: Iterable<readonly [id: string, doc: string]>, rows: readonly Row[], head: HeadProof): void
+  fill(kept: Iterable<readonly [id: string, doc: string]>, rows: readonly Row[], head: HeadProof, wraps: WrapSource): void
+  /** The key of a sealed row. */
+  wrapOf(id: string): Wrap | null
+  /** Encapsulations that keys of the range need. */
+  encapsulations(from: string, below: string): Array<Pick<Wrap, 'enc' | 'to'>>
   doc(id: string): string | null
   /** Live rows of the range, by id. */
   rows(from: string, below: string): Array<readonly [id: string, doc: string]>
@@ -39,6 +45,15 @@ export interface ReplicaFile {
   touchedByOthers(): boolean
   close(): void
 }
+
+export type Wraps = ReadonlyMap<string, Wrap>
+/** Of rows of the page, and of rows that are kept. */
+type WrapSource = (id: string) => Wrap | null
+
+// Beside the rows, in the same transaction, and not replicated: another agent could not open it.
+const KEY_TABLE = `CREATE TABLE IF NOT EXISTS row_key (
+  id TEXT PRIMARY KEY, enc TEXT NOT NULL, recipient TEXT NOT NULL, wrapped TEXT NOT NULL
+) STRICT, WITHOUT ROWID`
 
 const POSITION_TABLE = `CREATE TABLE IF NOT EXISTS replica_position (
   one INTEGER PRIMARY KEY, cluster TEXT NOT NULL, db_id TEXT NOT NULL, term INTEGER NOT NULL, dv INTEGER NOT NULL, hash TEXT NOT NULL,
@@ -74,16 +89,22 @@ export interface ReplicaFileOptions {
   opening?: Opening
   /** No other process reads it and it is dropped after any failure: no log and no sync to disk until it is complete. */
   building?: boolean
+  /** Whether this agent has the recipient key with that fingerprint. Default: it has all. */
+  knows?: (recipient: string) => boolean
 }
 
-export function openReplicaFile(path: string, { clusterId: cluster, building = false, ...native }: ReplicaFileOptions): ReplicaFile {
+export function openReplicaFile(
+  path: string,
+  { clusterId: cluster, building = false, knows = () => true, ...native }: ReplicaFileOptions,
+): ReplicaFile {
   const mode = building
     ? ({ journal: 'MEMORY', synchronous: 'OFF' } as const)
     : ({ synchronous: 'NORMAL', cacheKiB: FOLLOWING_CACHE_KIB } as const)
   const crdt = openCrdtDb(path, { ...mode, ...native })
   try {
     crdt.db.run(POSITION_TABLE)
-    return new CrdtReplicaFile(crdt, cluster)
+    crdt.db.run(KEY_TABLE)
+    return new CrdtReplicaFile(crdt, cluster, knows)
   } catch (error) {
     crdt.close()
     throw error
@@ -107,10 +128,12 @@ class CrdtReplicaFile implements ReplicaFile {
   readonly db: Database
   readonly #crdt: CrdtDb
   readonly #cluster: string
+  readonly #knows: (recipient: string) => boolean
   readonly #statements
   #dataVersion: number
 
-  constructor(crdt: CrdtDb, cluster: string) {
+  constructor(crdt: CrdtDb, cluster: string, knows: (recipient: string) => boolean) {
+    this.#knows = knows
     this.db = crdt.db
     this.#crdt = crdt
     this.#cluster = cluster
@@ -132,25 +155,28 @@ class CrdtReplicaFile implements ReplicaFile {
     return headProofSchema.nullable().catch(null).parse(parseJson(row.proof))
   }
 
-  merge(rows: readonly Row[], head: HeadProof): { changedIds: string[] } | { differs: string } {
+  merge(rows: readonly Row[], head: HeadProof, wraps: Wraps): { changedIds: string[] } | { differs: string } {
     try {
-      return { changedIds: writeTransaction(this.db, () => this.#mergeInTransaction(rows, head)) }
+      return { changedIds: writeTransaction(this.db, () => this.#mergeInTransaction(rows, head, wraps)) }
     } catch (error) {
       if (error instanceof Differs) return { differs: error.message }
       throw error
     }
   }
 
-  #mergeInTransaction(rows: readonly Row[], head: HeadProof): string[] {
+  #mergeInTransaction(rows: readonly Row[], head: HeadProof, wraps: Wraps): string[] {
     const before = this.held()
     let { sum, count } = { sum: parseHash(before?.position.hash ?? '0'), count: before?.count ?? 0 }
     const changedIds: string[] = []
+    const hasKeys = this.#statements.hasKeys.get() !== null
     const mergeRow = this.#merger(head)
     for (let start = 0; start < rows.length; start += CHUNK_ROWS) {
       const chunk = rows.slice(start, start + CHUNK_ROWS)
       const ids = chunk.map(({ id }) => id)
       const old = this.#docs(ids)
       for (const { id, doc, colVersion, cl } of chunk) mergeRow(id, doc, colVersion, cl)
+      if (hasKeys) this.#statements.dropKeys.run(JSON.stringify(ids))
+      for (const id of wraps.size === 0 ? [] : ids) this.#keepKey(id, wraps.get(id))
       // The present content of the file counts: a row that outranks the server's keeps its own document, and the hash
       // must show it (RP1).
       const now = this.#docs(ids)
@@ -170,14 +196,40 @@ class CrdtReplicaFile implements ReplicaFile {
     return changedIds
   }
 
-  fill(kept: Iterable<readonly [id: string, doc: string]>, rows: readonly Row[], head: HeadProof): void {
+  fill(kept: Iterable<readonly [id: string, doc: string]>, rows: readonly Row[], head: HeadProof, wraps: WrapSource): void {
     writeTransaction(this.db, () => {
       const mergeRow = this.#merger(head)
-      for (const [id, doc] of kept) mergeRow(id, doc, KEPT.colVersion, KEPT.cl)
+      const keep = (id: string, doc: string | null) => void (doc !== null && sealMarkOf(doc) !== null && this.#keepKey(id, wraps(id)))
+      for (const [id, doc] of kept) {
+        mergeRow(id, doc, KEPT.colVersion, KEPT.cl)
+        keep(id, doc)
+      }
       // In the order of the key, in which a file grows at its end.
-      for (const { id, doc, colVersion, cl } of rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))) mergeRow(id, doc, colVersion, cl)
+      for (const { id, doc, colVersion, cl } of rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
+        mergeRow(id, doc, colVersion, cl)
+        keep(id, doc)
+      }
       this.#hold(head)
     })
+  }
+
+  wrapOf(id: string): Wrap | null {
+    return this.#statements.keyOf.get(id)
+  }
+
+  encapsulations(from: string, below: string): Array<Pick<Wrap, 'enc' | 'to'>> {
+    return this.#statements.encapsulations.all(from, below)
+  }
+
+  #keepKey(id: string, wrap: Wrap | null | undefined): void {
+    if (wrap != null) this.#statements.keepKey.run(id, wrap.enc, wrap.to, wrap.wrapped)
+  }
+
+  /** SL4: an agent whose file lost a key fetches everything again. */
+  #lacksKey(id: string, doc: string): boolean {
+    if (sealMarkOf(doc) === null) return false
+    const wrap = this.wrapOf(id)
+    return wrap === null || !this.#knows(wrap.to)
   }
 
   #merger({ hello }: HeadProof): (id: string, doc: string | null, colVersion: number, cl: number) => void {
@@ -225,7 +277,10 @@ class CrdtReplicaFile implements ReplicaFile {
     const held = this.held()
     const sums = new BucketSums(bucketCountFor(held?.count ?? 0))
     const rows = new RowCheck()
-    for (const { id, doc } of this.all()) sums.add(rows.add(id, doc))
+    for (const { id, doc } of this.all()) {
+      if (this.#lacksKey(id, doc)) return new Uint8Array()
+      sums.add(rows.add(id, doc))
+    }
     if (held === null || rows.damage(held) !== null) throw new Differs('its rows differ from its hash')
     return sums.bytes()
   }
@@ -251,7 +306,10 @@ class CrdtReplicaFile implements ReplicaFile {
       return 'its position differs from its proof'
     if (this.#statements.foreign.get(this.#cluster) !== null) return 'it holds a row of another cluster'
     const rows = new RowCheck()
-    for (const { id, doc } of this.all()) rows.add(id, doc)
+    for (const { id, doc } of this.all()) {
+      if (this.#lacksKey(id, doc)) return 'a sealed row lacks its key'
+      rows.add(id, doc)
+    }
     return rows.damage(held)
   }
 
@@ -317,6 +375,15 @@ function prepare(db: Database) {
       `INSERT OR REPLACE INTO replica_position (one, cluster, db_id, term, dv, hash, count, epoch, proof)
        VALUES (1, $cluster, $dbId, $term, $dv, $hash, $count, $epoch, $proof)`,
     ),
+    keyOf: db.prepare<Wrap, [string]>('SELECT enc, recipient AS "to", wrapped FROM row_key WHERE id = ?1'),
+    encapsulations: db.prepare<Pick<Wrap, 'enc' | 'to'>, [string, string]>(
+      'SELECT DISTINCT enc, recipient AS "to" FROM row_key WHERE id >= ?1 AND id < ?2',
+    ),
+    keepKey: db.prepare<null, [string, string, string, string]>(
+      'INSERT OR REPLACE INTO row_key (id, enc, recipient, wrapped) VALUES (?1, ?2, ?3, ?4)',
+    ),
+    dropKeys: db.prepare<null, [string]>('DELETE FROM row_key WHERE id IN (SELECT value FROM json_each(?1))'),
+    hasKeys: db.prepare<{ one: number }, []>('SELECT 1 AS one FROM row_key LIMIT 1'),
     merge: db.prepare<null, [string, string, string, string | null, number, number, Uint8Array, number, number]>(MERGE),
     doc: db.prepare<{ doc: string }, { cluster: string; id: string }>('SELECT doc FROM desired WHERE cluster = $cluster AND id = $id'),
     docs: db.prepare<{ id: string; doc: string }, [cluster: string, ids: string]>(

@@ -25,9 +25,10 @@ import type { WrittenClaim } from '../reconcile/claim/claim.ts'
 import type { AgentState, Identity, InventoryEntry, OutboxRow, Removal, ServiceState } from './agent-state.ts'
 import type { DiskReserve } from './disk-reserve.ts'
 import { createEventBounds, createRepeats, OUTBOX_EVENTS_MAX } from './outbox-events.ts'
+import { appliedPlace, factPlace, ownedPlace, type StateBox, type StateTexts, sealClearTexts, stateTexts } from './state-box.ts'
 import { type InventoryRecord, prepareStatements, type Waiting } from './state-statements.ts'
 
-const SCHEMA_VERSION = 3
+const SCHEMA_VERSION = 4
 
 const SCHEMA = `
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -46,6 +47,7 @@ const MIGRATIONS = [
   SCHEMA,
   'CREATE TABLE fact (service TEXT NOT NULL, key TEXT NOT NULL, doc TEXT NOT NULL, PRIMARY KEY (service, key)) WITHOUT ROWID',
   'ALTER TABLE inventory ADD COLUMN commit_text TEXT',
+  '', // applied_doc, owned_hash and fact.doc may be sealed (state-box.ts)
 ]
 
 /** Rows are read in order or one at a time, and the kernel caches their pages: SQLite's own 2 MB of copies would be
@@ -57,9 +59,10 @@ const TOKENS_MAX = 16
 /** Names, punctuation and rev of a row in a push, at most. */
 const ROW_ENVELOPE_BYTES = 80
 
-/** `reserve`: given back when a write finds no space (RP4). `logFile`: default that of the file. */
-export function openAgentState(path: string, reserve?: DiskReserve, logFile?: LogFile): AgentState {
-  const db = openWithSpace(path, reserve)
+/** `reserve`: given back when a write finds no space (RP4). `logFile`: default that of the file. `box`: seals documents (SL8); default none. */
+export function openAgentState(path: string, reserve?: DiskReserve, logFile?: LogFile, box?: StateBox): AgentState {
+  const db = openWithSpace(path, reserve, box)
+  const texts = stateTexts(box)
   db.run('PRAGMA synchronous=NORMAL') // from here on who needs it waits for the disk by `log`
   const log = createLogSync(path, path === ':memory:' ? NO_LOG : logFile)
   log.settle() // what a process before this one wrote may not be there yet
@@ -154,7 +157,9 @@ export function openAgentState(path: string, reserve?: DiskReserve, logFile?: Lo
   const recordApplied = (service: ServiceId, entries: readonly InventoryEntry[]) => {
     const key = serviceKey(service)
     for (const { ref, apiVersion, uid, appliedDoc, ownedHash, digest, commit } of entries) {
-      const { changes } = statements.record.run(apiVersion, uid, appliedDoc, ownedHash, digest, commit, refKey(ref), key)
+      const name = refKey(ref)
+      const [doc, owned] = [texts.write(appliedPlace(name), appliedDoc), texts.write(ownedPlace(name), ownedHash)]
+      const { changes } = statements.record.run(apiVersion, uid, doc, owned, digest, commit, name, key)
       assert(changes === 1, 'an object is in the inventory before it is applied (IV1)')
     }
   }
@@ -225,7 +230,7 @@ export function openAgentState(path: string, reserve?: DiskReserve, logFile?: Lo
     services: () => statements.services.all().map((row) => parseServiceKey(row.key)),
     inventory: (service) => {
       const shared = sharedTexts()
-      return statements.inventory.all(serviceKey(service)).map((row) => entryOf(row, shared))
+      return statements.inventory.all(serviceKey(service)).map((row) => entryOf(row, shared, texts))
     },
     ownerOf: (ref) => {
       const owner = statements.owner.get(ref)?.service
@@ -261,14 +266,25 @@ export function openAgentState(path: string, reserve?: DiskReserve, logFile?: Lo
     },
     setServiceState: (service, state) => write(() => void setServiceState(service, state)),
     facts: (service, prefix) =>
-      new Map(statements.facts.all(serviceKey(service)).flatMap(({ key, doc }) => (key.startsWith(prefix) ? [[key, stored(doc)]] : []))),
-    factsOf: (key) => new Map(statements.factsOf.all(key).map(({ service, doc }) => [service, stored(doc)])),
+      new Map(
+        statements.facts.all(serviceKey(service)).flatMap(({ key, doc }) => {
+          const text = key.startsWith(prefix) ? texts.read(factPlace(serviceKey(service), key), doc) : null
+          return text === null ? [] : [[key, stored(text)]]
+        }),
+      ),
+    factsOf: (key) =>
+      new Map(
+        statements.factsOf.all(key).flatMap(({ service, doc }) => {
+          const text = texts.read(factPlace(service, key), doc)
+          return text === null ? [] : [[service, stored(text)]]
+        }),
+      ),
     setFacts: (service, facts) =>
       writeSettled(() => {
         const id = serviceKey(service)
         for (const [key, doc] of facts) {
           if (doc === null || doc === undefined) statements.dropFact.run(id, key)
-          else statements.setFact.run(id, key, JSON.stringify(doc))
+          else statements.setFact.run(id, key, texts.write(factPlace(id, key), JSON.stringify(doc)))
         }
       }),
     forgetService: (service) =>
@@ -358,13 +374,14 @@ const STRANGE_SERVICE =
   "SELECT key FROM service WHERE key NOT GLOB '?*/?*' UNION ALL SELECT service FROM inventory WHERE service NOT GLOB '?*/?*' LIMIT 1"
 
 /** Opening writes, too: the index of the log. */
-function openWithSpace(path: string, reserve: DiskReserve | undefined): Database {
+function openWithSpace(path: string, reserve: DiskReserve | undefined, box: StateBox | undefined): Database {
   const open = () => {
     if (path !== ':memory:' && !existsSync(path)) createFile(path)
     const db = openSqlite(path, { synchronous: 'FULL', cacheKiB: CACHE_KIB })
     const damage = structureDamage(db, INDEXED_BYTES_MAX)
     if (damage !== null) throw new DamagedFile(damage)
     migrate(db)
+    if (box !== undefined) sealClearTexts(db, box)
     if (db.query(STRANGE_SERVICE).get() !== null) throw new DamagedFile('a row of another table is among the services')
     return db
   }
@@ -433,7 +450,7 @@ function migrate(db: Database): void {
   }
   if (version === SCHEMA_VERSION) return
   writeTransaction(db, () => {
-    for (const migration of MIGRATIONS.slice(version)) db.run(migration)
+    for (const migration of MIGRATIONS.slice(version)) if (migration !== '') db.run(migration)
     db.run(`PRAGMA user_version=${SCHEMA_VERSION}`)
   })
 }
@@ -449,11 +466,13 @@ function sharedTexts(): (text: string) => string {
   }
 }
 
-function entryOf(row: InventoryRecord, shared: (text: string) => string): InventoryEntry {
+function entryOf(row: InventoryRecord, shared: (text: string) => string, texts: StateTexts): InventoryEntry {
   const read = parseRefKey(row.ref)
   assert(read !== null, `the inventory holds well-formed refs, not ${row.ref}`)
   const ref = { group: shared(read.group), kind: shared(read.kind), namespace: shared(read.namespace), name: read.name }
   const [digest, commit] = [row.digest, row.commit_text].map((text) => (text === null ? null : shared(text)))
-  const { uid, applied_doc: appliedDoc, owned_hash: ownedHash } = row
+  const { uid } = row
+  const appliedDoc = texts.read(appliedPlace(row.ref), row.applied_doc)
+  const ownedHash = texts.read(ownedPlace(row.ref), row.owned_hash)
   return { ref, apiVersion: shared(row.api_version), uid, appliedDoc, ownedHash, digest: digest ?? null, commit: commit ?? null }
 }

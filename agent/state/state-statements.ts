@@ -1,13 +1,14 @@
 // The statements of the agent's state, prepared once: a turn of a small service runs some dozens of them.
 import type { Database, SQLQueryBindings } from '../../shared/adapters/sqlite.ts'
 import type { StatusKind } from '../../shared/model/status.ts'
+import type { Stored } from './state-box.ts'
 
 export interface InventoryRecord {
   ref: string
   api_version: string
   uid: string | null
-  applied_doc: string | null
-  owned_hash: string | null
+  applied_doc: Stored
+  owned_hash: Stored
   digest: string | null
   commit_text: string | null
 }
@@ -33,9 +34,9 @@ export function prepareStatements(db: Database) {
     setServiceState: query<never, [string, string | null, string | null]>(
       'INSERT INTO service (key, applied, healthy) VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET applied = excluded.applied, healthy = excluded.healthy',
     ),
-    facts: query<{ key: string; doc: string }, [string]>('SELECT key, doc FROM fact WHERE service = ? ORDER BY key'),
-    factsOf: query<{ service: string; doc: string }, [string]>('SELECT service, doc FROM fact WHERE key = ?'),
-    setFact: query<never, [string, string, string]>(
+    facts: query<{ key: string; doc: Stored }, [string]>('SELECT key, doc FROM fact WHERE service = ? ORDER BY key'),
+    factsOf: query<{ service: string; doc: Stored }, [string]>('SELECT service, doc FROM fact WHERE key = ?'),
+    setFact: query<never, [string, string, Stored]>(
       'INSERT INTO fact (service, key, doc) VALUES (?, ?, ?) ON CONFLICT (service, key) DO UPDATE SET doc = excluded.doc',
     ),
     dropFact: query<never, [string, string]>('DELETE FROM fact WHERE service = ? AND key = ?'),
@@ -48,7 +49,7 @@ export function prepareStatements(db: Database) {
     widen: query<never, [string, string, string]>(
       'INSERT INTO inventory (ref, service, api_version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
     ),
-    record: query<never, [string, string | null, string | null, string | null, string | null, string | null, string, string]>(
+    record: query<never, [string, string | null, Stored, Stored, string | null, string | null, string, string]>(
       'UPDATE inventory SET api_version = ?, uid = ?, applied_doc = ?, owned_hash = ?, digest = ?, commit_text = ? WHERE ref = ? AND service = ?',
     ),
     narrow: query<never, [string, string]>('DELETE FROM inventory WHERE ref = ? AND service = ?'),

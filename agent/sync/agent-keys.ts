@@ -1,30 +1,50 @@
 // The agent's identity: an Ed25519 key that signs and an X25519 key that will be sealed to. Made here, mode 0600, never sent anywhere.
+import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { publicKeySchema } from '../../shared/protocol/signatures.ts'
-import { generateKey } from '../../shared/runtime/keys.ts'
+import { fingerprint, generateKey } from '../../shared/runtime/keys.ts'
 
 const keySchema = z.object({ publicKey: publicKeySchema, privateKey: z.string().min(1) })
-const keysSchema = z.object({ signing: keySchema, recipient: keySchema })
+const keysSchema = z.object({
+  signing: keySchema,
+  recipient: keySchema,
+  /** Earlier recipient keys, to which keys of rows may still be sealed. */
+  former: z.array(keySchema).max(16).optional(),
+  /** Seals documents in the state file: 32 bytes, base64url. */
+  state: z.base64url().length(43).optional(),
+})
 export type AgentKeys = z.infer<typeof keysSchema>
+/** As they are on the disk. */
+export type StoredAgentKeys = AgentKeys & { state: string }
 
 const FILE = 'agent-keys.json'
 
 /** A file that is there and cannot be read is an error: a new key would be another agent. */
-export function loadAgentKeys(folder: string): AgentKeys {
+export function loadAgentKeys(folder: string): StoredAgentKeys {
   const path = join(folder, FILE)
   try {
-    return keysSchema.parse(JSON.parse(readFileSync(path, 'utf8')))
+    const { state, ...held } = keysSchema.parse(JSON.parse(readFileSync(path, 'utf8')))
+    return state === undefined ? writeKeys(path, { ...held, state: newStateKey() }) : { ...held, state }
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
   }
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const keys = { signing: generateKey('ed25519'), recipient: generateKey('x25519') }
+  return writeKeys(path, { signing: generateKey('ed25519'), recipient: generateKey('x25519'), state: newStateKey() })
+}
+
+const newStateKey = (): string => randomBytes(32).toString('base64url')
+
+function writeKeys(path: string, keys: StoredAgentKeys): StoredAgentKeys {
   writeFileSync(`${path}.new`, JSON.stringify(keys), { mode: 0o600 })
   syncPath(`${path}.new`)
   renameSync(`${path}.new`, path)
   syncPath(dirname(path))
   return keys
 }
+
+/** Private recipient key with that fingerprint. */
+export const recipientOf = ({ recipient, former = [] }: AgentKeys, of: string): string | null =>
+  [recipient, ...former].find(({ publicKey }) => fingerprint(publicKey) === of)?.privateKey ?? null

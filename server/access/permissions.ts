@@ -114,6 +114,8 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   'GET /profile/cpu': object('profile', 'Server'),
   'GET /profile/heap': object('profile', 'Server'),
   'GET /profile/heap-snapshot': object('profile', 'Server'),
+  'GET /secrets/seal': object('server-key', 'Server'),
+  'POST /secrets/seal': object('server-key', 'Server'),
   'GET /audit': some('audit:read', 'Audit'),
   'GET /audit/state': object('audit:read', 'Audit'),
   'GET /audit/entries': object('audit:read', 'Audit'),

@@ -7,9 +7,9 @@ import { AppError } from '../../shared/protocol/error.ts'
 
 export const MANIFEST = 'manifest.json'
 export const STORE = 'fleet.sqlite'
-export const KEYS = ['keys/signing.json', 'keys/mac.key', 'keys/secrets.json'] as const
+export const KEYS = ['keys/signing.json', 'keys/mac.key', 'keys/secrets.json', 'keys/sealing.json'] as const
 /** A server of before there were Configs has none. */
-export const mayBeMissing = (path: (typeof KEYS)[number]): boolean => path === 'keys/secrets.json'
+export const mayBeMissing = (path: (typeof KEYS)[number]): boolean => path === 'keys/secrets.json' || path === 'keys/sealing.json'
 export const CONTENT = 'content'
 
 /** Of this program; a later one may read older ones. */

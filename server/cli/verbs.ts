@@ -164,6 +164,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
     topic: 'Run and maintain a server',
     verbs: {
       restore: 'show the changes that a server restored from a backup would make in its clusters',
+      secrets: 'seal rendered Secrets to their clusters, and show what is left in clear',
       'server-key': 'manage the keys of the server for signing, sessions, webhooks and secrets',
     },
     load: async () => (await import('./commands/keys.ts')).addKeyCommands,

@@ -4,6 +4,7 @@ import type { ClusterId } from '../../shared/model/ids.ts'
 import { type Checkpoint, checkpointBytes, type Hello } from '../../shared/protocol/frames.ts'
 import { COMPRESS_BYTES_MIN } from '../../shared/protocol/routes.ts'
 import { rawZstd, zstd } from '../../shared/runtime/zstd.ts'
+import type { PageKeys } from './page-seal.ts'
 import type { RowBody } from './row-frames.ts'
 
 export interface PageInput {
@@ -18,6 +19,8 @@ export interface PageInput {
   siteId: string
   /** Of a re-base (PL9). */
   keep?: string
+  /** Keys of its sealed rows; absent: it has none. */
+  keys?: PageKeys
   body: RowBody
   /** The agent can read zstd. */
   zstd: boolean
@@ -33,11 +36,22 @@ export interface WirePage {
 }
 
 export function encodePage(input: PageInput): WirePage {
-  const { clusterId, epoch, ordinal, from, to, count, siteId, keep, body, sign } = input
-  const hello: Hello = { t: 'hello', epoch, schema: 1, ordinal, from, to, siteId, ...(keep === undefined ? {} : { keep }) }
+  const { clusterId, epoch, ordinal, from, to, count, siteId, keep, keys, body, sign } = input
+  const hello: Hello = {
+    t: 'hello',
+    epoch,
+    schema: 1,
+    ordinal,
+    from,
+    to,
+    siteId,
+    ...(keep === undefined ? {} : { keep }),
+    ...(keys === undefined ? {} : { seal: keys.head }),
+  }
   const covered = { count, rows: body.sha256 }
   const checkpoint: Checkpoint = { t: 'checkpoint', ...covered, signature: sign(checkpointBytes(clusterId, hello, covered)) }
-  const [head, tail] = [hello, checkpoint].map((frame) => Buffer.from(`${JSON.stringify(frame)}\n`)) as [Buffer, Buffer]
+  const head = Buffer.from(`${JSON.stringify(hello)}\n${keys === undefined ? '' : `${keys.line}\n`}`)
+  const tail = Buffer.from(`${JSON.stringify(checkpoint)}\n`)
   // Hello and checkpoint are mostly hex digits: to compress those of thousands of clusters saves 200 bytes each and takes too long.
   const own = body.common ? rawZstd : zstd
   if (body.packed) return { head: own(head), body, tail: own(tail), zstd: true }

@@ -1,12 +1,15 @@
 // The row lines of recent writes, held once for all clusters that got the same rows. A commit that reaches a thousand clusters writes one set of lines a thousand
 // times: they are made, hashed and compressed once, and no page of that commit reads the shard file.
 import { sha256Hex } from '../../shared/kube/canonical.ts'
+import { sealMarkOf } from '../../shared/kube/sealed-object.ts'
 import { type Row, rowLine } from '../../shared/protocol/frames.ts'
+import type { SealedRow } from './row-lines.ts'
 
 export class RecentLines {
   /** Emptied when it is dropped; code that still refers to it reads the shard file. */
   bytes: Buffer | null
   readonly rows: number
+  readonly sealed: readonly SealedRow[]
   /** In hex, of the bytes. */
   readonly sha256: string
   /** Writes that led to these lines. */
@@ -14,9 +17,13 @@ export class RecentLines {
   /** A zstd frame of the bytes, after the first request for it. */
   frame: Uint8Array | null = null
 
-  constructor(text: string, rows: number) {
+  constructor(text: string, rows: readonly Row[]) {
     this.bytes = Buffer.from(text)
-    this.rows = rows
+    this.rows = rows.length
+    this.sealed = rows.flatMap(({ id, doc }) => {
+      const mark = doc === null ? null : sealMarkOf(doc)
+      return mark === null ? [] : [{ id, mark }]
+    })
     this.sha256 = sha256Hex(this.bytes)
   }
 
@@ -47,7 +54,7 @@ export class RecentLinesCache {
     const text = rows.map(rowLine).join('')
     if (text.length > CHARS_MAX) return null
     const held = this.#lines.get(text)
-    const lines = held ?? new RecentLines(text, rows.length)
+    const lines = held ?? new RecentLines(text, rows)
     if (held === undefined) this.#chars += text.length
     this.#lines.delete(text)
     this.#lines.set(text, lines)

@@ -2,7 +2,7 @@
 // lines, the least recently used go first.
 import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { zstd } from '../../shared/runtime/zstd.ts'
-import type { RowLines } from './row-lines.ts'
+import type { RowLines, SealedRow } from './row-lines.ts'
 
 /** Lines shorter than this are compressed together with hello and checkpoint, unless several clusters get them. */
 export const FRAME_BYTES_MIN = 4 * 1_024
@@ -15,6 +15,8 @@ export interface RowBody {
   packed: boolean
   /** Several clusters get these lines. */
   common: boolean
+  /** Rows of the page whose keys go into its head. */
+  sealed: readonly SealedRow[]
 }
 
 export interface RowFrames {
@@ -44,15 +46,15 @@ export function createRowFrames(bytesMax: number): RowFrames {
     return frame
   }
   return {
-    body({ bytes, recent }, accepted) {
+    body({ bytes, recent, sealed }, accepted) {
       const common = recent !== undefined && recent.writes > 1
       const packed = accepted && (common || bytes.length >= FRAME_BYTES_MIN)
       const sha256 = recent?.sha256 ?? sha256Hex(bytes)
-      if (!packed) return { sha256, bytes, packed, common }
-      if (!common) return { sha256, bytes: pack(sha256, bytes), packed, common }
+      if (!packed) return { sha256, bytes, packed, common, sealed }
+      if (!common) return { sha256, bytes: pack(sha256, bytes), packed, common, sealed }
       if (recent.frame === null) compressions += 1
       recent.frame ??= zstd(bytes)
-      return { sha256, bytes: recent.frame, packed, common }
+      return { sha256, bytes: recent.frame, packed, common, sealed }
     },
     get compressions() {
       return compressions

@@ -1,4 +1,5 @@
 // The lines of a page, written as the rows are read: a large cluster's rows are never all there as objects and as text at once.
+import { type SealMark, sealMarkOf } from '../../shared/kube/sealed-object.ts'
 import { type Row, rowLine } from '../../shared/protocol/frames.ts'
 import type { RecentLines } from './recent-lines.ts'
 
@@ -9,9 +10,17 @@ export interface ReadBounds {
 }
 export const UNBOUNDED: ReadBounds = { rows: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }
 
+/** A row whose key the agent needs. */
+export interface SealedRow {
+  id: string
+  mark: SealMark
+}
+
 export interface RowLines {
   bytes: Buffer
   rows: number
+  /** In the order of the lines. */
+  sealed: readonly SealedRow[]
   /** Present where other clusters may get the same lines. */
   recent?: RecentLines
 }
@@ -25,8 +34,11 @@ const BYTES_OF_UNIT = 3
 export function writeLines(source: Iterable<Row>, bounds: ReadBounds): RowLines | null {
   let buffer = desk
   let [length, rows] = [0, 0]
+  const sealed: SealedRow[] = []
   for (const row of source) {
     const line = rowLine(row)
+    const mark = row.doc === null ? null : sealMarkOf(row.doc)
+    if (mark !== null) sealed.push({ id: row.id, mark })
     if (++rows > bounds.rows || length + line.length > bounds.bytes) return null
     const needed = length + line.length * BYTES_OF_UNIT
     if (needed > buffer.length) {
@@ -37,5 +49,5 @@ export function writeLines(source: Iterable<Row>, bounds: ReadBounds): RowLines 
     length += buffer.write(line, length)
   }
   const written = buffer.subarray(0, length)
-  return { bytes: buffer === desk ? Buffer.from(written) : written, rows }
+  return { bytes: buffer === desk ? Buffer.from(written) : written, rows, sealed }
 }

@@ -16,6 +16,7 @@ import { describeError } from '../../shared/runtime/loop.ts'
 import { BehindClusters } from './behind.ts'
 import { LargeReads } from './large-reads.ts'
 import { encodePage, type WirePage } from './page.ts'
+import type { PageSeal } from './page-seal.ts'
 import { readBody, type SourceResult } from './page-source.ts'
 import { RecentLinesCache } from './recent-lines.ts'
 import { createRowFrames } from './row-frames.ts'
@@ -45,6 +46,8 @@ export interface ShardsOptions {
   epochOf(clusterId: ClusterId): number
   /** 128 random bits in hex: ids of files. */
   newId(): string
+  /** Wraps the keys of sealed rows. Default: none, and a page with sealed rows is refused. */
+  seal?: PageSeal
   clock: Clock
   log: Logger
   libraryDir?: string
@@ -298,7 +301,7 @@ class ShardFiles implements Shards {
     syncPath(this.#options.dir)
   }
 
-  async #page(clusterId: ClusterId, ask: Ask, { zstd, sliceBytes = PART_BYTES_MAX }: Accept): Promise<PullResult> {
+  async #page(clusterId: ClusterId, ask: Ask, { zstd, seal = false, sliceBytes = PART_BYTES_MAX }: Accept): Promise<PullResult> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const endings = this.#endings.get(clusterId)
       const reading = this.#watched(this.shardOf(clusterId), () => this.#read(clusterId, ask, zstd))
@@ -308,7 +311,11 @@ class ShardFiles implements Shards {
       const { kind: _, ...rest } = read
       const { sign, epochOf } = this.#options
       const from = ask.kind === 'pull' ? ask.cursor : null
-      const page = encodePage({ ...rest, clusterId, epoch: epochOf(clusterId), from, zstd, sign })
+      const { sealed } = read.body
+      if (sealed.length > 0 && (!seal || this.#options.seal === undefined)) throw cannotOpen(sealed.length)
+      const keys = sealed.length === 0 ? undefined : await this.#options.seal?.wrap(clusterId, sealed)
+      if (this.#endings.get(clusterId) !== endings) continue // something was withdrawn while the keys were wrapped
+      const page = encodePage({ ...rest, ...(keys === undefined ? {} : { keys }), clusterId, epoch: epochOf(clusterId), from, zstd, sign })
       if (wireBytes(page) <= sliceBytes) {
         return { kind: 'page', bytes: Buffer.concat([page.head, page.body.bytes, page.tail]), zstd: page.zstd, transfer: null, to: read.to }
       }
@@ -348,6 +355,14 @@ class ShardFiles implements Shards {
     return part
   }
 }
+
+/** SL5: never in clear to an agent that cannot open it. */
+const cannotOpen = (rows: number): AppError =>
+  new AppError('protocol_unsupported', {
+    doing: 'pull',
+    detail: `${rows} rows are sealed, and this agent is too old to open sealed rows`,
+    remedy: 'Upgrade the agent. It enforces what it holds until then.',
+  })
 
 const wireBytes = ({ head, body, tail }: WirePage): number => head.length + body.bytes.length + tail.length
 const transferId = (hex: string): string => Buffer.from(hex, 'hex').toString('base64url')

@@ -24,6 +24,8 @@ export interface ServiceRevision extends ServiceId {
 /** What the asking agent can read. */
 export interface Accept {
   zstd: boolean
+  /** It opens sealed rows. Absent: false. */
+  seal?: boolean
   /** A page of more than this comes in parts of this size; default PART_BYTES_MAX. */
   sliceBytes?: number
 }

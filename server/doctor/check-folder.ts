@@ -3,6 +3,7 @@ import { existsSync, lstatSync, readFileSync, statfsSync, statSync } from 'node:
 import { join } from 'node:path'
 import { exhaustive } from '../../shared/runtime/assert.ts'
 import { macKeyCount } from '../access/mac-keys.ts'
+import { sealingKeyIds } from '../access/sealing.ts'
 import { secretKeyIds } from '../access/secret-box.ts'
 import { KEYS, mayBeMissing, STORE } from '../backup/manifest.ts'
 import { RESTORE_MARK } from '../backup/restore-mark.ts'
@@ -55,6 +56,8 @@ function whyNoKey(path: (typeof KEYS)[number], text: string, findings: Findings)
       if (count > 1) findings.tell('mac_earlier', path)
       return null
     }
+    case 'keys/sealing.json':
+      return sealingKeyIds(text) === null ? 'holds no keys' : null
     case 'keys/signing.json': {
       const print = signingFingerprint(text)
       if (print === null) return 'holds no key, or halves of two'

@@ -10,6 +10,7 @@ import type { ServerKeys } from '../access/server-keys.ts'
 import type { FleetActions } from '../actions/port.ts'
 import type { RemovalPlans } from '../actions/removal-plans.ts'
 import type { RestoreActions } from '../actions/restore-actions.ts'
+import type { SealActions } from '../actions/seal-actions.ts'
 import type { Asks } from '../ask/asks.ts'
 import type { Previews } from '../ingest/render/previews.ts'
 import type { RenderNow } from '../ingest/render/render-now.ts'
@@ -31,6 +32,8 @@ export interface AdminDeps {
   callers: Pick<Callers, 'ended' | 'hasExpired'>
   /** Seals secrets of Configs. */
   secrets: SecretBox
+  /** SL9 */
+  seals: SealActions
   renders: RenderNow
   previews: Previews
   /** Programs that render are confined to a sandbox. */

@@ -4,13 +4,22 @@ import { ASK_NONCE, ASK_PARAM } from '../../shared/protocol/ask.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { HEAD_NONCE, HEAD_PARAM } from '../../shared/protocol/head.ts'
 import { PART_BYTES_MAX, WAIT_SECONDS_DEFAULT, WAIT_SECONDS_MAX } from '../../shared/protocol/routes.ts'
+import { SEAL_PARAM } from '../../shared/protocol/sealed-keys.ts'
 import { SLICE_BYTES_MIN, SLICE_PARAM } from '../../shared/protocol/transfer.ts'
 
 const QUERY_LENGTH_MAX = 1_024
 
 export type DesiredQuery =
-  /** `head`: a nonce, if the server is to sign where it is (PL14). `asks`: a nonce, if the agent takes questions. */
-  | { kind: 'poll'; cursor: Position | null; waitSeconds: number; sliceBytes: number; head: string | null; asks: string | null }
+  /** `head`: a nonce, if the server is to sign where it is (PL14). `asks`: a nonce, if the agent takes questions. `seal`: it opens sealed rows (SL5). */
+  | {
+      kind: 'poll'
+      cursor: Position | null
+      waitSeconds: number
+      sliceBytes: number
+      head: string | null
+      asks: string | null
+      seal: boolean
+    }
   | { kind: 'part'; transfer: string; part: number }
 
 export function desiredQuery(query: string): DesiredQuery {
@@ -23,7 +32,7 @@ export function desiredQuery(query: string): DesiredQuery {
     const asks = values[ASK_PARAM] ?? null
     if (asks !== null && !ASK_NONCE.test(asks)) throw new AppError('bad_request', { detail: `${ASK_PARAM} is no nonce` })
     const waitSeconds = waitSecondsOf(values['wait'] ?? null)
-    return { kind: 'poll', cursor: cursorOf(cursor), waitSeconds, sliceBytes: sliceBytesOf(values), head, asks }
+    return { kind: 'poll', cursor: cursorOf(cursor), waitSeconds, sliceBytes: sliceBytesOf(values), head, asks, seal: sealOf(values) }
   }
   if (transfer === undefined || part === undefined || cursor !== undefined)
     throw new AppError('bad_request', { detail: 'a part is asked for by transfer and part alone' })
@@ -31,8 +40,13 @@ export function desiredQuery(query: string): DesiredQuery {
   return { kind: 'part', transfer, part: numberOf('part', part, 0) }
 }
 
-/** Of POST desired/buckets: `slice` alone. */
-export const sliceOfQuery = (query: string): number => sliceBytesOf(parameters(query))
+/** Of POST desired/buckets. */
+export function bucketsQuery(query: string): { sliceBytes: number; seal: boolean } {
+  const values = parameters(query)
+  return { sliceBytes: sliceBytesOf(values), seal: sealOf(values) }
+}
+
+const sealOf = (values: Record<string, string | undefined>): boolean => values[SEAL_PARAM] === '1'
 
 function parameters(query: string): Record<string, string | undefined> {
   if (query.length > QUERY_LENGTH_MAX)

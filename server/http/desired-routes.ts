@@ -14,7 +14,7 @@ import type { AskPoll, Asks } from '../ask/asks.ts'
 import type { Accept, PullResult, Shards } from '../desired/shards.ts'
 import { parseJson, readInflated } from './agent-body.ts'
 import type { AgentTurn, AgentTurns } from './agent-turns.ts'
-import { type DesiredQuery, desiredQuery, sliceOfQuery } from './desired-query.ts'
+import { bucketsQuery, type DesiredQuery, desiredQuery } from './desired-query.ts'
 import type { Drain } from './drain.ts'
 
 /** What the HTTP server lends to one request. */
@@ -65,13 +65,13 @@ async function poll(request: Request, asked: Extract<DesiredQuery, { kind: 'poll
 
 async function pullOrWait(
   request: Request,
-  { cursor, waitSeconds, sliceBytes, head }: Extract<DesiredQuery, { kind: 'poll' }>,
+  { cursor, waitSeconds, sliceBytes, head, seal }: Extract<DesiredQuery, { kind: 'poll' }>,
   { sessions, shards, restoreGate, onSeen, clock, sign }: Deps,
   drain: Drain,
   { turn, asking }: { turn: AgentTurn; asking: AskPoll | undefined },
 ): Promise<Response> {
   const authorization = request.headers.get('authorization')
-  const accept = { zstd: acceptsZstd(request), sliceBytes }
+  const accept = { zstd: acceptsZstd(request), seal, sliceBytes }
   const waitMs = waitSeconds * 1_000
   const untilMs = clock.nowMs() + waitMs
   for (;;) {
@@ -122,11 +122,11 @@ export async function postBuckets(request: Request, query: string, context: Requ
     sessions.authorize(authorization) // it may have been revoked or superseded meanwhile
   }
   try {
-    const sliceBytes = sliceOfQuery(query)
+    const { sliceBytes, seal } = bucketsQuery(query)
     const { head, sums } = refetchBody(await readInflated(request, REFETCH_BODY_BYTES_MAX, { ready, signal: replaced.signal }))
     if (head.proof !== undefined) await restoreGate.offer(clusterId, head.proof, head.keyLinks)
     refuseWhileRestoring(restoreGate)
-    const accept: Accept = { zstd: acceptsZstd(request), sliceBytes }
+    const accept: Accept = { zstd: acceptsZstd(request), seal, sliceBytes }
     const page = await timed(context, () => shards.refetch(clusterId, sums, accept))
     refuseWhileRestoring(restoreGate) // it may have been found out meanwhile
     return pageResponse(page)

@@ -1,5 +1,6 @@
 // The keys of the server: the one that signs (RP7), those that agents trust no more (RP9), the one of MACs, and those that seal secrets (CG7).
 import { Elysia } from 'elysia'
+import { sealViewSchema } from '../../shared/model/seal-views.ts'
 import { keyRevokeSchema, listOf, resealAnswerSchema, type ServerKeyView, serverKeyViewSchema } from '../../shared/model/views.ts'
 import { fingerprint } from '../../shared/runtime/keys.ts'
 import { rotateSecrets } from '../access/rotate-secrets.ts'
@@ -89,6 +90,22 @@ export function serverKeyRoutes(deps: AdminDeps) {
       {
         response: resealAnswerSchema,
         detail: { summary: 'Seal the secrets of all Configs under a new key and destroy the earlier one' },
+      },
+    )
+    .get('/secrets/seal', () => deps.seals.view(), {
+      response: sealViewSchema,
+      detail: { summary: 'Whether rendered Secrets are sealed to their clusters, and what is left in clear' },
+    })
+    .post(
+      '/secrets/seal',
+      async ({ request }) => {
+        const view = await recorded('seal', 'rows of all services', () => deps.seals.begin())
+        await tell('RowsSealed', `by ${deps.principal(request).name}: rendered Secrets are sealed to their clusters from now on`)
+        return view
+      },
+      {
+        response: sealViewSchema,
+        detail: { summary: 'Seal rendered Secrets from now on, and remove what was written in clear before' },
       },
     )
 }

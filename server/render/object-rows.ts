@@ -2,6 +2,7 @@
 import { canonicalJson, setDigest } from '../../shared/kube/canonical.ts'
 import { rowRefOf } from '../../shared/kube/generated-name.ts'
 import { groupOf, type K8sObject, refText } from '../../shared/kube/object.ts'
+import { isSecretRow, keyedDigest, SEALED, type SealingKeys, sealObject } from '../../shared/kube/sealed-object.ts'
 import { orderOf } from '../../shared/kube/waves.ts'
 import { objectRowId } from '../../shared/model/desired.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
@@ -46,6 +47,8 @@ export interface RowsOf extends ServiceId {
   isDoubtful?: boolean
   /** Absent: all objects are allowed. */
   bounds?: RenderBounds | undefined
+  /** Absent: rows stay in clear. `all`: the render read a secret, which may be in any of its objects (SL1). */
+  seal?: { keys: SealingKeys; all: boolean } | undefined
 }
 
 /** The rows of a revision with their digest, or all problems: those given, objects without a namespace, objects that are there twice or are too large. `no_manifests` if there is nothing at all. */
@@ -101,7 +104,7 @@ function byPlace({ at: a }: { at: Place }, { at: b }: { at: Place }): number {
 }
 
 function toRows(input: RowsOf, found: readonly Manifest[], scopes: DeclaredScopes, problems: Problem[]): Map<string, string> {
-  const rows = new Map<string, { doc: string; place: string }>()
+  const rows = new Map<string, { doc: string; place: string; object: K8sObject }>()
   for (const { object, place, placeOf } of found) {
     for (const { at, message } of nameFaults(object)) problems.push({ path: placeOf?.(at) ?? place, message })
     const placed = withNamespace(object, input.namespace, scopes)
@@ -110,7 +113,8 @@ function toRows(input: RowsOf, found: readonly Manifest[], scopes: DeclaredScope
       problems.push({ path: place, message })
       continue
     }
-    const ref = rowRefOf(placed)
+    if (Object.hasOwn(placed, SEALED)) problems.push({ path: place, message: `${SEALED} is no field of an object; remove it` })
+    const ref = rowRefOf(placed, input.seal?.all === true || placed.kind === 'Secret' ? digestOf(input) : undefined)
     const refusal = input.bounds === undefined ? null : refusedObject(input.bounds, placed)
     if (refusal !== null) problems.push({ path: place, message: refusal })
     const id = objectRowId(input, ref)
@@ -120,11 +124,35 @@ function toRows(input: RowsOf, found: readonly Manifest[], scopes: DeclaredScope
     if (Buffer.byteLength(doc) > ROW_DOC_BYTES_MAX)
       problems.push({ path: place, message: `${refText(ref)} is larger than ${ROW_DOC_BYTES_MAX / 1024 / 1024} MiB` })
     if (Buffer.byteLength(id) > ROW_ID_BYTES_MAX) problems.push({ path: place, message: 'kind, namespace and name together are too long' })
-    if (first === undefined) rows.set(id, { doc, place })
+    if (first === undefined) rows.set(id, { doc, place, object: placed })
   }
   const docs = new Map([...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([id, { doc }]) => [id, doc]))
   if (input.bounds !== undefined) problems.push(...setProblems(input.bounds, input.path, docs))
-  return docs
+  return input.seal === undefined || problems.length > 0 ? docs : sealed(input, input.seal, rows, docs, problems)
+}
+
+const digestOf = ({ seal }: RowsOf) => (seal === undefined ? undefined : (text: string) => keyedDigest(seal.keys, text))
+
+/** SL1 */
+function sealed(
+  input: RowsOf,
+  { keys, all }: NonNullable<RowsOf['seal']>,
+  rows: ReadonlyMap<string, { object: K8sObject; place: string }>,
+  docs: ReadonlyMap<string, string>,
+  problems: Problem[],
+): Map<string, string> {
+  const out = new Map<string, string>()
+  for (const [id, doc] of docs) {
+    const row = rows.get(id)
+    const text = row !== undefined && (all || isSecretRow(input, id)) ? sealObject(keys, id, row.object, doc) : doc
+    if (row !== undefined && text !== doc && text.length > ROW_DOC_BYTES_MAX)
+      problems.push({
+        path: row.place,
+        message: `${refText(rowRefOf(row.object))} is larger than ${ROW_DOC_BYTES_MAX / 1024 / 1024} MiB when it is sealed`,
+      })
+    out.set(id, text)
+  }
+  return out
 }
 
 /** A kind of unknown scope goes where the service goes, if it says where. Null: it needs a namespace and there is none to give. */

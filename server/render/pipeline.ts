@@ -2,6 +2,7 @@
 // result. Knows no store and no clusters but the given one, so that the server and `skerry render` on a person's
 // machine run the same code.
 import type { K8sObject } from '../../shared/kube/object.ts'
+import type { SealingKeys } from '../../shared/kube/sealed-object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { Patch, RendererName, RenderSpec } from '../../shared/model/render.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
@@ -51,6 +52,8 @@ export interface PipelineInput {
   settings: RenderSettings
   /** Of the project, those that the service names. */
   configs: ReadonlyMap<string, ConfigLayer>
+  /** Seals the rows that hold secrets; absent: rows stay in clear, as on somebody's desk. */
+  seal?: SealingKeys | undefined
 }
 
 export interface PipelineDeps {
@@ -343,6 +346,7 @@ function finish(input: PipelineInput, parts: readonly Part[], unheard: readonly 
     commit: version,
     isDoubtful: isForNobody(input, recorder),
     bounds: boundsOf(input, recorder),
+    seal: input.seal === undefined ? undefined : { keys: input.seal, all: recorder.hasSecret() },
   }
   return rowsOf(about, { found: found.map(marked), problems, warnings: parts.flatMap(({ warnings }) => warnings) })
 }

@@ -68,7 +68,7 @@ export function createRenderJobs({
 }
 
 async function inputOf(sources: Sources, order: RenderOrder): Promise<PipelineInput> {
-  const { id, namespace, render, cluster, settings, configs } = order
+  const { id, namespace, render, cluster, settings, configs, seal } = order
   const opened: PipelineSource[] = []
   for (const { name, label, at, render: own, filesOnly } of order.sources)
     opened.push({ name, label, render: own, filesOnly, opened: await sources.open(at.key).open(at.revision, at.pick) })
@@ -77,6 +77,7 @@ async function inputOf(sources: Sources, order: RenderOrder): Promise<PipelineIn
     namespace: namespace ?? undefined,
     settings: { ...settings, config: { values: settings.config.values, secrets: new Set(settings.config.secrets) } },
     configs: new Map(configs.map(([name, layer]) => [name, layerOf(layer)])),
+    seal: seal && { id: seal.id, mac: Buffer.from(seal.mac, 'base64url'), box: Buffer.from(seal.box, 'base64url') },
   }
 }
 

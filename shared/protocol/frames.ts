@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import { INTEGER_BOUND, type Position, positionSchema } from '../crdt/position.ts'
 import { ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from './routes.ts'
+import { sealHeadSchema } from './sealed-keys.ts'
 import { signatureSchema } from './signatures.ts'
 
 const counter = z.number().int().positive().max(INTEGER_BOUND)
@@ -27,6 +28,8 @@ export const helloSchema = z.object({
   /** cr-sqlite site id of the shard file. */
   siteId,
   keep: keepSchema.optional(),
+  /** SL3: the page has sealed rows; the line after hello has their wrapped keys. */
+  seal: sealHeadSchema.optional(),
 })
 export type Hello = z.infer<typeof helloSchema>
 
@@ -91,9 +94,10 @@ export type Checkpoint = z.infer<typeof checkpointSchema>
 
 /** CU2a: what the checkpoint's signature covers: everything of the page, for one cluster. `to.hash` is the row hash. */
 export function checkpointBytes(clusterId: string, hello: Omit<Hello, 't'>, checkpoint: Pick<Checkpoint, 'count' | 'rows'>): Uint8Array {
-  const { epoch, schema, ordinal, from, to, siteId, keep } = hello
+  const { epoch, schema, ordinal, from, to, siteId, keep, seal } = hello
   const position = (p: Position | null) => (p === null ? '-' : `${p.dbId}.${p.term}.${p.dv}.${p.hash}`)
   const fields = [clusterId, epoch, schema, ordinal, position(from), position(to), siteId, keep ?? '-', checkpoint.count, checkpoint.rows]
+  if (seal !== undefined) fields.push(seal.enc, seal.to, seal.keys)
   return new TextEncoder().encode(['skerry-checkpoint-v1', ...fields].join('\n'))
 }
 

@@ -167,7 +167,7 @@ function memory(): number {
 }
 
 const pageOf = (bytes: number): WirePage => {
-  const body = { sha256: newId(), bytes: crypto.getRandomValues(new Uint8Array(bytes)), packed: true, common: false }
+  const body = { sha256: newId(), bytes: crypto.getRandomValues(new Uint8Array(bytes)), packed: true, common: false, sealed: [] }
   return { head: new Uint8Array(10), body, tail: new Uint8Array(10), zstd: true }
 }
 

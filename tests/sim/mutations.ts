@@ -20,8 +20,8 @@ const WORST: readonly NetworkFault[] = ['forged_page', 'drop_answer']
 export const MUTATIONS = {
   'the cursor is written outside the transaction of its rows': {
     file: 'agent/replica/replica-file.ts',
-    from: '      return { changedIds: writeTransaction(this.db, () => this.#mergeInTransaction(rows, head)) }',
-    to: '      this.#hold(head)\n      return { changedIds: writeTransaction(this.db, () => this.#mergeInTransaction(rows, head)) }',
+    from: '      return { changedIds: writeTransaction(this.db, () => this.#mergeInTransaction(rows, head, wraps)) }',
+    to: '      this.#hold(head)\n      return { changedIds: writeTransaction(this.db, () => this.#mergeInTransaction(rows, head, wraps)) }',
     histories: 20,
     options: { weights: BUSY, network: WORST },
   },

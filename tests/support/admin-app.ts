@@ -15,6 +15,7 @@ import { networkOf } from '../../server/http/caller-address.ts'
 import { checkPatchesHere } from '../../server/render/patch/patches.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import type { Store } from '../../server/store/store.ts'
+import type { SealView } from '../../shared/model/seal-views.ts'
 import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
@@ -44,6 +45,8 @@ export interface TestAdmin {
 }
 
 /** What overrides may be made of. */
+const SEALED: SealView = { step: 'finished', key: '00000000', left: [], removed: 0, shards: 0, error: null }
+
 type Made = Pick<AppDeps, 'store' | 'clock' | 'secrets'>
 
 export async function createTestAdmin(
@@ -69,6 +72,7 @@ export async function createTestAdmin(
     logger: silentLogger,
     serverKeys: loadServerKeys(tempDir()),
     secrets,
+    seals: { view: async () => SEALED, begin: async () => SEALED, settled: async () => {} },
     renders: { render: async () => null, variants: async () => null, objects: async () => ({ kind: 'rendered', objects: new Map() }) },
     previews: { diff: async () => null },
     isConfined: true,

@@ -35,13 +35,15 @@ export function wholePage(shards: Pick<Shards, 'part'>, clusterId: ClusterId, pu
 export function parsePage(frames: Buffer): ParsedPage {
   const text = frames.toString()
   const lines = text.split('\n').slice(0, -1)
-  const rows = lines.slice(1, -1).map((line) => {
+  const hello = helloSchema.parse(JSON.parse(lines[0] ?? ''))
+  // Wrapped keys of sealed rows are the line after hello.
+  const rows = lines.slice(hello.seal === undefined ? 1 : 2, -1).map((line) => {
     const row = parseRowLine(line)
     if (typeof row === 'string') throw new Error(row)
     return row
   })
-  const [hello, checkpoint] = [JSON.parse(lines[0] ?? ''), JSON.parse(lines.at(-1) ?? '')]
-  return { hello: helloSchema.parse(hello), rows, checkpoint: checkpointSchema.parse(checkpoint), frames, text }
+  const checkpoint = JSON.parse(lines.at(-1) ?? '')
+  return { hello, rows, checkpoint: checkpointSchema.parse(checkpoint), frames, text }
 }
 
 export const pullPage = async (shards: Shards, cluster: ClusterId, cursor: Position | null, accept = IDENTITY): Promise<ParsedPage> =>

@@ -35,6 +35,8 @@ export class MemoryReplica implements Replica {
   applyPage = () => ({ kind: 'discarded' }) as const
   services = () => [...this.reads.keys()].map(parseServiceKey)
   read = (id: ServiceId): ServiceRead => this.reads.get(serviceKey(id)) ?? { kind: 'absent' }
+  unlock = (): Promise<void> | null => null
+  open = (): string | null => null
   isLeaving = (id: ServiceId) => {
     const read = this.read(id)
     return read.kind === 'absent' || (read.kind === 'complete' && read.revision.row.removal !== undefined)

@@ -23,6 +23,8 @@ const [NEW_KIND_PAUSE_MS, RETRY_PAUSE_MS] = [500, 10_000]
 export async function readRevision(model: ServiceModel, deps: Site & Storage & Services & Turns): Promise<void> {
   const { replica, clusterId, kinds, clock } = deps
   await deps.healthChoices.rulesRead()
+  const unlocking = replica.unlock(model.id)
+  if (unlocking !== null) await unlocking
   const seen = deps.revisionsSeen()
   const read = replica.read(model.id)
   switch (read.kind) {
@@ -38,7 +40,7 @@ export async function readRevision(model: ServiceModel, deps: Site & Storage & S
     case 'complete': {
       const { row } = read.revision
       if (model.received?.digest !== row.digest) model.receivedAt(row, receivedAtMs(model, deps, row.digest))
-      const context = { clusterId, find: kinds.find.bind(kinds) }
+      const context = { clusterId, find: kinds.find.bind(kinds), open: replica.open.bind(replica) }
       const isFirst = model.row === null
       const pace = createPace(clock)
       for (const _row of model.take(read.revision, context)) {
@@ -136,8 +138,8 @@ function adoptMarked(model: ServiceModel, deps: Site & Storage & Services): void
 }
 
 /** Plans again each object whose retry is due. For kinds that were not served, discovery is asked first. */
-export async function retryWhatIsDue(model: ServiceModel, deps: Site & Services): Promise<void> {
-  const { clock, random, kinds, clusterId } = deps
+export async function retryWhatIsDue(model: ServiceModel, deps: Site & Storage & Services): Promise<void> {
+  const { clock, random, kinds, clusterId, replica } = deps
   const nowMs = clock.nowMs()
   model.objects.noteDate(nowMs - clock.monotonicMs())
   model.agenda.began(nowMs)
@@ -155,7 +157,9 @@ export async function retryWhatIsDue(model: ServiceModel, deps: Site & Services)
   if (!askKinds) return
   await refreshKinds(deps, RETRY_PAUSE_MS)
   deps.followKinds(model) // what is served again is watched again
-  if (model.readAgain({ clusterId, find: kinds.find.bind(kinds) })) model.expectNewObjects()
+  const unlocking = replica.unlock(model.id)
+  if (unlocking !== null) await unlocking
+  if (model.readAgain({ clusterId, find: kinds.find.bind(kinds), open: replica.open.bind(replica) })) model.expectNewObjects()
   for (const [key, unread] of model.unread) {
     const problem = model.problems.get(key)
     if (problem?.kind !== 'unserved' || problem.retryAtMs > nowMs) continue

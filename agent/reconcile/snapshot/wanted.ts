@@ -4,8 +4,9 @@ import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
 import { cleanObject, markCommit, markObject, withoutNulls } from '../../../shared/kube/clean.ts'
 import { groupOf, isK8sObject, type K8sObject, type ObjectRef, refKey, refOf, versionOf } from '../../../shared/kube/object.ts'
 import { applyStage } from '../../../shared/kube/order.ts'
+import { isSealed } from '../../../shared/kube/sealed-object.ts'
 import { isHookDocument, type Order, orderOf } from '../../../shared/kube/waves.ts'
-import type { ServiceRow } from '../../../shared/model/desired.ts'
+import { objectRowId, type ServiceRow } from '../../../shared/model/desired.ts'
 import type { ServiceId } from '../../../shared/model/ids.ts'
 import type { IgnoreRule } from '../../../shared/model/resources.ts'
 import type { InventoryEntry } from '../../state/agent-state.ts'
@@ -72,6 +73,8 @@ export interface WantedContext {
   /** PJ12, LX1; absent: everything is allowed. */
   permitted?: Permitted
   find(group: string, version: string, kind: string): KindLookup
+  /** SL4: opens a sealed row; null: it does not open. */
+  open?(rowId: string, doc: string): string | null
 }
 
 /** NS1, NS3, PJ12: the rules of the row and the site for the objects of the row. */
@@ -79,7 +82,7 @@ export const rowContext = (
   service: ServiceId,
   row: ServiceRow | null,
   policy: SitePolicy | null,
-): Omit<WantedContext, 'clusterId' | 'find'> => ({
+): Omit<WantedContext, 'clusterId' | 'find' | 'open'> => ({
   ...{ service, namespace: row?.namespace, ignore: row?.ignore, permitted: { id: service, row, policy } },
   namespaceMarks: { labels: row?.sync.namespaceLabels, annotations: row?.sync.namespaceAnnotations },
   enforceNamespace: row?.sync.enforceNamespace,
@@ -90,10 +93,28 @@ export function readWanted(ref: ObjectRef, doc: string, context: WantedContext):
   const parsed = parse(doc)
   if (parsed === null) return { kind: 'unreadable', ref, apiVersion: 'v1', message: 'the row has no Kubernetes object' }
   const order = orderOf(parsed.metadata.annotations)
+  if (isSealed(doc)) {
+    const opened = context.open?.(objectRowId(context.service, ref), doc) ?? null
+    if (opened !== null && !isSealed(opened)) return readWanted(ref, opened, context)
+    return {
+      kind: 'unreadable',
+      ref,
+      apiVersion: parsed.apiVersion,
+      message: UNOPENED,
+      reason: 'SealedUnreadable',
+      ...hookOf(parsed, ref, order),
+    }
+  }
   const read = readParsed(ref, parsed, order, context)
   const isRead = read.kind !== 'unserved' && read.kind !== 'unreadable'
   return isRead || order.kind !== 'hook' ? read : { ...read, hook: specOf(cleanObject(parsed), ref, order) }
 }
+
+const UNOPENED =
+  'it is sealed, and no key of this agent opens it; compare the recipient in `skerry describe cluster` and `skerry-agent status`'
+
+const hookOf = (parsed: K8sObject, ref: ObjectRef, order: Order): { hook?: HookSpec } =>
+  order.kind === 'hook' ? { hook: specOf(cleanObject(parsed), ref, order) } : {}
 
 function readParsed(ref: ObjectRef, parsed: K8sObject, order: Order, context: WantedContext): WantedRead {
   const { apiVersion, kind } = parsed

@@ -17,6 +17,21 @@ export function addKeyCommands(program: Command, context: Context): void {
     .addHelpText('before', examples('skerry restore confirm'))
     .action(async (options) => (await import('../restore.ts')).confirmRestore(context, options))
 
+  const secrets = program.command('secrets').addHelpText('before', examples('skerry secrets status', 'skerry secrets seal --all'))
+  secrets
+    .command('status')
+    .description('show whether rendered Secrets are sealed to their clusters, and the services that still have clear text')
+    .addOption(output())
+    .addHelpText('before', examples('skerry secrets status', 'skerry secrets status -o json'))
+    .action(async (options) => (await import('../secrets.ts')).showSeal(context, options))
+  secrets
+    .command('seal')
+    .description('seal rendered Secrets from now on, and remove what was written in clear before; upgrade all agents first')
+    .requiredOption('--all', 'seal the rows of all services')
+    .option('-y, --yes', 'do not ask for confirmation')
+    .addHelpText('before', examples('skerry secrets seal --all', 'skerry secrets seal --all --yes'))
+    .action(async (options) => (await import('../secrets.ts')).sealAll(context, options))
+
   const serverKey = program
     .command('server-key')
     .addHelpText('before', examples('skerry server-key list', 'skerry server-key rotate', 'skerry server-key revoke'))

@@ -12,7 +12,7 @@ import type { RenderPlace } from '../../render-place.ts'
 import type { Store } from '../../store/store.ts'
 import { CHANNEL_VERSION, type Greeting } from '../../worker/channel/messages.ts'
 import { createWorkerPool, type WorkerPool } from './pool.ts'
-import { createRemoteRenders, plainProblems } from './remote-renders.ts'
+import { createRemoteRenders, plainProblems, type RemoteRendersDeps } from './remote-renders.ts'
 import { createRemoteSources, type RemoteSourcesDeps } from './remote-sources.ts'
 import { ownLaunch, startWorkerProcess, WORKER_LIMITS } from './worker-process.ts'
 
@@ -38,6 +38,8 @@ export interface WorkersDeps extends Pick<RemoteSourcesDeps, 'credentials'> {
   answers: RenderAnswers
   /** Counts the jobs. */
   measured(pool: WorkerPool): WorkerPool
+  /** Default: rows stay in clear. */
+  sealing?: RemoteRendersDeps['sealing']
   clock: Clock
   log: Logger
 }
@@ -46,12 +48,14 @@ export interface Workers {
   workers: WorkerPool
   sources: ContentSources
   renders: Renders
+  /** Rows stay in clear: for comparisons, which render with marks in place of the secrets of Configs and leave nothing behind. */
+  clearRenders: Renders
   checkPatches: CheckPatches
   renderTexts: RenderTexts
 }
 
 /** Starts no worker before the first job. */
-export function openWorkers(options: WorkersOptions, { store, answers, credentials, measured, clock, log }: WorkersDeps): Workers {
+export function openWorkers(options: WorkersOptions, { store, answers, credentials, measured, sealing, clock, log }: WorkersDeps): Workers {
   const { sourcesDir, renderDir, slots, place, sourceAddresses, count, memoryMib, env } = options
   const launch = ownLaunch(env, '/')
   const { renderers, ...programs } = place.programs
@@ -68,6 +72,7 @@ export function openWorkers(options: WorkersOptions, { store, answers, credentia
     ...{ count, idleBytesMax: limits.memoryBytes / 2, clock, log },
   })
   const workers = measured(pool)
+  const rendering = { workers, answers, credentials, findChart: createFindChart(store), clock }
   return {
     workers,
     sources: createRemoteSources({ workers, root: sourcesDir, credentials }),
@@ -87,7 +92,8 @@ export function openWorkers(options: WorkersOptions, { store, answers, credentia
       const [first] = problems
       return first === undefined ? { texts } : { problem: `${first.path}: ${first.message}`, problems: plainProblems(problems) }
     },
-    renders: createRemoteRenders({ workers, answers, credentials, findChart: createFindChart(store), clock }),
+    renders: createRemoteRenders({ ...rendering, sealing }),
+    clearRenders: createRemoteRenders(rendering),
   }
 }
 

@@ -1,12 +1,14 @@
 // Renders as jobs of workers. A job that stopped its worker or took too long is a failed render that depends on all files of
 // its sources: the next commit is rendered again, and so is this one after a while (IC14).
 import type { z } from 'zod'
+import { isSealed, isSecretRow, type SealingKeys } from '../../../shared/kube/sealed-object.ts'
 import { objectRowPrefix } from '../../../shared/model/desired.ts'
 import { serviceKey } from '../../../shared/model/ids.ts'
 import { AppError, type Problem } from '../../../shared/protocol/error.ts'
 import { ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from '../../../shared/protocol/routes.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import { createPace } from '../../../shared/runtime/pace.ts'
+import type { Sealing } from '../../access/sealing.ts'
 import type { FindChart } from '../../ingest/chart-supply.ts'
 import type { RenderAnswer, RenderRequest, Renders } from '../../ingest/content-port.ts'
 import type { RenderAnswers } from '../../render/cache/renders.ts'
@@ -26,6 +28,8 @@ export interface RemoteRendersDeps extends Pick<RemoteSourcesDeps, 'credentials'
   /** Earlier answers of programs. */
   answers: RenderAnswers
   findChart: FindChart
+  /** Default: rows stay in clear. */
+  sealing?: Pick<Sealing, 'keysFor'> | undefined
   clock: Pick<Clock, 'nowMs'>
 }
 
@@ -33,12 +37,13 @@ export function createRemoteRenders(deps: RemoteRendersDeps): Renders {
   return {
     async run(request) {
       const { id } = request
+      const seal = deps.sealing?.keysFor(id) ?? null
       try {
         const answer = await deps.workers.run({
-          ...{ method: 'render', order: orderOf(request), kind: 'render', project: id.project, subject: `service ${serviceKey(id)}` },
+          ...{ method: 'render', order: orderOf(request, seal), kind: 'render', project: id.project, subject: `service ${serviceKey(id)}` },
           serve: serving(deps, request),
         })
-        return await answerOf(request, answer, deps.clock)
+        return await answerOf(request, answer, seal, deps.clock)
       } catch (error) {
         if (!(error instanceof AppError)) throw error
         return error.code === 'worker_stopped' ? stopped(request, error) : { result: error, ...NOTHING_READ }
@@ -60,7 +65,7 @@ function stopped({ sources }: RenderRequest, error: AppError): RenderAnswer {
   return { result, reads: { ...NO_READS, looks, files: looks.map((look) => ({ ...look, id: null })) }, late: true, tools: {} }
 }
 
-function orderOf({ id, namespace, render, sources, cluster, settings, configs }: RenderRequest): RenderOrder {
+function orderOf({ id, namespace, render, sources, cluster, settings, configs }: RenderRequest, seal: SealingKeys | null): RenderOrder {
   const { config, helmValues, patches, leavesOut = false, bounds } = settings
   return {
     ...{ id, render, cluster },
@@ -72,6 +77,9 @@ function orderOf({ id, namespace, render, sources, cluster, settings, configs }:
     })),
     settings: { config: layerOf(config), helmValues, patches, leavesOut, ...(bounds === undefined ? {} : { bounds }) },
     configs: [...configs].map(([name, layer]) => [name, layerOf(layer)] as const),
+    ...(seal === null
+      ? {}
+      : { seal: { id: seal.id, mac: Buffer.from(seal.mac).toString('base64url'), box: Buffer.from(seal.box).toString('base64url') } }),
   }
 }
 
@@ -110,7 +118,12 @@ function serving(deps: RemoteRendersDeps, { id, sources, base: stateOf }: Render
 
 const NO_BASES = { detail: 'remote bases are not fetched for this render' }
 
-async function answerOf({ id }: RenderRequest, { value, data }: JobAnswer<'render'>, clock: Pick<Clock, 'nowMs'>): Promise<RenderAnswer> {
+async function answerOf(
+  { id }: RenderRequest,
+  { value, data }: JobAnswer<'render'>,
+  seal: SealingKeys | null,
+  clock: Pick<Clock, 'nowMs'>,
+): Promise<RenderAnswer> {
   const pace = createPace(clock)
   const { looksBytes, secret, late, tools } = value
   const reads = readsOf(await looksFromLines(data.subarray(0, looksBytes), pace), secret)
@@ -125,7 +138,11 @@ async function answerOf({ id }: RenderRequest, { value, data }: JobAnswer<'rende
   }
   const { kind, digest, hooks, warnings } = value
   const prefix = objectRowPrefix(id)
-  const isRow = (row: string, doc: string) => row.startsWith(prefix) && row.length <= ROW_ID_BYTES_MAX && doc.length <= ROW_DOC_BYTES_MAX
+  const isRow = (row: string, doc: string) =>
+    row.startsWith(prefix) &&
+    row.length <= ROW_ID_BYTES_MAX &&
+    doc.length <= ROW_DOC_BYTES_MAX &&
+    (seal === null || isSealed(doc) || !(value.secret || isSecretRow(id, row)))
   const objects = await rowsFromLines(data.subarray(looksBytes), digest, pace, isRow)
   return { result: { kind, objects, digest, count: objects.size, hooks, warnings: plainProblems(warnings) }, reads, late, tools }
 }

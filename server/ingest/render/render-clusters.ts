@@ -189,7 +189,7 @@ class ClusterRenders {
     // An input cannot be read again, so it is unknown which other clusters share this render: no cluster gets it.
     const made = isWhole || rendered instanceof AppError ? rendered : new AppError('git_failed', { detail: UNREADABLE })
     const renderedFrom = await this.renderedFrom(made, cluster, reads)
-    const result = await this.orInForce(made, renderedFrom)
+    const result = await this.orInForce(made, renderedFrom, reads.secret)
     const key = this.paths.pointOf(end)
     const isKept = !(result instanceof AppError)
     const isLate = isKept && result.kind === 'failed' && late
@@ -234,9 +234,9 @@ class ClusterRenders {
   }
 
   /** RL6 */
-  private async orInForce(result: RenderResult | AppError, renderedFrom: string | null): Promise<RenderResult | AppError> {
+  private async orInForce(result: RenderResult | AppError, renderedFrom: string | null, secret: boolean): Promise<RenderResult | AppError> {
     if (result instanceof AppError || result.kind === 'failed' || renderedFrom === null) return result
-    return { ...result, ...(await this.run.inForce(renderedFrom)) }
+    return { ...result, ...(await this.run.inForce(renderedFrom, secret)) }
   }
 }
 

@@ -1,9 +1,11 @@
 // The render of a service for a person: from the content that was read last, and without any consequence.
+import { openWith, sealMarkOf } from '../../../shared/kube/sealed-object.ts'
 import { type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import type { RenderView, VariantsView } from '../../../shared/model/render-views.ts'
 import { type ServiceSpec, serviceSpecSchema } from '../../../shared/model/resources.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Configs } from '../../access/configs.ts'
+import type { Sealing } from '../../access/sealing.ts'
 import type { ClusterRecord } from '../../fleet/records.ts'
 import { isTarget, targetsOf } from '../../fleet/targeting.ts'
 import { maskSecrets } from '../../render/mask-secrets.ts'
@@ -17,6 +19,8 @@ export interface RenderNowDeps {
   render(id: ServiceId, spec: ServiceSpec, clusters: readonly ClusterRecord[], at: Readonly<Record<string, string>>): Promise<Rendering>
   configs: Pick<Configs, 'read'>
   macOf(text: string): string
+  /** Absent: no row is sealed. */
+  sealing?: Pick<Sealing, 'keysOf'> | undefined
 }
 
 export interface RenderNow {
@@ -88,9 +92,16 @@ async function viewOf(deps: RenderNowDeps, id: ServiceId, spec: ServiceSpec, { r
     return { ...head, ...release, digest: null, objects: [], warnings, error: message, problems }
   }
   const mark = (text: string) => `hmac:${deps.macOf(['render', serviceKey(id), text].join('\0'))}`
-  const documents = [...found.objects].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => text)
+  const documents = [...found.objects].sort(([a], [b]) => (a < b ? -1 : 1)).map(([row, text]) => opened(deps, id, row, text))
   const objects = maskSecrets(documents, await secretsOf(deps, id, spec), mark)
   return { ...head, ...release, digest: found.digest, objects, warnings, error: null, problems: [] }
+}
+
+/** For the marks that a person sees instead of the values. */
+function opened({ sealing }: RenderNowDeps, id: ServiceId, row: string, text: string): string {
+  const mark = sealMarkOf(text)
+  const keys = mark === null ? null : (sealing?.keysOf(mark.key, id) ?? null)
+  return keys === null ? text : (openWith(keys, row, text) ?? text)
 }
 
 function renderOf(rendering: Rendering, cluster: ClusterRecord | null): ClusterRender {

@@ -6,6 +6,7 @@ import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
 import { createPace } from '../../../shared/runtime/pace.ts'
+import type { Sealing } from '../../access/sealing.ts'
 import type { NamedProject } from '../../fleet/project-rules.ts'
 import type { RenderCache } from '../../render/cache/renders.ts'
 import type { ConfigLayer } from '../../render/config-merge.ts'
@@ -39,6 +40,8 @@ export interface ServiceRendererDeps {
   facts(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, ClusterFacts>>
   /** Of this program: another one may render the same to something else. */
   build: string
+  /** Absent: rows stay in clear. */
+  sealing?: Pick<Sealing, 'current' | 'keysFor' | 'keysOf'> | undefined
   /** Absent: remote bases are refused. */
   bases?: RemoteBases | undefined
   /** Other content in place of that of Repositories, by name. */
@@ -249,7 +252,8 @@ export class ServiceRenderer {
   private specText(id: ServiceId, spec: ServiceSpec): string {
     const known = this.specTexts.get(spec) ?? `${this.deps.build}\n${lastingText(id, spec)}`
     this.specTexts.set(spec, known)
-    return known
+    const sealing = this.deps.sealing?.current() ?? null
+    return sealing === null ? known : `${known}\nsealed ${sealing}` // rows in clear, or under another key, are not to be found again
   }
 }
 

@@ -94,6 +94,8 @@ export interface RenderOrder {
   cluster: { name: string; labels: Labels; facts: { kubernetesVersion: string; apiVersions: Readonly<Record<string, true>> } } | null
   settings: { config: Layer; helmValues: readonly HelmLayer[]; patches: readonly PatchLayer[]; leavesOut: boolean; bounds?: RenderBounds }
   configs: ReadonlyArray<readonly [string, Layer]>
+  /** Keys of this service, base64url. Absent: rows stay in clear. */
+  seal?: { id: string; mac: string; box: string }
 }
 
 /** Orders of control, by method. */

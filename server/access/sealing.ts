@@ -1,0 +1,78 @@
+// The sealing key of the fleet: keys/sealing.json, in backups with the other keys. Row keys are derived from it, one for each object, so nothing about them is stored. A fleet without
+// the file writes rows in clear, as versions before it did, until `skerry secrets seal --all` makes it.
+import { randomBytes } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { type SealingKeys, sealingKeysOf } from '../../shared/kube/sealed-object.ts'
+import type { ServiceId } from '../../shared/model/ids.ts'
+import { readOrMake } from './secret-file.ts'
+
+export const SEALING_FILE = 'sealing.json'
+
+const KEY_BYTES = 32
+const ID_BYTES = 4
+/** Services whose keys are remembered. */
+const SERVICES_MAX = 10_000
+
+const key = z.base64url().refine((text) => Buffer.from(text, 'base64url').length === KEY_BYTES, `expected ${KEY_BYTES} bytes`)
+const sealingFile = z.object({
+  /** The first one seals, all of them open. */
+  keys: z
+    .array(z.object({ id: z.string().regex(/^[0-9a-f]{8}$/), key }))
+    .min(1)
+    .max(100),
+})
+
+/** Ids of its keys, the one that seals first; null: it is no such file. */
+export function sealingKeyIds(text: string): string[] | null {
+  try {
+    return sealingFile.parse(JSON.parse(text)).keys.map(({ id }) => id)
+  } catch {
+    return null
+  }
+}
+
+export interface Sealing {
+  /** Id of the key that seals; null: rows are written in clear. */
+  current(): string | null
+  /** Null means that rows are written in clear. */
+  keysFor(service: ServiceId): SealingKeys | null
+  /** Null means that this server does not have the key. */
+  keysOf(id: string, service: ServiceId): SealingKeys | null
+  /** Seals from now on, durably. False: it did already. */
+  begin(): boolean
+}
+
+export function loadSealing(folder: string): Sealing {
+  const path = join(folder, SEALING_FILE)
+  let file = existsSync(path) ? sealingFile.parse(JSON.parse(readFileSync(path, 'utf8'))) : null
+  const known = new Map<string, SealingKeys>()
+  const keysOf = (id: string, service: ServiceId): SealingKeys | null => {
+    const name = `${id}/${service.project}/${service.service}`
+    const held = known.get(name)
+    if (held !== undefined) return held
+    const root = file?.keys.find((one) => one.id === id)
+    if (root === undefined) return null
+    const keys = sealingKeysOf({ id, secret: Buffer.from(root.key, 'base64url') }, service)
+    if (known.size >= SERVICES_MAX) known.clear()
+    known.set(name, keys)
+    return keys
+  }
+  const current = () => file?.keys[0]?.id ?? null
+  return {
+    current,
+    keysOf,
+    keysFor(service) {
+      const id = current()
+      return id === null ? null : keysOf(id, service)
+    },
+    begin() {
+      if (file !== null) return false
+      const made = () => ({ keys: [{ id: randomBytes(ID_BYTES).toString('hex'), key: randomBytes(KEY_BYTES).toString('base64url') }] })
+      mkdirSync(folder, { recursive: true, mode: 0o700 })
+      file = sealingFile.parse(JSON.parse(readOrMake(path, () => JSON.stringify(made()))))
+      return true
+    },
+  }
+}

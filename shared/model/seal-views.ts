@@ -1,0 +1,20 @@
+// How far the sealing of a fleet is whose rows were written in clear before.
+import { z } from 'zod'
+
+export const SEAL_STEPS = ['off', 'rendering', 'rewriting', 'cleaning', 'finished', 'failed'] as const
+
+export const sealViewSchema = z.object({
+  /** `off`: rows are written in clear. `finished`: nothing in clear is left on this server. */
+  step: z.enum(SEAL_STEPS),
+  /** Id of the key that seals; null while rows are written in clear. */
+  key: z.string().nullable(),
+  /** `project/service` whose clusters still get Secrets in clear, because it does not render. */
+  left: z.array(z.string()),
+  /** Sets of past revisions with clear text that were removed. */
+  removed: z.number(),
+  /** Shard files that were made anew, so that agents replace their replica. */
+  shards: z.number(),
+  /** Of the last attempt. */
+  error: z.string().nullable(),
+})
+export type SealView = z.infer<typeof sealViewSchema>
