@@ -62,6 +62,7 @@ import { sqlRoutes } from './http/sql-routes.ts'
 import { suspensionRoutes } from './http/suspension-routes.ts'
 import { syncRoutes } from './http/sync-routes.ts'
 import { WEBHOOKS } from './http/webhook.ts'
+import { whyRoutes } from './http/why-routes.ts'
 import { actForRequest, type Caller } from './store/audit/caller.ts'
 import type { Store } from './store/store.ts'
 
@@ -261,6 +262,7 @@ function createElysia(deps: AppDeps, { callers, authorizer, links }: { callers: 
     .use(chartRoutes(admin))
     .use(historyRoutes(admin))
     .use(sqlRoutes(admin))
+    .use(whyRoutes(admin))
     .use(changeRoutes(admin))
     .use(accessRoutes(admin))
     .use(signInLinkRoutes(admin, links, deps.url ?? (() => 'http://localhost')))

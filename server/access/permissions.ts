@@ -83,6 +83,7 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   [`GET ${SERVICE}/clusters`]: object('read', 'Service'),
   [`GET ${SERVICE}/revisions`]: object('read', 'Service'),
   [`GET ${SERVICE}/history`]: object('read', 'Service'),
+  [`GET ${SERVICE}/why`]: object('read', 'Service'),
   [`GET ${SERVICE}/removal`]: object('read', 'Service'),
   [`GET ${SERVICE}/sync`]: object('read', 'Service'),
   [`GET ${SERVICE}/dependencies`]: object('read', 'Service'),

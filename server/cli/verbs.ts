@@ -37,6 +37,11 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
   },
   {
     topic: 'Read the fleet',
+    verbs: { why: 'explain why a service is not synced and healthy: likely causes, evidence, next step' },
+    load: async () => (await import('./commands/why.ts')).addWhyCommand,
+  },
+  {
+    topic: 'Read the fleet',
     verbs: { query: 'answer a read-only SQL query over views of the fleet' },
     load: async () => (await import('./commands/query.ts')).addQueryCommands,
   },

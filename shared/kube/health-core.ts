@@ -25,9 +25,12 @@ const notObserved = (status: Fields): Health | null =>
 const deployment: Rule = ({ spec, status, condition }) => {
   if (spec['paused'] === true) return suspended('spec.paused is true; resume its rollout')
   const moving = condition('Progressing')
-  if (moving?.reason === 'ProgressDeadlineExceeded') return degraded('ProgressDeadlineExceeded', moving.message)
-  // kstatus looks at this for ReplicaSets only; here it is the one place that says why no Pod is made.
+  // kstatus reads ReplicaFailure of ReplicaSets only; on a Deployment it is the one place that says why no Pod is created.
   const failure = condition('ReplicaFailure')
+  if (moving?.reason === 'ProgressDeadlineExceeded') {
+    const texts = [moving.message, failure?.status === 'True' ? failure.message : ''].filter((part) => part !== '')
+    return degraded('ProgressDeadlineExceeded', texts.join('; '))
+  }
   if (failure?.status === 'True') return progressing(failure.reason || 'ReplicaFailure', failure.message)
   const unseen = notObserved(status)
   if (unseen !== null) return unseen

@@ -53,7 +53,7 @@ test.each([
   [
     'an init container',
     { initContainerStatuses: [{ name: 'migrate', state: terminated(3) }], ...container(waiting('PodInitializing')) },
-    'container migrate exited with code 3',
+    'init container migrate exited with code 3',
   ],
   [
     'not scheduled',

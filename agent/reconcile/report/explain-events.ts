@@ -7,18 +7,26 @@ import { safeText } from '../../cluster/redact/safe-text.ts'
 /** Reasons of warnings that name the cause; others are temporary. */
 const CAUSES: ReadonlySet<string> = new Set(['FailedCreate', 'FailedBinding', 'ProvisioningFailed', 'ExternalExpanding'])
 
+/** The same for warnings about Pods. */
+export const POD_CAUSES: ReadonlySet<string> = new Set([
+  ...['FailedMount', 'FailedAttachVolume', 'FailedCreatePodSandBox', 'Unhealthy'],
+  ...['FailedScheduling', 'NetworkNotReady', 'FailedPreStopHook'],
+])
+
 /** Reads Events one after the other and keeps the newest that names a cause. `object`: their object. */
 export class EventFindings {
   readonly #object: K8sObject
+  readonly #causes: ReadonlySet<string>
   #newest: { at: string; reason: string; message: string } | null = null
 
-  constructor(object: K8sObject) {
+  constructor(object: K8sObject, causes = CAUSES) {
     this.#object = object
+    this.#causes = causes
   }
 
   add(event: K8sObject): void {
     const reason = text(event['reason'])
-    if (event['type'] !== 'Warning' || !CAUSES.has(reason)) return
+    if (event['type'] !== 'Warning' || !this.#causes.has(reason)) return
     const at = lastTime(event)
     if (this.#newest === null || at > this.#newest.at) this.#newest = { at, reason, message: text(event['message']) }
   }

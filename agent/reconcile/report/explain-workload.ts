@@ -56,6 +56,8 @@ export interface Explanation {
   documents: readonly K8sObject[]
   /** Whose last log lines belong to it. */
   log: { pod: ObjectRef; container: string; previous: boolean } | null
+  /** The Pod whose Events say more than its status: a volume that is not mounted, a probe that fails. Null: its status says why. */
+  eventsOf: K8sObject | null
 }
 
 const BROKEN = 3
@@ -104,9 +106,13 @@ export class PodFindings {
       text: `${many}${refText(pod)}: ${join(what, safeText(said, { documents }))}`,
       documents,
       log: container === null ? null : { pod, container: container.name, previous: container.previous },
+      eventsOf: finding.weight < BROKEN || isKilled(finding) ? object : null,
     }
   }
 }
+
+/** By a signal, as a kubelet ends what fails its liveness probe; what exceeds its memory says so itself. */
+const isKilled = ({ what }: Finding): boolean => /exited with code (137|143)\b/.test(what) && !what.includes('OOMKilled')
 
 /** A selector may take in Pods of others. */
 function isPodOf(workload: K8sObject, pod: K8sObject): boolean {
@@ -127,8 +133,10 @@ const reasonsOf =
 function findingOf(pod: K8sObject, reasonText: Reason): Finding | null {
   if (pod.metadata.deletionTimestamp !== undefined) return null
   const status = fields(pod['status'])
-  const containers = [...list(status['initContainerStatuses']), ...list(status['containerStatuses'])]
-  const found = containers.flatMap((container) => inContainer(container, reasonText) ?? []).sort((a, b) => b.weight - a.weight)
+  const found = [
+    ...list(status['initContainerStatuses']).flatMap((container) => inContainer(container, 'init container', reasonText) ?? []),
+    ...list(status['containerStatuses']).flatMap((container) => inContainer(container, 'container', reasonText) ?? []),
+  ].sort((a, b) => b.weight - a.weight)
   const [worst] = found
   if (worst !== undefined && worst.weight > LATE) return worst
   const reason = reasonText(status['reason'])
@@ -148,27 +156,27 @@ function findingOf(pod: K8sObject, reasonText: Reason): Finding | null {
   }
 }
 
-function inContainer(container: Fields, reasonText: Reason): Finding | null {
+function inContainer(container: Fields, noun: string, reasonText: Reason): Finding | null {
   const name = text(container['name'])
   const { waiting, terminated, running } = fields(container['state'])
   const before = fields(fields(container['lastState'])['terminated'])
   const why = reasonText(fields(waiting)['reason'])
   if (terminated !== undefined) {
     const ended = endText(fields(terminated), reasonText)
-    return ended === null ? null : { weight: BROKEN, what: `container ${name} ${ended}`, said: '', container: { name, previous: false } }
+    return ended === null ? null : { weight: BROKEN, what: `${noun} ${name} ${ended}`, said: '', container: { name, previous: false } }
   }
   const ended = endText(before, reasonText)
   if (why !== '' && why !== 'ContainerCreating' && why !== 'PodInitializing') {
     // A kubelet's own words of a crash loop only count seconds.
     const isLoop = why === 'CrashLoopBackOff'
-    const what = `container ${name} ${join(why, isLoop ? (ended ?? '') : '')}`
+    const what = `${noun} ${name} ${join(why, isLoop ? (ended ?? '') : '')}`
     const said = isLoop ? '' : text(fields(waiting)['message'])
     return { weight: BROKEN, what, said, container: ended === null ? null : { name, previous: true } }
   }
   if (ended !== null && container['ready'] !== true)
-    return { weight: RESTARTED, what: `container ${name} ${ended} and was restarted`, said: '', container: { name, previous: true } }
+    return { weight: RESTARTED, what: `${noun} ${name} ${ended} and was restarted`, said: '', container: { name, previous: true } }
   if (running !== undefined && container['ready'] === false)
-    return { weight: LATE, what: `container ${name} is running but not ready`, said: '', container: { name, previous: false } }
+    return { weight: LATE, what: `${noun} ${name} is running but not ready`, said: '', container: { name, previous: false } }
   return null
 }
 

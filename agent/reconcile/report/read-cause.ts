@@ -11,7 +11,7 @@ import { safeLog, safeText } from '../../cluster/redact/safe-text.ts'
 import { type Asking, targetOf } from '../requests/placed-cluster.ts'
 import { activeJobs, isCronJob } from '../snapshot/live-run.ts'
 import type { ServedKinds } from '../snapshot/watch/served-kinds.ts'
-import { EventFindings } from './explain-events.ts'
+import { EventFindings, POD_CAUSES } from './explain-events.ts'
 import { type Explanation, hasPods, lastJob, logText, PodFindings, podSelector } from './explain-workload.ts'
 
 /** Maximum number of Pods or Events of one object to read. */
@@ -70,12 +70,14 @@ async function causeOfPods(deps: CauseReader, workload: K8sObject): Promise<stri
   const failure = await list(deps, { kind: 'Pod', group: '', namespace, labelSelector }, (pod) => findings.add(pod))
   if (failure !== null) return `cannot read its Pods (${failure.message}); allow the agent to list and watch pods`
   const explanation = findings.explain()
-  return explanation === null ? '' : explanation.text + (await lastLines(deps, explanation))
+  if (explanation === null) return ''
+  const said = explanation.eventsOf === null ? '' : await causeInEvents(deps, explanation.eventsOf, POD_CAUSES)
+  return explanation.text + (said === '' ? '' : `; ${said}`) + (await lastLines(deps, explanation))
 }
 
-async function causeInEvents(deps: CauseReader, object: K8sObject): Promise<string> {
+async function causeInEvents(deps: CauseReader, object: K8sObject, causes?: ReadonlySet<string>): Promise<string> {
   const { namespace = 'default', uid = '' } = object.metadata
-  const findings = new EventFindings(object)
+  const findings = new EventFindings(object, causes)
   const fieldSelector = `involvedObject.uid=${uid},type=Warning`
   // Without the right to read Events, the other facts are used.
   await list(deps, { kind: 'Event', group: '', namespace, fieldSelector }, (event) => findings.add(event))

@@ -1,0 +1,57 @@
+// why: prints the causes that the server found, the most likely one first.
+import { type WhyCause, type WhyEvidence, type WhyView, whyViewSchema } from '../../shared/model/why.ts'
+import { path } from './client.ts'
+import { ageText, plainText } from './columns.ts'
+import { type Context, type Output, printItems } from './context.ts'
+import { UsageError } from './io.ts'
+import { parseTarget } from './kinds.ts'
+
+interface WhyOptions {
+  project: string
+  cluster?: string | undefined
+  output?: Output
+}
+
+/** Other causes that are shown with their evidence. */
+const OTHERS_SHOWN = 4
+
+export async function why(context: Context, text: string, { project, cluster, output }: WhyOptions): Promise<void> {
+  const name = text.includes('/') ? parseTarget(text, undefined, ['services']).name : text
+  if (name === undefined) throw new UsageError('why needs the name of a service: skerry why NAME')
+  const view = await context.client().get(path`/projects/${project}/services/${name}/why`, whyViewSchema, { cluster })
+  if (view.causes.length > 0) context.exit(1)
+  if (output !== undefined && output !== 'wide') {
+    printItems(context, [view], { columns: [], nameOf: () => `service/${name}`, single: true, none: '' }, { output })
+    return
+  }
+  context.io.stdout.write(whyText(view, context.io.clock.nowMs()))
+}
+
+function whyText({ project, service, cluster, sync, health, causes, changes, unknown }: WhyView, nowMs: number): string {
+  const place = cluster === null ? '' : ` in cluster ${cluster}`
+  const [first, ...others] = causes
+  const head = `${project}/${service}${place}: ${sync}, ${health}\n`
+  const notes = unknown.map((text) => `note: ${plainText(text)}\n`).join('')
+  if (first === undefined) return `${head}nothing is wrong\n${notes}`
+  const also = others.slice(0, OTHERS_SHOWN)
+  const more = others.length - also.length
+  return [
+    head,
+    `\nMost likely: ${causeText(first, nowMs)}`,
+    also.length === 0 ? '' : `\nAlso:\n${also.map((one) => `- ${headText(one)}\n`).join('')}`,
+    more === 0 ? '' : `- and ${more} more (-o json)\n`,
+    changes.length === 0 ? '' : `\nChanges before:\n${changes.map((one) => `- ${evidenceText(one, nowMs)}\n`).join('')}`,
+    notes === '' ? '' : `\n${notes}`,
+  ].join('')
+}
+
+const headText = ({ cause, summary, object, clusters }: WhyCause): string =>
+  plainText(
+    `${summary} [${cause}]${object === null ? '' : `, ${object}`}${clusters.count < 2 ? '' : `, in ${clusters.count} clusters (${clusters.first.join(', ')})`}`,
+  )
+
+const causeText = (cause: WhyCause, nowMs: number): string =>
+  `${headText(cause)}\n${cause.evidence.map((one) => `  ${evidenceText(one, nowMs)}\n`).join('')}Next: ${plainText(cause.next)}\n`
+
+const evidenceText = ({ from, text, atMs }: WhyEvidence, nowMs: number): string =>
+  `${from}${atMs === null ? '' : ` ${ageText(atMs, nowMs)} ago`}: ${plainText(text)}`
