@@ -46,7 +46,12 @@ const STATES: Readonly<Record<string, StateCause>> = {
     'the Repository cannot be read',
     'Correct URL, ref or credential of the Repository; `skerry describe repository` has the answer of the forge.',
   ),
-  RepositoryNotRead: service('RepositoryNotRead', 'the Repository has not been read yet', 'Wait, or `skerry refresh repository`.'),
+  RepositoryNotRead: service(
+    'RepositoryNotRead',
+    'the Repository has not been read yet',
+    'Wait, or `skerry refresh repository`.',
+    DEPTH.late,
+  ),
   NoTargets: service('NoTargets', 'spec.targets matches no cluster', 'Correct spec.targets, or label a cluster.'),
   NoDestination: service(
     'NoDestination',

@@ -1,0 +1,86 @@
+// `GET …/why` over the routes: facts that agents reported become causes, and the rights of the caller bound them.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { syncOptionsSchema } from '../../shared/model/resources.ts'
+import type { WhyView } from '../../shared/model/why.ts'
+import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
+import { joinCluster, publishOne } from '../support/store-fixtures.ts'
+
+const API = '/api/v1'
+let admin: TestAdmin
+let prod: Record<string, string>
+
+beforeAll(async () => {
+  admin = await createTestAdmin()
+  const web = serviceDoc('web', { project: 'shop' })
+  const applied = await admin.call('POST', `${API}/apply`, {
+    resources: [
+      repositoryDoc('apps', { project: 'shop' }),
+      serviceDoc('db', { project: 'shop' }),
+      { ...web, spec: { ...web.spec, dependsOn: [{ name: 'db' }] } },
+      {
+        ...{ apiVersion: 'skerry.dev/v1', kind: 'RoleBinding', metadata: { name: 'prod' } },
+        spec: { subjects: [{ token: 'prod' }], role: 'viewer', projects: ['*'], clusters: { matchLabels: { env: 'prod' } } },
+      },
+    ],
+  })
+  expect([applied.status, applied.body]).toEqual([200, expect.anything()])
+  const doc = { commit: 'c0ffee00', digest: 'd1', count: 1, sync: syncOptionsSchema.parse({}), protect: false }
+  for (const [name, env] of [
+    ['a', 'prod'],
+    ['b', 'test'],
+  ] as const) {
+    // biome-ignore format: a table
+    const clusterId = await joinCluster(admin.store, name, { env })
+    for (const service of ['db', 'web'])
+      await publishOne(admin.store, { clusterId, project: 'shop', service, doc, setSha: null, placedBy: '' })
+    const bad = { sync: 'Synced', health: 'Degraded', reason: 'DeadlineExceeded', sinceMs: 9 }
+    const message = 'Pod shop/db-0: container app OOMKilled, exited with code 137'
+    const blocked = { sync: 'OutOfSync', health: 'Missing', reason: 'BlockedBy', message: 'waiting for shop/db', sinceMs: 9 }
+    const event = { atMs: 3, type: 'Normal', reason: 'DriftHealed', message: 'changed by kubectl-edit; restored', service: 'shop/db' }
+    const revision = { commit: 'c0ffee00', digest: 'd1', atMs: 2 }
+    const counts = { objectCount: 1, healthyCount: 0, received: revision, applied: revision }
+    await admin.store.upsertStatus(
+      clusterId,
+      [
+        { kind: 'service', key: 'shop/db', rev: 1, doc: { ...bad, message, ...counts } },
+        { kind: 'object', key: 'shop/db/apps/StatefulSet/shop/db', rev: 2, doc: { ...bad, message } },
+        { kind: 'service', key: 'shop/web', rev: 3, doc: { ...blocked, ...counts } },
+        { kind: 'event', key: '4', rev: 4, doc: event },
+      ],
+      { complete: false, nowMs: 10 },
+    )
+    await admin.store.markSeen(new Map([[clusterId, admin.clock.nowMs]]))
+  }
+  const { body } = await admin.call('POST', `${API}/tokens`, { name: 'prod', role: 'none' })
+  prod = { authorization: `Bearer ${(body as { token: string }).token}` }
+})
+afterAll(() => admin.store.close())
+
+const why = async (path: string, who?: Record<string, string>) => {
+  const { status, body } = await admin.call('GET', `${API}/projects/shop/services/${path}`, undefined, who)
+  return { status, body: body as WhyView }
+}
+
+test('WY1 the cause of an object in two clusters is one cause, with what changed before', async () => {
+  const { status, body } = await why('db/why')
+  expect(status).toBe(200)
+  expect(body.causes[0]).toMatchObject({
+    cause: 'OutOfMemory',
+    object: 'StatefulSet shop/db',
+    clusters: { count: 2, first: ['cluster-a', 'cluster-b'] },
+  })
+  expect(body.changes.map(({ text }) => text)).toContain('DriftHealed in cluster-a: changed by kubectl-edit; restored')
+})
+
+test('WY4 a service that waits for another has the cause and the next step of that one', async () => {
+  const { body } = await why('web/why?cluster=cluster-a')
+  const [of] = (await why('db/why?cluster=cluster-a')).body.causes
+  expect(body.causes[0]).toMatchObject({ cause: 'DependencyNotHealthy', next: of?.next })
+})
+
+test('WY6 a caller with rights in some clusters sees causes of these only', async () => {
+  const { status, body } = await why('db/why', prod)
+  expect([status, body.causes[0]?.clusters]).toEqual([200, { count: 1, first: ['cluster-a'] }])
+  expect(JSON.stringify(body)).not.toContain('cluster-b')
+  expect((await why('db/why?cluster=cluster-b', prod)).status).toBe(404)
+})
