@@ -33,7 +33,7 @@ export function createConfigs(store: Pick<Store, 'getResource' | 'listResources'
         if (held === null)
           throw new AppError('credential_missing', {
             detail: `there is no Config ${name} in project ${project}`,
-            remedy: `Write the Config ${name} with \`skerry apply -f\`, or correct auth.secretRef of the Repository.`,
+            remedy: `Write the Config ${name} with \`skerry apply -f\`, or correct auth.secretRef where it is named.`,
           })
         const { secrets } = openConfig(box, { project, name }, held.spec)
         const binding = bindingOf(held.spec)
@@ -73,5 +73,5 @@ async function hostsOf(store: Pick<Store, 'listResources'>, project: string, con
 const refusal = (config: string, { host }: Extract<HostDecision, { kind: 'refused' }>, hosts: readonly string[]): AppError =>
   new AppError('source_refused', {
     detail: `the Config ${config} is not sent to ${host}: it is bound to ${hosts.length === 0 ? 'no host' : hosts.join(', ')}`,
-    remedy: `If its secrets are for ${host}, add that host to spec.hosts of the Config ${config} and write their values again; else correct the URL of the Repository.`,
+    remedy: `If its secrets are for ${host}, add that host to spec.hosts of the Config ${config} and write their values again; else correct the address of the Repository or NotificationSink.`,
   })

@@ -1,6 +1,6 @@
 // The message of a record, with the texts of the route's templates in place of ours.
 import type { NotificationRouteSpec } from '../../shared/model/notifications.ts'
-import type { Problem } from '../../shared/protocol/error.ts'
+import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { NotificationDoc } from '../fleet/notification-records.ts'
 import type { GroupRecord } from './groups.ts'
 import type { Message } from './sinks/sink.ts'
@@ -34,8 +34,11 @@ export async function messageOf(
   const message = { ...factsOf(doc), groupId, version, dedupeKey: `${groupId}.${version}`, url: pageOf(doc, deps.url()) }
   const texts = { title: titleOf(doc), text: textOf(doc) }
   if (template === undefined) return { ...message, ...texts }
-  const rendered = await deps.renderTexts(project, template as Record<string, string>, { ...message, ...texts, group: groupKey })
-  // A message with our words is better than none.
+  const facts = { ...message, ...texts, group: groupKey }
+  // NT8: a message with the standard text is better than none, also when the worker ends the template at its limits.
+  const rendered = await deps
+    .renderTexts(project, template as Record<string, string>, facts)
+    .catch((error: unknown) => ({ problem: error instanceof AppError ? error.message : 'the worker ended', problems: [] }))
   if ('problem' in rendered) return { ...message, ...texts, text: `${texts.text}\n(template failed: ${rendered.problem})` }
   const title = oneLine(rendered.texts['title'] ?? texts.title).slice(0, TITLE_MAX)
   return { ...message, title: title === '' ? texts.title : title, text: (rendered.texts['text'] ?? texts.text).slice(0, TEXT_MAX) }

@@ -2,6 +2,8 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { fleetEvent } from '../../server/fleet/fleet-event.ts'
+import type { NewNotification } from '../../server/fleet/notification-records.ts'
+import { NOTIFICATIONS_KEPT_MAX } from '../../server/store/notify/notification-outbox.ts'
 import type { Store } from '../../server/store/store.ts'
 import { notifierOn, putRoute, putSink, type Receiver, runUntil, sinkOf, startReceiver } from '../support/notify-kit.ts'
 import { STORES } from '../support/stores.ts'
@@ -35,11 +37,13 @@ describe.each(STORES)('$name', (kind) => {
     return { place, store, receiver }
   }
   const all = (store: Store) => store.notifications.list({ limit: 100 })
+  /** Not only received: a stop between the two sends it again. */
+  const isSettled = async (store: Store) => (await all(store))[0]?.sentVersion === 1
 
   test('NO1 an event becomes a message; nothing is planned or sent twice after a restart', async () => {
     const { store, receiver } = await site()
     await store.appendEvents([degraded('oslo'), degraded('bergen')])
-    await runUntil(notifierOn(store), () => receiver.requests.length === 1)
+    await runUntil(notifierOn(store), () => isSettled(store))
     const notifier = notifierOn(store)
     await runUntil(notifier, async () => {
       await Bun.sleep(400)
@@ -52,7 +56,7 @@ describe.each(STORES)('$name', (kind) => {
   test('NO1 an event that was written while no server ran is told by the next one', async () => {
     const { store, receiver } = await site()
     await store.appendEvents([degraded('oslo')])
-    await runUntil(notifierOn(store), () => receiver.requests.length === 1)
+    await runUntil(notifierOn(store), () => isSettled(store))
     await store.appendEvents([healthy('oslo')])
     await runUntil(notifierOn(store), async () => (await all(store))[0]?.state === 'closed')
     expect(data(receiver).map(({ resolved }) => resolved)).toEqual([false, true])
@@ -103,7 +107,8 @@ describe.each(STORES)('$name', (kind) => {
     refuses = false
     const notifier = notifierOn(store)
     expect(await notifier.retry(dead?.id ?? 0)).toBe(true)
-    await runUntil(notifier, () => receiver.requests.length === 2)
+    await runUntil(notifier, () => isSettled(store))
+    expect(receiver.requests).toHaveLength(2)
     expect(await notifier.retry(dead?.id ?? 0)).toBe(false)
     expect((await store.notifications.countsOf('', 'hook')).error).toBeNull()
   })
@@ -154,7 +159,7 @@ describe.each(STORES)('$name', (kind) => {
       Bun.sleepSync(2)
       return undefined
     })
-    await putRoute(store, 'all', { sinks: ['hook'], group: { by: ['cluster', 'service'], wait: '50ms' } })
+    await putRoute(store, 'all', { sinks: ['hook'], group: { by: ['cluster', 'service'], wait: '50ms', max: 100 } })
     const script = join(import.meta.dir, '../support/notify-until-killed.ts')
     const appended = new Set<string>()
     for (let life = 0; life < 4; life++) {
@@ -188,5 +193,25 @@ describe.each(STORES)('$name', (kind) => {
     expect(single.length + digested.reduce((sum, count) => sum + count, 0)).toBeGreaterThanOrEqual(appended.size)
     const received = new Set(data(receiver).flatMap(({ members }) => members as string[]))
     expect(single.filter((name) => !received.has(name))).toEqual([])
+    const groups = all.map(({ groupKey, sink }) => `${sink} ${groupKey}`)
+    expect(groups.length).toBe(new Set(groups).size)
+  })
+
+  test('NO8 the newest closed messages are kept', async () => {
+    const { store } = await site()
+    const { notifications } = store
+    const told: NewNotification = {
+      ...{ project: '', route: 'all', sink: 'hook', groupKey: 'g', state: 'closed', version: 1, sentVersion: 1, attempts: 0, nextMs: null },
+      ...{ createdMs: 1, updatedMs: 1, sentMs: 1, error: null, ref: null },
+      doc: { type: 'commit', project: 'shop', service: 'web', sha: 'c', state: 'success', description: '' },
+    }
+    await notifications.plan({
+      created: [{ ...told, state: 'open' }, ...Array<NewNotification>(NOTIFICATIONS_KEPT_MAX + 3).fill(told)],
+      changed: [],
+    })
+    expect(await notifications.prune()).toBe(3)
+    expect(await notifications.prune()).toBe(0)
+    expect((await notifications.pending()).map(({ id }) => id)).toEqual([1])
+    expect([await notifications.get(4), (await notifications.get(5))?.state]).toEqual([null, 'closed'])
   })
 })

@@ -1,7 +1,7 @@
 // Notifications, the decisions: routes, grouping, recovery, quiet hours. Tables without a store.
 import { describe, expect, test } from 'bun:test'
 import type { FleetEvent } from '../../server/fleet/records.ts'
-import { Groups } from '../../server/notify/groups.ts'
+import { Groups, OPEN_MAX } from '../../server/notify/groups.ts'
 import { afterQuietHours } from '../../server/notify/quiet-hours.ts'
 import { createRouting, type Route } from '../../server/notify/routing.ts'
 import { severityOf } from '../../server/notify/severity.ts'
@@ -164,6 +164,15 @@ describe('NT grouping', () => {
     expect(plan.take(storm(0)).created.map(({ groupKey }) => groupKey === 'digest')).toEqual([false, true])
     expect(plan.take(storm(5), 20_000).created).toEqual([])
     expect(plan.take(storm(10), 1_000_000).created).toHaveLength(1)
+  })
+
+  test('NT5 a route has two hundred open messages at most, and one digest', () => {
+    const plan = planOf(route({ group: { max: 100, interval: '10s' } }))
+    for (let interval = 0; interval < 4; interval++) {
+      const events = Array.from({ length: 90 }, (_, index) => event({ service: `s${interval}-${index}` }))
+      plan.take(events, 10_000 + interval * 11_000)
+    }
+    expect(plan.groups.records).toHaveLength(OPEN_MAX + 1)
   })
 
   test('NT7 an event that nothing ends is told, and the next one after the interval is news', () => {

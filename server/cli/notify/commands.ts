@@ -30,8 +30,8 @@ export function addNotifyCommands(program: Command, context: Context): void {
       const answer = await context.client().send('POST', address, notificationTestAnswerSchema)
       const { delivered, detail, durationMs } = answer
       if (output === 'json') context.io.stdout.write(`${JSON.stringify(answer, null, 2)}\n`)
-      else if (delivered) context.io.stdout.write(`notification-sink/${name}: delivered in ${durationMs} ms: ${detail}\n`)
-      else context.io.stderr.write(`notification-sink/${name}: not delivered: ${detail}\n`)
+      else if (delivered) context.io.stdout.write(`notificationsink/${name}: delivered in ${durationMs} ms: ${detail}\n`)
+      else context.io.stderr.write(`notificationsink/${name}: not delivered: ${detail}\n`)
       if (!delivered) context.exit(1)
     })
   notify

@@ -43,10 +43,9 @@ export const notificationColumns = (nowMs: number): Column<NotificationView>[] =
   { title: 'ACTIVE', value: ({ active }) => active },
   { title: 'RESOLVED', value: ({ resolved }) => (resolved ? 'yes' : 'no') },
   { title: 'AGE', value: ({ createdMs }) => ageText(createdMs, nowMs) },
-  { title: 'TITLE', value: ({ title }) => title },
   { title: 'ROUTE', value: ({ route }) => route, wide: true },
   { title: 'TRIES', value: ({ attempts }) => attempts, wide: true },
-  { title: 'ERROR', value: ({ error }) => error, wide: true },
+  { title: 'MESSAGE', value: ({ title, error }) => (error === null ? title : `${title} (${error})`) },
 ]
 
 export const sinkFacts = ({ metadata, spec, status }: NotificationSinkView, nowMs: number): Fact[] => [

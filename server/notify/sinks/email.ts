@@ -38,7 +38,7 @@ export const email: Sink = async (message, sending) => {
       const first = `<${message.groupId}@${domain}>`
       const info = await transport.sendMail({
         ...{ from, to: [...to], subject: message.title, text: bodyOf(message) },
-        // NT4: every try of one version has the same ID, and later ones answer the first.
+        // NX7: every try of one version has the same ID, and later ones answer the first.
         messageId: message.version === 1 ? first : `<${message.groupId}.${message.version}@${domain}>`,
         ...(message.version === 1 ? {} : { inReplyTo: first, references: [first] }),
         headers: { 'X-Skerry-Severity': message.severity, 'Auto-Submitted': 'auto-generated' },

@@ -47,6 +47,6 @@ export interface NotificationOutbox {
   list(query: NotificationQuery): Promise<NotificationRecord[]>
   countsOf(project: string, sink: string): Promise<SinkCounts>
   openOf(project: string, route: string): Promise<number>
-  /** NT9: removes what is beyond NOTIFICATIONS_KEPT_MAX. How many went. */
+  /** NO8: removes what is beyond NOTIFICATIONS_KEPT_MAX. How many went. */
   prune(): Promise<number>
 }
