@@ -22,6 +22,9 @@ const ServicePage = lazy(() => import('./pages/service.tsx').then((module) => mo
 const PlacementPage = lazy(() => import('./pages/placement.tsx').then((module) => module.PlacementPage))
 const RepositoriesPage = lazy(() => import('./pages/repositories.tsx').then((module) => module.RepositoriesPage))
 const RepositoryPage = lazy(() => import('./pages/repository.tsx').then((module) => module.RepositoryPage))
+const RenderPage = lazy(() => import('./pages/render.tsx').then((module) => module.RenderPage))
+const QueryPage = lazy(() => import('./pages/query.tsx').then((module) => module.QueryPage))
+const NotificationsPage = lazy(() => import('./pages/notifications.tsx').then((module) => module.NotificationsPage))
 const NeedsPage = lazy(() => import('./pages/needs.tsx').then((module) => module.NeedsPage))
 const ConfirmationPage = lazy(() => import('./pages/confirmation.tsx').then((module) => module.ConfirmationPage))
 const ActivityPage = lazy(() => import('./pages/activity.tsx').then((module) => module.ActivityPage))
@@ -35,6 +38,8 @@ const FIRST: Readonly<Record<string, { preload(): unknown }>> = {
   services: ServicesPage,
   repositories: RepositoriesPage,
   'needs-you': NeedsPage,
+  query: QueryPage,
+  notifications: NotificationsPage,
   activity: ActivityPage,
   access: AccessPage,
 }
@@ -76,6 +81,9 @@ function Frame() {
           <Route path={`${ROOT}clusters/:cluster/:project/:service`} component={PlacementPage} />
           <Route path={`${ROOT}services`} component={ServicesPage} />
           <Route path={`${ROOT}services/:project/:service`} component={ServicePage} />
+          <Route path={`${ROOT}services/:project/:service/render`} component={RenderPage} />
+          <Route path={`${ROOT}query`} component={QueryPage} />
+          <Route path={`${ROOT}notifications`} component={NotificationsPage} />
           <Route path={`${ROOT}repositories`} component={RepositoriesPage} />
           <Route path={`${ROOT}repositories/:project/:repository`} component={RepositoryPage} />
           <Route path={`${ROOT}needs-you`} component={NeedsPage} />

@@ -49,3 +49,7 @@ export function names(all: readonly string[], total = all.length, shown = 3): st
   const first = all.slice(0, shown).join(', ')
   return total > shown ? `${first} and ${number(total - shown)} more` : first
 }
+
+/** Subject and author of a commit; empty: not known. */
+export const writtenBy = ({ author, subject }: { author?: string | undefined; subject?: string | undefined }): string =>
+  [subject, author].filter(Boolean).join(' · ')

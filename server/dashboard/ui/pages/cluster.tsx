@@ -1,9 +1,11 @@
 // One cluster: its state with what to do, its facts, and the services there, worst first.
+import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { Labels } from '../parts/cluster-side.tsx'
 import { clusterMark, clusterWord } from '../parts/cluster-state.ts'
 import { EventFeed } from '../parts/feed.tsx'
 import { Head } from '../parts/head.tsx'
+import { LabelEdit } from '../parts/label-edit.tsx'
 import { PlacementRows } from '../parts/placement-rows.tsx'
 import { ScopeActions } from '../parts/service-actions.tsx'
 import { StateNote } from '../parts/state-note.tsx'
@@ -11,6 +13,7 @@ import { Shown } from '../parts/states.tsx'
 import { Age, Moment } from '../parts/time.tsx'
 import { pages } from '../state/place.ts'
 import { type ClusterView, useCluster, useEventsOf } from '../state/reads.ts'
+import { useMayLabel } from '../state/rights.ts'
 import { text } from '../words.ts'
 
 export function ClusterPage() {
@@ -69,6 +72,8 @@ export function ClusterPage() {
 
 function Facts({ view }: { view: ClusterView }) {
   const { liveness, joinedMs, agentVersion, kubernetesVersion, nodeCount, services, problems } = view.status
+  const mayLabel = useMayLabel(view.metadata.name)
+  const [isEditing, setEditing] = useState(false)
   return (
     <div class="panel padded stack wide">
       <dl class="facts">
@@ -89,6 +94,14 @@ function Facts({ view }: { view: ClusterView }) {
         </dd>
       </dl>
       <Labels of={view} />
+      {mayLabel && (
+        <div>
+          <button type="button" onClick={() => setEditing(true)}>
+            {text.labels.button}
+          </button>
+        </div>
+      )}
+      {isEditing && <LabelEdit view={view} onClose={() => setEditing(false)} />}
       {problems.length > 0 && (
         <div class="stack">
           <h3>{text.clusters.problems}</h3>

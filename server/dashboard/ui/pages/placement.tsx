@@ -1,7 +1,7 @@
 // One service in one cluster: how far its revision came, its objects with health and drift, its events and its history.
 
 import { useRoute } from 'preact-iso'
-import { moment } from '../format.ts'
+import { moment, shortCommit, writtenBy } from '../format.ts'
 import { EventFeed } from '../parts/feed.tsx'
 import { Head } from '../parts/head.tsx'
 import { MarkShape } from '../parts/mark.tsx'
@@ -193,7 +193,15 @@ function History({ cluster, project, service }: At) {
                   <span>
                     {one.sync} · {one.health}
                   </span>
-                  <span class="muted clip">{one.reason}</span>
+                  <span class="muted clip" title={[one.reason, writtenBy(one)].filter(Boolean).join(' · ')}>
+                    {[
+                      one.reason === one.health || one.reason === one.sync ? '' : one.reason,
+                      one.commit === null ? '' : shortCommit(one.commit),
+                      writtenBy(one),
+                    ]
+                      .filter(Boolean)
+                      .join(' · ')}
+                  </span>
                   <span class="faint">
                     <Moment ms={one.atMs} />
                   </span>

@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import type { RevisionView } from '../../../../shared/model/history.ts'
-import { names, shortCommit } from '../format.ts'
+import { names, shortCommit, writtenBy } from '../format.ts'
 import { Head } from '../parts/head.tsx'
 import { MarkShape } from '../parts/mark.tsx'
 import { ProblemList } from '../parts/problems.tsx'
@@ -119,6 +119,8 @@ function Refresh({ project, name }: { project: string; name: string }) {
 
 interface Commit {
   commit: string
+  /** Subject and author. */
+  said: string
   atMs: number
   services: string[]
   clusters: number
@@ -149,7 +151,7 @@ function Commits({ project, services }: { project: string; services: readonly Se
           <Empty title={text.repositories.noCommits} />
         ) : (
           <ol class="commits">
-            {items.map(({ commit, atMs, services: changed, clusters }) => (
+            {items.map(({ commit, said, atMs, services: changed, clusters }) => (
               <li key={commit}>
                 <div class="row spread">
                   <b class="mono" title={commit}>
@@ -159,7 +161,8 @@ function Commits({ project, services }: { project: string; services: readonly Se
                     <Age ms={atMs} />
                   </span>
                 </div>
-                <p>
+                {said !== '' && <p>{said}</p>}
+                <p class="small">
                   {text.repositories.commitChanged(changed.length, clusters)}
                   <span class="muted mono"> {names(changed, changed.length, 5)}</span>
                 </p>
@@ -177,7 +180,7 @@ function commitsOf(revisions: ReadonlyArray<{ service: string; revision: Revisio
   const byCommit = new Map<string, Commit>()
   for (const { service, revision } of revisions) {
     if (revision.commit === null) continue
-    const held = byCommit.get(revision.commit) ?? { commit: revision.commit, atMs: 0, services: [], clusters: 0 }
+    const held = byCommit.get(revision.commit) ?? { commit: revision.commit, said: writtenBy(revision), atMs: 0, services: [], clusters: 0 }
     held.atMs = Math.max(held.atMs, revision.renderedMs)
     if (!held.services.includes(service)) held.services.push(service)
     held.clusters = Math.max(held.clusters, revision.clusters)

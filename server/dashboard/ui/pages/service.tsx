@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
-import { count, number, shortCommit } from '../format.ts'
+import { count, number, shortCommit, writtenBy } from '../format.ts'
 import { Head } from '../parts/head.tsx'
 import { PlacementRows } from '../parts/placement-rows.tsx'
 import { ProblemList } from '../parts/problems.tsx'
@@ -39,6 +39,9 @@ export function ServicePage() {
                       isSuspended={view.status.suspensions.some(({ cluster, service: one }) => cluster === null && one !== null)}
                       isManual={view.spec.sync?.mode === 'manual'}
                     />
+                    <a class="button" href={pages.render(project, name)}>
+                      {text.render.open}
+                    </a>
                     {view.status.confirmationId !== null && (
                       <a class="button primary" href={pages.confirmation(view.status.confirmationId)}>
                         {text.needs.review}
@@ -148,6 +151,11 @@ function Revisions({ project, name }: { project: string; name: string }) {
                   <span class="faint small">
                     <Age ms={revision.renderedMs} />
                   </span>
+                  {writtenBy(revision) !== '' && (
+                    <span class="small muted clip note-line" title={writtenBy(revision)}>
+                      {writtenBy(revision)}
+                    </span>
+                  )}
                 </li>
               ))}
             </ol>

@@ -7,6 +7,8 @@ const PATHS = {
   services: 'M3 5h12M3 9h12M3 13h7',
   repositories: 'M5.5 3v12M5.5 6.5a6 6 0 0 0 6 5M12.5 13.5a2 2 0 1 0 0-4 2 2 0 0 0 0 4z',
   needs: 'M9 3 16 15H2zM9 7.5v3.5M9 13v.2',
+  query: 'M3 4.5 7 9l-4 4.5M9 13.5h6',
+  notifications: 'M4.5 12.5V8a4.5 4.5 0 0 1 9 0v4.5l1.5 1h-12zM7.5 15.5h3',
   activity: 'M2 9h3l2-5 4 10 2-5h3',
   access: 'M6 8V6a3 3 0 0 1 6 0v2M4 8h10v7H4zM9 11v2',
   join: 'M9 3v12M3 9h12',

@@ -28,8 +28,10 @@ export function Rail() {
       <Item name="services" href={pages.services()} label={text.nav.services} n={services} />
       <Item name="repositories" href={pages.repositories()} label={text.nav.repositories} />
       <Item name="needs" href={pages.needs()} label={text.nav.needs} n={needs === 0 ? undefined : needs} urgent />
+      <Item name="query" href={pages.query()} label={text.nav.query} />
       <hr />
       <Item name="activity" href={pages.activity()} label={text.nav.activity} />
+      <Item name="notifications" href={pages.notifications()} label={text.nav.notifications} />
       <Item name="access" href={pages.access()} label={text.nav.access} />
       <Item name="join" href={pages.join()} label={text.nav.join} />
       <Item name="settings" href={pages.settings()} label={text.nav.settings} />

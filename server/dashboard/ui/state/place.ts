@@ -20,6 +20,10 @@ export const pages = {
   service: (project: string, name: string): string => `${ROOT}services/${part(project)}/${part(name)}`,
   placement: (cluster: string, project: string, service: string): string =>
     `${ROOT}clusters/${part(cluster)}/${part(project)}/${part(service)}`,
+  render: (project: string, name: string, cluster = ''): string =>
+    `${ROOT}services/${part(project)}/${part(name)}/render${queryText({ cluster })}`,
+  query: (sql = ''): string => `${ROOT}query${queryText({ sql })}`,
+  notifications: (): string => `${ROOT}notifications`,
   repositories: (): string => `${ROOT}repositories`,
   repository: (project: string, name: string): string => `${ROOT}repositories/${part(project)}/${part(name)}`,
   needs: (): string => `${ROOT}needs-you`,

@@ -47,20 +47,25 @@ export function useMay(verb: AccessVerb, kind: AccessKind, where: 'fleet' | 'som
       }
       return fleet
     },
-    ({ topic, name }) => topic === 'resource' && (name?.startsWith('Role') ?? true),
+    concernsRoles,
   )
   return value
 }
 
-/** Whether the caller has the right on a service in a cluster. Null: not known yet. */
-export function useMayOn(
-  verb: AccessVerb,
-  { cluster, project, service }: { cluster: string; project: string; service: string },
-): CanI | null {
-  const { value } = useResource(
-    `may ${verb} ${cluster}/${project}/${service}`,
-    (signal) => canI({ verb, kind: 'Service', project, name: service, cluster }, signal),
-    ({ topic, name }) => topic === 'resource' && (name?.startsWith('Role') ?? true),
-  )
-  return value
-}
+/** Roles and bindings may change what a person may do. */
+const concernsRoles = ({ topic, name }: { topic: string; name: string | null }): boolean =>
+  topic === 'resource' && (name?.startsWith('Role') ?? true)
+
+/** One question about one thing. Null: not known yet. */
+const useRight = (query: Record<string, string>): CanI | null =>
+  useResource(`may ${JSON.stringify(query)}`, (signal) => canI(query, signal), concernsRoles).value
+
+/** On the objects of a service in a cluster. */
+export const useMayOn = (verb: AccessVerb, at: { cluster: string; project: string; service: string }): CanI | null =>
+  useRight({ verb, kind: 'Service', project: at.project, name: at.service, cluster: at.cluster })
+
+/** To see what a service renders to. */
+export const useMayRender = (project: string, name: string): CanI | null => useRight({ verb: 'render', kind: 'Service', project, name })
+
+export const useMayLabel = (cluster: string): boolean =>
+  useRight({ verb: 'cluster:label', kind: 'Cluster', name: cluster })?.allowed === true

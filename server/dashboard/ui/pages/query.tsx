@@ -1,0 +1,203 @@
+// Fleet SQL: a read-only console over documented views. The query is in the address, so that an answer can be shared.
+
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { SqlAnswer, SqlView } from '../../../../shared/model/fleet-sql.ts'
+import { number } from '../format.ts'
+import { Head } from '../parts/head.tsx'
+import { SqlRows } from '../parts/sql-rows.tsx'
+import { RefusalNote, Shown, Waiting } from '../parts/states.tsx'
+import { useFilters } from '../state/address.ts'
+import { call, type Page, type Refusal } from '../state/api.ts'
+import { refusalOf, useResource } from '../state/resource.ts'
+import { EXAMPLES, forgetQuery, savedQueries, saveQuery } from '../state/saved-queries.ts'
+import { text } from '../words.ts'
+
+const words = text.query
+type Answered = { state: 'none' | 'asking' } | { state: 'done'; answer: SqlAnswer } | { state: 'refused'; refusal: Refusal }
+
+export function QueryPage() {
+  const { filters, set } = useFilters()
+  const [sql, setSql] = useState(filters['sql'] ?? EXAMPLES[0]?.sql ?? '')
+  const [answered, setAnswered] = useState<Answered>({ state: 'none' })
+  const asking = useRef<AbortController | null>(null)
+  const run = async (asked: string) => {
+    asking.current?.abort()
+    const mine = new AbortController()
+    asking.current = mine
+    setSql(asked)
+    set({ sql: asked })
+    setAnswered({ state: 'asking' })
+    try {
+      const answer = await call<SqlAnswer>('POST', '/query', { body: { sql: asked }, signal: mine.signal })
+      setAnswered({ state: 'done', answer })
+    } catch (error) {
+      if (!mine.signal.aborted) setAnswered({ state: 'refused', refusal: refusalOf(error) })
+    }
+  }
+  // A shared address shows its answer at once.
+  useEffect(() => {
+    if (filters['sql'] !== undefined) void run(filters['sql'])
+    return () => asking.current?.abort()
+  }, [])
+  return (
+    <>
+      <Head title={words.title} />
+      <div class="detail console">
+        <div class="stack wide">
+          <form
+            class="panel padded stack"
+            onSubmit={(event) => {
+              event.preventDefault()
+              void run(sql)
+            }}
+          >
+            <label>
+              {words.label}
+              <textarea
+                class="mono"
+                rows={Math.min(14, Math.max(5, sql.split('\n').length + 1))}
+                value={sql}
+                maxLength={10_000}
+                spellcheck={false}
+                onInput={(event) => setSql(event.currentTarget.value)}
+                onKeyDown={(event) => {
+                  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) event.currentTarget.form?.requestSubmit()
+                }}
+              />
+            </label>
+            <div class="row spread">
+              <span class="small muted">{words.hint}</span>
+              <span class="row tight">
+                <Save sql={sql} />
+                <button type="submit" class="primary" disabled={sql.trim() === ''}>
+                  {words.run} <kbd>{words.runKey}</kbd>
+                </button>
+              </span>
+            </div>
+          </form>
+          <div class="panel" role="region" aria-label={words.result}>
+            {answered.state === 'none' && <p class="muted padded">{words.nothingYet}</p>}
+            {answered.state === 'asking' && <Waiting rows={6} />}
+            {answered.state === 'refused' && (
+              <div class="padded">
+                <RefusalNote refusal={answered.refusal} />
+              </div>
+            )}
+            {answered.state === 'done' && <SqlRows answer={answered.answer} />}
+          </div>
+        </div>
+        <div class="stack wide">
+          <Queries onRun={run} />
+          <Views onInsert={(name) => setSql(`SELECT * FROM ${name} LIMIT 100`)} />
+        </div>
+      </div>
+    </>
+  )
+}
+
+function Save({ sql }: { sql: string }) {
+  const [name, setName] = useState<string | null>(null)
+  if (name === null)
+    return (
+      <button type="button" class="quiet" disabled={sql.trim() === ''} onClick={() => setName('')}>
+        {words.save}
+      </button>
+    )
+  return (
+    <>
+      <input
+        aria-label={words.name}
+        placeholder={words.name}
+        value={name}
+        maxLength={60}
+        onInput={(event) => setName(event.currentTarget.value)}
+        ref={(field) => field?.focus()}
+        onKeyDown={(event) => event.key === 'Escape' && setName(null)}
+      />
+      <button
+        type="button"
+        disabled={name.trim() === ''}
+        onClick={() => {
+          saveQuery({ name: name.trim(), sql })
+          setName(null)
+        }}
+      >
+        {words.save}
+      </button>
+    </>
+  )
+}
+
+function Queries({ onRun }: { onRun(sql: string): void }) {
+  const own = savedQueries.value
+  return (
+    <section>
+      <div class="section-head">
+        <h2>{words.saved}</h2>
+      </div>
+      <ul class="panel picks">
+        {own.map(({ name, sql }) => (
+          <li key={name} class="row">
+            <button type="button" class="quiet" onClick={() => onRun(sql)} title={sql}>
+              <span class="clip">{name}</span>
+            </button>
+            <button type="button" class="quiet" aria-label={words.forget(name)} onClick={() => forgetQuery(name)}>
+              ✕
+            </button>
+          </li>
+        ))}
+        {EXAMPLES.map(({ name, sql }) => (
+          <li key={name}>
+            <button type="button" class="quiet" onClick={() => onRun(sql)} title={sql}>
+              <span class="clip">{name}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function Views({ onInsert }: { onInsert(name: string): void }) {
+  const views = useResource(
+    'sql views',
+    (signal) => call<Page<SqlView>>('GET', '/query/views', { signal }),
+    () => false,
+  )
+  return (
+    <section>
+      <div class="section-head">
+        <h2>{words.views}</h2>
+        <span class="small">{views.value === null ? '' : number(views.value.items.length)}</span>
+      </div>
+      <div class="panel">
+        <Shown of={views} rows={6}>
+          {({ items }) => (
+            <ul class="views-list">
+              {items.map(({ name, about, columns }) => (
+                <li key={name}>
+                  <details>
+                    <summary>
+                      <code>{name}</code> <span class="small muted">{about}</span>
+                    </summary>
+                    <dl class="facts">
+                      {columns.map((column) => (
+                        <>
+                          <dt class="mono">{column.name}</dt>
+                          <dd class="small muted">{column.about}</dd>
+                        </>
+                      ))}
+                    </dl>
+                    <button type="button" class="quiet" onClick={() => onInsert(name)}>
+                      {words.selectAll(name)}
+                    </button>
+                  </details>
+                </li>
+              ))}
+            </ul>
+          )}
+        </Shown>
+      </div>
+    </section>
+  )
+}
