@@ -129,7 +129,12 @@ test('every page is free of findings in both themes', async () => {
     `clusters/${name}`,
     `clusters/${name}/shop/web`,
     'services',
+    `clusters/${name}/shop/web?object=apps/Deployment/web/web&tab=logs`,
+    `clusters/${name}/shop/web?object=apps/Deployment/web/web&tab=yaml`,
     'services/shop/web',
+    'services/shop/web/render',
+    'query?sql=SELECT%20name%20FROM%20clusters',
+    'notifications',
   ]
   const more = [
     'services/shop/broken',
@@ -170,6 +175,71 @@ test('by keyboard alone: search a cluster, open it, suspend it with a reason', a
   expect(items.map(({ cluster, reason }) => [cluster, reason])).toEqual([[name, 'maintenance']])
 })
 
+test('an object shows its Pods, logs as they are written, and its restart names what it replaces', async () => {
+  const name = sites[2]?.choice.name ?? ''
+  await page.goto(`${fleet.serverUrl}/dashboard/clusters/${name}/shop/web`)
+  await page.click('.objects .fold')
+  await page.waitForFunction(() => document.querySelectorAll('.children .depth-2').length === 2)
+  await page.click('.children .depth-2')
+  await page.waitForSelector('.log >> text=level=info')
+  const written = () => document.querySelectorAll('.log-piece > div').length
+  const before = await page.evaluate(written)
+  await page.waitForFunction((count) => document.querySelectorAll('.log-piece > div').length > count, before)
+  await page.click('.object-row[aria-pressed=false]')
+  await page.click('[data-tab=yaml]')
+  await page.waitForSelector('.code >> text=apiVersion')
+  await page.keyboard.press('ArrowLeft')
+  await page.waitForSelector('[data-tab=logs][aria-selected=true]')
+  await page.click('button:text-is("Restart")')
+  await page.waitForSelector('dialog .name-list li')
+  expect(await page.locator('dialog .name-list li').count()).toBe(2)
+  await page.fill('dialog input[name=reason]', 'stuck connection')
+  await page.click('dialog button[type=submit]')
+  await page.waitForSelector('dialog', { state: 'detached' })
+  const { items } = (await api('GET', '/audit?verb=restart')) as { items: Array<{ cluster: string; reason: string }> }
+  expect(items.map(({ cluster, reason }) => [cluster, reason])).toEqual([[name, 'stuck connection']])
+})
+
+test('drift is shown field by field with its manager, and why says what is wrong', async () => {
+  const [, , , site] = sites
+  await site?.drift('shop/web', false)
+  await page.goto(`${fleet.serverUrl}/dashboard/clusters/${site?.choice.name}/shop/web?object=apps/Deployment/web/web&tab=diff`)
+  await page.waitForSelector('.field-diff code >> text=.spec.replicas')
+  expect(await page.locator('.side-value pre').first().textContent()).toBe('2')
+  expect(await page.textContent('.field-diff')).toContain('cluster-proportional-autoscaler')
+  await page.waitForSelector('.causes li')
+})
+
+test('labels are written after their effect was shown', async () => {
+  const name = sites[4]?.choice.name ?? ''
+  await page.goto(`${fleet.serverUrl}/dashboard/clusters/${name}`)
+  await page.click('button:text-is("Edit labels")')
+  await page.fill('dialog textarea', 'env=lab\nring=9')
+  await page.click('dialog button:text-is("Preview")')
+  await page.waitForSelector('dialog h3:text-is("Effect")')
+  expect(((await api('GET', `/clusters/${name}`)) as { metadata: { labels: object } }).metadata.labels).not.toEqual({
+    env: 'lab',
+    ring: '9',
+  })
+  await page.fill('dialog input[name=reason]', 'moved to the lab')
+  await page.click('dialog button:text-is("Change labels")')
+  await page.waitForSelector('.tag >> text=env=lab')
+  expect(((await api('GET', `/clusters/${name}`)) as { metadata: { labels: object } }).metadata.labels).toEqual({ env: 'lab', ring: '9' })
+})
+
+test('a query answers in a table, can be shared by its address, and its errors are shown', async () => {
+  const sql = 'SELECT cluster, service FROM placements ORDER BY cluster LIMIT 3'
+  await page.goto(`${fleet.serverUrl}/dashboard/query?sql=${encodeURIComponent(sql)}`)
+  await page.waitForSelector('table.sql tbody tr')
+  expect(await page.locator('table.sql tbody tr').count()).toBe(3)
+  expect(await page.locator('table.sql a').first().getAttribute('href')).toContain('/dashboard/clusters/')
+  isExpected = true
+  await page.fill('textarea', 'DELETE FROM clusters')
+  await page.keyboard.press('Control+Enter')
+  await page.waitForSelector('.note[role=alert]')
+  isExpected = false
+})
+
 test('access answers a question about a right, and hides what the caller may not read', async () => {
   await page.goto(`${fleet.serverUrl}/dashboard/access`)
   await page.selectOption('select[name=kind]', 'Cluster')
@@ -191,6 +261,9 @@ test('access answers a question about a right, and hides what the caller may not
     expect.stringContaining('token:read'),
   ])
   expect(await page.locator('input[name=name][pattern]').count()).toBe(0)
+  await page.goto(`${fleet.serverUrl}/dashboard/clusters/${sites[0]?.choice.name}/shop/web?object=apps/Deployment/web/web&tab=logs`)
+  await page.waitForSelector('[role=tabpanel] .note.calm')
+  expect(await page.locator('button:text-is("Restart")').count()).toBe(0)
   await page.evaluate((before) => sessionStorage.setItem('skerry-token', before), admin)
 })
 

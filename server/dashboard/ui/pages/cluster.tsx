@@ -15,6 +15,7 @@ import { pages } from '../state/place.ts'
 import { type ClusterView, useCluster, useEventsOf } from '../state/reads.ts'
 import { useMayLabel } from '../state/rights.ts'
 import { text } from '../words.ts'
+import { more } from '../words-more.ts'
 
 export function ClusterPage() {
   const { params } = useRoute()
@@ -97,7 +98,7 @@ function Facts({ view }: { view: ClusterView }) {
       {mayLabel && (
         <div>
           <button type="button" onClick={() => setEditing(true)}>
-            {text.labels.button}
+            {more.labels.button}
           </button>
         </div>
       )}

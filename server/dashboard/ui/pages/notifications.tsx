@@ -19,8 +19,9 @@ import { part } from '../state/place.ts'
 import { refusalOf, useResource } from '../state/resource.ts'
 import { useMay } from '../state/rights.ts'
 import { text } from '../words.ts'
+import { more } from '../words-more.ts'
 
-const words = text.notifications
+const words = more.notifications
 const STATES = ['waiting', 'delivered', 'failed', 'dead'] as const
 const MARK_OF: Readonly<Record<NotificationView['state'], Mark>> = { waiting: 'changing', delivered: 'ok', failed: 'drift', dead: 'bad' }
 

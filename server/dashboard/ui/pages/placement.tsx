@@ -12,12 +12,14 @@ import { ScopeActions } from '../parts/service-actions.tsx'
 import { StateNote } from '../parts/state-note.tsx'
 import { Empty, Shown } from '../parts/states.tsx'
 import { Moment } from '../parts/time.tsx'
+import { Why } from '../parts/why.tsx'
 import { useFilters } from '../state/address.ts'
 import { markOfWords } from '../state/mark-of.ts'
 import { nowMs } from '../state/now.ts'
 import { pages } from '../state/place.ts'
 import { type PlacementView, useEventsOf, useHistory, useObjects, usePlacement, useService } from '../state/reads.ts'
 import { text } from '../words.ts'
+import { more } from '../words-more.ts'
 
 export function PlacementPage() {
   const { params } = useRoute()
@@ -103,17 +105,18 @@ export function PlacementPage() {
 function awayText(view: PlacementView | undefined): string | null {
   if (view === undefined || view.liveness.word === 'Online') return null
   const { lastSeenMs } = view.liveness
-  return lastSeenMs === null ? text.ask.neverSeen(view.cluster) : text.ask.away(view.cluster, moment(lastSeenMs, nowMs.value))
+  return lastSeenMs === null ? more.ask.neverSeen(view.cluster) : more.ask.away(view.cluster, moment(lastSeenMs, nowMs.value))
 }
 
 function Placement({ view }: { view: PlacementView }) {
   const { project, service: name, cluster, liveness, suspensions, confirmationId } = view
   const service = useService(project, name)
+  const mark = markOfWords(view, view.reason)
   const isOffline = liveness.word === 'Offline' && liveness.lastSeenMs !== null
   return (
     <div class="panel">
       <StateNote
-        mark={isOffline ? 'offline' : markOfWords(view, view.reason)}
+        mark={isOffline ? 'offline' : mark}
         {...(isOffline && liveness.lastSeenMs !== null
           ? { word: text.clusters.offlineSince(moment(liveness.lastSeenMs, nowMs.value)) }
           : {})}
@@ -132,6 +135,7 @@ function Placement({ view }: { view: PlacementView }) {
         )}
       </StateNote>
       <Progress view={view} />
+      {mark !== 'ok' && <Why project={project} service={name} cluster={cluster} />}
     </div>
   )
 }

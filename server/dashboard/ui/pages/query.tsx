@@ -10,9 +10,9 @@ import { useFilters } from '../state/address.ts'
 import { call, type Page, type Refusal } from '../state/api.ts'
 import { refusalOf, useResource } from '../state/resource.ts'
 import { EXAMPLES, forgetQuery, savedQueries, saveQuery } from '../state/saved-queries.ts'
-import { text } from '../words.ts'
+import { more } from '../words-more.ts'
 
-const words = text.query
+const words = more.query
 type Answered = { state: 'none' | 'asking' } | { state: 'done'; answer: SqlAnswer } | { state: 'refused'; refusal: Refusal }
 
 export function QueryPage() {

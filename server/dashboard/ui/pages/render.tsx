@@ -14,9 +14,10 @@ import { pages, part } from '../state/place.ts'
 import { useResource } from '../state/resource.ts'
 import { useMayRender } from '../state/rights.ts'
 import { text } from '../words.ts'
+import { more } from '../words-more.ts'
 import { yamlOf } from '../yaml.ts'
 
-const words = text.render
+const words = more.render
 
 export function RenderPage() {
   const { params } = useRoute()

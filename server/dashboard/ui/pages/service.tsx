@@ -10,11 +10,13 @@ import { ScopeActions } from '../parts/service-actions.tsx'
 import { StateNote } from '../parts/state-note.tsx'
 import { Shown } from '../parts/states.tsx'
 import { Age } from '../parts/time.tsx'
+import { Why } from '../parts/why.tsx'
 import { useFilters } from '../state/address.ts'
 import { serviceMark } from '../state/mark-of.ts'
 import { pages } from '../state/place.ts'
 import { type ServiceView, useRevisions, useService } from '../state/reads.ts'
 import { text } from '../words.ts'
+import { more } from '../words-more.ts'
 
 const HEALTHS = ['Degraded', 'Missing', 'Progressing', 'Unknown', 'Suspended', 'Healthy']
 
@@ -40,7 +42,7 @@ export function ServicePage() {
                       isManual={view.spec.sync?.mode === 'manual'}
                     />
                     <a class="button" href={pages.render(project, name)}>
-                      {text.render.open}
+                      {more.render.open}
                     </a>
                     {view.status.confirmationId !== null && (
                       <a class="button primary" href={pages.confirmation(view.status.confirmationId)}>
@@ -49,6 +51,7 @@ export function ServicePage() {
                     )}
                   </StateNote>
                   <ProblemList title={text.services.problems} problems={view.status.problems} />
+                  {serviceMark(view) !== 'ok' && <Why project={project} service={name} />}
                 </>
               )}
             </Shown>

@@ -6,9 +6,10 @@ import { call, type Refusal } from '../state/api.ts'
 import type { ClusterView } from '../state/reads.ts'
 import { refreshAll, refusalOf } from '../state/resource.ts'
 import { text } from '../words.ts'
+import { more } from '../words-more.ts'
 import { RefusalNote } from './states.tsx'
 
-const words = text.labels
+const words = more.labels
 
 export const labelText = (labels: Readonly<Record<string, string>>): string =>
   Object.entries(labels)

@@ -1,7 +1,7 @@
 // What every answer of an agent shares: waiting, refused, cut short, its notes, and asking again.
 import type { ComponentChildren } from 'preact'
 import { type Answer, linesOf } from '../state/ask.ts'
-import { text } from '../words.ts'
+import { more } from '../words-more.ts'
 import { RefusalNote, Waiting } from './states.tsx'
 
 interface LiveProps {
@@ -26,7 +26,7 @@ export function Live({ answer, empty, hasLines, children }: LiveProps) {
           {message}
         </p>
       ))}
-      {isCut && <p class="small muted">{text.ask.cut}</p>}
+      {isCut && <p class="small muted">{more.ask.cut}</p>}
     </div>
   )
 }
@@ -34,7 +34,7 @@ export function Live({ answer, empty, hasLines, children }: LiveProps) {
 export function AskAgain({ answer }: { answer: Answer & { again(): void } }) {
   return (
     <button type="button" class="quiet" disabled={!answer.isDone} onClick={answer.again}>
-      {text.ask.again}
+      {more.ask.again}
     </button>
   )
 }

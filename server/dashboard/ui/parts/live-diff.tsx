@@ -1,6 +1,6 @@
 // Fields that Git owns and in which the live object differs: desired and live side by side, with the managers that wrote them last.
 import { type AskedRef, type At, linesOf, useAnswer, within } from '../state/ask.ts'
-import { text } from '../words.ts'
+import { more } from '../words-more.ts'
 import { yamlOf } from '../yaml.ts'
 import { AskAgain, Live } from './live-answer.tsx'
 
@@ -9,11 +9,11 @@ export function LiveDiff({ at, of }: { at: At; of: AskedRef }) {
   const answer = useAnswer(at.cluster, { question: { kind: 'diff', service, ref: of }, within: service })
   const [line] = linesOf(answer, 'diff')
   return (
-    <Live answer={answer} hasLines={line !== undefined} empty={text.ask.notManaged}>
+    <Live answer={answer} hasLines={line !== undefined} empty={more.ask.notManaged}>
       {line !== undefined && (
         <>
           <div class="row spread">
-            <p>{line.message || text.ask.diffStates[line.state]}</p>
+            <p>{line.message || more.ask.diffStates[line.state]}</p>
             <AskAgain answer={answer} />
           </div>
           {line.fields.length > 0 && <FieldDiff fields={line.fields} />}
@@ -31,14 +31,14 @@ interface Field {
 }
 
 export function FieldDiff({ fields }: { fields: readonly Field[] }) {
-  const { desired, live } = text.ask.sides
+  const { desired, live } = more.ask.sides
   return (
     <ul class="field-diff">
       {fields.map(({ path, managers = [], ...sides }) => (
         <li key={path}>
           <div class="row spread">
             <code>{path}</code>
-            {managers.length > 0 && <span class="small muted">{text.ask.writtenBy(managers)}</span>}
+            {managers.length > 0 && <span class="small muted">{more.ask.writtenBy(managers)}</span>}
           </div>
           <div class="sides">
             <Side word={desired} class="is-desired" isThere={'desired' in sides} value={sides.desired} />
@@ -54,7 +54,7 @@ function Side({ word, class: kind, isThere, value }: { word: string; class: stri
   return (
     <div class={`side-value ${kind}`}>
       <span class="small muted">{word}</span>
-      <pre tabIndex={0}>{isThere ? yamlOf(value).trimEnd() : text.ask.absent}</pre>
+      <pre tabIndex={0}>{isThere ? yamlOf(value).trimEnd() : more.ask.absent}</pre>
     </div>
   )
 }

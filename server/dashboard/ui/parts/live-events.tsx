@@ -1,7 +1,7 @@
 // Events that Kubernetes keeps about an object, newest first.
 import { count } from '../format.ts'
 import { type AskedRef, type At, linesOf, useAnswer, within } from '../state/ask.ts'
-import { text } from '../words.ts'
+import { more } from '../words-more.ts'
 import { AskAgain, Live } from './live-answer.tsx'
 import { MarkShape } from './mark.tsx'
 import { Age } from './time.tsx'
@@ -10,7 +10,7 @@ export function LiveEvents({ at, of }: { at: At; of: AskedRef }) {
   const answer = useAnswer(at.cluster, { question: { kind: 'events', ref: of }, within: within(at) })
   const events = linesOf(answer, 'event').toReversed()
   return (
-    <Live answer={answer} hasLines={events.length > 0} empty={text.ask.noEvents}>
+    <Live answer={answer} hasLines={events.length > 0} empty={more.ask.noEvents}>
       {events.length > 0 && (
         <div class="row spread">
           <span class="small muted">{count(events.length, 'event')}</span>
@@ -28,7 +28,7 @@ export function LiveEvents({ at, of }: { at: At; of: AskedRef }) {
               </p>
               <p>{message}</p>
               <p class="small muted">
-                {[type === 'Warning' ? text.ask.warning : '', source, times > 1 ? text.ask.times(times) : ''].filter(Boolean).join(' · ')}
+                {[type === 'Warning' ? more.ask.warning : '', source, times > 1 ? more.ask.times(times) : ''].filter(Boolean).join(' · ')}
               </p>
             </div>
           </li>

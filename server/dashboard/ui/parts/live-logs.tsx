@@ -2,7 +2,7 @@
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { number } from '../format.ts'
 import { type AnswerLineOf, type AskedRef, type At, linesOf, useAnswer, within } from '../state/ask.ts'
-import { text } from '../words.ts'
+import { more } from '../words-more.ts'
 import { Live } from './live-answer.tsx'
 
 const TAIL = 500
@@ -21,26 +21,26 @@ export function LiveLogs({ at, of }: { at: At; of: AskedRef }) {
   const sources = new Set(pieces.map(({ piece: { pod, container } }) => `${pod} ${container}`))
   const isLive = isFollowed && !isPrevious && !answer.isDone
   return (
-    <Live answer={answer} hasLines={pieces.length > 0 || isLive} empty={text.ask.noLogs}>
+    <Live answer={answer} hasLines={pieces.length > 0 || isLive} empty={more.ask.noLogs}>
       <div class="filters">
         <input
           type="search"
-          aria-label={text.ask.filterLogs}
-          placeholder={text.ask.filterLogs}
+          aria-label={more.ask.filterLogs}
+          placeholder={more.ask.filterLogs}
           value={words}
           onInput={(event) => setWords(event.currentTarget.value)}
         />
         <label class="check">
           <input type="checkbox" checked={isFollowed && !isPrevious} disabled={isPrevious} onChange={() => setFollowed(!isFollowed)} />
-          {text.ask.follow}
+          {more.ask.follow}
         </label>
         <label class="check">
           <input type="checkbox" checked={isPrevious} onChange={() => setPrevious(!isPrevious)} />
-          {text.ask.previous}
+          {more.ask.previous}
         </label>
-        <span class="told">{text.ask.logLines(number(shown), isLive)}</span>
+        <span class="told">{more.ask.logLines(number(shown), isLive)}</span>
       </div>
-      {pieces.length > 0 && <LogBox pieces={pieces} isNamed={sources.size > 1} label={`${text.ask.tabs.logs}: ${of.name}`} />}
+      {pieces.length > 0 && <LogBox pieces={pieces} isNamed={sources.size > 1} label={`${more.ask.tabs.logs}: ${of.name}`} />}
     </Live>
   )
 }

@@ -3,6 +3,7 @@ import type { JSX } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
 import { type AskedRef, type At, linesOf, useAnswer, within } from '../state/ask.ts'
 import { text } from '../words.ts'
+import { more } from '../words-more.ts'
 import { yamlOf } from '../yaml.ts'
 import { AskAgain, Live } from './live-answer.tsx'
 
@@ -15,13 +16,13 @@ export function LiveYaml({ at, of }: { at: At; of: AskedRef }) {
       {line !== undefined && (
         <>
           <div class="row spread">
-            <span class="small muted">{line.masked.length > 0 ? text.ask.masked(line.masked.length) : ''}</span>
+            <span class="small muted">{line.masked.length > 0 ? more.ask.masked(line.masked.length) : ''}</span>
             <span class="row tight">
               <Copy content={yaml} />
               <AskAgain answer={answer} />
             </span>
           </div>
-          <Yaml content={yaml} label={`${of.kind} ${of.name}`} />
+          <Yaml content={yaml} label={`${more.ask.tabs.yaml}: ${of.kind} ${of.name}`} />
         </>
       )}
     </Live>

@@ -4,6 +4,7 @@ import type { AskedRef, At } from '../state/ask.ts'
 import type { ObjectView } from '../state/reads.ts'
 import { useMayOn } from '../state/rights.ts'
 import { text } from '../words.ts'
+import { more } from '../words-more.ts'
 import { LiveDiff } from './live-diff.tsx'
 import { LiveEvents } from './live-events.tsx'
 import { LiveLogs } from './live-logs.tsx'
@@ -29,7 +30,7 @@ interface PanelProps {
 }
 
 export function ObjectPanel({ at, of, object, tab, onTab, away }: PanelProps) {
-  const words = text.ask.tabs
+  const words = more.ask.tabs
   const tabs = [
     ...(object === null ? [] : [{ id: 'state' as const, label: words.state }]),
     ...(object === null ? [] : [{ id: 'diff' as const, label: words.diff }]),
@@ -58,7 +59,7 @@ export function ObjectPanel({ at, of, object, tab, onTab, away }: PanelProps) {
           (away !== null ? (
             <div class="note">
               <p>{away}</p>
-              <p class="muted">{text.ask.awayNext}</p>
+              <p class="muted">{more.ask.awayNext}</p>
             </div>
           ) : (
             <Allowed verb={chosen === 'logs' ? 'logs:read' : 'live:read'} at={at} key={chosen}>

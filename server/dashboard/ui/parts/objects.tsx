@@ -4,6 +4,7 @@ import { type AskedRef, type At, linesOf, useAnswer, within } from '../state/ask
 import { byUrgency, type Mark, markOfWords } from '../state/mark-of.ts'
 import type { ObjectView } from '../state/reads.ts'
 import { text } from '../words.ts'
+import { more } from '../words-more.ts'
 import { Live } from './live-answer.tsx'
 import { MarkShape } from './mark.tsx'
 
@@ -63,7 +64,7 @@ export function Objects({ at, items, chosen, onChoose, canAsk }: ObjectsProps) {
                   type="button"
                   class="quiet fold"
                   aria-expanded={isOpen}
-                  aria-label={text.ask.childrenOf(`${item.kind} ${item.name}`)}
+                  aria-label={more.ask.childrenOf(`${item.kind} ${item.name}`)}
                   onClick={() => toggle(key)}
                 >
                   <i aria-hidden="true" />
@@ -118,7 +119,7 @@ function Children({ at, of, chosen, onChoose }: { at: At; of: AskedRef; chosen: 
   const children = all.filter(({ parent }) => parent !== null)
   return (
     <div class="children">
-      <Live answer={answer} hasLines={children.length > 0} empty={text.ask.noChildren}>
+      <Live answer={answer} hasLines={children.length > 0} empty={more.ask.noChildren}>
         {children.map(({ ref, uid, health, reason, message }) => {
           const mark = markOfWords({ sync: 'Synced', health }, reason)
           return (

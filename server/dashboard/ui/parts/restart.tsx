@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { count } from '../format.ts'
 import { type AnswerLineOf, type AskedRef, type At, askOnce, linesOf, within } from '../state/ask.ts'
 import { refreshAll } from '../state/resource.ts'
-import { text } from '../words.ts'
+import { more } from '../words-more.ts'
 import { ActionDialog } from './action.tsx'
 
 const RESTARTS = new Set(['Deployment', 'StatefulSet', 'DaemonSet'])
@@ -14,7 +14,7 @@ export function Restart({ at, of }: { at: At; of: AskedRef }) {
   return (
     <>
       <button type="button" onClick={() => setOpen(true)}>
-        {text.ask.restart}
+        {more.ask.restart}
       </button>
       {isOpen && <RestartDialog at={at} of={of} onClose={() => setOpen(false)} />}
     </>
@@ -29,12 +29,12 @@ function RestartDialog({ at, of, onClose }: { at: At; of: AskedRef; onClose(): v
   }
   return (
     <ActionDialog
-      title={`${text.ask.restart} ${of.name}`}
-      label={text.ask.restart}
+      title={`${more.ask.restart} ${of.name}`}
+      label={more.ask.restart}
       plan={readPods}
       describe={(pods) => (
         <>
-          <p>{text.ask.restartEffect(name, at.cluster, count(pods.length, 'Pod'))}</p>
+          <p>{more.ask.restartEffect(name, at.cluster, count(pods.length, 'Pod'))}</p>
           {pods.length > 0 && (
             <ul class="name-list">
               {pods.map(({ uid, ref }) => (

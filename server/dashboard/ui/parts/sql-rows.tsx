@@ -4,12 +4,12 @@ import { useState } from 'preact/hooks'
 import type { SqlAnswer, SqlCell } from '../../../../shared/model/fleet-sql.ts'
 import { number } from '../format.ts'
 import { pages } from '../state/place.ts'
-import { text } from '../words.ts'
+import { more } from '../words-more.ts'
 import { Empty } from './states.tsx'
 import { Moment } from './time.tsx'
 
 const ROWS_SHOWN = 200
-const words = text.query
+const words = more.query
 
 export function SqlRows({ answer: { columns, rows, truncated, elapsedMs } }: { answer: SqlAnswer }) {
   const [shown, setShown] = useState(ROWS_SHOWN)

@@ -125,7 +125,7 @@ export const useRoleBindings = () =>
 export const useVersion = () => useResource('version', get<Record<string, string>>('/version'), () => false)
 
 /** Reports name their keys; one without keys may be about everything. */
-function concernsService(project: string, service: string): (change: Change) => boolean {
+export function concernsService(project: string, service: string): (change: Change) => boolean {
   const key = `${project}/${service}`
   return ({ topic, project: ofProject, name, keys }) => {
     if (topic === 'status') return keys === null || keys.some((one) => one.includes(key))

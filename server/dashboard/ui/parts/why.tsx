@@ -1,0 +1,93 @@
+// Why a service is not as Git says: causes with evidence and the next step, the most likely one first, and what changed shortly before.
+import type { WhyCause, WhyEvidence, WhyView } from '../../../../shared/model/why.ts'
+import { count, names } from '../format.ts'
+import { call } from '../state/api.ts'
+import { sentence } from '../state/needs.ts'
+import { part } from '../state/place.ts'
+import { concernsService } from '../state/reads.ts'
+import { useResource } from '../state/resource.ts'
+import { text } from '../words.ts'
+import { more } from '../words-more.ts'
+import { Command } from './state-note.tsx'
+import { Shown } from './states.tsx'
+import { Age } from './time.tsx'
+
+const words = more.why
+
+/** Absent cluster: over all clusters of the service. */
+export function Why({ project, service, cluster = '' }: { project: string; service: string; cluster?: string }) {
+  const why = useResource(
+    `why ${project}/${service} ${cluster}`,
+    (signal) => call<WhyView>('GET', `/projects/${part(project)}/services/${part(service)}/why`, { query: { cluster }, signal }),
+    concernsService(project, service),
+    true,
+  )
+  return (
+    <section class="why-panel stack" aria-label={words.title}>
+      <h3>{words.title}</h3>
+      <Shown of={why} rows={2}>
+        {({ causes, changes, unknown }) => (
+          <div class="stack wide">
+            {causes.length === 0 && <p class="muted">{words.none}</p>}
+            <ol class="causes">
+              {causes.map((one) => (
+                <Cause key={`${one.cause}${one.object}`} of={one} isAlone={cluster !== ''} />
+              ))}
+            </ol>
+            {changes.length > 0 && (
+              <details>
+                <summary>{words.changes(changes.length)}</summary>
+                <Evidence of={changes} />
+              </details>
+            )}
+            {unknown.map((one) => (
+              <p key={one} class="small muted">
+                {words.unknown} {one}
+              </p>
+            ))}
+          </div>
+        )}
+      </Shown>
+    </section>
+  )
+}
+
+function Cause({ of: { cause, summary, object, clusters, evidence, next }, isAlone }: { of: WhyCause; isAlone: boolean }) {
+  return (
+    <li class="stack">
+      <p>
+        <b>{sentence(summary)}</b> <span class="small muted">{cause}</span>
+      </p>
+      {(object !== null || (!isAlone && clusters.count > 0)) && (
+        <p class="small muted">
+          {object !== null && <span class="mono">{object}</span>}
+          {!isAlone &&
+            clusters.count > 0 &&
+            ` ${words.inClusters(count(clusters.count, 'cluster'), names(clusters.first, clusters.count))}`}
+        </p>
+      )}
+      <Evidence of={evidence} />
+      {next !== '' && (
+        <p>
+          <span class="muted">{text.states.whatNext}: </span>
+          <Command words={next} />
+        </p>
+      )}
+    </li>
+  )
+}
+
+function Evidence({ of }: { of: readonly WhyEvidence[] }) {
+  if (of.length === 0) return null
+  return (
+    <ul class="evidence">
+      {of.map(({ from, text: said, atMs }) => (
+        <li key={`${from}${said}`}>
+          <span class="small faint">{from}</span>
+          <span>{said}</span>
+          <span class="small faint">{atMs !== null && <Age ms={atMs} />}</span>
+        </li>
+      ))}
+    </ul>
+  )
+}
