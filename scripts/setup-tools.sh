@@ -109,3 +109,58 @@ setup_install() {
   ensure 'kinds of other projects, programs for images' has_install make_install
   ln -sfn "$install_parts" "$root/build/install"
 }
+
+# Bun for other systems: the programs of `bun build --compile` are that Bun and ours behind it. Names are those of npm's packages.
+bun_targets='linux-aarch64 darwin-aarch64 darwin-x64 windows-x64'
+has_bun_target() { [ -e "$cache/bun-$bun_version-$bun_target" ]; }
+make_bun_target() {
+  need npm 'Bun comes from its npm package.' 'Node.js with npm, for example apt-get install nodejs npm'
+  begin "bun $bun_version for $bun_target"
+  mkdir -p "$temp/bun-$bun_target"
+  quiet sh -c 'cd "$1" && npm pack --silent --ignore-scripts "@oven/bun-$2@$3" && tar -xzf ./*.tgz && rm ./*.tgz' \
+    sh "$temp/bun-$bun_target" "$bun_target" "$bun_version"
+  for file in "$temp/bun-$bun_target"/package/bin/bun*; do
+    grep -qx "$(sha256sum "$file" | cut -d' ' -f1)  bun-$bun_version-$bun_target" "$root/scripts/bun.sha256" ||
+      die "the bun that npm delivered for $bun_target has a checksum that scripts/bun.sha256 does not name"
+    mv "$file" "$temp/bun-$bun_target/bun"
+  done
+  rm -r "$temp/bun-$bun_target/package"
+  chmod 755 "$temp/bun-$bun_target/bun"
+  put "$temp/bun-$bun_target" "$cache/bun-$bun_version-$bun_target"
+  end
+}
+
+# zig is the compiler and linker of another processor and an older glibc, without a system of its own.
+zig_version=0.17.1
+zig=$cache/zig-$zig_version
+has_zig() { [ -x "$zig/ziglang/zig" ]; }
+make_zig() {
+  need python3 'zig comes from PyPI.' 'apt-get install python3 python3-pip'
+  begin "zig $zig_version"
+  quiet python3 -m pip install --disable-pip-version-check --no-deps --target "$temp/zig" "ziglang==$zig_version"
+  put "$temp/zig" "$zig"
+  end
+}
+
+crsqlite_arm64=$crsqlite-arm64
+has_crsqlite_arm64() { [ -f "$crsqlite_arm64/crsqlite.so" ]; }
+make_crsqlite_arm64() {
+  need rustup 'cr-sqlite for arm64 needs its Rust library.' 'Rust from rustup'
+  begin "cr-sqlite $crsqlite_version for arm64"
+  quiet rustup target add aarch64-unknown-linux-gnu
+  mkdir "$temp/crsqlite-arm64"
+  quiet env SKERRY_ZIG="$zig/ziglang/zig" "$root/scripts/cr-sqlite/build" "$root/node_modules/@vlcn.io/crsqlite" "$temp/crsqlite-arm64/crsqlite.so"
+  put "$temp/crsqlite-arm64" "$crsqlite_arm64"
+  end
+}
+
+setup_targets() {
+  mkdir -p "$root/build/targets"
+  for bun_target in $bun_targets; do
+    ensure "bun $bun_version for $bun_target" has_bun_target make_bun_target
+    ln -sfn "$cache/bun-$bun_version-$bun_target/bun" "$root/build/targets/bun-$bun_target"
+  done
+  ensure "zig $zig_version" has_zig make_zig
+  ensure "cr-sqlite $crsqlite_version for arm64" has_crsqlite_arm64 make_crsqlite_arm64
+  ln -sfn "$crsqlite_arm64/crsqlite.so" "$root/build/targets/crsqlite-arm64.so"
+}

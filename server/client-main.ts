@@ -1,11 +1,10 @@
 // The process of `skerry` on people's machines: the command line without a server, for systems that a server does not run on.
 import { onReaderGone, readerGone } from '../shared/adapters/closed-pipe.ts'
-import { AppError } from '../shared/protocol/error.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../shared/protocol/version.ts'
 import { COMMIT, VERSION } from '../shared/runtime/build-info.ts'
 import { systemClock } from '../shared/runtime/clock.ts'
 import { runCli } from './cli/cli.ts'
-import { openBrowser } from './open-browser.ts'
+import { openBrowser } from './cli/open-browser.ts'
 
 onReaderGone([process.stdout, process.stderr], () => process.exit(0))
 
@@ -16,7 +15,8 @@ process.exitCode = await runCli({
   client: {
     render: {
       table: {},
-      run: () => {
+      run: async () => {
+        const { AppError } = await import('../shared/protocol/error.ts')
         throw new AppError('bad_options', {
           detail: 'this build of skerry cannot render on this machine',
           remedy: 'Leave -f out to render on the server, or use the build for Linux servers.',

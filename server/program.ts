@@ -4,7 +4,7 @@ import { onReaderGone, readerGone } from '../shared/adapters/closed-pipe.ts'
 import { TRIAL_VERB } from '../shared/runtime/build-info.ts'
 import { systemClock } from '../shared/runtime/clock.ts'
 import { runCli } from './cli/cli.ts'
-import { openBrowser } from './open-browser.ts'
+import { openBrowser } from './cli/open-browser.ts'
 
 if (process.argv[2] === TRIAL_VERB) {
   const { runTrial } = await import('../shared/adapters/crdt-trial.ts')

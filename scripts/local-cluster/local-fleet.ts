@@ -9,6 +9,8 @@ const root = resolve(import.meta.dir, '../..')
 
 /** `dist`: the compiled binaries, as users run them. `source`: from the working tree, without a build. */
 export type Programs = 'dist' | 'source'
+/** The command line of a program; asked before each start, so that a test can replace one. */
+export type ProgramCommand = (name: 'skerry' | 'skerry-agent') => string[]
 
 export interface CommandResult {
   code: number
@@ -99,11 +101,15 @@ export interface LocalFleet {
 
 /** SKERRY_TEST_STORE=postgres gives the server a PostgreSQL of its own. `serverEnv`: besides our own, for the server alone. `dataDir`: of the server; default a folder that is removed at the end. */
 export async function createLocalFleet(
-  options: { programs?: Programs; serverEnv?: Record<string, string>; dataDir?: string } = {},
+  options: { programs?: Programs | ProgramCommand; serverEnv?: Record<string, string>; dataDir?: string } = {},
 ): Promise<LocalFleet> {
   const programs = options.programs ?? (process.env['SKERRY_PROGRAMS'] === 'dist' ? 'dist' : 'source')
-  const program = (name: 'skerry' | 'skerry-agent'): string[] =>
-    programs === 'dist' ? [join(root, 'dist', name)] : [process.execPath, join(root, name === 'skerry' ? 'server' : 'agent', 'main.ts')]
+  const program = (name: 'skerry' | 'skerry-agent'): string[] => {
+    if (typeof programs === 'function') return programs(name)
+    return programs === 'dist'
+      ? [join(root, 'dist', name)]
+      : [process.execPath, join(root, name === 'skerry' ? 'server' : 'agent', 'main.ts')]
+  }
   const folder = createDataFolder('skerry-fleet')
   const port = freePort()
   const serverUrl = `http://127.0.0.1:${port}`
@@ -202,7 +208,7 @@ export async function createLocalFleet(
       cluster,
       dir,
       logPath: join(folder.path, `${name}.log`),
-      command: program('skerry-agent'),
+      command: () => program('skerry-agent'),
       serverUrl,
       joinToken,
       flags,
@@ -248,7 +254,7 @@ interface AgentOptions {
   cluster: KubeTarget
   dir: string
   logPath: string
-  command: string[]
+  command(): string[]
   serverUrl: string
   joinToken: string
   flags: readonly string[]
@@ -259,10 +265,10 @@ function createAgent({ name, cluster, dir, logPath, command, serverUrl, joinToke
   const start = async (extraFlags: readonly string[] = flags) => {
     await child?.kill()
     const own = ['--data', dir, '--server', serverUrl, '--cluster', name, '--join-token', joinToken, '--kubeconfig', cluster.kubeconfigPath]
-    child = startChild([...command, 'run', ...own, ...extraFlags], logPath)
+    child = startChild([...command(), 'run', ...own, ...extraFlags], logPath)
   }
   const commandOf = async (args: readonly string[]): Promise<CommandResult> => {
-    const asked = Bun.spawn([...command, ...args, '--data', dir], {
+    const asked = Bun.spawn([...command(), ...args, '--data', dir], {
       stdin: 'ignore',
       stdout: 'pipe',
       stderr: 'pipe',

@@ -20,6 +20,13 @@ export function imageTool(name: 'skopeo' | 'umoci' | 'runc', args: readonly stri
   return { code: ran.exitCode ?? -1, out: ran.stdout.toString(), err: ran.stderr.toString() }
 }
 
+/** The command before a program of another processor, or of this one with an older `cpu`. */
+export const emulated = (processor: 'aarch64' | 'x86_64', cpu?: string): string[] => [
+  join(DEBIAN, `usr/bin/qemu-${processor}-static`),
+  ...(processor === 'aarch64' ? ['-L', join(DEBIAN, 'usr/aarch64-linux-gnu')] : []),
+  ...(cpu === undefined ? [] : ['-cpu', cpu]),
+]
+
 interface RuntimeConfig {
   root: { readonly: boolean }
   process: Record<string, unknown> & { args: string[]; user: { uid: number; gid: number } }

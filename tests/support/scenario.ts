@@ -3,7 +3,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createGitServer, type FileChanges, type GitServer } from '../../scripts/local-cluster/git-http-server.ts'
-import { createLocalFleet, type LocalAgent, type LocalFleet, type Programs } from '../../scripts/local-cluster/local-fleet.ts'
+import {
+  createLocalFleet,
+  type LocalAgent,
+  type LocalFleet,
+  type ProgramCommand,
+  type Programs,
+} from '../../scripts/local-cluster/local-fleet.ts'
 import type { PlacementView } from '../../shared/model/views.ts'
 import { type AuditEvent, type Etcd, eventually, type KubeCluster, startEtcd, startKubeCluster, WRITE_VERBS } from './kube-cluster.ts'
 
@@ -40,7 +46,7 @@ export interface SiteOptions {
 export async function startScenario(options: {
   sites: Record<string, SiteOptions>
   poll?: string
-  programs?: Programs
+  programs?: Programs | ProgramCommand
   /** Besides our own, for the server alone. */
   serverEnv?: Record<string, string>
 }): Promise<Scenario> {

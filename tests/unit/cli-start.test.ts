@@ -9,11 +9,11 @@ test('CL34 the start of the command line loads no schemas of resources, no serve
   const late = [
     /^shared\/model\/(views|resources)\.ts$/,
     /^shared\/adapters\/(yaml|crdt-db|sqlite)\.ts$/,
-    /^server\/(?!cli\/|program|main)/,
+    /^server\/(?!cli\/|program|main|client-main)/,
     /^zod$/,
   ]
   const files = new Map(productFiles.map((file) => [file.path, file]))
-  const found = new Map<string, string>([['server/program.ts', 'server/program.ts']])
+  const found = new Map(['server/program.ts', 'server/client-main.ts'].map((path) => [path, path]))
   for (const [path, way] of found)
     for (const { specifier, target, typeOnly, isLate } of files.has(path) ? importsOf(files.get(path) as SourceFile) : [])
       if (!typeOnly && !isLate && !found.has(target ?? specifier)) found.set(target ?? specifier, `${target ?? specifier}, by ${way}`)

@@ -68,8 +68,9 @@ export function contextsPath(env: Record<string, string | undefined>): string | 
 export function readContexts(path: string): ContextsFile {
   let text: string
   try {
+    // Windows has no such modes: the folder of the user keeps others out.
     const { mode } = statSync(path)
-    if ((mode & 0o077) !== 0)
+    if (process.platform !== 'win32' && (mode & 0o077) !== 0)
       throw unusable(
         path,
         `can be read or written by other users (mode ${(mode & 0o777).toString(8)}), and holds tokens`,
