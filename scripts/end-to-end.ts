@@ -25,6 +25,7 @@ export const WITH_SERVER: readonly string[] = [
   'site-ownership',
   'site-rollout',
   'sources',
+  'telemetry',
   'two-clusters',
 ]
 

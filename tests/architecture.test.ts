@@ -473,7 +473,7 @@ test('every Worker is an entry point of the binary that starts it', () => {
   const workers = productFiles.filter(({ text }) => /^self\.onmessage = /m.test(text)).map(({ path }) => path)
   expect(workers).toContain('server/desired/check-worker.ts')
   expectNone(
-    workers.filter((path) => !new RegExp(`^compile skerry .* ${path}( |$)`, 'm').test(compiled)),
+    workers.filter((path) => !new RegExp(`^ +compile "\\$\\{to\\}skerry" .*\\$\\{from\\}${path}"`, 'm').test(compiled)),
     'from source it runs all the same; in the binary it would be found missing by the first large page',
   )
 })

@@ -40,10 +40,10 @@ test.each(NAMES)(
   'IG2 %s runs by an OCI runtime as 65532 on a read-only root without capabilities',
   (name) => {
     const { user, args, run } = bundleOf(join(folder, name), packageVersion(), join(tempDir(), 'bundle'))
-    expect([user.uid, user.gid, args.slice(1)]).toEqual([
+    expect([user.uid, user.gid, args.slice(1).join(' ')]).toEqual([
       65532,
       65532,
-      name === 'skerry-server' ? ['server', '--data', '/data', '--listen', '0.0.0.0:8080'] : ['run', '--data', '/data'],
+      name === 'skerry-server' ? 'server --data /data --listen 0.0.0.0:8080' : 'run --data /data',
     ])
     const version = run(['version', ...(name === 'skerry-server' ? ['--client'] : []), '-o', 'json'])
     expect(version.code === 0 ? '' : version.err).toBe('')
