@@ -42,15 +42,17 @@ interface Moved {
   cluster: string
 }
 
-/** Of one resource; `waiting`: why services may not leave yet, by key. Null: nothing moves. */
+/** Of one resource; `waiting`: why services may not leave yet, by key. `isShown`: services that may be named; the others only count. Null: nothing moves. */
 export function moveView(
   resource: Pick<MoveView, 'kind' | 'project' | 'name'>,
   leaves: readonly Moved[],
   comes: readonly Moved[],
   waiting: ReadonlyMap<string, string>,
+  isShown: (id: ServiceId) => boolean = () => true,
 ): MoveView | null {
   if (leaves.length + comes.length === 0) return null
-  const services = new Map(leaves.map(({ service: { id } }) => [serviceKey(id), id]))
+  const shown = ({ service }: Moved) => isShown(service.id)
+  const services = new Map(leaves.filter(shown).map(({ service: { id } }) => [serviceKey(id), id]))
   const waits = [...services]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .flatMap(([key, id]) => {
@@ -62,9 +64,9 @@ export function moveView(
     leaves: {
       count: leaves.length,
       prunes: leaves.filter(({ service }) => service.after.deletionPolicy === 'prune').length,
-      first: firstOf(leaves),
+      first: firstOf(leaves.filter(shown)),
     },
-    comes: { count: comes.length, first: firstOf(comes) },
+    comes: { count: comes.length, first: firstOf(comes.filter(shown)) },
     waits: waits.slice(0, FIRST_MAX),
   }
 }

@@ -104,6 +104,10 @@ export const serviceInScope = (scope: Scope, { project, service }: ServiceId, la
 /** Places that are not limited to clusters, for what belongs to no single cluster. */
 export const withoutClusters = (scope: Scope): Scope => scope.filter(({ clusters }) => clusters === null)
 
+/** Whether a service is in scope in some clusters only. */
+export const isLimited = (scope: Scope | undefined, id: ServiceId): boolean =>
+  scope !== undefined && !serviceInScope(withoutClusters(scope), id)
+
 /** Whether a Cluster is in scope: a place in some projects holds none. */
 export const clusterInScope = (scope: Scope, labels: Labels): boolean =>
   scope.some(({ projects, clusters }) => projects === null && (clusters === null || matchesSelector(labels, clusters)))

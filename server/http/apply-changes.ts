@@ -7,6 +7,7 @@ import type { ChangeInPlaceView, KeptChange } from '../../shared/model/views.ts'
 import { createPace } from '../../shared/runtime/pace.ts'
 import type { DesiredService, StoredResource } from '../fleet/records.ts'
 import { isTarget } from '../fleet/targeting.ts'
+import type { IsShown } from './apply-moves.ts'
 import type { AdminDeps } from './deps.ts'
 
 /** Named of each resource. */
@@ -19,7 +20,7 @@ interface Planned {
 
 /** TG19. In the order of the resources; of those that change nothing of this kind there is none. */
 export async function readChangesInPlace(
-  { store, clock }: Pick<AdminDeps, 'store' | 'clock'>,
+  { store, clock, isShown = () => true }: Pick<AdminDeps, 'store' | 'clock'> & { isShown?: IsShown },
   planned: readonly Planned[],
 ): Promise<ChangeInPlaceView[]> {
   const pace = createPace(clock)
@@ -45,7 +46,7 @@ export async function readChangesInPlace(
     const { name, labels } = resource.metadata
     if (resource.kind === 'Cluster' && canonicalJson(held.labels) !== canonicalJson(labels)) {
       const cluster = await store.clusterByName(name)
-      const rows = cluster === null ? [] : (await store.desiredInCluster(cluster.clusterId)).filter(isHeld)
+      const rows = cluster === null ? [] : (await store.desiredInCluster(cluster.clusterId)).filter((row) => isHeld(row) && isShown(row))
       const found: Parameters<typeof note>[1][number][] = []
       for (const row of rows) {
         const spec = await specOf(row)

@@ -7,6 +7,7 @@ import type { ApplyEffectView } from '../../shared/model/views.ts'
 import { objectEffects } from '../fleet/object-effects.ts'
 import type { ClusterRecord, DesiredService, StoredResource } from '../fleet/records.ts'
 import { isTarget } from '../fleet/targeting.ts'
+import type { IsShown } from './apply-moves.ts'
 import type { AdminDeps } from './deps.ts'
 
 /** Pairs of a service and a cluster that are rendered for one dry run, and of one service. */
@@ -30,12 +31,12 @@ interface Pair {
 
 /** TG20. In the order of the resources. */
 export async function readEffects(
-  { store, renders }: Pick<AdminDeps, 'store' | 'renders'>,
+  { store, renders, isShown = () => true }: Pick<AdminDeps, 'store' | 'renders'> & { isShown?: IsShown },
   planned: readonly Planned[],
 ): Promise<ApplyEffectView[]> {
   const views: ApplyEffectView[] = []
   let left = PAIRS_MAX
-  for await (const pair of pairsOf(store, planned)) {
+  for await (const pair of pairsOf(store, planned, isShown)) {
     if (left === 0) break
     left -= 1
     const { resource, id, clusters } = pair
@@ -54,7 +55,7 @@ export async function readEffects(
   return views
 }
 
-async function* pairsOf(store: AdminDeps['store'], planned: readonly Planned[]): AsyncGenerator<Pair> {
+async function* pairsOf(store: AdminDeps['store'], planned: readonly Planned[], isShown: IsShown): AsyncGenerator<Pair> {
   const given = new Map<string, ServiceSpec>()
   for (const { resource } of planned)
     if (resource.kind === 'Service')
@@ -62,7 +63,7 @@ async function* pairsOf(store: AdminDeps['store'], planned: readonly Planned[]):
   for (const { resource, held } of planned) {
     if (held === null || held.deletingMs !== null) continue
     if (resource.kind === 'Service') yield* pairsOfService(store, resource, held)
-    if (resource.kind === 'Cluster') yield* pairsOfCluster(store, resource, held, given)
+    if (resource.kind === 'Cluster') yield* pairsOfCluster(store, resource, held, { given, isShown })
   }
 }
 
@@ -91,7 +92,7 @@ async function* pairsOfCluster(
   store: AdminDeps['store'],
   resource: Extract<Applicable, { kind: 'Cluster' }>,
   held: StoredResource,
-  given: ReadonlyMap<string, ServiceSpec>,
+  { given, isShown }: { given: ReadonlyMap<string, ServiceSpec>; isShown: IsShown },
 ): AsyncGenerator<Pair> {
   const { name, labels } = resource.metadata
   if (canonicalJson(held.labels) === canonicalJson(labels) && canonicalJson(JSON.parse(held.spec)) === canonicalJson(resource.spec)) return
@@ -100,7 +101,7 @@ async function* pairsOfCluster(
   const { config: _config, overrides: _overrides, ...bare } = before
   const { config, overrides } = resource.spec
   const after = { ...bare, labels, ...(config === undefined ? {} : { config }), ...(overrides === undefined ? {} : { overrides }) }
-  const isHeld = ({ doc }: DesiredService) => doc !== null && doc.removal === undefined
+  const isHeld = (row: DesiredService) => row.doc !== null && row.doc.removal === undefined && isShown(row)
   for (const { project, service } of (await store.desiredInCluster(before.clusterId)).filter(isHeld)) {
     const stored = await store.getResource({ kind: 'Service', project, name: service })
     if (stored === null || stored.deletingMs !== null) continue

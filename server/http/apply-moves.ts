@@ -2,7 +2,8 @@
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
-import { type Applicable, projectOf, serviceSpecSchema } from '../../shared/model/resources.ts'
+import type { ProjectSpec } from '../../shared/model/projects.ts'
+import { type Applicable, projectOf, type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
 import { LIST_LIMIT_MAX, type MoveView } from '../../shared/model/views.ts'
 import { createPace, type Pace } from '../../shared/runtime/pace.ts'
 import type { Leaver, PlannedRemoval } from '../actions/removal-plans.ts'
@@ -17,8 +18,9 @@ import {
 } from '../fleet/moves.ts'
 import { leaveSubject } from '../fleet/plan-service.ts'
 import type { DesiredService, StoredResource } from '../fleet/records.ts'
-import { createTargetMemo, isTarget, type TargetCluster, type TargetTest } from '../fleet/targeting.ts'
+import { createTargetMemo, isTarget, type TargetCluster, type TargetTest, withDestinations } from '../fleet/targeting.ts'
 import { parseServiceSpec } from '../ingest/known-specs.ts'
+import { readProject } from '../ingest/projects.ts'
 import type { AdminDeps } from './deps.ts'
 
 /** Services of which it is looked whether leaving waits: all rows of each are read. */
@@ -40,14 +42,21 @@ interface Moves {
 }
 type AskedCluster = Pick<MovingCluster, 'name' | 'before' | 'after'>
 
-/** `moves`: in the order given; of resources that move nothing there is none. */
+/** AZ4: whether an answer may name a service, its clusters and its objects. */
+export type IsShown = (id: ServiceId) => boolean
+
+/**
+ * `moves`: in the order given; of resources that move nothing there is none. Services that are not shown count, without
+ * a name, and there is no removal of them.
+ */
 export async function readMoves(
-  { store, removals, clock }: Pick<AdminDeps, 'store' | 'removals' | 'clock'>,
+  { store, removals, clock, isShown = () => true }: Pick<AdminDeps, 'store' | 'removals' | 'clock'> & { isShown?: IsShown },
   planned: readonly Planned[],
   evaluate: TargetTest = isTarget,
 ): Promise<{ moves: MoveView[]; removals: PlannedRemoval[] }> {
   const pace = createPace(clock)
-  const retargeted = await retargetedServices(planned, pace)
+  const bounded = createBounded(store, planned)
+  const retargeted = await retargetedServices(planned, bounded, pace)
   const relabelled = relabelledClusters(planned)
   if (retargeted.length + relabelled.size === 0) return { moves: [], removals: [] }
   const takes = createTargetMemo(evaluate)
@@ -58,7 +67,7 @@ export async function readMoves(
     return after === undefined ? [] : [{ clusterId: cluster.clusterId, name: cluster.name, before: cluster.labels, after }]
   })
   const changed = new Map(retargeted.map((service) => [serviceKey(service.id), service]))
-  const services = moving.length === 0 ? retargeted : await allServices(store, changed, pace)
+  const services = moving.length === 0 ? retargeted : await allServices(store, changed, bounded, pace)
 
   const moves = new Map<string, Moves>()
   const leaving = new Map<MovingService, DesiredService[]>()
@@ -70,7 +79,7 @@ export async function readMoves(
     const held = moves.get(key) ?? { leaves: [], comes: [], leavers: [] }
     moves.set(key, held)
     held[move].push({ service, cluster: cluster.name })
-    if (move !== 'leaves' || row === undefined) return
+    if (move !== 'leaves' || row === undefined || !isShown(service.id)) return
     const rows = leaving.get(service) ?? []
     leaving.set(service, rows)
     rows.push(row)
@@ -93,7 +102,8 @@ export async function readMoves(
   const views: MoveView[] = []
   for (const [index, { resource }] of planned.entries()) {
     const { leaves, comes } = moved[index] ?? NO_MOVES
-    const view = moveView({ kind: resource.kind, project: projectOf(resource), name: resource.metadata.name }, leaves, comes, waiting)
+    const about = { kind: resource.kind, project: projectOf(resource), name: resource.metadata.name }
+    const view = moveView(about, leaves, comes, waiting, isShown)
     const removed = effects[index] ?? []
     await pace()
     if (view !== null) views.push(removed.length === 0 ? view : { ...view, removals: removed.map((effect) => effect.view) })
@@ -108,7 +118,27 @@ const moveKey = (resource: Applicable): string =>
 
 const isHeld = ({ doc }: DesiredService): boolean => doc !== null && doc.removal === undefined
 
-async function retargetedServices(planned: readonly Planned[], pace: Pace): Promise<MovingService[]> {
+/** PJ3: a service whose targets include the destinations of its project, which the same request may change. */
+type Bounded = (service: MovingService) => Promise<MovingService>
+
+function createBounded(store: AdminDeps['store'], planned: readonly Planned[]): Bounded {
+  const coming = new Map(planned.flatMap(({ resource }) => (resource.kind === 'Project' ? [[resource.metadata.name, resource.spec]] : [])))
+  const held = new Map<string, ReturnType<typeof readProject>>()
+  return async ({ id, before, after }) => {
+    const reading = held.get(id.project) ?? readProject(store, id.project)
+    held.set(id.project, reading)
+    const project = await reading
+    const next = coming.get(id.project)
+    if (project === null && next === undefined) return { id, before, after }
+    const within = (spec: ServiceSpec, by: ProjectSpec | undefined) =>
+      by === undefined ? spec : { ...spec, targets: withDestinations(spec.targets, { spec: by }) }
+    const bounds = [project?.spec, next ?? project?.spec] as const
+    const was = within(before, bounds[0])
+    return { id, before: was, after: before === after && bounds[0] === bounds[1] ? was : within(after, bounds[1]) }
+  }
+}
+
+async function retargetedServices(planned: readonly Planned[], bounded: Bounded, pace: Pace): Promise<MovingService[]> {
   const services: MovingService[] = []
   for (const { resource, held } of planned) {
     if (resource.kind !== 'Service' || held === null || held.deletingMs !== null) continue
@@ -117,7 +147,7 @@ async function retargetedServices(planned: readonly Planned[], pace: Pace): Prom
     const isSame = canonicalJson(before.targets) === canonicalJson(resource.spec.targets)
     // Clusters that it is leaving already, where that waits, are left in another way.
     if (isSame && before.deletionPolicy === resource.spec.deletionPolicy) continue
-    services.push({ id: { project: held.project, service: held.name }, before, after: resource.spec })
+    services.push(await bounded({ id: { project: held.project, service: held.name }, before, after: resource.spec }))
   }
   return services
 }
@@ -139,7 +169,12 @@ function relabelledClusters(planned: readonly Planned[]): Map<string, Labels> {
 }
 
 /** Those that are changed as they will be; none that is being deleted. */
-async function allServices(store: AdminDeps['store'], changed: ReadonlyMap<string, MovingService>, pace: Pace): Promise<MovingService[]> {
+async function allServices(
+  store: AdminDeps['store'],
+  changed: ReadonlyMap<string, MovingService>,
+  bounded: Bounded,
+  pace: Pace,
+): Promise<MovingService[]> {
   const services: MovingService[] = []
   let after: string | undefined
   do {
@@ -150,7 +185,7 @@ async function allServices(store: AdminDeps['store'], changed: ReadonlyMap<strin
       const id: ServiceId = { project, service: name }
       const known = changed.get(serviceKey(id))
       const held = known?.before ?? parseServiceSpec(spec)
-      services.push(known ?? { id, before: held, after: held })
+      services.push(known ?? (await bounded({ id, before: held, after: held })))
     }
     after = page.next ?? undefined
   } while (after !== undefined)

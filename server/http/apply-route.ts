@@ -23,7 +23,7 @@ import type { AdminDeps } from './deps.ts'
 import { projectProblems, violationsOf } from './project-problems.ts'
 import { specProblems } from './resource-checks.ts'
 import { askOfKey, keyOf, keyText, plannedAction, refusal, secretProblems, writeResource } from './write-resource.ts'
-import { mayReadService, missingRights } from './write-rights.ts'
+import { mayNameService, mayReadService, missingRights } from './write-rights.ts'
 
 const applyRequestSchema = z.strictObject({
   resources: z.array(z.unknown()).max(APPLY_RESOURCES_MAX),
@@ -120,9 +120,10 @@ async function apply(deps: AdminDeps, body: unknown, by: Principal): Promise<App
   }
   planned.sort((a, b) => KIND_ORDER[a.resource.kind] - KIND_ORDER[b.resource.kind])
   const ordered = dependenciesFirst(planned, ({ resource }) => resource)
-  const found = await readMoves(deps, ordered)
+  const sight = { ...deps, isShown: mayNameService(deps.authorizer, by) }
+  const found = await readMoves(sight, ordered)
   const confirmed = confirmedData(found.removals, request.data.confirmData)
-  const changes = await readChangesInPlace(deps, ordered)
+  const changes = await readChangesInPlace(sight, ordered)
   const violations = await violationsOf(deps, resources)
   const moves = {
     ...(violations.length === 0 ? {} : { violations }),
@@ -130,7 +131,7 @@ async function apply(deps: AdminDeps, body: unknown, by: Principal): Promise<App
     ...(changes.length === 0 ? {} : { changes }),
   }
   if (!request.data.dryRun) return { dryRun: false, ...moves, results: await writeAll(deps, ordered, by, confirmed) }
-  const effects = await readEffects(deps, ordered)
+  const effects = await readEffects(sight, ordered)
   const results = ordered.map(({ resource, held }) => ({ ...keyOf(resource), action: plannedAction(deps, resource, held) }))
   return { dryRun: true, ...(effects.length === 0 ? {} : { effects }), ...moves, results }
 }

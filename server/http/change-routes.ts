@@ -3,11 +3,13 @@ import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { CHANGE_TOPICS, changePageSchema, EVENT_STREAM } from '../../shared/model/change.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import type { Principal } from '../access/principal.ts'
+import type { Change } from '../store/feed/change-feed.ts'
 import { createChangeStreams, seen } from './change-stream.ts'
 import { fails, jsonSchema, takesHeaders } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { limitQuery } from './query.ts'
-import { changeSight } from './sight.ts'
+import { changeSight, clustersOfChanges } from './sight.ts'
 
 const position = z.coerce.number().int().min(0)
 const changeQuery = z.object({
@@ -33,10 +35,11 @@ export function changeRoutes({
       const last = lastEventId(request) // also where no stream is asked for: a wrong one is never passed over
       const topics = topic === undefined ? undefined : new Set(topic)
       const caller = principal(request)
-      const sight = () => changeSight(authorizer, caller)
+      const sight = async (items: readonly Change[]) =>
+        changeSight(authorizer, caller, await clustersOfChanges(authorizer, caller, items, store))
       if (acceptsStream(request)) {
-        const stillSeen = () => (callers.hasExpired(caller.id) ? null : sight())
-        return streams.open(request, last ?? after, topics, callers.ended(caller.id), stillSeen, caller.id)
+        const stillSeen = async (items: readonly Change[]) => (callers.hasExpired(caller.id) ? null : sight(items))
+        return streams.open(request, last ?? after, topics, callers.ended(caller.id), stillSeen, subjectOf(caller))
       }
       if (after === undefined) {
         const newest = await feed.position()
@@ -44,7 +47,7 @@ export function changeRoutes({
       }
       const read = await feed.read(after, { limit, ...(topics === undefined ? {} : { topics }) })
       if (read.kind === 'gone') throw new AppError('changes_gone', { extra: { oldest: read.oldest, newest: read.newest } })
-      return { items: seen(read.items, sight()), next: read.next, newest: Math.max(read.next, await feed.position()) }
+      return { items: seen(read.items, await sight(read.items)), next: read.next, newest: Math.max(read.next, await feed.position()) }
     },
     {
       query: changeQuery,
@@ -79,6 +82,9 @@ const LAST_EVENT_ID = {
   description: 'Resumes a stream after this number; wins over `after`',
   schema: { type: 'string', pattern: '^\\d*$' },
 } as const
+
+/** A person's sessions count together; API tokens have the same name at most by choice. */
+const subjectOf = ({ kind, name, provider, subject }: Principal): string => JSON.stringify([kind, provider, subject ?? name])
 
 /** HEAD comes here, too. */
 const acceptsStream = (request: Request): boolean =>

@@ -15,7 +15,7 @@ const RECONNECT_MS = 2_000
 /** Handed to the connection at once. */
 const CHUNK_BYTES = 64 * 1_024
 
-type Sight = () => ((change: Change) => Change | null) | null
+type Sight = (items: readonly Change[]) => Promise<((change: Change) => Change | null) | null>
 
 export interface ChangeStreams {
   /** Throws `too_many_requests` beyond STREAMS_MAX. Without `after`: from now on. */
@@ -51,7 +51,7 @@ export function createChangeStreams(feed: ChangeFeed, stopping: AbortSignal): Ch
         throw new AppError('too_many_requests', { doing: 'follow changes', detail, retryAfterMs: RETRY_AFTER_MS })
       }
       if (caller !== undefined && (ofCallers.get(caller) ?? 0) >= STREAMS_OF_CALLER_MAX) {
-        const detail = `at most ${STREAMS_OF_CALLER_MAX} streams of one credential at once`
+        const detail = `at most ${STREAMS_OF_CALLER_MAX} streams of one caller at once`
         throw new AppError('too_many_requests', { doing: 'follow changes', detail, retryAfterMs: RETRY_AFTER_MS })
       }
       count(caller, 1)
@@ -102,7 +102,7 @@ function streamOf(chunks: AsyncGenerator<Uint8Array<ArrayBuffer>>, end: () => vo
 async function* frames(feed: ChangeFeed, from: number, options: FollowOptions, sight?: Sight): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   yield bytes(`retry: ${RECONNECT_MS}\n${eventText(from, READY_EVENT, { position: from })}`)
   for await (const step of feed.follow(from, options)) {
-    const see = sight?.()
+    const see = await sight?.(step.kind === 'changes' ? step.items : [])
     if (see === null) return
     if (step.kind === 'changes') {
       const items = see === undefined ? step.items : seen(step.items, see)

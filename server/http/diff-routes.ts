@@ -9,6 +9,7 @@ import { applicableSchema, type ServiceSpec } from '../../shared/model/resources
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Ask } from '../fleet/rights.ts'
+import { parseServiceSpec } from '../ingest/known-specs.ts'
 import type { Proposal } from '../ingest/render/previews.ts'
 import { forbidden } from './auth.ts'
 import { fails } from './declared.ts'
@@ -17,6 +18,7 @@ import type { AdminDeps } from './deps.ts'
 import { projectProblems } from './project-problems.ts'
 import { createRenderTurns } from './render-turns.ts'
 import { specProblems } from './resource-checks.ts'
+import { requireCluster } from './sight.ts'
 import { keyNotFound, keyOf, keyText } from './write-resource.ts'
 import { mayReadService, missingRights } from './write-rights.ts'
 
@@ -52,8 +54,11 @@ async function proposalOf(deps: AdminDeps, id: Proposal['id'], request: DiffRequ
   if (hasFiles && !deps.isConfined) for (const ask of unconfinedAsks(id)) if (!deps.authorizer.allows(by, ask)) throw forbidden(by, ask)
   const selector = text === undefined || text === '' ? undefined : parseSelectorText(text)
   if (selector === null) throw wrong('selector', 'expected key=value, key!=value, key or !key, joined by commas')
-  if (cluster !== undefined && (await deps.store.clusterByName(cluster)) === null)
-    throw new AppError('not_found', { detail: `there is no cluster ${cluster}`, remedy: '`skerry get clusters` lists them.' })
+  if (cluster !== undefined) {
+    const held = spec === null ? await deps.store.getResource({ kind: 'Service', project: id.project, name: id.service }) : null
+    const asked = spec ?? (held === null ? null : parseServiceSpec(held.spec))
+    await requireCluster(deps, by, { name: cluster, project: id.project, spec: asked })
+  }
   return {
     id,
     spec,

@@ -40,7 +40,7 @@ import type {
   StoredError,
   StoredResource,
 } from '../fleet/records.ts'
-import { type Scope, serviceInScope } from '../fleet/rights.ts'
+import { isLimited, type Scope, serviceInScope } from '../fleet/rights.ts'
 import { clusterStatusView, placementView, repositoryStatusView, type ServiceInput, serviceStatusView } from '../fleet/status-view.ts'
 import type { OrderedSuspension } from '../fleet/suspensions.ts'
 import { isTarget, withDestinations } from '../fleet/targeting.ts'
@@ -80,7 +80,7 @@ export interface FleetViews {
   /** Those that were deleted while we looked are left out. `seen`: services that may be named with a cluster; absent: all. */
   resources(resources: readonly StoredResource[], seen?: Scope): Promise<AnyView[]>
   /** The same of many at once: services by their counts and the first of the worst placements, whatever the fleet has (RU7). */
-  listed(resources: readonly StoredResource[]): Promise<AnyView[]>
+  listed(resources: readonly StoredResource[], seen?: Scope): Promise<AnyView[]>
   placementsOfService(id: ServiceId): Promise<PlacementView[]>
   placementsInCluster(cluster: ClusterRecord): Promise<PlacementView[]>
 }
@@ -105,7 +105,7 @@ export function createFleetViews(
       const views = await Promise.all(resources.map((resource) => shared.resource(resource, seen)))
       return views.filter((view) => view !== null)
     },
-    listed: (resources) => reading().listed(resources),
+    listed: (resources, seen) => reading().listed(resources, seen),
     placementsOfService: (id) => reading().placementsOfService(id),
     placementsInCluster: (cluster) => reading().placementsInCluster(cluster),
   }
@@ -170,7 +170,7 @@ class FleetReading {
         return { ...head, kind: 'Repository', spec: repositorySpecSchema.parse(spec), status }
       }
       case 'Service':
-        return this.oneService(resource)
+        return isLimited(seen, idOf(resource)) ? this.service(resource, { seen }) : this.oneService(resource)
       case 'Cluster': {
         const status = await this.clusterStatus(resource.name, seen)
         return status === null ? null : { ...head, kind: 'Cluster', spec: clusterSpecSchema.parse(spec), status }
@@ -220,7 +220,7 @@ class FleetReading {
     return clusterStatusView({ cluster, liveness, report, facts, placements, restoreSinceMs, behind, suspensions })
   }
 
-  async listed(resources: readonly StoredResource[]): Promise<AnyView[]> {
+  async listed(resources: readonly StoredResource[], seen?: Scope): Promise<AnyView[]> {
     const services = resources.filter(({ kind }) => kind === 'Service').map(({ project, name: service }) => ({ project, service }))
     const { rollups } = this.store
     const counts = await rollups.ofKeys('service', services.map(serviceKey))
@@ -231,7 +231,7 @@ class FleetReading {
       const key = `${resource.project}/${resource.name}`
       const known = { counts: counts.get(key) ?? {}, away: away.get(key) }
       const view =
-        resource.kind === 'Service' && resource.deletingMs === null
+        resource.kind === 'Service' && resource.deletingMs === null && !isLimited(seen, idOf(resource))
           ? await this.service(resource, { known, isListed: true })
           : resource.kind === 'Config'
             ? this.config(resource, null)
@@ -239,7 +239,7 @@ class FleetReading {
               ? this.healthRule(resource, null)
               : resource.kind === 'Project'
                 ? await this.project(resource, null)
-                : await this.resource(resource)
+                : await this.resource(resource, seen)
       if (view !== null) views.push(view)
     }
     return views
@@ -276,21 +276,28 @@ class FleetReading {
     return this.service(resource, { known: { counts, away } })
   }
 
-  /** `known`: instead of reading all its placements. `isListed`: without what looks at every cluster. */
+  /**
+   * `known`: instead of reading all its placements. `isListed`: without what looks at every cluster. `seen`: the caller
+   * may read it in some clusters only, and the status is of those (AZ4).
+   */
   private async service(
     resource: StoredResource,
-    { known, isListed = false }: { known?: KnownCounts; isListed?: boolean },
+    { known, isListed = false, seen }: { known?: KnownCounts; isListed?: boolean; seen?: Scope | undefined },
   ): Promise<ServiceView> {
     const { project, name: service } = resource
     const id = { project, service }
     const spec = parseServiceSpec(resource.spec)
     const subjects = [removeSubject(id), releaseSubject(id), leaveSubject(id)]
-    const questions = await this.store.openConfirmationsFor(subjects)
+    const isShown = seen === undefined ? () => true : await this.shownIn(seen, id)
+    const questions = seen === undefined ? await this.store.openConfirmationsFor(subjects) : new Map<string, Confirmation>()
     const open = subjects.map((subject) => questions.get(subject))
     const render = await this.store.renderState(id)
     const boundary = await readProject(this.store, project)
-    const leftOut = boundary === null || isListed ? 0 : leftOutOf(boundary, spec.targets, [...(await this.clusters()).values()]).length
-    const placements = known === undefined ? await this.placementsOfService(id) : []
+    const leftOut =
+      boundary === null || isListed || seen !== undefined
+        ? 0
+        : leftOutOf(boundary, spec.targets, [...(await this.clusters()).values()]).length
+    const placements = known === undefined ? (await this.placementsOfService(id)).filter(({ cluster }) => isShown(cluster)) : []
     const summary =
       known === undefined
         ? summarise(placements, ({ cluster }) => cluster)
@@ -304,8 +311,10 @@ class FleetReading {
       placements: summary,
       remaining: placements.map(({ cluster }) => cluster),
       confirmations: open.filter((item) => item !== undefined),
-      suspensions: (await this.suspensions()).filter((one) => isOfService(one, id)),
-      ...(summary.counts.length > 0 || resource.deletingMs !== null ? {} : { waiting: await this.waiting(spec, boundary) }),
+      suspensions: (await this.suspensions()).filter((one) => isOfService(one, id) && (one.cluster === null || isShown(one.cluster))),
+      ...(summary.counts.length > 0 || resource.deletingMs !== null || seen !== undefined
+        ? {}
+        : { waiting: await this.waiting(spec, boundary) }),
       leftOut,
     })
     const { failedAt } = status
@@ -317,6 +326,13 @@ class FleetReading {
       ...(leftOut === 0 ? {} : { leftOut }),
     }
     return { apiVersion: API_VERSION, metadata: metadataOf(resource), kind: 'Service', spec, status: shown }
+  }
+
+  /** Names of clusters in which the service may be shown. */
+  private async shownIn(seen: Scope, id: ServiceId): Promise<(cluster: string) => boolean> {
+    const clusters = [...(await this.clusters()).values()]
+    const names = new Set(clusters.flatMap(({ name, labels }) => (serviceInScope(seen, id, labels) ? [name] : [])))
+    return (cluster) => names.has(cluster)
   }
 
   private readonly writtenBy = async (project: string, commit: string | null): Promise<WrittenBy> =>
@@ -463,6 +479,8 @@ class FleetReading {
     })
   }
 }
+
+const idOf = ({ project, name }: StoredResource): ServiceId => ({ project, service: name })
 
 /** Those of whole clusters are shown with the clusters. */
 const isOfService = ({ service, cluster }: OrderedSuspension, id: ServiceId): boolean =>

@@ -3,19 +3,25 @@ import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { nameSchema } from '../../shared/model/ids.ts'
 import { renderViewSchema, variantsViewSchema } from '../../shared/model/render-views.ts'
+import { parseServiceSpec } from '../ingest/known-specs.ts'
 import { fails } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { createRenderTurns } from './render-turns.ts'
+import { requireCluster } from './sight.ts'
 import { keyNotFound } from './write-resource.ts'
 
 const params = z.object({ project: nameSchema, name: nameSchema })
 
-export function renderRoutes({ renders, clock, principal }: Pick<AdminDeps, 'renders' | 'clock' | 'principal'>) {
+export function renderRoutes(deps: Pick<AdminDeps, 'renders' | 'clock' | 'principal' | 'store' | 'authorizer'>) {
+  const { renders, clock, principal, store } = deps
   const turns = createRenderTurns(clock)
   return new Elysia({ tags: ['services'] })
     .get(
       '/projects/:project/services/:name/render',
       async ({ params: { project, name }, query: { cluster }, request }) => {
+        const held = cluster === undefined ? null : await store.getResource({ kind: 'Service', project, name })
+        if (cluster !== undefined && held !== null)
+          await requireCluster(deps, principal(request), { name: cluster, project, spec: parseServiceSpec(held.spec) })
         const view = await turns.run(principal(request).id, () => renders.render({ project, service: name }, cluster ?? null))
         if (view === null) throw keyNotFound({ kind: 'Service', project, name })
         return view

@@ -61,7 +61,8 @@ export type DocumentKey = ResourceKey & { kind: DocumentKind }
 
 export function createResourceHandlers(deps: AdminDeps) {
   const shown = async (resource: StoredResource | null, key: ResourceKey, set: Headers, request: Request) => {
-    const seen = key.kind === 'Cluster' ? deps.authorizer.scope(deps.principal(request), 'read', 'Service') : undefined
+    const seen =
+      key.kind === 'Cluster' || key.kind === 'Service' ? deps.authorizer.scope(deps.principal(request), 'read', 'Service') : undefined
     const [view] = resource === null ? [] : await deps.views.resources([resource], seen)
     if (view === undefined) throw keyNotFound(key)
     set.headers['etag'] = etagOf(view.metadata.version)

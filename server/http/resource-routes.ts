@@ -128,7 +128,7 @@ export function resourceRoutes(deps: AdminDeps) {
       ...(selector === undefined ? {} : { selector }),
       ...(after === undefined ? {} : { after }),
     })
-    return { items: await deps.views.listed(page.items), continue: encodeContinue(page.next) }
+    return { items: await deps.views.listed(page.items, kind === 'Service' ? scope : undefined), continue: encodeContinue(page.next) }
   }
   const listOfKind =
     (kind: DocumentKind) =>

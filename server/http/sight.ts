@@ -1,13 +1,19 @@
 // The part that a caller sees of things that belong to services and clusters: events, confirmations, suspensions, changes. AZ4: what it may not read is not named.
 import type { AccessKind } from '../../shared/model/access.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
+import { type Labels, matchesSelector } from '../../shared/model/labels.ts'
+import type { ServiceSpec } from '../../shared/model/resources.ts'
 import type { SuspendedScope } from '../../shared/model/suspension.ts'
 import type { Authorizer } from '../access/authorizer.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Confirmation } from '../fleet/records.ts'
-import { clusterInScope, isEverywhere, projectInScope, type Scope, serviceInScope, withoutClusters } from '../fleet/rights.ts'
+import { clusterInScope, isEverywhere, isLimited, projectInScope, type Scope, serviceInScope, withoutClusters } from '../fleet/rights.ts'
+import { isTarget, withDestinations } from '../fleet/targeting.ts'
+import { readProject } from '../ingest/projects.ts'
+import { unknownCluster } from '../ingest/render/render-now.ts'
 import type { Change } from '../store/feed/change-feed.ts'
 import type { Store } from '../store/store.ts'
+import type { AdminDeps } from './deps.ts'
 
 type Clusters = Pick<Store, 'findClusters'>
 
@@ -30,6 +36,22 @@ export async function clustersWithService(
   return new Map(shown.map(({ clusterId, name }) => [clusterId, name]))
 }
 
+/**
+ * AZ3: throws unless the caller may read the cluster, or the service is placed in it by `spec`. A render shows labels and
+ * facts of its cluster.
+ */
+export async function requireCluster(
+  { store, authorizer }: Pick<AdminDeps, 'store' | 'authorizer'>,
+  by: Principal,
+  { name, project, spec }: { name: string; project: string; spec: ServiceSpec | null },
+): Promise<void> {
+  const cluster = await store.clusterByName(name)
+  if (cluster === null) throw unknownCluster(name)
+  if (authorizer.allows(by, { verb: 'read', kind: 'Cluster', name, cluster })) return
+  const isPlaced = spec !== null && isTarget(cluster.labels, withDestinations(spec.targets, await readProject(store, project)))
+  if (!isPlaced) throw unknownCluster(name)
+}
+
 /** Suspensions of services that the caller may read, of clusters that it may read, and of the whole fleet, which concern everybody. */
 export async function seenSuspensions<T extends SuspendedScope>(
   all: readonly T[],
@@ -47,15 +69,60 @@ export async function seenSuspensions<T extends SuspendedScope>(
   })
 }
 
+/** Labels of clusters that changes name. */
+export interface ChangedClusters {
+  byId: ReadonlyMap<string, Labels>
+  byName: ReadonlyMap<string, Labels>
+}
+const NO_CLUSTERS: ChangedClusters = { byId: new Map(), byName: new Map() }
+
+/** Reads nothing for callers whose rights do not depend on clusters. */
+export async function clustersOfChanges(
+  authorizer: Authorizer,
+  principal: Principal,
+  changes: readonly Change[],
+  store: Clusters,
+): Promise<ChangedClusters> {
+  const dependsOnClusters = (['Service', 'Cluster'] as const).some((kind) =>
+    authorizer.scope(principal, 'read', kind).some(({ clusters }) => clusters !== null),
+  )
+  if (!dependsOnClusters) return NO_CLUSTERS
+  const ids = [
+    ...new Set(
+      changes.flatMap(({ topic, cluster, keys }) => [
+        ...(cluster === null ? [] : [cluster]),
+        ...(topic === 'desired' || topic === 'cluster' ? (keys ?? []) : []),
+      ]),
+    ),
+  ] as ClusterId[]
+  const names = [
+    ...new Set(changes.flatMap(({ topic, name }) => (topic === 'resource' ? (/^Cluster\/(.+)$/.exec(name ?? '')?.[1] ?? []) : []))),
+  ]
+  const [byId, byName] = await Promise.all([
+    ids.length === 0 ? [] : store.findClusters({ ids }),
+    names.length === 0 ? [] : store.findClusters({ names }),
+  ])
+  return {
+    byId: new Map(byId.map(({ clusterId, labels }) => [clusterId, labels])),
+    byName: new Map(byName.map(({ name, labels }) => [name, labels])),
+  }
+}
+
 /** The visible part of a change, or null. Evaluated for each batch, so that a stream follows changed bindings. */
-export function changeSight(authorizer: Authorizer, principal: Principal): (change: Change) => Change | null {
+export function changeSight(
+  authorizer: Authorizer,
+  principal: Principal,
+  named: ChangedClusters = NO_CLUSTERS,
+): (change: Change) => Change | null {
   const scopeOf = (kind: Parameters<Authorizer['scope']>[2]) => authorizer.scope(principal, 'read', kind)
   const services = scopeOf('Service')
   const clusters = scopeOf('Cluster')
   const mayTokens = authorizer.allows(principal, { verb: 'token:read', kind: 'ApiToken' })
   const mayJoinTokens = authorizer.allows(principal, { verb: 'read', kind: 'JoinToken' })
-  const isService = (project: string | null, name: string | null) =>
-    project !== null && name !== null && serviceInScope(services, { project, service: name })
+  /** A cluster that no longer exists has no labels. */
+  const labelsOf = (cluster: string | null): Labels | undefined => (cluster === null ? undefined : (named.byId.get(cluster) ?? {}))
+  const isService = (project: string | null, name: string | null, cluster: string | null = null) =>
+    project !== null && name !== null && serviceInScope(services, { project, service: name }, labelsOf(cluster))
   return (change) => {
     const { topic, project, name, cluster } = change
     switch (topic) {
@@ -65,17 +132,18 @@ export function changeSight(authorizer: Authorizer, principal: Principal): (chan
         return seenResource(change)
       case 'repository':
         return project !== null && projectInScope(scopeOf('Repository'), project) ? change : null
-      case 'render':
       case 'desired':
+        return isService(project, name, cluster) ? desiredKeys(change) : null
+      case 'render':
       case 'confirmation':
-        return isService(project, name) ? change : null
+        return isService(project, name, cluster) ? change : null
       case 'status':
         return isEverywhere(services) ? change : statusKeys(change)
       case 'event':
         // It says that there is one; the events that may be read are listed.
         return isEverywhere(services) ? change : { ...change, cluster: null, keys: null }
       case 'cluster':
-        return isEverywhere(clusters) ? change : null
+        return seenClusters(change)
       case 'restore':
       case 'notification':
         return isEverywhere(services) ? change : null
@@ -91,7 +159,7 @@ export function changeSight(authorizer: Authorizer, principal: Principal): (chan
       case 'Service':
         return isService(project, rest.join('/')) ? change : null
       case 'Cluster':
-        return isEverywhere(clusters) ? change : null
+        return clusterInScope(clusters, named.byName.get(rest.join('/')) ?? {}) ? change : null
       case 'Suspension':
         return isEverywhere(services) ? change : { ...change, name: 'Suspension/*', project: null }
       case 'Project':
@@ -112,13 +180,29 @@ export function changeSight(authorizer: Authorizer, principal: Principal): (chan
   function wholeOf(change: Change, kind: AccessKind): Change | null {
     return isEverywhere(scopeOf(kind)) ? change : null
   }
+  function seenClusters(change: Change): Change | null {
+    if (isEverywhere(clusters)) return change
+    const isSeen = (cluster: string) => clusterInScope(clusters, labelsOf(cluster) ?? {})
+    if (change.cluster !== null) return isSeen(change.cluster) ? change : null
+    const keys = (change.keys ?? []).filter(isSeen)
+    return keys.length === 0 ? null : { ...change, keys }
+  }
+  /** Ids of clusters. */
+  function desiredKeys(change: Change): Change | null {
+    const { project, name, keys } = change
+    if (keys === null || !isLimited(services, { project: project ?? '', service: name ?? '' })) return change
+    const shown = keys.filter((cluster) => isService(project, name, cluster))
+    return shown.length === 0 ? null : { ...change, keys: shown }
+  }
   /** `kind/project/service…`. Without keys too much changed to name it: that it did is all that is said. */
   function statusKeys(change: Change): Change | null {
-    if (services.length === 0) return null
+    const labels = labelsOf(change.cluster)
+    const here = services.filter(({ clusters: where }) => where === null || labels === undefined || matchesSelector(labels, where))
+    if (here.length === 0) return null
     if (change.keys === null) return change
     const keys = change.keys.filter((key) => {
       const [, project = '', service = ''] = key.split('/')
-      return serviceInScope(services, { project, service })
+      return serviceInScope(here, { project, service })
     })
     return keys.length === 0 ? null : { ...change, keys }
   }

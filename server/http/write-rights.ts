@@ -3,14 +3,14 @@
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { AccessKind, AccessRule } from '../../shared/model/access.ts'
 import { dependencyKeys } from '../../shared/model/dependencies.ts'
-import { parseServiceKey } from '../../shared/model/ids.ts'
+import { parseServiceKey, type ServiceId } from '../../shared/model/ids.ts'
 import { type Applicable, placeOf, projectOf } from '../../shared/model/resources.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import { type Authorizer, placeOfBinding } from '../access/authorizer.ts'
 import { isSecretMark, shownConfig } from '../access/config-secrets.ts'
 import type { Principal } from '../access/principal.ts'
 import type { StoredResource } from '../fleet/records.ts'
-import { type Ask, missingToGrant, type Place } from '../fleet/rights.ts'
+import { type Ask, missingToGrant, type Place, serviceInScope, withoutClusters } from '../fleet/rights.ts'
 import { configProject, configsOf } from '../ingest/config-users.ts'
 import { missingText } from './auth.ts'
 
@@ -97,3 +97,9 @@ export const mayReadService =
     const { project, service } = parseServiceKey(key)
     return authorizer.allows(by, { verb: 'read', kind: 'Service', project, name: service })
   }
+
+/** AZ4: services that an answer may name in every cluster. */
+export function mayNameService(authorizer: Authorizer, by: Principal): (id: ServiceId) => boolean {
+  const scope = withoutClusters(authorizer.scope(by, 'read', 'Service'))
+  return (id) => serviceInScope(scope, id)
+}

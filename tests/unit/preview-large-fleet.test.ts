@@ -61,7 +61,7 @@ const resource: StoredResource = {
   ...{ spec: JSON.stringify(specOf({ env: 'prod' })), createdMs: 1, updatedMs: 1, deletingMs: null },
 }
 const store = {
-  getResource: async () => resource,
+  getResource: async ({ kind }: { kind: string }) => (kind === 'Project' ? null : resource),
   listResources: async () => ({ items: [resource], next: null }),
   listClusters: async () => clusters,
   findClusters: async (by: { names: string[] } | { ids: ClusterId[] }) => {

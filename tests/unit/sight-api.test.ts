@@ -9,11 +9,13 @@ const meta = { apiVersion: 'skerry.dev/v1' }
 let admin: TestAdmin
 const as: Record<string, Record<string, string>> = {}
 const confirmations: Record<string, string> = {}
+let idOfB = ''
 
 beforeAll(async () => {
   admin = await createTestAdmin()
   const a = await joinCluster(admin.store, 'a', { env: 'prod' })
   const b = await joinCluster(admin.store, 'b', { env: 'hidden-env' })
+  idOfB = b
   const doc = { commit: 'c0ffee00', digest: 'd1', count: 1, sync: syncOptionsSchema.parse({}), protect: false }
   const hidden = serviceDoc('hidden-web', { project: 'hidden' })
   const bind = (name: string, spec: object) => ({
@@ -31,6 +33,14 @@ beforeAll(async () => {
       { ...meta, kind: 'Config', metadata: { name: 'hidden-config', project: 'hidden' }, spec: { data: { a: 1 } } },
       bind('shop', { role: 'viewer', projects: ['shop'] }),
       bind('prefix', { role: 'project-admin', projects: ['sho'] }),
+      {
+        ...meta,
+        kind: 'Role',
+        metadata: { name: 'labeler' },
+        spec: { rules: [{ verbs: ['read', 'write', 'cluster:label'], kinds: ['Cluster'] }] },
+      },
+      bind('labeler', { role: 'labeler', projects: ['*'] }),
+      bind('owner', { role: 'project-admin', projects: ['shop'] }),
       bind('prod', { role: 'operator', projects: ['*'], clusters: { matchLabels: { env: 'prod' } } }),
     ],
   })
@@ -74,7 +84,7 @@ beforeAll(async () => {
   }
   await admin.call('POST', `${API}/suspend`, { project: 'hidden', services: ['hidden-web'], reason: 'r' })
   await admin.call('POST', `${API}/suspend`, { clusters: ['cluster-b'], reason: 'storm' })
-  for (const name of ['shop', 'prefix', 'prod']) {
+  for (const name of ['shop', 'prefix', 'prod', 'labeler', 'owner']) {
     const { body } = await admin.call('POST', `${API}/tokens`, { name, role: 'none' })
     as[name] = { authorization: `Bearer ${(body as { token: string }).token}` }
   }
@@ -159,4 +169,43 @@ test('AZ4 a binding for clusters names no other cluster of a service', async () 
   expect(dependencies.body).toMatchObject({ dependsOn: [{ absent: { count: 1, names: ['cluster-a'] } }] })
   const removal = await get('prod', '/projects/shop/services/web/removal')
   expect(removal.body.items).toMatchObject([{ clusters: { count: 1, first: ['cluster-a'] } }])
+})
+
+test('AZ4 a binding for clusters shows a service by these clusters, and changes of these clusters only', async () => {
+  for (const path of ['/services', '/projects/shop/services/web', '/projects/hidden/services/hidden-web']) {
+    const { status, text } = await get('prod', path)
+    expect([path, status, /cluster-b|2 clusters/.exec(text)]).toEqual([path, 200, null])
+  }
+  const { status } = (await get('prod', '/projects/shop/services/web')).body as unknown as { status: object }
+  expect(status).toMatchObject({ sync: 'OutOfSync', health: 'Degraded', clusters: { total: 1, offline: 1 } })
+  const changes = await get('prod', '/changes?after=0&limit=500')
+  expect([changes.text.includes(idOfB), changes.text.includes('cluster-b')]).toEqual([false, false])
+  const own = new Set(changes.body.items.flatMap(({ topic, keys }) => (keys === null ? [] : [topic])))
+  expect([...own].toSorted()).toEqual(['desired', 'status'])
+  expect(changes.body.items.map(({ topic }) => topic)).toContain('cluster')
+})
+
+test('AZ4 the answer to a write names no service that the caller may not read', async () => {
+  const cluster = { ...meta, kind: 'Cluster', metadata: { name: 'cluster-a', labels: { env: 'none' } }, spec: {} }
+  const told = await admin.call('POST', `${API}/apply`, { resources: [cluster], dryRun: true }, as['labeler'])
+  expect(told).toMatchObject({ status: 200, body: { moves: [{ name: 'cluster-a', leaves: { first: [] }, comes: { first: [] } }] } })
+  expect(/hidden|"web"|shown/.exec(JSON.stringify(told.body))).toBeNull()
+  expect((told.body as { moves: Array<{ leaves: { count: number } }> }).moves[0]?.leaves.count).toBeGreaterThan(0)
+  const all = await admin.call('POST', `${API}/apply`, { resources: [cluster], dryRun: true })
+  expect(JSON.stringify(all.body)).toContain('hidden-web')
+})
+
+test('AZ3 a render or a comparison is for clusters that the caller may read, or that have the service', async () => {
+  const detail = async (path: string, body?: object) => {
+    const { status, body: answer } = await admin.call(body === undefined ? 'GET' : 'POST', `${API}${path}`, body, as['owner'])
+    return [status, (answer as { detail: string }).detail]
+  }
+  const service = '/projects/shop/services/web'
+  for (const cluster of ['cluster-b', 'cluster-z']) {
+    const missing = [404, `there is no cluster ${cluster}`]
+    expect(await detail(`${service}/render?cluster=${cluster}`)).toEqual(missing)
+    expect(await detail(`${service}/diff`, { cluster })).toEqual(missing)
+  }
+  const [, allowed] = await detail(`${service}/render?cluster=cluster-a`)
+  expect(allowed).not.toContain('cluster-a')
 })

@@ -7,10 +7,11 @@ import { AppError } from '../../../shared/protocol/error.ts'
 import type { Configs } from '../../access/configs.ts'
 import type { Sealing } from '../../access/sealing.ts'
 import type { ClusterRecord } from '../../fleet/records.ts'
-import { isTarget, targetsOf } from '../../fleet/targeting.ts'
+import { isTarget, type Targets, targetsOf, withDestinations } from '../../fleet/targeting.ts'
 import { maskSecrets } from '../../render/mask-secrets.ts'
 import type { Store } from '../../store/store.ts'
 import { configsOf } from '../config-users.ts'
+import { readProject } from '../projects.ts'
 import type { ClusterRender, Rendering } from './rendering.ts'
 
 export interface RenderNowDeps {
@@ -42,16 +43,20 @@ export function createRenderNow(deps: RenderNowDeps): RenderNow {
     const held = await store.getResource({ kind: 'Service', project, name: service })
     return held === null ? null : serviceSpecSchema.parse(JSON.parse(held.spec))
   }
+  /** PJ3 */
+  const boundedTargets = async ({ project }: ServiceId, { targets }: ServiceSpec): Promise<Targets> =>
+    withDestinations(targets, await readProject(store, project))
   return {
     async render(id, name) {
       const spec = await specOf(id)
       if (spec === null) return null
       const clusters = await store.listClusters()
-      if (name === null) return viewOf(deps, id, spec, await withoutCluster(deps, id, spec, clusters))
+      const wanted = await boundedTargets(id, spec)
+      if (name === null) return viewOf(deps, id, spec, await withoutCluster(deps, id, spec, targetsOf(wanted, clusters) as ClusterRecord[]))
       const cluster = clusters.find((one) => one.name === name)
-      if (cluster === undefined)
-        throw new AppError('not_found', { detail: `there is no cluster ${name}`, remedy: '`skerry get clusters` lists them.' })
-      const note = isTarget(cluster.labels, spec.targets) ? null : `the service is not placed in ${name}: its targets leave it out`
+      if (cluster === undefined) throw unknownCluster(name)
+      const leavesOut = isTarget(cluster.labels, spec.targets) ? 'no destination of its project selects it' : 'its targets leave it out'
+      const note = isTarget(cluster.labels, wanted) ? null : `the service is not placed in ${name}: ${leavesOut}`
       return viewOf(deps, id, spec, { rendering: await deps.render(id, spec, [cluster], {}), cluster, note })
     },
     async objects(id, spec, cluster) {
@@ -61,11 +66,14 @@ export function createRenderNow(deps: RenderNowDeps): RenderNow {
     async variants(id) {
       const spec = await specOf(id)
       if (spec === null) return null
-      const targets = targetsOf(spec.targets, await store.listClusters()) as ClusterRecord[]
+      const targets = targetsOf(await boundedTargets(id, spec), await store.listClusters()) as ClusterRecord[]
       return { ...id, ...variantsOf(await deps.render(id, spec, targets, {}), targets) }
     },
   }
 }
+
+export const unknownCluster = (name: string): AppError =>
+  new AppError('not_found', { detail: `there is no cluster ${name}`, remedy: '`skerry get clusters` lists them.' })
 
 interface Asked {
   rendering: Rendering
@@ -73,9 +81,9 @@ interface Asked {
   note: string | null
 }
 
-async function withoutCluster(deps: RenderNowDeps, id: ServiceId, spec: ServiceSpec, clusters: readonly ClusterRecord[]): Promise<Asked> {
+async function withoutCluster(deps: RenderNowDeps, id: ServiceId, spec: ServiceSpec, targets: readonly ClusterRecord[]): Promise<Asked> {
   const rendering = await deps.render(id, spec, [], {})
-  const [cluster = null] = targetsOf(spec.targets, clusters) as ClusterRecord[]
+  const [cluster = null] = targets
   const isRendered = rendering.kind === 'good' && rendering.forNobody !== null
   if (isRendered || rendering.kind === 'no_content' || cluster === null) return { rendering, cluster: null, note: null }
   const note = `it does not render for no cluster in particular: this is for ${cluster.name}, the first of its targets`
