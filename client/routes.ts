@@ -48,10 +48,12 @@ import type {
   restoreConfirmedSchema,
   ServerKeyView,
   ServiceView,
+  sealViewSchema,
   versionAnswerSchema,
   WhoamiAnswer,
   webhookAnswerSchema,
 } from '../shared/model/views.ts'
+import type { WhyView } from '../shared/model/why.ts'
 import type { AskRequest } from '../shared/protocol/ask.ts'
 
 interface Read<T> {
@@ -157,6 +159,7 @@ interface OtherRoutes {
   'GET /projects/:project/services/:name/sync': Read<SyncPlanView>
   'POST /projects/:project/services/:name/sync': Write<SyncAnswer, SyncRequest>
   'GET /projects/:project/services/:name/dependencies': Read<DependenciesView>
+  'GET /projects/:project/services/:name/why': Read<WhyView>
   'GET /projects/:project/services/:name/render': Read<RenderView>
   'GET /projects/:project/services/:name/variants': Read<VariantsView>
   'POST /projects/:project/services/:name/diff': Write<DiffView, DiffRequest>
@@ -181,6 +184,8 @@ interface OtherRoutes {
   'GET /profile/cpu': Read<object>
   'GET /profile/heap': Read<object>
   'GET /profile/heap-snapshot': Read<object>
+  'GET /secrets/seal': Read<z.infer<typeof sealViewSchema>>
+  'POST /secrets/seal': Write<z.infer<typeof sealViewSchema>>
   'GET /audit': List<AuditRecord>
   'GET /audit/state': Read<AuditState>
   'GET /audit/entries': Read<z.infer<typeof auditPageSchema>>

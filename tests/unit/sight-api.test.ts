@@ -181,7 +181,7 @@ test('AZ4 a binding for clusters shows a service by these clusters, and changes 
   const changes = await get('prod', '/changes?after=0&limit=500')
   expect([changes.text.includes(idOfB), changes.text.includes('cluster-b')]).toEqual([false, false])
   const own = new Set(changes.body.items.flatMap(({ topic, keys }) => (keys === null ? [] : [topic])))
-  expect([...own].toSorted()).toEqual(['desired', 'status'])
+  expect([...own].toSorted()).toEqual(['confirmation', 'desired', 'status'])
   expect(changes.body.items.map(({ topic }) => topic)).toContain('cluster')
 })
 
