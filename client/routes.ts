@@ -20,6 +20,7 @@ import type {
 import type { removalsViewSchema } from '../shared/model/removal-views.ts'
 import type { RenderView, VariantsView } from '../shared/model/render-views.ts'
 import type { Applicable } from '../shared/model/resources.ts'
+import type { SealView } from '../shared/model/seal-views.ts'
 import type { AgentCredential, SessionView, SignInLink } from '../shared/model/sign-in.ts'
 import type { SuspendAnswer, SuspensionView } from '../shared/model/suspension.ts'
 import type { SyncAnswer, SyncPlanView, SyncRequest } from '../shared/model/sync.ts'
@@ -48,7 +49,6 @@ import type {
   restoreConfirmedSchema,
   ServerKeyView,
   ServiceView,
-  sealViewSchema,
   versionAnswerSchema,
   WhoamiAnswer,
   webhookAnswerSchema,
@@ -184,8 +184,8 @@ interface OtherRoutes {
   'GET /profile/cpu': Read<object>
   'GET /profile/heap': Read<object>
   'GET /profile/heap-snapshot': Read<object>
-  'GET /secrets/seal': Read<z.infer<typeof sealViewSchema>>
-  'POST /secrets/seal': Write<z.infer<typeof sealViewSchema>>
+  'GET /secrets/seal': Read<SealView>
+  'POST /secrets/seal': Write<SealView>
   'GET /audit': List<AuditRecord>
   'GET /audit/state': Read<AuditState>
   'GET /audit/entries': Read<z.infer<typeof auditPageSchema>>
