@@ -1,7 +1,8 @@
 // scripts/bench observe: metrics, questions, notifications and answers. Each part has a file of its own.
+import { measureNotify } from './observe-notify.ts'
 import { measureScrape } from './observe-scrape.ts'
 import { runParts, type Say } from './parts.ts'
 
-const PARTS = { scrape: measureScrape }
+const PARTS = { scrape: measureScrape, notify: measureNotify }
 
 export const benchObserve = (say: Say, only: string | null): Promise<Record<string, number>> => runParts('observe', PARTS, say, only)

@@ -63,6 +63,13 @@ export const TABLE = {
         scrape_block_max_ms: 'longest block of the event loop meanwhile',
       },
     },
+    notify: {
+      seconds: 30,
+      figures: {
+        notify_10000_events_messages: 'messages to each receiver about 10,000 events of an outage and its end',
+        notify_block_max_ms: 'longest block of the event loop meanwhile',
+      },
+    },
   },
   reconcile: {
     apps: {

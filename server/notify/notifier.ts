@@ -12,7 +12,7 @@ import { serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
-import { createPace } from '../../shared/runtime/pace.ts'
+import { createPace, type Pace } from '../../shared/runtime/pace.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import type { Configs } from '../access/configs.ts'
 import type { CommitDoc, NotificationRecord } from '../fleet/notification-records.ts'
@@ -52,7 +52,7 @@ export interface Notifier {
 }
 
 /** Events of one plan. */
-const EVENTS = 1_000
+const EVENTS = 500
 /** Between two plans: a storm of events is a few plans, not thousands. */
 const PLAN_PAUSE_MS = 250
 /** Without a message to write, the cursor is kept after so many events. */
@@ -217,7 +217,7 @@ class Running {
       const events = await store.listEvents({ after: this.#cursor, limit: EVENTS })
       const last = events.at(-1)
       if (last === undefined) return
-      const facts = await this.#factsOf(events)
+      const facts = await this.#factsOf(events, pace)
       for (const event of events) {
         this.#groups.take(event, facts(event), this.#routing, clock.nowMs())
         await pace()
@@ -246,7 +246,7 @@ class Running {
   }
 
   /** What messages need beside the event, read once for the whole batch, and only for events that somebody takes. */
-  async #factsOf(events: readonly FleetEvent[]) {
+  async #factsOf(events: readonly FleetEvent[], pace: Pace) {
     const { store } = this.#deps
     const names = this.#routing.readsLabels ? [...new Set(events.flatMap(({ cluster }) => cluster ?? []))] : []
     const found = names.length === 0 ? [] : await store.findClusters({ names })
@@ -258,6 +258,7 @@ class Running {
       if (project === null || service === null || after.has(`${project}/${service}`) || endsSomething(event)) continue
       if (this.#routing.routesOf(event, labelsOf(event)).length === 0) continue
       after.set(`${project}/${service}`, await this.#commitOf(project, service))
+      await pace()
     }
     return (event: FleetEvent) => ({ labels: labelsOf(event), after: after.get(`${event.project}/${event.service}`) ?? null })
   }
