@@ -20,6 +20,7 @@ import { LOG_LINES_MAX, type LogStreams, type PodLogs } from './cluster/pod-logs
 import { enforcementOf } from './enforcement-report.ts'
 import { FactsKeeper } from './facts-keeper.ts'
 import { ChangeSpans } from './observe/change-spans.ts'
+import { reportMetrics } from './observe/metrics-report.ts'
 import type { QuestionLog } from './order-log.ts'
 import { type PolicyFile, policyText } from './policy-file.ts'
 import { claimantText } from './reconcile/claim/claim.ts'
@@ -58,6 +59,8 @@ export interface AgentOptions {
   podLogLines?: number
   /** How often each watched kind is compared with a list of it; 0, or absent: never. */
   resyncMs?: number
+  /** How often metrics go to the server; 0, or absent: never. */
+  reportMetricsMs?: number
   version: string
 }
 
@@ -302,7 +305,8 @@ class RunningAgent implements Agent {
       onLargeTurn: () => void this.#freeMemoryLater(signal),
     })
     void this.#freeMemoryLater(signal) // what only the start needed
-    await Promise.all([this.#reconciler.run(signal), facts.run(signal)])
+    const reporting = { state: this.#state, read: () => this.report(), everyMs: this.#options.reportMetricsMs ?? 0, clock, random, log }
+    await Promise.all([this.#reconciler.run(signal), facts.run(signal), reportMetrics(reporting, signal)])
   }
 
   #told(): Pick<ReconcilerDeps, 'kubeEvents' | 'podLogs'> {

@@ -63,6 +63,13 @@ export const RUN_OPTIONS = {
     default: '24h',
     leastMs: 3_600_000,
   },
+  reportMetrics: {
+    type: 'interval',
+    placeholder: 'DURATION',
+    help: 'Interval of reports of the metrics of this agent to the server, about 500 bytes each; off disables them.',
+    default: 'off',
+    leastMs: 60_000,
+  },
   policy: {
     type: 'text',
     placeholder: 'FILE',

@@ -167,7 +167,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
   const read = readOptions(RUN_OPTIONS, flags, io.env)
   if (read.kind === 'problems') throw new AppError('bad_options', { doing: 'read the options', problems: read.problems })
   const { data, server, cluster: clusterName, wait, logLevel, kubeconfig, context, probes, metered, dailyBytes, serverCa } = read.options
-  const { kubeEvents, podLogs, resync, asking } = read.options
+  const { kubeEvents, podLogs, resync, asking, reportMetrics } = read.options
   const log = createPinoLogger(logLevel as 'debug' | 'info' | 'warn' | 'error')
   const joinToken = read.options.joinToken ?? (read.options.joinTokenFile === undefined ? null : readTokenFile(read.options.joinTokenFile))
   const caFile = serverCa === undefined ? null : resolve(serverCa)
@@ -210,6 +210,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
           kubeEvents: kubeEvents as KubeEvents,
           podLogLines: podLogs ?? 0,
           resyncMs: resync,
+          reportMetricsMs: reportMetrics,
           version: VERSION,
         },
         {

@@ -7,6 +7,7 @@ import { COMMIT, VERSION } from '../../shared/runtime/build-info.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { onlineWithinMs } from '../fleet/liveness.ts'
 import type { Store } from '../store/store.ts'
+import { readAgents } from './agent-gauges.ts'
 import type { ServerMetrics } from './server-metrics.ts'
 
 /** Series of each kind. A scrape of 10,000 series takes about 30 ms. */
@@ -17,7 +18,7 @@ export const SERIES = ['all', 'fleet'] as const
 export type Series = (typeof SERIES)[number]
 
 export interface FleetGaugesDeps {
-  store: Pick<Store, 'rollups' | 'listClusters' | 'pendingConfirmations' | 'renderErrors'>
+  store: Pick<Store, 'rollups' | 'listClusters' | 'listStatus' | 'pendingConfirmations' | 'renderErrors'>
   metrics: ServerMetrics
   /** `fleet`: no series for each service and cluster. */
   series: Series
@@ -45,6 +46,7 @@ export function createFleetGauges({ store, metrics, series, failingLoops, clock 
       .flatMap(({ name, lastSeenMs }) => (lastSeenMs === null ? [] : [{ labels: { cluster: name }, value: lastSeenMs / 1_000 }]))
     metrics.set('skerry_cluster_last_contact_timestamp_seconds', samples)
     truncated.set('cluster', clusters.length > CLUSTERS_MAX ? 1 : 0)
+    truncated.set('agent', Number(await readAgents(store, metrics, clusters, clock.nowMs())))
   }
 
   return async () => {

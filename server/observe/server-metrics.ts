@@ -6,6 +6,7 @@ import { AGENT_API, ROUTES } from '../../shared/protocol/routes.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { WorkerPool } from '../control/workers/pool.ts'
 import type { Handlers } from '../http/listener.ts'
+import { CLUSTER_METRICS } from './cluster-metrics.ts'
 
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10] as const
 const JOB_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300] as const
@@ -45,7 +46,7 @@ export const SERVER_METRICS = {
   },
   skerry_series_truncated: {
     type: 'gauge',
-    help: '1 if there are more services or clusters than the limit of series; the rest has none',
+    help: '1 if there are more services, clusters or agents than the limit of series; the rest has none',
     labels: ['kind'],
   },
   skerry_confirmations_pending: { type: 'gauge', help: 'Confirmations that wait for a person', labels: ['kind'] },
@@ -55,6 +56,7 @@ export const SERVER_METRICS = {
     labels: ['kind'],
   },
   skerry_services_failing: { type: 'gauge', help: 'Services that cannot be rendered for at least one cluster' },
+  ...CLUSTER_METRICS,
   skerry_scrape_duration_seconds: { type: 'gauge', help: 'Time to read the metrics of the fleet from the store, in seconds' },
 } as const satisfies MetricTable
 

@@ -1,6 +1,7 @@
 // Metrics in the OpenMetrics text format, from a table that also makes their reference page. A name, type or label that is not in the table does not
 // compile, so a series cannot appear without documentation.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { setImmediate } from 'node:timers/promises'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
 interface Described {
@@ -57,13 +58,11 @@ export function createMetrics<const Table extends MetricTable>(table: Table): Me
   const all: MetricTable = { ...table, ...PROCESS_METRICS }
   const made = new Map(Object.entries(all).map(([name, spec]) => [name, make(registry, name, spec)]))
   const metric = <Type>(name: PropertyKey): Type => made.get(String(name)) as Type
+  // The library would index each sample and print a family without a pause; tens of thousands of series block for long.
+  const replaced = new Map<string, readonly Sample[]>()
   const replace = (name: PropertyKey, samples: readonly Sample[]): void => {
-    const series = metric<Gauge | Counter>(name)
-    series.reset()
-    for (const { labels = {}, value } of samples) {
-      if (series instanceof Gauge) series.set(labels, value)
-      else series.inc(labels, value)
-    }
+    if (!replaced.has(String(name))) registry.removeSingleMetric(String(name))
+    replaced.set(String(name), samples)
   }
   const delay = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS })
   delay.enable()
@@ -86,9 +85,46 @@ export function createMetrics<const Table extends MetricTable>(table: Table): Me
       ])
       delay.reset()
       const headers = { 'content-type': registry.contentType, 'cache-control': 'no-store' }
-      return new Response(await registry.metrics(), { headers })
+      const parts = [(await registry.metrics()).replace(EOF, '')]
+      const labelTexts: LabelTexts = new Map()
+      for (const [name, samples] of [...replaced]) {
+        const { type = 'gauge', help = '' } = all[name] ?? {}
+        const family = type === 'counter' ? name.replace(/_total$/, '') : name
+        parts.push(`# HELP ${family} ${escaped(help)}\n# TYPE ${family} ${type}\n`)
+        for (let start = 0; start < samples.length; start += SAMPLES_A_TURN) {
+          if (start > 0) await setImmediate()
+          parts.push(linesOf(name, samples.slice(start, start + SAMPLES_A_TURN), labelTexts))
+        }
+      }
+      return new Response(`${parts.join('')}${EOF}`, { headers })
     },
   }
+}
+
+const EOF = '# EOF\n'
+const SAMPLES_A_TURN = 2_000
+
+const escaped = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
+
+/** Families of one thing share their labels, which are printed once. */
+type LabelTexts = Map<NonNullable<Sample['labels']>, string>
+
+function linesOf(name: string, samples: readonly Sample[], labelTexts: LabelTexts): string {
+  let lines = ''
+  for (const { labels, value } of samples) {
+    let text = ''
+    if (labels !== undefined) {
+      text = labelTexts.get(labels) ?? labelText(labels)
+      labelTexts.set(labels, text)
+    }
+    lines += `${name}${text} ${value}\n`
+  }
+  return lines
+}
+
+function labelText(labels: NonNullable<Sample['labels']>): string {
+  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escaped(text).replaceAll('"', '\\"')}"`)
+  return pairs.length === 0 ? '' : `{${pairs.join(',')}}`
 }
 
 function make(registry: Registry, name: string, { type, help, labels = [], ...more }: MetricSpec): Counter | Gauge | Histogram {

@@ -126,6 +126,29 @@ export const factsStatusSchema = z.object({
 })
 export type FactsStatus = z.infer<typeof factsStatusSchema>
 
+const count = z.number().int().nonnegative()
+
+/** Key `metrics`. Sent only by agents that are told to (--report-metrics). Totals count from the start of the process. */
+export const agentMetricsSchema = z.object({
+  atMs: ms,
+  /** The interval of these rows. */
+  everyMs: ms,
+  startedMs: ms,
+  cpuSeconds: z.number().nonnegative(),
+  residentBytes: count,
+  enforcing: z.boolean(),
+  diskWritable: z.boolean(),
+  replicaRows: count,
+  outboxRows: count,
+  requests: count,
+  sentBytes: count,
+  receivedBytes: count,
+  todayBytes: count,
+  resyncCompared: count,
+  resyncDifferences: count,
+})
+export type AgentMetricsStatus = z.infer<typeof agentMetricsSchema>
+
 /** Key as an object's. The newest drift of that object. */
 export const driftStatusSchema = z.object({
   paths: z.array(z.string().max(512)).max(50),
@@ -160,6 +183,7 @@ export const STATUS_SCHEMAS = {
   service: serviceStatusSchema,
   cluster: clusterStatusSchema,
   facts: factsStatusSchema,
+  agent: agentMetricsSchema,
   drift: driftStatusSchema,
   event: eventStatusSchema,
 } as const

@@ -8,6 +8,9 @@ export type RowKind = Exclude<StatusKind, 'event'>
 export type NameParts = Omit<Tables['names'], 'id' | 'refs'>
 export type StateParts = Pick<Tables['states'], 'sync' | 'health' | 'reason' | 'message' | 'images'>
 
+/** Kinds of which a cluster has one row. */
+export const isOfCluster = (kind: RowKind): boolean => kind === 'cluster' || kind === 'facts' || kind === 'agent'
+
 export interface StatusColumns {
   state: StateParts | null
   sinceMs: number | null
@@ -16,7 +19,7 @@ export interface StatusColumns {
 
 /** `<project>/<service>` of a service, `<project>/<service>/<group>/<kind>/<namespace>/<name>` of objects and drifts. What has fewer parts leaves the last ones empty. */
 export function nameParts(kind: RowKind, key: string): NameParts {
-  if (kind === 'cluster' || kind === 'facts')
+  if (isOfCluster(kind))
     return { kind, key, project: '', service: '', api_group: '', object_kind: '', namespace: '', name: key }
   const [project = '', service = '', api_group = '', object_kind = '', namespace = '', ...rest] = key.split('/')
   return { kind, key, project, service, api_group, object_kind, namespace, name: rest.join('/') }
@@ -30,7 +33,7 @@ export const driftState = (action: string): StateParts => ({ sync: '', health: '
 /** Of an object nothing is left for `doc`, unless it says what only a newer version of it would. */
 export function statusColumns(kind: RowKind, doc: unknown): StatusColumns {
   if (doc === null || doc === undefined) return REMOVED
-  if (kind === 'cluster' || kind === 'facts') return { state: null, sinceMs: null, doc: JSON.stringify(doc) }
+  if (isOfCluster(kind)) return { state: null, sinceMs: null, doc: JSON.stringify(doc) }
   const said = doc as Record<string, unknown>
   if (kind === 'drift') {
     const { action, detectedMs } = said

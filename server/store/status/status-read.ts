@@ -7,7 +7,7 @@ import { SLICE_ROWS } from '../read-slices.ts'
 import type { Store } from '../store.ts'
 import type { ReadDb } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
-import { type RowKind, statusDoc } from './status-columns.ts'
+import { isOfCluster, type RowKind, statusDoc } from './status-columns.ts'
 
 type Query = Parameters<Store['listStatus']>[0]
 
@@ -33,7 +33,7 @@ export async function listStatus(db: () => ReadDb, { clusterId, kind, key, keyPr
     // Of one key there is one name. Of a service, or of a large cluster's services, names lead to fewer rows than the cluster has.
     const isSmall = cluster.row_count <= SMALL_CLUSTER_ROWS
     const byName =
-      kind === 'cluster' || kind === 'facts' || key !== undefined || (!isSmall && (kind === 'service' || keyPrefix !== undefined))
+      isOfCluster(kind) || key !== undefined || (!isSmall && (kind === 'service' || keyPrefix !== undefined))
     const rows = byName ? namesInCluster(db, cluster.no, range) : rowsOfCluster(db, cluster.no, isSmall ? kind : null)
     for await (const some of rows) add(some)
   }
