@@ -85,7 +85,7 @@ export function createMetrics<const Table extends MetricTable>(table: Table): Me
       ])
       delay.reset()
       const headers = { 'content-type': registry.contentType, 'cache-control': 'no-store' }
-      const parts = [(await registry.metrics()).replace(EOF, '')]
+      const parts = [(await registry.metrics()).replace(EOF, '').trimStart()] // a line break if the library has none
       const labelTexts: LabelTexts = new Map()
       for (const [name, samples] of [...replaced]) {
         const { type = 'gauge', help = '' } = all[name] ?? {}
