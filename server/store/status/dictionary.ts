@@ -15,7 +15,14 @@ const STATES_MAX = 100_000
 const REMEMBERED_CHARS_MAX = 1_024
 
 /** Most names are those of objects. */
-const KIND_SHARES: Readonly<Record<RowKind, number>> = { object: 0.7, drift: 0.2, service: 0.09, cluster: 0.004, facts: 0.003, agent: 0.003 }
+const KIND_SHARES: Readonly<Record<RowKind, number>> = {
+  object: 0.7,
+  drift: 0.2,
+  service: 0.09,
+  cluster: 0.004,
+  facts: 0.003,
+  agent: 0.003,
+}
 const KINDS = Object.keys(KIND_SHARES) as RowKind[]
 const perKind = <T>(make: (share: number) => T): Readonly<Record<RowKind, T>> => ({
   object: make(KIND_SHARES.object),

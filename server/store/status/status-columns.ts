@@ -19,8 +19,7 @@ export interface StatusColumns {
 
 /** `<project>/<service>` of a service, `<project>/<service>/<group>/<kind>/<namespace>/<name>` of objects and drifts. What has fewer parts leaves the last ones empty. */
 export function nameParts(kind: RowKind, key: string): NameParts {
-  if (isOfCluster(kind))
-    return { kind, key, project: '', service: '', api_group: '', object_kind: '', namespace: '', name: key }
+  if (isOfCluster(kind)) return { kind, key, project: '', service: '', api_group: '', object_kind: '', namespace: '', name: key }
   const [project = '', service = '', api_group = '', object_kind = '', namespace = '', ...rest] = key.split('/')
   return { kind, key, project, service, api_group, object_kind, namespace, name: rest.join('/') }
 }

@@ -32,8 +32,7 @@ export async function listStatus(db: () => ReadDb, { clusterId, kind, key, keyPr
     if (cluster === undefined) return []
     // Of one key there is one name. Of a service, or of a large cluster's services, names lead to fewer rows than the cluster has.
     const isSmall = cluster.row_count <= SMALL_CLUSTER_ROWS
-    const byName =
-      isOfCluster(kind) || key !== undefined || (!isSmall && (kind === 'service' || keyPrefix !== undefined))
+    const byName = isOfCluster(kind) || key !== undefined || (!isSmall && (kind === 'service' || keyPrefix !== undefined))
     const rows = byName ? namesInCluster(db, cluster.no, range) : rowsOfCluster(db, cluster.no, isSmall ? kind : null)
     for await (const some of rows) add(some)
   }
