@@ -59,8 +59,7 @@ export interface AgentOptions {
   podLogLines?: number
   /** How often each watched kind is compared with a list of it; 0, or absent: never. */
   resyncMs?: number
-  /** How often metrics go to the server; 0, or absent: never. */
-  reportMetricsMs?: number
+  reportMetricsMs?: number // 0, or absent: metrics stay here
   version: string
 }
 
@@ -269,9 +268,8 @@ class RunningAgent implements Agent {
     const replica = this.#sync.replica()
     if (signal.aborted || identity === null || replica === null) return
     const { cluster, clock, random, log, place } = this.#deps
-    const looks = { look: async () => this.#reconciler?.discover(), info: () => cluster.info() }
-    const version = this.#info?.version ?? ''
-    const facts = new FactsKeeper({ state: this.#state, clock, random, log: log.with({ part: 'facts' }), version, ...looks })
+    const looks = { look: async () => this.#reconciler?.discover(), info: () => cluster.info(), version: this.#info?.version ?? '' }
+    const facts = new FactsKeeper({ state: this.#state, clock, random, log: log.with({ part: 'facts' }), ...looks })
     this.#reconciler = createReconciler({
       onDiscovery: (discovery) => {
         this.#discovery = discovery
