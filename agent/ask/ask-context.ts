@@ -1,6 +1,6 @@
 // What the answers to questions work with.
 import type { ObjectRef } from '../../shared/kube/object.ts'
-import { coversKind } from '../../shared/model/bounds.ts'
+import { allowsNamespace, coversKind } from '../../shared/model/bounds.ts'
 import type { AskFrame } from '../../shared/protocol/ask.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Cluster, Discovery } from '../cluster/cluster.ts'
@@ -27,6 +27,21 @@ export interface SiteAnswererDeps {
 
 export interface AnswerContext extends SiteAnswererDeps {
   reads: AskReads
+  /** AK3: the asker has a right on the service alone, and not on the cluster. */
+  isConfined: boolean
+}
+
+/** AK5: why the site tells nothing of an object; null: it may. */
+export function refusedNamespace(policy: SitePolicy | null, { namespace }: Pick<ObjectRef, 'namespace'>): string | null {
+  const namespaces = policy?.ask?.namespaces
+  if (namespaces === undefined) return null
+  const why =
+    namespace === ''
+      ? 'objects outside namespaces are not allowed'
+      : allowsNamespace({ namespaces }, namespace)
+        ? null
+        : `${namespace} is not allowed`
+  return why === null ? null : `refused by the local policy, rule ask.namespaces: ${why}`
 }
 
 /** AK5: the site hides the contents of this kind. */

@@ -9,7 +9,7 @@ import { userOf } from '../reconcile/apply/acting.ts'
 import { actingAs } from '../reconcile/snapshot/account.ts'
 import { refusedObject } from '../reconcile/snapshot/permits.ts'
 import type { AnswerSink } from './answer-writer.ts'
-import { type AnswerContext, isHidden } from './ask-context.ts'
+import { type AnswerContext, isHidden, refusedNamespace } from './ask-context.ts'
 import { AskRefused } from './ask-desk.ts'
 import { differences } from './object-differences.ts'
 
@@ -39,6 +39,8 @@ export async function answerDiff(
     )
   const acting = actingFor(context, service)
   await each(entries, signal, async ({ ref: own, appliedDoc }) => {
+    const denied = refusedNamespace(context.policy(), own)
+    if (denied !== null) return sink.write({ t: 'diff', ref: own, state: 'unreadable', fields: [], message: denied })
     const desired = appliedDoc === null ? null : (JSON.parse(appliedDoc) as K8sObject)
     const live = await context.reads.objectOrNull(own)
     if (live === null) return sink.write({ t: 'diff', ref: own, state: 'missing', fields: [] })
@@ -61,15 +63,29 @@ export async function answerDryRun(
   const acting = actingFor(context, service)
   const read = context.replica()?.read(service)
   const row = read?.kind === 'complete' ? read.revision.row : null
+  // AK3: without a row nothing bounds the objects, and the agent would try them with its own rights.
+  if (row === null && context.isConfined)
+    throw new AskRefused(
+      ASK_REFUSALS.outside,
+      `service ${serviceKey(service)} has no revision in this cluster`,
+      'Try it where the service is placed, or with a right on the cluster.',
+    )
   await each(documents, signal, async (document) => {
     const placed = await withNamespace(context, document, row?.namespace)
     const ref = refOf(placed)
-    const refused = refusedObject({ id: service, row, policy: context.policy() }, ref)
-    if (refused !== null) return sink.write({ t: 'dryRun', ref, result: 'refused', message: refused.message })
+    const refused = refusedObject({ id: service, row, policy: context.policy() }, ref)?.message ?? refusedNamespace(context.policy(), ref)
+    if (refused !== null) return sink.write({ t: 'dryRun', ref, result: 'refused', message: refused })
     const owner = context.state.ownerOf(refKey(ref))
     if (owner !== null && serviceKey(owner) !== serviceKey(service))
       return sink.write({ t: 'dryRun', ref, result: 'refused', message: `already managed by service ${serviceKey(owner)}` })
     const live = await context.reads.objectOrNull(ref)
+    if (live !== null && owner === null && context.isConfined)
+      return sink.write({
+        t: 'dryRun',
+        ref,
+        result: 'refused',
+        message: 'exists and is not managed by the service; compare it with a right on the cluster',
+      })
     const tried = await tryApply(context, placed, acting)
     if (tried.kind === 'failed') return sink.write({ t: 'dryRun', ref, result: 'refused', message: tried.failure.message })
     if (live === null) return sink.write({ t: 'dryRun', ref, result: 'created' })

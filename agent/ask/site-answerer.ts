@@ -30,7 +30,7 @@ export function createSiteAnswerer(deps: SiteAnswererDeps): AskAnswerer {
         refuseByPolicy(deps.policy(), question)
       })
       await refuseOutside(deps, reads, frame, question)
-      await answerQuestion({ ...deps, reads }, question, sink, signal)
+      await answerQuestion({ ...deps, reads, isConfined: frame.within !== null }, question, sink, signal)
     },
   }
 }

@@ -2,7 +2,7 @@
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import type { AccessVerb } from '../../shared/model/access.ts'
-import { nameSchema } from '../../shared/model/ids.ts'
+import { nameSchema, type ServiceId } from '../../shared/model/ids.ts'
 import { type AskRequest, answerLineSchema, askRequestSchema, type Question } from '../../shared/protocol/ask.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -29,6 +29,9 @@ export function askRoutes(deps: AskDeps) {
       const ask: Ask = { verb: verbOf(body.question), kind: 'Cluster', name }
       if (cluster === null) throw objectNotFound(ask)
       const { asked, within } = confined(deps, by, { ...ask, cluster }, body)
+      // AK3: a cluster that the service is not in stays unknown to a caller who may not read the cluster.
+      if (within != null && !deps.authorizer.allows(by, { ...ask, verb: 'read', cluster }) && !(await isPlaced(store, within, cluster)))
+        throw objectNotFound(ask)
       const stream = await openAnswer(deps, by, cluster, { question: body.question, ...(within === null ? {} : { within }) }, asked)
       const ended = AbortSignal.any([request.signal, stopping, callers.ended(by.id)])
       return new Response(bodyOf(stream, ended, clock), { headers: HEADERS })
@@ -56,6 +59,10 @@ const HEADERS = { 'content-type': NDJSON, 'cache-control': 'no-store', 'x-accel-
 export function verbOf({ kind }: Question): AccessVerb {
   if (kind === 'logs') return 'logs:read'
   return kind === 'restart' ? 'restart' : 'live:read'
+}
+
+async function isPlaced(store: AskDeps['store'], id: ServiceId, { clusterId }: ClusterRecord): Promise<boolean> {
+  return (await store.desiredOf(id, [clusterId])).some(({ doc }) => doc !== null)
 }
 
 const serviceOf = ({ question, within }: AskRequest) => ('service' in question ? question.service : (within ?? null))

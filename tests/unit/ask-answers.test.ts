@@ -1,8 +1,10 @@
 // Values that answers to questions must not show, and questions that the site refuses.
 import { expect, test } from 'bun:test'
+import type { AnswerContext } from '../../agent/ask/ask-context.ts'
 import { masked } from '../../agent/ask/masked.ts'
 import { amountOf } from '../../agent/ask/node-summary.ts'
 import { differences } from '../../agent/ask/object-differences.ts'
+import { answerDryRun } from '../../agent/ask/service-trials.ts'
 import { createSiteAnswerer } from '../../agent/ask/site-answerer.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { AskFrame } from '../../shared/protocol/ask.ts'
@@ -70,4 +72,48 @@ test('AK5 an agent with --asking read answers and restarts nothing, and its audi
   const answered = answerer.answer(frame, { write: async () => {} }, new AbortController().signal)
   await expect(answered).rejects.toMatchObject({ code: 'local_policy' })
   expect(recorded).toEqual([expect.stringContaining('--asking read')])
+})
+
+const SHOP = { project: 'shop', service: 'web' }
+/** Answers a dry run of one ConfigMap that is in the cluster. */
+async function tryForeign(over: object): Promise<unknown[]> {
+  const live = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x', namespace: 'other' }, data: { key: 'foreign' } }
+  const lines: unknown[] = []
+  const row = { sync: {}, namespace: 'shop' }
+  const context = {
+    ...{ isConfined: true, policy: () => null, state: { ownerOf: () => null, inventory: () => [] } },
+    replica: () => ({ read: () => ({ kind: 'complete', revision: { row, objects: new Map() } }) }),
+    reads: {
+      objectOrNull: async () => live,
+      find: async () => ({ namespaced: true }),
+      turn: async () => ({ kind: 'applied', object: { ...live, data: { key: 'tried' } } }),
+    },
+    ...over,
+  } as unknown as AnswerContext
+  const objects = [{ ...live, data: { key: 'tried' } }]
+  await answerDryRun(
+    context,
+    { kind: 'dryRun', service: SHOP, objects },
+    { write: async (line) => void lines.push(line) },
+    new AbortController().signal,
+  )
+  return lines
+}
+
+test('AK3 a dry run with a right on the service shows no field of an object that the service does not manage', async () => {
+  expect(await tryForeign({ isConfined: false })).toMatchObject([{ result: 'changed', fields: [{ live: 'foreign' }] }])
+  const confined = await tryForeign({})
+  expect(confined).toMatchObject([{ result: 'refused' }])
+  expect(JSON.stringify(confined)).not.toContain('foreign')
+})
+
+test('AK3 a dry run with a right on the service takes a revision of it in the cluster', async () => {
+  await expect(tryForeign({ replica: () => null })).rejects.toMatchObject({ code: 'outside_service' })
+})
+
+test('AK5 a dry run tells nothing of namespaces that the local policy leaves out', async () => {
+  const policy = () => ({ ask: { namespaces: ['shop'] } })
+  expect(await tryForeign({ isConfined: false, policy })).toMatchObject([
+    { result: 'refused', message: expect.stringContaining('ask.namespaces') },
+  ])
 })
