@@ -78,6 +78,7 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   'GET /confirmations/:id/removal': some('read', 'Service'),
   'POST /confirmations/:id/confirm': some('confirm', 'Service'),
   'GET /clusters/:name/services': some('read', 'Service'),
+  'GET /clusters/:name/history': some('read', 'Service'),
   // The handler asks for the right that the question needs, on the cluster or on the service.
   'POST /clusters/:name/ask': OWN,
   [`GET ${SERVICE}/clusters`]: object('read', 'Service'),

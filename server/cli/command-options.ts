@@ -1,6 +1,7 @@
 // Options that several commands share, and what is read of them.
 import { Option } from '@commander-js/extra-typings'
 import { DEFAULT_PROJECT } from '../../shared/model/constants.ts'
+import { durationMs, durationSchema } from '../../shared/model/durations.ts'
 import type { Context } from './context.ts'
 import { UsageError } from './io.ts'
 import { OUTPUT_HELP, parseOutput } from './outputs.ts'
@@ -25,6 +26,13 @@ export const scoped = <T extends { project: string }>(context: Context, options:
 /** Whether `--project` was typed. */
 export const isGiven = (command: { getOptionValueSource(name: string): string | undefined }): boolean =>
   command.getOptionValueSource('project') === 'cli'
+
+/** `12h` as milliseconds. */
+export function durationArgument(text: string): number {
+  const parsed = durationSchema.safeParse(text)
+  if (!parsed.success) throw new UsageError(`expected a duration such as 90s, 15m, 12h or 7d, not "${text}"`)
+  return durationMs(parsed.data)
+}
 
 export function wholeNumber(max: number) {
   return (text: string): number => {

@@ -14,6 +14,8 @@ export interface EventOptions {
   cluster?: string | undefined
   service?: string | undefined
   trace?: string | undefined
+  /** Milliseconds. */
+  since?: number | undefined
   follow?: true | undefined
   limit: number
   output?: Output
@@ -24,16 +26,14 @@ export async function events(context: Context, options: EventOptions): Promise<v
   const { io } = context
   const { cluster, service, project, trace, limit } = options
   const client = context.client()
+  const since = options.since === undefined ? undefined : Math.max(io.clock.nowMs() - options.since, 0)
   const read = async (query: { limit: number; after?: number }) =>
-    (await client.get('/events', listOf(eventViewSchema), { cluster, service, project, trace, ...query })).items
+    (await client.get('/events', listOf(eventViewSchema), { cluster, service, project, trace, since, ...query })).items
   const nameOf = (event: EventView) => `event/${event.id}`
   if (options.follow !== true) {
-    printItems(
-      context,
-      await read({ limit }),
-      { nameOf, single: false, none: 'no events', columns: eventColumns(io.clock.nowMs(), true) },
-      options,
-    )
+    const items = await read({ limit })
+    if (since !== undefined && items.length >= limit) io.stderr.write(`only the newest ${limit} events are shown; --limit shows more\n`)
+    printItems(context, items, { nameOf, single: false, none: 'no events', columns: eventColumns(io.clock.nowMs(), true) }, options)
     return
   }
   const print = streamPrinter<EventView>(context, options, { nameOf, columns: () => eventColumns(null, true) })

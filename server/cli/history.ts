@@ -1,5 +1,13 @@
-// history: what a service was rendered to, or how it was in one cluster.
-import { type HistoryView, historyViewSchema, type RevisionView, revisionViewSchema } from '../../shared/model/history.ts'
+// history: the revisions of a service, its changes in one cluster, or all that happened in a cluster.
+import {
+  type HistoryCause,
+  type HistoryView,
+  historyViewSchema,
+  type RevisionView,
+  revisionViewSchema,
+  type TimelineView,
+  timelineViewSchema,
+} from '../../shared/model/history.ts'
 import { shortRevision } from '../../shared/model/revision-text.ts'
 import { listOf } from '../../shared/model/views.ts'
 import { path } from './client.ts'
@@ -12,15 +20,19 @@ import { reasonOf } from './tables.ts'
 export interface HistoryOptions {
   project: string
   cluster?: string | undefined
-  limit: number
+  /** Milliseconds. */
+  since?: number | undefined
+  limit?: number | undefined
   output?: Output
   headers?: boolean
 }
 
 export async function history(context: Context, kindText: string, nameText: string | undefined, options: HistoryOptions): Promise<void> {
-  const { name } = parseTarget(kindText, nameText, ['services'])
-  if (name === undefined) throw new UsageError('history needs the name of a service: skerry history service NAME')
-  const { project, cluster, limit } = options
+  const { kind, name } = parseTarget(kindText, nameText, ['services', 'clusters'])
+  if (name === undefined) throw new UsageError('history needs a name: skerry history service NAME, or skerry history cluster NAME')
+  if (kind === 'clusters') return clusterHistory(context, name, options)
+  if (options.since !== undefined) throw new UsageError('--since is for skerry history cluster NAME')
+  const { project, cluster, limit = 20 } = options
   const client = context.client()
   const nowMs = context.io.clock.nowMs()
   const service = path`/projects/${project}/services/${name}`
@@ -35,6 +47,20 @@ export async function history(context: Context, kindText: string, nameText: stri
   const none = `no history of service ${name} in cluster ${cluster}`
   printItems(context, items, { columns: historyColumns(nowMs), nameOf, single: false, none }, options)
 }
+
+async function clusterHistory(context: Context, name: string, options: HistoryOptions): Promise<void> {
+  if (options.cluster !== undefined) throw new UsageError('--cluster is for skerry history service NAME')
+  const { since = DAY_MS, limit = 200 } = options
+  const nowMs = context.io.clock.nowMs()
+  const query = { limit, since: Math.max(nowMs - since, 0) }
+  const page = await context.client().get(path`/clusters/${name}/history`, listOf(timelineViewSchema), query)
+  const nameOf = ({ atMs }: TimelineView) => `change/${atMs}`
+  const none = `nothing happened in cluster ${name} in that time`
+  printItems(context, page.items, { columns: timelineColumns(nowMs), nameOf, single: false, none }, options)
+  if (page.continue !== null) context.io.stderr.write(`only the newest ${page.items.length} changes are shown; --limit shows more\n`)
+}
+
+const DAY_MS = 86_400_000
 
 const short = (commit: string | null): string | null => (commit === null ? null : shortRevision(commit))
 
@@ -67,4 +93,21 @@ const historyColumns = (nowMs: number): Column<HistoryView>[] => [
   { title: 'SUBJECT', value: ({ subject }) => subject ?? null, wide: true },
   { title: 'TIME', value: ({ atMs }) => new Date(atMs).toISOString(), wide: true },
   { title: 'REASON', value: reasonOf },
+  { title: 'CAUSE', value: ({ cause }) => causeText(cause) },
 ]
+
+const timelineColumns = (nowMs: number): Column<TimelineView>[] => [
+  { title: 'AGE', value: ({ atMs }) => ageText(atMs, nowMs) },
+  { title: 'TIME', value: ({ atMs }) => new Date(atMs).toISOString().replace(/\.\d+Z$/, 'Z') },
+  { title: 'PROJECT', value: ({ project }) => project },
+  { title: 'SERVICE', value: ({ service }) => service },
+  { title: 'SYNC', value: ({ sync }) => sync, colour: true },
+  { title: 'HEALTH', value: ({ health }) => health, colour: true },
+  { title: 'COMMIT', value: ({ commit }) => short(commit) },
+  { title: 'AUTHOR', value: ({ author }) => author ?? null, wide: true },
+  { title: 'REASON', value: ({ reason }) => reason, wide: true },
+  { title: 'CAUSE', value: ({ cause }) => causeText(cause) },
+]
+
+const causeText = (cause: HistoryCause | null): string | null =>
+  cause === null ? null : cause.kind === 'commit' ? cause.text : `${cause.kind}: ${cause.text}`

@@ -24,6 +24,8 @@ const eventQuery = z.object({
   service: nameSchema.optional(),
   /** Correlation id of a change. */
   trace: z.string().max(64).optional(),
+  /** Time in milliseconds since 1970: only events that are not older, among the newest `limit` ones. */
+  since: z.coerce.number().int().min(0).optional(),
   limit: limitQuery,
 })
 const pageQuery = z.object({ limit: limitQuery, continue: continueQuery })
@@ -79,9 +81,11 @@ export function fleetRoutes(deps: AdminDeps) {
     )
     .get(
       '/events',
-      async ({ query: { limit, ...filter }, request }) => {
+      async ({ query: { limit, since = 0, ...filter }, request }) => {
         const scope = withoutClusters(servicesOf(request))
-        return { items: await store.listEvents({ limit, scope, ...given(filter) }), continue: null }
+        // The stream is in the order of arrival: a filter by time in the store would read all of it.
+        const items = (await store.listEvents({ limit, scope, ...given(filter) })).filter(({ atMs }) => atMs >= since)
+        return { items, continue: null }
       },
       { query: eventQuery, response: listOf(eventViewSchema), detail: { summary: 'Events, oldest first; follow with `after`' } },
     )

@@ -3,13 +3,14 @@
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { writtenByOf } from '../../shared/model/commits.ts'
-import { historyViewSchema, revisionViewSchema } from '../../shared/model/history.ts'
+import { historyViewSchema, revisionViewSchema, timelineViewSchema } from '../../shared/model/history.ts'
 import { nameSchema, type ServiceId } from '../../shared/model/ids.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { listOf } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { serviceInScope } from '../fleet/rights.ts'
 import type { AdminDeps } from './deps.ts'
+import { causedPage, commitsIn, timelinePage } from './history-pages.ts'
 import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
 import { keyNotFound } from './write-resource.ts'
 
@@ -47,25 +48,42 @@ export function historyRoutes({ store, authorizer, principal }: AdminDeps) {
         const scope = authorizer.scope(principal(request), 'read', 'Service')
         if (cluster === null || !serviceInScope(scope, id, cluster.labels))
           throw keyNotFound({ kind: 'Cluster', project: FLEET, name: query.cluster })
-        const items = await store.statusHistory(cluster.clusterId, id, pageOf(query))
-        const notes = await commitsIn(store, project, items)
-        const views = items.map((item) => ({ ...item, ...writtenByOf(notes.get(item.commit ?? '')) }))
-        return { items: views, continue: nextPage(items, query.limit, ({ atMs }) => atMs) }
+        const mayRead = authorizer.allows(principal(request), { verb: 'read', kind: 'Cluster', name: cluster.name, cluster })
+        const page = await causedPage(store, { cluster, id, scope, mayRead }, pageOf(query))
+        const notes = await commitsIn(store, project, page.items)
+        const views = page.items.map((item) => ({ ...item, ...writtenByOf(notes.get(item.commit ?? '')) }))
+        return { items: views, continue: page.isLast ? null : encodeContinue(String(page.items.at(-1)?.atMs)) }
       },
       {
         params,
         query: pageQuery.extend({ cluster: nameSchema }),
         response: listOf(historyViewSchema),
-        detail: { summary: 'How the words of a service in a cluster changed, newest first' },
+        detail: { summary: 'Changes of a service in a cluster with their causes, newest first' },
+      },
+    )
+    .get(
+      '/clusters/:name/history',
+      async ({ params: { name }, query, request }) => {
+        const scope = authorizer.scope(principal(request), 'read', 'Service')
+        const cluster = await store.clusterByName(name)
+        const mayRead = cluster !== null && authorizer.allows(principal(request), { verb: 'read', kind: 'Cluster', name, cluster })
+        const page =
+          cluster === null ? null : await timelinePage(store, { cluster, scope, mayRead }, { ...pageOf(query), since: query.since })
+        // AZ3: a cluster that the caller may not read, and that has nothing it may read, does not exist for it.
+        if (page === null || (!mayRead && page.items.length === 0)) throw keyNotFound({ kind: 'Cluster', project: FLEET, name })
+        return { items: page.items, continue: page.isLast ? null : encodeContinue(String(page.items.at(-1)?.atMs)) }
+      },
+      {
+        params: z.object({ name: nameSchema }),
+        query: pageQuery.extend({
+          /** Time in milliseconds since 1970; nothing older is listed. */
+          since: z.coerce.number().int().min(0).optional(),
+        }),
+        response: listOf(timelineViewSchema),
+        detail: { summary: 'What happened in a cluster: changes of its services with their causes, and its own events, newest first' },
       },
     )
 }
-
-const commitsIn = (store: AdminDeps['store'], project: string, items: readonly { commit: string | null }[]) =>
-  store.commitsOf(
-    project,
-    items.flatMap(({ commit }) => commit ?? []),
-  )
 
 function pageOf({ limit, continue: from }: { limit: number; continue?: string | undefined }): { limit: number; before?: number } {
   const text = decodeContinue(from)

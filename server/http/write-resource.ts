@@ -149,8 +149,21 @@ export async function writeResource(
         cluster: key.name,
       }),
     ])
+  if (resource.kind === 'Cluster' && held !== null && canonicalJson(held.labels) !== canonicalJson(resource.metadata.labels))
+    await store.appendEvents([
+      fleetEvent(clock.nowMs(), 'Normal', 'ClusterRelabelled', relabelText(held.labels, resource.metadata.labels, by), {
+        cluster: key.name,
+      }),
+    ])
   if (key.kind === 'Role' || key.kind === 'RoleBinding') await deps.authorizer.refresh()
   const labelsOnly = result.kind === 'configured' && result.resource.generation === held?.generation
   const changed = result.kind === 'unchanged' && !takesBack ? null : { ...key, labelsOnly }
   return { action: takesBack ? 'configured' : result.kind, changed }
+}
+
+/** `env: test to prod, by ana`. */
+function relabelText(before: Readonly<Record<string, string>>, after: Readonly<Record<string, string>>, by: string): string {
+  const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter((key) => before[key] !== after[key]).sort()
+  const named = keys.slice(0, 5).map((key) => `${key}: ${before[key] ?? '(none)'} to ${after[key] ?? '(none)'}`)
+  return `${named.join(', ')}${keys.length > 5 ? ` and ${keys.length - 5} more` : ''}, by ${by}`
 }

@@ -181,6 +181,8 @@ export interface Store {
   deleteStatusOfService(clusterId: ClusterId, id: ServiceId): Promise<void>
   /** Newest first; `before`: strictly before that time. */
   statusHistory(clusterId: ClusterId, id: ServiceId, query: { before?: number; limit: number }): Promise<HistoryEntry[]>
+  /** All services of a cluster, newest first. `before`: strictly before that time. */
+  clusterHistory(clusterId: ClusterId, query: { before?: number; limit: number }): Promise<Array<HistoryEntry & ServiceId>>
   /** `clusterId`: for the change feed, of an event about one cluster. */
   appendEvents(events: ReadonlyArray<UnnumberedEvent & { clusterId?: ClusterId }>): Promise<void>
   /** Newest last. `after`: strictly after that id. */
@@ -192,6 +194,9 @@ export interface Store {
     service?: string
     /** CO1 */
     trace?: string
+    /** By the times of events, both inclusive; with neither `cluster` nor `service` this reads the whole stream. */
+    sinceMs?: number
+    untilMs?: number
     limit: number
   }): Promise<FleetEvent[]>
 

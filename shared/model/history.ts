@@ -25,6 +25,22 @@ export const revisionViewSchema = z.object({
 })
 export type RevisionView = z.infer<typeof revisionViewSchema>
 
+export const CAUSE_KINDS = [
+  ...(['commit', 'drift', 'person', 'hook', 'gate', 'removal', 'relabel', 'apply', 'cluster', 'workload'] as const),
+] as const
+export const historyCauseSchema = z.object({
+  /** `commit`: another revision was applied. `workload`: the objects themselves changed their state. */
+  kind: z.enum(CAUSE_KINDS).catch('workload'),
+  text: z.string(),
+  /** Person or field manager; null: not known, or none. */
+  by: z.string().nullable(),
+  /** Time of the event that says so, by the clock of its sender; null: no event says so. */
+  atMs: ms.nullable(),
+  /** `Deployment shop/web`; null: no single object. */
+  object: z.string().nullable(),
+})
+export type HistoryCause = z.infer<typeof historyCauseSchema>
+
 export const historyViewSchema = z.object({
   atMs: ms,
   sync: z.enum(SYNC_WORDS).catch('Unknown'),
@@ -33,5 +49,16 @@ export const historyViewSchema = z.object({
   /** That was applied, or received if none was. */
   commit: z.string().nullable(),
   ...writtenBy,
+  /** Null means: not known. A server before this field sends none. */
+  cause: historyCauseSchema.nullable().default(null),
 })
 export type HistoryView = z.infer<typeof historyViewSchema>
+
+/** What happened in a cluster: changes of its services, and events of the cluster itself, which have no service. */
+export const timelineViewSchema = historyViewSchema.extend({
+  project: z.string().nullable(),
+  service: z.string().nullable(),
+  sync: z.string().nullable(),
+  health: z.string().nullable(),
+})
+export type TimelineView = z.infer<typeof timelineViewSchema>

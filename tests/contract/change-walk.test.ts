@@ -302,6 +302,7 @@ const READS: ReadonlyArray<keyof Store> = [
   'renderState',
   'revisions',
   'statusHistory',
+  'clusterHistory',
   'desiredInCluster',
   'desiredOfService',
   'desiredOf',

@@ -84,15 +84,49 @@ test('HI3 how it was in a cluster, newest first', async () => {
   await report('Healthy', 1_000_000, 1)
   await report('Degraded', 9_000_000, 2)
   expect((await cli('history service web --cluster cluster-a')).out).toBe(
-    'AGE   SYNC     HEALTH     COMMIT     AUTHOR   REASON\n16m   Synced   Degraded   c0ffee00   -        CrashLoop\n2h    Synced   Healthy    c0ffee00   -        -\n',
+    'AGE   SYNC     HEALTH     COMMIT     AUTHOR   REASON      CAUSE\n16m   Synced   Degraded   c0ffee00   -        CrashLoop   workload: CrashLoop\n2h    Synced   Healthy    c0ffee00   -        -           commit c0ffee00\n',
   )
   const { items } = JSON.parse((await cli('history service web --cluster cluster-a -o json')).out)
-  expect(items[1]).toEqual({ atMs: 1_000_000, sync: 'Synced', health: 'Healthy', reason: '', commit: 'c0ffee001' })
+  expect(items[1]).toEqual({
+    ...{ atMs: 1_000_000, sync: 'Synced', health: 'Healthy', reason: '', commit: 'c0ffee001' },
+    cause: { kind: 'commit', text: 'commit c0ffee00', by: null, atMs: null, object: null },
+  })
 })
 
 test('HI3 a reason that only repeats the state is none, as everywhere', async () => {
   await report('Healthy', 1_000_000, 1, 'Synced')
-  expect((await cli('history service web --cluster cluster-a --no-headers')).out).toEndWith('Healthy   c0ffee00   -   -\n')
+  expect((await cli('history service web --cluster cluster-a --no-headers')).out).toEndWith(
+    'Healthy   c0ffee00   -   -   commit c0ffee00\n',
+  )
+})
+
+test('HI7 what happened in a cluster is one page: changes with causes, corrected drift, events of the cluster', async () => {
+  const event = (atMs: number, reason: string, message: string, about: object = {}) => ({
+    ...{ atMs, type: 'Normal' as const, reason, message, cluster: 'cluster-a', project: null, service: null, object: null, ...about },
+  })
+  await report('Healthy', 1_000_000, 1)
+  await report('Degraded', 9_000_000, 2)
+  const ofWeb = { project: 'default', service: 'web' }
+  await admin.store.appendEvents([
+    event(8_000_000, 'DriftHealed', 'Deployment shop/web: spec.replicas changed by kubectl-edit; restored', ofWeb),
+    event(8_990_000, 'HookFailed', 'Job shop/migrate failed', ofWeb),
+    event(9_500_000, 'ClusterOffline', 'no contact for 2m'),
+    event(9_600_000, 'Applied', 'not a cause', ofWeb),
+  ])
+  const lines = (await cli('history cluster cluster-a --since 1h --no-headers')).out.trimEnd().split('\n')
+  expect(lines.map((line) => line.split(/ {2,}/).filter((cell) => cell !== '-').slice(2))).toEqual([
+    ['cluster: ClusterOffline: no contact for 2m'],
+    ['default', 'web', 'Synced', 'Degraded', 'c0ffee00', 'hook: HookFailed: Job shop/migrate failed'],
+    ['default', 'web', 'Synced', 'Healthy', 'c0ffee00', expect.stringContaining('changed by kubectl-edit')],
+  ]) // biome-ignore format: a table
+  const { items } = JSON.parse((await cli('history service web --cluster cluster-a -o json')).out)
+  expect(items.map(({ cause }: { cause: { kind: string; by: string | null } }) => [cause.kind, cause.by])).toEqual([
+    ['cluster', null],
+    ['hook', null],
+    ['drift', 'kubectl-edit'],
+    ['commit', null],
+  ])
+  expect((await cli('events --since 30m --no-headers -o name')).out.trimEnd().split('\n')).toHaveLength(3)
 })
 
 test('HI3 pages go on strictly before where the last one ended', async () => {
@@ -112,7 +146,9 @@ test('HI3 what is not there, and what was typed wrong', async () => {
   expect((await cli('history service none')).code).toBe(1)
   expect((await cli('history service web --cluster none')).err).toContain('none')
   expect((await cli('history service')).code).toBe(2)
-  expect((await cli('history cluster web')).code).toBe(2)
+  expect((await cli('history cluster web')).code).toBe(1)
+  expect((await cli('history service web --since 1h')).code).toBe(2)
+  expect((await cli('history cluster web --since soon')).code).toBe(2)
   expect((await cli('history service web --limit 0')).code).toBe(2)
   for (const path of ['history', 'history?cluster=NO', 'revisions?continue=x', 'revisions?limit=0'])
     expect([path, (await admin.call('GET', `/api/v1/projects/default/services/web/${path}`)).status]).toEqual([path, 400])

@@ -101,7 +101,7 @@ const LISTS = [
   ...['/placements?search=hidden', '/placements?health=Degraded', '/clusters/cluster-a/services', '/events', '/events?after=0'],
   ...['/confirmations', '/suspensions', '/changes?after=0&limit=500', '/counts?by=service', '/counts?by=service&of=objects'],
   ...['/projects/shop/services/web', '/projects/shop/services/web/clusters', '/projects/shop/services/web/dependencies'],
-  '/projects/shop/services/web/why',
+  ...['/projects/shop/services/web/why', '/projects/shop/services/web/history?cluster=cluster-b', '/clusters/cluster-b/history'],
 ]
 
 test('AZ4 lists, counts, search, events and changes name nothing of another project', async () => {

@@ -2,7 +2,7 @@
 import { type Command, Option } from '@commander-js/extra-typings'
 import { LIST_LIMIT_MAX } from '../../../shared/model/constants.ts'
 import { COUNT_BY, COUNT_OF } from '../../../shared/model/counts.ts'
-import { collect, examples, isGiven, output, projectOf, projectOption, scoped, wholeNumber } from '../command-options.ts'
+import { collect, durationArgument, examples, isGiven, output, projectOf, projectOption, scoped, wholeNumber } from '../command-options.ts'
 import type { Context } from '../context.ts'
 
 export function addReadCommands(program: Command, context: Context): void {
@@ -76,16 +76,22 @@ export function addReadCommands(program: Command, context: Context): void {
 
   program
     .command('history')
-    .argument('<kind>', 'service, or service/name')
+    .argument('<kind>', 'service or cluster, or service/name')
     .argument('[name]')
     .addOption(projectOption())
-    .option('--cluster <name>', 'show the status changes in this cluster')
-    .option('--limit <count>', 'maximum number of entries, newest first', wholeNumber(LIST_LIMIT_MAX), 20)
+    .option('--cluster <name>', 'show the changes of the service in this cluster, with their causes')
+    .option('--since <duration>', 'of a cluster: only what is not older, such as 12h; default 24h', durationArgument)
+    .option('--limit <count>', 'maximum number of entries, newest first; default 20, of a cluster 200', wholeNumber(LIST_LIMIT_MAX))
     .addOption(output())
     .option('--no-headers', 'omit the header line')
     .addHelpText(
       'before',
-      examples('skerry history service web', 'skerry history svc/web --cluster ship-7', 'skerry history service web --limit 5 -o json'),
+      examples(
+        'skerry history service web',
+        'skerry history svc/web --cluster ship-7',
+        'skerry history cluster ship-7 --since 12h',
+        'skerry history service web --limit 5 -o json',
+      ),
     )
     .action(async (kind, name, options, command) => {
       const { history } = await import('../history.ts')
@@ -98,6 +104,7 @@ export function addReadCommands(program: Command, context: Context): void {
     .option('--cluster <name>', 'only of this cluster')
     .option('--service <name>', 'only of services with this name')
     .option('--trace <id>', 'only of the change with this correlation id, which `skerry trace` shows')
+    .option('--since <duration>', 'only those that are not older, such as 12h', durationArgument)
     .option('-f, --follow', 'keep printing new events')
     .option('--limit <count>', 'maximum number of past events', wholeNumber(LIST_LIMIT_MAX), 50)
     .addOption(output())
@@ -106,6 +113,7 @@ export function addReadCommands(program: Command, context: Context): void {
       'before',
       examples(
         'skerry events --cluster ship-7',
+        'skerry events --since 12h --limit 500',
         'skerry events -f',
         'skerry events --service web -o json',
         'skerry events --trace 4bf92f3577b34da6a3ce929d0e0e4736',

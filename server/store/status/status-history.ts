@@ -18,7 +18,7 @@ export type HistoryNote = Words & Pick<Row, 'project' | 'service' | 'commit_id'>
 /** Of a cluster, at a time. */
 export type PlacedNote = HistoryNote & { clusterNo: number; nowMs: number }
 
-export function createHistoryStore(db: StoreDb): Pick<Store, 'statusHistory'> {
+export function createHistoryStore(db: StoreDb): Pick<Store, 'statusHistory' | 'clusterHistory'> {
   return {
     statusHistory: async (clusterId, { project, service }, { before, limit }) => {
       let query = db.read
@@ -30,10 +30,26 @@ export function createHistoryStore(db: StoreDb): Pick<Store, 'statusHistory'> {
         .where('service', '=', service)
       if (before !== undefined) query = query.where('at_ms', '<', before)
       const rows = await query.orderBy('at_ms', 'desc').limit(limit).execute()
-      return rows.map(({ at_ms, commit_id, ...words }): HistoryEntry => ({ ...words, atMs: at_ms, commit: commit_id }))
+      return rows.map(toEntry)
+    },
+
+    clusterHistory: async (clusterId, { before, limit }) => {
+      let query = db.read
+        .selectFrom('status_history')
+        .innerJoin('clusters', 'clusters.no', 'status_history.cluster_no')
+        .select(['project', 'service', 'at_ms', 'sync', 'health', 'reason', 'commit_id'])
+        .where('clusters.cluster_id', '=', clusterId)
+      if (before !== undefined) query = query.where('at_ms', '<', before)
+      const rows = await query.orderBy('at_ms', 'desc').orderBy('project').orderBy('service').limit(limit).execute()
+      return rows.map(({ project, service, ...row }) => ({ project, service, ...toEntry(row) }))
     },
   }
 }
+
+const toEntry = ({ at_ms, commit_id, ...words }: Said & Pick<Row, 'at_ms'>): HistoryEntry => ({
+  ...{ sync: words.sync, health: words.health, reason: words.reason },
+  ...{ atMs: at_ms, commit: commit_id },
+})
 
 /** What is to be remembered of rows that changed; a service that is gone has no words. */
 export function historyNotes(rows: ReadonlyArray<{ kind: string; key: string; doc: unknown }>): HistoryNote[] {

@@ -20,7 +20,7 @@ export function createEventStore(db: StoreDb): Pick<Store, 'appendEvents' | 'lis
   return {
     appendEvents: (events) => db.write((tx) => appendEvents(tx, db.engine, events)),
 
-    listEvents: async ({ scope, after, cluster, project, service, trace, limit }) => {
+    listEvents: async ({ scope, after, cluster, project, service, trace, sinceMs, untilMs, limit }) => {
       let query = db.read.selectFrom('events').selectAll()
       if (scope !== undefined && !isEverywhere(scope)) query = query.where(scopeFilter(scope, 'project', 'service'))
       if (after !== undefined) query = query.where('id', '>', after)
@@ -28,6 +28,8 @@ export function createEventStore(db: StoreDb): Pick<Store, 'appendEvents' | 'lis
       if (project !== undefined) query = query.where('project', '=', project)
       if (service !== undefined) query = query.where('service', '=', service)
       if (trace !== undefined) query = query.where('trace', '=', trace)
+      if (sinceMs !== undefined) query = query.where('at_ms', '>=', sinceMs)
+      if (untilMs !== undefined) query = query.where('at_ms', '<=', untilMs)
       const rows = await query
         .orderBy('id', after === undefined ? 'desc' : 'asc')
         .limit(limit)
