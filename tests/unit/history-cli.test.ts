@@ -126,7 +126,13 @@ test('HI7 what happened in a cluster is one page: changes with causes, corrected
     ['drift', 'kubectl-edit'],
     ['commit', null],
   ])
-  expect((await cli('events --since 30m --no-headers -o name')).out.trimEnd().split('\n')).toHaveLength(3)
+})
+
+test('HI8 events of a time are those that are not older', async () => {
+  const event = { type: 'Normal', reason: 'Applied', message: '', cluster: null, project: null, service: null, object: null } as const
+  await admin.store.appendEvents([8_000_000, 9_500_000, 9_900_000].map((atMs) => ({ ...event, atMs })))
+  expect((await cli('events --since 30m --no-headers -o name')).out.trimEnd().split('\n')).toHaveLength(2)
+  expect((await cli('events --since 30m --limit 1 --no-headers')).err).toContain('--limit')
 })
 
 test('HI3 pages go on strictly before where the last one ended', async () => {
