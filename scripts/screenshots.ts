@@ -69,6 +69,11 @@ async function pagePaths(): Promise<Record<string, string>> {
     access: 'access',
     join: 'join',
     settings: 'settings',
+    query: 'query?sql=SELECT%20cluster%2C%20service%2C%20reason%2C%20since_ms%20FROM%20placements%20LIMIT%2040',
+    notifications: 'notifications',
+    render: `services/${one.project}/${one.service}/render?cluster=${one.cluster}`,
+    logs: `clusters/${one.cluster}/${one.project}/${one.service}?object=apps/Deployment/${one.service}/${one.service}&tab=logs`,
+    diff: `clusters/${other.cluster}/${other.project}/${other.service}?object=apps/Deployment/${other.service}/${other.service}&tab=diff`,
     'not-found': 'nowhere',
   }
 }

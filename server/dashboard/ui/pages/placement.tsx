@@ -6,7 +6,7 @@ import { EventFeed } from '../parts/feed.tsx'
 import { Head } from '../parts/head.tsx'
 import { MarkShape } from '../parts/mark.tsx'
 import { ObjectPanel } from '../parts/object-panel.tsx'
-import { Objects, parseRefKey, refKey, sortedObjects } from '../parts/objects.tsx'
+import { Objects, parseRefKey, refKey, runs, sortedObjects } from '../parts/objects.tsx'
 import { Progress } from '../parts/progress.tsx'
 import { ScopeActions } from '../parts/service-actions.tsx'
 import { StateNote } from '../parts/state-note.tsx'
@@ -16,7 +16,7 @@ import { Why } from '../parts/why.tsx'
 import { useFilters } from '../state/address.ts'
 import { markOfWords } from '../state/mark-of.ts'
 import { nowMs } from '../state/now.ts'
-import { pages } from '../state/place.ts'
+import { pages, queryText } from '../state/place.ts'
 import { type PlacementView, useEventsOf, useHistory, useObjects, usePlacement, useService } from '../state/reads.ts'
 import { text } from '../words.ts'
 import { more } from '../words-more.ts'
@@ -34,6 +34,13 @@ export function PlacementPage() {
   const of = chosen === null ? null : parseRefKey(chosen)
   const at = { cluster, project, service }
   const away = awayText(placement.value?.items[0])
+  /** A cause of trouble in a workload is in its logs. */
+  const linkOf = (named: string): string | null => {
+    const one = all.find(({ kind, namespace, name }) => named === `${kind} ${[namespace, name].filter(Boolean).join('/')}`)
+    return one === undefined
+      ? null
+      : pages.placement(cluster, project, service) + queryText({ object: refKey(one), tab: runs(one) ? 'logs' : 'state' })
+  }
   const crumb = (
     <>
       <a href={pages.cluster(cluster)} class="mono">
@@ -50,7 +57,7 @@ export function PlacementPage() {
       <Head title={service} named crumb={crumb} />
       <div class="stack wide">
         <Shown of={placement}>
-          {({ items: [view] }) => (view === undefined ? <NotThere cluster={cluster} /> : <Placement view={view} />)}
+          {({ items: [view] }) => (view === undefined ? <NotThere cluster={cluster} /> : <Placement view={view} linkOf={linkOf} />)}
         </Shown>
         <div class="detail halves">
           <section>
@@ -108,7 +115,7 @@ function awayText(view: PlacementView | undefined): string | null {
   return lastSeenMs === null ? more.ask.neverSeen(view.cluster) : more.ask.away(view.cluster, moment(lastSeenMs, nowMs.value))
 }
 
-function Placement({ view }: { view: PlacementView }) {
+function Placement({ view, linkOf }: { view: PlacementView; linkOf(object: string): string | null }) {
   const { project, service: name, cluster, liveness, suspensions, confirmationId } = view
   const service = useService(project, name)
   const mark = markOfWords(view, view.reason)
@@ -120,7 +127,7 @@ function Placement({ view }: { view: PlacementView }) {
         {...(isOffline && liveness.lastSeenMs !== null
           ? { word: text.clusters.offlineSince(moment(liveness.lastSeenMs, nowMs.value)) }
           : {})}
-        state={view}
+        state={mark === 'ok' ? view : { ...view, next: '' }}
       >
         <ScopeActions
           service={{ project, name }}
@@ -135,7 +142,7 @@ function Placement({ view }: { view: PlacementView }) {
         )}
       </StateNote>
       <Progress view={view} />
-      {mark !== 'ok' && <Why project={project} service={name} cluster={cluster} />}
+      {mark !== 'ok' && <Why project={project} service={name} cluster={cluster} otherwise={view.next} linkOf={linkOf} />}
     </div>
   )
 }

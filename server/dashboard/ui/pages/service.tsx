@@ -18,6 +18,7 @@ import { type ServiceView, useRevisions, useService } from '../state/reads.ts'
 import { text } from '../words.ts'
 import { more } from '../words-more.ts'
 
+const SYNCS = ['OutOfSync', 'Synced']
 const HEALTHS = ['Degraded', 'Missing', 'Progressing', 'Unknown', 'Suspended', 'Healthy']
 
 export function ServicePage() {
@@ -35,7 +36,7 @@ export function ServicePage() {
             <Shown of={service}>
               {(view) => (
                 <>
-                  <StateNote mark={serviceMark(view)} state={view.status}>
+                  <StateNote mark={serviceMark(view)} state={{ ...view.status, next: serviceMark(view) === 'ok' ? view.status.next : '' }}>
                     <ScopeActions
                       service={{ project, name }}
                       isSuspended={view.status.suspensions.some(({ cluster, service: one }) => cluster === null && one !== null)}
@@ -51,7 +52,7 @@ export function ServicePage() {
                     )}
                   </StateNote>
                   <ProblemList title={text.services.problems} problems={view.status.problems} />
-                  {serviceMark(view) !== 'ok' && <Why project={project} service={name} />}
+                  {serviceMark(view) !== 'ok' && <Why project={project} service={name} otherwise={view.status.next} />}
                 </>
               )}
             </Shown>
@@ -70,18 +71,39 @@ export function ServicePage() {
                 }}
               />
               <select
-                aria-label={text.placement.healthy}
-                value={filters['health'] ?? ''}
-                onChange={(event) => set({ health: event.currentTarget.value })}
+                aria-label={text.services.state}
+                value={
+                  filters['sync'] !== undefined
+                    ? `sync ${filters['sync']}`
+                    : filters['health'] !== undefined
+                      ? `health ${filters['health']}`
+                      : ''
+                }
+                onChange={({ currentTarget: { value } }) => {
+                  const [axis = '', word = ''] = value.split(' ')
+                  set({ sync: axis === 'sync' ? word : undefined, health: axis === 'health' ? word : undefined })
+                }}
               >
-                <option value="">{text.services.anyHealth}</option>
+                <option value="">{text.services.anyState}</option>
+                {SYNCS.map((word) => (
+                  <option key={word} value={`sync ${word}`}>
+                    {word}
+                  </option>
+                ))}
                 {HEALTHS.map((word) => (
-                  <option key={word}>{word}</option>
+                  <option key={word} value={`health ${word}`}>
+                    {word}
+                  </option>
                 ))}
               </select>
             </div>
             <div class="panel">
-              <PlacementRows of={{ project, service: name }} health={filters['health'] ?? ''} search={filters['q'] ?? ''} />
+              <PlacementRows
+                of={{ project, service: name }}
+                health={filters['health'] ?? ''}
+                sync={filters['sync'] ?? ''}
+                search={filters['q'] ?? ''}
+              />
             </div>
           </section>
         </div>

@@ -2,6 +2,7 @@
 import { count } from '../format.ts'
 import { pages } from '../state/place.ts'
 import type { EventView } from '../state/reads.ts'
+import { Command } from './state-note.tsx'
 import { TimeOfDay } from './time.tsx'
 
 interface FeedProps {
@@ -88,7 +89,9 @@ export function EventWords({ event, clusters = 1, inside, of }: WordsProps) {
       )}
       {clusters > 1 && ` in ${count(clusters, 'cluster')}`}
       {subject !== null || cluster !== null ? ': ' : ''}
-      <span title={message}>{message}</span>
+      <span title={message}>
+        <Command words={message} />
+      </span>
     </>
   )
 }

@@ -25,7 +25,7 @@ const state: Column<PlacementView> = {
 }
 const commit: Column<PlacementView> = {
   key: 'commit',
-  head: text.placement.applied,
+  head: text.services.columns.applied,
   width: '84px',
   weight: 3,
   cell: ({ applied }) => <span class="mono muted">{applied === null ? '–' : shortCommit(applied.commit)}</span>,
@@ -63,7 +63,14 @@ export function PlacementRows({ of, health = '', sync = '', search = '' }: RowsP
   const key = JSON.stringify([of, health, sync, search])
   // The key says all that the list depends on.
   const list = useMemo(() => {
-    const query = { ...of, health, sync, search, sort: search === '' && health === '' ? 'health' : 'cluster', limit: PAGE_ROWS }
+    const query = {
+      ...of,
+      health,
+      sync,
+      search,
+      sort: search === '' && health === '' && sync === '' ? 'health' : 'cluster',
+      limit: PAGE_ROWS,
+    }
     return new PagedList<PlacementView>(
       (start, signal) => call<Page<PlacementView>>('GET', '/placements', { query: { ...query, continue: start }, signal }),
       ({ project, service, cluster }) => `${cluster}/${project}/${service}`,

@@ -14,8 +14,18 @@ import { Age } from './time.tsx'
 
 const words = more.why
 
-/** Absent cluster: over all clusters of the service. */
-export function Why({ project, service, cluster = '' }: { project: string; service: string; cluster?: string }) {
+interface WhyProps {
+  project: string
+  service: string
+  /** Absent: over all clusters of the service. */
+  cluster?: string
+  /** What to do when no cause is found. */
+  otherwise: string
+  /** Address of an object by its text, such as `Deployment shop/web`; null: it is not on this page. */
+  linkOf?(object: string): string | null
+}
+
+export function Why({ project, service, cluster = '', otherwise, linkOf = () => null }: WhyProps) {
   const why = useResource(
     `why ${project}/${service} ${cluster}`,
     (signal) => call<WhyView>('GET', `/projects/${part(project)}/services/${part(service)}/why`, { query: { cluster }, signal }),
@@ -28,10 +38,14 @@ export function Why({ project, service, cluster = '' }: { project: string; servi
       <Shown of={why} rows={2}>
         {({ causes, changes, unknown }) => (
           <div class="stack wide">
-            {causes.length === 0 && <p class="muted">{words.none}</p>}
+            {causes.length === 0 && (
+              <p class="muted">
+                {words.none} <Command words={otherwise} />
+              </p>
+            )}
             <ol class="causes">
               {causes.map((one) => (
-                <Cause key={`${one.cause}${one.object}`} of={one} isAlone={cluster !== ''} />
+                <Cause key={`${one.cause}${one.object}`} of={one} isAlone={cluster !== ''} linkOf={linkOf} />
               ))}
             </ol>
             {changes.length > 0 && (
@@ -52,7 +66,14 @@ export function Why({ project, service, cluster = '' }: { project: string; servi
   )
 }
 
-function Cause({ of: { cause, summary, object, clusters, evidence, next }, isAlone }: { of: WhyCause; isAlone: boolean }) {
+interface CauseProps {
+  of: WhyCause
+  isAlone: boolean
+  linkOf(object: string): string | null
+}
+
+function Cause({ of: { cause, summary, object, clusters, evidence, next }, isAlone, linkOf }: CauseProps) {
+  const href = object === null ? null : linkOf(object)
   return (
     <li class="stack">
       <p>
@@ -60,7 +81,14 @@ function Cause({ of: { cause, summary, object, clusters, evidence, next }, isAlo
       </p>
       {(object !== null || (!isAlone && clusters.count > 0)) && (
         <p class="small muted">
-          {object !== null && <span class="mono">{object}</span>}
+          {object !== null &&
+            (href === null ? (
+              <span class="mono">{object}</span>
+            ) : (
+              <a class="linked mono" href={href}>
+                {object}
+              </a>
+            ))}
           {!isAlone &&
             clusters.count > 0 &&
             ` ${words.inClusters(count(clusters.count, 'cluster'), names(clusters.first, clusters.count))}`}
