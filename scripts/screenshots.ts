@@ -4,12 +4,14 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Browser, chromium, type Page } from 'playwright-core'
+import { UGLY_STATES } from './screenshot-states.ts'
 
 const USAGE = `Usage: scripts/screenshots --url URL --token TOKEN [--out DIR] [--only PAGE,…] [--widths WIDTH,…] [--themes light,dark]
 
 Examples:
   scripts/screenshots --url http://127.0.0.1:8080 --token TOKEN            all pages into build/screenshots
   scripts/screenshots --url … --token … --only fleet,clusters --widths 1440
+  scripts/screenshots --url … --token … --only ugly                        nothing there, refused, failed, many, long, lost
 `
 const { values } = parseArgs({
   options: {
@@ -84,7 +86,9 @@ async function open(browser: Browser, width: string, theme: string): Promise<Pag
     colorScheme: theme === 'dark' ? 'dark' : 'light',
   })
   page.on('console', (message) => {
-    if (message.type() === 'error') process.stderr.write(`console: ${message.text()} (${page.url()})\n`)
+    // Refusals are put there on purpose.
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+      process.stderr.write(`console: ${message.text()} (${page.url()})\n`)
   })
   page.on('pageerror', (error) => process.stderr.write(`error: ${error.message} (${page.url()})\n`))
   return page
@@ -125,6 +129,17 @@ for (const theme of values.themes.split(','))
       await page.keyboard.type('pay')
       await page.waitForTimeout(SETTLE_MS)
       await shoot('palette')
+    }
+    for (const [name, state] of Object.entries(UGLY_STATES)) {
+      if (only !== undefined && !only.includes(name) && !only.includes('ugly')) continue
+      await page.context().setOffline(false)
+      await page.unrouteAll({ behavior: 'ignoreErrors' })
+      await state.before?.(page)
+      await page.goto(`${url}/dashboard/${state.path}`)
+      await page.waitForSelector('h1')
+      await page.waitForTimeout(SETTLE_MS)
+      await state.after?.(page)
+      await shoot(name)
     }
     await page.close()
   }

@@ -6,7 +6,7 @@ import { LocationProvider, lazy, Route, Router, useLocation } from 'preact-iso'
 import { age } from './format.ts'
 import { FleetPage } from './pages/fleet.tsx'
 import { NotFound } from './pages/not-found.tsx'
-import { SignIn } from './pages/sign-in.tsx'
+import { NoSession, SignIn } from './pages/sign-in.tsx'
 import { Palette } from './parts/palette.tsx'
 import { Rail } from './parts/rail.tsx'
 import { connection, hurryLive } from './state/live.ts'
@@ -49,6 +49,7 @@ export function App() {
   const { state } = session.value
   if (state === 'starting') return null
   if (state === 'out') return <SignIn />
+  if (state === 'failed') return <NoSession />
   return (
     <LocationProvider scope={ROOT}>
       <Frame />

@@ -387,7 +387,7 @@ export const text = {
   },
   states: {
     loading: 'Loading',
-    stale: (when: string) => `as of ${when} ago`,
+    stale: (when: string) => (when === 'now' ? 'as of a moment ago' : `as of ${when} ago`),
     since: 'Since',
     retry: 'Try again',
     whatNext: 'What next',

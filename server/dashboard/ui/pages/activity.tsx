@@ -78,7 +78,7 @@ function Events() {
         </select>
         {cluster !== '' && (
           <button type="button" onClick={() => set({ cluster: undefined })}>
-            {cluster} ✕
+            {cluster} ×
           </button>
         )}
         <span class="told">

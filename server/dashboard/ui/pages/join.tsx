@@ -103,7 +103,7 @@ export function JoinPage() {
                 items.length === 0 ? (
                   <p class="padded muted">{text.join.noTokens}</p>
                 ) : (
-                  <table>
+                  <table class="folds" aria-label={text.join.tokens}>
                     <thead>
                       <tr>
                         {Object.values(text.join.columns).map((head) => (
@@ -120,15 +120,15 @@ export function JoinPage() {
                       {items.map(({ id, state, usesLeft, uses, expiresMs, createdBy }) => (
                         <tr key={id}>
                           <td class="mono">{id}</td>
-                          <td>{state}</td>
-                          <td>
+                          <td data-head={text.join.columns.state}>{state}</td>
+                          <td data-head={text.join.columns.left}>
                             {usesLeft} of {uses}
                           </td>
-                          <td>
+                          <td data-head={text.join.columns.expires}>
                             <Moment ms={expiresMs} />
                           </td>
-                          <td>{createdBy}</td>
-                          <td>
+                          <td data-head={text.join.columns.by}>{createdBy}</td>
+                          <td class="act">
                             <button
                               type="button"
                               class="quiet"

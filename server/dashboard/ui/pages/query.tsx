@@ -142,7 +142,7 @@ function Queries({ onRun }: { onRun(sql: string): void }) {
               <span class="clip">{name}</span>
             </button>
             <button type="button" class="quiet" aria-label={words.forget(name)} onClick={() => forgetQuery(name)}>
-              ✕
+              ×
             </button>
           </li>
         ))}

@@ -1,7 +1,8 @@
 // Sign-in: by a provider where the server has one, or with an API token.
 import { useEffect, useState } from 'preact/hooks'
 import { Logo } from '../parts/icons.tsx'
-import { type Provider, signInOffer, signInWith } from '../state/account.ts'
+import { RefusalNote } from '../parts/states.tsx'
+import { openSession, type Provider, signInOffer, signInWith, signOut } from '../state/account.ts'
 import { session } from '../state/session.ts'
 import { text } from '../words.ts'
 
@@ -25,13 +26,7 @@ export function SignIn() {
   return (
     <main class="sign">
       <div class="panel">
-        <div class="brand">
-          <Logo />
-          <div>
-            <h1>{text.product}</h1>
-            <p class="muted">{text.signIn.lead}</p>
-          </div>
-        </div>
+        <Brand />
         {offered.map(({ name, url }) => (
           <a key={name} class="button primary" href={url}>
             {text.signIn.with(name)}
@@ -55,6 +50,42 @@ export function SignIn() {
             {text.signIn.tokenHint} {text.signIn.kept}
           </p>
         </form>
+      </div>
+    </main>
+  )
+}
+
+function Brand() {
+  return (
+    <div class="brand">
+      <Logo />
+      <div>
+        <h1>{text.product}</h1>
+        <p class="muted">{text.signIn.lead}</p>
+      </div>
+    </div>
+  )
+}
+
+const AGAIN_MS = 5_000
+
+/** A server that fails or is away is no reason to sign in again: the credential is kept and tried again. */
+export function NoSession() {
+  const now = session.value
+  const again = () => void openSession(text.signIn.ended)
+  useEffect(() => {
+    const timer = setTimeout(again, AGAIN_MS)
+    return () => clearTimeout(timer)
+  }, [now])
+  if (now.state !== 'failed') return null
+  return (
+    <main class="sign">
+      <div class="panel">
+        <Brand />
+        <RefusalNote refusal={now.refusal} retry={again} />
+        <button type="button" class="quiet" onClick={() => void signOut()}>
+          {text.settings.signOut}
+        </button>
       </div>
     </main>
   )

@@ -1,6 +1,6 @@
 // An act with consequences: what it does in exact names and numbers, a reason, and only then the button. The server decides again whether it is allowed.
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Refusal } from '../state/api.ts'
 import { refusalOf } from '../state/resource.ts'
 import { text } from '../words.ts'
@@ -25,8 +25,8 @@ export function ActionDialog<P>({ title, label, plan, describe, isNeeded, needsR
   const [planned, setPlanned] = useState<{ of: P } | null>(plan === undefined ? { of: undefined as P } : null)
   const [refusal, setRefusal] = useState<Refusal | null>(null)
   const [isWorking, setWorking] = useState(false)
+  useLayoutEffect(() => dialog.current?.showModal(), [])
   useEffect(() => {
-    dialog.current?.showModal()
     plan?.().then(
       (of) => setPlanned({ of }),
       (error: unknown) => setRefusal(refusalOf(error)),

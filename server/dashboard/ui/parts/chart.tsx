@@ -28,6 +28,9 @@ export function groupsOf({ clusters, by }: Fleet): Group[] {
     .sort((a, b) => Number(a.name === text.fleet.noValue) - Number(b.name === text.fleet.noValue) || (a.name < b.name ? -1 : 1))
 }
 
+/** Clusters above which marks are smaller. */
+const DENSE_ABOVE = 1_500
+
 interface Pointed {
   cluster: ChartCluster
   x: number
@@ -68,7 +71,7 @@ export function Chart({ fleet }: { fleet: Fleet }) {
     }
   }, [])
   return (
-    <div ref={root}>
+    <div ref={root} class={fleet.clusters.size > DENSE_ABOVE ? 'is-dense' : undefined}>
       {groups.map((group, index) => (
         <GroupField key={group.name} group={group} first={index === 0} named={fleet.by !== null} />
       ))}

@@ -28,7 +28,7 @@ export function ClusterSide({ name, onClose }: { name: string; onClose(): void }
             {text.join.open}
           </a>
           <button type="button" class="quiet" onClick={onClose} aria-label="Close">
-            ✕
+            ×
           </button>
         </span>
       </div>

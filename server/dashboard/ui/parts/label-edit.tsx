@@ -1,5 +1,5 @@
 // Labels of a cluster: edited as lines, then shown with what moves because of them, and only then written.
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { ApplyAnswer, MoveView } from '../../../../shared/model/views.ts'
 import { count } from '../format.ts'
 import { call, type Refusal } from '../state/api.ts'
@@ -34,7 +34,7 @@ export function LabelEdit({ view, onClose }: { view: ClusterView; onClose(): voi
   const [plan, setPlan] = useState<{ of: string; answer: ApplyAnswer } | null>(null)
   const [refusal, setRefusal] = useState<Refusal | null>(null)
   const [isWorking, setWorking] = useState(false)
-  useEffect(() => dialog.current?.showModal(), [])
+  useLayoutEffect(() => dialog.current?.showModal(), [])
   const { name } = view.metadata
   const isPlanned = plan?.of === lines
   const isChanged = isPlanned && plan.answer.results.some(({ action }) => action !== 'unchanged')

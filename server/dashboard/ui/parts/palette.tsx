@@ -1,6 +1,6 @@
 // Search and commands in one field: pages and actions at once, clusters, services and objects from the server as one types.
 
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { signOut } from '../state/account.ts'
 import { call, type Page } from '../state/api.ts'
@@ -97,9 +97,8 @@ function OpenPalette() {
   const [words, setWords] = useState('')
   const [fromServer, setFromServer] = useState<Entry[] | null>(null)
   const [chosen, setChosen] = useState(0)
-  useEffect(() => {
-    dialog.current?.showModal()
-  }, [])
+  // Before the next key: what is typed right after the shortcut belongs into the field.
+  useLayoutEffect(() => dialog.current?.showModal(), [])
   useEffect(() => {
     setChosen(0)
     if (words.trim() === '') return setFromServer([])

@@ -20,7 +20,7 @@ const { columns: heads } = text.services
 const state: Column<PlacementView> = {
   key: 'state',
   head: heads.state,
-  width: 'minmax(0, 3fr)',
+  width: 'minmax(0, 2.4fr)',
   cell: (one) => <span title={one.message}>{one.message || text.marks[markOfWords(one, one.reason)]}</span>,
 }
 const commit: Column<PlacementView> = {
@@ -40,7 +40,7 @@ const since: Column<PlacementView> = {
 const named = (head: string, nameOf: (one: PlacementView) => string): Column<PlacementView> => ({
   key: 'name',
   head,
-  width: 'minmax(0, 1.6fr)',
+  width: 'minmax(0, 1.8fr)',
   cell: (one) => (
     <>
       <MarkShape mark={one.liveness.word === 'Offline' ? 'offline' : markOfWords(one, one.reason)} />

@@ -1,11 +1,11 @@
 // Signing in and out: the signed-in person, the offered providers, and the work that starts and stops with it.
 import type { logoutAnswerSchema, signInLinkTokenSchema } from '../../../../shared/model/sign-in.ts'
 import { text } from '../words.ts'
-import { ApiError, call, send } from './api.ts'
+import { call, send } from './api.ts'
 import { forgetFleet, hurryFleet } from './fleet.ts'
 import { startLive, stopLive } from './live.ts'
 import { serverUrl } from './place.ts'
-import { forgetResources } from './resource.ts'
+import { forgetResources, refusalOf } from './resource.ts'
 import { authorization, forgetToken, keepToken, type Person, session, takeCode } from './session.ts'
 
 /** `redirect`: the page of the provider that ends its own session. */
@@ -38,10 +38,13 @@ export async function openSession(refused: string): Promise<string | null> {
     startLive()
     return null
   } catch (error) {
-    const isRefused = error instanceof ApiError && error.refusal.status === 401
-    const hadToken = 'authorization' in authorization()
-    if (isRefused) forgetToken()
-    const why = isRefused ? (hadToken ? refused : null) : error instanceof Error ? error.message : String(error)
+    const refusal = refusalOf(error)
+    if (refusal.status !== 401) {
+      session.value = { state: 'failed', refusal }
+      return refusal.detail
+    }
+    const why = 'authorization' in authorization() ? refused : null
+    forgetToken()
     session.value = { state: 'out', why }
     return why
   }

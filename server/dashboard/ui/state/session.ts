@@ -1,12 +1,18 @@
 // The credential of the person at the screen, in one file: an API token kept for this tab, or the cookie session of a sign-in. Everything else asks `authorization()`.
 import { signal } from '@preact/signals'
 import type { WhoamiAnswer } from '../../../../shared/model/views.ts'
+import type { Refusal } from './api.ts'
 
 const KEY = 'skerry-token'
 
 export type Person = WhoamiAnswer
 
-type Session = { state: 'starting' } | { state: 'out'; why: string | null } | { state: 'in'; person: Person }
+/** `failed`: there is a credential, and nobody could say whose it is. */
+type Session =
+  | { state: 'starting' }
+  | { state: 'out'; why: string | null }
+  | { state: 'failed'; refusal: Refusal }
+  | { state: 'in'; person: Person }
 
 export const session = signal<Session>({ state: 'starting' })
 
