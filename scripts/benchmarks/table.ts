@@ -70,6 +70,21 @@ export const TABLE = {
         notify_block_max_ms: 'longest block of the event loop meanwhile',
       },
     },
+    asking: {
+      seconds: 90,
+      figures: {
+        ask_roundtrip_ms: 'question for a live object sent → whole answer, 95th percentile of 200',
+        ask_roundtrip_p50_ms: 'the same, median',
+        log_first_byte_ms: 'question for a log sent → its first line, 95th percentile of 30',
+        log_stream_mb_per_s: 'a log of 60 MB, MB a second',
+        sync_slowdown_under_asking:
+          'commit → object while 50 people ask each second and one follows a log of 5 MB/s ÷ the same alone, medians of 40',
+        followed_log_mb_per_s: 'what arrived of that log, MB a second',
+        busy_ask_roundtrip_ms: 'answers meanwhile, 95th percentile',
+        asked_agent_rss_mb: 'memory of the agent meanwhile, MB',
+        asked_server_rss_mb: 'memory of the server meanwhile, MB',
+      },
+    },
   },
   reconcile: {
     apps: {
