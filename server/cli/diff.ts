@@ -33,7 +33,7 @@ export async function diff(
   pack: (folder: string) => Promise<string>,
 ): Promise<number> {
   try {
-    const { project, request, service } = await requestOf(context, name, options, pack)
+    const { project, request, service } = await diffRequestOf(context, name, options, pack)
     const view = await context.client().send('POST', path`/projects/${project}/services/${service}/diff`, diffViewSchema, request)
     return print(context, view, options)
   } catch (error) {
@@ -43,7 +43,8 @@ export async function diff(
   }
 }
 
-async function requestOf(
+/** The body of a comparison. Throws UsageError when nothing is proposed. */
+export async function diffRequestOf(
   context: Context,
   typed: string | undefined,
   { project: given, dir, ref, filename, cluster, selector }: DiffOptions,

@@ -6,7 +6,7 @@ import type { Context } from '../context.ts'
 import { UsageError } from '../io.ts'
 
 const OBJECT = 'KIND/NAMESPACE/NAME, or KIND/NAME of an object without a namespace; KIND.GROUP for custom kinds'
-const CLUSTER = 'cluster to ask'
+const CLUSTER = 'cluster to ask, or several: a,b'
 const SELECTOR = 'ask all clusters with these labels: env=prod,region in (eu,us)'
 const SERVICE = 'service that the object belongs to; needed without a right on the cluster'
 

@@ -20,8 +20,8 @@ export interface Targets {
 /** Names of clusters. Throws for a selector that selects none. */
 export async function targetsOf(client: Client, { cluster, selector }: Targets): Promise<string[]> {
   if ((cluster === undefined) === (selector === undefined))
-    throw new UsageError('which cluster? Give --cluster NAME, or -l SELECTOR for all clusters with these labels')
-  if (cluster !== undefined) return [cluster]
+    throw new UsageError('which cluster? Give --cluster NAME,… or -l SELECTOR for all clusters with these labels')
+  if (cluster !== undefined) return [...new Set(cluster.split(',').filter((name) => name !== ''))]
   const found = await client.list('/clusters', clusterViewSchema, { labelSelector: selector })
   if (found.length === 0) throw new UsageError(`no cluster has the labels ${selector}`)
   return found.map(({ metadata }) => metadata.name).sort()

@@ -41,10 +41,10 @@ export function refOfAddress(text: string) {
   return { group: known, kind, namespace, name }
 }
 
-const requestOf = (question: Question, { service, project }: AskOptions): AskRequest =>
+export const requestOf = (question: Question, { service, project }: AskOptions): AskRequest =>
   service === undefined ? { question } : { question, within: { project, service } }
 
-const refText = ({ kind, namespace, name }: { kind: string; namespace: string; name: string }): string =>
+export const refText = ({ kind, namespace, name }: { kind: string; namespace: string; name: string }): string =>
   `${kind} ${namespace === '' ? name : `${namespace}/${name}`}`
 
 /** Exit code: 0 every cluster answered, 1 some gave no answer. */
@@ -156,17 +156,12 @@ export async function liveRestart(context: Context, address: string, options: As
 }
 
 export interface LiveDiffOptions extends AskOptions {
-  dir?: string | undefined
-  ref?: string | undefined
-  filename?: string | undefined
   output?: string | undefined
 }
 
 /** Exit codes as those of `diff`: 0 no differences, 1 differences, 2 a failure. */
 export async function diffLive(context: Context, service: string | undefined, options: LiveDiffOptions): Promise<number> {
   if (service === undefined) throw new UsageError('which service? Give its name')
-  if (options.dir !== undefined || options.ref !== undefined || options.filename !== undefined)
-    throw new UsageError('--live compares what is applied; it takes no --dir, --ref and -f')
   try {
     return await compareLive(context, service, options)
   } catch (error) {
@@ -201,15 +196,16 @@ async function compareLive(context: Context, service: string, options: LiveDiffO
 
 function diffText({ ref, state, fields, message }: AnswerLineOf<'diff'>, prefix: string): string {
   const head = `${prefix}${refText(ref)}  ${state}${message === undefined ? '' : `: ${plainText(message)}`}\n`
-  const lines = fields.map(({ path, desired, live, managers = [] }) => {
-    const by = managers.length === 0 ? '' : ` (${managers.join(', ')})`
-    return plainText(`  ${path}: ${valueText(desired)} desired, ${valueText(live)} live${by}`)
-  })
-  return head + lines.map((line) => `${line}\n`).join('')
+  return head + fields.map((field) => `${fieldText(field)}\n`).join('')
+}
+
+export function fieldText({ path, desired, live, managers = [] }: AnswerLineOf<'diff'>['fields'][number]): string {
+  const by = managers.length === 0 ? '' : ` (${managers.join(', ')})`
+  return plainText(`  ${path}: ${valueText(desired)} desired, ${valueText(live)} live${by}`)
 }
 
 const valueText = (value: unknown): string => (value === undefined ? 'none' : JSON.stringify(value))
 
-function note({ io }: Context, cluster: string, isOne: boolean, line: { t: string; message?: unknown }): void {
+export function note({ io }: Context, cluster: string, isOne: boolean, line: { t: string; message?: unknown }): void {
   if (line.t === 'note') io.stderr.write(`${isOne ? '' : `${cluster}: `}${plainText(String(line.message))}\n`)
 }

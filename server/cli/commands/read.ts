@@ -4,6 +4,7 @@ import { LIST_LIMIT_MAX } from '../../../shared/model/constants.ts'
 import { COUNT_BY, COUNT_OF } from '../../../shared/model/counts.ts'
 import { collect, durationArgument, examples, isGiven, output, projectOf, projectOption, scoped, wholeNumber } from '../command-options.ts'
 import type { Context } from '../context.ts'
+import { UsageError } from '../io.ts'
 
 export function addReadCommands(program: Command, context: Context): void {
   program
@@ -41,11 +42,17 @@ export function addReadCommands(program: Command, context: Context): void {
         "skerry get objects -A -l env=prod --status-selector 'health in (Degraded,Missing)' --sort-by newest --limit 20",
         'skerry get services -A -o wide',
         'skerry get object cm/shop/settings --cluster oslo -o yaml',
+        'skerry get nodes -l env=prod',
         'skerry get services -o jsonpath=\'{.items[?(@.status.health=="Degraded")].metadata.name}\'',
         'skerry get clusters --sort-by .status.liveness.lastSeenMs -o custom-columns=NAME:.metadata.name,AGENT:.status.agentVersion',
       ),
     )
     .action(async (kind, name, options, command) => {
+      if (/^nodes?$/.test(kind) && name === undefined) {
+        const { liveNodes } = await import('../ask/tables.ts')
+        context.exit(await liveNodes(context, options))
+        return
+      }
       const live = liveAddress(kind, name)
       if (live !== null) {
         const { liveObject } = await import('../ask/live.ts')
@@ -105,6 +112,8 @@ export function addReadCommands(program: Command, context: Context): void {
     .option('--service <name>', 'only of services with this name')
     .option('--trace <id>', 'only of the change with this correlation id, which `skerry trace` shows')
     .option('--since <duration>', 'only those that are not older, such as 12h', durationArgument)
+    .option('--for <object>', 'live Kubernetes Events of this object instead, asked of the cluster: pod/shop/web-5d9c7')
+    .option('-l, --selector <labels>', 'with --for: ask all clusters with these labels')
     .option('-f, --follow', 'keep printing new events')
     .option('--limit <count>', 'maximum number of past events', wholeNumber(LIST_LIMIT_MAX), 50)
     .addOption(output())
@@ -115,11 +124,24 @@ export function addReadCommands(program: Command, context: Context): void {
         'skerry events --cluster ship-7',
         'skerry events --since 12h --limit 500',
         'skerry events -f',
+        'skerry events --for deploy/shop/web --cluster ship-7',
         'skerry events --service web -o json',
         'skerry events --trace 4bf92f3577b34da6a3ce929d0e0e4736',
       ),
     )
     .action(async (options) => {
+      if (options.for !== undefined) {
+        const { liveEvents } = await import('../ask/tables.ts')
+        context.exit(
+          await liveEvents(
+            context,
+            options.for,
+            projectOf(context, { ...options, project: options.project ?? '' }, options.project !== undefined),
+          ),
+        )
+        return
+      }
+      if (options.selector !== undefined) throw new UsageError('--selector needs --for OBJECT')
       const { events } = await import('../events.ts')
       await events(context, options)
     })

@@ -39,7 +39,10 @@ export function addDiffCommand(program: Command, context: Context, pack: Preview
     .option('--dir <path>', 'proposed files: the root folder of the repository, or REPOSITORY=PATH,…')
     .option('--ref <ref>', 'proposed revision: branch, tag or full commit id, or REPOSITORY=REF,…')
     .option('-f, --filename <file>', 'proposed Service: a file with the resource, or - for stdin')
-    .option('--live', 'compare the applied objects with the live ones in the clusters, field by field')
+    .option(
+      '--live',
+      'compare the applied objects with the live ones in the clusters, field by field; with --dir, --ref or -f try the proposed objects there by dry run',
+    )
     .option('--cluster <name>', 'only for this cluster (default: every cluster that has the service or would get it)')
     .option('-l, --selector <labels>', 'only for clusters with these labels: env=prod,region in (eu,us)')
     .addOption(new Option('-o, --output <form>', 'output format').choices(DIFF_OUTPUTS))
@@ -51,10 +54,16 @@ export function addDiffCommand(program: Command, context: Context, pack: Preview
         'skerry diff web --ref feature/blue -l env=prod -o summary',
         'skerry diff -f service.yaml --dir .',
         'skerry diff web --live --cluster ship-7',
+        'skerry diff web --live --ref feature/blue --cluster ship-7',
       ),
     )
     .addHelpText('after', DIFF_HELP)
     .action(async (service, options, command) => {
+      if (options.live && (options.dir !== undefined || options.ref !== undefined || options.filename !== undefined)) {
+        const { dryRunLive } = await import('../ask/dry-run.ts')
+        context.exit(await dryRunLive(context, service, projectOf(context, options, isGiven(command)), pack))
+        return
+      }
       if (options.live) {
         const { diffLive } = await import('../ask/live.ts')
         context.exit(await diffLive(context, service, projectOf(context, options, isGiven(command))))
