@@ -1,6 +1,6 @@
 // Questions of a person to a real cluster: server, agent, API server, and a kubelet for the logs. Nothing connects to the site but its own agent.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'
@@ -199,8 +199,32 @@ test('AK2 a dry run and the nodes are answered', async () => {
   })
   const nodes = await asked({ kind: 'nodes' })
   expect(nodes[0]).toMatchObject({ t: 'node', name: 'node-1', capacity: { cpu: '8' }, requested: { cpu: expect.any(Number) } })
-  const events = await asked({ kind: 'events', ref: { group: 'apps', kind: 'Deployment', namespace: 'shop', name: 'shop' } })
-  expect(events.map(({ reason }) => reason)).toContain('ScalingReplicaSet')
+  expect((await scenario.fleet.run(['get', 'nodes', '-l', 'env=prod'])).split('\n')[1]).toMatch(/^oslo +node-1 +yes +v1\./)
+  expect(await scenario.fleet.run(['events', '--for', 'deploy/shop/shop', '--cluster', 'oslo'])).toContain('ScalingReplicaSet')
+})
+
+test('AK2 a proposal is tried in the cluster, and what the API server refuses is said before it is committed', async () => {
+  const file = join(dir, 'proposal', 'shop', 'web.yaml')
+  mkdirSync(join(dir, 'proposal', 'shop'), { recursive: true })
+  writeFileSync(file, DEPLOYMENT.replace('matchLabels: {app: shop}', 'matchLabels: {app: other}').replace('{app: shop}}', '{app: other}}'))
+  const { code, stdout } = await ask('diff', 'shop', '--live', '--dir', join(dir, 'proposal'), '-o', 'json')
+  expect(code).toBe(2)
+  expect(JSON.parse(stdout)).toMatchObject({
+    cluster: 'oslo',
+    ref: { kind: 'Deployment', name: 'shop' },
+    result: 'refused',
+    message: expect.stringContaining('immutable'),
+  })
+  writeFileSync(file, DEPLOYMENT.replace('250m', '300m'))
+  const allowed = await ask('diff', 'shop', '--live', '--dir', join(dir, 'proposal'))
+  expect([allowed.code, allowed.stdout]).toEqual([1, expect.stringContaining('"300m" desired, "250m" live')])
+})
+
+test('AK4 one question to several clusters: answers of those that are there, and the others by name', async () => {
+  const { code, stdout, stderr } = await scenario.fleet.skerry(['get', 'object', 'cm/shop/conf', '--cluster', 'oslo,bergen', '-o', 'json'])
+  expect([code, JSON.parse(stdout).cluster]).toEqual([1, 'oslo'])
+  expect(stderr).toContain('bergen: ')
+  expect(stderr).toContain('1 of 2 clusters gave no answer')
 })
 
 test('AK5 AK7 the site refuses and hides by its own policy; both audit logs name the asker', async () => {
