@@ -5,6 +5,7 @@ import { confirmationToken, type RemovalOrder, type ServiceRow } from '../../sha
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
+import { atOnce, inSteps, type Pace, paced, type Steps } from '../../shared/runtime/pace.ts'
 import { withTrace } from '../../shared/runtime/trace-id.ts'
 import { type GuardVerdict, guardRemovals } from './guard.ts'
 import type { Handover } from './handover.ts'
@@ -107,30 +108,42 @@ interface Holder {
   cluster: TargetCluster
 }
 
-export function planService(input: PlanInput): ServicePlan {
+/** The plan at once, for small fleets. */
+export const planService = (input: PlanInput): ServicePlan => atOnce(planSteps(input))
+
+/** The same plan. Ten thousand clusters take tens of milliseconds, in which no poll would be answered. */
+export const planServicePaced = (input: PlanInput, pace: Pace): Promise<ServicePlan> => paced(planSteps(input), pace)
+
+function* planSteps(input: PlanInput): Steps<ServicePlan> {
   const plan: ServicePlan = { publishes: [], open: [], close: [], finished: false }
   const rows = new Map(input.current.map((row) => [row.clusterId, row]))
+  yield
   const holders = holdersOf(rows, input.clusters)
+  yield
   const frozen = input.render === null && !input.deleting
   const targets = input.deleting ? [] : targetsOf(withDestinations(input.spec.targets, input.project), input.clusters)
+  yield
   const targeted = new Set(targets.map(({ clusterId }) => clusterId))
   const leaving = frozen ? [] : holders.filter(({ doc, cluster }) => doc.removal === undefined && !targeted.has(cluster.clusterId))
 
   const ordered = input.deleting ? 0 : holders.filter(({ doc, cluster }) => isUnasked(doc) && !targeted.has(cluster.clusterId)).length
 
+  yield
   const verdict = decideRemovals(input, holders, { leaving, ordered, targets: targets.length }, plan)
+  yield
   if (verdict.kind === 'go') {
     const orderedDoc = removalDocs(input, verdict)
     const confirming = sharedBy((names: readonly string[]) => sharedBy((doc: ServiceRow) => withConfirmed(doc, names)))
     const handing = sharedBy((handover: readonly Handover[]) => sharedBy((doc: ServiceRow) => withHandover(doc, handover)))
-    for (const holder of leaving) {
+    yield* inSteps(leaving, (holder) => {
       const handover = input.handover?.(holder.row, 'removal') ?? NOTHING_HANDED_OVER
       const names = input.dataConfirmed?.get(holder.row.clusterId) ?? NOTHING_CONFIRMED
       plan.publishes.push(removalOrder(holder, confirming(names)(handing(handover)(orderedDoc(holder.doc)))))
-    }
+    })
   }
-  for (const holder of holders)
+  yield* inSteps(holders, (holder) => {
     if (holder.doc.removal !== undefined && !targeted.has(holder.cluster.clusterId)) finishRemoval(input, holder, plan)
+  })
 
   if (input.render !== null) {
     // A cluster that may not leave yet is still served, and keeps the note of its targets: the reason to wait is
@@ -145,13 +158,16 @@ export function planService(input: PlanInput): ServicePlan {
     )
     const boundsOf = boundsByLabels(input.project)
     const allowed = syncsAllowed(input, targets, plan)
-    for (const cluster of targets)
-      place(input, wanted(boundsOf(cluster.labels)), cluster, rows.get(cluster.clusterId), placedBy, allowed, plan)
+    yield* inSteps(targets, (cluster) =>
+      place(input, wanted(boundsOf(cluster.labels)), cluster, rows.get(cluster.clusterId), placedBy, allowed, plan),
+    )
     // PJ3: where its project has no destination for it, it keeps what it has, and gets nothing new.
-    for (const { cluster, row } of kept)
+    yield* inSteps(kept, ({ cluster, row }) => {
       if (input.project == null || isDestination(input.project, cluster.labels))
         place(input, wanted(boundsOf(cluster.labels)), cluster, row, row.placedBy, allowed, plan)
+    })
   }
+  yield
   // Judged after this plan: the last cluster's answer is the last event that causes a reconciliation.
   const gone = new Set(plan.publishes.flatMap(({ clusterId, what }) => (what === 'removed' ? [clusterId] : [])))
   plan.finished = input.deleting && holders.every(({ cluster }) => gone.has(cluster.clusterId))

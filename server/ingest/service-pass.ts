@@ -6,8 +6,9 @@ import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/i
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import { serviceStatusSchema } from '../../shared/model/status.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
+import { createPace } from '../../shared/runtime/pace.ts'
 import { withTrace } from '../../shared/runtime/trace-id.ts'
-import { type Elsewhere, isUnasked, type Origin, type PlanInput, planService, releaseSubject } from '../fleet/plan-service.ts'
+import { type Elsewhere, isUnasked, type Origin, type PlanInput, planServicePaced, releaseSubject } from '../fleet/plan-service.ts'
 import type { NamedProject } from '../fleet/project-rules.ts'
 import type {
   ClusterRecord,
@@ -133,7 +134,7 @@ async function passFleet(deps: ServicePassDeps, about: About, scope: PassScope):
   const published = question === null ? withoutClusters(rendering, young.clusters) : forNow(rendering)
   const input = await readPlanInput(deps, about, { rendering: published, trace, questions, scope })
   await betweenPieces(clusters.length)
-  const plan = planService(input)
+  const plan = await planServicePaced(input, createPace(deps.clock))
   await betweenPieces(clusters.length)
   if (question !== null && held?.token !== question.token) plan.open.push(question)
   if (question === null && held !== undefined && rendering.kind === 'good') plan.close.push(held.subject)
@@ -178,7 +179,7 @@ async function passClusters(deps: ServicePassDeps, about: About, scope: PassScop
   const endMs = deps.clock.nowMs()
   const trace = traceOfRender(deps, { id, generation: service.generation, before }, rendering)
   const input = { ...(await readPlanInput(deps, about, { rendering: published, trace, questions, scope })), elsewhere }
-  const plan = planService(input)
+  const plan = await planServicePaced(input, createPace(deps.clock))
   if (plan.open.length > 0) return null
   renderer.forgetClusters(id, difference(options.clusters ?? NO_CLUSTERS, asked))
   if (variants.length > known.size) await addVariants(store, id, before, variants)

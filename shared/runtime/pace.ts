@@ -19,3 +19,33 @@ export function createPace(clock: Pick<Clock, 'nowMs'>, sliceMs: number = SLICE_
     })
   }
 }
+
+/** Work that offers to stop at each yield. It is written once, for callers that wait for it and for those that cannot. */
+export type Steps<T> = Generator<void, T>
+
+export function atOnce<T>(steps: Steps<T>): T {
+  for (;;) {
+    const step = steps.next()
+    if (step.done === true) return step.value
+  }
+}
+
+export async function paced<T>(steps: Steps<T>, pace: Pace): Promise<T> {
+  for (;;) {
+    const step = steps.next()
+    if (step.done === true) return step.value
+    await pace()
+  }
+}
+
+const ITEMS_A_STEP = 250
+
+/** `act` for each item, with a yield after some of them. */
+export function* inSteps<T>(items: Iterable<T>, act: (item: T) => void): Steps<void> {
+  let count = 0
+  for (const item of items) {
+    act(item)
+    count += 1
+    if (count % ITEMS_A_STEP === 0) yield
+  }
+}
