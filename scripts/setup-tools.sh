@@ -1,5 +1,5 @@
-# Functions of scripts/setup that make the programs which tests run besides the cluster: Dex, the collector, Prometheus, schemathesis, Chromium, and what
-# installs are tested with. Sourced there: they use its variables.
+# Functions of scripts/setup that make the programs which tests run besides the cluster: Dex, the collector, Gitea,
+# Prometheus, schemathesis, Chromium, and what installs are tested with. Sourced there: they use its variables.
 # shellcheck shell=sh
 
 # Dex imports SQLite in C, also where it keeps everything in memory, so it needs a C compiler as cr-sqlite does.
@@ -50,6 +50,34 @@ setup_otel() {
   fi
   mkdir -p "$root/build/otel"
   ln -sfn "$otel/otelcol" "$root/build/otel/otelcol"
+}
+
+# Its texts, templates and pictures are files beside it: without Node there is no bundle of them to compile in.
+has_gitea() { [ -x "$gitea/gitea" ] && [ -d "$gitea/static/templates" ]; }
+make_gitea() {
+  need go 'Gitea is built from Go modules.' 'Go 1.26.2 or newer'
+  need gcc 'Gitea is built with the SQLite that it contains.' 'apt-get install gcc libc6-dev'
+  begin "gitea $gitea_version (built once, minutes when cold)"
+  mkdir -p "$temp/gitea/static"
+  quiet sh -c 'cd "$1" && CGO_ENABLED=1 GOTOOLCHAIN=local GOWORK=off GOFLAGS=-mod=readonly go build -trimpath -buildvcs=false \
+    -tags "sqlite sqlite_unlock_notify" -ldflags "-s -w" -o "$2" code.gitea.io/gitea' sh "$module" "$temp/gitea/gitea"
+  files=$(cd "$module" && GOTOOLCHAIN=local GOWORK=off GOFLAGS=-mod=readonly go list -m -f '{{.Dir}}' code.gitea.io/gitea)
+  for part in options public templates; do cp -R "$files/$part" "$temp/gitea/static/$part"; done
+  chmod -R u+w "$temp/gitea"
+  put "$temp/gitea" "$gitea"
+  end
+}
+setup_gitea() {
+  module=$root/tests/forge/gitea
+  gitea_version=$(sed -n 's/^\/\/ Gitea \([0-9.]*\):.*/\1/p' "$module/go.mod")
+  gitea=${SKERRY_GITEA_BIN:-$cache/gitea-$gitea_version-$(recipe_hash "$module/go.mod" "$module/go.sum" "$module/tools.go")}
+  if [ -n "${SKERRY_GITEA_BIN:-}" ]; then
+    has_gitea || die "SKERRY_GITEA_BIN ($gitea) lacks gitea or static"
+    printf 'setup: gitea: given by SKERRY_GITEA_BIN\n'
+  else
+    ensure "gitea $gitea_version" has_gitea make_gitea
+  fi
+  ln -sfn "$gitea" "$root/build/gitea"
 }
 
 # Unpacked from Debian's package, not installed: nothing is started, and no user is made.
