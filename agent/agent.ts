@@ -35,7 +35,7 @@ import type { AgentState } from './state/agent-state.ts'
 import { createDiskReserve, type DiskReserve } from './state/disk-reserve.ts'
 import { openAgentState } from './state/sqlite-agent-state.ts'
 import { createStateBox } from './state/state-box.ts'
-import { loadAgentKeys, recipientOf } from './sync/agent-keys.ts'
+import { loadAgentKeys, recipientFingerprint, recipientsOf, rotateRecipient } from './sync/agent-keys.ts'
 import { createPartStage } from './sync/part-stage.ts'
 import type { Fetcher } from './sync/server-client.ts'
 import { SyncLoop } from './sync/sync-loop.ts'
@@ -164,6 +164,7 @@ class RunningAgent implements Agent {
       serverUrl,
       fetcher,
       keys,
+      rotateRecipient: () => rotateRecipient(dataDir, keys),
       join: {
         joinToken,
         clusterName,
@@ -179,7 +180,7 @@ class RunningAgent implements Agent {
           path: files.replica,
           clusterId,
           serverKeys: () => state.identity()?.serverKeys ?? [],
-          recipients: (fingerprint) => recipientOf(keys, fingerprint),
+          recipients: recipientsOf(dataDir, keys),
           log,
           libraryDir: files.library,
           ...(deps.guard === undefined ? {} : { guard: deps.guard }),
@@ -440,9 +441,8 @@ class RunningAgent implements Agent {
     const hold = holdOfCluster(this.#state, this.#deps.clock.nowMs())
     const enforcement = enforcementOf(this.#claim, this.#unreachable, this.#sync.replica() !== null, hold)
     return agentReport({
-      running: true,
-      version: this.#options.version,
-      state: this.#state,
+      ...{ running: true, version: this.#options.version, state: this.#state },
+      recipient: recipientFingerprint(this.#options.dataDir),
       replica: this.#sync.replica(),
       link: this.#link(),
       enforcement,

@@ -36,6 +36,8 @@ export const agentReportSchema = z.object({
   clusterId: z.string().nullable(),
   agentId: z.string().nullable(),
   incarnation: z.number().nullable(),
+  /** Fingerprint of the key to which rows are sealed; null: none was made. */
+  recipient: z.string().nullable().catch(null),
   link: linkReportSchema.nullable(),
   enforcement: z.object({ state: z.string(), message: z.string() }),
   replica: z.object({ position: z.string().nullable(), epoch: z.number(), rows: z.number(), verified: z.boolean() }).nullable(),
@@ -56,6 +58,7 @@ export interface ReportParts {
   running: boolean
   version: string
   state: AgentState
+  recipient?: string | null
   replica: Replica | null
   link: LinkReport | null
   enforcement: { state: string; message: string }
@@ -69,6 +72,7 @@ export function agentReport({
   running,
   version,
   state,
+  recipient = null,
   replica,
   link,
   enforcement,
@@ -86,6 +90,7 @@ export function agentReport({
     clusterId: identity?.clusterId ?? null,
     agentId: identity?.agentId ?? null,
     incarnation: identity?.incarnation ?? null,
+    recipient,
     link,
     enforcement,
     disk,

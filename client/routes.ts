@@ -176,6 +176,9 @@ interface OtherRoutes {
   'GET /sessions': List<SessionView>
   'DELETE /sessions/:id': Write<null>
   'GET /agents': List<AgentCredential>
+  'POST /agents/:id/rotate-recipient': Write<null>
+  'GET /secrets/seal': Read<SealView>
+  'POST /secrets/seal': Write<SealView>
   'GET /server-keys': List<ServerKeyView>
   'POST /server-keys/rotate': Write<Page<ServerKeyView>>
   'POST /server-keys/revoke': Write<Page<ServerKeyView>>

@@ -30,6 +30,7 @@ import type { KubeEvents } from '../reconcile/report/kube-event.ts'
 import { createCrdtReplica } from '../replica/crdt-replica.ts'
 import { type AgentReport, agentReport } from '../report.ts'
 import { openAgentState } from '../state/sqlite-agent-state.ts'
+import { recipientFingerprint } from '../sync/agent-keys.ts'
 import { createServerLink } from '../sync/server-link.ts'
 import { DAILY_BYTES_METERED, readToday } from '../sync/traffic-day.ts'
 import { addAuditCommand } from './audit-command.ts'
@@ -321,6 +322,7 @@ function reportFromDisk(data: string): AgentReport {
     todayBytes: readToday(files.traffic, systemClock.nowMs()),
     version: VERSION,
     state,
+    recipient: recipientFingerprint(data),
     replica,
     link: null,
     disk: null,

@@ -60,6 +60,7 @@ export function statusText(report: AgentReport, nowMs: number): string {
       'cluster',
       report.clusterId === null ? 'not joined yet' : `${report.clusterId}, agent ${report.agentId}, incarnation ${report.incarnation}`,
     ],
+    ...(report.recipient === null ? [] : [['recipient', report.recipient] as [string, string]]),
     ['enforcement', `${report.enforcement.state}${report.enforcement.message === '' ? '' : `: ${report.enforcement.message}`}`],
   ]
   if (link !== null)

@@ -16,9 +16,9 @@ import { type LastHead, laterProof, NO_HEAD, readLastHead, writeLastHead } from 
 import { buildNewFile, removeFile } from './new-file.ts'
 import { isSigned, type Page, readPage } from './page-reader.ts'
 import type { ApplyPageResult, Replica, ServiceRead } from './replica.ts'
-import { openReplicaFile, type ReplicaFile, type ReplicaFileOptions } from './replica-file.ts'
+import { ID_CEILING, openReplicaFile, type ReplicaFile, type ReplicaFileOptions } from './replica-file.ts'
 import { isLeaving, readService, servicesOf } from './revision-read.ts'
-import { type Recipients, RowOpener } from './row-opener.ts'
+import { NO_RECIPIENTS, type Recipients, RowOpener } from './row-opener.ts'
 
 export interface CrdtReplicaOptions {
   path: string
@@ -42,6 +42,8 @@ export interface CheckedReplica extends Replica {
   recheck(): boolean
   /** The file lost the last head of the server by a power failure: the head beside it is of a later page (RP2). */
   isBehind(): boolean
+  /** SL10: it holds keys that are wrapped for another recipient key than the one in use. */
+  hasFormerKeys(): boolean
 }
 
 export function createCrdtReplica(options: CrdtReplicaOptions): CheckedReplica {
@@ -52,8 +54,6 @@ export function createCrdtReplica(options: CrdtReplicaOptions): CheckedReplica {
 
 const stagedPath = (path: string) => `${path}.new`
 const lastHeadPath = (path: string) => `${path}.epoch`
-/** Above every id, which are text that begins with a letter. */
-const ID_CEILING = '\u{10ffff}'
 
 class CrdtReplica implements CheckedReplica {
   readonly #options: CrdtReplicaOptions
@@ -67,12 +67,18 @@ class CrdtReplica implements CheckedReplica {
   #beside: HeadProof | null
 
   constructor(options: CrdtReplicaOptions) {
-    const { path, clusterId, libraryDir, guard, recipients } = options
-    this.#opener = new RowOpener(clusterId, recipients ?? (() => null))
-    const knows = (to: string) => recipients === undefined || recipients(to) !== null
+    const { path, clusterId, libraryDir, guard, recipients = NO_RECIPIENTS } = options
+    this.#opener = new RowOpener(clusterId, recipients)
+    const knows = (to: string) => options.recipients === undefined || recipients.privateKey(to) !== null
     this.#options = options
     const opening = guard === undefined ? {} : { opening: guard.opening }
-    this.#fileOptions = { clusterId, knows, ...opening, ...(libraryDir === undefined ? {} : { libraryDir }) }
+    this.#fileOptions = {
+      clusterId,
+      knows,
+      isCurrent: recipients.isCurrent,
+      ...opening,
+      ...(libraryDir === undefined ? {} : { libraryDir }),
+    }
     this.#last = this.#ownServers(readLastHead(lastHeadPath(path), clusterId))
     this.#beside = this.#last.proof
     this.#refuseDeadly()
@@ -134,6 +140,12 @@ class CrdtReplica implements CheckedReplica {
     return (
       said !== undefined && held !== undefined && (held.epoch < said.epoch || (held.epoch === said.epoch && held.ordinal < said.ordinal))
     )
+  }
+
+  hasFormerKeys(): boolean {
+    const [file, { isCurrent }] = [this.#file, this.#options.recipients ?? NO_RECIPIENTS]
+    if (file === null || !this.verified()) return false
+    return this.#unlessDamaged(() => file.encapsulations('', ID_CEILING).some(({ to }) => !isCurrent(to)), false)
   }
 
   verified(): boolean {
@@ -248,6 +260,8 @@ class CrdtReplica implements CheckedReplica {
       const changed = old === null ? [...built.changedIds, ...this.#doubtfulIds()] : built.changedIds
       this.#keepBeside({ epoch, proof: { hello, checkpoint } })
       this.#putInForce(staged)
+      const wraps = this.#file?.encapsulations('', ID_CEILING) ?? []
+      this.#options.recipients?.forget((fingerprint) => wraps.some(({ to }) => to === fingerprint))
       return { kind: 'applied', position: hello.to, changedServices: servicesOf(changed) }
     } finally {
       removeFile(staged)

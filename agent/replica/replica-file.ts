@@ -91,11 +91,13 @@ export interface ReplicaFileOptions {
   building?: boolean
   /** Whether this agent has the recipient key with that fingerprint. Default: it has all. */
   knows?: (recipient: string) => boolean
+  /** SL10: whether it is the key in use; a file with keys for another one is replaced whole. Default: all are. */
+  isCurrent?: (recipient: string) => boolean
 }
 
 export function openReplicaFile(
   path: string,
-  { clusterId: cluster, building = false, knows = () => true, ...native }: ReplicaFileOptions,
+  { clusterId: cluster, building = false, knows = () => true, isCurrent = () => true, ...native }: ReplicaFileOptions,
 ): ReplicaFile {
   const mode = building
     ? ({ journal: 'MEMORY', synchronous: 'OFF' } as const)
@@ -104,7 +106,7 @@ export function openReplicaFile(
   try {
     crdt.db.run(POSITION_TABLE)
     crdt.db.run(KEY_TABLE)
-    return new CrdtReplicaFile(crdt, cluster, knows)
+    return new CrdtReplicaFile(crdt, cluster, { knows, isCurrent })
   } catch (error) {
     crdt.close()
     throw error
@@ -122,18 +124,21 @@ function readAnew(path: string): void {
   }
 }
 
+/** Above every id, which are text that begins with a letter. */
+export const ID_CEILING = '\u{10ffff}'
+
 class Differs extends Error {}
 
 class CrdtReplicaFile implements ReplicaFile {
   readonly db: Database
   readonly #crdt: CrdtDb
   readonly #cluster: string
-  readonly #knows: (recipient: string) => boolean
+  readonly #recipients: Required<Pick<ReplicaFileOptions, 'knows' | 'isCurrent'>>
   readonly #statements
   #dataVersion: number
 
-  constructor(crdt: CrdtDb, cluster: string, knows: (recipient: string) => boolean) {
-    this.#knows = knows
+  constructor(crdt: CrdtDb, cluster: string, recipients: Required<Pick<ReplicaFileOptions, 'knows' | 'isCurrent'>>) {
+    this.#recipients = recipients
     this.db = crdt.db
     this.#crdt = crdt
     this.#cluster = cluster
@@ -229,7 +234,7 @@ class CrdtReplicaFile implements ReplicaFile {
   #lacksKey(id: string, doc: string): boolean {
     if (sealMarkOf(doc) === null) return false
     const wrap = this.wrapOf(id)
-    return wrap === null || !this.#knows(wrap.to)
+    return wrap === null || !this.#recipients.knows(wrap.to)
   }
 
   #merger({ hello }: HeadProof): (id: string, doc: string | null, colVersion: number, cl: number) => void {
@@ -275,6 +280,7 @@ class CrdtReplicaFile implements ReplicaFile {
 
   bucketSums(): Uint8Array {
     const held = this.held()
+    if (this.encapsulations('', ID_CEILING).some(({ to }) => !this.#recipients.isCurrent(to))) return new Uint8Array()
     const sums = new BucketSums(bucketCountFor(held?.count ?? 0))
     const rows = new RowCheck()
     for (const { id, doc } of this.all()) {

@@ -4,8 +4,18 @@ import { openObject, sealMarkOf } from '../../shared/kube/sealed-object.ts'
 import { SEAL_INFO, sealContext, unwrapKey } from '../../shared/protocol/sealed-keys.ts'
 import type { Wrap } from './page-reader.ts'
 
-/** Private key (PKCS#8, base64url) by the fingerprint of its public key; null: this agent does not have it. */
-export type Recipients = (fingerprint: string) => string | null
+/** Recipient keys of this agent, by the fingerprints of their public keys. */
+export interface Recipients {
+  /** PKCS#8, base64url; null: this agent does not have it. */
+  privateKey(fingerprint: string): string | null
+  /** Keys of rows are wrapped for this one now; it may differ from those that the replica holds. */
+  isCurrent(fingerprint: string): boolean
+  /** All rows were fetched: other keys are of no use. */
+  forget(isNeeded: (fingerprint: string) => boolean): void
+}
+
+/** No sealed row opens. */
+export const NO_RECIPIENTS: Recipients = { privateKey: () => null, isCurrent: () => true, forget: () => {} }
 
 /** A server makes one encapsulation each time that it starts. */
 const SECRETS_MAX = 1_000
@@ -24,7 +34,7 @@ export class RowOpener {
   async unlock(wraps: ReadonlyArray<Pick<Wrap, 'enc' | 'to'>>): Promise<void> {
     for (const { enc, to } of wraps) {
       if (this.#secrets.has(nameOf(enc, to))) continue
-      const key = this.#recipients(to)
+      const key = this.#recipients.privateKey(to)
       const secret = key === null ? null : await exportFrom(key, enc, SEAL_INFO, sealContext(this.#clusterId))
       if (secret === null) continue
       for (const oldest of this.#secrets.keys()) {

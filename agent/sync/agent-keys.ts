@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { publicKeySchema } from '../../shared/protocol/signatures.ts'
 import { fingerprint, generateKey } from '../../shared/runtime/keys.ts'
+import type { Recipients } from '../replica/row-opener.ts'
 
 const keySchema = z.object({ publicKey: publicKeySchema, privateKey: z.string().min(1) })
 const keysSchema = z.object({
@@ -45,6 +46,36 @@ function writeKeys(path: string, keys: StoredAgentKeys): StoredAgentKeys {
   return keys
 }
 
-/** Private recipient key with that fingerprint. */
-export const recipientOf = ({ recipient, former = [] }: AgentKeys, of: string): string | null =>
-  [recipient, ...former].find(({ publicKey }) => fingerprint(publicKey) === of)?.privateKey ?? null
+/** `keys` may be replaced by `rotateRecipient`. */
+export const recipientsOf = (folder: string, keys: StoredAgentKeys): Recipients => ({
+  privateKey: (of) => [keys.recipient, ...(keys.former ?? [])].find(({ publicKey }) => fingerprint(publicKey) === of)?.privateKey ?? null,
+  isCurrent: (of) => fingerprint(keys.recipient.publicKey) === of,
+  forget: (isNeeded) => forgetFormer(folder, keys, isNeeded),
+})
+
+const FORMER_MAX = 16
+
+/** Other code holds `keys`, so the object is changed in place. Former keys open what was wrapped for them. */
+export function rotateRecipient(folder: string, keys: StoredAgentKeys): void {
+  const { recipient, former = [] } = keys
+  Object.assign(
+    keys,
+    writeKeys(join(folder, FILE), { ...keys, recipient: generateKey('x25519'), former: [recipient, ...former].slice(0, FORMER_MAX) }),
+  )
+}
+
+/** `isNeeded`: whether a row is still wrapped for the key with that fingerprint. */
+function forgetFormer(folder: string, keys: StoredAgentKeys, isNeeded: (fingerprint: string) => boolean): void {
+  const kept = (keys.former ?? []).filter(({ publicKey }) => isNeeded(fingerprint(publicKey)))
+  if (kept.length === (keys.former ?? []).length) return
+  Object.assign(keys, writeKeys(join(folder, FILE), { ...keys, former: kept }))
+}
+
+/** Null means that there are no keys, or none that can be read. */
+export function recipientFingerprint(folder: string): string | null {
+  try {
+    return fingerprint(keysSchema.parse(JSON.parse(readFileSync(join(folder, FILE), 'utf8'))).recipient.publicKey)
+  } catch {
+    return null
+  }
+}

@@ -9,13 +9,15 @@ import {
   INCARNATION_AHEAD,
   INCARNATION_LEAD_MAX,
   nonceSchema,
+  recipientBytes,
+  recipientStatementBytes,
   type SessionAnswer,
   sessionAnswerBytes,
   sessionAnswerSchema,
   sessionProofBytes,
 } from '../../shared/protocol/session.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
-import { signBytes, verifyBytes } from '../../shared/runtime/keys.ts'
+import { fingerprint, signBytes, verifyBytes } from '../../shared/runtime/keys.ts'
 import type { AgentState, Identity } from '../state/agent-state.ts'
 import type { AgentKeys } from './agent-keys.ts'
 import { anotherAnswered } from './link-failure.ts'
@@ -35,6 +37,10 @@ export interface SessionKeeper {
 export interface SessionDeps {
   client: ServerClient
   keys: AgentKeys
+  /** SL11: makes another recipient key in place of that of `keys`. */
+  rotateRecipient?(): void
+  /** SL10: the server took the recipient key of `keys` in place of another. */
+  onSealedAnew?(): void
   state: Pick<AgentState, 'identity' | 'setIdentity' | 'wantNextIncarnation' | 'wantsNextIncarnation' | 'removal' | 'setRemoval'>
   clock: Clock
   randomBytes(count: number): Uint8Array
@@ -52,6 +58,8 @@ export function createSessionKeeper({
   randomBytes,
   onRemoved = () => {},
   renewAfter = 0.5,
+  rotateRecipient,
+  onSealedAnew,
 }: SessionDeps): SessionKeeper {
   let held: { token: string; renewAtMs: number } | null = null
   let opening: Promise<string> | null = null
@@ -63,15 +71,18 @@ export function createSessionKeeper({
     const forgetful = state.wantsNextIncarnation()
     const pin: SessionAsk['pin'] = (pins) => state.setIdentity({ ...(state.identity() ?? identity), ...pins })
     const challenge = Buffer.from(randomBytes(16)).toString('base64url')
-    const ask = (incarnation: number | null, nonce: string | null) =>
-      openSession(client, keys, { ...identity, incarnation }, { nonce, challenge, pin, signal })
-    const { answer, ahead } = await ask(forgetful ? null : own, given).then(
+    const ask = (incarnation: number | null, nonce: string | null, announce = false) =>
+      openSession(client, keys, { ...(state.identity() ?? identity), incarnation }, { nonce, challenge, pin, announce, signal })
+    const { answer: first, ahead } = await ask(forgetful ? null : own, given).then(
       (answer) => ({ answer, ahead: false }),
       async (error: unknown) => {
         if (!isTooFarAhead(error)) throw removed({ ...identity, challenge }, error)
         return { answer: await ask(null, null), ahead: true }
       },
     )
+    if (first.recipient?.rotate && isOwn(first)) rotateRecipient?.()
+    const answer = first.recipient === undefined || isOwn(first) ? first : await ask(first.incarnation, null, true)
+    if (answer !== first && isOwn(answer)) onSealedAnew?.()
     const good = answer.incarnation === own ? !forgetful : mayFollow(own, answer.incarnation, ahead)
     if (!good) throw implausible(own, answer.incarnation)
     if (answer.incarnation !== own) state.setIdentity({ ...(state.identity() ?? identity), incarnation: answer.incarnation })
@@ -82,6 +93,7 @@ export function createSessionKeeper({
     held = { token: answer.token, renewAtMs: clock.monotonicMs() + answer.expiresInMs * renewAfter }
     return answer.token
   }
+  const isOwn = ({ recipient }: SessionAnswer): boolean => recipient?.fingerprint === fingerprint(keys.recipient.publicKey)
   /** CM9: a bare refusal is anybody's word. */
   const removed = (identity: Identity & { challenge: string }, error: unknown): unknown => {
     if (!(error instanceof AppError) || error.code !== 'cluster_unknown') return error
@@ -155,6 +167,8 @@ export interface SessionAsk {
   nonce: string | null
   /** SE8: null: no statement of removal is of use. */
   challenge: string | null
+  /** SL10: the server seals to another recipient key than that of this agent. */
+  announce?: boolean
   /** Called with new keys of the server that follow from the pinned ones, if one of those signed the answer. */
   pin(pins: Required<Pick<Identity, 'serverKeys' | 'keyLinks'>>): void
   signal: AbortSignal
@@ -165,7 +179,7 @@ export async function openSession(
   client: ServerClient,
   keys: AgentKeys,
   { agentId, clusterId, serverKeys, keyLinks: known = [], incarnation }: Omit<Identity, 'incarnation'> & { incarnation: number | null },
-  { nonce: given, challenge, pin, signal }: SessionAsk,
+  { nonce: given, challenge, pin, announce = false, signal }: SessionAsk,
 ): Promise<SessionAnswer> {
   const call = {
     doing: 'open a session',
@@ -180,7 +194,9 @@ export async function openSession(
   if (asked === null) throw new AppError('unavailable', { doing: call.doing, detail: 'the server asked for no proof' })
   const attempt = (nonce: string) => {
     const signature = signBytes(keys.signing.privateKey, sessionProofBytes(agentId, incarnation, nonce))
-    return client.call({ ...call, json: { ...who, nonce, signature } })
+    const key = keys.recipient.publicKey
+    const recipient = { key, signature: signBytes(keys.signing.privateKey, recipientBytes(agentId, nonce, key)) }
+    return client.call({ ...call, json: { ...who, nonce, signature, ...(announce ? { recipient } : {}) } })
   }
   // A nonce from a refusal may have aged; the answer then brings a fresh one.
   let nonce = asked
@@ -198,6 +214,9 @@ export async function openSession(
       doing: call.doing,
       detail: 'the answer is not signed by a key of the server that it joined',
     })
+  const stated = answer.recipient
+  if (stated !== undefined && !trusted.some((key) => verifyBytes(key, recipientStatementBytes(agentId, nonce, stated), stated.signature)))
+    throw new AppError('server_key_mismatch', { doing: call.doing, detail: 'the recipient key is not stated by the server that it joined' })
   if (answer.clusterId !== clusterId) throw new AppError('cluster_unknown', { detail: `the server takes it for ${answer.clusterId}` })
   if (trusted.join() !== serverKeys.join()) pin({ serverKeys: trusted, keyLinks: links })
   return answer

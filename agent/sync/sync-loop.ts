@@ -48,6 +48,8 @@ export interface SyncOptions {
   serverUrl: string
   fetcher: Fetcher
   keys: AgentKeys
+  /** SL11: makes another recipient key in place of that of `keys`. */
+  rotateRecipient?(): void
   join: JoinInput
   state: AgentState
   openReplica(identity: Identity): CheckedReplica
@@ -108,6 +110,8 @@ export class SyncLoop {
   #state: SyncState
   #lastContactMs: number | null = null
   #cutPoll = new AbortController()
+  /** The server took another recipient key: all rows are fetched, sealed to it. */
+  #isSealedAnew = false
   /** Everything was reported again because of the restore that is pending, or was until the last page. */
   #isToldAnew = false
   /** Since this process started. */
@@ -129,6 +133,11 @@ export class SyncLoop {
       randomBytes: options.randomBytes,
       onRemoved: (isRemoved) => options.onRemoved?.(isRemoved),
       renewAfter: metered ? 0.95 : 0.5,
+      ...(options.rotateRecipient === undefined ? {} : { rotateRecipient: options.rotateRecipient }),
+      onSealedAnew: () => {
+        this.#isSealedAnew = true
+        this.#cutPoll.abort()
+      },
     })
     this.#head = new HeadCheck({
       clock,
@@ -173,7 +182,8 @@ export class SyncLoop {
     const staged = this.#stage.current(nowMs)
     const ours = staged !== null && staged.clusterId === identity?.clusterId
     if (staged !== null && !ours) this.#stage.drop()
-    const [verified, behind] = [this.#replica?.verified() ?? false, this.#replica?.isBehind() ?? false]
+    const verified = this.#replica?.verified() ?? false
+    const behind = this.#replica !== null && (this.#replica.isBehind() || this.#replica.hasFormerKeys())
     return beginSync({ joined: identity !== null, verified, behind, staged: ours ? staged.of : null }, nowMs)
   }
 
@@ -227,6 +237,10 @@ export class SyncLoop {
     const { task } = this.#state
     const needsFile = task.kind === 'follow' || (task.kind === 'parts' && task.of.kind === 'follow')
     if (needsFile && !this.#replica?.verified()) await this.#step({ kind: 'replica_damaged' }, undefined, signal)
+    if (this.#isSealedAnew && this.#state.task.kind === 'follow') {
+      this.#isSealedAnew = false
+      if (this.#replica?.hasFormerKeys()) await this.#step({ kind: 'must_refetch', reason: 'unknown' }, undefined, signal)
+    }
     let event: SyncEvent
     let cause: unknown
     const { signed } = this.#head
@@ -266,7 +280,11 @@ export class SyncLoop {
     if (join.joinToken !== null) state.noteToken(sha256Hex(join.joinToken))
     this.#replica ??= openReplica(identity)
     log.info('joined', { cluster: identity.clusterId, agent: identity.agentId, incarnation: identity.incarnation })
-    return { kind: 'joined', verified: this.#replica.verified() && this.#replica.position() !== null && !this.#replica.isBehind() }
+    return {
+      kind: 'joined',
+      verified:
+        this.#replica.verified() && this.#replica.position() !== null && !this.#replica.isBehind() && !this.#replica.hasFormerKeys(),
+    }
   }
 
   #eventOf(result: PullResult): SyncEvent {

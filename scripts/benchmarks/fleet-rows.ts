@@ -192,6 +192,7 @@ export class FleetRows {
         cluster_id,
         public_key: `key-${number}`,
         recipient: `recipient-${number}`,
+        rotate_ms: 0,
         join_token_hash: 'none',
         incarnation: 1,
         joined_ms,

@@ -15,7 +15,7 @@ export interface AgentIndex {
   refreshAgent(agentId: AgentId): Promise<void>
   /** By the names of their clusters. */
   refreshClusters(names: readonly string[]): Promise<void>
-  /** Called with each cluster whose agent lost rights: revoked, deleted, or with another incarnation or epoch. */
+  /** Called with each cluster whose agent lost rights: revoked, deleted, asked for another recipient key, or with another incarnation or epoch. */
   onChanged(listener: (clusterId: ClusterId) => void): void
 }
 
@@ -85,4 +85,9 @@ export async function createAgentIndex(store: Pick<Store, 'listAgents' | 'agent'
 }
 
 const sameStanding = (a: AgentRecord, b: AgentRecord | undefined): boolean =>
-  b !== undefined && a.agentId === b.agentId && a.revoked === b.revoked && a.incarnation === b.incarnation && a.epoch === b.epoch
+  b !== undefined &&
+  a.agentId === b.agentId &&
+  a.revoked === b.revoked &&
+  a.incarnation === b.incarnation &&
+  a.epoch === b.epoch &&
+  a.rotateMs === b.rotateMs

@@ -118,6 +118,7 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   'GET /profile/heap-snapshot': object('profile', 'Server'),
   'GET /secrets/seal': object('server-key', 'Server'),
   'POST /secrets/seal': object('server-key', 'Server'),
+  'POST /agents/:id/rotate-recipient': object('server-key', 'Server'),
   'GET /audit': some('audit:read', 'Audit'),
   'GET /audit/state': object('audit:read', 'Audit'),
   'GET /audit/entries': object('audit:read', 'Audit'),

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { type SealingKeys, sealingKeysOf } from '../../shared/kube/sealed-object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
-import { readOrMake } from './secret-file.ts'
+import { readOrMake, replaceSecret } from './secret-file.ts'
 
 export const SEALING_FILE = 'sealing.json'
 
@@ -40,8 +40,12 @@ export interface Sealing {
   keysFor(service: ServiceId): SealingKeys | null
   /** Null means that this server does not have the key. */
   keysOf(id: string, service: ServiceId): SealingKeys | null
-  /** Seals from now on, durably. False: it did already. */
-  begin(): boolean
+  /** Seals from now on, durably. `newKey`: under another key. False: nothing changed. */
+  begin(newKey?: boolean): boolean
+  /** Keys that no longer seal. */
+  former(): string[]
+  /** Destroys former keys: what is sealed under them opens nowhere but at the sites that have it. */
+  forget(ids: readonly string[]): void
 }
 
 export function loadSealing(folder: string): Sealing {
@@ -59,6 +63,10 @@ export function loadSealing(folder: string): Sealing {
     known.set(name, keys)
     return keys
   }
+  const keep = (next: NonNullable<typeof file>) => {
+    replaceSecret(path, JSON.stringify(sealingFile.parse(next)))
+    file = next
+  }
   const current = () => file?.keys[0]?.id ?? null
   return {
     current,
@@ -67,12 +75,22 @@ export function loadSealing(folder: string): Sealing {
       const id = current()
       return id === null ? null : keysOf(id, service)
     },
-    begin() {
-      if (file !== null) return false
-      const made = () => ({ keys: [{ id: randomBytes(ID_BYTES).toString('hex'), key: randomBytes(KEY_BYTES).toString('base64url') }] })
-      mkdirSync(folder, { recursive: true, mode: 0o700 })
-      file = sealingFile.parse(JSON.parse(readOrMake(path, () => JSON.stringify(made()))))
-      return true
+    begin(newKey = false) {
+      const made = { id: randomBytes(ID_BYTES).toString('hex'), key: randomBytes(KEY_BYTES).toString('base64url') }
+      if (file === null) {
+        mkdirSync(folder, { recursive: true, mode: 0o700 })
+        file = sealingFile.parse(JSON.parse(readOrMake(path, () => JSON.stringify({ keys: [made] }))))
+        return true
+      }
+      if (newKey) keep({ keys: [made, ...file.keys] })
+      return newKey
+    },
+    former: () => (file?.keys ?? []).slice(1).map(({ id }) => id),
+    forget(ids) {
+      const [first, ...former] = file?.keys ?? []
+      if (first === undefined || ids.length === 0) return
+      keep({ keys: [first, ...former.filter(({ id }) => !ids.includes(id))] })
+      known.clear()
     },
   }
 }

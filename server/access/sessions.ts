@@ -8,13 +8,16 @@ import { type RemovalStatement, removalBytes } from '../../shared/protocol/remov
 import {
   INCARNATION_AHEAD,
   INCARNATION_LEAD_MAX,
+  recipientBytes,
+  recipientStatementBytes,
   type SessionAnswer,
   type SessionRequest,
   sessionAnswerBytes,
   sessionProofBytes,
 } from '../../shared/protocol/session.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
-import { verifyBytes } from '../../shared/runtime/keys.ts'
+import { fingerprint, verifyBytes } from '../../shared/runtime/keys.ts'
+import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { AgentRecord } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 import type { AgentIndex } from './agent-index.ts'
@@ -54,7 +57,7 @@ interface Claim {
 export interface SessionDeps {
   keys: Pick<ServerKeys, 'mac' | 'sign' | 'fingerprint' | 'links' | 'revocation' | 'generation'>
   agents: AgentIndex
-  store: Pick<Store, 'raiseIncarnation' | 'removedCluster'>
+  store: Pick<Store, 'raiseIncarnation' | 'removedCluster' | 'changeRecipient'>
   clock: Clock
   randomBytes(count: number): Uint8Array
   /** Of this process alone: a nonce that an earlier one gave out may have been used, which only that one knew. Default: none. */
@@ -148,7 +151,7 @@ export function createSessions(deps: SessionDeps): Sessions {
 
   return {
     nonce,
-    async open({ agentId, incarnation, nonce: given, signature, challenge = null }, turn) {
+    async open({ agentId, incarnation, nonce: given, signature, challenge = null, recipient: announced }, turn) {
       const known = find(agentId)
       if (known === null) throw await removedError(agentId, challenge, deps)
       admitted(known)
@@ -167,7 +170,12 @@ export function createSessions(deps: SessionDeps): Sessions {
           extra: { reason: INCARNATION_AHEAD },
         })
       }
+      if (announced !== undefined && !verifyBytes(agent.publicKey, recipientBytes(agentId, given, announced.key), announced.signature))
+        throw required('wrong signature of the recipient key')
       const granted = incarnation === agent.incarnation ? incarnation : await raise(agentId, incarnation, agents, store)
+      if (announced !== undefined) await takeRecipient(agent, announced.key, deps)
+      const { recipient, rotateMs } = find(agentId) ?? agent
+      const statement = { fingerprint: fingerprint(recipient), rotate: rotateMs !== undefined }
       const body = Buffer.alloc(MAC_AT)
       body.write(agentId.slice(2), 0, 'hex')
       body.writeUInt32BE(granted, 8)
@@ -177,6 +185,7 @@ export function createSessions(deps: SessionDeps): Sessions {
         ...answer,
         ...keyLinksMember(keys),
         ...(keys.revocation === undefined ? {} : { keyRevocation: keys.revocation }),
+        recipient: { ...statement, signature: keys.sign(recipientStatementBytes(agentId, given, statement)) },
         signature: keys.sign(sessionAnswerBytes(answer, given)),
         expiresInMs: SESSION_MS,
         serverTimeMs: clock.nowMs(),
@@ -188,6 +197,8 @@ export function createSessions(deps: SessionDeps): Sessions {
       if (claim.untilMs <= clock.nowMs()) throw required('the session has expired')
       const agent = admitted(find(claim.agentId))
       if (claim.incarnation !== agent.incarnation) throw superseded(agent)
+      // SL11: the agent learns of the rotation with its next session.
+      if (agent.rotateMs !== undefined && claim.untilMs - SESSION_MS < agent.rotateMs) throw required('another recipient key is asked for')
       return agent
     },
   }
@@ -216,6 +227,19 @@ async function raise(agentId: AgentId, held: number | null, agents: AgentIndex, 
   while (held !== null && incarnation <= held) incarnation = await store.raiseIncarnation(agentId)
   await agents.refreshAgent(agentId)
   return incarnation
+}
+
+/** SL10: the identity key of the agent vouches for its recipient key. Its rows are sent anew, with their keys wrapped for the new one. */
+async function takeRecipient(
+  { agentId, clusterName, recipient: before }: AgentRecord,
+  recipient: string,
+  { store, agents, clock }: Pick<SessionDeps, 'store' | 'agents' | 'clock'>,
+): Promise<void> {
+  if (recipient === before) return
+  const message = `the recipient key of the agent changed from ${fingerprint(before)} to ${fingerprint(recipient)}`
+  const event = fleetEvent(clock.nowMs(), 'Warning', 'RecipientChanged', message, { cluster: clusterName })
+  await store.changeRecipient({ agentId, before, recipient, event })
+  await agents.refreshAgent(agentId)
 }
 
 function admitted(agent: AgentRecord | null): AgentRecord {

@@ -2,11 +2,12 @@
 // goes on when the command is given again.
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isSealed, isSecretRow } from '../../shared/kube/sealed-object.ts'
+import { isSealed, isSecretRow, sealMarkOf } from '../../shared/kube/sealed-object.ts'
 import { parseRowId } from '../../shared/model/desired.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
 import type { SealView } from '../../shared/model/seal-views.ts'
+import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
@@ -20,14 +21,14 @@ import type { Store } from '../store/store.ts'
 export interface SealActions {
   view(): Promise<SealView>
   /** Answers when the fleet seals; the rest goes on behind it. */
-  begin(): Promise<SealView>
+  begin(newKey?: boolean): Promise<SealView>
   /** Resolves when nothing is under way. */
   settled(): Promise<void>
 }
 
 export interface SealActionsDeps {
   store: Pick<Store, 'desiredOfService' | 'getResource'>
-  sealing: Pick<Sealing, 'current' | 'begin'>
+  sealing: Pick<Sealing, 'current' | 'begin' | 'former' | 'forget'>
   files: ContentFiles
   /** Folder of kept renders. */
   rendersDir: string
@@ -57,6 +58,7 @@ export function createSealActions(deps: SealActionsDeps): SealActions {
       step = 'cleaning'
       removed = await removeClear(deps)
       const left = await servicesInClear(deps)
+      await forgetUnused(deps)
       step = 'finished'
       log.info('rows are sealed', { shards, removed, left: left.length })
     } catch (thrown) {
@@ -73,6 +75,7 @@ export function createSealActions(deps: SealActionsDeps): SealActions {
       step: known === 'finished' && left.length > 0 ? 'failed' : known,
       key,
       left,
+      formerKeys: sealing.former(),
       removed,
       shards,
       error: left.length > 0 ? LEFT : error,
@@ -80,8 +83,14 @@ export function createSealActions(deps: SealActionsDeps): SealActions {
   }
   return {
     view,
-    async begin() {
-      sealing.begin()
+    async begin(newKey = false) {
+      if (running !== null && newKey)
+        throw new AppError('conflict', {
+          doing: 'seal with a new key',
+          detail: 'the rows are being sealed',
+          remedy: 'Repeat it when `skerry secrets status` says finished.',
+        })
+      sealing.begin(newKey)
       error = null
       running ??= run().finally(() => {
         running = null
@@ -98,8 +107,8 @@ interface ClearSet {
   path: string
   sha256: string
   service: ServiceId
-  /** It has a Secret in clear; else its service may read secrets of Configs. */
-  certain: boolean
+  /** `certain`: it has a Secret in clear. `possible`: its service may read secrets of Configs. `former`: rows are sealed under an earlier key. */
+  why: 'certain' | 'possible' | 'former'
 }
 
 /** Sets with clear text that nobody shall have any more, with what was kept of renders. */
@@ -121,16 +130,24 @@ async function removeClear(deps: SealActionsDeps): Promise<number> {
   return removed
 }
 
+/** Earlier keys stay while a service in force is sealed under one of them. */
+async function forgetUnused(deps: SealActionsDeps): Promise<void> {
+  for await (const { why } of clearSets(deps)) if (why === 'former') return
+  deps.sealing.forget(deps.sealing.former())
+}
+
 async function servicesInClear(deps: SealActionsDeps): Promise<string[]> {
   const found = new Set<string>()
-  for await (const { sha256, service, certain } of clearSets(deps)) {
-    if (!certain || found.has(serviceKey(service))) continue
+  for await (const { sha256, service, why } of clearSets(deps)) {
+    if (why !== 'certain' || found.has(serviceKey(service))) continue
     if ((await deps.store.desiredOfService(service)).some(({ setSha }) => setSha === sha256)) found.add(serviceKey(service))
   }
   return [...found].sort()
 }
 
-async function* clearSets({ files, store, pace }: SealActionsDeps): AsyncGenerator<ClearSet> {
+/** Sets with clear text, or under an earlier key. */
+async function* clearSets({ files, store, sealing, pace }: SealActionsDeps): AsyncGenerator<ClearSet> {
+  const former = new Set(sealing.former())
   const readsSecrets = new Map<string, boolean>()
   for (const folder of (await files.list('')).filter(isContentFolder)) {
     for (const name of await files.list(folder)) {
@@ -146,7 +163,10 @@ async function* clearSets({ files, store, pace }: SealActionsDeps): AsyncGenerat
       const certain = [...rows].some(([id, doc]) => isSecretRow(service, id) && !isSealed(doc))
       const known = readsSecrets.get(serviceKey(service)) ?? (await mayReadSecrets(store, service))
       readsSecrets.set(serviceKey(service), known)
-      if (certain || (known && [...rows.values()].some((doc) => !isSealed(doc)))) yield { path, sha256: read.sha256, service, certain }
+      const isFormer = [...rows.values()].some((doc) => former.has(sealMarkOf(doc)?.key ?? ''))
+      const isPossible = known && [...rows.values()].some((doc) => !isSealed(doc))
+      if (certain || isFormer || isPossible)
+        yield { path, sha256: read.sha256, service, why: certain ? 'certain' : isFormer ? 'former' : 'possible' }
     }
   }
 }

@@ -1,5 +1,9 @@
 // secrets: whether rendered Secrets are sealed to their clusters.
+import { z } from 'zod'
 import { type SealView, sealViewSchema } from '../../shared/model/seal-views.ts'
+import { agentCredentialSchema } from '../../shared/model/sign-in.ts'
+import { AppError } from '../../shared/protocol/error.ts'
+import { path } from './client.ts'
 import { type Context, type Output, printItems } from './context.ts'
 import { consent } from './delete.ts'
 
@@ -11,7 +15,17 @@ export async function showSeal(context: Context, options: { output?: Output }): 
   print(context, await context.client().get('/secrets/seal', sealViewSchema), options)
 }
 
-export async function sealAll(context: Context, { yes }: { yes?: true | undefined }): Promise<void> {
+export async function rotateRecipient(context: Context, cluster: string, { yes }: { yes?: true | undefined }): Promise<void> {
+  const client = context.client()
+  const agent = (await client.list('/agents', agentCredentialSchema)).find((one) => one.cluster === cluster)
+  if (agent === undefined)
+    throw new AppError('not_found', { detail: `there is no cluster ${cluster}`, remedy: 'List them with `skerry get clusters`.' })
+  await consent(context, `Replace the recipient key ${agent.recipient} of ${cluster}? Its agent fetches its rows anew.`, yes === true)
+  await client.send('POST', path`/agents/${agent.id}/rotate-recipient`, z.unknown())
+  context.io.stdout.write(`agent/${agent.id} makes another recipient key at its next contact; see \`skerry token list --agents\`\n`)
+}
+
+export async function sealAll(context: Context, { yes, newKey }: { yes?: true | undefined; newKey?: true | undefined }): Promise<void> {
   const { io } = context
   const client = context.client()
   io.stderr.write(`All services are rendered again, and each Secret is sealed to its cluster.
@@ -19,7 +33,7 @@ Hooks of services with Secrets run once more. Each agent fetches its rows anew.
 An agent that is too old to open sealed rows enforces what it holds until it is upgraded.
 `)
   await consent(context, 'Seal all rows?', yes === true)
-  let view = await client.send('POST', '/secrets/seal', sealViewSchema)
+  let view = await client.send('POST', '/secrets/seal', sealViewSchema, { newKey: newKey === true })
   let said = ''
   while (UNDER_WAY.has(view.step)) {
     if (said !== view.step) io.stderr.write(`${view.step}\n`)

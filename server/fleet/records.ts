@@ -267,6 +267,8 @@ export interface AgentRecord {
   clusterName: string
   publicKey: string
   recipient: string
+  /** SL11: when another recipient key was asked for. Absent: it was not, or the agent has made it. */
+  rotateMs?: number
   incarnation: number
   /** Grows with every rebuild, restore or re-join; signed into checkpoints (CU2a). */
   epoch: number

@@ -1,6 +1,6 @@
 // The keys of the server: the one that signs (RP7), those that agents trust no more (RP9), the one of MACs, and those that seal secrets (CG7).
 import { Elysia } from 'elysia'
-import { sealViewSchema } from '../../shared/model/seal-views.ts'
+import { sealRequestSchema, sealViewSchema } from '../../shared/model/seal-views.ts'
 import { keyRevokeSchema, listOf, resealAnswerSchema, type ServerKeyView, serverKeyViewSchema } from '../../shared/model/views.ts'
 import { fingerprint } from '../../shared/runtime/keys.ts'
 import { rotateSecrets } from '../access/rotate-secrets.ts'
@@ -98,12 +98,14 @@ export function serverKeyRoutes(deps: AdminDeps) {
     })
     .post(
       '/secrets/seal',
-      async ({ request }) => {
-        const view = await recorded('seal', 'rows of all services', () => deps.seals.begin())
+      async ({ request, body: { newKey } }) => {
+        const what = newKey ? 'rows of all services, with a new key' : 'rows of all services'
+        const view = await recorded('seal', what, () => deps.seals.begin(newKey))
         await tell('RowsSealed', `by ${deps.principal(request).name}: rendered Secrets are sealed to their clusters from now on`)
         return view
       },
       {
+        body: sealRequestSchema,
         response: sealViewSchema,
         detail: { summary: 'Seal rendered Secrets from now on, and remove what was written in clear before' },
       },

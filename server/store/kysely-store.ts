@@ -29,6 +29,7 @@ import { createConfirmationStore } from './store-confirmations.ts'
 import { type Connections, createStoreDb, type StoreDb } from './store-db.ts'
 import { createDesiredStore } from './store-desired.ts'
 import { createPeopleStore } from './store-people.ts'
+import { createRecipientStore } from './store-recipients.ts'
 import { createRequestStore } from './store-requests.ts'
 import { createResourceStore } from './store-resources.ts'
 import { createRestoreStore } from './store-restore.ts'
@@ -110,6 +111,7 @@ function createStore(db: StoreDb, { queries, attend, runner }: StoreParts, { ran
     ...createConfirmedDataStore(db),
     ...createConfirmationStore(db, () => pick(random, CONFIRMATION_ALPHABET, 6)),
     ...createPeopleStore(db),
+    ...createRecipientStore(db),
     ...createAuditStore(db),
     ...createSessionStore(db),
     ...createRequestStore(db),

@@ -357,6 +357,7 @@ async function insertCluster(tx: Tx, input: JoinInput, labels: string): Promise<
       cluster_id: clusterId,
       public_key: input.publicKey,
       recipient: input.recipient,
+      rotate_ms: 0,
       join_token_hash: input.tokenHash,
       incarnation: 1,
       joined_ms: nowMs,
@@ -383,11 +384,11 @@ async function insertCluster(tx: Tx, input: JoinInput, labels: string): Promise<
   return { agentId, clusterId, clusterName: name, publicKey, recipient, incarnation: 1, epoch: 1, revoked: false, joinedMs: nowMs }
 }
 
-/** The same key with another token: the same cluster, whose labels people may have changed since. */
+/** The same key with another token: the same cluster, whose labels people may have changed since. The recipient key stays (SL10). */
 async function rejoin(trx: Transaction<Tables>, input: JoinInput, clusterId: ClusterId): Promise<void> {
   await trx
     .updateTable('agents')
-    .set((eb) => ({ incarnation: eb('incarnation', '+', 1), recipient: input.recipient, join_token_hash: input.tokenHash }))
+    .set((eb) => ({ incarnation: eb('incarnation', '+', 1), join_token_hash: input.tokenHash }))
     .where('public_key', '=', input.publicKey)
     .execute()
   await trx
@@ -416,7 +417,14 @@ const clusterRows = (db: ReadDb) =>
       'agents.agent_id',
     ])
 const agentRows = (db: ReadDb) =>
-  clusterRows(db).select(['agents.public_key', 'agents.recipient', 'agents.incarnation', 'agents.join_token_hash', 'clusters.epoch'])
+  clusterRows(db).select([
+    'agents.public_key',
+    'agents.recipient',
+    'agents.rotate_ms',
+    'agents.incarnation',
+    'agents.join_token_hash',
+    'clusters.epoch',
+  ])
 
 type ClusterRow = Awaited<ReturnType<ReturnType<typeof clusterRows>['executeTakeFirstOrThrow']>>
 type AgentRow = Awaited<ReturnType<ReturnType<typeof agentRows>['executeTakeFirstOrThrow']>>
@@ -459,6 +467,7 @@ const toAgent = (row: AgentRow): AgentRecord => ({
   clusterName: row.name,
   publicKey: row.public_key,
   recipient: row.recipient,
+  ...(row.rotate_ms === 0 ? {} : { rotateMs: row.rotate_ms }),
   incarnation: row.incarnation,
   epoch: row.epoch,
   revoked: settingsOf(row.spec).revoked,

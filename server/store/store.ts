@@ -151,6 +151,10 @@ export interface Store {
   listAgents(): Promise<AgentRecord[]>
   /** Returns the new incarnation. */
   raiseIncarnation(agentId: AgentId): Promise<number>
+  /** SL10: in place of `before`, if that is the key of the agent. The epoch of the cluster grows, so that all rows are sent anew. */
+  changeRecipient(change: { agentId: AgentId; before: string; recipient: string; event: Omit<FleetEvent, 'id'> }): Promise<void>
+  /** SL11: another recipient key is asked for from then on. False: there is no such cluster. */
+  askForRecipient(clusterId: ClusterId, atMs: number): Promise<boolean>
   /** The dbId of each shard file, by its index, as it was adopted last. */
   adoptedShards(): Promise<Map<number, string>>
   /** Raises the epoch of the clusters of each shard file that is another one than when it was last adopted; returns those clusters. */

@@ -137,6 +137,8 @@ export interface Tables {
     cluster_id: ClusterId
     public_key: string
     recipient: string
+    /** When another recipient key was asked for; 0: it was not, or the agent has made it. */
+    rotate_ms: number
     join_token_hash: string
     incarnation: number
     joined_ms: number

@@ -10,7 +10,9 @@ export const sealViewSchema = z.object({
   key: z.string().nullable(),
   /** `project/service` whose clusters still get Secrets in clear, because it does not render. */
   left: z.array(z.string()),
-  /** Sets of past revisions with clear text that were removed. */
+  /** Earlier keys under which rows may still be sealed. */
+  formerKeys: z.array(z.string()).default([]),
+  /** Sets of past revisions with clear text, or under an earlier key, that were removed. */
   removed: z.number(),
   /** Shard files that were made anew, so that agents replace their replica. */
   shards: z.number(),
@@ -18,3 +20,6 @@ export const sealViewSchema = z.object({
   error: z.string().nullable(),
 })
 export type SealView = z.infer<typeof sealViewSchema>
+
+/** `newKey`: under a new key; the earlier one is destroyed when nothing is sealed under it. */
+export const sealRequestSchema = z.object({ newKey: z.boolean().default(false) })

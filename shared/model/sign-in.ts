@@ -65,6 +65,10 @@ export const agentCredentialSchema = z.object({
   cluster: z.string(),
   /** Fingerprint of the public key. */
   fingerprint: z.string(),
+  /** Fingerprint of the key to which rows are sealed; null: an earlier server does not say. */
+  recipient: z.string().nullable().default(null),
+  /** The agent was asked for another recipient key and has not made it yet. */
+  rotating: z.boolean().default(false),
   /** Grows when another agent takes over with the same key. */
   incarnation: ms,
   joinedMs: ms,

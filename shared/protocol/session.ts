@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { agentIdSchema, clusterIdSchema } from '../model/ids.ts'
 import { keyLinksSchema, keyRevocationSchema } from './key-links.ts'
-import { signatureSchema } from './signatures.ts'
+import { publicKeySchema, signatureSchema } from './signatures.ts'
 import { INCARNATION_MAX } from './status.ts'
 
 /** How far a restored server may lag behind what an agent holds, and how far one answer may raise it. */
@@ -30,6 +30,8 @@ export const sessionRequestSchema = z.object({
   signature: signatureSchema.optional(),
   /** Drawn for each session request; a statement of removal is signed over it (SE8). Absent: an older agent. */
   challenge: challengeSchema.optional(),
+  /** SL10: the recipient key of the agent, because the server stated another one. `signature`: Ed25519 over `recipientBytes`. */
+  recipient: z.object({ key: publicKeySchema, signature: signatureSchema }).optional(),
 })
 export type SessionRequest = z.infer<typeof sessionRequestSchema>
 
@@ -49,6 +51,16 @@ export const sessionAnswerSchema = z.object({
   keyLinks: keyLinksSchema.optional(),
   /** Absent: no key is revoked. The agent drops what it takes back before it checks `signature` (RP9). */
   keyRevocation: keyRevocationSchema.optional(),
+  /** SL10: the recipient key to which this server seals rows. Absent: an earlier server. */
+  recipient: z
+    .object({
+      fingerprint: z.string().regex(/^[0-9a-f]{32}$/),
+      /** A person asked for another key in place of this one. */
+      rotate: z.boolean(),
+      /** Ed25519 over `recipientStatementBytes`, by the key that signs the answer. */
+      signature: signatureSchema,
+    })
+    .optional(),
   /** Ed25519 over `sessionAnswerBytes` by a key that the agent pinned: what it says of the incarnation is kept for good. */
   signature: signatureSchema,
 })
@@ -62,3 +74,14 @@ export const sessionAnswerBytes = (
   { token, clusterId, incarnation }: Pick<SessionAnswer, 'token' | 'clusterId' | 'incarnation'>,
   nonce: string,
 ): Uint8Array => new TextEncoder().encode(['skerry-session-answer-v1', token, clusterId, incarnation, nonce].join('\n'))
+
+/** What an agent signs of its recipient key; the nonce makes it good for one session. */
+export const recipientBytes = (agentId: string, nonce: string, key: string): Uint8Array =>
+  new TextEncoder().encode(['skerry-recipient-v1', agentId, nonce, key].join('\n'))
+
+export const recipientStatementBytes = (
+  agentId: string,
+  nonce: string,
+  { fingerprint, rotate }: Pick<NonNullable<SessionAnswer['recipient']>, 'fingerprint' | 'rotate'>,
+): Uint8Array =>
+  new TextEncoder().encode(['skerry-recipient-statement-v1', agentId, nonce, fingerprint, rotate ? 'rotate' : 'keep'].join('\n'))

@@ -15,7 +15,7 @@ import type { AppError } from '../../shared/protocol/error.ts'
 import { joinAnswerSchema, joinBytes, joinProofBytes, joinTokenHash, joinTokenProof, parseJoinToken } from '../../shared/protocol/join.ts'
 import { formerClustersBytes, isRemovalOf } from '../../shared/protocol/removal.ts'
 import { JOIN_BODY_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
-import { sessionRequestSchema } from '../../shared/protocol/session.ts'
+import { recipientBytes, sessionRequestSchema } from '../../shared/protocol/session.ts'
 import { PROTOCOL_HEADER } from '../../shared/protocol/version.ts'
 import { fingerprint, generateKey, signBytes, verifyBytes } from '../../shared/runtime/keys.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
@@ -353,4 +353,38 @@ test('a key that only looks like one is refused by the form of the join', async 
   const tokenHash = joinTokenHash(parseJoinToken(server.server.joinToken)?.secret ?? '')
   const tokenProof = joinTokenProof(tokenHash, joinBytes(good.tokenId ?? '', forged))
   expect(code(await server.ask('POST', ROUTES.join, { json: { ...forged, tokenProof } }))).toBe('401 join_proof_invalid')
+})
+
+test('SL10 SL11 an agent that is asked for another recipient key makes one, and its rows are sent anew; one of an earlier version goes on', async () => {
+  const server = await startTestServer()
+  const agent = await joinTestAgent(server)
+  const { store, agents } = server.server
+  const before = agents.agent(agent.joined.agentId)
+  const announce = (by: string, key: string) => (nonce: string) => ({
+    recipient: { key, signature: signBytes(by, recipientBytes(agent.joined.agentId, nonce, key)) },
+  })
+  const open = async (more: (nonce: string) => object = () => ({})) => {
+    const nonce = await askNonce(server, agent.joined.agentId)
+    return server.ask('POST', ROUTES.session, { json: { ...sessionBody(agent.keys, agent.joined.agentId, 1, nonce), ...more(nonce) } })
+  }
+  const old = (await open()).body
+  expect(old['recipient']).toMatchObject({ fingerprint: fingerprint(before?.recipient ?? ''), rotate: false })
+  server.clock.jump(1_000)
+  expect(await store.askForRecipient(agent.clusterId, server.clock.nowMs())).toBe(true)
+  await agents.refresh()
+  expect(code(await pull(server, agent))).toBe('401 session_required')
+  const told = (await open()).body
+  expect(told['recipient']).toMatchObject({ fingerprint: fingerprint(before?.recipient ?? ''), rotate: true })
+  const goesOn = await server.ask('GET', ROUTES.desired, { token: String(told['token']) })
+  expect(goesOn.status).not.toBe(401)
+  const next = generateKey('x25519')
+  expect(code(await open(announce(newAgentKeys().signing.privateKey, next.publicKey)))).toBe('401 session_required')
+  const changed = (await open(announce(agent.keys.signing.privateKey, next.publicKey))).body
+  const stated = changed['recipient'] as { fingerprint: string; rotate: boolean; signature: string }
+  expect(stated).toMatchObject({ fingerprint: fingerprint(next.publicKey), rotate: false })
+  const after = agents.agent(agent.joined.agentId)
+  expect(after).toMatchObject({ recipient: next.publicKey, epoch: (before?.epoch ?? 0) + 1 })
+  expect(after).not.toHaveProperty('rotateMs')
+  const events = await store.listEvents({ limit: 10 })
+  expect(JSON.stringify(events)).toContain(`from ${fingerprint(before?.recipient ?? '')} to ${fingerprint(next.publicKey)}`)
 })

@@ -1,6 +1,7 @@
 // Every method of the store, walked: the feed grows exactly if the method changed something. A new method is written into one of the two tables here.
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Kysely } from 'kysely'
+import { fleetEvent } from '../../server/fleet/fleet-event.ts'
 import type { NewNotification } from '../../server/fleet/notification-records.ts'
 import type { ResourceKey } from '../../server/fleet/records.ts'
 import type { Store } from '../../server/store/store.ts'
@@ -44,6 +45,9 @@ const BOOKKEEPING: Record<string, 'all' | readonly string[]> = {
   status_rows: ['rev', 'received_ms'], // when it was said again
 }
 
+const changeRecipient = (store: Store, before: string) =>
+  store.changeRecipient({ agentId: agentId('a'), before, recipient: 'new', event: RECIPIENT_EVENT })
+const RECIPIENT_EVENT = fleetEvent(1, 'Warning', 'RecipientChanged', 'from a to b', { cluster: 'a' })
 type Call = (store: Store) => Promise<unknown>
 /** Whether it changes something; `prepare`: it only makes the next steps possible. In order, on one store. */
 type Steps = ReadonlyArray<readonly [what: string, expected: 'changes' | 'idle' | 'prepare', call: Call]>
@@ -172,6 +176,16 @@ const WRITES: Partial<Record<keyof Store, Steps>> = {
     ['used up', 'idle', (store) => store.join(joinInput('b'))],
     ['unknown token', 'idle', (store) => store.join(joinInput('b', { tokenHash: 'none' }))],
     ['joined anew', 'changes', (store) => store.join(joinInput('a', { tokenHash: 'hash-u' }))],
+  ],
+  changeRecipient: [
+    joined,
+    ['changed', 'changes', (store) => changeRecipient(store, joinInput('a').recipient)],
+    ['from another key', 'idle', (store) => changeRecipient(store, 'another')],
+  ],
+  askForRecipient: [
+    joined,
+    ['asked for', 'changes', (store) => store.askForRecipient(clusterId('a'), 5)],
+    ['of an unknown cluster', 'idle', (store) => store.askForRecipient(clusterId('b'), 5)],
   ],
   raiseIncarnation: [
     joined,

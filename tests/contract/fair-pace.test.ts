@@ -27,7 +27,11 @@ function sessionsKit() {
   }
   const mac = (_purpose: string, bytes: Uint8Array) => createHmac('sha256', 'key').update(bytes).digest().subarray(0, 16)
   const agents = { agent: (id: string) => ({ ...kit.agent, agentId: id }) } as unknown as Parameters<typeof createSessions>[0]['agents']
-  const store = { raiseIncarnation: () => Promise.reject(new Error('nobody asked for one')), removedCluster: async () => null }
+  const store = {
+    changeRecipient: async () => {},
+    raiseIncarnation: () => Promise.reject(new Error('nobody asked for one')),
+    removedCluster: async () => null,
+  }
   const sessions = createSessions({
     keys: { fingerprint: '00', generation: '', revocation: undefined, links: [], sign, mac },
     agents,

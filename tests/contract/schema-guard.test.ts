@@ -27,6 +27,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     15: 'ab637148517e95f3',
     16: '72f2dce723f92374',
     17: 'a36f1e01f3931035',
+    18: '55b85af08ca30096',
   },
   PostgreSQL: {
     1: 'b031b6640bfd07f7',
@@ -46,6 +47,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     15: '10bf2c1a3e122c01',
     16: 'f4b1efdce0f95ad3',
     17: 'c6dd4463665dd364',
+    18: '55b85af08ca30096',
   },
 }
 

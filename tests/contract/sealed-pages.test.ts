@@ -29,6 +29,7 @@ function world() {
     [CLUSTER, generateKey('x25519')],
     [NEIGHBOUR, generateKey('x25519')],
   ])
+  const former: Array<ReturnType<typeof generateKey>> = []
   const seal = createPageSeal({ sealing, recipientOf: (cluster) => recipients.get(cluster)?.publicKey ?? null })
   const { shards } = openTestShards(join(dir, 'shards'), { shardCount: 1, seal })
   const keys = sealing.keysFor(WEB)
@@ -49,13 +50,16 @@ function world() {
       path: join(dir, `${name}.db`),
       clusterId: cluster,
       serverKeys: () => [SERVER_KEY.publicKey],
-      recipients: (of) =>
-        [recipients.get(holder)].find((key) => key !== undefined && fingerprint(key.publicKey) === of)?.privateKey ?? null,
+      recipients: {
+        privateKey: (of) => [recipients.get(holder), ...former].find((key) => key && fingerprint(key.publicKey) === of)?.privateKey ?? null,
+        isCurrent: (of) => fingerprint(recipients.get(holder)?.publicKey ?? '') === of,
+        forget: (isNeeded) => void former.splice(0, 9, ...former.filter(({ publicKey }) => isNeeded(fingerprint(publicKey)))),
+      },
       log: silentLogger,
     })
   const pull = async (replica: CheckedReplica, cluster: ClusterId = CLUSTER) =>
     (await pullPage(shards, cluster, replica.position(), ACCEPT)).frames
-  return { dir, shards, write, replicaOf, pull }
+  return { dir, shards, write, replicaOf, pull, recipients, former }
 }
 
 async function opened(replica: CheckedReplica, name: string): Promise<string | null> {
@@ -101,6 +105,20 @@ test('SL4 a replica that lost a key, or the recipient key, fetches everything ag
   expect(await opened(again, 'a')).toBe(secretDoc('a', '1'))
   again.close()
   expect(replicaOf('one', CLUSTER, NEIGHBOUR).verified()).toBe(false)
+})
+
+test('SL10 rows that were sealed to a former recipient key stay open until all are fetched anew, sealed to the next', async () => {
+  const { shards, write, replicaOf, pull, recipients, former } = world()
+  write(CLUSTER, { a: '1', b: '1' })
+  const replica = replicaOf('one')
+  replica.applyPage(await pull(replica))
+  const before = recipients.get(CLUSTER)
+  if (before !== undefined) former.push(before)
+  recipients.set(CLUSTER, generateKey('x25519'))
+  expect([replica.recheck(), await opened(replica, 'a'), replica.bucketSums().length]).toEqual([true, secretDoc('a', '1'), 0])
+  replica.applyPage((await refetchPage(shards, CLUSTER, replica.bucketSums(), ACCEPT)).frames)
+  expect([former.length, await opened(replica, 'a'), await opened(replica, 'b')]).toEqual([0, secretDoc('a', '1'), secretDoc('b', '1')])
+  expect(replica.bucketSums().length).toBeGreaterThan(0)
 })
 
 test('SL3 rows of clusters that share them are the same bytes, and their keys open in one cluster only', async () => {

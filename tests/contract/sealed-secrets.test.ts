@@ -11,6 +11,7 @@ import { type RunningServer, startServer } from '../../server/server.ts'
 import { NO_LOG } from '../../shared/adapters/log-sync.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
+import { fingerprint } from '../../shared/runtime/keys.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { createFakeCluster } from '../support/fake-cluster.ts'
@@ -83,7 +84,7 @@ async function ask(method: string, path: string, body?: unknown) {
   const response = await fetch(`${server.url}${path}`, body === undefined ? init : { ...init, body: JSON.stringify(body) })
   const text = await response.text()
   bodies.push(Buffer.from(text))
-  return { status: response.status, body: JSON.parse(text) as Record<string, unknown> }
+  return { status: response.status, body: (text === '' ? {} : JSON.parse(text)) as Record<string, unknown> }
 }
 
 const live = (kind: string, name: string) =>
@@ -212,7 +213,7 @@ describe('secrets on their way to a site', () => {
     await ask('POST', '/api/v1/projects/default/repositories/apps/refresh')
     await applied(() => live('Secret', 'plain')?.data?.['number'] !== undefined)
     expect(found()).not.toEqual([])
-    expect((await ask('POST', '/api/v1/secrets/seal')).body).toMatchObject({ key: expect.stringMatching(/^[0-9a-f]{8}$/) })
+    expect((await ask('POST', '/api/v1/secrets/seal', {})).body).toMatchObject({ key: expect.stringMatching(/^[0-9a-f]{8}$/) })
     await eventually('all is sealed', async () => {
       const { body } = await ask('GET', '/api/v1/secrets/seal')
       if (body['step'] !== 'finished') throw new Error(JSON.stringify(body))
@@ -229,6 +230,42 @@ describe('secrets on their way to a site', () => {
     await applied(() => live('Secret', 'plain')?.data?.['number'] === Buffer.from('three').toString('base64'))
     expect(found()).toEqual([])
   }, 90_000)
+
+  test('SL10 SL11 another recipient key, without a new join: the rows are fetched anew and the former key is deleted', async () => {
+    const keys = () => JSON.parse(readFileSync(join(folder, 'agent', 'agent-keys.json'), 'utf8'))
+    const agentOf = async () => ((await ask('GET', '/api/v1/agents')).body['items'] as Array<Record<string, string>>)[0] ?? {}
+    const before = await agentOf()
+    expect(before['recipient']).toBe(fingerprint(keys().recipient.publicKey))
+    expect((await ask('POST', `/api/v1/agents/${before['id']}/rotate-recipient`)).status).toBe(204)
+    await eventually('another key is in use', async () => {
+      const { recipient, rotating } = await agentOf()
+      if (recipient === before['recipient'] || String(rotating) !== 'false') throw new Error('not yet')
+      const held = keys()
+      if (held.former?.length !== 0) throw new Error('the former key is still there')
+      expect(fingerprint(held.recipient.publicKey)).toBe(String(recipient))
+      return true
+    })
+    await git.commit({ 'shop/secret.yaml': secretFile('four') }, 'to the new recipient')
+    await ask('POST', '/api/v1/projects/default/repositories/apps/refresh')
+    await applied(() => live('Secret', 'plain')?.data?.['number'] === Buffer.from('four').toString('base64'))
+  }, 60_000)
+
+  test('SL12 another sealing key: everything is sealed anew and the earlier key is destroyed', async () => {
+    const before = (await ask('GET', '/api/v1/secrets/seal')).body['key']
+    const asked = await ask('POST', '/api/v1/secrets/seal', { newKey: true })
+    expect(asked.body).toMatchObject({ formerKeys: [before] })
+    await eventually('the earlier key is gone', async () => {
+      const { body } = await ask('GET', '/api/v1/secrets/seal')
+      if (body['step'] !== 'finished') throw new Error(JSON.stringify(body))
+      expect(body).toMatchObject({ left: [], formerKeys: [] })
+      expect(body['key']).not.toBe(before)
+      return true
+    })
+    expect(readFileSync(join(folder, 'server', 'keys', 'sealing.json'), 'utf8')).not.toContain(String(before))
+    await git.commit({ 'shop/secret.yaml': secretFile('five') }, 'under the new key')
+    await ask('POST', '/api/v1/projects/default/repositories/apps/refresh')
+    await applied(() => live('Secret', 'plain')?.data?.['number'] === Buffer.from('five').toString('base64'))
+  }, 60_000)
 
   test('SL7 nothing that was written or sent holds them', () => {
     expect(found()).toEqual([])

@@ -45,7 +45,7 @@ export interface TestAdmin {
 }
 
 /** What overrides may be made of. */
-const SEALED: SealView = { step: 'finished', key: '00000000', left: [], removed: 0, shards: 0, error: null }
+const SEALED: SealView = { step: 'finished', key: '00000000', formerKeys: [], left: [], removed: 0, shards: 0, error: null }
 
 type Made = Pick<AppDeps, 'store' | 'clock' | 'secrets'>
 

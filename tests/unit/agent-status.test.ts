@@ -28,6 +28,7 @@ const report = (change: Partial<AgentReport> = {}): AgentReport => ({
   clusterId: 'c-1',
   agentId: 'a-1',
   incarnation: 1,
+  recipient: null,
   link: link(),
   enforcement: enforcementOf({ kind: 'held' }, null, true, null),
   replica: { position: 'db.1.7.hash', epoch: 1, rows: 3, verified: true },
@@ -48,6 +49,7 @@ const NOT_JOINED = {
   clusterId: null,
   agentId: null,
   incarnation: null,
+  recipient: null,
   replica: null,
   enforcement: enforcementOf({ kind: 'asking', message: null }, null, false, null),
 }

@@ -8,7 +8,7 @@ import { actAs, actAsSystem, STRANGER } from '../../server/store/audit/caller.ts
 import type { AuditRecord } from '../../shared/model/audit.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
-import { joinCluster } from '../support/store-fixtures.ts'
+import { agentId, joinCluster } from '../support/store-fixtures.ts'
 
 let admin: TestAdmin
 let actions: FleetActions
@@ -279,6 +279,8 @@ const RECIPES: Record<string, Recipe> = {
   },
   'POST /server-keys/rotate-mac': { path: '/server-keys/rotate-mac', verb: 'rotate', kind: 'ServerKey' },
   'POST /server-keys/rotate-secrets': { path: '/server-keys/rotate-secrets', verb: 'rotate', kind: 'ServerKey' },
+  'POST /agents/:id/rotate-recipient': { path: `/agents/${agentId('1')}/rotate-recipient`, verb: 'rotate', kind: 'Agent' },
+  'POST /secrets/seal': { path: '/secrets/seal', body: {}, verb: 'seal', kind: 'ServerKey' },
   'POST /restore/confirm': { path: '/restore/confirm', body: { token: 't'.repeat(16) }, verb: 'confirm-restore', kind: 'FleetStore' },
 }
 

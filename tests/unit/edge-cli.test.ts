@@ -31,6 +31,7 @@ const report: AgentReport = {
   clusterId: null,
   agentId: null,
   incarnation: null,
+  recipient: null,
   link: null,
   enforcement: { state: 'enforcing', message: '' },
   replica: null,

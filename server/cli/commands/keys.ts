@@ -28,9 +28,17 @@ export function addKeyCommands(program: Command, context: Context): void {
     .command('seal')
     .description('seal rendered Secrets from now on, and remove what was written in clear before; upgrade all agents first')
     .requiredOption('--all', 'seal the rows of all services')
+    .option('--new-key', 'seal with a new key, and destroy the earlier one when nothing is sealed with it')
     .option('-y, --yes', 'do not ask for confirmation')
-    .addHelpText('before', examples('skerry secrets seal --all', 'skerry secrets seal --all --yes'))
+    .addHelpText('before', examples('skerry secrets seal --all', 'skerry secrets seal --all --new-key --yes'))
     .action(async (options) => (await import('../secrets.ts')).sealAll(context, options))
+  secrets
+    .command('rotate-recipient')
+    .description('ask the agent of a cluster for another key, to which its rows are sealed from then on')
+    .addArgument(new Argument('<cluster>', 'name of the cluster'))
+    .option('-y, --yes', 'do not ask for confirmation')
+    .addHelpText('before', examples('skerry secrets rotate-recipient ship-7'))
+    .action(async (cluster, options) => (await import('../secrets.ts')).rotateRecipient(context, cluster, options))
 
   const serverKey = program
     .command('server-key')

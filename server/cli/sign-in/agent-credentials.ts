@@ -16,6 +16,7 @@ const COLUMNS: ReadonlyArray<Column<AgentCredential>> = [
   { title: 'JOINED', value: ({ joinedMs }) => time(joinedMs) },
   { title: 'LAST-USED', value: ({ lastUsedMs }) => (lastUsedMs === null ? null : time(lastUsedMs)) },
   { title: 'FINGERPRINT', value: ({ fingerprint }) => fingerprint },
+  { title: 'RECIPIENT', value: ({ recipient, rotating }) => (rotating ? `${recipient} (rotating)` : recipient) },
 ]
 
 export const isAgentId = (id: string): boolean => /^a-[0-9a-f]{16}$/.test(id)

@@ -289,6 +289,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 15, up: createCommits },
   { version: 16, up: createNotifications },
   { version: 17, up: createKeptRequests },
+  { version: 18, up: (ddl) => addNumbers(ddl, 'agents', ['rotate_ms']) },
 ]
 
 /** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction has the store to itself, so two
