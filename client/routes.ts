@@ -187,8 +187,6 @@ interface OtherRoutes {
   'GET /profile/cpu': Read<object>
   'GET /profile/heap': Read<object>
   'GET /profile/heap-snapshot': Read<object>
-  'GET /secrets/seal': Read<SealView>
-  'POST /secrets/seal': Write<SealView>
   'GET /audit': List<AuditRecord>
   'GET /audit/state': Read<AuditState>
   'GET /audit/entries': Read<z.infer<typeof auditPageSchema>>
