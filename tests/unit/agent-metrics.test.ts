@@ -13,7 +13,17 @@ import { joinCluster } from '../support/store-fixtures.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 
 const REPORT: AgentReport = {
-  ...{ running: true, version: '1.2.3', clusterId: 'c1', agentId: 'a1', incarnation: 1, link: null, disk: null, policy: null },
+  ...{
+    running: true,
+    version: '1.2.3',
+    clusterId: 'c1',
+    agentId: 'a1',
+    incarnation: 1,
+    recipient: null,
+    link: null,
+    disk: null,
+    policy: null,
+  },
   enforcement: { state: 'enforcing', message: '' },
   replica: { position: null, epoch: 1, rows: 4, verified: true },
   resync: { compared: 7, differences: 1 },
