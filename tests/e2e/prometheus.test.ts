@@ -19,7 +19,17 @@ const program = (name: string) => join(ROOT, 'build/prometheus', name)
 const monitoring = (name: string) => join(ROOT, 'monitoring', name)
 const HOST = '127.0.0.1'
 const REPORT: AgentReport = {
-  ...{ running: true, version: '1.2.3', clusterId: 'c1', agentId: 'a1', incarnation: 1, recipient: null, link: null, disk: null, policy: null },
+  ...{
+    running: true,
+    version: '1.2.3',
+    clusterId: 'c1',
+    agentId: 'a1',
+    incarnation: 1,
+    recipient: null,
+    link: null,
+    disk: null,
+    policy: null,
+  },
   enforcement: { state: 'waiting', message: 'not joined to a server yet' },
   replica: { position: null, epoch: 1, rows: 4, verified: true },
   resync: { compared: 7, differences: 0 },
