@@ -23,7 +23,7 @@ import type { AdminDeps } from './deps.ts'
 import { projectProblems, violationsOf } from './project-problems.ts'
 import { specProblems } from './resource-checks.ts'
 import { askOfKey, keyOf, keyText, plannedAction, refusal, secretProblems, writeResource } from './write-resource.ts'
-import { mayNameService, mayReadService, missingRights } from './write-rights.ts'
+import { mayNameProject, mayNameService, mayReadService, missingRights } from './write-rights.ts'
 
 const applyRequestSchema = z.strictObject({
   resources: z.array(z.unknown()).max(APPLY_RESOURCES_MAX),
@@ -109,7 +109,7 @@ async function apply(deps: AdminDeps, body: unknown, by: Principal): Promise<App
       problems.push({ path: `resources[${places[index]}].${path}`, message })
   for (const [index, { path, message }] of await dependencyProblems(deps.store, resources, mayReadService(deps.authorizer, by), wrong))
     problems.push({ path: `resources[${places[index]}].${path}`, message })
-  for (const [index, { path, message }] of await projectProblems(deps, resources))
+  for (const [index, { path, message }] of await projectProblems(deps, resources, mayNameProject(deps.authorizer, by)))
     problems.push({ path: `resources[${places[index]}].${path}`, message })
   if (problems.length > 0) {
     throw new AppError('invalid_resource', {

@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { problemBodySchema } from '../../shared/protocol/error.ts'
 import { FAILS, type Failure, failures, HEADERS, type HeaderParameter } from './declared.ts'
+import { SIGN_IN_PATHS } from './sign-in-document.ts'
 
 interface Response {
   description?: string
@@ -96,7 +97,7 @@ export function completeOpenApi<T extends OpenApiDocument>(given: T): T {
   ])
   const problem = z.toJSONSchema(problemBodySchema, { io: 'output' })
   const schemas = { ...document.components?.schemas, ...shared, Problem: { ...problem, examples: [PROBLEM_EXAMPLE] } }
-  return { ...document, paths: Object.fromEntries(paths), components: { ...document.components, schemas } }
+  return { ...document, paths: { ...Object.fromEntries(paths), ...SIGN_IN_PATHS }, components: { ...document.components, schemas } }
 }
 
 /** Definitions that a schema brings along belong to the document: `#/$defs/…` is read from its root. Of schemas that bring the same, there is one. */

@@ -30,7 +30,7 @@ import { problemsOfOne } from './project-problems.ts'
 import { specProblems } from './resource-checks.ts'
 import { bindingsOfRole, builtInRole, isLastAdminBinding } from './roles.ts'
 import { keyNotFound, keyText, plannedAction, refusal, secretProblems, storedSpec, writeResource } from './write-resource.ts'
-import { mayReadService, missingRights } from './write-rights.ts'
+import { mayNameProject, mayReadService, missingRights } from './write-rights.ts'
 
 export const SCHEMAS = {
   Repository: repositorySchema,
@@ -87,7 +87,7 @@ export function createResourceHandlers(deps: AdminDeps) {
         remedy: 'Create a join token with `skerry join-token create`.',
       })
     checkPrecondition(key, held, ifVersion)
-    const refusedBy = await problemsOfOne(deps, resource)
+    const refusedBy = await problemsOfOne(deps, resource, mayNameProject(deps.authorizer, deps.principal(request)))
     const problems = [...(await specProblems(resource, deps.checkPatches)), ...secretProblems(deps, resource, held), ...refusedBy]
     if (dryRun)
       problems.push(

@@ -103,3 +103,9 @@ export function mayNameService(authorizer: Authorizer, by: Principal): (id: Serv
   const scope = withoutClusters(authorizer.scope(by, 'read', 'Service'))
   return (id) => serviceInScope(scope, id)
 }
+
+/** AZ4: projects that an answer may name. */
+export const mayNameProject =
+  (authorizer: Authorizer, by: Principal): ((project: string) => boolean) =>
+  (project) =>
+    authorizer.allows(by, { verb: 'read', kind: 'Project', project, name: project })

@@ -109,6 +109,41 @@ test('PJ7 quotas count services of one request together, and spare those that ar
   expect((await apply(service({}, 'a'), service({}, 'b'))).status).toBe(200)
 })
 
+test('PJ7 labels of a cluster that take a project over its quota of placements are refused, without its name to strangers', async () => {
+  for (const digit of ['1', '2', '3']) await joinCluster(admin.store, digit, { env: digit === '1' ? 'on' : 'off' })
+  const targets = { selector: { matchLabels: { env: 'on' } } }
+  const bounded = (placements: number) => project({ ...WEB, quotas: { placements } })
+  expect((await apply(bounded(2), GOOD, service({ targets }, 'a'))).status).toBe(200)
+  const cluster = (digit: string, env = 'on') => ({
+    ...head,
+    kind: 'Cluster',
+    metadata: { name: `cluster-${digit}`, labels: { env } },
+    spec: {},
+  })
+  expect(await problemsOf(cluster('2'), cluster('3'))).toMatchObject([
+    { path: 'resources[0].metadata.labels', message: expect.stringContaining('project web, rule quotas.placements') },
+    { path: 'resources[1].metadata.labels' },
+  ])
+  expect((await apply(cluster('2'))).status).toBe(200)
+  const put = (body: object, token?: string) =>
+    admin.call('PUT', '/api/v1/clusters/cluster-3', body, token === undefined ? {} : { authorization: `Bearer ${token}` })
+  expect(await put(cluster('3'))).toMatchObject({ status: 422, body: { problems: [{ path: 'metadata.labels' }] } })
+  // One leaves and another one comes.
+  expect((await apply(cluster('1', 'off'), cluster('3'))).status).toBe(200)
+  const rules = [{ verbs: ['read', 'write', 'cluster:label'], kinds: ['Cluster'] }]
+  await apply({ ...head, kind: 'Role', metadata: { name: 'labeler' }, spec: { rules } })
+  const binding = { role: 'labeler', subjects: [{ token: 'labeler' }], projects: ['*'] }
+  await apply({ ...head, kind: 'RoleBinding', metadata: { name: 'labeler' }, spec: binding })
+  const made = await admin.call('POST', '/api/v1/tokens', { name: 'labeler', role: 'none' })
+  await apply(cluster('3', 'off'), bounded(1))
+  const refused = await put(cluster('3'), (made.body as { token: string }).token)
+  expect(refused).toMatchObject({ status: 422, body: { problems: [{ path: 'metadata.labels' }] } })
+  expect(JSON.stringify(refused.body)).not.toContain('web')
+  // An existing project above its quota keeps what it has, and other labels of a cluster are not its concern.
+  await apply(bounded(0))
+  expect((await apply({ ...cluster('2'), metadata: { name: 'cluster-2', labels: { env: 'on', rack: '7' } } })).status).toBe(200)
+})
+
 test('PJ8 narrowing a Project lists what it does not allow any more, and changes none of that', async () => {
   expect((await apply(project(), GOOD, service())).status).toBe(200)
   const narrow = project({ sources: ['https://git.example.com/other/*'], destinations: [{ namespaces: ['other'] }] })
