@@ -10,7 +10,7 @@ import type { DeleteServicesAnswer, deleteServicesSchema } from '../shared/model
 import type { DependenciesView } from '../shared/model/dependency-views.ts'
 import type { DiffRequest, DiffView } from '../shared/model/diff-views.ts'
 import type { SqlAnswer, SqlQuestion, SqlView } from '../shared/model/fleet-sql.ts'
-import type { HistoryView, RevisionView } from '../shared/model/history.ts'
+import type { HistoryView, RevisionView, TimelineView } from '../shared/model/history.ts'
 import type {
   NotificationRouteView,
   NotificationSinkView,
@@ -151,6 +151,7 @@ interface OtherRoutes {
   'GET /confirmations/:id/removal': Read<z.infer<typeof removalsViewSchema>>
   'POST /confirmations/:id/confirm': Write<ConfirmationView, { confirmData?: string[] }>
   'GET /clusters/:name/services': List<PlacementView>
+  'GET /clusters/:name/history': List<TimelineView>
   'POST /clusters/:name/ask': Write<string, AskRequest>
   'GET /projects/:project/services/:name/clusters': List<PlacementView>
   'GET /projects/:project/services/:name/revisions': List<RevisionView>
