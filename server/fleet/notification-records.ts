@@ -13,6 +13,8 @@ export interface EventsDoc {
   service: string | null
   /** `apps@4be19d0`; null: not about a commit. */
   after: string | null
+  /** `fix the port (Ana Example)`; absent: not known. */
+  commit?: string
   /** Message of the newest event. */
   message: string
   /** Those that it is about now: clusters, or objects where no cluster is named. */

@@ -26,6 +26,8 @@ export interface EventFacts {
   labels: Labels | null
   /** `apps@4be19d0`. */
   after: string | null
+  /** Subject and author of that commit; null: not known. */
+  commit: string | null
 }
 
 /** A record that has no id yet is written by the next plan. */
@@ -169,6 +171,7 @@ export class Groups {
       type: 'events',
       ...{ reason, severity: severityOf(event.type, reason), project, service: isDigest ? null : service },
       after: isDigest ? null : facts.after,
+      ...(isDigest || facts.commit === null ? {} : { commit: facts.commit }),
       ...{ message, members: [], unnamed: 0, total: 0, firstMs: atMs, lastMs: atMs, resolved: false },
       ofClusters: cluster !== null && (service === null || route.spec.group.by.includes('service')),
       ...(isDigest ? { digest: {} } : {}),

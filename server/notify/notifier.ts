@@ -1,6 +1,7 @@
 // Notifications, put together: follows the event stream, plans messages, delivers them. The cursor over the stream and the messages that a batch of
 // events makes are committed together; nothing is added to the transaction that writes an event. Without a route and a sink it does nothing at all.
 
+import { commitText, writtenByOf } from '../../shared/model/commits.ts'
 import type { NotificationTestAnswer } from '../../shared/model/notification-views.ts'
 import {
   type NotificationSinkSpec,
@@ -22,7 +23,7 @@ import type { AddressGuard } from '../sources/address/guard.ts'
 import type { Store } from '../store/store.ts'
 import { CommitWatch } from './forges/commit-watch.ts'
 import { forgeStatus, forgeTest } from './forges/forge.ts'
-import { type GroupRecord, Groups, keyOfRoute } from './groups.ts'
+import { type EventFacts, type GroupRecord, Groups, keyOfRoute } from './groups.ts'
 import { type MessageDeps, messageOf, pageOf } from './message.ts'
 import { type Channel, Outbox, REQUEST_MS_MAX, stored } from './outbox.ts'
 import { createRouting, endsSomething, type Route, type Routing } from './routing.ts'
@@ -32,7 +33,7 @@ import { type Sending, type Sent, SinkError } from './sinks/sink.ts'
 export interface NotifierDeps extends MessageDeps {
   store: Pick<
     Store,
-    'notifications' | 'changes' | 'listEvents' | 'listResources' | 'getResource' | 'findClusters' | 'renderState' | 'rollups'
+    'notifications' | 'changes' | 'listEvents' | 'listResources' | 'getResource' | 'findClusters' | 'renderState' | 'rollups' | 'commitsOf'
   >
   configs: Pick<Configs, 'read' | 'credentials'>
   addresses: AddressGuard
@@ -252,26 +253,30 @@ class Running {
     const found = names.length === 0 ? [] : await store.findClusters({ names })
     const labels = new Map(found.map((cluster) => [cluster.name, cluster.labels]))
     const labelsOf = ({ cluster }: FleetEvent) => (cluster === null ? null : (labels.get(cluster) ?? null))
-    const after = new Map<string, string | null>()
+    const commits = new Map<string, Pick<EventFacts, 'after' | 'commit'>>()
     for (const event of events) {
-      const { project, service } = event
-      if (project === null || service === null || after.has(`${project}/${service}`) || endsSomething(event)) continue
+      const { project, service, reason } = event
+      const key = commitKey(event)
+      if (project === null || service === null || commits.has(key) || endsSomething(event)) continue
       if (this.#routing.routesOf(event, labelsOf(event)).length === 0) continue
-      after.set(`${project}/${service}`, await this.#commitOf(project, service))
+      commits.set(key, await this.#commitOf(project, service, reason))
       await pace()
     }
-    return (event: FleetEvent) => ({ labels: labelsOf(event), after: after.get(`${event.project}/${event.service}`) ?? null })
+    return (event: FleetEvent): EventFacts => ({ labels: labelsOf(event), ...(commits.get(commitKey(event)) ?? NO_COMMIT) })
   }
 
-  /** `apps@4be19d0`; null: it was never rendered. */
-  async #commitOf(project: string, service: string): Promise<string | null> {
+  /** The commit that the service has, or that cannot be rendered. */
+  async #commitOf(project: string, service: string, reason: string): Promise<Pick<EventFacts, 'after' | 'commit'>> {
     const { store } = this.#deps
-    const { commit } = await store.renderState({ project, service })
+    const { commit: rendered, error } = await store.renderState({ project, service })
+    const commit = reason === RENDER_FAILED ? (error?.at?.commit ?? rendered) : rendered
     const resource = commit === null ? null : await store.getResource({ kind: 'Service', project, name: service })
-    if (commit === null || resource === null) return null
+    if (commit === null || resource === null) return NO_COMMIT
     const [source] = sourcesOf(serviceSpecSchema.parse(JSON.parse(resource.spec)))
-    if (source === undefined) return null
-    return `${source.repository}@${/^[0-9a-f]{40,64}$/.test(commit) ? commit.slice(0, 7) : commit.slice(0, 40)}`
+    if (source === undefined) return NO_COMMIT
+    const short = /^[0-9a-f]{40,64}$/.test(commit) ? commit.slice(0, 7) : commit.slice(0, 40)
+    const note = (await store.commitsOf(project, [commit])).get(commit)
+    return { after: `${source.repository}@${short}`, commit: commitText(writtenByOf(note)) }
   }
 
   async #sweep(): Promise<void> {
@@ -307,6 +312,10 @@ class Running {
     return { addresses: this.#deps.addresses, nowMs: this.#deps.clock.nowMs() }
   }
 }
+
+const RENDER_FAILED = 'RenderFailed'
+const NO_COMMIT = { after: null, commit: null }
+const commitKey = ({ project, service, reason }: FleetEvent): string => `${project}/${service}${reason === RENDER_FAILED ? ' failed' : ''}`
 
 const commitMessage = (doc: CommitDoc, url: string) => ({ ...doc, url: pageOf(doc, url) })
 

@@ -30,7 +30,7 @@ function eventsTitle(doc: EventsDoc): string {
 
 export function textOf(doc: NotificationDoc): string {
   if (doc.type === 'commit') return doc.description
-  const { message, members, unnamed, ofClusters, digest, resolved, total } = doc
+  const { message, members, unnamed, ofClusters, digest, resolved, total, after, commit } = doc
   if (digest !== undefined) {
     const groups = Object.entries(digest).sort(([, a], [, b]) => b - a)
     const shown = groups.slice(0, NAMES_SHOWN).map(([group, count]) => `${group}: ${count}`)
@@ -40,7 +40,8 @@ export function textOf(doc: NotificationDoc): string {
   const names = members.slice(0, NAMES_SHOWN).join(', ')
   const more = members.length + unnamed - Math.min(members.length, NAMES_SHOWN)
   const list = members.length === 0 ? '' : `${ofClusters ? 'Clusters' : 'Objects'}: ${names}${more > 0 ? ` and ${more} more` : ''}`
-  return cut([message, list].filter((part) => part !== '').join('\n'))
+  const written = commit === undefined || after === null ? '' : `${after}: ${commit}`
+  return cut([message, list, written].filter((part) => part !== '').join('\n'))
 }
 
 const cut = (text: string): string => (text.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX)}…` : text)

@@ -1,12 +1,15 @@
 // Notifications, the decisions: routes, grouping, recovery, quiet hours. Tables without a store.
 import { describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { FleetEvent } from '../../server/fleet/records.ts'
 import { Groups, OPEN_MAX } from '../../server/notify/groups.ts'
 import { afterQuietHours } from '../../server/notify/quiet-hours.ts'
 import { createRouting, type Route } from '../../server/notify/routing.ts'
-import { severityOf } from '../../server/notify/severity.ts'
+import { CRITICAL, ENDS, severityOf } from '../../server/notify/severity.ts'
 import { textOf, titleOf } from '../../server/notify/texts.ts'
 import { notificationRouteSpecSchema, quietHoursSchema } from '../../shared/model/notifications.ts'
+import { ROOT } from '../support/source-files.ts'
 
 let nextId = 1
 const event = (change: Partial<FleetEvent>): FleetEvent => ({
@@ -19,7 +22,7 @@ const route = (spec: object = {}, project = ''): Route => ({
   name: 'all',
   spec: notificationRouteSpecSchema.parse({ sinks: ['chat'], ...spec }),
 })
-const NO_FACTS = { labels: null, after: 'apps@4be19d0' }
+const NO_FACTS = { labels: null, after: 'apps@4be19d0', commit: 'fix the port (Ana)' }
 
 describe('NR routing', () => {
   const takes = (one: Route, what: Partial<FleetEvent>, labels: Record<string, string> | null = null) =>
@@ -51,6 +54,14 @@ describe('NR routing', () => {
   })
 })
 
+test('NR1 NT4 each reason of the tables is a documented event', () => {
+  const text = readFileSync(join(ROOT, 'docs/reference/reasons.md'), 'utf8')
+  const events = text.slice(text.indexOf('## Events of the server'))
+  const known = new Set([...events.matchAll(/^\| `(\w+)` \|/gm)].map(([, reason]) => reason))
+  const used = [...CRITICAL, ...Object.entries(ENDS).flatMap(([end, reasons]) => [end, ...reasons])]
+  expect([...new Set(used)].filter((reason) => !known.has(reason))).toEqual([])
+})
+
 describe('NT grouping', () => {
   const planOf = (one: Route, updates = true) => {
     const groups = new Groups([], () => updates)
@@ -76,6 +87,7 @@ describe('NT grouping', () => {
     const [record] = created
     expect(created).toHaveLength(1)
     expect(record?.doc.type === 'events' && titleOf(record.doc)).toBe('shop/web: 14 clusters Degraded after apps@4be19d0')
+    expect(record?.doc.type === 'events' && textOf(record.doc).split('\n').at(-1)).toBe('apps@4be19d0: fix the port (Ana)')
     expect(record?.nextMs).toBe(10_000 + 30_000)
   })
 
