@@ -66,6 +66,8 @@ export interface Answer<T> {
 }
 
 export interface ClientOptions {
+  /** Sends parameters that are '', such as the namespace of an object that has none. */
+  keepEmpty?: boolean
   /** Origin and base path of the server, without a slash at its end. '' means that of the page. */
   url: string
   /** Value of the `authorization` header for each request; null: none, as with a session cookie. */
@@ -111,9 +113,9 @@ export const pathOf = (pattern: string, params: Readonly<Record<string, string>>
     return encodeURIComponent(value)
   })
 
-/** '' without parameters. Those that are undefined, null or '' are left out. */
-export function queryText(query: Query = {}): string {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== '')
+/** '' without parameters. Those that are undefined or null are left out, and those that are '' unless `keepEmpty` is set. */
+export function queryText(query: Query = {}, keepEmpty = false): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && (keepEmpty || value !== ''))
   return given.length === 0 ? '' : `?${new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)]))}`
 }
 
@@ -129,7 +131,7 @@ export function createSkerryClient(options: ClientOptions): SkerryClient {
     const init: RequestInit = { method, headers: all, cache: 'no-store' }
     if (body !== undefined) init.body = JSON.stringify(body)
     if (signal !== undefined) init.signal = signal
-    const response = await fetcher(`${url}${path}${queryText(query)}`, init).catch((error: unknown) => {
+    const response = await fetcher(`${url}${path}${queryText(query, options.keepEmpty)}`, init).catch((error: unknown) => {
       throw signal?.aborted ? error : new SkerryProblem(0, undefined, error)
     })
     if (response.ok) return response

@@ -94,7 +94,7 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
     return `Bearer ${bearer}`
   }
   const transport = { url: base, fetch: (to: string, init: RequestInit) => io.fetch(to, { ...init, ...link }) }
-  const signedIn = createSkerryClient({ ...transport, authorization: credential })
+  const signedIn = createSkerryClient({ ...transport, keepEmpty: true, authorization: credential })
   const open = createSkerryClient(transport)
 
   /** An answer that is no success is thrown, as the error that the server meant. */

@@ -84,7 +84,7 @@ const revisionColumns = (nowMs: number): Column<RevisionView>[] => [
 ]
 
 /** How long it was so is what the line above began. */
-const historyColumns = (nowMs: number): Column<HistoryView>[] => [
+export const historyColumns = (nowMs: number): Column<HistoryView>[] => [
   { title: 'AGE', value: ({ atMs }) => ageText(atMs, nowMs) },
   { title: 'SYNC', value: ({ sync }) => sync, colour: true },
   { title: 'HEALTH', value: ({ health }) => health, colour: true },

@@ -37,7 +37,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
   },
   {
     topic: 'Read the fleet',
-    verbs: { why: 'explain why a service is not synced and healthy: likely causes, evidence, next step' },
+    verbs: { why: 'explain why a service or an object is not synced and healthy: likely causes, evidence, next step' },
     load: async () => (await import('./commands/why.ts')).addWhyCommand,
   },
   {

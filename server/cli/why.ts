@@ -1,10 +1,14 @@
 // why: prints the causes that the server found, the most likely one first.
+
+import type { ObjectView } from '../../shared/model/views.ts'
 import { type WhyCause, type WhyEvidence, type WhyView, whyViewSchema } from '../../shared/model/why.ts'
-import { path } from './client.ts'
+import { type Client, path } from './client.ts'
 import { ageText, plainText } from './columns.ts'
 import { type Context, type Output, printItems } from './context.ts'
 import { UsageError } from './io.ts'
-import { parseTarget } from './kinds.ts'
+import { kindOf, parseTarget } from './kinds.ts'
+import { parseObjectAddress } from './trace/object-address.ts'
+import { onlyOne } from './trace/trace.ts'
 
 interface WhyOptions {
   project: string
@@ -16,9 +20,33 @@ interface WhyOptions {
 const OTHERS_SHOWN = 4
 
 export async function why(context: Context, text: string, { project, cluster, output }: WhyOptions): Promise<void> {
-  const name = text.includes('/') ? parseTarget(text, undefined, ['services']).name : text
+  const word = text.includes('/') ? text.slice(0, text.indexOf('/')) : ''
+  if (word !== '' && kindOf(word) !== 'services') return whyObject(context, text, { project, cluster, output })
+  const name = word === '' ? text : parseTarget(text, undefined, ['services']).name
   if (name === undefined) throw new UsageError('why needs the name of a service: skerry why NAME')
   const view = await context.client().get(path`/projects/${project}/services/${name}/why`, whyViewSchema, { cluster })
+  show(context, view, name, output)
+}
+
+async function whyObject(context: Context, text: string, { cluster, output }: WhyOptions): Promise<void> {
+  if (cluster === undefined) throw new UsageError(`why of an object needs its cluster: skerry why ${text} --cluster NAME`)
+  const client = context.client()
+  const found = await onlyOne(client, parseObjectAddress(text), { cluster }, 'explain')
+  show(context, await objectWhy(client, found), found.service, output)
+}
+
+/** Causes of the service in the cluster that concern this object: its own first, else those of the whole service. */
+export async function objectWhy(client: Client, object: ObjectView): Promise<WhyView> {
+  const { project, service, cluster, kind, namespace, name, sync, health } = object
+  const view = await client.get(path`/projects/${project}/services/${service}/why`, whyViewSchema, { cluster })
+  const named = `${kind} ${namespace === '' ? '' : `${namespace}/`}${name}`
+  const own = view.causes.filter((cause) => cause.object === named)
+  const isWell = sync === 'Synced' && ['Healthy', 'Suspended'].includes(health)
+  const causes = isWell ? [] : own.length > 0 ? own : view.causes.filter((cause) => cause.object === null)
+  return { ...view, sync, health, causes, changes: causes.length === 0 ? [] : view.changes }
+}
+
+function show(context: Context, view: WhyView, name: string, output: Output | undefined): void {
   if (view.causes.length > 0) context.exit(1)
   if (output !== undefined && output !== 'wide') {
     printItems(context, [view], { columns: [], nameOf: () => `service/${name}`, single: true, none: '' }, { output })
@@ -50,7 +78,7 @@ const headText = ({ cause, summary, object, clusters }: WhyCause): string =>
     `${summary} [${cause}]${object === null ? '' : `, ${object}`}${clusters.count < 2 ? '' : `, in ${clusters.count} clusters (${clusters.first.join(', ')})`}`,
   )
 
-const causeText = (cause: WhyCause, nowMs: number): string =>
+export const causeText = (cause: WhyCause, nowMs: number): string =>
   `${headText(cause)}\n${cause.evidence.map((one) => `  ${evidenceText(one, nowMs)}\n`).join('')}Next: ${plainText(cause.next)}\n`
 
 const evidenceText = ({ from, text, atMs }: WhyEvidence, nowMs: number): string =>

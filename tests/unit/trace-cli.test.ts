@@ -122,3 +122,33 @@ test.each(['trace', 'trace web --cluster a', 'trace deploy//web --cluster a', 't
   'CL39 `%s` is a wrong argument',
   async (argv) => expect((await cli(argv)).code).toBe(2),
 )
+
+test('CL41 describe object shows the whole provenance: source, revision, cause of its state, changes and events', async () => {
+  await render('c0ffee001', 'd1', 9_000_000)
+  const note = { author: 'Ana', subject: 'fix the port', authoredMs: 5 }
+  await admin.store.noteCommit({ project: 'default', repository: 'apps', commit: 'c0ffee001', ...note, seenMs: 6 })
+  const event = { atMs: 9_600_000, type: 'Warning', reason: 'Drifted', message: 'changed by kubectl-edit', cluster: 'cluster-a' } as const
+  await admin.store.appendEvents([
+    { ...event, ...web, object: 'apps/Deployment/shop/web' },
+    { ...event, ...web, object: 'apps/Deployment/shop/other', reason: 'Applied', message: 'of another object' },
+  ])
+  const { code, out } = await cli('describe object deploy/shop/web --cluster cluster-a')
+  expect(code).toBe(0)
+  for (const part of ['default/web', 'c0ffee001', 'Ana', 'fix the port', 'https://git.example/apps.git', 'changed by kubectl-edit'])
+    expect(out).toContain(part)
+  expect(out).toContain('skerry.dev/service=default.web')
+  expect(out).not.toContain('of another object')
+  const { events, changes } = JSON.parse((await cli('describe object/deploy/shop/web --cluster cluster-a -o json')).out)
+  expect([events.length, changes.length > 0]).toEqual([1, true])
+  expect((await cli('describe object deploy/shop/web')).code).toBe(2)
+  expect((await cli('describe service web --cluster cluster-a')).code).toBe(2)
+})
+
+test('WY7 why of an object has the causes of that object', async () => {
+  await admin.store.markSeen(new Map([[(await admin.store.clusterByName('cluster-a'))?.clusterId as never, 9_999_000]]))
+  const bad = await cli('why deployment/shop/web --cluster cluster-a -o json')
+  expect(bad.code).toBe(1)
+  expect(JSON.parse(bad.out).causes[0]).toMatchObject({ object: 'Deployment shop/web' })
+  expect(await cli('why clusterrole/web --cluster cluster-a')).toMatchObject({ code: 0 })
+  expect((await cli('why deployment/shop/web')).code).toBe(2)
+})

@@ -5,6 +5,7 @@ import { COUNT_BY, COUNT_OF } from '../../../shared/model/counts.ts'
 import { collect, durationArgument, examples, isGiven, output, projectOf, projectOption, scoped, wholeNumber } from '../command-options.ts'
 import type { Context } from '../context.ts'
 import { UsageError } from '../io.ts'
+import { kindOf } from '../kinds.ts'
 
 export function addReadCommands(program: Command, context: Context): void {
   program
@@ -69,14 +70,25 @@ export function addReadCommands(program: Command, context: Context): void {
     .argument('<kind>', 'kind, or kind/name')
     .argument('[name]')
     .addOption(projectOption())
+    .option('--cluster <name>', 'object: its cluster')
     .option('--show-secret', 'repository: show the secret of its webhook')
     .addOption(output())
     .addHelpText(
       'before',
-      examples('skerry describe service web', 'skerry describe cluster/ship-7', 'skerry describe repository apps --show-secret'),
+      examples(
+        'skerry describe service web',
+        'skerry describe cluster/ship-7',
+        'skerry describe object deployment/shop/web --cluster ship-7',
+        'skerry describe repository apps --show-secret',
+      ),
     )
     .action(async (kind, name, options, command) => {
       const [{ describe }, { suggestingNames }] = await Promise.all([import('../describe.ts'), import('../near-name.ts')])
+      if (kindOf(kind.split('/')[0] ?? '') === 'objects') {
+        const { describeObject } = await import('../trace/describe-object.ts')
+        return describeObject(context, kind, name, { ...options, project: isGiven(command) ? options.project : undefined })
+      }
+      if (options.cluster !== undefined) throw new UsageError('--cluster is for skerry describe object KIND/NAMESPACE/NAME')
       const given = scoped(context, options, isGiven(command))
       await suggestingNames(context, { kind, name, project: given.project }, () => describe(context, kind, name, given))
     })

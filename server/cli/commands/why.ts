@@ -6,7 +6,7 @@ import type { Context } from '../context.ts'
 export function addWhyCommand(program: Command, context: Context): void {
   program
     .command('why')
-    .argument('<service>', 'name of the service, or service/name')
+    .argument('<service>', 'name of a service, service/name, or an object: kind/namespace/name with --cluster')
     .addOption(projectOption())
     .option('--cluster <name>', 'only in this cluster')
     .addOption(output())
@@ -15,6 +15,7 @@ export function addWhyCommand(program: Command, context: Context): void {
       examples(
         'skerry why web',
         'skerry why web --cluster ship-7',
+        'skerry why deployment/shop/web --cluster ship-7',
         'skerry why web -p shop -o json',
         "skerry why web -o jsonpath='{.causes[0].cause}'",
       ),

@@ -48,7 +48,7 @@ interface TraceSource {
 }
 
 /** The document of `-o json`. */
-interface Trace {
+export interface Trace {
   object: Pick<ObjectView, 'cluster' | 'group' | 'kind' | 'namespace' | 'name'>
   sync: string
   health: string
@@ -85,7 +85,8 @@ export async function trace(context: Context, objectText: string, options: Trace
   printItems(context, [traced], { columns: [], nameOf, single: true, none: '' }, options)
 }
 
-async function onlyOne(client: Client, address: ObjectAddress, options: TraceOptions): Promise<ObjectView> {
+/** `doing`: the verb, for errors. */
+export async function onlyOne(client: Client, address: ObjectAddress, options: TraceOptions, doing = 'trace'): Promise<ObjectView> {
   const { cluster } = options
   const { items } = await objectsAt(client, address, options, { cluster, limit: MATCHES_READ })
   const [first, second] = items
@@ -93,7 +94,7 @@ async function onlyOne(client: Client, address: ObjectAddress, options: TraceOpt
   if (second === undefined) return first
   const each = items.map((item) => `${addressText(item)} of service ${item.project}/${item.service}`)
   throw new AppError('bad_request', {
-    doing: `trace ${addressText(address)}`,
+    doing: `${doing} ${addressText(address)}`,
     detail: `${items.length} objects match in cluster ${cluster}: ${each.join('; ')}`,
     remedy: 'Narrow with KIND.GROUP, --project or --service.',
   })
@@ -141,12 +142,12 @@ function unlessForbidden(error: unknown): null {
 }
 
 /** Null means: deleted meanwhile, or not for the eyes of the caller. */
-function whenReadable(error: unknown): null {
+export function whenReadable(error: unknown): null {
   if (error instanceof AppError && (error.code === 'not_found' || error.code === 'forbidden')) return null
   throw error
 }
 
-async function traceOf(client: Client, object: ObjectView): Promise<Trace> {
+export async function traceOf(client: Client, object: ObjectView): Promise<Trace> {
   const { cluster, project, service } = object
   const at = path`/projects/${project}/services/${service}`
   const [[placement], view, revisions] = await Promise.all([
@@ -203,7 +204,7 @@ async function sourcesTraced(
   return Promise.all(sourcesOf(view.spec).map(traced))
 }
 
-function traceFacts(traced: Trace, nowMs: number): Fact[] {
+export function traceFacts(traced: Trace, nowMs: number): Fact[] {
   const { object, project, service, sync, health, commit, digest, desired, revision, sources } = traced
   const about = revision === null ? '' : ` (number ${revision.number}, rendered ${sinceText(revision.renderedMs, nowMs)})`
   return [
