@@ -75,6 +75,7 @@ async function pagePaths(): Promise<Record<string, string>> {
     notifications: 'notifications',
     render: `services/${one.project}/${one.service}/render?cluster=${one.cluster}`,
     logs: `clusters/${one.cluster}/${one.project}/${one.service}?object=apps/Deployment/${one.service}/${one.service}&tab=logs`,
+    history: `clusters/${other.cluster}/history`,
     diff: `clusters/${other.cluster}/${other.project}/${other.service}?object=apps/Deployment/${other.service}/${other.service}&tab=diff`,
     'not-found': 'nowhere',
   }

@@ -133,6 +133,8 @@ test('every page is free of findings in both themes', async () => {
     `clusters/${name}/shop/web?object=apps/Deployment/web/web&tab=yaml`,
     'services/shop/web',
     'services/shop/web/render',
+    `clusters/${name}/history`,
+    `clusters/${name}/shop/web/history`,
     'query?sql=SELECT%20name%20FROM%20clusters',
     'notifications',
   ]

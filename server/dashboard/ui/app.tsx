@@ -22,6 +22,7 @@ const ServicePage = lazy(() => import('./pages/service.tsx').then((module) => mo
 const PlacementPage = lazy(() => import('./pages/placement.tsx').then((module) => module.PlacementPage))
 const RepositoriesPage = lazy(() => import('./pages/repositories.tsx').then((module) => module.RepositoriesPage))
 const RepositoryPage = lazy(() => import('./pages/repository.tsx').then((module) => module.RepositoryPage))
+const HistoryPage = lazy(() => import('./pages/history.tsx').then((module) => module.HistoryPage))
 const RenderPage = lazy(() => import('./pages/render.tsx').then((module) => module.RenderPage))
 const QueryPage = lazy(() => import('./pages/query.tsx').then((module) => module.QueryPage))
 const NotificationsPage = lazy(() => import('./pages/notifications.tsx').then((module) => module.NotificationsPage))
@@ -80,6 +81,8 @@ function Frame() {
           <Route path={`${ROOT}clusters`} component={ClustersPage} />
           <Route path={`${ROOT}clusters/:cluster`} component={ClusterPage} />
           <Route path={`${ROOT}clusters/:cluster/:project/:service`} component={PlacementPage} />
+          <Route path={`${ROOT}clusters/:cluster/history`} component={HistoryPage} />
+          <Route path={`${ROOT}clusters/:cluster/:project/:service/history`} component={HistoryPage} />
           <Route path={`${ROOT}services`} component={ServicesPage} />
           <Route path={`${ROOT}services/:project/:service`} component={ServicePage} />
           <Route path={`${ROOT}services/:project/:service/render`} component={RenderPage} />

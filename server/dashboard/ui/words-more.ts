@@ -34,6 +34,27 @@ export const more = {
     restartEffect: (name: string, cluster: string, pods: string) =>
       `${name} in ${cluster}: ${pods} will be replaced, as the update strategy of the workload says.`,
   },
+  history: {
+    title: 'History',
+    all: 'Whole history',
+    ofCluster: 'Changes of all services in this cluster with their causes, and events of the cluster itself. Newest first, updated live.',
+    ofService: 'Changes of this service in this cluster with their causes. Newest first, updated live.',
+    older: 'Older entries',
+    shown: (n: string) => `${n} shown`,
+    by: (who: string) => `by ${who}`,
+    causes: {
+      commit: 'commit',
+      drift: 'drift',
+      person: 'person',
+      hook: 'hook',
+      gate: 'gate',
+      removal: 'removal',
+      relabel: 'labels',
+      apply: 'apply',
+      cluster: 'cluster',
+      workload: 'workload',
+    },
+  },
   why: {
     title: 'Why',
     none: 'No cause was found in what the server knows.',

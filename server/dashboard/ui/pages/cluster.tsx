@@ -53,7 +53,7 @@ export function ClusterPage() {
           <section>
             <div class="section-head">
               <h2>{text.fleet.justNow}</h2>
-              <a href={pages.activity(`?cluster=${encodeURIComponent(name)}`)}>{text.fleet.all}</a>
+              <a href={pages.history(name)}>{more.history.all}</a>
             </div>
             <Shown of={events}>
               {({ items }) =>

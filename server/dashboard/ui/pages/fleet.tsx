@@ -6,7 +6,7 @@ import { EventFeed } from '../parts/feed.tsx'
 import { Head } from '../parts/head.tsx'
 import { NeedsList } from '../parts/needs-list.tsx'
 import { isWriting } from '../parts/palette-state.ts'
-import { Empty, Shown, Waiting } from '../parts/states.tsx'
+import { Empty, RefusalNote, Shown, Waiting } from '../parts/states.tsx'
 import { chooseGroup, type Fleet, fleet, numbers } from '../state/fleet.ts'
 import { useNeeds } from '../state/needs.ts'
 import { pages } from '../state/place.ts'
@@ -114,7 +114,11 @@ function NeedsYou() {
       </div>
       <div class="panel">
         {!needs.isKnown && needs.total === 0 ? (
-          <Waiting rows={2} />
+          needs.refusal === null ? (
+            <Waiting rows={2} />
+          ) : (
+            <RefusalNote refusal={needs.refusal} />
+          )
         ) : needs.total === 0 ? (
           <p class="padded muted">{text.fleet.needsNothing}</p>
         ) : (

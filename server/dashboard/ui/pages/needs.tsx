@@ -1,12 +1,12 @@
 // Everything that waits for a person.
 import { Head } from '../parts/head.tsx'
 import { NeedsList } from '../parts/needs-list.tsx'
-import { Empty, Waiting } from '../parts/states.tsx'
+import { Empty, RefusalNote, Waiting } from '../parts/states.tsx'
 import { useNeeds } from '../state/needs.ts'
 import { text } from '../words.ts'
 
 export function NeedsPage() {
-  const { items, isKnown, total } = useNeeds()
+  const { items, isKnown, total, refusal } = useNeeds()
   return (
     <>
       <Head title={text.needs.title} />
@@ -21,8 +21,10 @@ export function NeedsPage() {
             <NeedsList items={items} />
           ) : isKnown ? (
             <Empty title={text.needs.empty} next={text.needs.emptyNext} />
-          ) : (
+          ) : refusal === null ? (
             <Waiting rows={5} />
+          ) : (
+            <RefusalNote refusal={refusal} />
           )}
         </div>
       </div>

@@ -1,23 +1,22 @@
 // One service in one cluster: how far its revision came, its objects with health and drift, its events and its history.
 
 import { useRoute } from 'preact-iso'
-import { moment, shortCommit, writtenBy } from '../format.ts'
+import { moment } from '../format.ts'
 import { EventFeed } from '../parts/feed.tsx'
 import { Head } from '../parts/head.tsx'
-import { MarkShape } from '../parts/mark.tsx'
+import { HistoryList } from '../parts/history-list.tsx'
 import { ObjectPanel } from '../parts/object-panel.tsx'
 import { Objects, parseRefKey, refKey, runs, sortedObjects } from '../parts/objects.tsx'
 import { Progress } from '../parts/progress.tsx'
 import { ScopeActions } from '../parts/service-actions.tsx'
 import { StateNote } from '../parts/state-note.tsx'
 import { Empty, Shown } from '../parts/states.tsx'
-import { Moment } from '../parts/time.tsx'
 import { Why } from '../parts/why.tsx'
 import { useFilters } from '../state/address.ts'
 import { markOfWords } from '../state/mark-of.ts'
 import { nowMs } from '../state/now.ts'
 import { pages, queryText } from '../state/place.ts'
-import { type PlacementView, useEventsOf, useHistory, useObjects, usePlacement, useService } from '../state/reads.ts'
+import { type PlacementView, useEventsOf, useObjects, usePlacement, useService } from '../state/reads.ts'
 import { text } from '../words.ts'
 import { more } from '../words-more.ts'
 
@@ -186,42 +185,13 @@ function Events(at: At) {
 }
 
 function History({ cluster, project, service }: At) {
-  const history = useHistory(cluster, project, service)
   return (
     <section>
       <div class="section-head">
         <h2>{text.placement.history}</h2>
+        <a href={pages.history(cluster, project, service)}>{more.history.all}</a>
       </div>
-      <Shown of={history}>
-        {({ items }) =>
-          items.length === 0 ? (
-            <p class="muted small">{text.placement.noHistory}</p>
-          ) : (
-            <ol class="history">
-              {items.slice(0, 12).map((one) => (
-                <li key={one.atMs}>
-                  <MarkShape mark={markOfWords(one, one.reason)} />
-                  <span>
-                    {one.sync} · {one.health}
-                  </span>
-                  <span class="muted clip" title={[one.reason, writtenBy(one)].filter(Boolean).join(' · ')}>
-                    {[
-                      one.reason === one.health || one.reason === one.sync ? '' : one.reason,
-                      one.commit === null ? '' : shortCommit(one.commit),
-                      writtenBy(one),
-                    ]
-                      .filter(Boolean)
-                      .join(' · ')}
-                  </span>
-                  <span class="faint">
-                    <Moment ms={one.atMs} />
-                  </span>
-                </li>
-              ))}
-            </ol>
-          )
-        }
-      </Shown>
+      <HistoryList of={{ cluster, service: { project, name: service } }} most={8} />
     </section>
   )
 }

@@ -25,8 +25,11 @@ export function groupsOf({ clusters, by }: Fleet): Group[] {
   }
   return [...groups]
     .map(([name, some]) => ({ name, clusters: some.sort((a, b) => (a.name < b.name ? -1 : 1)) }))
-    .sort((a, b) => Number(a.name === text.fleet.noValue) - Number(b.name === text.fleet.noValue) || (a.name < b.name ? -1 : 1))
+    .sort((a, b) => Number(a.name === text.fleet.noValue) - Number(b.name === text.fleet.noValue) || compareNames(a.name, b.name))
 }
+
+/** region-2 stands before region-10. */
+const compareNames = (a: string, b: string): number => a.localeCompare(b, 'en', { numeric: true })
 
 /** Clusters above which marks are smaller. */
 const DENSE_ABOVE = 1_500

@@ -106,8 +106,8 @@ export function PlacementRows({ of, health = '', sync = '', search = '' }: RowsP
   return (
     <>
       {refusal !== null && <RefusalNote refusal={refusal} retry={() => list.changed()} />}
-      {items.length === 0 && refusal === null ? (
-        <Empty title={'cluster' in of ? text.clusters.noServices : text.services.nowhere} />
+      {items.length === 0 ? (
+        refusal === null && <Empty title={'cluster' in of ? text.clusters.noServices : text.services.nowhere} />
       ) : (
         <VirtualRows
           label={text.services.inClusters}

@@ -98,7 +98,7 @@ export function RefusalNote({ refusal, retry }: { refusal: Refusal; retry?: () =
           ))}
         </ul>
       )}
-      <p class="muted">{[next, refusal.remedy].filter(Boolean).join(' ')}</p>
+      <p class="muted">{refusal.remedy === '' ? next : refusal.remedy}</p>
       {retry !== undefined && !denied && (
         <div>
           <button type="button" onClick={retry}>

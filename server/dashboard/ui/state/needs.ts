@@ -1,6 +1,7 @@
 // Collects pending confirmations, failed renders and unreadable repositories, each with its place, age and effect.
 import { names } from '../format.ts'
 import { text } from '../words.ts'
+import type { Refusal } from './api.ts'
 import type { Mark } from './mark-of.ts'
 import { pages } from './place.ts'
 import { type ConfirmationView, type RepositoryView, type ServiceView, useConfirmations, useRepositories, useServices } from './reads.ts'
@@ -19,6 +20,8 @@ export interface Needs {
   total: number
   items: Need[]
   isKnown: boolean
+  /** Why nothing is known. */
+  refusal: Refusal | null
 }
 
 export function useNeeds(): Needs {
@@ -28,7 +31,12 @@ export function useNeeds(): Needs {
     ...(services.value?.items ?? []).filter(({ status }) => status.reason === 'RenderFailed').map(ofService),
     ...(repositories.value?.items ?? []).filter(({ status }) => !status.ready && status.reason !== 'NotFetched').map(ofRepository),
   ]
-  return { total: items.length, items, isKnown: confirmations.value !== null && services.value !== null }
+  return {
+    total: items.length,
+    items,
+    isKnown: confirmations.value !== null && services.value !== null,
+    refusal: confirmations.refusal ?? services.refusal,
+  }
 }
 
 export function ofConfirmation(question: ConfirmationView): Need {

@@ -22,6 +22,10 @@ export const pages = {
     `${ROOT}clusters/${part(cluster)}/${part(project)}/${part(service)}`,
   render: (project: string, name: string, cluster = ''): string =>
     `${ROOT}services/${part(project)}/${part(name)}/render${queryText({ cluster })}`,
+  history: (cluster: string, project?: string, service?: string): string =>
+    project === undefined || service === undefined
+      ? `${ROOT}clusters/${part(cluster)}/history`
+      : `${ROOT}clusters/${part(cluster)}/${part(project)}/${part(service)}/history`,
   query: (sql = ''): string => `${ROOT}query${queryText({ sql })}`,
   notifications: (): string => `${ROOT}notifications`,
   repositories: (): string => `${ROOT}repositories`,

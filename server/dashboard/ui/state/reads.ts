@@ -1,6 +1,6 @@
 // The reads that several pages share: what is asked, and which changes make it old.
 import type { CountsView } from '../../../../shared/model/counts.ts'
-import type { HistoryView, RevisionView } from '../../../../shared/model/history.ts'
+import type { RevisionView } from '../../../../shared/model/history.ts'
 import type { SessionView } from '../../../../shared/model/sign-in.ts'
 import type {
   ApiTokenView,
@@ -107,13 +107,6 @@ export const useObjects = (cluster: string, project: string, service: string) =>
     `objects ${cluster}/${project}/${service}`,
     get<Page<ObjectView>>('/objects', { cluster, project, service, limit: 500 }),
     concernsService(project, service),
-  )
-
-export const useHistory = (cluster: string, project: string, service: string) =>
-  useResource(
-    `history ${cluster}/${project}/${service}`,
-    get<Page<HistoryView>>(`/projects/${part(project)}/services/${part(service)}/history`, { cluster, limit: 40 }),
-    topics('status'),
   )
 
 export const useJoinTokens = () => useResource('join tokens', get<Page<JoinTokenView>>('/join-tokens'), topics('token', 'cluster'))
