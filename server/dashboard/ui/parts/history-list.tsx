@@ -106,7 +106,12 @@ function Change({ of, cluster }: { of: Entry; cluster: string }) {
           writtenBy(of) !== '' && <p class="small muted">{writtenBy(of)}</p>
         ) : (
           <p class="small muted">
-            <span class="tag">{words.causes[cause.kind]}</span> {cause.text}
+            {!cause.text.startsWith(words.causes[cause.kind]) && (
+              <>
+                <span class="tag">{words.causes[cause.kind]}</span>{' '}
+              </>
+            )}
+            {cause.text === reason ? '' : cause.text}
             {cause.by !== null && !cause.text.includes(cause.by) && ` ${words.by(cause.by)}`}
           </p>
         )}

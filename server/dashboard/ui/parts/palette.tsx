@@ -2,6 +2,8 @@
 
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
+import type { SqlAnswer } from '../../../../shared/model/fleet-sql.ts'
+import { count, shortCommit } from '../format.ts'
 import { signOut } from '../state/account.ts'
 import { call, type Page } from '../state/api.ts'
 import { type Mark, markOfWords } from '../state/mark-of.ts'
@@ -57,6 +59,8 @@ async function found(words: string, signal: AbortSignal): Promise<Entry[]> {
     ask<ServiceView>('/services', { limit: 500 }),
     ask<ObjectView>('/objects', { search: words, limit: EACH_MAX }),
   ])
+  const [images, commits] =
+    words.length < SQL_LETTERS_MIN ? [[], []] : await Promise.all([imagesLike(words, signal), commitsLike(words, signal)])
   const parts = words.toLowerCase().split(/\s+/)
   return [
     ...clusters.items.map(
@@ -84,7 +88,44 @@ async function found(words: string, signal: AbortSignal): Promise<Entry[]> {
         ...{ href: pages.placement(object.cluster, object.project, object.service), mark: markOfWords(object, object.reason) },
       }),
     ),
+    ...images,
+    ...commits,
   ]
+}
+
+/** Fewer letters are in nearly everything. */
+const SQL_LETTERS_MIN = 3
+const quoted = (words: string): string => `'${words.toLowerCase().replaceAll("'", "''")}'`
+const rowsOf = (sql: string, signal: AbortSignal): Promise<SqlAnswer['rows']> =>
+  call<SqlAnswer>('POST', '/query', { body: { sql, limit: EACH_MAX }, signal }).then(
+    ({ rows }) => rows,
+    () => [],
+  )
+
+async function imagesLike(words: string, signal: AbortSignal): Promise<Entry[]> {
+  const rows = await rowsOf(
+    `SELECT image, count(*) AS objects FROM images WHERE lower(image) LIKE ${quoted(`%${words}%`)} GROUP BY image ORDER BY objects DESC`,
+    signal,
+  )
+  return rows.map(([image, objects]): Entry => {
+    const sql = `SELECT cluster, project, service, kind, namespace, name FROM images WHERE image = '${String(image).replaceAll("'", "''")}'`
+    return { group: text.search.groups.images, label: String(image), detail: count(Number(objects), 'object'), href: pages.query(sql) }
+  })
+}
+
+async function commitsLike(words: string, signal: AbortSignal): Promise<Entry[]> {
+  const rows = await rowsOf(
+    `SELECT project, repository, "commit", subject, author FROM commits
+     WHERE "commit" LIKE ${quoted(`${words}%`)} OR lower(subject) LIKE ${quoted(`%${words}%`)} OR lower(author) LIKE ${quoted(`%${words}%`)}
+     ORDER BY seen_ms DESC`,
+    signal,
+  )
+  return rows.map(
+    ([project, repository, commit, subject, author]): Entry => ({
+      ...{ group: text.search.groups.commits, label: `${shortCommit(String(commit))} ${subject ?? ''}` },
+      ...{ detail: `${project}/${repository} · ${author ?? ''}`, href: pages.repository(String(project), String(repository)) },
+    }),
+  )
 }
 
 export function Palette() {
