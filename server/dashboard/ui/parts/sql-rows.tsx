@@ -25,7 +25,7 @@ export function SqlRows({ answer: { columns, rows, truncated, elapsedMs } }: { a
           {words.csv}
         </button>
       </div>
-      <div class="table-wrap tall" tabIndex={0} role="region" aria-label={words.result}>
+      <div class="table-wrap tall" tabIndex={0} role="group" aria-label={words.result}>
         <table class="sql" aria-label={words.result}>
           <thead>
             <tr>

@@ -5,7 +5,7 @@ import { call, send } from './api.ts'
 import { forgetFleet, hurryFleet } from './fleet.ts'
 import { startLive, stopLive } from './live.ts'
 import { serverUrl } from './place.ts'
-import { forgetResources, refusalOf } from './resource.ts'
+import { forgetResources, openResources, refusalOf } from './resource.ts'
 import { authorization, forgetToken, keepToken, type Person, session, takeCode } from './session.ts'
 
 /** `redirect`: the page of the provider that ends its own session. */
@@ -34,6 +34,7 @@ export async function openSession(refused: string): Promise<string | null> {
   hurryFleet()
   try {
     const person = await call<Person>('GET', '/whoami')
+    openResources()
     session.value = { state: 'in', person }
     startLive()
     return null

@@ -15,6 +15,8 @@ export interface Loaded<T> {
 
 /** Reads under way, of all resources. */
 let readings = 0
+/** False between a sign-out and the next sign-in. */
+let isOpen = true
 const LATER_MS = 60
 const LATER_TRIES = 25
 
@@ -102,7 +104,12 @@ export class LiveResource<T> {
     })
   }
 
+  abort(): void {
+    this.#reading?.abort()
+  }
+
   async #read(): Promise<void> {
+    if (!isOpen) return
     const reading = new AbortController()
     this.#reading = reading
     this.#isDirty = false
@@ -156,8 +163,15 @@ export function resourceOf<T>(key: string, load: (signal: AbortSignal) => Promis
   return resource
 }
 
-/** All read data belongs to the signed-in person. */
-export const forgetResources = (): void => entries.clear()
+/** All read data belongs to the signed-in person. Nothing is read while the session ends: it would be refused. */
+export function forgetResources(): void {
+  isOpen = false
+  for (const { resource } of entries.values()) resource.abort()
+  entries.clear()
+}
+export function openResources(): void {
+  isOpen = true
+}
 export const refreshAll = (): void => {
   for (const { resource } of entries.values()) resource.refresh()
 }
