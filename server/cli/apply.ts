@@ -35,7 +35,7 @@ export async function apply(
   const body = { resources: read.map(({ document }) => document), dryRun: options.dryRun === true, ...names }
   const answer = await context
     .client()
-    .send('POST', '/apply', applyAnswerSchema, body)
+    .send('POST', '/apply?effects=true', applyAnswerSchema, body)
     .catch((error: unknown) => {
       throw placed(error, read)
     })
@@ -148,19 +148,20 @@ const changedLines = ({ kind, project, name }: Result, { changes = [], dryRun }:
     })
 
 /** Objects of a service in clusters that keep it; data comes first. */
-const effectLines = ({ kind, project, name }: Result, { effects = [] }: ApplyAnswer): string[] =>
-  effects
+const effectLines = ({ kind, project, name }: Result, { effects = [], dryRun }: ApplyAnswer): string[] => {
+  const will = dryRun ? 'would' : 'will'
+  return effects
     .filter((one) => one.kind === kind && one.name === name && (kind === 'Cluster' || one.project === project))
     .flatMap(({ project: of, service, clusters: { count, first }, objects, error }) => {
       const more = count > first.length ? ` and ${count - first.length} more` : ''
       const where = `${of}/${service} in ${first.join(', ')}${more}`
-      if (error !== undefined) return [`${where}: would not render: ${error}`]
+      if (error !== undefined) return [`${where}: ${will} not render: ${error}`]
       if (objects === undefined) return []
       const line = (what: string, { count: all, first: names }: { count: number; first: readonly string[] }) =>
         all === 0
           ? []
           : [
-              `  ${countText(all, 'object')} would be ${what}: ${names.join(', ')}${all > names.length ? ` and ${all - names.length} more` : ''}`,
+              `  ${countText(all, 'object')} ${will} be ${what}: ${names.join(', ')}${all > names.length ? ` and ${all - names.length} more` : ''}`,
             ]
       const { recreated, data } = objects
       return [
@@ -168,7 +169,7 @@ const effectLines = ({ kind, project, name }: Result, { effects = [] }: ApplyAns
         ...(data.count === 0
           ? []
           : [
-              `  ${countText(data.count, 'object')} with data would be given up: ${data.first.join(', ')} (deleted only when confirmed by name)`,
+              `  ${countText(data.count, 'object')} with data ${will} be given up: ${data.first.join(', ')} (deleted only when confirmed by name)`,
             ]),
         ...line('deleted', objects.deleted),
         ...line('recreated', { count: recreated.count, first: recreated.first.map(({ from, to }) => `${from} as ${to}`) }),
@@ -177,6 +178,7 @@ const effectLines = ({ kind, project, name }: Result, { effects = [] }: ApplyAns
         ...objects.replicas.map(({ name: object, from, to }) => `  ${object}: ${replicas(from)} to ${replicas(to)}`),
       ]
     })
+}
 
 const replicas = (count: number | null): string => (count === null ? 'no spec.replicas' : countText(count, 'replica'))
 

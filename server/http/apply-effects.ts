@@ -1,9 +1,11 @@
 // Effects of an apply on objects where a service stays. It renders the old and the new spec for a few representative
-// clusters. Only dry runs use it.
+// clusters: in a dry run all of them, before a write as many as fit in a short time.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { type Applicable, type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
 import type { ApplyEffectView } from '../../shared/model/views.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
 import { objectEffects } from '../fleet/object-effects.ts'
 import type { ClusterRecord, DesiredService, StoredResource } from '../fleet/records.ts'
 import { isTarget } from '../fleet/targeting.ts'
@@ -29,12 +31,44 @@ interface Pair {
   clusters: readonly string[]
 }
 
+/** Time that an apply spends on its effects before it writes. */
+const WRITE_WAIT_MS = 2_000
+
+type EffectsDeps = Pick<AdminDeps, 'store' | 'renders'> & { isShown?: IsShown }
+
 /** TG20. In the order of the resources. */
-export async function readEffects(
-  { store, renders, isShown = () => true }: Pick<AdminDeps, 'store' | 'renders'> & { isShown?: IsShown },
+export async function readEffects(deps: EffectsDeps, planned: readonly Planned[]): Promise<ApplyEffectView[]> {
+  return await Array.fromAsync(effectsOf(deps, planned))
+}
+
+/** TG20, before a write: what is known in time. A failure here never refuses the write. */
+export async function readEffectsInTime(
+  { clock, log, ...deps }: EffectsDeps & Pick<AdminDeps, 'clock'> & { log?: Logger },
   planned: readonly Planned[],
 ): Promise<ApplyEffectView[]> {
   const views: ApplyEffectView[] = []
+  const ended = new AbortController()
+  const timeOver = clock.sleep(WRITE_WAIT_MS, ended.signal).then(() => null)
+  const effects = effectsOf(deps, planned)
+  try {
+    for (;;) {
+      const next = await Promise.race([effects.next(), timeOver])
+      if (next === null || next.done === true) break
+      views.push(next.value)
+    }
+  } catch (error) {
+    log?.warn('effects of an apply cannot be read', { error: describeError(error) })
+  } finally {
+    ended.abort()
+    void effects.return(undefined).catch(() => {}) // after the render that is under way
+  }
+  return views
+}
+
+async function* effectsOf(
+  { store, renders, isShown = () => true }: EffectsDeps,
+  planned: readonly Planned[],
+): AsyncGenerator<ApplyEffectView> {
   let left = PAIRS_MAX
   for await (const pair of pairsOf(store, planned, isShown)) {
     if (left === 0) break
@@ -46,13 +80,12 @@ export async function readEffects(
     }
     const before = await renders.objects(id, pair.before.spec, pair.before.cluster)
     const after = await renders.objects(id, pair.after.spec, pair.after.cluster)
-    if (after.kind === 'failed') views.push({ ...about, error: after.message })
+    if (after.kind === 'failed') yield { ...about, error: after.message }
     else if (before.kind === 'rendered') {
       const objects = objectEffects(before.objects, after.objects)
-      if (objects !== null) views.push({ ...about, objects })
+      if (objects !== null) yield { ...about, objects }
     }
   }
-  return views
 }
 
 async function* pairsOf(store: AdminDeps['store'], planned: readonly Planned[], isShown: IsShown): AsyncGenerator<Pair> {

@@ -14,7 +14,7 @@ import { confirmedData } from '../actions/removal-plans.ts'
 import type { StoredResource } from '../fleet/records.ts'
 import type { ConfirmedData } from '../fleet/removal-effect.ts'
 import { readChangesInPlace } from './apply-changes.ts'
-import { readEffects } from './apply-effects.ts'
+import { readEffects, readEffectsInTime } from './apply-effects.ts'
 import { readMoves } from './apply-moves.ts'
 import { missingText } from './auth.ts'
 import { fails, takes } from './declared.ts'
@@ -73,7 +73,8 @@ export function parseApplicables(documents: readonly unknown[]): {
 }
 
 export function applyRoute(deps: AdminDeps) {
-  return new Elysia({ tags: ['apply'] }).post('/apply', ({ body, request }) => apply(deps, body, deps.principal(request)), {
+  return new Elysia({ tags: ['apply'] }).post('/apply', ({ body, query, request }) => apply(deps, body, query, deps.principal(request)), {
+    query: z.object({ effects: z.enum(['true', 'false']).default('false') }),
     detail: {
       summary: 'Create or change many resources',
       requestBody: takes(documented),
@@ -83,7 +84,8 @@ export function applyRoute(deps: AdminDeps) {
   })
 }
 
-async function apply(deps: AdminDeps, body: unknown, by: Principal): Promise<ApplyAnswer> {
+/** `effects=true` in the query: a write names its effects on objects, too. A server that does not know it ignores it. */
+async function apply(deps: AdminDeps, body: unknown, query: { effects: 'true' | 'false' }, by: Principal): Promise<ApplyAnswer> {
   const request = applyRequestSchema.safeParse(body)
   if (!request.success) {
     const problems = explainIssues(applyRequestSchema, body, request.error).map(({ path, message }) => ({ path, message }))
@@ -130,7 +132,11 @@ async function apply(deps: AdminDeps, body: unknown, by: Principal): Promise<App
     ...(found.moves.length === 0 ? {} : { moves: found.moves }),
     ...(changes.length === 0 ? {} : { changes }),
   }
-  if (!request.data.dryRun) return { dryRun: false, ...moves, results: await writeAll(deps, ordered, by, confirmed) }
+  if (!request.data.dryRun) {
+    const effects = query.effects === 'true' ? await readEffectsInTime(sight, ordered) : []
+    const results = await writeAll(deps, ordered, by, confirmed)
+    return { dryRun: false, ...(effects.length === 0 ? {} : { effects }), ...moves, results }
+  }
   const effects = await readEffects(sight, ordered)
   const results = ordered.map(({ resource, held }) => ({ ...keyOf(resource), action: plannedAction(deps, resource, held) }))
   return { dryRun: true, ...(effects.length === 0 ? {} : { effects }), ...moves, results }

@@ -435,7 +435,7 @@ export type ApplyEffectView = z.infer<typeof applyEffectSchema>
 
 export const applyAnswerSchema = z.object({
   dryRun: z.boolean(),
-  /** Effects in a dry run. Absent: no object changes, or the server does not compute them. */
+  /** Effects in a dry run, or of a write with `effects=true`. Absent: no object changes, or the server does not say. */
   effects: z.array(applyEffectSchema).exactOptional(),
   /** Absent: overrides and namespaces stay as they are, or the server does not say. */
   changes: z.array(changeInPlaceSchema).exactOptional(),

@@ -49,9 +49,16 @@ test('TG20 objects by name: deleted, recreated, created and changed, data and re
 
 let admin: TestAdmin
 let rendered: string[]
+/** Whether renders are faster than the time that a write spends on its effects. */
+let isInTime: boolean
 beforeEach(async () => {
   rendered = []
-  admin = await createTestAdmin({
+  isInTime = true
+  admin = await createTestAdmin(({ clock }) => ({
+    clock: {
+      ...clock,
+      sleep: async (_, signal) => (isInTime ? new Promise((ended) => signal?.addEventListener('abort', () => ended())) : undefined),
+    },
     renders: {
       render: async () => null,
       variants: async () => null,
@@ -61,7 +68,7 @@ beforeEach(async () => {
         return { kind: 'rendered', objects: rows(deployment(labels['region'] === 'eu' ? 3 : 1, namespace), claim(namespace)) }
       },
     },
-  })
+  }))
   await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc('apps'), service('web')] })
   for (const digit of ['a', 'b', 'c', 'd']) {
     const clusterId = await joinCluster(admin.store, digit, { env: 'prod', region: 'eu' })
@@ -94,5 +101,18 @@ test('TG20 a namespace move names data; clusters that have the same are rendered
   expect(await dryRun(service('broken'))).toContain('would not render: no such value')
   rendered = []
   await dryRun(service('web'))
+  expect(rendered).toEqual([])
+})
+
+test('TG20 a write names its effects, too, and does not wait for a slow render', async () => {
+  const write = (document: unknown) => runTestCli(admin, ['apply', '-f', '-'], { stdin: JSON.stringify(document) })
+  isInTime = false
+  expect((await write(service('shop'))).out).not.toContain('will be recreated')
+  isInTime = true
+  const { out } = await write(service('third'))
+  expect(out).toContain('2 objects will be recreated: PersistentVolumeClaim shop/data as PersistentVolumeClaim third/data')
+  expect(out).toContain('1 object with data will be given up')
+  rendered = []
+  await admin.call('POST', '/api/v1/apply', { resources: [service('fourth')] })
   expect(rendered).toEqual([])
 })
