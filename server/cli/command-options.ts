@@ -1,7 +1,6 @@
 // Options that several commands share, and what is read of them.
 import { Option } from '@commander-js/extra-typings'
 import { DEFAULT_PROJECT } from '../../shared/model/constants.ts'
-import { durationMs, durationSchema } from '../../shared/model/durations.ts'
 import type { Context } from './context.ts'
 import { UsageError } from './io.ts'
 import { OUTPUT_HELP, parseOutput } from './outputs.ts'
@@ -29,9 +28,10 @@ export const isGiven = (command: { getOptionValueSource(name: string): string | 
 
 /** `12h` as milliseconds. */
 export function durationArgument(text: string): number {
-  const parsed = durationSchema.safeParse(text)
-  if (!parsed.success) throw new UsageError(`expected a duration such as 90s, 15m, 12h or 7d, not "${text}"`)
-  return durationMs(parsed.data)
+  // Own pattern: the schema of durations would load zod before the arguments are parsed.
+  const [, count = '', unit = ''] = /^([1-9][0-9]*)(ms|s|m|h|d)$/.exec(text) ?? []
+  if (unit === '') throw new UsageError(`expected a duration such as 90s, 15m, 12h or 7d, not "${text}"`)
+  return Number(count) * { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }[unit as 'ms' | 's' | 'm' | 'h' | 'd']
 }
 
 export function wholeNumber(max: number) {

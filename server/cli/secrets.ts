@@ -6,6 +6,7 @@ import { AppError } from '../../shared/protocol/error.ts'
 import { path } from './client.ts'
 import { type Context, type Output, printItems } from './context.ts'
 import { consent } from './delete.ts'
+import { UsageError } from './io.ts'
 
 /** Between two looks at a server that is sealing. */
 const LOOK_AGAIN_MS = 1_000
@@ -25,7 +26,14 @@ export async function rotateRecipient(context: Context, cluster: string, { yes }
   context.io.stdout.write(`agent/${agent.id} makes another recipient key at its next contact; see \`skerry token list --agents\`\n`)
 }
 
-export async function sealAll(context: Context, { yes, newKey }: { yes?: true | undefined; newKey?: true | undefined }): Promise<void> {
+interface SealOptions {
+  all?: true | undefined
+  newKey?: true | undefined
+  yes?: true | undefined
+}
+
+export async function sealAll(context: Context, { all, newKey, yes }: SealOptions): Promise<void> {
+  if (all !== true) throw new UsageError('secrets seal needs --all: the rows of all services are sealed')
   const { io } = context
   const client = context.client()
   io.stderr.write(`All services are rendered again, and each Secret is sealed to its cluster.

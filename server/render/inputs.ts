@@ -25,8 +25,6 @@ export interface RenderInputs {
   service: { name: string; project: string; namespace: string | null }
   /** Of the source that is rendered: its commit, or version and digest. */
   source: { version: string }
-  /** A notification, in place of all else. */
-  message?: Readonly<Record<string, unknown>>
 }
 
 /**

@@ -102,7 +102,7 @@ describe('what was typed wrong', () => {
     const foreign = await cli('get clusters', { fetch: async () => new Response('<html>') })
     expect(foreign.err).toContain('is no Skerry server')
     const proxy = await cli('get clusters', { fetch: async () => new Response('<html>', { status: 502 }) })
-    expect(proxy.err).toStartWith('error: GET http://localhost/api/v1/clusters?limit=500: HTTP 502\n')
+    expect(proxy.err).toStartWith('error: GET http://localhost/api/v1/clusters: HTTP 502\n')
   })
 
   test('CL9 a name is one segment of an address, whatever is in it', async () => {

@@ -65,6 +65,6 @@ test.each([
   ['apps/v1', 'Deployment'],
 ])('AP4 a kind of nobody we know keeps its list of kinds: %s %s', (apiVersion, kind) => {
   expect(told({ apiVersion, kind })).toEqual([
-    'kind: expected Repository or Service or Cluster or Config or HealthRule or Project or Role or RoleBinding',
+    'kind: expected Repository or Service or Cluster or Config or HealthRule or Project or Role or RoleBinding or NotificationSink or NotificationRoute',
   ])
 })

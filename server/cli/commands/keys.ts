@@ -27,7 +27,7 @@ export function addKeyCommands(program: Command, context: Context): void {
   secrets
     .command('seal')
     .description('seal rendered Secrets from now on, and remove what was written in clear before; upgrade all agents first')
-    .requiredOption('--all', 'seal the rows of all services')
+    .option('--all', 'required: seal the rows of all services')
     .option('--new-key', 'seal with a new key, and destroy the earlier one when nothing is sealed with it')
     .option('-y, --yes', 'do not ask for confirmation')
     .addHelpText('before', examples('skerry secrets seal --all', 'skerry secrets seal --all --new-key --yes'))

@@ -250,8 +250,10 @@ export function renderText(
   inputs: RenderInputs,
   partials: Partials = NO_PARTIALS,
   meter = new Meter(),
+  others: PropertyDescriptorMap = {},
 ): RenderedText {
   const run = new Run(place, text, inputs, partials, meter)
+  run.others = others
   const result = carryOut(run, (templates, scope) => engine.renderer.renderTemplates(templates, scope))
   return result.kind === 'failed' ? result : { kind: 'rendered', text: String(result.value) }
 }
@@ -291,9 +293,8 @@ function carryOut(run: Run, render: (templates: Template[], scope: Scope) => Gen
   if (readable) {
     const { inputs } = run
     // Getters: an unnamed input is not read.
-    const ofMessage = inputs.message === undefined ? {} : { message: { get: () => inputs.message } }
     const globals: object = Object.create(null, {
-      ...ofMessage,
+      ...run.others,
       cluster: { get: () => inputs.cluster },
       config: { get: () => inputs.config },
       service: { get: () => inputs.service },

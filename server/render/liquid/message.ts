@@ -14,10 +14,12 @@ export function renderMessage(
   const texts: Record<string, string> = {}
   const problems: Problem[] = []
   const meter = new Meter()
-  const inputs = { cluster: null, config: {}, service: { name: '', project: '', namespace: null }, source: { version: '' }, message }
+  const inputs = { cluster: null, config: {}, service: { name: '', project: '', namespace: null }, source: { version: '' } }
   for (const [field, template] of Object.entries(templates)) {
     meter.begin()
-    const rendered = renderText(template, { file: `spec.template.${field}`, line: null }, inputs, undefined, meter)
+    const rendered = renderText(template, { file: `spec.template.${field}`, line: null }, inputs, undefined, meter, {
+      message: { value: message },
+    })
     if (rendered.kind === 'failed') problems.push(...rendered.problems)
     else texts[field] = rendered.text.slice(0, TEXT_MAX)
   }

@@ -16,6 +16,8 @@ export class Run {
   readonly found = new Map<string, TextFault>()
   /** Of the template itself; what they lie in says nothing new when it is rendered. */
   findings: readonly Finding[] = []
+  /** Variables in addition to the inputs; reads of them are not recorded. */
+  others: PropertyDescriptorMap = {}
   private failures = 0
   private names: readonly string[] | null = null
   readonly place: TemplatePlace
