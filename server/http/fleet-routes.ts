@@ -13,7 +13,7 @@ import { pageResponses, placementsPage } from './fleet-query-routes.ts'
 import { notFound } from './problem.ts'
 import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
 import { confirmationView } from './resource-handlers.ts'
-import { confirmationInScope } from './sight.ts'
+import { confirmationInScope, seenConfirmations } from './sight.ts'
 import { keyNotFound } from './write-resource.ts'
 
 const eventQuery = z.object({
@@ -93,8 +93,7 @@ export function fleetRoutes(deps: AdminDeps) {
       '/confirmations',
       async ({ query: { limit, continue: token }, request }) => {
         const after = readConfirmationPlace(token)
-        const scope = withoutClusters(servicesOf(request))
-        const items = await store.listConfirmations({ limit: limit + 1, scope, ...(after === undefined ? {} : { after }) })
+        const items = await seenConfirmations(store, servicesOf(request), { limit: limit + 1, after })
         const last = items.length > limit ? items[limit - 1] : undefined
         const next = last === undefined ? null : encodeContinue(`${last.createdMs}/${last.id}`)
         return { items: items.slice(0, limit).map(confirmationView), continue: next }

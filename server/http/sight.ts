@@ -26,6 +26,29 @@ export async function confirmationInScope(scope: Scope, { project, service, clus
   return found !== undefined && serviceInScope(scope, id, found.labels)
 }
 
+const CONFIRMATIONS_A_TIME = 200
+
+/** Open ones, oldest first. Those of single clusters are looked through where the caller may read in some clusters only. */
+export async function seenConfirmations(
+  store: Clusters & Pick<Store, 'listConfirmations'>,
+  scope: Scope,
+  { limit, after }: { limit: number; after: Pick<Confirmation, 'id' | 'createdMs'> | undefined },
+): Promise<Confirmation[]> {
+  const from = (last: typeof after) => (last === undefined ? {} : { after: last })
+  if (scope.every(({ clusters }) => clusters === null)) return store.listConfirmations({ limit, scope, ...from(after) })
+  const wider = scope.map((place) => ({ ...place, clusters: null }))
+  const found: Confirmation[] = []
+  for (let last = after; ; ) {
+    const items = await store.listConfirmations({ limit: CONFIRMATIONS_A_TIME, scope: wider, ...from(last) })
+    for (const item of items) {
+      if (await confirmationInScope(scope, item, store)) found.push(item)
+      if (found.length === limit) return found
+    }
+    last = items.at(-1)
+    if (items.length < CONFIRMATIONS_A_TIME) return found
+  }
+}
+
 /** AZ4: the clusters, by id and name, in which the caller may see the service. */
 export async function clustersWithService(
   scope: Scope,

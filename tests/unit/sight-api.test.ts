@@ -185,6 +185,17 @@ test('AZ4 a binding for clusters shows a service by these clusters, and changes 
   expect(changes.body.items.map(({ topic }) => topic)).toContain('cluster')
 })
 
+test('AZ4 a binding for clusters lists what waits for a person in these clusters', async () => {
+  const asked = { kind: 'prune', project: 'shop', service: 'web', token: 't', why: 'w', createdMs: 2 } as const
+  const opened = []
+  for (const letter of ['a', 'b'])
+    opened.push(await admin.store.openConfirmation({ ...asked, subject: `prune/${letter}`, cluster: `cluster-${letter}`, names: [letter] }))
+  const listed = (await get('prod', '/confirmations')).body.items
+  expect(listed.map(({ cluster }) => cluster)).toEqual(['cluster-a'])
+  expect((await get('prod', '/confirmations?limit=1')).body.items).toHaveLength(1)
+  for (const { subject } of opened) await admin.store.closeConfirmation(subject)
+})
+
 test('AZ4 the answer to a write names no service that the caller may not read', async () => {
   const cluster = { ...meta, kind: 'Cluster', metadata: { name: 'cluster-a', labels: { env: 'none' } }, spec: {} }
   const told = await admin.call('POST', `${API}/apply`, { resources: [cluster], dryRun: true }, as['labeler'])
