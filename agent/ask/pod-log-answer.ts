@@ -62,10 +62,23 @@ async function podsOf({ reads }: AnswerContext, ref: ObjectRef, signal: AbortSig
   const labelSelector = selectorOf(object)
   if (labelSelector === null)
     throw new AskRefused(ASK_REFUSALS.notFound, `${refText(ref)} selects no Pods by labels`, 'Ask for the log of a Pod.')
-  const listed = await reads.list({ group: '', kind: 'Pod' }, { namespace: ref.namespace, labelSelector, signal })
-  if (listed.items === null) throw new AskRefused(ASK_REFUSALS.forbidden, listed.why)
-  return listed.items.toSorted((a, b) => String(a.metadata.name).localeCompare(String(b.metadata.name))).slice(0, PODS_MAX)
+  const listOf = async (kind: Pick<ObjectRef, 'group' | 'kind'>) => {
+    const listed = await reads.list(kind, { namespace: ref.namespace, labelSelector, signal })
+    if (listed.items === null) throw new AskRefused(ASK_REFUSALS.forbidden, listed.why)
+    return listed.items
+  }
+  // Labels select Pods of others, too: only owners tell whose Pods they are (AK3).
+  const owners = new Set([object.metadata.uid])
+  if (!OWN_PODS.has(ref.kind))
+    for (const one of await listOf({ group: 'apps', kind: 'ReplicaSet' })) if (isOwned(one, owners)) owners.add(one.metadata.uid)
+  const pods = (await listOf({ group: '', kind: 'Pod' })).filter((pod) => isOwned(pod, owners))
+  return pods.toSorted((a, b) => String(a.metadata.name).localeCompare(String(b.metadata.name))).slice(0, PODS_MAX)
 }
+
+/** Kinds without a ReplicaSet between them and their Pods. */
+const OWN_PODS: ReadonlySet<string> = new Set(['StatefulSet', 'DaemonSet', 'ReplicaSet', 'Job'])
+const isOwned = ({ metadata }: K8sObject, owners: ReadonlySet<string | undefined>): boolean =>
+  (metadata.ownerReferences ?? []).some(({ uid }) => owners.has(uid))
 
 interface PodSpec {
   containers?: Array<{ name: string }>

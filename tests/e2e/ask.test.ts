@@ -121,10 +121,14 @@ test('AK2 logs come through the API server from the kubelet: tail, previous, a m
   const [pod = ''] = await podNames()
   kubelet.log = 'one\ntwo\nthree\n'
   kubelet.previous = 'before the crash\n'
+  const spec = { nodeName: 'node-1', containers: [{ name: 'app', image: 'x' }] }
+  const stranger = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'stranger', namespace: 'shop', labels: { app: 'shop' } }, spec }
+  await cluster().kubectl(['create', '-f', '-'], { stdin: JSON.stringify(stranger) })
   expect((await ask('logs', `pod/shop/${pod}`)).stdout).toBe('one\ntwo\nthree\n')
   expect((await ask('logs', `pod/shop/${pod}`, '--tail', '1')).stdout).toBe('three\n')
   expect((await ask('logs', `pod/shop/${pod}`, '-c', 'app', '--previous')).stdout).toBe('before the crash\n')
   expect((await ask('logs', 'deploy/shop/shop', '--tail', '1')).stdout).toBe(`[${pod}/app] three\n`)
+  await cluster().kubectl(['-n', 'shop', 'delete', 'pod', 'stranger', '--grace-period=0', '--force'])
   expect(await ask('logs', `pod/shop/${pod}`, '-c', 'none')).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('no container none'),
@@ -268,6 +272,9 @@ test('AK2 AK3 who may not ask is refused on the server, and a right on a service
   const within = { project: 'default', service: 'shop' }
   expect((await as(deployer, object('conf'), within)).text).toContain('"colour"')
   expect((await as(deployer, object('kube-root-ca.crt'), within)).text).toContain('outside_service')
+  const ca = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'kube-root-ca.crt' }, data: { 'ca.crt': 'mine' } }
+  const tried = (await as(deployer, { kind: 'dryRun', service: within, objects: [ca] }, within)).text
+  expect([tried.includes('not managed by the service'), tried.includes('BEGIN CERTIFICATE')]).toEqual([true, false])
   const [pod = ''] = await podNames()
   const logs = { kind: 'logs', ref: { group: '', kind: 'Pod', namespace: 'shop', name: pod }, tailLines: 1 }
   expect((await as(deployer, logs, within)).text).toContain('"t":"log"')
