@@ -1,7 +1,13 @@
 // The content store: whatever is referred to is there and hashes to its name; the rest is counted.
 import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { isSealed, isSecretRow } from '../../shared/kube/sealed-object.ts'
+import { parseRowId } from '../../shared/model/desired.ts'
+import { serviceKey } from '../../shared/model/ids.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { SEALING_FILE } from '../access/sealing.ts'
+import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import { contentFilesIn } from '../store/content/content-files.ts'
 import { asidePath, contentPath, isContentFolder, readContentName } from '../store/content/content-names.ts'
 import { createFileContentStore } from '../store/content/file-content-store.ts'
@@ -28,7 +34,8 @@ export async function checkContent(deps: CheckContentDeps): Promise<void> {
     deps.progress('reading content', start, references.length)
     await Promise.all(
       references.slice(start, start + READS).map(async ({ sha256, of, desired }) => {
-        if ((await content.get(sha256)) !== null) return
+        const bytes = await content.get(sha256)
+        if (bytes !== null) return tellClear(deps, contentPath(sha256), bytes)
         const found = (await files.read(contentPath(sha256))) ?? (await files.read(asidePath(sha256)))
         const as = found === null ? 'is missing' : `hashes to ${createHash('sha256').update(found).digest('hex').slice(0, 12)}…`
         const code = !desired ? 'content_past_lost' : found === null ? 'content_lost' : 'content_damaged'
@@ -58,6 +65,7 @@ async function countFiles({ findings, references, dataDir, clock, progress }: Ch
         if (used.has(read.sha256)) continue
         counts.unused++
         counts.unusedBytes += (await files.stat(`${folder}/${name}`))?.bytes ?? 0
+        tellClear({ findings, dataDir }, `${folder}/${name}`, await files.read(`${folder}/${name}`))
       }
     }
   }
@@ -66,4 +74,21 @@ async function countFiles({ findings, references, dataDir, clock, progress }: Ch
   if (references === null) return
   findings.fact('contentUnused', counts.unused)
   findings.fact('contentUnusedBytes', counts.unusedBytes)
+}
+
+/** SL9: in a fleet that seals, what was rendered before the rows were sealed. */
+function tellClear({ findings, dataDir }: Pick<CheckContentDeps, 'findings' | 'dataDir'>, path: string, bytes: Uint8Array | null): void {
+  if (bytes === null || !existsSync(join(dataDir, 'keys', SEALING_FILE))) return
+  let rows: ReadonlyMap<string, string>
+  try {
+    rows = decodeRenderedSet(bytes)
+  } catch {
+    return // not a set
+  }
+  for (const [id, doc] of rows) {
+    const row = parseRowId(id)
+    if (row.kind !== 'object' || !isSecretRow(row.id, id) || isSealed(doc)) continue
+    findings.tell('secret_clear', `content/${path} of service ${serviceKey(row.id)}`)
+    return
+  }
 }

@@ -156,6 +156,12 @@ export const FINDINGS = define({
     means: 'It can be listed and no more. Nothing that is in force needs it.',
     remedy: 'Put the file back from a backup if you want it.',
   },
+  secret_clear: {
+    severity: 'warning',
+    what: 'A rendered Secret is in clear.',
+    means: 'It was rendered before this fleet sealed its rows. Whoever reads the data folder or a backup of it reads the Secret.',
+    remedy: 'Run `skerry secrets seal --all`, then `skerry secrets status`: it names services that do not render.',
+  },
   content_foreign: {
     severity: 'note',
     what: 'The content store’s folder holds files that are not its own.',

@@ -2,10 +2,12 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { loadSealing } from '../../server/access/sealing.ts'
 import { loadSecretBox } from '../../server/access/secret-box.ts'
 import { loadServerKeys } from '../../server/access/server-keys.ts'
 import { RESTORE_MARK } from '../../server/backup/restore-mark.ts'
 import { publishRevisions } from '../../server/desired/publisher.ts'
+import { encodeRenderedSet } from '../../server/desired/rendered-set.ts'
 import { SHARD_COUNT, shardOf } from '../../server/desired/shard-files.ts'
 import type { ServiceRevision } from '../../server/desired/shards.ts'
 import { runDoctor } from '../../server/doctor/doctor-verb.ts'
@@ -67,6 +69,23 @@ describe('a folder as a server leaves it', () => {
     expect(readFileSync(join(dir, 'fleet.sqlite'))).toEqual(bytes)
     const after = readdirSync(dir, { recursive: true }).map(String)
     expect(after.filter((name) => !/-(shm|wal)$/.test(name)).sort()).toEqual(before)
+  })
+
+  test('SL9 a Secret that was rendered before the fleet sealed its rows is named', async () => {
+    await start()
+    const id = 'object/shop/old//Secret/default/db'
+    const write = (doc: string, folder: string) => {
+      const bytes = encodeRenderedSet(new Map([[id, doc]]))
+      const sha256 = new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
+      mkdirSync(join(dir, 'content', sha256.slice(0, 2)), { recursive: true })
+      writeFileSync(join(dir, folder, contentPath(sha256)), bytes)
+      return contentPath(sha256)
+    }
+    const clear = write('{"apiVersion":"v1","data":{},"kind":"Secret","metadata":{"name":"db"}}', 'content')
+    write('{"$sealed":{"k":"00000000","m":"m","v":1,"z":"z"},"apiVersion":"v1","kind":"Secret","metadata":{"name":"db"}}', 'content')
+    expect((await look()).findings).toEqual([]) // this fleet does not seal
+    loadSealing(join(dir, 'keys')).begin()
+    expect((await look()).findings).toMatchObject([{ code: 'secret_clear', where: [`content/${clear} of service shop/old`] }])
   })
 
   test('DO1 the document is of its schema, and words and exit codes are for people', async () => {
