@@ -12,6 +12,7 @@ const BENCHMARKS: Record<BenchmarkName, () => Promise<Benchmark>> = {
   observe: async () => (await import('./benchmarks/observe.ts')).benchObserve,
   reconcile: async () => (await import('./benchmarks/reconcile.ts')).benchReconcile,
   render: async () => (await import('./benchmarks/render.ts')).benchRender,
+  secrets: async () => (await import('./benchmarks/secrets.ts')).benchSecrets,
   store: async () => (await import('./benchmarks/store.ts')).benchStore,
   sync: async () => (await import('./benchmarks/sync.ts')).benchSync,
 }

@@ -203,6 +203,28 @@ export const TABLE = {
     helm: { seconds: 5, figures: { helm_ratio: 'commit → rows of a chart ÷ the helm process alone' } },
     kustomize: { seconds: 5, figures: { kustomize_ratio: 'commit → rows of a kustomization ÷ the kustomize process alone' } },
   },
+  secrets: {
+    seals: {
+      seconds: 2,
+      figures: {
+        seal_per_s: 'Secrets sealed a second, of 5,000',
+        open_per_s: 'rows opened a second with their wrapped keys, of 5,000',
+      },
+    },
+    page: {
+      seconds: 3,
+      figures: { page_overhead_pct: 'bytes of a page of 4,000 objects, 5 % Secrets, over those of the same page in clear, %' },
+    },
+    rotate: { seconds: 10, figures: { rotate_10000_s: 'new recipient keys of 10,000 clusters: 20 keys wrapped anew for each, s' } },
+    reseal: { seconds: 1, figures: { rows_changed_by_reseal: 'rows of 500 Secrets that differ when another process renders them again' } },
+    site: {
+      seconds: 15,
+      figures: {
+        apply_secret_ms: 'refresh of a repository → changed Secret applied, server and agent on one machine, median of 30',
+        secret_leaks: 'places in files and messages of server and agent where a marked secret is in clear',
+      },
+    },
+  },
   store: {
     ingest: { seconds: 30, figures: { status_rows_per_s_sqlite: 'durable status rows a second from 10,000 clusters, SQLite' } },
     rollups: { seconds: 25, figures: { rollup_ratio: 'status rows a second with counts ÷ without counts' } },
