@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { RowOpener } from '../../agent/replica/row-opener.ts'
 import { loadSealing, type Sealing } from '../../server/access/sealing.ts'
 import { createPageSeal, type PageSeal } from '../../server/desired/page-seal.ts'
-import { createShards, SHARD_COUNT } from '../../server/desired/shard-files.ts'
+import { createShards } from '../../server/desired/shard-files.ts'
 import { rowsOf } from '../../server/render/object-rows.ts'
 import { canonicalJson, setDigest } from '../../shared/kube/canonical.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
@@ -101,7 +101,9 @@ async function wrapped(seal: PageSeal, cluster: number, rows: ReadonlyArray<{ id
 const page = (say: Say) =>
   withSealing(async ({ dir, sealing }) => {
     const keys = keysOf(sealing)
-    const corpus = corpusServices(PAGE_OBJECTS, 7).flatMap(({ objects }) => [...objects.values()].map((doc) => JSON.parse(doc) as K8sObject))
+    const corpus = corpusServices(PAGE_OBJECTS, 7).flatMap(({ objects }) =>
+      [...objects.values()].map((doc) => JSON.parse(doc) as K8sObject),
+    )
     const objects = corpus.filter(({ kind }) => kind !== 'Secret').map((object, n) => (n % SECRET_EVERY === 0 ? secret(n) : object))
     const size = async (name: string, isSealed: boolean) => {
       const rows = new Map(
@@ -113,7 +115,7 @@ const page = (say: Say) =>
       )
       const key = generateKey('ed25519')
       const recipient = generateKey('x25519')
-      const { shards, close } = createShards({
+      const { shards } = createShards({
         ...{ dir: join(dir, name), shardCount: 1, epochOf: () => 1, newId: () => randomBytes(16).toString('hex') },
         sign: (bytes) => signBytes(key.privateKey, bytes),
         seal: createPageSeal({ sealing, recipientOf: () => recipient.publicKey }),
@@ -124,8 +126,8 @@ const page = (say: Say) =>
       shards.writeRevisions([{ clusterId: clusterId(1), ...SERVICE, ordinal: 1, serviceDoc, objects: rows }])
       const pulled = await shards.pull(clusterId(1), null, { zstd: true, seal: true })
       if (pulled.kind !== 'page') throw new Error(`no page: ${pulled.kind}`)
-      close()
-      return pulled.frames.length
+      shards.close()
+      return pulled.transfer?.bytes ?? pulled.bytes.length
     }
     const [clear, sealed] = [await size('clear', false), await size('sealed', true)]
     say(`${objects.length} objects, one in ${SECRET_EVERY} a Secret: ${clear} bytes in clear, ${sealed} sealed`)

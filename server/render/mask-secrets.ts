@@ -4,6 +4,11 @@ import { isMap, type Json, type JsonMap } from './patch/merge.ts'
 /** Shorter values are masked only where they are the whole text: a secret that is "a" is no reason to mask every a. */
 const PART_LENGTH_MIN = 4
 
+/** A text that has so many characters of a secret in a row, in any case or encoding, was made of it by a filter. */
+const TRACE_LENGTH = 8
+/** Of a longer secret only the beginning is recognized in another form. */
+const TRACED_MAX = 4_096
+
 /** kubectl's copy of the whole object. */
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 
@@ -11,8 +16,12 @@ const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 export function maskSecrets(documents: readonly string[], secrets: readonly string[], mark: (text: string) => string): JsonMap[] {
   const values = [...new Set(secrets)].filter((value) => value !== '').sort((a, b) => b.length - a.length)
   const forms = values.flatMap((value) => [value, Buffer.from(value).toString('base64')].map((form) => [form, mark(value)] as const))
+  const traces = new Set(values.flatMap(tracesOf))
   const maskText = (text: string): string => {
     let masked = text
+    let rest = text
+    for (const [form] of forms) if (form.length >= PART_LENGTH_MIN) rest = rest.replaceAll(form, '\n')
+    if (text.length >= PART_LENGTH_MIN && hasTrace(rest.toLowerCase(), traces)) return mark(text)
     for (const [form, shown] of forms)
       if (masked === form) masked = shown
       else if (form.length >= PART_LENGTH_MIN && masked.includes(form)) masked = masked.replaceAll(form, shown)
@@ -27,6 +36,33 @@ export function maskSecrets(documents: readonly string[], secrets: readonly stri
     const object: JsonMap = JSON.parse(text)
     return walk(object['kind'] === 'Secret' ? maskedData(object, mark) : object) as JsonMap
   })
+}
+
+/** In lower case: parts of the text, of its hexadecimal form, and of base64 wherever it begins. */
+function tracesOf(whole: string): string[] {
+  const value = whole.slice(0, TRACED_MAX)
+  const bytes = Buffer.from(value)
+  const coded = [0, 1, 2].map((skip) => bytes.subarray(skip).toString('base64url').slice(0, -2))
+  const texts = [
+    value,
+    encodeURIComponent(value.toWellFormed()),
+    bytes.toString('hex'),
+    ...coded,
+    ...coded.map((text) => text.replaceAll('-', '+').replaceAll('_', '/')),
+  ]
+  return texts.flatMap((text) => {
+    const lower = text.toLowerCase()
+    if (lower.length < TRACE_LENGTH) return lower.length >= PART_LENGTH_MIN && text === value ? [lower] : []
+    const parts = Array.from({ length: lower.length - TRACE_LENGTH + 1 }, (_, at) => lower.slice(at, at + TRACE_LENGTH))
+    return parts.filter((part) => !part.includes('://')) // many texts begin with a scheme
+  })
+}
+
+function hasTrace(text: string, traces: ReadonlySet<string>): boolean {
+  if (traces.size === 0) return false
+  for (let at = 0; at <= text.length - PART_LENGTH_MIN; at++)
+    for (let length = PART_LENGTH_MIN; length <= TRACE_LENGTH; length++) if (traces.has(text.slice(at, at + length))) return true
+  return false
 }
 
 function maskedData(secret: JsonMap, mark: (text: string) => string): JsonMap {

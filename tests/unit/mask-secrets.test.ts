@@ -30,3 +30,17 @@ test.each<[string, unknown, unknown]>([
 test('RH2 the longer of two secrets first, and an empty one masks nothing', () => {
   expect<unknown>(masked({ a: 'hunter22', b: 'hunter2' }, ['hunter2', 'hunter22', ''])).toEqual({ a: '<8>', b: '<7>' })
 })
+
+const LONG = 'Tr0ub4dor&3-correct'
+test.each<[string, string]>([
+  ['in capitals', `url=${LONG.toUpperCase()}`],
+  ['a slice of it', LONG.slice(3, 14)],
+  ['in the middle of something that was encoded as base64', btoa(`user:${LONG}`)],
+  ['as hexadecimal', Buffer.from(LONG).toString('hex').toUpperCase()],
+  ['in a URL', `https://u:${encodeURIComponent(LONG)}@db`],
+])('RH2 a secret of a Config %s is masked, too', (_, text) => {
+  expect<unknown>(masked({ a: text, b: 'https://example.com' }, [LONG, 'https://db'])).toEqual({
+    a: `<${text.length}>`,
+    b: 'https://example.com',
+  })
+})
