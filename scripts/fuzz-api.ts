@@ -7,7 +7,10 @@ const SECONDS_DEFAULT = '60'
 const START_TRIES = 150
 
 /** A request of this kind would end the credential of all that follow. */
-const NOT_SENT = ['deleteApiV1TokensById', 'postApiV1TokenExchange', 'deleteApiV1SessionsById']
+const ENDING = ['deleteApiV1TokensById', 'postApiV1TokenExchange', 'deleteApiV1SessionsById']
+/** A profile takes as long as it is asked to. */
+const LASTING = ['getApiV1ProfileCpu']
+const NOT_SENT = [...ENDING, ...LASTING]
 /** The rights of many objects cannot be guessed from a schema, and a random reference names nothing. */
 const NOT_CHECKED = ['positive_data_acceptance', 'ignored_auth', 'object_level_authorization']
 

@@ -22,6 +22,8 @@ import { newId, newSecret } from '../access/api-tokens.ts'
 import { type Principal, tokenPrincipal } from '../access/principal.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { ApiTokenRecord, JoinTokenRecord } from '../fleet/records.ts'
+import type { Ask } from '../fleet/rights.ts'
+import { forbidden } from './auth.ts'
 import { whoamiView } from './auth-routes.ts'
 import { jsonSchema } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
@@ -44,6 +46,10 @@ export function accessRoutes(deps: AdminDeps) {
         const parsed = joinTokenSpecSchema.safeParse(input)
         if (!parsed.success) throw invalidInput(joinTokenSpecSchema, input, parsed.error, 'create a join token')
         const { expires, uses, labels } = parsed.data
+        // AZ5: labels decide which services a cluster gets, whether it has them when it joins or later.
+        const label: Ask = { verb: 'cluster:label', kind: 'Cluster' }
+        const by = deps.principal(request)
+        if (Object.keys(labels).length > 0 && !deps.authorizer.allows(by, label)) throw forbidden(by, label)
         const secret = newSecret()
         const nowMs = clock.nowMs()
         const record: JoinTokenRecord = {
@@ -54,7 +60,7 @@ export function accessRoutes(deps: AdminDeps) {
           labels,
           createdMs: nowMs,
           expiresMs: nowMs + durationMs(expires),
-          createdBy: deps.principal(request).name,
+          createdBy: by.name,
         }
         await store.createJoinToken(record)
         set.status = 201

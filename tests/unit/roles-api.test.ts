@@ -99,6 +99,17 @@ test('AZ4 apply is refused as a whole for each object that the caller may not wr
   expect(answer).toMatchObject({ status: 403, body: { problems: [{ path: 'resources[1]' }, { path: 'resources[2]' }] } })
 })
 
+test('AZ5 a join token with labels takes the right to label clusters', async () => {
+  const joins = role('joins', [{ verbs: ['join-token:create'], kinds: ['JoinToken'] }])
+  const labels = role('labels', [{ verbs: ['cluster:label'], kinds: ['Cluster'] }])
+  expect((await apply([joins, labels])).status).toBe(200)
+  const create = async (headers: object, body: object) => (await admin.call('POST', `${API}/join-tokens`, body, { ...headers })).status
+  const joiner = await bound('joiner', { role: 'joins', projects: ['*'] })
+  expect([await create(joiner, {}), await create(joiner, { labels: { env: 'prod' } })]).toEqual([201, 403])
+  const both = await bound('both', { role: 'joins', projects: ['*'] }, { role: 'labels', projects: ['*'] })
+  expect(await create(both, { labels: { env: 'prod' } })).toBe(201)
+})
+
 test('AZ5 secrets and their use are rights of their own', async () => {
   await apply([role('writer', [{ verbs: ['read', 'write'], kinds: ['Config', 'Service', 'Repository'] }])])
   const headers = await bound('writer', { role: 'writer', projects: ['shop'] })
