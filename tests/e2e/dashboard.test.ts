@@ -242,6 +242,36 @@ test('a query answers in a table, can be shared by its address, and its errors a
   isExpected = false
 })
 
+test('a refused prune is confirmed by its exact names, and a second tab sees it go', async () => {
+  const [, , , , , site] = sites
+  await site?.refusePrune('shop/web')
+  const context = await browser.newContext()
+  const other = await context.newPage()
+  await other.addInitScript((token) => sessionStorage.setItem('skerry-token', token), fleet.token)
+  await other.goto(`${fleet.serverUrl}/dashboard/needs-you`)
+  await page.goto(`${fleet.serverUrl}/dashboard/needs-you`)
+  await page.click('.needs li:has-text("Prune") a.button')
+  await page.waitForSelector('.name-list >> text=Deployment web/web')
+  await other.waitForSelector('.needs li:has-text("Prune")')
+  await page.click('button.primary')
+  await page.fill('dialog input[name=reason]', 'moved to another service')
+  await page.click('dialog button[type=submit]')
+  await other.waitForFunction(() => !document.body.textContent?.includes('Prune: confirmation pending'))
+  await context.close()
+})
+
+test('a cluster joins with the printed command and appears without a reload', async () => {
+  await page.goto(`${fleet.serverUrl}/dashboard/join`)
+  await page.fill('textarea', 'env=lab')
+  await page.click('button:text-is("Create join token")')
+  const command = (await page.locator('.copy-box pre').textContent()) ?? ''
+  const site = new DemoSite(fleet.serverUrl, { name: 'lab-1', labels: {}, kubernetesVersion: 'v1.34.0', nodeCount: 1 })
+  await site.join(/--join-token (\S+)/.exec(command)?.[1] ?? '')
+  site.goOnline()
+  sites.push(site)
+  await page.waitForSelector('[role=status] >> text=lab-1 has joined')
+})
+
 test('access answers a question about a right, and hides what the caller may not read', async () => {
   await page.goto(`${fleet.serverUrl}/dashboard/access`)
   await page.selectOption('select[name=kind]', 'Cluster')

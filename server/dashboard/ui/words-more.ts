@@ -115,6 +115,14 @@ export const more = {
     unknown: (service: string, why: string) => `The effect on ${service} is not known: ${why}`,
     changes: { override_lost: 'loses the override', override_gained: 'gets the override', namespace: 'changes its namespace' },
   },
+  revoke: {
+    revoke: 'Revoke',
+    admit: 'Admit again',
+    effect: (name: string, services: string) =>
+      `The server refuses the agent of ${name} from then on: no commits arrive and no state is reported. ${services} and their objects stay in the cluster.`,
+    admitEffect: (name: string) => `The agent of ${name} may connect again and applies everything that changed since.`,
+  },
+  logs: 'Logs',
   notifications: {
     title: 'Notifications',
     messages: 'Messages',

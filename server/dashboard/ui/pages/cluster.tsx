@@ -7,13 +7,14 @@ import { EventFeed } from '../parts/feed.tsx'
 import { Head } from '../parts/head.tsx'
 import { LabelEdit } from '../parts/label-edit.tsx'
 import { PlacementRows } from '../parts/placement-rows.tsx'
+import { RevokeCluster } from '../parts/revoke-cluster.tsx'
 import { ScopeActions } from '../parts/service-actions.tsx'
 import { StateNote } from '../parts/state-note.tsx'
 import { Shown } from '../parts/states.tsx'
 import { Age, Moment } from '../parts/time.tsx'
 import { pages } from '../state/place.ts'
 import { type ClusterView, useCluster, useEventsOf } from '../state/reads.ts'
-import { useMayLabel } from '../state/rights.ts'
+import { useMayOnCluster } from '../state/rights.ts'
 import { text } from '../words.ts'
 import { more } from '../words-more.ts'
 
@@ -73,7 +74,8 @@ export function ClusterPage() {
 
 function Facts({ view }: { view: ClusterView }) {
   const { liveness, joinedMs, agentVersion, kubernetesVersion, nodeCount, services, problems } = view.status
-  const mayLabel = useMayLabel(view.metadata.name)
+  const mayLabel = useMayOnCluster('cluster:label', view.metadata.name)
+  const mayRevoke = useMayOnCluster('write', view.metadata.name)
   const [isEditing, setEditing] = useState(false)
   return (
     <div class="panel padded stack wide">
@@ -95,11 +97,14 @@ function Facts({ view }: { view: ClusterView }) {
         </dd>
       </dl>
       <Labels of={view} />
-      {mayLabel && (
-        <div>
-          <button type="button" onClick={() => setEditing(true)}>
-            {more.labels.button}
-          </button>
+      {(mayLabel || mayRevoke) && (
+        <div class="row">
+          {mayLabel && (
+            <button type="button" onClick={() => setEditing(true)}>
+              {more.labels.button}
+            </button>
+          )}
+          {mayRevoke && <RevokeCluster view={view} />}
         </div>
       )}
       {isEditing && <LabelEdit view={view} onClose={() => setEditing(false)} />}

@@ -160,8 +160,10 @@ function Asked({ asked, removals, onDone }: Question & { onDone(): void }) {
               {clusters !== undefined && <p>{text.needs.inClusters(clusters.count, names(clusters.first, clusters.count))}</p>}
             </>
           )}
-          act={() =>
+          needsReason
+          act={(_, reason) =>
             call('POST', `/confirmations/${part(asked.id)}/confirm`, {
+              reason,
               query: { upTo: clusters?.upTo },
               ...(data.size === 0 ? {} : { body: { confirmData: [...data] } }),
             })

@@ -41,12 +41,12 @@ interface Said {
   clusters: number
 }
 
-/** The same of a service in many clusters is one sentence, at the time of the newest. */
+/** The same in many clusters is one sentence, at the time of the newest. */
 export function grouped(items: readonly EventView[]): Said[] {
   const said = new Map<string, Said>()
   for (const event of items) {
     const { service, reason, message, cluster, id } = event
-    const key = service === null || cluster === null ? String(id) : `${service} ${reason} ${message}`
+    const key = cluster === null ? String(id) : `${service} ${reason} ${message}`
     const held = said.get(key)
     if (held === undefined) said.set(key, { event, clusters: 1 })
     else held.clusters += 1
@@ -87,8 +87,8 @@ export function EventWords({ event, clusters = 1, inside, of }: WordsProps) {
           </a>
         </>
       )}
-      {clusters > 1 && ` in ${count(clusters, 'cluster')}`}
-      {subject !== null || cluster !== null ? ': ' : ''}
+      {clusters > 1 && `${subject === null ? '' : ' in '}${count(clusters, 'cluster')}`}
+      {subject !== null || cluster !== null || clusters > 1 ? ': ' : ''}
       <span title={message}>
         <Command words={message} />
       </span>

@@ -114,10 +114,11 @@ function Sync({ scope, onClose }: { scope: Scope; onClose(): void }) {
           <p>{text.actions.nothingToSync}</p>
         )
       }
-      act={async (plan) => {
+      needsReason
+      act={async (plan, reason) => {
         for (const { change, clusters } of waiting(plan))
           if (clusters.length > 0)
-            await call('POST', path, { body: { digest: change.digest, clusters: clusters.map(({ cluster: name }) => name) } })
+            await call('POST', path, { body: { digest: change.digest, clusters: clusters.map(({ cluster: name }) => name) }, reason })
       }}
       onDone={refreshAll}
       onClose={onClose}

@@ -85,9 +85,16 @@ function Cause({ of: { cause, summary, object, clusters, evidence, next }, isAlo
             (href === null ? (
               <span class="mono">{object}</span>
             ) : (
-              <a class="linked mono" href={href}>
-                {object}
-              </a>
+              <>
+                <a class="linked mono" href={href}>
+                  {object}
+                </a>
+                {href.includes('tab=logs') && (
+                  <a class="button to-logs" href={href}>
+                    {more.logs}
+                  </a>
+                )}
+              </>
             ))}
           {!isAlone &&
             clusters.count > 0 &&

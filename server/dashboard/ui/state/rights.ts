@@ -67,5 +67,5 @@ export const useMayOn = (verb: AccessVerb, at: { cluster: string; project: strin
 /** To see what a service renders to. */
 export const useMayRender = (project: string, name: string): CanI | null => useRight({ verb: 'render', kind: 'Service', project, name })
 
-export const useMayLabel = (cluster: string): boolean =>
-  useRight({ verb: 'cluster:label', kind: 'Cluster', name: cluster })?.allowed === true
+export const useMayOnCluster = (verb: AccessVerb, cluster: string): boolean =>
+  useRight({ verb, kind: 'Cluster', name: cluster })?.allowed === true

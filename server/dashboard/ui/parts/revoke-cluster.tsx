@@ -1,0 +1,40 @@
+// Revocation of a cluster: the server refuses its agent; what is applied there stays. The same button admits it again.
+import { useState } from 'preact/hooks'
+import type { ApplyAnswer } from '../../../../shared/model/views.ts'
+import { count } from '../format.ts'
+import { call } from '../state/api.ts'
+import type { ClusterView } from '../state/reads.ts'
+import { refreshAll } from '../state/resource.ts'
+import { more } from '../words-more.ts'
+import { ActionDialog } from './action.tsx'
+
+const words = more.revoke
+
+export function RevokeCluster({ view }: { view: ClusterView }) {
+  const [isOpen, setOpen] = useState(false)
+  const { apiVersion, metadata, spec, status } = view
+  const { name, labels } = metadata
+  const label = spec.revoked ? words.admit : words.revoke
+  const act = (reason: string) => {
+    const resource = { apiVersion, kind: 'Cluster', metadata: { name, labels }, spec: { ...spec, revoked: !spec.revoked } }
+    return call<ApplyAnswer>('POST', '/apply', { body: { resources: [resource], dryRun: false }, reason })
+  }
+  return (
+    <>
+      <button type="button" onClick={() => setOpen(true)}>
+        {label}
+      </button>
+      {isOpen && (
+        <ActionDialog<undefined>
+          title={`${label} ${name}`}
+          label={label}
+          describe={() => <p>{spec.revoked ? words.admitEffect(name) : words.effect(name, count(status.services.total, 'service'))}</p>}
+          needsReason
+          act={(_, reason) => act(reason)}
+          onDone={refreshAll}
+          onClose={() => setOpen(false)}
+        />
+      )}
+    </>
+  )
+}
