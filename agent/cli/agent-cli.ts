@@ -39,6 +39,7 @@ import { createMemoryRelease, releaseOften } from './memory-release.ts'
 import { addNodeCommands } from './node-commands.ts'
 import { statusText } from './print-status.ts'
 import { addProfileCommand } from './profile-command.ts'
+import { addQueryCommand } from './query-command.ts'
 
 export interface AgentIo {
   env: Record<string, string | undefined>
@@ -118,6 +119,7 @@ export function agentCommand(io: AgentIo): Command {
   addAuditCommand(program, { out: io.out, format })
   addProfileCommand(program, { out: io.out })
   addNodeCommands(program, { out: io.out })
+  addQueryCommand(program, { out: io.out, format, nowMs: () => systemClock.nowMs() })
   program
     .command('version')
     .description('Show version, commit and libraries')
