@@ -94,7 +94,8 @@ function answerOf(text: string | undefined, { limit: limitText, data }: { limit:
 /** SQLite runs in the main thread and blocks it: another thread ends the process. */
 function endAfter(ms: number): Worker {
   const message = `skerry-agent: run the query: it was ended after ${ms / 1_000} s\\n`
-  const source = `setTimeout(() => { require('node:fs').writeSync(2, '${message}'); process.kill(process.pid, 'SIGKILL') }, ${ms})`
+  const wait = `Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${ms})`
+  const source = `${wait}; require('node:fs').writeSync(2, '${message}'); process.kill(process.pid, 'SIGKILL')`
   const worker = new Worker(URL.createObjectURL(new Blob([source], { type: 'application/javascript' })))
   return worker
 }
