@@ -34,7 +34,7 @@ const WRITES = new Set(['POST', 'PUT', 'DELETE', 'PATCH'])
 const KEY = /^[\x21-\x7e]{1,255}$/
 
 /** Answers of these routes hold a new credential. */
-const SECRET = /\/(?:tokens|join-tokens|token\/exchange)$/
+const SECRET = /\/(?:tokens|join-tokens|token\/exchange|sign-in-links)$/
 /** Larger answers are not kept in the store. */
 const STORED_BYTES_MAX = 256 * 1_024
 

@@ -90,10 +90,11 @@ test('HT6 another server over the same store repeats the answer, and performs no
   const again = await run('/api/v1/apply')
   expect([await again.text(), again.headers.get('etag'), again.headers.get('idempotency-replayed')]).toEqual(['1', '"7"', 'true'])
   // A new token is written nowhere; a request that never ended may have been performed.
-  await run('/api/v1/tokens')
+  const secrets = ['/api/v1/tokens', '/api/v1/join-tokens', '/api/v1/token/exchange', '/api/v1/sign-in-links']
+  for (const path of secrets) await run(path)
   void run('/api/v1/suspend', () => new Promise(() => {}))
   await Promise.resolve()
-  for (const path of ['/api/v1/tokens', '/api/v1/suspend']) await expect(run(path)).rejects.toMatchObject({ code: 'conflict' })
+  for (const path of [...secrets, '/api/v1/suspend']) await expect(run(path)).rejects.toMatchObject({ code: 'conflict' })
   await expect(run('/api/v1/resume', async () => Promise.reject(new Error('x')))).rejects.toThrow('x')
   expect(await (await run('/api/v1/resume')).text()).toBe('3')
 })
