@@ -1,6 +1,6 @@
 // render: what a service renders to on the server. Rendering on this machine is a verb of its own.
 import { type RenderOutput, renderText } from '../../shared/adapters/render-text.ts'
-import { renderViewSchema, type VariantsView, variantsViewSchema } from '../../shared/model/render-views.ts'
+import { type ExplainedValue, renderViewSchema, type VariantsView, variantsViewSchema } from '../../shared/model/render-views.ts'
 import { path } from './client.ts'
 import { countText, plainText } from './columns.ts'
 import type { Context } from './context.ts'
@@ -11,13 +11,15 @@ export interface RenderOptions {
   project: string
   cluster?: string | undefined
   allClusters?: true | undefined
+  explain?: true | undefined
   output?: RenderOutput | undefined
 }
 
 /** Resolves with the exit code. */
 export async function render(context: Context, name: string | undefined, options: RenderOptions): Promise<number> {
   if (name === undefined) throw new UsageError('which service? Or -f FILE --dir PATH to render on this machine')
-  const { project, cluster, allClusters, output = 'yaml' } = options
+  const { project, cluster, allClusters, explain, output = 'yaml' } = options
+  if (explain && allClusters) throw new UsageError('give --explain or --all-clusters')
   if (allClusters && cluster !== undefined) throw new UsageError('give --cluster or --all-clusters')
   const { stdout, stderr } = context.io
   const address = path`/projects/${project}/services/${name.replace(/^(svc|services?)\//, '')}`
@@ -26,14 +28,30 @@ export async function render(context: Context, name: string | undefined, options
     stdout.write(output === 'json' ? `${JSON.stringify(view, null, 2)}\n` : variantsText(view))
     return view.failing.length > 0 ? 1 : 0
   }
-  const query = cluster === undefined ? '' : `?cluster=${encodeURIComponent(cluster)}`
-  const view = await context.client().get(`${address}/render${query}`, renderViewSchema)
+  const query = new URLSearchParams({ ...(cluster === undefined ? {} : { cluster }), ...(explain ? { explain: 'true' } : {}) })
+  const view = await context.client().get(`${address}/render${query.size === 0 ? '' : `?${query}`}`, renderViewSchema)
   if (view.note !== null) stderr.write(`note: ${plainText(view.note)}\n`)
   for (const warning of view.warnings) stderr.write(`warning: ${shownProblem(warning)}`)
-  stdout.write(renderText(view, output))
+  stdout.write(explain ? valuesText(view.values ?? [], output) : renderText(view, output))
   if (view.error === null) return 0
   stderr.write(`error: ${plainText(view.error)}\n${view.problems.map(shownProblem).join('')}`)
   return 1
+}
+
+function valuesText(values: readonly ExplainedValue[], output: RenderOutput): string {
+  if (output === 'json') return `${JSON.stringify(values, null, 2)}\n`
+  if (output === 'name') return values.map(({ path: at }) => `${at}\n`).join('')
+  const shown = values.map(({ path: at, value, from, over }) => [
+    plainText(at),
+    plainText(JSON.stringify(value)),
+    plainText(from),
+    over.length === 0 ? '' : `over ${over.toReversed().map(plainText).join(', ')}`,
+  ])
+  const width = (column: number) => Math.max(0, ...shown.map((row) => Bun.stringWidth(row[column] ?? '')))
+  const widths = [width(0), width(1), width(2)]
+  const line = (row: string[]) =>
+    row.map((text, at) => text + ' '.repeat(Math.max(0, (widths[at] ?? 0) - Bun.stringWidth(text)))).join('  ')
+  return values.length === 0 ? 'No variables.\n' : shown.map((row) => `${line(row).trimEnd()}\n`).join('')
 }
 
 const CLUSTERS_NAMED_MAX = 10

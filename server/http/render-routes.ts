@@ -13,22 +13,29 @@ import { keyNotFound } from './write-resource.ts'
 const params = z.object({ project: nameSchema, name: nameSchema })
 
 export function renderRoutes(deps: Pick<AdminDeps, 'renders' | 'clock' | 'principal' | 'store' | 'authorizer'>) {
-  const { renders, clock, principal, store } = deps
+  const { renders, clock, principal, store, authorizer } = deps
   const turns = createRenderTurns(clock)
   return new Elysia({ tags: ['services'] })
     .get(
       '/projects/:project/services/:name/render',
-      async ({ params: { project, name }, query: { cluster }, request }) => {
+      async ({ params: { project, name }, query: { cluster, explain }, request }) => {
         const held = cluster === undefined ? null : await store.getResource({ kind: 'Service', project, name })
         if (cluster !== undefined && held !== null)
           await requireCluster(deps, principal(request), { name: cluster, project, spec: parseServiceSpec(held.spec) })
-        const view = await turns.run(principal(request).id, () => renders.render({ project, service: name }, cluster ?? null))
+        const view = await turns.run(principal(request).id, () =>
+          renders.render({ project, service: name }, cluster ?? null, explain === 'true'),
+        )
         if (view === null) throw keyNotFound({ kind: 'Service', project, name })
-        return view
+        const mayRead = (config: string) => authorizer.allows(principal(request), { verb: 'read', kind: 'Config', project, name: config })
+        const values = view.values?.map((one) => {
+          const [, config] = /^Config\/(.+)$/.exec(one.from) ?? []
+          return config === undefined || mayRead(config) ? one : { ...one, value: null }
+        })
+        return { ...view, ...(values === undefined ? {} : { values }) }
       },
       {
         params,
-        query: z.object({ cluster: nameSchema.optional() }),
+        query: z.object({ cluster: nameSchema.optional(), explain: z.enum(['true', 'false']).optional() }),
         response: renderViewSchema,
         detail: {
           summary: 'Render a service, for one cluster or without a cluster; changes nothing',

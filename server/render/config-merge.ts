@@ -4,6 +4,8 @@
 /** One level of variables: of a Config, the service, an override, or the cluster. */
 export type ConfigLayer = {
   values: Readonly<Record<string, unknown>>
+  /** For people: which level it is. */
+  from?: string
   /** Of `values`, those that are secrets. */
   secrets?: ReadonlySet<string>
 }

@@ -24,6 +24,8 @@ export interface PatchLayer {
 export interface RenderSettings {
   /** Merged on the first read: most renders never need it. */
   readonly config: MergedConfig
+  /** Levels of `config`, from the lowest to the highest. */
+  layers?: readonly ConfigLayer[]
   /** From the lowest to the highest. */
   helmValues: readonly HelmLayer[]
   patches: readonly PatchLayer[]
@@ -44,7 +46,7 @@ export function settingsFor(
   boundsOf?: (labels: Labels | null) => RenderBounds,
 ): SettingsOf {
   const { config = {}, overrides = [] } = spec
-  const base = [...configs, { values: config }]
+  const base = [...configs, { values: config, from: 'service' }]
   const made = new Map<string, Map<string, RenderSettings>>()
   return (cluster) => {
     const meant = overrides.map(({ selector }) => matchesSelector(cluster.labels, selector))
@@ -61,7 +63,7 @@ export function settingsFor(
     if (known !== undefined) return known
     const chosen = overrides.flatMap((override, index) => (meant[index] === true ? [{ from: `overrides[${index}]`, override }] : []))
     const last = own.map((override, index) => ({ from: `cluster overrides[${index}]`, override }))
-    const layers: ConfigLayer[] = [...base, ...configsOf(chosen), { values: cluster.config ?? {} }, ...configsOf(last)]
+    const layers: ConfigLayer[] = [...base, ...configsOf(chosen), { values: cluster.config ?? {}, from: 'cluster' }, ...configsOf(last)]
     const all = [...chosen, ...last]
     const settings = settingsOf(layers, helmValuesOf(all), patchesOf(all), meant.includes(false), bounds)
     ofPlace.set(configText, settings)
@@ -82,6 +84,7 @@ function settingsOf(
       merged ??= mergeLayers(layers)
       return merged
     },
+    layers,
     helmValues,
     patches,
     leavesOut,
@@ -90,7 +93,7 @@ function settingsOf(
 }
 
 type Layers = ReadonlyArray<{ from: string; override: Pick<Override, 'config' | 'helm' | 'patches'> }>
-const configsOf = (layers: Layers): ConfigLayer[] => layers.map(({ override: { config = {} } }) => ({ values: config }))
+const configsOf = (layers: Layers): ConfigLayer[] => layers.map(({ from, override: { config = {} } }) => ({ values: config, from }))
 const helmValuesOf = (layers: Layers): HelmLayer[] =>
   layers.flatMap(({ from, override: { helm } }) => {
     if (helm === undefined) return []

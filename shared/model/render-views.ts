@@ -4,6 +4,18 @@ import { problemSchema } from '../protocol/error.ts'
 
 const count = z.number().int()
 
+export const explainedValueSchema = z.object({
+  path: z.string(),
+  /** Of a secret a mark; null where the caller may not read the Config. */
+  value: z.unknown(),
+  secret: z.boolean(),
+  /** `Config/NAME`, `service`, `overrides[N]`, `cluster` or `cluster overrides[N]`. */
+  from: z.string(),
+  /** Lower levels that set it, too. */
+  over: z.array(z.string()),
+})
+export type ExplainedValue = z.infer<typeof explainedValueSchema>
+
 export const renderViewSchema = z.object({
   project: z.string(),
   service: z.string(),
@@ -23,6 +35,8 @@ export const renderViewSchema = z.object({
   /** What is wrong, in a sentence; null: it renders. */
   error: z.string().nullable(),
   problems: z.array(problemSchema),
+  /** Effective variables of templates; only if they were asked for. */
+  values: z.array(explainedValueSchema).optional(),
 })
 export type RenderView = z.infer<typeof renderViewSchema>
 

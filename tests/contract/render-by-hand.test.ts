@@ -300,6 +300,18 @@ test('RH4 the server is asked for one service, and for one cluster or for all', 
   expect(await onServer('raw', '-o', 'wide')).toMatchObject({ code: 2 })
 })
 
+test('CG9 the variables of a render are explained: value, level, and what is below it', async () => {
+  const { code, out } = await onServer('liquid', '--cluster', 'ship', '--explain', '-o', 'json')
+  expect(code).toBe(0)
+  expect(JSON.parse(out)).toEqual([
+    { path: 'color', value: 'green', secret: false, from: 'overrides[0]', over: ['Config/vars'] },
+    { path: 'password', value: expect.stringMatching(/^hmac:[0-9a-f]{16}$/), secret: true, from: 'Config/vars', over: [] },
+  ])
+  const text = (await onServer('liquid', '--cluster', 'ship', '--explain')).out
+  expect(text).toMatch(/^color +"green" +overrides\[0\] +over Config\/vars\n/)
+  expect(await onServer('liquid', '--explain', '--all-clusters')).toMatchObject({ code: 2 })
+})
+
 test('RH3 what is rendered by hand changes nothing: no revision, no event, no row', async () => {
   const look = async () => JSON.stringify([await ask('GET', '/api/v1/events'), await ask('GET', '/api/v1/projects/default/services/raw'), await ask('GET', '/api/v1/clusters/ship/services')]) // biome-ignore format: three looks
   const before = await look()

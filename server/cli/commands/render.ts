@@ -80,6 +80,7 @@ export function addRenderCommands(program: Command, context: Context, local: Loc
     .argument('[service]', 'name, or service/name')
     .addOption(projectOption())
     .option('--cluster <name>', 'render for this cluster')
+    .option('--explain', 'list the effective variables of the templates, and the level that each comes from')
     .option('--all-clusters', 'list the variants of the service, and the clusters that share each')
     .option('-f, --filename <file>', 'render on this machine: file with the Service, and optional Configs and a Cluster')
     .addOption(new Option('-o, --output <form>', 'output format of the objects').choices(RENDER_OUTPUTS))
@@ -88,6 +89,7 @@ export function addRenderCommands(program: Command, context: Context, local: Loc
       examples(
         'skerry render web',
         'skerry render web --cluster ship-7 -o name',
+        'skerry render web --cluster ship-7 --explain',
         'skerry render web --all-clusters',
         'skerry render -f service.yaml --dir .',
         'skerry render web -f fleet.yaml --dir apps=.,charts=../charts --cluster-name ship-7 --cluster-labels region=eu --kube-version v1.36.3',

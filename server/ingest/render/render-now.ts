@@ -8,7 +8,10 @@ import type { Configs } from '../../access/configs.ts'
 import type { Sealing } from '../../access/sealing.ts'
 import type { ClusterRecord } from '../../fleet/records.ts'
 import { isTarget, type Targets, targetsOf, withDestinations } from '../../fleet/targeting.ts'
+import type { ConfigLayer } from '../../render/config-merge.ts'
+import { explainValues } from '../../render/explain-values.ts'
 import { maskSecrets } from '../../render/mask-secrets.ts'
+import { settingsFor } from '../../render/overrides-of.ts'
 import type { Store } from '../../store/store.ts'
 import { configsOf } from '../config-users.ts'
 import { readProject } from '../projects.ts'
@@ -29,7 +32,7 @@ export interface RenderNow {
    * Null cluster: for no cluster, or if that is not possible for the first of its targets. Null: there is no such
    * service. Throws `not_found` for an unknown cluster.
    */
-  render(id: ServiceId, cluster: string | null): Promise<RenderView | null>
+  render(id: ServiceId, cluster: string | null, explain?: boolean): Promise<RenderView | null>
   variants(id: ServiceId): Promise<VariantsView | null>
   /** Renders a proposed spec for a proposed cluster: documents by row id. */
   objects(id: ServiceId, spec: ServiceSpec, cluster: ClusterRecord): Promise<RenderedObjects>
@@ -47,17 +50,18 @@ export function createRenderNow(deps: RenderNowDeps): RenderNow {
   const boundedTargets = async ({ project }: ServiceId, { targets }: ServiceSpec): Promise<Targets> =>
     withDestinations(targets, await readProject(store, project))
   return {
-    async render(id, name) {
+    async render(id, name, explain = false) {
       const spec = await specOf(id)
       if (spec === null) return null
       const clusters = await store.listClusters()
       const wanted = await boundedTargets(id, spec)
-      if (name === null) return viewOf(deps, id, spec, await withoutCluster(deps, id, spec, targetsOf(wanted, clusters) as ClusterRecord[]))
+      if (name === null)
+        return viewOf(deps, id, spec, explain, await withoutCluster(deps, id, spec, targetsOf(wanted, clusters) as ClusterRecord[]))
       const cluster = clusters.find((one) => one.name === name)
       if (cluster === undefined) throw unknownCluster(name)
       const leavesOut = isTarget(cluster.labels, spec.targets) ? 'no destination of its project selects it' : 'its targets leave it out'
       const note = isTarget(cluster.labels, wanted) ? null : `the service is not placed in ${name}: ${leavesOut}`
-      return viewOf(deps, id, spec, { rendering: await deps.render(id, spec, [cluster], {}), cluster, note })
+      return viewOf(deps, id, spec, explain, { rendering: await deps.render(id, spec, [cluster], {}), cluster, note })
     },
     async objects(id, spec, cluster) {
       const found = renderOf(await deps.render(id, spec, [cluster], {}), cluster)
@@ -90,16 +94,23 @@ async function withoutCluster(deps: RenderNowDeps, id: ServiceId, spec: ServiceS
   return { rendering: await deps.render(id, spec, [cluster], {}), cluster, note }
 }
 
-async function viewOf(deps: RenderNowDeps, id: ServiceId, spec: ServiceSpec, { rendering, cluster, note }: Asked): Promise<RenderView> {
+async function viewOf(
+  deps: RenderNowDeps,
+  id: ServiceId,
+  spec: ServiceSpec,
+  explain: boolean,
+  { rendering, cluster, note }: Asked,
+): Promise<RenderView> {
   const found = renderOf(rendering, cluster)
-  const head = { project: id.project, service: id.service, cluster: cluster?.name ?? null, note }
+  const mark = (text: string) => `hmac:${deps.macOf(['render', serviceKey(id), text].join('\0'))}`
+  const values = explain ? { values: explainValues(await layersOf(deps, id, spec, cluster), mark) } : {}
+  const head = { project: id.project, service: id.service, cluster: cluster?.name ?? null, note, ...values }
   const release = rendering.kind === 'good' ? { version: rendering.release.commit, tools: { ...rendering.release.tools } } : { version: rendering.kind === 'failed' ? rendering.commit : null, tools: {} } // biome-ignore format: two of a kind
   const warnings = rendering.kind === 'good' && found.kind === 'rendered' ? rendering.warnings : []
   if (found.kind === 'failed') {
     const { message, problems } = found.error
     return { ...head, ...release, digest: null, objects: [], warnings, error: message, problems }
   }
-  const mark = (text: string) => `hmac:${deps.macOf(['render', serviceKey(id), text].join('\0'))}`
   const documents = [...found.objects].sort(([a], [b]) => (a < b ? -1 : 1)).map(([row, text]) => opened(deps, id, row, text))
   const objects = maskSecrets(documents, await secretsOf(deps, id, spec), mark)
   return { ...head, ...release, digest: found.digest, objects, warnings, error: null, problems: [] }
@@ -121,6 +132,22 @@ function renderOf(rendering: Rendering, cluster: ClusterRecord | null): ClusterR
 
 const FOR_NOBODY = 'no cluster matches its targets, and without one it does not render; --cluster NAME renders it for any'
 const NO_CONTENT = 'its repository was not read yet, or cannot be: `skerry get repositories` says why'
+
+async function layersOf(
+  { configs }: RenderNowDeps,
+  id: ServiceId,
+  spec: ServiceSpec,
+  cluster: ClusterRecord | null,
+): Promise<readonly ConfigLayer[]> {
+  const layers: ConfigLayer[] = []
+  for (const { name } of spec.configFrom ?? []) {
+    const held = await configs.read(id.project, name)
+    if (held === null) continue
+    const { data, secrets } = held
+    layers.push({ from: `Config/${name}`, values: { ...data, ...secrets }, secrets: new Set(Object.keys(secrets)) })
+  }
+  return settingsFor(id, spec, layers)(cluster ?? { labels: {}, isNobody: true }).layers ?? []
+}
 
 async function secretsOf({ configs }: RenderNowDeps, { project }: ServiceId, spec: ServiceSpec): Promise<string[]> {
   const values: string[] = []
