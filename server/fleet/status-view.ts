@@ -298,7 +298,7 @@ const neverRead = (repository: string, project: string) => ({
 function missingRepository({ id, repository, render }: ServiceInput): string {
   const { code, message = '' } = render.error ?? {}
   const plain = `there is no repository ${repository.name} in project ${id.project}`
-  return code === 'not_found' && message.startsWith('there is no repository ') ? message : plain
+  return code === 'repository_missing' ? message : plain
 }
 
 function placedNowhere({ id, render, waiting, leftOut = 0 }: ServiceInput): Omit<State, 'sinceMs'> {

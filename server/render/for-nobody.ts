@@ -3,15 +3,15 @@
 import type { Problem } from '../../shared/protocol/error.ts'
 import type { InputRead } from './inputs.ts'
 
-/** In every message about what a cluster may bring, and in no other: by these words it is known. */
+/** In every message about what a cluster may bring. */
 export const FOR_NO_CLUSTER = 'this is rendered for no cluster'
 
-/** What asks for something of the cluster itself is as it should be, and no matter of a warning. */
 export const NONE_TO_ASK = `${FOR_NO_CLUSTER}, so there is none to ask`
-export const asksForCluster = ({ message }: Problem): boolean => message.includes(NONE_TO_ASK)
+/** Content that asks for the cluster itself is right, and deserves no warning. */
+export const asksForCluster = ({ needsCluster }: Problem): boolean => needsCluster === 'asks'
 
 /** RD10: whether a render that fails for no cluster may succeed for one. */
-export const mayNeedCluster = ({ message }: Problem): boolean => message.includes(FOR_NO_CLUSTER)
+export const mayNeedCluster = ({ needsCluster }: Problem): boolean => needsCluster !== undefined
 
 /** `leavesOut`: there are overrides for clusters, and none of them counts here. */
 export const looksAtCluster = (looks: readonly InputRead[], leavesOut: boolean): boolean =>
@@ -19,5 +19,7 @@ export const looksAtCluster = (looks: readonly InputRead[], leavesOut: boolean):
 
 /** With those words, once. */
 export const doubted = (problems: readonly Problem[]): Problem[] =>
-  problems.map((problem) => (mayNeedCluster(problem) ? problem : { ...problem, message: `${problem.message}${DOUBT}` }))
+  problems.map((problem) =>
+    mayNeedCluster(problem) ? problem : { ...problem, message: `${problem.message}${DOUBT}`, needsCluster: 'may' },
+  )
 const DOUBT = `; ${FOR_NO_CLUSTER}: one may bring what is missing`

@@ -23,7 +23,8 @@ export const maskText = (text: string, secrets: readonly string[]): string =>
 /** The same problems with … in the place of each of the texts. */
 export function maskProblems(problems: readonly Problem[], secrets: readonly string[]): Problem[] {
   const mask = (text: string) => maskText(text, secrets)
-  return problems.map(({ path, message, excerpt }) => ({
+  return problems.map(({ path, message, excerpt, ...rest }) => ({
+    ...rest,
     path: mask(path),
     message: mask(message),
     ...(excerpt === undefined ? {} : { excerpt: mask(excerpt) }),

@@ -137,9 +137,9 @@ function answerOf({ result, reads, late }: PipelineOutcome, tools: Record<string
 
 /** Content can make thousands of problems, and long texts in each. */
 const bounded = (problems: readonly Problem[]): Problem[] =>
-  problems.slice(0, PROBLEMS_MAX).map(({ path, message, excerpt }) => ({
+  problems.slice(0, PROBLEMS_MAX).map(({ path, message, ...rest }) => ({
+    ...rest,
     ...{ path: path.slice(0, PROBLEM_TEXT_MAX), message: message.slice(0, PROBLEM_TEXT_MAX) },
-    ...(excerpt === undefined ? {} : { excerpt }),
   }))
 
 async function answerBefore(parts: string): Promise<Uint8Array | null> {

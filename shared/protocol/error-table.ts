@@ -90,6 +90,12 @@ export const ERRORS = define({
     remedy: 'Send the request from a page of this server, or with an API token.',
   },
   not_found: { status: 404, retryable: false, cause: 'Not found.', remedy: 'List existing names with `skerry get`.' },
+  repository_missing: {
+    status: 404,
+    retryable: false,
+    cause: 'The Service names a Repository that does not exist in its project.',
+    remedy: 'Apply the Repository, or correct `spec.source.repository`.',
+  },
   method_not_allowed: {
     status: 405,
     retryable: false,

@@ -28,8 +28,17 @@ export const problemSchema = z.object({
   message: z.string(),
   /** The line of the file that it is about, as its author wrote it; never of what a template made, which may hold secrets. */
   excerpt: z.string().max(400).optional(),
+  /** RD10: of a render for no cluster: a cluster may solve it (`may`), or the content asks for the cluster itself (`asks`). */
+  needsCluster: z.enum(['may', 'asks']).optional(),
 })
 export type Problem = z.infer<typeof problemSchema>
+
+/** Without members that are undefined, which some parsers set. */
+export const plainProblem = ({ path, message, excerpt, needsCluster }: z.input<typeof problemSchema>): Problem => ({
+  ...{ path, message },
+  ...(excerpt === undefined ? {} : { excerpt }),
+  ...(needsCluster === undefined ? {} : { needsCluster }),
+})
 
 /** An expected failure at an edge. Wrapped once, at the adapter, with what was being done. */
 export class AppError extends Error {

@@ -371,7 +371,11 @@ test('AP11 what was rendered for nobody and has no cluster has no commit, and sa
 })
 
 test('RD10 what does not render for nobody, and may for a cluster, says both', () => {
-  const warnings = ['a', 'b'].map((name) => ({ path: `${name}:1:2`, message: `<.x>: set host; ${FOR_NO_CLUSTER}: one may` }))
+  const warnings = ['a', 'b'].map((name) => ({
+    path: `${name}:1:2`,
+    message: `<.x>: set host; ${FOR_NO_CLUSTER}: one may`,
+    needsCluster: 'may' as const,
+  }))
   const release = { variants: 1, revisions: {}, tools: {}, warnings: [...warnings, { path: 'c', message: 'something else' }] }
   const state = { ...rendered, commit: null, digest: null, renderedMs: null, release }
   const view = serviceStatusView(service({ placements: inClusters(), render: state }))
@@ -399,11 +403,11 @@ test('AP11 the count before a message is of those that are so, for that reason',
 
 test('AP11 a repository that is none is told with the name that was probably meant', () => {
   const message = 'there is no repository aps in project p; did you mean apps?'
-  const error = { code: 'not_found', message, problems: [], sinceMs: 1 }
+  const error = { code: 'repository_missing', message, problems: [], sinceMs: 1 }
   const repository = { name: 'aps', state: null }
   const first = { ...rendered, commit: null, digest: null, error }
   expect(serviceStatusView(service({ repository, render: first })).message).toBe(`${message}; nothing is published yet`)
-  const config = { ...error, message: 'there is no Config x in project p' }
+  const config = { ...error, code: 'not_found', message: 'there is no Config x in project p' }
   expect(serviceStatusView(service({ repository, render: { ...first, error: config } })).message).toStartWith(
     'there is no repository aps in',
   )

@@ -4,7 +4,7 @@ import type { z } from 'zod'
 import { isSealed, isSecretRow, type SealingKeys } from '../../../shared/kube/sealed-object.ts'
 import { objectRowPrefix } from '../../../shared/model/desired.ts'
 import { serviceKey } from '../../../shared/model/ids.ts'
-import { AppError, type Problem } from '../../../shared/protocol/error.ts'
+import { AppError, type Problem, plainProblem } from '../../../shared/protocol/error.ts'
 import { ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from '../../../shared/protocol/routes.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import { createPace } from '../../../shared/runtime/pace.ts'
@@ -149,8 +149,7 @@ async function answerOf(
 
 type Problems = JobAnswer<'patches.check'>['value']['problems']
 /** Leaves out fields that are undefined. */
-export const plainProblems = (problems: Problems): Problem[] =>
-  problems.map(({ path, message, excerpt }) => (excerpt === undefined ? { path, message } : { path, message, excerpt }))
+export const plainProblems = (problems: Problems): Problem[] => problems.map(plainProblem)
 
 function readsOf(looks: readonly Look[], secret: boolean): Reads {
   const files = looks.flatMap((look) => ('path' in look ? [{ source: look.source, path: look.path, id: null }] : []))

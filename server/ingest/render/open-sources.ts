@@ -68,7 +68,7 @@ export async function openSources(
     const known = (await store.listResources('Repository', { limit: NAMES_LOOKED_MAX, project })).items.map(({ name }) => name)
     const near = missing.length === 1 ? nearest(missing[0] ?? '', known) : null
     const message = `there is no repository ${missing.join(', ')} in project ${project}${near === null ? '' : `; did you mean ${near}?`}`
-    return { kind: 'failed', commit: null, error: { code: 'not_found', message, problems: [] } }
+    return { kind: 'failed', commit: null, error: { code: 'repository_missing', message, problems: [] } }
   }
   const boundary = await readProject(store, project)
   const refused = boundary === null ? [] : refusedBy(boundary, service, spec, found)

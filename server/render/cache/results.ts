@@ -2,7 +2,7 @@
 // only after a check.
 import { z } from 'zod'
 import { setDigest } from '../../../shared/kube/canonical.ts'
-import { problemSchema } from '../../../shared/protocol/error.ts'
+import { plainProblem, problemSchema } from '../../../shared/protocol/error.ts'
 import type { RenderedObjects, RenderResult } from '../object-rows.ts'
 
 /** A render with its inputs; of a failed one they are never read. */
@@ -38,7 +38,7 @@ export function renderFromBytes(bytes: Uint8Array, known: ReadonlyMap<string, st
       digest,
       count: objects.size,
       hooks,
-      warnings: warnings.map(({ path, message, excerpt }) => (excerpt === undefined ? { path, message } : { path, message, excerpt })),
+      warnings: warnings.map(plainProblem),
     }
     return { result, renderedFrom }
   } catch {

@@ -1,7 +1,7 @@
 // The values that a release is rendered with, from every place that gives some, level by level: the service < its overrides < the cluster, and within a level valuesFiles <
 // valuesFrom < values. What the chart itself has is below all of them, and put there by helm.
 
-import type { Problem } from '../../../shared/protocol/error.ts'
+import { type Problem, plainProblem } from '../../../shared/protocol/error.ts'
 import { evaluate, renderText } from '../liquid/engine.ts'
 import { isTemplateText, makeName } from '../name-template.ts'
 import type { JobSource, RenderJob } from '../renderer.ts'
@@ -30,7 +30,9 @@ const withoutQuotes = (read: ReadValues): ReadValues =>
     ? read
     : {
         ...read,
-        problems: read.problems.map(({ path, message }) => ({ path, message: message.replace(/"[^"]*"|[-+]?\d[\w.]{6,}/g, '…') })),
+        problems: read.problems.map(({ path, message, needsCluster }) =>
+          plainProblem({ path, needsCluster, message: message.replace(/"[^"]*"|[-+]?\d[\w.]{6,}/g, '…') }),
+        ),
       }
 
 /** HM2, without the chart's own values.yaml, which is left to helm. All that is wrong at once. */

@@ -26,6 +26,7 @@ export interface TextFault {
   text: string
   at: number
   message: string
+  needsCluster?: Problem['needsCluster']
 }
 
 /** Sorted by file and place, at most `max`. Of `place.file` as that place counts lines, of other files from 1. */
@@ -49,12 +50,12 @@ function linesIn(text: string, from: number, to: number): number {
   return lines
 }
 
-function problemAt(place: TemplatePlace, { text, at, message }: TextFault, line: number, excerptAt: Excerpts): Problem {
+function problemAt(place: TemplatePlace, { text, at, message, needsCluster }: TextFault, line: number, excerptAt: Excerpts): Problem {
   const start = at === 0 ? 0 : text.lastIndexOf('\n', at - 1) + 1
   // Of a value in a resource the name is all that tells what it is.
   const excerpt = place.line === null && speaksOfSecrets(place.file) ? '' : excerptAt(line, at - start + 1)
   const path = place.line === null ? place.file : `${place.file}:${line + (place.line ?? 1) - 1}:${at - start + 1}`
-  return { path, message, ...(excerpt === '' ? {} : { excerpt }) }
+  return { path, message, ...(excerpt === '' ? {} : { excerpt }), ...(needsCluster === undefined ? {} : { needsCluster }) }
 }
 
 /** The name that was probably meant: a quarter of the letters differ at most (two in short names), or it is the right name in another place. Looks at the first 500 names. */
@@ -116,17 +117,18 @@ export function misspelledMessage(text: string, names: readonly string[]): strin
 }
 
 /** `text`: the name as the template has it. `names` as in `misspelledMessage`. */
-export function missingMessage(text: string, inputs: RenderInputs, names: readonly string[]): string {
+export function missingMessage(text: string, inputs: RenderInputs, names: readonly string[]): Pick<Problem, 'message' | 'needsCluster'> {
   const root = /^[\w-]+/.exec(text)?.[0] ?? text
   const shown = shownName(text)
-  if (root === 'cluster' && inputs.cluster === null) return `${shown}: ${NONE_TO_ASK}`
+  if (root === 'cluster' && inputs.cluster === null) return { message: `${shown}: ${NONE_TO_ASK}`, needsCluster: 'asks' }
   const misspelled = misspelledMessage(text, names)
-  if (misspelled !== null) return misspelled
+  if (misspelled !== null) return { message: misspelled }
   if (!['cluster', 'config', 'service', 'source'].includes(root))
-    return `there is no ${shown}; templates know cluster, config, service and source`
+    return { message: `there is no ${shown}; templates know cluster, config, service and source` }
   // Clusters have variables of their own.
   const isForNobody = root === 'config' && inputs.cluster === null
   const whose = isForNobody ? `${FOR_NO_CLUSTER}, which may have it: set it in the config of clusters or of the service` : ''
   const place = isForNobody ? `${whose}, or ` : root === 'config' ? "set it in the service's config, or " : ''
-  return `there is no ${shown}; ${place}say what to take instead: {{ ${shown} | default: "…" }}`
+  const message = `there is no ${shown}; ${place}say what to take instead: {{ ${shown} | default: "…" }}`
+  return isForNobody ? { message, needsCluster: 'may' } : { message }
 }

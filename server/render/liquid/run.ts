@@ -40,11 +40,11 @@ export class Run {
     // A name that was put together while rendering may be a value.
     const ownText = LiquidError.is(error) && error.token.input === input
     const token = ownText ? error.token : template.token
-    const message =
+    const said =
       ownText && error instanceof UndefinedVariableError
         ? missingMessage(token.getText(), this.inputs, this.inputNames())
-        : this.messageOf(error, ownText)
-    this.add(token.file ?? this.place.file, token.input, { at: token.begin, message })
+        : { message: this.messageOf(error, ownText) }
+    this.add(token.file ?? this.place.file, token.input, { at: token.begin, ...said })
     this.failures += 1
     if (this.failures >= TEMPLATE_ERRORS_MAX && !(error instanceof TemplateStop)) throw new TemplateStop('too many errors')
   }
@@ -58,9 +58,9 @@ export class Run {
     return problemsAt(this.found.values(), this.place, TEMPLATE_ERRORS_MAX)
   }
 
-  add(file: string, text: string, { at, message, missing }: Finding): void {
+  add(file: string, text: string, { at, message, missing, needsCluster }: Finding): void {
     const said = missing === undefined ? message : (misspelledMessage(missing, this.inputNames()) ?? message)
-    this.found.set(`${file} ${at} ${said}`, { file, text, at, message: said })
+    this.found.set(`${file} ${at} ${said}`, { file, text, at, message: said, needsCluster })
   }
 
   private inputNames(): readonly string[] {

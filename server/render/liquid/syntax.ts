@@ -1,6 +1,8 @@
 // What can be said of a template before it is rendered: every unknown filter, every name that no template knows, and which partials it renders. Also the words for
 // what the library finds wrong.
+
 import { LiquidError, RenderTag, type Template, type Token, TypeGuards, Value } from 'liquidjs'
+import type { Problem } from '../../../shared/protocol/error.ts'
 import { DROPPED_FILTERS, LENIENT_FILTERS } from './filters.ts'
 import { TEMPLATE_DEPTH_MAX, TEMPLATE_ERRORS_MAX, TEMPLATE_MEMORY_MAX, TemplateRefusal } from './limits.ts'
 import { nearestName, shownName } from './problems.ts'
@@ -20,6 +22,7 @@ export interface Finding {
   /** Offset in the text. */
   at: number
   message: string
+  needsCluster?: Problem['needsCluster']
   /** A name that no template knows; its inputs may have one that is like it. */
   missing?: string
 }
