@@ -84,7 +84,7 @@ test('SE3 an agent that is revoked learns it at once, in the midst of its poll',
   expect(await pollWhile(session, revoke)).toEqual({ answer: '403 revoked', soon: true })
   await ask('PUT', '/api/v1/clusters/site', cluster({ revoked: false }))
   const { items } = (await ask('GET', '/api/v1/events')).json as { items: Array<{ reason: string }> }
-  expect(items.map((event) => event.reason)).toEqual(['ClusterJoined', 'ClusterRevoked', 'ClusterReadmitted'])
+  expect(items.map((event) => event.reason)).toEqual(['ClusterJoined', 'ClusterRevoked', 'ClusterRelabelled', 'ClusterReadmitted'])
 })
 
 test('SE3 an agent whose cluster is deleted learns it at once', async () => {
