@@ -121,7 +121,7 @@ export function readOrderLog(dataDir: string, files: LogFiles = ORDERS): ReadOrd
   for (const line of [files.earlier, files.file].flatMap((name) => linesOf(join(dataDir, name)))) {
     const entry = parseLine(line)
     if (entry === null) {
-      broken ??= { seq: (entries.at(-1)?.seq ?? 0) + 1, problem: 'is no line of the log' }
+      broken ??= { seq: (entries.at(-1)?.seq ?? 0) + 1, problem: 'is not a line of the log' }
       continue
     }
     chain ??= followedBy(entry)

@@ -79,7 +79,7 @@ function readKind(text: string): KindRule {
 
 function readAccount(option: string, text: string): { namespace: string; name: string } {
   const [, namespace = '', , name = ''] = ACCOUNT.exec(text) ?? []
-  if (name === '') throw wrong(`${option}: ${text} is no ServiceAccount; expected namespace/name`)
+  if (name === '') throw wrong(`${option}: ${text} is not a ServiceAccount; expected namespace/name`)
   return { namespace, name }
 }
 

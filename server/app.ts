@@ -158,7 +158,7 @@ export function createApp(deps: AppDeps): App {
   async function route(request: Request): Promise<Response> {
     const { pathname } = new URL(request.url)
     const own = pathname.startsWith(`${WEBHOOKS}/`) ? webhookHandler : undefined
-    if (own !== undefined) return (await own(request)) ?? problemResponse(new AppError('not_found', { detail: 'there is no such route' }))
+    if (own !== undefined) return (await own(request)) ?? problemResponse(new AppError('not_found', { detail: 'no such route' }))
     if (pathname === `${SIGN_IN}/link` && request.method === 'POST') return exchangeLink(request)
     const signedIn = await signInRoutes?.(request)
     if (signedIn) return signedIn

@@ -34,7 +34,7 @@ export const SERVER_OPTIONS = {
   metricsSeries: {
     type: 'text',
     placeholder: 'SET',
-    help: 'Metrics to serve; fleet leaves out the series of single services and clusters.',
+    help: 'Metrics to serve; fleet omits the series of single services and clusters.',
     default: 'all',
     choices: SERIES,
   },

@@ -27,11 +27,11 @@ export function readRenderPlace(flags: RenderFlags, env: Record<string, string |
   const named = Object.entries({ helm, helm3, kustomize }).flatMap(([name, path]) =>
     path === undefined ? [] : [[name, resolve(path)] as const],
   )
-  const unusable = named.flatMap(([name, path]) => (isProgram(path) ? [] : [`--${name}: ${path} is no file that can be run`]))
+  const unusable = named.flatMap(([name, path]) => (isProgram(path) ? [] : [`--${name}: ${path} is not an executable file`]))
   if (unusable.length > 0)
     throw new AppError('bad_options', {
       detail: unusable.join('; '),
-      remedy: 'Name the program itself, or leave the option out: it is looked for on PATH.',
+      remedy: 'Set the path of the program, or omit the option to search PATH.',
     })
   const searchPath = (env['PATH'] ?? '').split(':').filter(Boolean)
   return {
@@ -58,12 +58,12 @@ export function renderLacks({ mode, programs }: RenderPlace, ownBinary = process
   const { tool } = createPrograms(programs, ownBinary)
   const wanted = [
     ...(mode === 'bubblewrap'
-      ? [['bwrap', 'charts, kustomizations, TypeScript and renderers of others are not rendered (install bubblewrap)']]
+      ? [['bwrap', 'charts, kustomizations, TypeScript and custom renderers do not work (install bubblewrap)']]
       : []),
     ...(['helm', 'helm3', 'kustomize'] as const)
       .filter((name) => programs[name] === undefined)
       .map((name) => [name, 'services that need it are not rendered']),
-    ['git', 'repositories over ssh, and those that say `client: cli`, are not read'],
+    ['git', 'repositories over ssh or with `client: cli` are not read'],
     ['ssh', 'repositories over ssh are not read'],
   ] as const
   return wanted.flatMap(([program = '', without = '']) => (tool(program) === null ? [{ program, without }] : []))

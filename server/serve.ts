@@ -110,7 +110,7 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
       ...(telemetry === null ? {} : { recordSpan: telemetry.record }),
     })
     const signal = new Promise<string>((resolve) => io.onStop(resolve)) // before anybody is told that it serves
-    for (const { program, without } of renderLacks(rendering)) log.warn(`${program} is not on this machine: ${without}`, {})
+    for (const { program, without } of renderLacks(rendering)) log.warn(`${program} is not installed: ${without}`, {})
     showToken(server, io)
     const why = await Promise.race([signal, server.failed])
     log.info('stopping', typeof why === 'string' ? { signal: why } : { error: describeError(why) })

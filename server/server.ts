@@ -231,7 +231,7 @@ async function startOn(
     knocks,
     refreshAgents: () => agents.refresh(),
     onSettled: () =>
-      void ingest.clustersChanged().catch((error: unknown) => log.warn('services cannot be looked at', { error: describeError(error) })),
+      void ingest.clustersChanged().catch((error: unknown) => log.warn('cannot read services', { error: describeError(error) })),
     clock,
     log,
   })
@@ -456,9 +456,7 @@ async function startOn(
   log.info('server ready', { url, fingerprint: keys.fingerprint })
 
   function refreshAgents(clusters: readonly string[]): void {
-    agents
-      .refreshClusters(clusters)
-      .catch((error: unknown) => log.error('agents cannot be read', { clusters, error: describeError(error) }))
+    agents.refreshClusters(clusters).catch((error: unknown) => log.error('cannot read agents', { clusters, error: describeError(error) }))
   }
   async function onClusterDeleted(clusterId: ClusterId): Promise<void> {
     const agent = agents.ofCluster(clusterId)
@@ -490,6 +488,6 @@ function refusePlainSignIn(url: string): void {
   if (parsed.protocol === 'https:' || isLoopbackUrl(parsed)) return
   throw new AppError('bad_options', {
     detail: `sign-in needs https, and browsers would reach this server at ${url}`,
-    remedy: 'Set --external-url to the https:// address of this server, or leave --oidc-config out.',
+    remedy: 'Set --external-url to the https:// address of this server, or omit --oidc-config.',
   })
 }

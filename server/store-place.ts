@@ -23,12 +23,12 @@ export interface PostgresPlace {
 
 /** Null: SQLite in the data folder. Throws `bad_options`. Relative file names are those of the folder that the server was started in. */
 export function readStorePlace({ url, asFlag, file, env }: StoreInput): PostgresPlace | null {
-  if (url !== undefined && file !== undefined) throw refused('--store and --store-file say the same: give one of them')
+  if (url !== undefined && file !== undefined) throw refused('--store and --store-file exclude each other')
   const text = file === undefined ? url : readText(file).trim()
   if (text === undefined || text === '') return null
   const target = parsePostgresUrl(text)
   if (asFlag && target.password !== null) {
-    throw refused('--store carries a password, and everybody on this machine can read it', 'Put the URL into SKERRY_STORE or --store-file.')
+    throw refused('--store has a password, and other users of this machine can read it', 'Put the URL into SKERRY_STORE or --store-file.')
   }
   const named = env['PGPASSFILE'] && resolve(env['PGPASSFILE']) // the data folder becomes the working directory
   return { target, password: async () => env['PGPASSWORD'] ?? passwordFromFile(target, named, env) }

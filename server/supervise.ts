@@ -35,7 +35,7 @@ export function supervise(
       try {
         await actAsSystem(`loop ${name}`, () => loop(signal))
         if (signal.aborted) return
-        throw new Error('the loop ended by itself')
+        throw new Error('the loop ended unexpectedly')
       } catch (error) {
         if (signal.aborted) return log.error('server loop failed while the server stopped', { loop: name, error: describeError(error) })
         failures = sinceMs(failedMs.get(name)) < STEADY_MS ? failures + 1 : 1

@@ -114,7 +114,7 @@ export class AskDesk {
       if (spent())
         throw new AskRefused(
           ASK_REFUSALS.busy,
-          'the daily traffic budget of the agent is used up',
+          'the agent has used its daily traffic budget',
           'Ask again tomorrow, or raise --daily-bytes.',
         )
       await answerer.answer(frame, writer, signal)
@@ -131,7 +131,7 @@ export class AskDesk {
         })
       else if (!writer.gone.aborted) {
         log.error('question failed', { question: frame.question.kind, error: describeError(error) })
-        const message = error instanceof z.ZodError ? 'the question cannot be read' : describeError(error)
+        const message = error instanceof z.ZodError ? 'invalid question' : describeError(error)
         await writer.end({ t: 'failed', code: ASK_REFUSALS.failed, message })
       }
     } finally {

@@ -98,7 +98,7 @@ const inProject = (name: string): string => (name.includes('/') ? name : `${DEFA
 
 function scopeOf(name: string | undefined, { all = false }: Flags): string | null {
   if ((name === undefined) === !all)
-    throw new AppError('bad_options', { doing: 'read the arguments', detail: 'expected either PROJECT/SERVICE or --all' })
+    throw new AppError('bad_options', { doing: 'read the arguments', detail: 'expected PROJECT/SERVICE or --all' })
   return name === undefined ? null : inProject(name)
 }
 
@@ -115,7 +115,7 @@ async function order(order: EdgeOrder, { data }: Flags, { out }: EdgeIo): Promis
     throw new AppError('bad_options', {
       doing: order.kind.replace('_', '-'),
       detail: answer.message,
-      remedy: '`skerry-agent status` shows what is here.',
+      remedy: 'Run `skerry-agent status` to list the services.',
     })
   out(`${answer.message}\n`)
 }

@@ -9,13 +9,13 @@ function linkText({ state, error, parts, lastContactMs }: LinkReport, isJoined: 
     case 'following':
       return lastContactMs === null ? 'no answer yet' : 'connected'
     case 'refetching':
-      return 'fetching what differs'
+      return 'fetching the differences'
     case 'fetching_parts':
       return parts === null
         ? 'fetching a large page'
-        : `fetching a large page, ${parts.have} of ${parts.of} parts (${bytesText(parts.bytes)} in all),`
+        : `fetching a large page, ${parts.have} of ${parts.of} parts (${bytesText(parts.bytes)} in total),`
     case 'restore_pending':
-      return 'ok at this site; the server waits for a confirmation'
+      return 'ok at this site; the server has a pending confirmation'
     case 'offline':
       if (error?.code === 'disk_full') return 'not syncing, because the disk is full,'
       return error === null || error.code === 'server_unreachable' ? 'unreachable' : 'not syncing'
@@ -33,7 +33,7 @@ const HEAD_LATE_MS = 2 * 3_600_000
 /** PR7: a link that answers and never lets the server's signature through. */
 function headLines({ state, sinceMs, headSignedMs }: LinkReport, nowMs: number): Array<[string, string]> {
   if (state !== 'following' || nowMs - (headSignedMs ?? sinceMs) < (headSignedMs === null ? 60_000 : HEAD_LATE_MS)) return []
-  const since = headSignedMs === null ? 'since this agent started: nothing is deleted until it does' : `for ${age(nowMs - headSignedMs)}`
+  const since = headSignedMs === null ? 'since this agent started; nothing is deleted until it does' : `for ${age(nowMs - headSignedMs)}`
   return [
     ['', `the server has not signed its head ${since}`],
     ['next step', 'Upgrade the server if it is older than this agent. Otherwise look for a proxy that answers in its place.'],
@@ -73,7 +73,7 @@ export function statusText(report: AgentReport, nowMs: number): string {
   if (link !== null) lines.push(...headLines(link, nowMs), ...trafficLines(link, report.todayBytes))
   else if (report.todayBytes > 0) lines.push(['traffic', `${bytesText(report.todayBytes)} today, until it stopped`])
   if (replica !== null) {
-    const state = replica.verified ? 'verified' : 'damaged: nothing is enforced until it is fetched again'
+    const state = replica.verified ? 'verified' : 'damaged: enforcement continues after it is fetched again'
     lines.push([
       'replica',
       replica.position === null
@@ -111,7 +111,7 @@ function serviceTable(report: AgentReport): string[] {
   for (const { name, status } of report.services) {
     rows.push(
       status === null
-        ? [name, 'Unknown', 'Unknown', '-', '-', 'received, not processed yet']
+        ? [name, 'Unknown', 'Unknown', '-', '-', 'received; not processed yet']
         : [
             name,
             status.sync,

@@ -20,7 +20,7 @@ const STATE = {
   health: text(json('health'), '`Healthy`, `Progressing`, `Degraded`, `Suspended`, `Missing` or `Unknown`'),
   reason: text(json('reason'), 'reason'),
   message: text(json('message'), 'message'),
-  since_ms: integer(json('sinceMs'), 'time since which it is so'),
+  since_ms: integer(json('sinceMs'), 'time of the last change'),
 }
 const OBJECT = (key: string, at: number) => ({
   api_group: text(part(key, at), 'API group of the kind, such as `apps`; empty: the core group'),
@@ -59,7 +59,7 @@ export const SITE_VIEWS: Readonly<Record<string, SiteView>> = {
       action: text(json('action'), '`healed`, `reported`, `contested` or `failed`'),
       manager: text(json('manager'), 'field manager that made the change'),
       paths: text(json('paths'), 'fields, as JSON'),
-      count: integer(json('count'), 'how often it happened'),
+      count: integer(json('count'), 'number of occurrences'),
       detected_ms: integer(json('detectedMs'), 'time of the drift'),
       healed_ms: integer(json('healedMs'), 'time at which it was corrected; null: it was not'),
     },

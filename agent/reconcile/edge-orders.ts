@@ -112,7 +112,7 @@ function confirm(
     }
   const confirmation = { digest: refusal.digest, by, atMs: turn.clock.nowMs(), names: refusal.names }
   keepConfirmation(model, turn, joinConfirmations(model.pruning.confirmation, confirmation))
-  const of = refusal.only === true ? '' : ` of ${refusal.count} objects in all`
+  const of = refusal.only === true ? '' : ` of ${refusal.count} objects in total`
   const message = `${by} confirmed at the site: delete ${refusal.names.join(', ')}${of}`.slice(0, 1_000)
   turn.emit({ type: 'Warning', reason: 'PruneConfirmed', message, service })
   turn.flushReports()

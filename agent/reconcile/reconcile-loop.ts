@@ -210,7 +210,7 @@ function takeSuspensions({ replica, state, log, onSuspended }: ReconcilerDeps, h
   try {
     remember({ id: owner }, { state }, facts)
   } catch (error) {
-    log.error('suspensions cannot be kept beside the replica', { error: describeError(error) })
+    log.error('cannot save the suspensions', { error: describeError(error) })
   }
   log.info('suspensions changed', { suspensions: rows.length })
   holds.suspend(rows)

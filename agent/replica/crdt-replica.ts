@@ -154,7 +154,7 @@ class CrdtReplica implements CheckedReplica {
   }
 
   recheck(): boolean {
-    const damage = this.#file === null ? 'there is none' : (this.#supplanted() ?? this.#file.damage('whole'))
+    const damage = this.#file === null ? 'the file does not exist' : (this.#supplanted() ?? this.#file.damage('whole'))
     if (damage === null) this.#verified = true
     else this.#distrust(damage)
     if (this.#verified) this.#refreshBeside()
@@ -195,7 +195,10 @@ class CrdtReplica implements CheckedReplica {
     const { hello } = read.page
     if (hello.epoch < this.epoch()) return { kind: 'refused', why: `epoch ${hello.epoch} is older than ${this.epoch()}` }
     const setBack = this.#saidMore(hello)
-      ? ({ kind: 'refused', why: `the server said more than ordinal ${hello.ordinal} before: it was set back` } as const)
+      ? ({
+          kind: 'refused',
+          why: `the server sent a higher ordinal than ${hello.ordinal} before: its store was restored or reset`,
+        } as const)
       : null
     if (hello.from === null) return setBack ?? this.#replaceBy(read.page)
     const position = this.verified() ? this.position() : null
@@ -255,7 +258,7 @@ class CrdtReplica implements CheckedReplica {
     try {
       const building = () => buildNewFile({ path: staged, options: this.#fileOptions, page, old })
       const built =
-        old === null ? building() : this.#unlessDamaged(building, { kind: 'refused', why: 'the replica broke while it was read' })
+        old === null ? building() : this.#unlessDamaged(building, { kind: 'refused', why: 'the replica was damaged while it was read' })
       if (built.kind === 'refused') return built
       const changed = old === null ? [...built.changedIds, ...this.#doubtfulIds()] : built.changedIds
       this.#keepBeside({ epoch, proof: { hello, checkpoint } })
@@ -370,7 +373,7 @@ class CrdtReplica implements CheckedReplica {
     try {
       this.#keepBeside(this.#last)
     } catch (error) {
-      this.#options.log.warn('the last head could not be kept beside the replica', { why: describeError(error) })
+      this.#options.log.warn('cannot save the last head', { why: describeError(error) })
     }
   }
 

@@ -60,9 +60,9 @@ export function removeFile(path: string): void {
 function wrongKeep({ hello: { keep } }: Page, old: ReplicaFile | null): string | null {
   if (keep === undefined || !keep.includes('1')) return null
   const held = old?.held() ?? null
-  if (held === null) return 'keeps rows of a replica that is not whole'
+  if (held === null) return 'keeps rows of an incomplete replica'
   const buckets = bucketCountFor(held.count)
-  return keep.length === buckets ? null : `keeps of ${keep.length} buckets, there are ${buckets}`
+  return keep.length === buckets ? null : `lists ${keep.length} kept buckets of ${buckets}`
 }
 
 function* keptRows(old: ReplicaFile, keep: string): Iterable<readonly [id: string, doc: string]> {

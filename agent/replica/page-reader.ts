@@ -101,9 +101,9 @@ function wrapsOf({ seal }: Hello, rows: readonly Row[], keys: Uint8Array): Reado
 }
 
 function checkHello({ schema, from, to, keep }: Hello, { count }: Checkpoint): void {
-  if (schema !== ROW_SCHEMA_VERSION) refuse(`rows of layout ${schema}, this version reads ${ROW_SCHEMA_VERSION}`)
-  if (from !== null && (from.dbId !== to.dbId || to.dv <= from.dv)) refuse('a delta that leads nowhere')
-  if (from !== null && keep !== undefined) refuse('a delta that keeps buckets')
+  if (schema !== ROW_SCHEMA_VERSION) refuse(`rows have schema ${schema}; this version reads ${ROW_SCHEMA_VERSION}`)
+  if (from !== null && (from.dbId !== to.dbId || to.dv <= from.dv)) refuse('a delta without a target position')
+  if (from !== null && keep !== undefined) refuse('a delta with kept buckets')
   if (to.dv === 0 && count > 0) refuse('rows at version 0')
 }
 

@@ -195,8 +195,8 @@ class CrdtReplicaFile implements ReplicaFile {
       }
     }
     const { hello, checkpoint } = head
-    if (count !== checkpoint.count) throw new Differs(`${count} rows after the page, its checkpoint says ${checkpoint.count}`)
-    if (hashText(sum) !== hello.to.hash) throw new Differs('rows after the page hash to another sum than its checkpoint says')
+    if (count !== checkpoint.count) throw new Differs(`${count} rows after the page; its checkpoint has ${checkpoint.count}`)
+    if (hashText(sum) !== hello.to.hash) throw new Differs('the hash of the rows after the page differs from its checkpoint')
     this.#hold(head)
     return changedIds
   }

@@ -14,7 +14,7 @@ export interface DesiredRevision extends ServiceId {
 
 export type ServiceRead =
   | { kind: 'complete'; revision: DesiredRevision }
-  | { kind: 'incomplete'; why: string } // digest or row does not fit: the last complete revision stays in force
+  | { kind: 'incomplete'; why: string } // digest or row does not fit: the last complete revision stays active
   | { kind: 'absent' } // no row: nothing of it is ever pruned
 
 export type ApplyPageResult =

@@ -108,7 +108,7 @@ class ServerPull implements Pull {
   async follow(replica: Replica, task: PageTask, patient: boolean, signal: AbortSignal): Promise<PullResult> {
     const { session, clock, random } = this.#deps
     const position = replica.position()
-    if (position === null) throw new AppError('internal', { doing: 'pull', detail: 'there is no cursor' })
+    if (position === null) throw new AppError('internal', { doing: 'pull', detail: 'no cursor' })
     const cursor = cursorText(position)
     const waitSeconds = patient ? this.waitSeconds() : 0
     const nonce = this.#deps.head.nonce()
@@ -180,7 +180,7 @@ class ServerPull implements Pull {
       ).catch(unlessGone)
       if (answer === 'gone') return { kind: 'transfer_gone' }
       if (answer.body.length !== length)
-        return { kind: 'refused', why: `part ${staged.have} has ${answer.body.length} bytes, the server had said ${length}` }
+        return { kind: 'refused', why: `part ${staged.have} has ${answer.body.length} bytes instead of ${length}` }
       stage.add(answer.body, clock.nowMs())
       if (staged.have + 1 < staged.transfer.parts) return { kind: 'part_staged' }
     }
@@ -214,7 +214,7 @@ class ServerPull implements Pull {
       return this.#apply(replica, answer.body, signal)
     }
     const transfer = parseTransfer(answer.piece, PAGE_BYTES_MAX)
-    const lie = transfer === null ? 'a transfer that cannot be read' : transferLie(transfer, answer.body.length)
+    const lie = transfer === null ? 'invalid transfer' : transferLie(transfer, answer.body.length)
     if (transfer === null || lie !== null) return { kind: 'refused', why: lie ?? '' }
     stage.begin({ transfer, of: task, cursor, clusterId: clusterId(), movedMs: clock.nowMs() }, answer.body)
     this.#stagedSlice = this.#slice.bytes

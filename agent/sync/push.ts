@@ -43,7 +43,7 @@ export async function pushBatch(
     return 'doubted'
   }
   const settled = settledRev(rows, ack, new Set(reject.map(({ key }) => key)))
-  if (settled < first.rev) throw new AppError('unavailable', { doing: 'push status', detail: 'the server acknowledged nothing of it' })
+  if (settled < first.rev) throw new AppError('unavailable', { doing: 'push status', detail: 'the server acknowledged none of the rows' })
   tellRefused(reject, 'the server refused a status row', log)
   state.acknowledge(settled, ack)
   return 'settled'

@@ -240,7 +240,7 @@ async function readBounded(response: Response, limit: number, count: (bytes: num
     count(chunk.value.length)
     if (length > limit) {
       await reader?.cancel()
-      throw new AppError('bad_page', { detail: `an answer larger than ${limit} bytes` })
+      throw new AppError('bad_page', { detail: `the answer is larger than ${limit} bytes` })
     }
     chunks.push(chunk.value)
   }
@@ -253,7 +253,7 @@ export function inflated(bytes: Uint8Array, limit: number): Uint8Array {
   try {
     return unzstd(bytes, limit)
   } catch (error) {
-    throw new AppError('bad_page', { detail: `an answer that does not inflate to at most ${limit} bytes` }, { cause: error })
+    throw new AppError('bad_page', { detail: `the answer does not inflate, or inflates to more than ${limit} bytes` }, { cause: error })
   }
 }
 
@@ -262,13 +262,13 @@ function problem(response: Response, bytes: Uint8Array, doing: string, clock: Cl
   if (GATEWAY_TIMEOUTS.has(response.status) && !isOurs(body))
     return new AppError('server_unreachable', {
       doing,
-      detail: `a gateway gave up waiting for the server (HTTP ${response.status})`,
+      detail: `a gateway timed out waiting for the server (HTTP ${response.status})`,
       extra: { gateway: true },
     })
   if (response.status === 407) return new AppError('server_unreachable', { doing, ...proxyWantsCredentials })
   const error = errorFromProblem(response.status, body, doing)
   const retryAfterMs = retryAfterMsOf(error.retryAfterMs, response.headers.get('retry-after'), clock.nowMs())
-  const detail = isOurs(body) ? {} : { detail: `HTTP ${response.status}, and not by a Skerry server` }
+  const detail = isOurs(body) ? {} : { detail: `HTTP ${response.status}, not from a Skerry server` }
   return new AppError(error.code, { ...error.data, ...detail, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) })
 }
 

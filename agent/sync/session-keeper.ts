@@ -191,7 +191,7 @@ export async function openSession(
   } as const
   const who = { agentId, incarnation, ...(challenge === null ? {} : { challenge }) }
   const asked = given ?? (await client.call({ ...call, json: who }).then(() => null, nonceOf))
-  if (asked === null) throw new AppError('unavailable', { doing: call.doing, detail: 'the server asked for no proof' })
+  if (asked === null) throw new AppError('unavailable', { doing: call.doing, detail: 'the server did not request a proof' })
   const attempt = (nonce: string) => {
     const signature = signBytes(keys.signing.privateKey, sessionProofBytes(agentId, incarnation, nonce))
     const key = keys.recipient.publicKey
@@ -217,7 +217,8 @@ export async function openSession(
   const stated = answer.recipient
   if (stated !== undefined && !trusted.some((key) => verifyBytes(key, recipientStatementBytes(agentId, nonce, stated), stated.signature)))
     throw new AppError('server_key_mismatch', { doing: call.doing, detail: 'the recipient key is not stated by the server that it joined' })
-  if (answer.clusterId !== clusterId) throw new AppError('cluster_unknown', { detail: `the server takes it for ${answer.clusterId}` })
+  if (answer.clusterId !== clusterId)
+    throw new AppError('cluster_unknown', { detail: `the server identifies the agent as ${answer.clusterId}` })
   if (trusted.join() !== serverKeys.join()) pin({ serverKeys: trusted, keyLinks: links })
   return answer
 }
@@ -250,5 +251,5 @@ export function parseAnswer<T>(answer: ServerAnswer, schema: z.ZodType<T>, doing
   if (json === null) throw new AppError('server_unreachable', { doing, ...anotherAnswered })
   const parsed = schema.safeParse(json)
   if (parsed.success) return parsed.data
-  throw new AppError('unavailable', { doing, detail: 'the answer has not the form of the protocol' })
+  throw new AppError('unavailable', { doing, detail: 'the answer does not match the protocol' })
 }

@@ -86,7 +86,9 @@ export function createApiTokens({ store, clock, log }: ApiTokensDeps): ApiTokens
   const noteUse = ({ id, lastUsedMs }: ApiTokenRecord, nowMs: number, from: string | null) => {
     if (lastUsedMs !== null && nowMs - lastUsedMs < USE_NOTED_MS) return
     // A store that cannot be written (a full disk) still answers readers.
-    store.noteApiTokenUse(id, nowMs, from).catch((error: unknown) => log?.warn('cannot note the use of a token', { error: String(error) }))
+    store
+      .noteApiTokenUse(id, nowMs, from)
+      .catch((error: unknown) => log?.warn('cannot record the use of a token', { error: String(error) }))
   }
   return {
     async createFirst(save) {
@@ -174,10 +176,10 @@ export async function checkTokenFile(path: string): Promise<void> {
     await (await open(path, 'a', 0o600)).close()
     if (!isThere) await rm(path)
   } catch (error) {
-    const detail = `--admin-token-file ${path} cannot be written`
+    const detail = `cannot write --admin-token-file ${path}`
     throw new AppError(
       'bad_options',
-      { detail, remedy: 'Name a file in a folder that is there and that the server may write to.' },
+      { detail, remedy: 'Name a file in an existing folder that the server can write to.' },
       { cause: error },
     )
   }

@@ -58,9 +58,9 @@ function bindingAfter(held: HostBinding, hosts: readonly string[] | undefined): 
   return sorted === undefined || canonicalJson(sorted) === canonicalJson(boundHosts(held)) ? held : { hosts: sorted }
 }
 
-const NOTHING_TO_KEEP = 'hmac:… keeps a value that is there, and there is none: write the value itself'
+const NOTHING_TO_KEEP = 'hmac:… keeps an existing value, and this secret has none: write the value'
 const HOST_WITHOUT_VALUES = 'the secrets are bound to other hosts; to add a host, write the values of the secrets instead of hmac:…'
-const ANOTHER_VALUE = 'hmac:… is the mark of another value than the one that is there: read the Config again, or write the value itself'
+const ANOTHER_VALUE = 'hmac:… is the mark of another value: read the Config again, or write the value'
 
 /** For people: marks in the place of secrets. */
 export function shownConfig(spec: string): ConfigSpec {
@@ -87,7 +87,7 @@ export function openConfig(box: SecretBox, { project, name }: ConfigId, spec: st
     if (value === null)
       throw new AppError('credential_missing', {
         detail: `secret ${secret} of Config ${name} in project ${project} was sealed under a key that this server does not have`,
-        remedy: 'Write the value again with `skerry apply -f`, or bring back keys/secrets.json of the server that it was written on.',
+        remedy: 'Write the value again with `skerry apply -f`, or restore keys/secrets.json of the server on which it was written.',
       })
     secrets[secret] = value
   }

@@ -32,7 +32,7 @@ export function createConfigs(store: Pick<Store, 'getResource' | 'listResources'
         const held = await heldOf(project, name)
         if (held === null)
           throw new AppError('credential_missing', {
-            detail: `there is no Config ${name} in project ${project}`,
+            detail: `Config ${name} does not exist in project ${project}`,
             remedy: `Write the Config ${name} with \`skerry apply -f\`, or correct auth.secretRef where it is named.`,
           })
         const { secrets } = openConfig(box, { project, name }, held.spec)
@@ -44,7 +44,7 @@ export function createConfigs(store: Pick<Store, 'getResource' | 'listResources'
         if (await store.resealConfig({ kind: 'Config', project, name }, held.version, bindConfig(held.spec, decision.firstUse)))
           return secrets
       }
-      throw new AppError('conflict', { detail: `the Config ${name} in project ${project} is written too often to bind it to its hosts` })
+      throw new AppError('conflict', { detail: `the Config ${name} in project ${project} changed too often while its hosts were bound` })
     },
     async boundTo(project, names, url) {
       for (const name of names) {

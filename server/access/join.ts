@@ -76,7 +76,7 @@ async function provenToken(request: JoinRequest, store: Pick<Store, 'joinTokenHa
   const { token, tokenId, tokenProof, publicKey, recipient, cluster, proof } = request
   const isOld = token !== undefined
   if (isOld ? tokenId !== undefined || tokenProof !== undefined : tokenId === undefined || tokenProof === undefined)
-    throw new AppError('bad_request', { doing: 'join', detail: 'it takes tokenId and tokenProof, or token alone' })
+    throw new AppError('bad_request', { doing: 'join', detail: 'expected tokenId and tokenProof, or token alone' })
   const tokenHash = isOld ? joinTokenHash(token) : await store.joinTokenHash(tokenId ?? '', publicKey)
   if (tokenHash === null) throw new AppError('join_token_unknown', { doing: 'join' })
   const signed = isOld ? joinProofBytes(tokenHash, publicKey, recipient, cluster) : joinBytes(tokenId ?? '', request)
@@ -105,13 +105,13 @@ export function checkProtocol(agent: ProtocolRange, server: ProtocolRange): void
   const older = agent.max < server.min ? 'the agent' : 'the server'
   throw new AppError('protocol_unsupported', {
     detail: `the agent speaks protocol ${range(agent)}, the server ${range(server)}`,
-    remedy: `Upgrade ${older}. The agent goes on enforcing what it holds.`,
+    remedy: `Upgrade ${older}. The agent keeps enforcing its replica.`,
     extra: { ...server },
   })
 }
 
 function refusal({ kind }: Exclude<JoinResult, { kind: 'joined' }>, cluster: string): AppError {
   if (kind === 'name_taken')
-    return new AppError('join_name_taken', { doing: 'join', detail: `"${cluster}" has joined already with another key` })
+    return new AppError('join_name_taken', { doing: 'join', detail: `"${cluster}" already joined with another key` })
   return new AppError(`join_${kind}`, { doing: 'join' })
 }

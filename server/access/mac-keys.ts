@@ -39,9 +39,9 @@ export function loadMacKeys(folder: string): MacKeys {
   if (macKeyCount(text) === null)
     throw new AppError('data_unusable', {
       doing: 'read the keys',
-      detail: `${path} is not one or two keys of ${KEY_BYTES} bytes`,
+      detail: `${path} does not hold one or two keys of ${KEY_BYTES} bytes`,
       remedy:
-        'Restore it from a backup. Or remove it: the server makes another key, every session ends, and every webhook needs its new secret.',
+        'Restore it from a backup. Or remove it: the server then creates a new key, all sessions end, and each webhook needs its new secret.',
     })
   let [current = Buffer.alloc(0), earlier] = keysIn(text)
   const macBy = (key: Buffer, purpose: MacPurpose, bytes: Uint8Array) =>

@@ -121,11 +121,11 @@ function oldestAfter(signing: SigningFile, print: string): string {
   const index = history.findIndex(({ publicKey }) => fingerprint(publicKey) === print)
   const found = history[index]
   if (found === undefined)
-    throw new AppError('not_found', { detail: `no key ${print} is remembered`, remedy: '`skerry server-key list` lists them.' })
+    throw new AppError('not_found', { detail: `unknown key ${print}`, remedy: '`skerry server-key list` lists them.' })
   if (found.isRevoked || history.slice(0, index).every(({ isRevoked }) => isRevoked))
     throw new AppError('conflict', {
-      detail: `no key before ${print} is trusted`,
-      remedy: 'Nothing to do. To revoke the key that signs, rotate it first: `skerry server-key rotate`.',
+      detail: `no trusted key is older than ${print}`,
+      remedy: 'Nothing to do. To revoke the current signing key, rotate it first: `skerry server-key rotate`.',
     })
   return found.publicKey
 }

@@ -159,14 +159,14 @@ export function createSessions(deps: SessionDeps): Sessions {
       const wait = turn?.()
       if (wait !== undefined) await wait // else verify before the next one asks: it is to be told how long this took
       const agent = admitted(find(agentId)) // it may have been revoked meanwhile
-      if (!fresh(given)) throw required('the nonce is used, too old or not of this server')
+      if (!fresh(given)) throw required('the nonce was used before, has expired, or is from another server')
       if (!verifyBytes(agent.publicKey, sessionProofBytes(agentId, incarnation, given), signature)) throw required('wrong signature')
       useUp(given, agentId)
       if (incarnation !== null && incarnation < agent.incarnation) throw superseded(agent)
       if (incarnation !== null && incarnation > agent.incarnation + INCARNATION_LEAD_MAX) {
         throw new AppError('bad_request', {
           doing: 'open a session',
-          detail: `incarnation ${incarnation} was never given out`,
+          detail: `incarnation ${incarnation} was never granted`,
           extra: { reason: INCARNATION_AHEAD },
         })
       }

@@ -62,7 +62,7 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
   const reporting = { ...deps, questionsFor: questionLookup(store) }
   /** For work that no caller waits for. A reconciliation reports its failure, and retries, itself. */
   const follow = (what: string, work: Promise<unknown>) => {
-    work.catch((error: unknown) => log.warn('what a change sets off failed', { what, error: describeError(error) }))
+    work.catch((error: unknown) => log.warn('follow-up work of a change failed', { what, error: describeError(error) }))
   }
   return {
     deleteService: (id, by, confirmed = NOTHING_CONFIRMED, ifVersion) => deleteService(deps, id, { by, ifVersion }, confirmed),
@@ -88,7 +88,7 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
         log.warn('a deleted cluster cannot be removed from its shard file', { cluster: name, error: describeError(error) })
       }
       log.info('cluster deleted', { cluster: name, by })
-      const message = `deleted by ${by}; what is applied there stays applied`
+      const message = `deleted by ${by}; applied objects stay in the cluster`
       await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'ClusterDeleted', message, { cluster: name })])
       follow('cluster deleted', ingest.clusterDeleted(cluster.clusterId, services))
       return true
@@ -233,7 +233,7 @@ async function servicesReported(deps: ReportingDeps, cluster: ReportingCluster, 
 }
 
 const reportFailed = ({ log }: FleetActionsDeps, id: ServiceId, error: unknown): void =>
-  log.warn('following a report failed', { service: serviceKey(id), error: describeError(error) })
+  log.warn('follow-up work of a report failed', { service: serviceKey(id), error: describeError(error) })
 
 /** TG12: a refused prune waits for a person as long as the agent refuses it. TG8: a removal that was carried out ends its order. */
 async function serviceReported(
@@ -246,7 +246,7 @@ async function serviceReported(
   if (status?.refusal !== undefined) {
     const { digest, names, count, ownedCount, why, only = false } = status.refusal
     if (held?.token === digest && canonicalJson(held.names) === canonicalJson(names)) return
-    const more = count > names.length ? ` (the first ${names.length} of ${count} are named)` : ''
+    const more = count > names.length ? ` (${names.length} of ${count} shown)` : ''
     const { project, service } = id
     const createdMs = clock.nowMs()
     const asked = { kind: 'prune', subject, project, service, cluster, token: digest, names, why: `${why}${more}`, createdMs } as const

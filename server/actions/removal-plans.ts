@@ -113,7 +113,8 @@ export function confirmedData(removals: readonly PlannedRemoval[], given: readon
   const known = new Set(removals.flatMap(({ view }) => view.holding.map(({ name }) => name)))
   const unknown = [...wanted].filter((name) => !known.has(name))
   if (unknown.length > 0) {
-    const shown = known.size === 0 ? 'this removes no object that holds data' : `objects that hold data: ${[...known].sort().join(', ')}`
+    const shown =
+      known.size === 0 ? 'the removal affects no object that holds data' : `objects that hold data: ${[...known].sort().join(', ')}`
     throw new AppError('bad_request', { detail: `cannot confirm ${unknown.map((name) => JSON.stringify(name)).join(', ')}; ${shown}` })
   }
   const confirmed = new Map<string, Map<ClusterId, readonly string[]>>()

@@ -59,15 +59,16 @@ export function createRestoreActions(deps: RestoreActionsDeps): RestoreActions {
     pendingSinceMs: async () => (gate.pending() ? ((await sinceMs()) ?? clock.nowMs()) : null),
     plan: async () => (await readPlan(deps)).view,
     async confirm(token, by) {
-      if (confirming) throw new AppError('conflict', { detail: 'it is being confirmed right now', remedy: 'Look at `skerry restore`.' })
+      if (confirming)
+        throw new AppError('conflict', { detail: 'another confirmation is running', remedy: 'Run `skerry restore` to see the plan.' })
       confirming = true
       try {
         const { view, marked } = await readPlan(deps)
-        if (!view.pending) throw new AppError('conflict', { detail: 'no restore waits for a person', remedy: '' })
+        if (!view.pending) throw new AppError('conflict', { detail: 'no pending restore', remedy: '' })
         if (view.token !== token)
           throw new AppError('conflict', {
-            detail: 'what would change is no longer what was shown: agents came back or Git went on',
-            remedy: 'Read the plan again with `skerry restore`, then confirm that one.',
+            detail: 'the plan changed since it was shown: agents reconnected or Git changed',
+            remedy: 'Run `skerry restore` to see the new plan, then confirm it.',
           })
         await markRestored(deps.publish, marked)
         await gate.settle(async () => {

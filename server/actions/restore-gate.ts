@@ -51,7 +51,7 @@ const pendingEvent = (atMs: number) =>
     atMs,
     'Warning',
     'RestorePending',
-    'the server knows less than it told its clusters before; they keep what they hold until a person confirms: `skerry restore` shows what would change',
+    'the store of the server is older than the state of its clusters; the clusters keep their state until a person confirms: run `skerry restore` to see the changes',
     {},
   )
 
@@ -63,7 +63,7 @@ export async function createRestoreGate(deps: RestoreGateDeps): Promise<RestoreG
   const recorded = new Map((await store.restoreProofs()).map((proof) => [proof.clusterId, proof]))
   let pending = recorded.size > 0
   const heard = new Set<ClusterId>()
-  if (pending) log.warn('a restore waits for a person: agents get no pages until `skerry restore confirm`', { clusters: recorded.size })
+  if (pending) log.warn('a restore is pending: agents receive no changes until `skerry restore confirm`', { clusters: recorded.size })
 
   let unsaved = new Map<ClusterId, RestoreProof>()
   let lastSave: Promise<void> = Promise.resolve()
@@ -91,7 +91,7 @@ export async function createRestoreGate(deps: RestoreGateDeps): Promise<RestoreG
         saving = false
         return save()
       })
-      .catch((error: unknown) => log.warn('proofs of a restore cannot be written', { error: describeError(error) }))
+      .catch((error: unknown) => log.warn('cannot write the proofs of a restore', { error: describeError(error) }))
   }
 
   let settling = false
@@ -105,7 +105,9 @@ export async function createRestoreGate(deps: RestoreGateDeps): Promise<RestoreG
     unsaved.set(found.clusterId, found)
     if (!first) return saveSoon()
     await save()
-    log.warn('this server was restored from a backup: agents get no pages until `skerry restore confirm`', { cluster: found.clusterId })
+    log.warn('this server was restored from a backup: agents receive no changes until `skerry restore confirm`', {
+      cluster: found.clusterId,
+    })
     await store.appendEvents([pendingEvent(found.atMs)])
   }
 
@@ -113,7 +115,7 @@ export async function createRestoreGate(deps: RestoreGateDeps): Promise<RestoreG
     pending: () => pending,
     async offer(clusterId, proof, keyLinks = []) {
       if (!isOwnWord(clusterId, proof, deps.keys, keyLinks))
-        return log.debug('a head proof that this server never signed', { cluster: clusterId })
+        return log.debug('a proof of a head that this server never signed', { cluster: clusterId })
       const { epoch, ordinal } = proof.hello
       if (!(await isNewer(clusterId, proof, deps))) return
       await record({ clusterId, epoch, ordinal, atMs: clock.nowMs() })

@@ -89,7 +89,7 @@ async function readScopes(deps: SuspensionsDeps, asked: Ordered, doing: Doing): 
   if (all ? ofServices : !ofServices && clusters.length === 0)
     throw new AppError('bad_request', {
       doing,
-      detail: all ? 'all goes with neither services nor a selector' : 'expected services, a selector, clusters or all',
+      detail: all ? 'all cannot be combined with services or a selector' : 'expected services, a selector, clusters or all',
     })
   const found = ofServices ? await servicesOf(deps, asked, doing) : [null]
   const places = clusters.length === 0 ? [null] : [...new Set(clusters)]
@@ -99,7 +99,11 @@ async function readScopes(deps: SuspensionsDeps, asked: Ordered, doing: Doing): 
   if (doing === 'suspend')
     for (const name of clusters)
       if ((await deps.store.clusterByName(name)) === null)
-        throw new AppError('not_found', { doing, detail: `there is no cluster ${name}`, remedy: 'List them with `skerry get clusters`.' })
+        throw new AppError('not_found', {
+          doing,
+          detail: `cluster ${name} does not exist`,
+          remedy: 'List them with `skerry get clusters`.',
+        })
   return scopes
 }
 
@@ -111,7 +115,7 @@ async function servicesOf({ store, rights }: SuspensionsDeps, asked: Ordered, do
       await rights.require({ service: { project: of, service }, cluster: asked.clusters?.[0] ?? null })
       if ((await store.getResource({ kind: 'Service', project: of, name: service })) === null)
         throw new AppError('not_found', {
-          ...{ doing, detail: `there is no service ${service} in project ${of}`, remedy: 'List them with `skerry get services -A`.' },
+          ...{ doing, detail: `service ${service} does not exist in project ${of}`, remedy: 'List them with `skerry get services -A`.' },
         })
     }
   if (selector === undefined) return named
@@ -132,7 +136,7 @@ async function servicesOf({ store, rights }: SuspensionsDeps, asked: Ordered, do
   if (matching.length === 0)
     throw new AppError('not_found', {
       doing,
-      detail: 'no service has these labels',
+      detail: 'no service matches these labels',
       remedy: '`skerry get services -A -o wide` shows labels.',
     })
   return [...named, ...matching.filter((one) => !named.some((other) => other.project === one?.project && other.service === one?.service))]

@@ -86,7 +86,7 @@ export async function allowSync(deps: SyncActionsDeps, id: ServiceId, request: S
     await store.closeConfirmation(subject)
     throw await notTakenUp(deps, id)
   }
-  const message = `commit ${commit.slice(0, 12)} may be applied in ${nameList(done)}, by ${by}`
+  const message = `commit ${commit.slice(0, 12)} was approved for ${nameList(done)} by ${by}`
   await store.appendEvents([fleetEvent(createdMs, 'Normal', 'SyncAllowed', message, { service: id })])
   log.info('sync allowed', { service: serviceKey(id), digest, clusters: done.length, by })
   return { digest, commit, clusters: done, already: chosen.length - waiting.length }
@@ -94,7 +94,7 @@ export async function allowSync(deps: SyncActionsDeps, id: ServiceId, request: S
 
 /** All that the request means, each with the digest that the person saw. */
 function chooseClusters(placed: readonly Placed[], id: ServiceId, { digest, clusters }: SyncRequest): Placed[] {
-  const remedy = `\`skerry sync ${id.service} -p ${id.project}\` shows the plan of what is current.`
+  const remedy = `\`skerry sync ${id.service} -p ${id.project}\` shows the current plan.`
   if (clusters === undefined) {
     const same = placed.filter(({ row }) => row.digest === digest)
     const [other] = placed
@@ -120,18 +120,18 @@ function notCurrent(stale: readonly Placed[]): string {
 async function notTakenUp({ store }: SyncActionsDeps, id: ServiceId): Promise<AppError> {
   const release = (await store.confirmationsOfService(id)).find(({ subject }) => subject === releaseSubject(id))
   if (release !== undefined) {
-    const detail = `a new version of a render tool waits for a yes, and nothing of the service is published before (${release.why}); nothing was allowed`
+    const detail = `a new version of a render tool waits for confirmation, and the service is not published before (${release.why}); nothing was approved`
     return new AppError('conflict', {
       detail,
-      remedy: `\`skerry confirm ${release.id}\` shows what changes and asks; sync again after it.`,
+      remedy: `\`skerry confirm ${release.id}\` shows the changes and asks for confirmation; then sync again.`,
     })
   }
   const { error } = await store.renderState(id)
   const detail =
     error === null
-      ? 'another revision came just now, nothing was allowed'
-      : `the service does not render at the moment (${error.message}), nothing was allowed`
-  const remedy = error === null ? `\`skerry sync ${id.service} -p ${id.project}\` shows its plan.` : 'Mend that first; then sync again.'
+      ? 'a newer revision arrived; nothing was approved'
+      : `the service does not render (${error.message}); nothing was approved`
+  const remedy = error === null ? `\`skerry sync ${id.service} -p ${id.project}\` shows its plan.` : 'Correct the error, then sync again.'
   return new AppError('conflict', { detail, remedy })
 }
 

@@ -214,7 +214,7 @@ export function createAsks({ sign, epochOf, wake, newId, clock, limits = createA
     async answer(clusterId, id, part, bytes, signal) {
       const own = find(clusterId, id)
       if (part < own.parts) return true // it came before, and its reply was lost
-      if (part > own.parts) throw new AppError('bad_request', { doing: 'take an answer', detail: `expected part ${own.parts}` })
+      if (part > own.parts) throw new AppError('bad_request', { doing: 'receive an answer', detail: `expected part ${own.parts}` })
       const checked = checkLines(bytes)
       if (!own.hasRoom()) await roomIn(own, signal)
       if (own.hasEnded) throw new AppError('ask_gone')
@@ -238,11 +238,11 @@ export function createAsks({ sign, epochOf, wake, newId, clock, limits = createA
 /** An answer is passed on as it came, so it has to be what it claims to be. */
 function checkLines(bytes: Uint8Array): { isLast: boolean } {
   if (bytes.length === 0) return { isLast: false }
-  if (bytes.at(-1) !== 0x0a) throw new AppError('bad_request', { doing: 'take an answer', detail: 'a part consists of whole lines' })
+  if (bytes.at(-1) !== 0x0a) throw new AppError('bad_request', { doing: 'receive an answer', detail: 'a part must consist of whole lines' })
   let last = false
   for (const line of new TextDecoder().decode(bytes).slice(0, -1).split('\n')) {
     const parsed = answerLineSchema.safeParse(jsonOf(line))
-    if (!parsed.success || last) throw new AppError('bad_request', { doing: 'take an answer', detail: 'a line is not of an answer' })
+    if (!parsed.success || last) throw new AppError('bad_request', { doing: 'receive an answer', detail: 'invalid line of an answer' })
     last = isLast(parsed.data)
   }
   return { isLast: last }
@@ -259,6 +259,8 @@ function jsonOf(line: string): unknown {
 export const offline = (name: string, lastSeenMs: number | null): AppError =>
   new AppError('cluster_offline', {
     detail:
-      lastSeenMs === null ? `cluster ${name} was never online` : `cluster ${name} is offline since ${new Date(lastSeenMs).toISOString()}`,
+      lastSeenMs === null
+        ? `cluster ${name} was never online`
+        : `cluster ${name} has been offline since ${new Date(lastSeenMs).toISOString()}`,
     extra: { cluster: name, lastSeenMs },
   })

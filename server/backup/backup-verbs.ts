@@ -15,14 +15,14 @@ import { verifyBackup } from './verify.ts'
 
 export const BACKUP_CREATE_OPTIONS = {
   data: { ...SERVER_OPTIONS.data, help: 'Data folder of the server, which may run.' },
-  to: { type: 'text', placeholder: 'FOLDER', help: 'Folder to make; it must not exist.', required: true },
+  to: { type: 'text', placeholder: 'FOLDER', help: 'Folder to create; must not exist.', required: true },
   withoutKeys: {
     type: 'flag',
-    help: 'Leaves the server’s private keys out. Keep them elsewhere: without them no agent knows the restored server, every one has to join anew, and every secret of a Config has to be written again.',
+    help: 'Omit the private keys of the server. Keep them elsewhere: without them, all agents must join the restored server again, and all secrets of Configs must be written again.',
   },
   store: {
     ...SERVER_OPTIONS.store,
-    help: 'The server’s PostgreSQL database: then content and keys only. Run pg_dump first, this within a day.',
+    help: 'PostgreSQL database of the server; the backup then has content and keys only. Run pg_dump first, and this command within a day.',
   },
   storeFile: SERVER_OPTIONS.storeFile,
 } as const satisfies OptionTable
@@ -30,11 +30,11 @@ export const BACKUP_CREATE_OPTIONS = {
 export const BACKUP_VERIFY_OPTIONS = {} as const satisfies OptionTable
 
 export const BACKUP_RESTORE_OPTIONS = {
-  data: { type: 'text', placeholder: 'DIR', help: 'Data folder to make, or an empty one.', required: true },
-  keys: { type: 'text', placeholder: 'FOLDER', help: 'Where signing.json, mac.key and secrets.json are, for a backup without keys.' },
+  data: { type: 'text', placeholder: 'DIR', help: 'Data folder to create, or an empty one.', required: true },
+  keys: { type: 'text', placeholder: 'FOLDER', help: 'Folder with signing.json, mac.key and secrets.json, for a backup without keys.' },
   newKeys: {
     type: 'flag',
-    help: 'Brings no keys: the server makes new ones, every agent has to join anew, and every secret of a Config has to be written again.',
+    help: 'Restore without keys: the server creates new ones, all agents must join again, and all secrets of Configs must be written again.',
   },
 } as const satisfies OptionTable
 
@@ -49,13 +49,13 @@ export const runBackupCreate = (flags: Flags, io: VerbIo): Promise<number> =>
     if (manifest.unopened > 0) io.err(`warning: ${unopenedText(manifest.unopened)}\n`)
     if (manifest.missing.length > 0)
       io.err(
-        `warning: ${manifest.missing.length} ${postgres ? 'files of content are damaged' : 'revisions of the past are lost in the content store'} and not in it; \`skerry doctor\` names them\n`,
+        `warning: ${manifest.missing.length} ${postgres ? 'files of content are damaged' : 'revisions of the past are lost in the content store'} and not in the backup; \`skerry doctor\` names them\n`,
       )
     if (withoutKeys)
       io.err(
-        'warning: the keys are not in it; a server that is restored without them is a stranger to every agent, and can open no secret of a Config\n',
+        'warning: the backup has no keys; agents do not recognize a server that is restored without them, and it cannot open secrets of Configs\n',
       )
-    if (postgres) io.err('the database is not in it: keep it with the dump (pg_dump --format=custom) that was made before it\n')
+    if (postgres) io.err('the backup does not contain the database: keep it with the dump (pg_dump --format=custom) made before it\n')
     return 0
   })
 
@@ -70,7 +70,7 @@ export const runBackupVerify = (flags: Flags, io: VerbIo, folder: string): Promi
       return 1
     }
     io.out(
-      `${resolve(folder)} is whole: ${contents(manifest)}, made ${new Date(manifest.createdMs).toISOString()} by skerry ${manifest.skerry}\n`,
+      `${resolve(folder)} is complete: ${contents(manifest)}, created ${new Date(manifest.createdMs).toISOString()} by skerry ${manifest.skerry}\n`,
     )
     return 0
   })

@@ -17,7 +17,7 @@ export async function sumFile(from: string, to: string | null, mode = 0o600): Pr
   const source = openSync(from, constants.O_RDONLY | constants.O_NOFOLLOW)
   let target: number | null = null
   try {
-    if (!fstatSync(source).isFile()) throw new AppError('backup_unusable', { detail: `${from} is no file` })
+    if (!fstatSync(source).isFile()) throw new AppError('backup_unusable', { detail: `${from} is not a file` })
     target = to === null ? null : openSync(to, 'wx', mode)
     const hash = createHash('sha256')
     const chunk = Buffer.allocUnsafe(CHUNK)
@@ -58,8 +58,8 @@ export const namedDiskFull = (error: unknown, folder: string): unknown =>
     ? new AppError(
         'disk_full',
         {
-          detail: `there is no space left for ${folder}`,
-          remedy: 'Free some space there, or choose another folder; nothing is left of this one.',
+          detail: `no space left for ${folder}`,
+          remedy: 'Free some space there, or choose another folder. The incomplete backup was removed.',
         },
         { cause: error },
       )

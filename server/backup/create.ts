@@ -43,8 +43,8 @@ export async function createBackup(options: CreateOptions, deps: BackupDeps): Pr
   if (!options.postgres && !existsSync(join(dataDir, STORE)))
     throw new AppError('not_found', {
       doing: 'back up',
-      detail: `${dataDir} holds no fleet store`,
-      remedy: 'Give the server’s --data folder; if its fleet store is PostgreSQL, give --store as well.',
+      detail: `${dataDir} has no fleet store`,
+      remedy: 'Set --data to the data folder of the server; with PostgreSQL, also set --store.',
     })
   if (existsSync(to)) throw new AppError('target_exists', { doing: 'back up', detail: `${to} exists` })
   makeFolder(partial)
@@ -68,8 +68,8 @@ function makeFolder(partial: string): void {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
     throw new AppError('target_exists', {
       doing: 'back up',
-      detail: `${partial} exists: a backup is being made there, or one was cut off`,
-      remedy: 'If none is being made, remove it and try again.',
+      detail: `${partial} exists: a backup is running there, or one was interrupted`,
+      remedy: 'If no backup is running, remove it and try again.',
     })
   }
 }
@@ -200,7 +200,7 @@ async function copyKeys(dataDir: string, partial: string) {
         throw new AppError('not_found', {
           doing: 'back up the keys',
           detail: `${join(dataDir, path)} is not there`,
-          remedy: 'Give --without-keys if the keys are kept elsewhere. Without them no agent knows the restored server.',
+          remedy: 'Set --without-keys if the keys are kept elsewhere. Agents do not recognize a server that is restored without them.',
         })
       files.push({ path, ...(await sumFile(join(dataDir, path), join(partial, path))) })
     }
@@ -216,14 +216,18 @@ function contentLost(services: string[]): AppError {
   const shown = named.slice(0, 10).join(', ') + (named.length > 10 ? ` and ${named.length - 10} more` : '')
   return new AppError('backup_unusable', {
     doing: 'back up',
-    detail: `the content store lacks revisions, or holds them damaged, of ${shown}`,
+    detail: `the content store has missing or damaged revisions of ${shown}`,
     remedy:
-      'Push a commit that changes these services: their revisions are written anew. `skerry doctor` names the files. Nothing is left of this backup.',
+      'Push a commit that changes these services: their revisions are then written again. `skerry doctor` names the files. The incomplete backup was removed.',
   })
 }
 
 export function stopIfTold({ signal }: Pick<BackupDeps, 'signal'>): void {
-  if (signal.aborted) throw new AppError('unavailable', { detail: 'it was stopped', remedy: 'Start it again; nothing is left of it.' })
+  if (signal.aborted)
+    throw new AppError('unavailable', {
+      detail: 'the command was stopped',
+      remedy: 'Run the command again. The incomplete backup was removed.',
+    })
 }
 
 export const sizeOf = ({ files, content }: Manifest): number =>

@@ -3,11 +3,11 @@ import type { Manifest } from './manifest.ts'
 import { KEYS, STORE } from './manifest.ts'
 
 export const HOLDINGS = {
-  manifests_clear: 'what clusters run, as rendered: Secrets of manifests in the clear',
-  config_secrets_sealed: 'the secrets of Configs, sealed',
-  join_tokens_usable: 'hashes of join tokens, with which a token can be used until it expires',
-  api_token_hashes: 'hashes of API tokens, with which nobody can sign in',
-  private_keys: 'the private keys of the server: they open the secrets of Configs, and speak to every agent',
+  manifests_clear: 'rendered objects of clusters; Secrets from manifests are in plain text',
+  config_secrets_sealed: 'secrets of Configs, sealed',
+  join_tokens_usable: 'hashes of join tokens, which permit a join until the token expires',
+  api_token_hashes: 'hashes of API tokens, which permit no sign-in',
+  private_keys: 'private keys of the server: they open secrets of Configs and authenticate the server to agents',
 } as const
 export type Holding = keyof typeof HOLDINGS
 

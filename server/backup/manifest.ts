@@ -47,7 +47,7 @@ const manifestSchema = z.object({
 export type Manifest = z.infer<typeof manifestSchema>
 
 export const unopenedText = (count: number): string =>
-  `${count} secret${count === 1 ? '' : 's'} of Configs cannot be opened with the keys in it: the server did not have the key either`
+  `${count} secret${count === 1 ? '' : 's'} of Configs cannot be opened with the keys in the backup; the server did not have the key either`
 
 export const pathOfContent = (sha: string): string => `${CONTENT}/${sha.slice(0, 2)}/${sha.slice(2)}`
 
@@ -56,20 +56,21 @@ export function readManifest(folder: string): Manifest {
   const path = join(folder, MANIFEST)
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found === undefined) throw refuse(`${folder} has no ${MANIFEST}`)
-  if (!found.isFile()) throw refuse(`${MANIFEST} is no file`)
+  if (!found.isFile()) throw refuse(`${MANIFEST} is not a file`)
   if (found.size > MANIFEST_BYTES_MAX) throw refuse(`${MANIFEST} is larger than ${MANIFEST_BYTES_MAX} bytes`)
   let value: unknown
   try {
     value = JSON.parse(readFileSync(path, 'utf8'))
   } catch {
-    throw refuse(`${MANIFEST} is no JSON`)
+    throw refuse(`${MANIFEST} is not JSON`)
   }
   const format = z.object({ format: z.number() }).safeParse(value)
-  if (format.success && format.data.format > FORMAT) throw refuse(`it has format ${format.data.format}, this version knows ${FORMAT}`)
+  if (format.success && format.data.format > FORMAT)
+    throw refuse(`the backup has format ${format.data.format}; this version reads ${FORMAT}`)
   const read = manifestSchema.safeParse(value)
   if (read.success) return read.data
   const [issue] = read.error.issues
-  throw refuse(`${MANIFEST}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'is not of its form'}`)
+  throw refuse(`${MANIFEST}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'does not match the schema'}`)
 }
 
 export function manifestText(manifest: Manifest): string {

@@ -10,7 +10,7 @@ export function refuseUnfinishedRestore(dataDir: string): void {
   if (!existsSync(join(dataDir, RESTORE_MARK))) return
   throw new AppError('data_unusable', {
     doing: 'open the data folder',
-    detail: `a restore into ${dataDir} was cut off`,
-    remedy: 'Run `skerry backup restore` again with the same --data folder; it begins anew.',
+    detail: `a restore into ${dataDir} was interrupted`,
+    remedy: 'Run `skerry backup restore` again with the same --data folder.',
   })
 }

@@ -70,7 +70,7 @@ function refuseFilled(dataDir: string): void {
   throw new AppError('target_exists', {
     doing: 'restore',
     detail: `${dataDir} is not empty: it holds ${names.slice(0, 5).join(', ')}`,
-    remedy: `Stop the server that uses it, move its content away (keep it until the restored server runs), and try again: mv ${dataDir} ${dataDir}.before`,
+    remedy: `Stop the server that uses it, move its content (keep it until the restored server runs), and try again: mv ${dataDir} ${dataDir}.before`,
   })
 }
 
@@ -88,9 +88,9 @@ function chooseKeys({ files }: Manifest, { keysFrom, newKeys, folder }: RestoreO
   if (included.length > 0) return new Map(included.map(({ path, sha256 }) => [path, { from: join(folder, path), sha256 }]))
   throw new AppError('bad_options', {
     doing: 'restore',
-    detail: 'the keys are not in this backup',
+    detail: 'the backup has no keys',
     remedy:
-      'Give --keys FOLDER, where signing.json, mac.key and secrets.json of the old server are; or --new-keys, after which every agent has to join anew and every secret of a Config has to be written again.',
+      'Set --keys FOLDER with signing.json, mac.key and secrets.json of the old server; or --new-keys, after which all agents must join again and all secrets of Configs must be written again.',
   })
 }
 
@@ -103,8 +103,8 @@ function keysElsewhere(keysFrom: string): ReadonlyMap<string, KeySource> {
   if (missing !== undefined || signingFingerprint(readFileSync(signing, 'utf8')) === null)
     throw new AppError('bad_options', {
       doing: 'restore',
-      detail: missing === undefined ? `${signing} holds no key` : `${missing.from} is not there`,
-      remedy: 'Give the folder with signing.json, mac.key and secrets.json of the old server.',
+      detail: missing === undefined ? `${signing} has no key` : `${missing.from} does not exist`,
+      remedy: 'Set --keys to the folder with signing.json, mac.key and secrets.json of the old server.',
     })
   return sources
 }

@@ -20,7 +20,7 @@ export interface Verified {
 /** Throws `backup_unusable` for what is no backup. */
 export async function verifyBackup(folder: string, deps: BackupDeps): Promise<Verified> {
   if (!lstatSync(folder, { throwIfNoEntry: false })?.isDirectory())
-    throw new AppError('backup_unusable', { doing: 'verify', detail: `${folder} is no folder` })
+    throw new AppError('backup_unusable', { doing: 'verify', detail: `${folder} is not a folder` })
   const manifest = readManifest(folder)
   const found: Verified = { manifest, problems: [], warnings: [] }
   const expected = filesOf(manifest)
@@ -60,7 +60,7 @@ function listFiles(folder: string, expected: ReadonlyMap<string, unknown>, { pro
       if (path === MANIFEST) continue
       if (entry.isDirectory() && folders.has(path)) visit(path)
       else if (entry.isFile() && expected.has(path)) found.add(path)
-      else problems.push(`${path} ${entry.isSymbolicLink() ? 'is a link' : 'is not of this backup'}`)
+      else problems.push(`${path} ${entry.isSymbolicLink() ? 'is a link' : 'does not belong to this backup'}`)
     }
   }
   visit('')
@@ -73,29 +73,29 @@ function checkMeaning(folder: string, { manifest, problems, warnings }: Verified
   const keys = KEYS.filter((path) => paths.has(path))
   const lacking = KEYS.filter((path) => !paths.has(path) && !mayBeMissing(path))
   if (keys.length > 0 && lacking.length > 0) problems.push(`of the keys only ${keys.join(' and ')} is in it`)
-  if (keys.length === 0) warnings.push('the keys are not in it: without them no agent knows the restored server')
+  if (keys.length === 0) warnings.push('the backup has no keys: agents do not recognize a server that is restored without them')
   else if (signingFingerprint(readFileSync(join(folder, KEYS[0]), 'utf8')) !== manifest.fingerprint)
     problems.push(`${KEYS[0]} is not the key that the manifest names`)
   for (const path of keys)
-    if ((lstatSync(join(folder, path)).mode & 0o077) !== 0) warnings.push(`others on this machine can read ${path}: chmod 600 it`)
+    if ((lstatSync(join(folder, path)).mode & 0o077) !== 0) warnings.push(`other users of this machine can read ${path}: run chmod 600`)
   if (manifest.unopened > 0) warnings.push(unopenedText(manifest.unopened))
   if (manifest.store === 'postgres') {
-    warnings.push('the fleet store is a PostgreSQL database: its dump is a backup of its own')
+    warnings.push('the fleet store is a PostgreSQL database: its dump is a separate backup')
     if (manifest.missing.length > 0) warnings.push(`${manifest.missing.length} files of content were damaged before this backup was made`)
     return
   }
-  if (!paths.has(STORE)) problems.push(`${STORE} is not in it`)
+  if (!paths.has(STORE)) problems.push(`the backup has no ${STORE}`)
   else checkStore(folder, { manifest, problems, warnings }, deps)
 }
 
 function checkStore(folder: string, { manifest, problems, warnings }: Verified, deps: BackupDeps): void {
-  deps.progress('looking through the fleet store', 0, 0)
+  deps.progress('checking the fleet store', 0, 0)
   try {
     const file = openStoreFile(join(folder, STORE), { whole: true })
     try {
       const held = new Set(manifest.content.map(([sha256]) => sha256))
       const lost = file.references().filter(({ sha256 }) => !held.has(sha256))
-      for (const { sha256, of } of lost.filter(({ desired }) => desired)) problems.push(`${pathOfContent(sha256)} of ${of} is not in it`)
+      for (const { sha256, of } of lost.filter(({ desired }) => desired)) problems.push(`${pathOfContent(sha256)} of ${of} is missing`)
       const past = lost.filter(({ desired }) => !desired).length
       if (past > 0) warnings.push(`${past} revisions of the past were lost before this backup was made`)
     } finally {

@@ -54,7 +54,7 @@ export const runAdminToken = (flags: Flags, io: VerbIo): Promise<number> =>
           { name: 'break-glass', role: 'admin', expiresMs },
           { name: `${username} on the server` },
         )
-        const message = `${username} (uid ${uid}) made the admin token ${made.id} on the machine of the server, until ${new Date(expiresMs).toISOString()}: ${reason}`
+        const message = `${username} (uid ${uid}) created the admin token ${made.id} on the machine of the server, until ${new Date(expiresMs).toISOString()}: ${reason}`
         await store.appendEvents([fleetEvent(io.clock.nowMs(), 'Warning', 'BreakGlassToken', message, {})])
         return made
       })
@@ -72,15 +72,15 @@ async function openStore(dataDir: string, postgres: PostgresPlace | null, clock:
   if (postgres === null && !existsSync(file))
     throw new AppError('bad_options', {
       detail: `${dataDir} has no fleet store`,
-      remedy: 'Give the server’s --data folder, or --store if its fleet store is a database.',
+      remedy: 'Set --data to the data folder of the server, or --store if its fleet store is a database.',
     })
   const look = await lookIntoStore(postgres ?? { file })
   await look.close()
   // A program of another version would migrate the store under the running server.
   if (look.schema !== SCHEMA_NEWEST)
     throw new AppError('bad_options', {
-      detail: `the fleet store has schema ${look.schema ?? 'unknown'}, and this program schema ${SCHEMA_NEWEST}`,
-      remedy: 'Use the program of the version that the server runs.',
+      detail: `the fleet store has schema ${look.schema ?? 'unknown'}; this program needs schema ${SCHEMA_NEWEST}`,
+      remedy: 'Use the program version of the server.',
     })
   const options = { clock, random: systemRandom }
   if (postgres !== null) return openPostgresStore(postgres, options)

@@ -75,7 +75,7 @@ async function everythingWrong(
 ): Promise<AppError> {
   const seen = await seenByServer(context, read, wrong)
   const problems = inFileOrder([...own, ...(seen ?? [])], files)
-  const more = seen === null ? '; the server could not be asked for more' : ''
+  const more = seen === null ? '; the server did not answer, so there may be more' : ''
   return new AppError('invalid_resource', { detail: `${countText(problems.length, 'problem')}; nothing was changed${more}`, problems })
 }
 
@@ -126,9 +126,7 @@ function movedLines({ kind, project, name }: Result, { moves = [], dryRun }: App
     ...(leaves.count === 0 ? [] : [`${when}${isCluster ? (dryRun ? 'lose' : 'loses') : dryRun ? 'leave' : 'leaves'} ${names(leaves)}`]),
     ...(effects === '' ? [] : effects.split('\n')),
     ...(comes.count === 0 ? [] : [`${when}${isCluster ? (dryRun ? 'get' : 'gets') : dryRun ? 'come to' : 'comes to'} ${names(comes)}`]),
-    ...waits.map(
-      ({ project: of, service, why }) => `${of}/${service} leaves only after a person confirmed it (\`skerry confirm\`): ${why}`,
-    ),
+    ...waits.map(({ project: of, service, why }) => `${of}/${service} is removed after confirmation (\`skerry confirm\`): ${why}`),
   ]
 }
 

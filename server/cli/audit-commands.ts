@@ -9,7 +9,7 @@ const ENTRIES_MAX = 100_000
 const VERIFY_HELP = `
 Each entry contains the hash of the entry before it, and the server signs the end of the log. Store the printed end in another place:
 \`skerry audit verify --expect END\` later proves that no entry before it was changed or removed.
-Exit codes: 0 the log is whole, 1 it is broken or cannot be read, 2 invalid arguments.`
+Exit codes: 0 the log is intact, 1 it is broken or cannot be read, 2 invalid arguments.`
 
 export function addAuditCommands(program: Command, context: Context): void {
   const audit = program

@@ -110,7 +110,7 @@ async function* linesOf(client: Client, state: AuditState): AsyncGenerator<Audit
     for (const item of page.items) {
       if (item.seq > head.seq) break
       if ('unreadable' in item) yield `entry ${item.seq} cannot be read`
-      else if (page.mismatched.includes(item.seq)) yield `entry ${item.seq}: its columns for look-ups were changed`
+      else if (page.mismatched.includes(item.seq)) yield `entry ${item.seq}: its index columns were changed`
       else yield { type: 'entry', entry: item }
     }
     const last = page.items.at(-1)
@@ -149,7 +149,7 @@ export async function verifyAuditLog(context: Context, file: string | undefined,
   const revoked = state?.keys.filter(({ isRevoked }) => isRevoked).map(({ publicKey }) => fingerprint(publicKey)) ?? []
   const problem = broken ?? revokedSigner(signers, revoked)
   if (options.output === 'json') io.stdout.write(`${JSON.stringify({ ...report, broken: problem }, null, 2)}\n`)
-  else if (problem !== null) io.stdout.write(`broken at entry ${problem.seq}: ${problem.problem}\n${count} entries before it are whole\n`)
+  else if (problem !== null) io.stdout.write(`broken at entry ${problem.seq}: ${problem.problem}\n${count} entries before it are intact\n`)
   else {
     const before = anchor === null ? '' : `; ${anchor.deleted} earlier ones were deleted by retention`
     io.stdout.write(`whole: ${count} entries${before}\nend: ${head?.seq}:${head?.hash}\nsigned by: ${signers.join(', ')}\n`)
@@ -174,7 +174,7 @@ async function* linesOfFile({ stdin }: Pick<Context['io'], 'stdin'>, file: strin
   for await (const text of textLines(stdin, file)) {
     number += 1
     if (text === '') continue
-    yield parseLine(text) ?? `line ${number} is no line of an export`
+    yield parseLine(text) ?? `line ${number} is not a line of an export`
   }
 }
 

@@ -55,7 +55,7 @@ export async function createCommandLine(deps: CliDeps, typed: string | null | ty
     .exitOverride()
   let online: Pick<Context, 'client' | 'connection'> | null = null
   const needed = () => {
-    if (online === null) throw new Error('this verb was declared to ask no server')
+    if (online === null) throw new Error('this command does not use a server')
     return online
   }
   const context: Context = {

@@ -23,11 +23,10 @@ function silenceText(base: string, cause: unknown): string {
   const { code, message } =
     cause instanceof Error ? { code: undefined, ...cause, message: cause.message } : { code: undefined, message: String(cause) }
   const said = `${String(code ?? '')} ${message}`
-  if (/ECONNREFUSED|ConnectionRefused|connection refused/i.test(said))
-    return `nothing answers at ${base}: is the server running there? (connection refused)`
+  if (/ECONNREFUSED|ConnectionRefused|connection refused/i.test(said)) return `connection refused at ${base}: check that the server runs`
   if (/CERT|certificate|SELF_SIGNED|ISSUER/i.test(said))
-    return `the certificate of ${base} is not trusted (${String(code ?? message)}); give its authority with --server-ca FILE`
-  if (/ENOTFOUND|EAI_AGAIN|getaddrinfo/i.test(said)) return `there is no host ${new URL(base).hostname} (the name is not known here)`
+    return `the certificate of ${base} is not trusted (${String(code ?? message)}); set --server-ca FILE to its certificate authority`
+  if (/ENOTFOUND|EAI_AGAIN|getaddrinfo/i.test(said)) return `the host ${new URL(base).hostname} cannot be resolved`
   return `${base} does not answer (${message})`
 }
 
@@ -112,7 +111,7 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
     const { status, body } = error
     const ours = problemBodySchema.safeParse(body).success
     if (!ours && NOT_OURS.includes(status))
-      return new AppError('bad_page', { detail: `what answers at ${shown} is no Skerry server (HTTP ${status})`, remedy: SERVER_REMEDY })
+      return new AppError('bad_page', { detail: `the server at ${shown} is not a Skerry server (HTTP ${status})`, remedy: SERVER_REMEDY })
     // The server's own words say what they are about; what stands between us and it may say nothing.
     return errorFromProblem(status, body, ours ? '' : doing)
   }
@@ -128,7 +127,7 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
     const parsed = schema.safeParse(answer)
     if (parsed.success) return parsed.data
     throw new AppError('bad_page', {
-      detail: `${shown} is no Skerry server, or of a version that this one does not understand`,
+      detail: `the server at ${shown} is not a Skerry server, or has an unsupported version`,
       remedy: `Check --server (SKERRY_SERVER); \`skerry version\` compares versions.`,
     })
   }
@@ -191,7 +190,7 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
         throw error
       }
       silence.end()
-      throw new AppError('bad_page', { detail: `${shown} answers, but with no stream`, remedy: 'Check --server (SKERRY_SERVER).' })
+      throw new AppError('bad_page', { detail: `${shown} answers without a stream`, remedy: 'Check --server (SKERRY_SERVER).' })
     },
   }
 }

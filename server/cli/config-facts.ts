@@ -25,10 +25,10 @@ const dataFacts = (data: ConfigData): Fact[] => {
 export function clusterConfigFacts({ config = {}, overrides = [] }: ClusterView['spec']): Fact[] {
   const names = Object.keys(config).length
   return [
-    ['Config', names === 0 ? null : `${countText(names, 'variable')} of its own, over those of every service`],
+    ['Config', names === 0 ? null : `${countText(names, 'variable')} of its own, which override those of all services`],
     ...dataFacts(config),
     ...overrides.slice(0, NAMES_SHOWN).map((override): Fact => ['Override', overrideText(override)]),
-    ['Overrides', overrides.length > NAMES_SHOWN ? `${overrides.length} in all; -o yaml shows them` : null],
+    ['Overrides', overrides.length > NAMES_SHOWN ? `${overrides.length} in total; -o yaml shows them` : null],
   ]
 }
 

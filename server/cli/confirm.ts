@@ -22,7 +22,7 @@ export async function confirm(
     if (options.output !== undefined) {
       const nameOf = (item: { id: string }) => `confirmation/${item.id}`
       printItems(context, waiting, { columns: confirmationColumns(nowMs), nameOf, single: false, none: 'nothing waits' }, options)
-    } else if (waiting.length === 0) io.stderr.write('nothing waits for a person\n')
+    } else if (waiting.length === 0) io.stderr.write('no pending confirmations\n')
     else io.stdout.write(waiting.map((item) => `${confirmationText(item, nowMs)}${answersText(item)}`).join('\n'))
     return
   }
@@ -30,11 +30,11 @@ export async function confirm(
   const asked = await client.get(path`/confirmations/${id}`, confirmationViewSchema)
   io.stderr.write(confirmationText(asked, nowMs))
   const confirmed = asked.confirmedMs === null ? await ask(context, asked, options) : asked
-  io.stdout.write(`confirmation/${confirmed.id} confirmed by ${confirmed.confirmedBy ?? 'somebody'}\n`)
+  io.stdout.write(`confirmation/${confirmed.id} confirmed by ${confirmed.confirmedBy ?? 'an unknown person'}\n`)
 }
 
 const REMOVALS: readonly string[] = ['remove_service', 'leave_targets']
-const QUESTION = 'Go on with exactly these?'
+const QUESTION = 'Confirm exactly these?'
 
 async function ask(
   context: Context,
@@ -45,7 +45,7 @@ async function ask(
   const client = context.client()
   const address = path`/confirmations/${id}`
   if (!REMOVALS.includes(kind)) {
-    if (confirmData.length > 0) throw new UsageError('--confirm-data is for removals: this confirmation is for the names that it shows')
+    if (confirmData.length > 0) throw new UsageError('--confirm-data is for removals: this confirmation covers the names shown')
     await consent(context, QUESTION, yes === true)
     return client.send('POST', `${address}/confirm${clusters === undefined ? '' : `?upTo=${clusters.upTo}`}`, confirmationViewSchema)
   }

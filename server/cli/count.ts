@@ -53,7 +53,7 @@ const PREFIXES: Readonly<Partial<Record<CountBy, (of: string) => string>>> = {
 const ASKED = `By: ${COUNT_BY.join(', ')}; label=KEY, service=PROJECT, version=agent, image=PREFIX`
 
 function parseBy(text: string | undefined): { by: CountBy; key: string | undefined } {
-  if (text === undefined) throw new UsageError(`say what to count by, as in --by health\n${ASKED}`)
+  if (text === undefined) throw new UsageError(`--by is missing; for example --by health\n${ASKED}`)
   const equals = text.indexOf('=')
   const word = equals < 0 ? text : text.slice(0, equals)
   const by = COUNT_BY.find((known) => known === word)
@@ -63,7 +63,7 @@ function parseBy(text: string | undefined): { by: CountBy; key: string | undefin
   }
   if (equals < 0) return { by, key: undefined }
   const prefix = PREFIXES[by]
-  if (prefix === undefined) throw new UsageError(`counts by ${by} take nothing after "=": --by ${by}`)
+  if (prefix === undefined) throw new UsageError(`--by ${by} takes no value after "=": --by ${by}`)
   return { by, key: prefix(text.slice(equals + 1)) }
 }
 

@@ -54,15 +54,14 @@ export async function remove(
   options: { project: string; givenProject?: string | undefined; yes?: true | undefined; confirmData?: readonly string[] | undefined },
 ): Promise<void> {
   const { kind, name } = parseTarget(kindText, names[0], DELETABLE)
-  if (name === undefined) throw new UsageError(`which one? \`skerry get ${kind}\` lists the names`)
+  if (name === undefined) throw new UsageError(`name missing: \`skerry get ${kind}\` lists the names`)
   const { io } = context
   const client = context.client()
   const [, ...more] = names
   if (kind === 'services')
     return more.length === 0 ? removeService(context, name, options) : removeServices(context, [name, ...more], options)
   if (more.length > 0) throw new UsageError(`one at a time, but for services: ${more.join(' ')}`)
-  if (options.confirmData !== undefined)
-    throw new UsageError('--confirm-data is for services: nothing else that can be deleted here deletes objects')
+  if (options.confirmData !== undefined) throw new UsageError('--confirm-data is for services: deleting other resources deletes no objects')
   const effect =
     kind === 'notification-sinks' || kind === 'notification-routes'
       ? `${singular(kind)}/${name} is deleted; its messages are no longer sent.\n`
@@ -99,7 +98,7 @@ async function rightsEffect(client: Client, kind: 'roles' | 'role-bindings', nam
     return `Role ${name} is deleted; the server refuses it while a role binding names it.\n`
   }
   const { spec } = await client.get(bindingPath(name, project), roleBindingViewSchema)
-  return `${countText(spec.subjects.length, 'subject')} of role binding ${name} lose the role ${spec.role} at once.\n`
+  return `${countText(spec.subjects.length, 'subject')} of role binding ${name} lose the role ${spec.role} immediately.\n`
 }
 
 async function removeService(context: Context, name: string, { project, yes, confirmData = [] }: Removing): Promise<void> {
@@ -178,7 +177,7 @@ async function blastRadius({ client: connect }: Context, kind: string, name: str
     await client.get(path`/clusters/${name}`, clusterViewSchema)
     const placements = await client.list(path`/clusters/${name}/services`, placementViewSchema)
     const list = placementLines(placements, (view) => `${view.project}/${view.service}`)
-    return `Cluster ${name} will be forgotten and its agent is refused. No object is deleted: what is applied there stays, and nothing looks after it:\n${list}`
+    return `Cluster ${name} will be removed and its agent refused. No object is deleted: applied objects stay in the cluster, unmanaged:\n${list}`
   }
   if (kind === 'projects') {
     const { status } = await client.get(path`/projects/${name}`, projectViewSchema)
@@ -186,7 +185,7 @@ async function blastRadius({ client: connect }: Context, kind: string, name: str
       throw new AppError('in_use', {
         detail: `project/${name} has ${countText(status.services, 'service')}: \`skerry get services -p ${name}\``,
       })
-    return `The boundary of project ${name} is removed: whoever may write its resources is not restricted by it any more.\n`
+    return `Project ${name} will be deleted: its limits no longer apply to its resources.\n`
   }
   if (kind === 'repositories') {
     await client.get(path`/projects/${project}/repositories/${name}`, repositoryViewSchema)
@@ -196,19 +195,19 @@ async function blastRadius({ client: connect }: Context, kind: string, name: str
       `repository/${name}`,
       users.map(({ metadata }) => `service/${metadata.name}`),
     )
-    return `Repository ${name} of project ${project} is forgotten; nothing in a cluster changes.\n`
+    return `Repository ${name} of project ${project} will be deleted; nothing in a cluster changes.\n`
   }
   if (kind === 'configs') {
     const { spec, status } = await client.get(path`/projects/${project}/configs/${name}`, configViewSchema)
     refuseUsed(`config/${name}`, status.usedBy ?? [])
     const secrets = Object.keys(spec.secrets)
     const lost = secrets.length === 0 ? '' : `; the values of its secrets are LOST: ${plainText(secrets.join(', '))}`
-    return `Config ${name} of project ${project} is forgotten${lost}.\n`
+    return `Config ${name} of project ${project} will be deleted${lost}.\n`
   }
   const tokens = await client.list('/join-tokens', joinTokenViewSchema)
   if (!tokens.some((token) => token.id === name))
-    throw new AppError('not_found', { detail: `there is no join token ${name}`, remedy: '`skerry join-token list` shows them.' })
-  return `Join token ${name} is worth nothing any more; clusters that joined with it stay.\n`
+    throw new AppError('not_found', { detail: `join token ${name} does not exist`, remedy: '`skerry join-token list` shows them.' })
+  return `Join token ${name} will be invalid; clusters that joined with it stay.\n`
 }
 
 async function serviceEffect(client: Client, project: string, name: string, removals: readonly RemovalView[]): Promise<string> {
@@ -220,10 +219,10 @@ async function serviceEffect(client: Client, project: string, name: string, remo
   const count = deletedCount(removals)
   const objects = spec.deletionPolicy === 'prune' ? `${countText(count, 'object')} will be deleted` : 'its objects are released and stay'
   const later = away.map(({ cluster, liveness }) => `${cluster} (${liveness.word})`).join(', ')
-  const awayText = away.length === 0 ? '' : `Not online, carried out there when they are back: ${plainText(later)}\n`
+  const awayText = away.length === 0 ? '' : `Not online (done there when they reconnect): ${plainText(later)}\n`
   const head =
     placements.length === 0
-      ? `Service ${name} of project ${project} will be deleted; it is in no cluster.\n`
+      ? `Service ${name} of project ${project} will be deleted; it is not in any cluster.\n`
       : `Service ${name} of project ${project} will be removed from ${countText(placements.length, 'cluster')}; ${objects}.\n`
   return `${head}${removalText(removals, 'will be')}${awayText}${dependentsText(neededBy)}`
 }
@@ -232,7 +231,7 @@ async function ruleEffect(client: Client, name: string, project: string | undefi
   const { spec, status } = await client.get(healthRulePath(name, project), healthRuleViewSchema)
   const of = project === undefined ? 'of the whole fleet' : `of project ${project}`
   const clusters = countText(status.clusters ?? 0, 'cluster')
-  return `HealthRule ${name} ${of} is deleted. Objects of ${plainText(judgedText(spec))} in ${clusters} are judged by the next rule, or by the built-in ones.\n`
+  return `HealthRule ${name} ${of} is deleted. Objects of ${plainText(judgedText(spec))} in ${clusters} are then evaluated by the next rule, or by the built-in rules.\n`
 }
 
 /** Before any question. The server checks again, in case a user appears meanwhile (AP5, CG4). */
@@ -249,7 +248,7 @@ function refuseUsed(what: string, users: readonly string[]): void {
 const dependentsText = (services: DependenciesView['neededBy']): string =>
   services.length === 0
     ? ''
-    : `These depend on it. They stay as they are, and begin no new revision without it: ${plainText(namesOf(services))}\n`
+    : `These services depend on it. They stay unchanged and start no new revision without it: ${plainText(namesOf(services))}\n`
 
 function placementLines(placements: readonly PlacementView[], nameOf: (view: PlacementView) => string): string {
   if (placements.length === 0) return '  (none)\n'
@@ -263,7 +262,7 @@ function placementLines(placements: readonly PlacementView[], nameOf: (view: Pla
 
 function outcomeText(name: string, { outcome, clusters, confirmation }: DeleteAnswer, nowMs: number): string {
   if (outcome === 'deleted') return `${name} deleted\n`
-  if (outcome === 'removing') return `${name} is being removed from ${clusters.join(', ')}; skerry describe ${name} shows how far it is\n`
+  if (outcome === 'removing') return `${name} is being removed from ${clusters.join(', ')}; skerry describe ${name} shows the progress\n`
   const shown = confirmation === null ? '' : `${confirmationText(confirmation, nowMs)}${answersText(confirmation)}`
-  return `${name} waits for a confirmation; nothing has happened yet\n${shown}`
+  return `${name} waits for confirmation; nothing was changed yet\n${shown}`
 }

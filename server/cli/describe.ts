@@ -66,7 +66,7 @@ export async function describe(
     'notification-routes',
     'confirmations',
   ])
-  if (name === undefined) throw new UsageError(`which one? \`skerry get ${kind}\` lists the names`)
+  if (name === undefined) throw new UsageError(`name missing: \`skerry get ${kind}\` lists the names`)
   // The document of one resource is the same, whatever verb shows it.
   if (options.output !== undefined) return get(context, kind, name, options)
   const client = context.client()
@@ -214,7 +214,7 @@ export function livenessText({ word, lastSeenMs }: Liveness, nowMs: number): str
     case 'Offline':
       return `Offline since ${sinceText(lastSeenMs, nowMs)}`
     case 'NeverSeen':
-      return 'joined, never seen since'
+      return 'joined; never seen since then'
     default:
       return word + seen
   }
@@ -238,7 +238,7 @@ const clusterFacts = ({ metadata, spec, status }: ClusterView, nowMs: number): F
 
 /** PJ11: clusters that the targets match but no destination selects. */
 const leftOutText = ({ metadata, status: { leftOut } }: ServiceView): string | null =>
-  leftOut === undefined ? null : `${leftOut} of its clusters, by project ${metadata.project ?? ''}: no destination selects them`
+  leftOut === undefined ? null : `${leftOut} of its clusters, because no destination of project ${metadata.project ?? ''} selects them`
 
 function serviceFacts(view: ServiceView, nowMs: number): Fact[] {
   const { metadata, spec, status } = view
@@ -260,7 +260,7 @@ function serviceFacts(view: ServiceView, nowMs: number): Fact[] {
     ['Left out', leftOutText(view)],
     ['Namespace', spec.namespace],
     ['On deletion', spec.deletionPolicy],
-    ['Protected', spec.protect ? 'nothing of it is removed or pruned without a person' : null],
+    ['Protected', spec.protect ? 'each removal and prune needs a confirmation' : null],
     ['Commit', status.commit === null ? null : withAuthor(status.commit, status)],
     ['Failed at', failedText(view.status)],
     ['Objects', status.variants > 1 ? `${status.objectCount} at most, in ${status.variants} variants` : status.objectCount],
@@ -303,20 +303,20 @@ const MEANING: Record<string, string> = {
   remove_service: 'The service is removed from these clusters',
   leave_targets: 'The service leaves these clusters',
   prune: 'These objects are deleted',
-  sync: 'The revision may be applied in these clusters',
-  release: 'These objects become what the new version of the tool makes of them',
+  sync: 'The revision is applied in these clusters',
+  release: 'The new version of the tool changes these objects',
 }
 
 const INSTEAD: Record<string, string> = {
-  remove_service: 'Take it back by applying the service again: skerry apply -f',
-  leave_targets: 'Take it back by restoring the targets of the service, or the labels of the clusters: skerry apply -f',
-  prune: 'Take it back by putting the manifests back and pushing',
-  release: 'Without a yes everything stays as it is; take it back by starting the server with the old version of the tool',
+  remove_service: 'To undo, apply the service again: skerry apply -f',
+  leave_targets: 'To undo, restore the targets of the service, or the labels of the clusters: skerry apply -f',
+  prune: 'To undo, restore the manifests and push',
+  release: 'Without confirmation nothing changes; to undo, start the server with the old version of the tool',
 }
 
 /** What a person can answer. */
 export const answersText = ({ id, kind }: ConfirmationView): string =>
-  `Say yes with: skerry confirm ${id}\n${INSTEAD[kind] === undefined ? '' : `${INSTEAD[kind]}\n`}`
+  `Confirm with: skerry confirm ${id}\n${INSTEAD[kind] === undefined ? '' : `${INSTEAD[kind]}\n`}`
 
 const countText = (count: number): string => count.toLocaleString('en-US')
 

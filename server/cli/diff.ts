@@ -51,11 +51,11 @@ export async function diffRequestOf(
   pack: (folder: string) => Promise<string>,
 ): Promise<{ project: string; service: string; request: DiffRequest }> {
   if (dir === undefined && ref === undefined && filename === undefined)
-    throw new UsageError('compare with what? Give --dir FOLDER, --ref BRANCH, or -f FILE with the Service')
+    throw new UsageError('nothing to compare with: set --dir FOLDER, --ref BRANCH, or -f FILE with the Service')
   const wanted = typed?.replace(/^(svc|services?)\//, '')
   const proposed = filename === undefined ? null : await readService(context, filename, wanted)
   const service = proposed?.metadata.name ?? wanted
-  if (service === undefined) throw new UsageError('which service? Give its name, or -f FILE with the Service')
+  if (service === undefined) throw new UsageError('service missing: give its name, or -f FILE with the Service')
   const project = proposed?.metadata.project ?? given
   const spec =
     proposed?.spec ??

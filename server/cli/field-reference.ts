@@ -48,7 +48,7 @@ export function explainField(io: Pick<CliIo, 'stdout'>, path: string | undefined
   const [kindText = '', ...names] = path.replaceAll(/\[[^\]]*\]/g, '').split('.')
   const { kind } = parseTarget(kindText, undefined, EXPLAINED)
   const root = SCHEMAS[kind]
-  if (root === undefined) throw new UsageError(`there is nothing to explain of ${kind}`)
+  if (root === undefined) throw new UsageError(`no documentation for ${kind}`)
   let field = fieldOf(root)
   let at = kindText
   for (const name of names) {

@@ -34,7 +34,7 @@ export async function* follow({ io, client }: Context, topics: readonly ChangeTo
       if (signal.aborted) return
       if (last === null || !isPassing(error)) throw error
       failures += 1
-      if (failures === 2) io.stderr.write('the connection is lost; trying again\n')
+      if (failures === 2) io.stderr.write('connection lost; retrying\n')
       const retryMs = error instanceof AppError ? (error.retryAfterMs ?? 0) : 0
       await io.clock.sleep(Math.max(retryMs, Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** failures)), signal)
       continue

@@ -71,7 +71,8 @@ const COLUMNS: Column<Checked>[] = [
 async function check(context: Context, options: HealthCheckOptions): Promise<Checked[]> {
   const { filename = [], rule = [], service, recursive } = options
   if (filename.length === 0) throw new UsageError('nothing to check: give -f FILE, -f DIR or -f -')
-  if ([...filename, ...rule, service].filter((path) => path === '-').length > 1) throw new UsageError('stdin can be read once: give - once')
+  if ([...filename, ...rule, service].filter((path) => path === '-').length > 1)
+    throw new UsageError('stdin can be read only once: use - once')
   const read = (paths: readonly string[]) => readResourceFiles(paths, recursive === true, () => readAll(context.io))
   const objects = objectsIn(await read(filename))
   const resources = parseResources(await read([...rule, ...(service === undefined ? [] : [service])]))
@@ -113,7 +114,7 @@ function objectsIn(files: readonly ResourceFile[]): K8sObject[] {
     }
   }
   if (problems.length > 0) throw new AppError('bad_request', { detail: 'objects cannot be read', problems, remedy: 'Correct the files.' })
-  if (objects.length === 0) throw new UsageError('there is no object in the files')
+  if (objects.length === 0) throw new UsageError('no object in the files')
   return objects
 }
 
@@ -154,5 +155,5 @@ async function compiled(rule: HealthRuleResource, placeOf: PlaceOf): Promise<Fle
   if (!('why' in found)) return found
   const path = `spec.${found.path}`
   const problems = [{ path: placeOf(rule, path), message: `${path}: ${found.why}` }]
-  throw new AppError('invalid_resource', { detail: `HealthRule ${id} has an expression that cannot be used`, problems })
+  throw new AppError('invalid_resource', { detail: `HealthRule ${id} has an invalid expression`, problems })
 }

@@ -23,7 +23,7 @@ export async function createJoinToken(context: Context, { expires, uses, label, 
   else {
     // The token alone on stdout: TOKEN=$(skerry join-token create).
     io.stdout.write(`${created.token}\n`)
-    io.stderr.write(`\n${created.id}: good for ${uses} cluster${uses === 1 ? '' : 's'} within ${expires}; it is shown only now.\n`)
+    io.stderr.write(`\n${created.id}: valid for ${uses} cluster${uses === 1 ? '' : 's'} within ${expires}; shown only once.\n`)
     io.stderr.write(`On the cluster: skerry-agent run --server ${client.url} --join-token TOKEN --cluster NAME\n`)
   }
 }

@@ -53,7 +53,7 @@ export function parseTarget(
     )
     throw new UsageError(`unknown kind "${word}"${near === null ? '' : `; did you mean "${near}"?`}\nKinds: ${kindHelp(allowed)}`)
   }
-  if (!allowed.includes(kind)) throw new UsageError(`this command does not take ${kind}\nKinds: ${kindHelp(allowed)}`)
+  if (!allowed.includes(kind)) throw new UsageError(`this command does not accept ${kind}\nKinds: ${kindHelp(allowed)}`)
   const name = slash < 0 ? nameText : kindText.slice(slash + 1)
   if (slash >= 0 && nameText !== undefined) throw new UsageError(`give the name once: "${kindText}" or "${word} ${nameText}"`)
   if (name === '') throw new UsageError(`a name is missing after "${word}/"`)

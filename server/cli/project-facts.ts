@@ -6,7 +6,7 @@ import { ageText, labelsText } from './columns.ts'
 import type { Fact } from './service-facts.ts'
 
 function accountsText(rule: ProjectView['spec']['serviceAccounts']): string {
-  if (rule === undefined) return 'as the service says, else the agent itself'
+  if (rule === undefined) return 'of the service; default: the agent itself'
   if (rule === 'required') return 'required: each service names one in a namespace of the project'
   const byDefault = rule.default === undefined ? 'no default' : `default ${rule.default}`
   return `${byDefault}; allowed: ${listText(rule.allowed ?? [])}`

@@ -16,7 +16,7 @@ interface QueryOptions {
 
 export async function query(context: Context, sql: string | undefined, options: QueryOptions): Promise<void> {
   if (options.views === true) {
-    if (sql !== undefined) throw new UsageError('--views takes no query')
+    if (sql !== undefined) throw new UsageError('--views does not accept a query')
     return printViews(context, options)
   }
   if (sql === undefined) throw new UsageError('query needs a SELECT: skerry query "SELECT name FROM clusters"')

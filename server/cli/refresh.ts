@@ -20,7 +20,7 @@ export interface RefreshOptions {
 
 export async function refresh(context: Context, kindText: string, nameText: string | undefined, options: RefreshOptions): Promise<void> {
   const { name } = parseTarget(kindText, nameText, ['repositories'])
-  if (name === undefined) throw new UsageError('which one? `skerry get repositories` lists the names')
+  if (name === undefined) throw new UsageError('name missing: `skerry get repositories` lists the names')
   if (!durationSchema.safeParse(options.timeout).success)
     throw new UsageError(`expected a duration such as 30s or 2m in --timeout, not "${options.timeout}"`)
   const { io } = context
@@ -38,7 +38,7 @@ export async function refresh(context: Context, kindText: string, nameText: stri
     if (io.clock.nowMs() >= endMs)
       throw new AppError('source_unreachable', {
         detail: `repository ${name} was not read within ${options.timeout}`,
-        remedy: `\`skerry describe repository ${name} -p ${options.project}\` says when it is read next; --timeout waits longer.`,
+        remedy: `\`skerry describe repository ${name} -p ${options.project}\` shows the time of the next read; --timeout waits longer.`,
       })
     await io.clock.sleep(POLL_MS, io.signal)
     view = await client.get(address, repositoryViewSchema)

@@ -10,7 +10,7 @@ export function removalText(removals: readonly RemovalView[], tense: 'will be' |
   return removals
     .map(({ project, service, clusters, deletes, holding, stays }) => {
       const held = holding.map(
-        ({ name, what, kind }) => `${name} (${what}${kind === 'contents' ? ', unless it holds nothing of others' : ''})`,
+        ({ name, what, kind }) => `${name} (${what}${kind === 'contents' ? ', unless it contains no other objects' : ''})`,
       )
       const places = named(clusters.first, clusters.count, ', ')
       const each = clusters.count > 1 ? ' in each' : ''
@@ -23,7 +23,7 @@ export function removalText(removals: readonly RemovalView[], tense: 'will be' |
         ),
         staysBlock(stays),
       ].filter((text) => text !== '')
-      return `${plainText(`${project}/${service} in ${places}`)}:\n${blocks.length === 0 ? '  no object of it is there\n' : blocks.join('')}`
+      return `${plainText(`${project}/${service} in ${places}`)}:\n${blocks.length === 0 ? '  no objects\n' : blocks.join('')}`
     })
     .join('')
 }
@@ -82,5 +82,5 @@ export function keptText(names: readonly string[], given: readonly string[], com
   if (open.length === 0) return ''
   const flags = open.map((name) => `--confirm-data '${name}'`).join(' ')
   const now = command === null ? '' : `, or now: ${command} ${plainText(flags)}`
-  return `kept until confirmed: ${plainText(open.join(', '))}\nhint: run \`skerry confirm\` when the clusters have asked${now}\n`
+  return `kept until confirmed: ${plainText(open.join(', '))}\nhint: run \`skerry confirm\` after the clusters reported${now}\n`
 }

@@ -17,7 +17,7 @@ export interface RenderOptions {
 
 /** Resolves with the exit code. */
 export async function render(context: Context, name: string | undefined, options: RenderOptions): Promise<number> {
-  if (name === undefined) throw new UsageError('which service? Or -f FILE --dir PATH to render on this machine')
+  if (name === undefined) throw new UsageError('service missing: give its name, or -f FILE --dir PATH to render on this machine')
   const { project, cluster, allClusters, explain, output = 'yaml' } = options
   if (explain && allClusters) throw new UsageError('give --explain or --all-clusters')
   if (allClusters && cluster !== undefined) throw new UsageError('give --cluster or --all-clusters')
@@ -57,7 +57,7 @@ function valuesText(values: readonly ExplainedValue[], output: RenderOutput): st
 const CLUSTERS_NAMED_MAX = 10
 
 function variantsText({ variants, failing }: VariantsView): string {
-  if (variants.length + failing.length === 0) return 'It is placed in no cluster.\n'
+  if (variants.length + failing.length === 0) return 'The service is not placed in any cluster.\n'
   const named = (clusters: readonly string[]) => {
     const more = clusters.length - CLUSTERS_NAMED_MAX
     return `${clusters.slice(0, CLUSTERS_NAMED_MAX).map(plainText).join(', ')}${more > 0 ? ` and ${more} more` : ''}`

@@ -26,12 +26,12 @@ export async function readResourceFiles(
       continue
     }
     const found = await stat(path).catch(() => null)
-    if (found === null) throw new AppError('not_found', { detail: `there is no file or folder ${path}`, remedy: 'Check the path.' })
+    if (found === null) throw new AppError('not_found', { detail: `file or folder ${path} does not exist`, remedy: 'Check the path.' })
     const names = found.isDirectory() ? await filesIn(path, recursive) : [path]
     if (names.length === 0)
       throw new AppError('not_found', {
         detail: `no ${EXTENSIONS.join(', ')} file in ${path}`,
-        remedy: 'Check the path; -R reads the folders in it too.',
+        remedy: 'Check the path; -R also reads subfolders.',
       })
     for (const name of names) files.push({ name, text: await readFile(name, 'utf8') })
   }

@@ -7,7 +7,7 @@ import { type Context, type Output, usesColour } from './context.ts'
 import { consent } from './delete.ts'
 import { documentText } from './printing/documents.ts'
 
-const NOTHING_WAITS = 'no restore waits for a person\n'
+const NOTHING_WAITS = 'no pending restore\n'
 
 export async function showRestore(context: Context, { output }: { output?: Output }): Promise<void> {
   const { io } = context
@@ -15,7 +15,7 @@ export async function showRestore(context: Context, { output }: { output?: Outpu
   const document = documentText(plan, output)
   if (document !== null) io.stdout.write(document)
   else if (!plan.pending) io.stderr.write(`${NOTHING_WAITS}${knocksText(plan, io.clock.nowMs())}`)
-  else io.stdout.write(`${planText(plan, io.clock.nowMs(), usesColour(io))}\nGo on with it: skerry restore confirm\n`)
+  else io.stdout.write(`${planText(plan, io.clock.nowMs(), usesColour(io))}\nConfirm it: skerry restore confirm\n`)
 }
 
 export async function confirmRestore(context: Context, { yes }: { yes?: true | undefined }): Promise<void> {
@@ -24,7 +24,7 @@ export async function confirmRestore(context: Context, { yes }: { yes?: true | u
   const plan = await client.get('/restore', restorePlanViewSchema)
   if (!plan.pending || plan.token === null) return void io.stderr.write(NOTHING_WAITS)
   io.stderr.write(planText(plan, io.clock.nowMs(), usesColour(io)))
-  await consent(context, 'Go on with exactly this?', yes === true)
+  await consent(context, 'Confirm exactly this plan?', yes === true)
   const { clusters, marked } = await client.send('POST', '/restore/confirm', restoreConfirmedSchema, { token: plan.token })
   io.stdout.write(`restore confirmed: ${countText(clusters, 'cluster')} served again\n`)
   if (marked > 0)
@@ -39,10 +39,10 @@ interface Line extends RestoreServiceView {
 const WHAT: Record<RestoreServiceView['what'], string> = {
   change: 'would change',
   place: 'would be placed',
-  remove: 'removal order; deletes nothing before a yes',
-  'let go': 'would be let go; its objects stay',
+  remove: 'removal order; deletes nothing before a confirmation',
+  'let go': 'would no longer be managed; its objects stay',
   unclaimed: 'unclaimed: kept',
-  resume: 'suspended after the backup: would be resumed; to prevent it, run `skerry suspend` before the yes',
+  resume: 'suspended after the backup: would be resumed; to prevent it, run `skerry suspend` before the confirmation',
 }
 const short = (commit: string | null): string | null => (commit === null ? null : shortRevision(commit))
 const columns = (nowMs: number): Column<Line>[] => [
@@ -63,11 +63,11 @@ function planText(plan: RestorePlanView, nowMs: number, colours: boolean): strin
   )
   const same = plan.clusters.reduce((sum, cluster) => sum + cluster.same, 0)
   const texts = [
-    `This server was restored from a backup: found out ${ageText(plan.sinceMs, nowMs)} ago; ${ahead.length} of ${countText(plan.clusters.length, 'cluster')} proved that they were told more than it knows.`,
-    'Until a person confirms this plan, agents go on enforcing what they hold and are sent nothing. A yes deletes nothing in any cluster.',
+    `This server was restored from a backup (detected ${ageText(plan.sinceMs, nowMs)} ago); ${ahead.length} of ${countText(plan.clusters.length, 'cluster')} proved that their state is newer than its store.`,
+    'Until this plan is confirmed, agents keep enforcing their state and receive nothing. The confirmation deletes nothing in any cluster.',
     '',
     lines.length === 0 ? 'No service would change.' : renderTable(columns(nowMs), lines, { wide: false, headers: true, colours }).trimEnd(),
-    `${countText(same, 'service')} in clusters stay as they are.`,
+    `${countText(same, 'service')} in clusters stay unchanged.`,
   ]
   if (silent.length > 0)
     texts.push(
@@ -81,8 +81,8 @@ function knocksText({ unknownAgents }: RestorePlanView, nowMs: number): string {
   const lines = unknownAgents.map(
     ({ agentId, tries, lastMs }) => `  ${plainText(agentId)}, ${countText(tries, 'time')}, last ${ageText(lastMs, nowMs)} ago\n`,
   )
-  return `Agents that ask for a session and are not known here, because their cluster joined after the backup or was removed:
+  return `Unknown agents that request a session, because their cluster joined after the backup or was removed:
 ${lines.join('')}Let such a cluster join again: skerry join-token create, then start its agent with that token and an empty
-state folder. What is applied there stays applied.
+state folder. Applied objects stay in the cluster.
 `
 }

@@ -20,7 +20,7 @@ export async function rotateRecipient(context: Context, cluster: string, { yes }
   const client = context.client()
   const agent = (await client.list('/agents', agentCredentialSchema)).find((one) => one.cluster === cluster)
   if (agent === undefined)
-    throw new AppError('not_found', { detail: `there is no cluster ${cluster}`, remedy: 'List them with `skerry get clusters`.' })
+    throw new AppError('not_found', { detail: `cluster ${cluster} does not exist`, remedy: 'List them with `skerry get clusters`.' })
   await consent(context, `Replace the recipient key ${agent.recipient} of ${cluster}? Its agent fetches its rows anew.`, yes === true)
   await client.send('POST', path`/agents/${agent.id}/rotate-recipient`, z.unknown())
   context.io.stdout.write(`agent/${agent.id} makes another recipient key at its next contact; see \`skerry token list --agents\`\n`)

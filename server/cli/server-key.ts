@@ -27,23 +27,23 @@ async function rotateSigning(context: Context, isSure: boolean): Promise<void> {
   const { io } = context
   const client = context.client()
   const before = await client.list('/server-keys', serverKeyViewSchema)
-  io.stderr.write(`Server key ${before.at(-1)?.fingerprint ?? '-'} signs no more, and its private half is destroyed.
-Agents follow by themselves when they next make contact; join tokens that were printed before stay good.
+  io.stderr.write(`Server key ${before.at(-1)?.fingerprint ?? '-'} no longer signs, and its private key is destroyed.
+Agents follow automatically at their next contact; existing join tokens stay valid.
 An agent that misses more than ${countText(KEY_LINKS_MAX, 'rotation')} has to join again.
 Agents trust the earlier key until it is revoked: skerry server-key revoke
 `)
-  await consent(context, 'Sign with a new key from now on?', isSure)
+  await consent(context, 'Sign with a new key?', isSure)
   const { items } = await client.send('POST', '/server-keys/rotate', listOf(serverKeyViewSchema))
-  io.stdout.write(`server-key/${items.at(-1)?.fingerprint ?? '-'} signs from now on\n`)
+  io.stdout.write(`server-key/${items.at(-1)?.fingerprint ?? '-'} now signs\n`)
   io.stderr.write(
-    'Make a backup of the data folder now. Older ones still hold the old private key: keep them as safe as the server, or delete them.\n',
+    'Make a backup of the data folder now. Older backups still have the old private key: protect them like the server, or delete them.\n',
   )
 }
 
 async function rotateMac(context: Context, isSure: boolean): Promise<void> {
   const { io } = context
-  io.stderr.write(`Every session of an agent ends, and agents open new ones by themselves. Every service is rendered again once.
-Every webhook gets a new secret. The secrets that forges have now are accepted until the next rotation of this key.
+  io.stderr.write(`All sessions of agents end, and agents open new ones automatically. All services are rendered again once.
+Each webhook gets a new secret. The current secrets in forges stay valid until the next rotation of this key.
 `)
   await consent(context, 'Rotate mac.key?', isSure)
   await context.client().send('POST', '/server-keys/rotate-mac', noContent)
@@ -56,16 +56,16 @@ Every webhook gets a new secret. The secrets that forges have now are accepted u
 async function rotateSecrets(context: Context, isSure: boolean): Promise<void> {
   const { io } = context
   io.stderr.write(`The secrets of all Configs are sealed under a new key, and the earlier key is destroyed. Marks (hmac:…) of secrets change.
-A backup of before without keys can then be opened only with the secrets.json of its time.
+An earlier backup without keys can then be opened only with the secrets.json of its time.
 `)
   await consent(context, 'Rotate the key of secrets?', isSure)
   const { configs, secrets, unopened } = await context.client().send('POST', '/server-keys/rotate-secrets', resealAnswerSchema)
   io.stdout.write(`${countText(secrets, 'secret')} of ${countText(configs, 'Config')} sealed under a new key\n`)
   if (unopened > 0)
     io.stderr.write(
-      `warning: ${countText(unopened, 'secret')} were sealed under a key that this server does not have, and were left; write them again\n`,
+      `warning: ${countText(unopened, 'secret')} were sealed under a key that this server does not have and are unchanged; write them again\n`,
     )
-  io.stderr.write('Make a backup of the data folder now. Older ones still hold the earlier key.\n')
+  io.stderr.write('Make a backup of the data folder now. Older backups still have the earlier key.\n')
 }
 
 export async function revokeServerKeys(
@@ -79,7 +79,7 @@ export async function revokeServerKeys(
   if (oldest < 0) throw new UsageError(`no server key ${before}; \`skerry server-key list\` lists them`)
   const revoked = keys.slice(0, oldest).filter(({ state }) => state !== 'revoked')
   if (revoked.length === 0)
-    throw new UsageError('no earlier key is trusted: there is nothing to revoke; `skerry server-key rotate` comes first')
+    throw new UsageError('no earlier key is trusted, so there is nothing to revoke; run `skerry server-key rotate` first')
   io.stderr.write(`These keys are revoked: ${revoked.map(({ fingerprint }) => fingerprint).join(', ')}
 Agents refuse them from their next contact on. This cannot be undone.
 A server that is restored from a backup with one of these keys is refused by every agent: make a backup now, and delete older ones.

@@ -42,7 +42,7 @@ const ruleText = ({ group, kind, namespace, name, jsonPointers = [], managers = 
 
 function dependencyText({ project, service, exists, ready, unready, absent }: DependencyView): string {
   const name = `${project}/${service}`
-  if (!exists) return `${name}: there is no such service yet, and this one waits for it`
+  if (!exists) return `${name}: does not exist yet; this service waits for it`
   const total = ready + unready.count + absent.count
   const some = ({ count, names }: DependencyView['absent']) => `${names.slice(0, 5).join(', ')}${count > 5 ? ` and ${count - 5} more` : ''}`
   return [

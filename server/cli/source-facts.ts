@@ -33,7 +33,7 @@ export function sourceFacts({ metadata, spec, status }: ServiceView): Fact[] {
     ...renderFacts(spec.render),
     ['Variables', variablesText(spec)],
     ['Overrides', spec.overrides === undefined ? null : `${spec.overrides.length}, for some of its clusters`],
-    ['Renders', variants <= 1 ? null : `${variants} different ones; \`skerry render ${metadata.name} -p ${metadata.project} --all-clusters\` shows which clusters share one`], // biome-ignore format: one sentence
+    ['Renders', variants <= 1 ? null : `${variants} different; \`skerry render ${metadata.name} -p ${metadata.project} --all-clusters\` shows the clusters of each`], // biome-ignore format: one sentence
   ]
 }
 
@@ -76,12 +76,12 @@ export function repositoryPlaceFacts({ spec, status }: RepositoryView, nowMs: nu
   const { url, ref } = placeTexts(spec)
   const secretRef = place.spec.auth?.secretRef
   const verified =
-    place.kind === 'git' && place.spec.verify !== undefined ? `commits signed by one of ${place.spec.verify.keys.length} keys only` : null
+    place.kind === 'git' && place.spec.verify !== undefined ? `only commits signed by one of ${place.spec.verify.keys.length} keys` : null
   const options = place.kind === 'git' ? [place.spec.submodules === true ? 'submodules' : '', place.spec.submoduleCredentials === true ? 'credential for submodules' : '', place.spec.client === undefined ? '' : `client ${place.spec.client}`] : [] // biome-ignore format: two of a kind
   const kept =
     status.ready || status.commit === null || status.fetchedMs === null
       ? null
-      : `that of ${ageText(status.fetchedMs, nowMs)} ago stays in use`
+      : `the version of ${ageText(status.fetchedMs, nowMs)} ago stays in use`
   return [
     ['Kind', place.kind],
     ['URL', url],

@@ -28,7 +28,7 @@ export interface SuspendOptions {
 
 export async function suspend(context: Context, targets: readonly string[], options: SuspendOptions): Promise<void> {
   if (options.reason === undefined || options.reason.trim() === '')
-    throw new UsageError('give --reason TEXT: everybody who looks at the service reads why it is suspended')
+    throw new UsageError('--reason is missing: everyone who reads the service sees why it is suspended')
   const answer = await send(context, '/suspend', targets, options)
   print(context, answer, options.output)
 }
@@ -47,11 +47,10 @@ async function send(context: Context, address: string, targets: readonly string[
   const services = targets.map(serviceName)
   const ofServices = services.length > 0 || selector !== undefined
   if (all === true ? ofServices : !ofServices && clusters.length === 0)
-    throw new UsageError(
-      all === true ? '--all goes with neither names nor -l' : 'which ones? give names, -l LABELS, --cluster NAME or --all',
-    )
-  if (isProjectGiven && !ofServices) throw new UsageError('-p goes with names or -l: --all and --cluster mean the services of all projects')
-  if (allProjects === true && (services.length > 0 || selector === undefined)) throw new UsageError('-A goes with -l, and not with names')
+    throw new UsageError(all === true ? '--all cannot be combined with names or -l' : 'expected names, -l LABELS, --cluster NAME or --all')
+  if (isProjectGiven && !ofServices) throw new UsageError('-p needs names or -l: --all and --cluster mean the services of all projects')
+  if (allProjects === true && (services.length > 0 || selector === undefined))
+    throw new UsageError('-A needs -l and cannot be combined with names')
   return context.client().send('POST', address, suspendAnswerSchema, {
     ...(ofServices && allProjects !== true ? { project } : {}),
     ...(services.length === 0 ? {} : { services }),
@@ -65,7 +64,7 @@ async function send(context: Context, address: string, targets: readonly string[
 
 function serviceName(target: string): string {
   const name = target.includes('/') ? parseTarget(target, undefined, ['services']).name : target
-  if (name === undefined || name === '') throw new UsageError('which one? `skerry get services` lists the names')
+  if (name === undefined || name === '') throw new UsageError('name missing: `skerry get services` lists the names')
   return name
 }
 

@@ -29,7 +29,7 @@ export interface SyncOptions {
 
 export async function sync(context: Context, target: string, options: SyncOptions): Promise<void> {
   const name = target.includes('/') ? parseTarget(target, undefined, ['services']).name : target
-  if (name === undefined || name === '') throw new UsageError('which one? `skerry get services` lists the names')
+  if (name === undefined || name === '') throw new UsageError('name missing: `skerry get services` lists the names')
   const { io } = context
   const client = context.client()
   const address = path`/projects/${options.project}/services/${name}/sync`
@@ -62,7 +62,7 @@ function narrowed(plan: SyncPlanView, names: readonly string[]): SyncPlanView {
   if (missing.length > 0)
     throw new AppError('not_found', {
       detail: `${plan.service} is not in ${missing.join(', ')}`,
-      remedy: `\`skerry describe service ${plan.service} -p ${plan.project}\` shows where it is.`,
+      remedy: `\`skerry describe service ${plan.service} -p ${plan.project}\` shows its state.`,
     })
   return { ...plan, clusters: plan.clusters.filter(({ cluster }) => names.includes(cluster)) }
 }
@@ -92,10 +92,10 @@ const columns: Column<Line>[] = [
 ]
 
 const nothingText = ({ service, project, mode, clusters }: SyncPlanView): string => {
-  if (mode === 'auto') return `nothing waits: sync.mode of ${service} is auto, its revisions go out by themselves\n`
+  if (mode === 'auto') return `nothing to sync: sync.mode of ${service} is auto, so revisions are applied automatically\n`
   if (clusters.length === 0)
-    return `nothing waits: ${service} of project ${project} is in none of these clusters; \`skerry describe service ${service} -p ${project}\` shows where it is\n`
-  return `nothing waits: all that ${service} shall be in ${countText(clusters.length, 'cluster')} was allowed\n`
+    return `nothing to sync: ${service} of project ${project} is in none of these clusters; \`skerry describe service ${service} -p ${project}\` shows its clusters\n`
+  return `nothing to sync: the newest revision of ${service} is already approved in ${countText(clusters.length, 'cluster')}\n`
 }
 
 const CLUSTERS_NAMED = 5
@@ -117,7 +117,7 @@ function changeText(change: SyncChange, clusters: readonly string[], prunes: boo
   const more = clusters.length > CLUSTERS_NAMED ? ` and ${clusters.length - CLUSTERS_NAMED} more` : ''
   const where = `In ${clusters.slice(0, CLUSTERS_NAMED).map(plainText).join(', ')}${more}`
   const to = `${short(change.fromCommit) ?? 'nothing'} to ${short(change.commit)}`
-  if (!change.known) return `${where}, ${to}: the objects of the revision before are not kept any more, so there is nothing to compare.\n`
+  if (!change.known) return `${where}, ${to}: the objects of the previous revision are no longer stored, so they cannot be compared.\n`
   const lists = [
     namesText('create', change.create),
     namesText('change', change.change),
@@ -133,6 +133,6 @@ function namesText(verb: string, { count, names }: SyncNames): string {
 }
 
 function answerText(name: string, { commit, clusters, already }: SyncAnswer): string {
-  const before = already === 0 ? '' : `, allowed before in ${already} more`
-  return `service/${name} may go to commit ${commit.slice(0, 12)} in ${countText(clusters.length, 'cluster')}${before}; skerry describe service/${name} shows how far it is\n`
+  const before = already === 0 ? '' : `, approved before in ${already} more`
+  return `service/${name} approved for commit ${commit.slice(0, 12)} in ${countText(clusters.length, 'cluster')}${before}; skerry describe service/${name} shows the progress\n`
 }

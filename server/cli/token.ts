@@ -19,7 +19,7 @@ export async function exchangeToken(context: Context, { tokenFile }: { tokenFile
   // The token alone on stdout: SKERRY_TOKEN=$(skerry token exchange …).
   io.stdout.write(`${token}\n`)
   const ended = tokenFile === undefined ? 'the earlier token' : `the token in ${tokenFile}`
-  io.stderr.write(`This token of ${name} is shown only now; ${ended} is no longer valid.\n`)
+  io.stderr.write(`This token of ${name} is shown only once; ${ended} is no longer valid.\n`)
 }
 
 export interface TokenOptions {
@@ -39,7 +39,7 @@ export async function createToken(context: Context, name: string, { role, projec
     // The token alone on stdout: SKERRY_TOKEN=$(skerry token create …).
     io.stdout.write(`${created.token}\n`)
     const until = expires === 'never' ? 'does not expire' : `expires in ${expires}`
-    io.stderr.write(`\n${created.id}: token of ${name}, role ${role}; it ${until} and is shown only now\n`)
+    io.stderr.write(`\n${created.id}: token of ${name}, role ${role}; it ${until}; shown only once\n`)
     io.stderr.write(`revoke it with: skerry token revoke ${created.id}\n`)
   }
 }
@@ -49,10 +49,10 @@ export async function revokeToken(context: Context, id: string, { yes }: { yes?:
   const tokens = await client.list('/tokens', apiTokenViewSchema)
   const token = tokens.find((one) => one.id === id)
   if (token === undefined)
-    throw new AppError('not_found', { detail: `there is no API token ${id}`, remedy: 'List them with `skerry token list`.' })
+    throw new AppError('not_found', { detail: `API token ${id} does not exist`, remedy: 'List them with `skerry token list`.' })
   const isLast = token.role === 'admin' && !tokens.some((one) => one.id !== id && one.role === 'admin' && one.state === 'valid')
   if (isLast)
-    context.io.stderr.write('This is the last valid admin token: the server makes a new one, in a file, only at its next start.\n')
+    context.io.stderr.write('This is the last valid admin token: the server creates a new one, in a file, only at its next start.\n')
   await consent(context, `Revoke the token ${id} of ${token.name} (role ${token.role})?`, yes === true)
   await client.send('DELETE', path`/tokens/${id}`, noContent)
   context.io.stdout.write(`token/${id} revoked\n`)

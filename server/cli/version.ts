@@ -21,7 +21,7 @@ export async function version(
   const server = await context.client().get('/version', versionAnswerSchema)
   await print(context, options.output, { ...own.info, server }, `${own.text}\nserver ${server.version} at ${context.client().url}`)
   if (server.version !== own.info.version && options.output === undefined)
-    io.stderr.write('note: command line and server are of different versions\n')
+    io.stderr.write('note: the versions of command line and server differ\n')
 }
 
 async function print({ io }: Context, output: Output, info: unknown, text: string): Promise<void> {

@@ -77,7 +77,7 @@ export function parseCondition(text: string, kind: string): Condition {
     const all = [...known, 'deleted', 'condition=NAME', 'jsonpath=PATH=VALUE'].join(', ')
     throw new UsageError(`cannot wait for "${text}" of ${kind}${near === null ? '' : `; did you mean "${near}"?`}\n--for: ${all}`)
   }
-  if (!/^(true|false)$/i.test(wanted)) throw new UsageError(`--for=condition=${named} is true or false, not "${wanted}"`)
+  if (!/^(true|false)$/i.test(wanted)) throw new UsageError(`--for=condition=${named} expects true or false, not "${wanted}"`)
   const isWanted = wanted.toLowerCase() === 'true'
   return {
     met: isWanted ? `is ${word}` : `is not ${word}`,

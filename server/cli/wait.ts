@@ -52,7 +52,7 @@ export async function wait(context: Context, kindText: string, nameText: string 
   const { kind: parsed, name } = parseTarget(kindText, nameText, WAITED)
   const kind = WAITED.find((one) => one === parsed) ?? 'services'
   const conditions = options.for.map((text) => parseCondition(text, kind))
-  if (conditions.length === 0) throw new UsageError('say what to wait for, such as --for=healthy')
+  if (conditions.length === 0) throw new UsageError('--for is missing; for example --for=healthy')
   const timeoutMs = timeoutOf(options.timeout)
   const filter = filterQuery(kind, options)
   const narrowed = isFiltered(filter) || options.cluster !== undefined || options.service !== undefined

@@ -69,17 +69,17 @@ export async function keepCaughtUp(deps: CatchUpDeps & { clock: Clock; random: R
       const [first] = left
       const retryInMs = backoffMs(attempt, RETRY, random)
       if (first !== undefined && attempt === 0)
-        log.warn('clusters are behind: their shard files take nothing', { clusters: left.length, first, ...shards.behind.of(first) })
+        log.warn('clusters are behind: cannot write to their shard files', { clusters: left.length, first, ...shards.behind.of(first) })
       await clock.sleep(retryInMs, signal)
       if (signal.aborted) return
       const before = left.length
       left = await catchUpAll(deps).catch((error: unknown) => {
-        log.warn('clusters that are behind cannot be looked up', { error: describeError(error) })
+        log.warn('cannot read the clusters that are behind', { error: describeError(error) })
         return shards.behind.list()
       })
       if (left.length < before) attempt = 0
     }
-    log.info('shard files took what they lacked', { ms: clock.nowMs() - startMs })
+    log.info('shard files caught up', { ms: clock.nowMs() - startMs })
   }
 }
 

@@ -17,6 +17,6 @@ export async function raiseEpochs({ store, opened, log }: RaiseEpochsDeps): Prom
   for (const clusterId of (await store.clusterOrdinals()).keys()) ofFile[opened.indexOf(clusterId)]?.clusterIds.push(clusterId)
   if (opened.suspect) await store.distrustLogs()
   const raised = await store.adoptShards(ofFile)
-  if (raised.length > 0) log.warn('epochs raised: these clusters fetch everything anew', { clusters: raised.length })
+  if (raised.length > 0) log.warn('epochs raised: these clusters fetch everything again', { clusters: raised.length })
   return raised
 }

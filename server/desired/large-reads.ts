@@ -59,8 +59,8 @@ export class LargeReads {
       clock,
       answerMsMax: LARGE_READ_MS_MAX,
       onDied: (why) => {
-        log.error('the worker of large reads died; the next read starts another', { error: why })
-        return new Error(`a large read failed: its worker died: ${why}`)
+        log.error('the worker of large reads stopped; the next read starts another', { error: why })
+        return new Error(`a large read failed: its worker stopped: ${why}`)
       },
     })
   }
@@ -72,7 +72,7 @@ export class LargeReads {
     if (this.#closed || (place < 0 && this.#queue.length >= LARGE_READS_MAX))
       throw new AppError('unavailable', {
         doing: 'read a large page',
-        detail: 'many agents fetch everything at once',
+        detail: 'too many agents fetch everything at once',
         retryAfterMs: Math.round(RETRY_AFTER_MS * (1 + 4 * this.#options.random())),
       })
     return new Promise((resolve, reject) => {
@@ -108,7 +108,7 @@ export class LargeReads {
       this.compressions = answer.compressions ?? this.compressions
       resolve(answer.read)
     } else {
-      const detail = answer.kind === 'failed' ? answer.error : 'there is no bound in the Worker'
+      const detail = answer.kind === 'failed' ? answer.error : 'the Worker has no limit'
       reject(new Error(`a large read failed: ${detail}`))
     }
   }

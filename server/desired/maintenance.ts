@@ -45,10 +45,10 @@ export async function maintainShards(deps: MaintenanceDeps, signal: AbortSignal)
     try {
       const outcome = await maintainShard(deps, index, signal)
       if (!trouble || outcome !== 'whole') continue
-      log.warn('a shard file gave trouble and is whole: it is opened anew', { shard: index })
+      log.warn('a shard file had errors and is intact: opened again', { shard: index })
       opened.reopen(index, () => {})
     } catch (error) {
-      if (!signal.aborted) log.error('a shard file cannot be cared for', { shard: index, error: describeError(error) })
+      if (!signal.aborted) log.error('maintenance of a shard file failed', { shard: index, error: describeError(error) })
     } finally {
       lookedMs.set(index, clock.nowMs())
     }
@@ -61,14 +61,14 @@ export async function maintainShard(deps: MaintenanceDeps, index: number, signal
   if (damage === null && !compactionDue(counts)) return 'whole'
   const startedMs = clock.nowMs()
   const outcome = damage === null ? 'compacted' : 'rebuilt'
-  if (damage === null) log.info('a shard file is mostly history: it is compacted', { shard: index, ...counts })
+  if (damage === null) log.info('a shard file is mostly history: compacting it', { shard: index, ...counts })
   else
-    log.error('a shard file is damaged: it is made anew from the fleet store, its clusters fetch what differs', {
+    log.error('a shard file is damaged: rebuilding it from the fleet store; its clusters fetch the differences', {
       shard: index,
       why: damage,
     })
   await rewriteShard(deps, index, outcome)
-  log.info('shard file made anew', { shard: index, outcome, ms: clock.nowMs() - startedMs })
+  log.info('shard file rebuilt', { shard: index, outcome, ms: clock.nowMs() - startedMs })
   return outcome
 }
 
@@ -77,7 +77,7 @@ async function examineInWorker(path: string, clock: Clock, signal: AbortSignal):
     start: () => startWorker('desired/check-worker'),
     clock,
     answerMsMax: LOOK_MS_MAX,
-    onDied: (why) => new Error(`the worker that looks at shard files failed: ${why}`),
+    onDied: (why) => new Error(`the worker that checks shard files failed: ${why}`),
   })
   signal.throwIfAborted()
   const stop = () => line.end(new Error('the server is stopping'))

@@ -176,7 +176,7 @@ function findRowDamage(db: Database): string | null {
     if (hashText(sum.hash) !== hash || sum.count !== count) return `rows of ${cluster} differ from its log`
     sums.delete(cluster)
   }
-  if (sums.size > 0) return 'it holds rows of a cluster without a log'
+  if (sums.size > 0) return 'it has rows of a cluster without a log'
   const clocks = db.query<{ n: number }, []>(`
     SELECT (SELECT count(*) FROM desired) - (SELECT count(*) FROM desired__crsql_clock c
       JOIN desired__crsql_pks p ON p.__crsql_key = c.key JOIN desired d ON d.cluster = p.cluster AND d.id = p.id
@@ -280,7 +280,7 @@ class CrdtShardFile implements ShardFile {
       own.docs.set(id, doc)
       own.chars += doc?.length ?? 0
       const ran = doc === null ? remove.run({ cluster, id }) : upsert.run({ cluster, id, doc })
-      if (ran.changes !== 1) throw new NotAsBefore(`${id} of ${cluster} was not held as expected`)
+      if (ran.changes !== 1) throw new NotAsBefore(`${id} of ${cluster} does not have the expected row`)
     }
     const hash = hashText(addHash(parseHash(held.hash), sum))
     Object.assign(next, { dv, term: this.#term, hash, count: held.count + count })

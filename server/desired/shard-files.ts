@@ -90,7 +90,7 @@ export function createShards(options: ShardsOptions): OpenedShards {
   const { dir, shardCount, newId, log, libraryDir, guard } = options
   mkdirSync(dir, { recursive: true, mode: 0o700 })
   const suspect = existsSync(join(dir, IN_USE))
-  if (suspect) log.warn('the last stop was not clean: every shard file is looked through', { files: shardCount })
+  if (suspect) log.warn('the last stop was not clean: checking all shard files', { files: shardCount })
   else {
     writeFileSync(join(dir, IN_USE), '')
     syncPath(join(dir, IN_USE))
@@ -141,7 +141,7 @@ export function createShards(options: ShardsOptions): OpenedShards {
       try {
         close(index)
       } catch (error) {
-        log.warn('a shard file cannot be closed in order', { shard: index, error: describeError(error) }) // a damaged one that is replaced
+        log.warn('cannot close a shard file cleanly', { shard: index, error: describeError(error) }) // a damaged one that is replaced
       }
       try {
         whileClosed(pathOf(index))
@@ -207,7 +207,7 @@ class ShardFiles implements Shards {
     const shard = this.shardOf(first.clusterId)
     assert(
       revisions.every(({ clusterId }) => this.shardOf(clusterId) === shard),
-      'one transaction is of one file',
+      'a transaction covers one file',
     )
     // A cluster can be deleted between a revision's commit to the fleet store and this; ids are never used again.
     const wanted = revisions.filter(({ clusterId }) => !this.#removed.has(clusterId))

@@ -182,7 +182,7 @@ function readRows(statements: Statements, meta: Meta, cluster: string, ask: Ask,
     keep = differing.keep
     lines = writeLines(differing.rows, bounds)
     if (keep === undefined && lines !== null)
-      assert(lines.rows === at.count, `the shard holds ${lines.rows} rows of ${cluster}, its log says ${at.count}`)
+      assert(lines.rows === at.count, `the shard has ${lines.rows} rows of ${cluster}; its log has ${at.count}`)
   }
   if (lines === null) return { kind: 'large' }
   const ordinal = statements.ordinal.get({ cluster })?.ordinal ?? 0
@@ -231,7 +231,7 @@ export function* deltaRows(changes: Iterable<ChangeRow>): Iterable<Row> {
 /** PL9: equal sums say that the agent has the same rows in that bucket. Read twice, in one order: once for the sums, then what differs. */
 function withoutEqualBuckets(all: () => Iterable<Row>, sums: Uint8Array): { rows: Iterable<Row>; keep?: string } {
   const count = BUCKET_COUNTS.find((buckets) => buckets * SUM_BYTES === sums.length)
-  assert(count !== undefined, 'sums are checked where they come in')
+  assert(count !== undefined, 'sums must be checked on arrival')
   if (count === 0) return { rows: all() }
   const ours = new BucketSums(count)
   const buckets: number[] = []

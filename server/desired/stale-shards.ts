@@ -25,22 +25,22 @@ export async function discardStale({ store, opened, log, onAhead }: DiscardStale
   for (const clusterId of opened.held()) {
     const shard = opened.indexOf(clusterId)
     const dbId = adopted.get(shard)
-    if (dbId !== undefined && dbId !== dbIds[shard]) why.set(shard, 'it is not the file that the fleet store knows')
+    if (dbId !== undefined && dbId !== dbIds[shard]) why.set(shard, 'it is not the file that the fleet store recorded')
     const held = opened.shards.ordinal(clusterId)
     if (held <= (ordinals.get(clusterId) ?? held)) continue
     ahead.set(clusterId, held)
-    why.set(shard, 'the fleet store is older than it, as after a restore')
+    why.set(shard, 'the fleet store is older, as after a restore')
   }
   if (ahead.size > 0) await onAhead?.(ahead)
   for (const [shard, reason] of why) {
     const clusters = [...ahead.keys()].filter((clusterId) => opened.indexOf(clusterId) === shard)
-    log.warn('a shard file is made anew', { shard, why: reason, ahead: clusters.length, first: clusters[0] })
+    log.warn('rebuilding a shard file', { shard, why: reason, ahead: clusters.length, first: clusters[0] })
     opened.remake(shard)
   }
   const unknown = opened.held().filter((clusterId) => !ordinals.has(clusterId))
   for (const clusterId of unknown) opened.shards.removeCluster(clusterId)
   if (unknown.length > 0)
-    log.warn('shard files held clusters that the fleet store does not know: they are removed', {
+    log.warn('removing clusters from shard files that the fleet store does not know', {
       clusters: unknown.length,
       first: unknown[0],
     })

@@ -179,7 +179,7 @@ export class Transfers {
     }
     if (this.#bytes + bytes <= spoolBytesMax) return
     throw new AppError('unavailable', {
-      doing: 'keep a page in parts',
+      doing: 'store a page in parts',
       detail: 'too many large pages are being fetched',
       retryAfterMs: Math.round(RETRY_AFTER_MS * (1 + random())),
     })
@@ -189,8 +189,8 @@ export class Transfers {
 /** Not `disk_full`: to an agent that is its own disk. */
 function cannotKeep(error: unknown): never {
   if (!isDiskFull(error)) throw error
-  const detail = 'the server’s data folder has no space left'
-  throw new AppError('unavailable', { doing: 'keep a page in parts', detail, retryAfterMs: RETRY_AFTER_MS }, { cause: error })
+  const detail = 'no space left in the data folder of the server'
+  throw new AppError('unavailable', { doing: 'store a page in parts', detail, retryAfterMs: RETRY_AFTER_MS }, { cause: error })
 }
 
 function slice({ page, spooled, sliceBytes }: Transfer, part: number): Uint8Array {
@@ -221,7 +221,7 @@ const rowsOf =
     try {
       for (let done = 0; done < length; ) {
         const read = readSync(fd, bytes, done, length - done, from + done)
-        assert(read > 0, 'a spool file holds what was written to it')
+        assert(read > 0, 'a spool file must contain the written bytes')
         done += read
       }
     } finally {

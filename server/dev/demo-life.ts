@@ -124,7 +124,7 @@ export async function startDemoFleet({ url, git, api, count, isStill, say }: Dem
       if (!ended.signal.aborted) await live(round)
     }
   }
-  void story().catch((error: unknown) => void (ended.signal.aborted || say(`the demo stands still: ${String(error)}`)))
+  void story().catch((error: unknown) => void (ended.signal.aborted || say(`the demo stopped: ${String(error)}`)))
   return {
     sites,
     stop() {

@@ -15,7 +15,7 @@ export const DEV_OPTIONS = {
   listen: SERVER_OPTIONS.listen,
   demoData: { type: 'flag', help: 'Fill the server with a simulated fleet: commits, drift, failures and offline sites.' },
   clusters: { type: 'integer', placeholder: 'COUNT', help: 'Simulated clusters of --demo-data.', default: '500', min: 10, max: 5_000 },
-  still: { type: 'flag', help: 'With --demo-data: nothing more happens once the fleet is there.' },
+  still: { type: 'flag', help: 'With --demo-data: no more changes after the fleet is ready.' },
 } as const satisfies OptionTable
 
 /** Each simulated agent keeps one request open, and Bun reads its limit at the start of a process. */
@@ -53,7 +53,7 @@ export const runDev = (flags: Flags, io: VerbIo): Promise<number> =>
       io.out('Ctrl-C stops the server and removes its data.\n')
       const fleet = demoData ? startDemo({ folder, url: server.url, api, count: clusters, isStill: still, io, undo }) : null
       const ended = server.child.exited.then((code) => {
-        throw new AppError('unavailable', { doing: 'run the server', detail: `it ended with code ${code}: ${server.lastLines()}` })
+        throw new AppError('unavailable', { doing: 'run the server', detail: `it exited with code ${code}: ${server.lastLines()}` })
       })
       await Promise.race([stopped, ended, fleet?.then(() => new Promise<void>(() => {}))].filter((one) => one !== undefined))
     } finally {

@@ -46,13 +46,13 @@ function whyNoKey(path: (typeof KEYS)[number], text: string, findings: Findings)
   switch (path) {
     case 'keys/secrets.json': {
       const ids = secretKeyIds(text)
-      if (ids === null) return 'holds no keys of secrets: no secret of a Config can be opened'
+      if (ids === null) return 'has no keys of secrets, so secrets of Configs cannot be opened'
       if (ids.length > 1) findings.tell('rotation_open', `${path} holds ${ids.length} keys`)
       return null
     }
     case 'keys/mac.key': {
       const count = macKeyCount(text)
-      if (count === null) return 'holds no 32 bytes'
+      if (count === null) return 'does not have 32 bytes'
       if (count > 1) findings.tell('mac_earlier', path)
       return null
     }
@@ -60,7 +60,7 @@ function whyNoKey(path: (typeof KEYS)[number], text: string, findings: Findings)
       return sealingKeyIds(text) === null ? 'holds no keys' : null
     case 'keys/signing.json': {
       const print = signingFingerprint(text)
-      if (print === null) return 'holds no key, or halves of two'
+      if (print === null) return 'has no key, or parts of two keys'
       findings.fact('fingerprint', print)
       const earlier = trustedEarlier(text)
       if (earlier > 0) findings.tell('keys_trusted', `${earlier} before ${print}`)

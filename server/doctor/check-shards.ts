@@ -38,7 +38,7 @@ export async function checkShards(deps: CheckShardsDeps): Promise<void> {
   for (const clusterId of known.clusterIds) clusters[shardOf(clusterId, SHARD_COUNT)]?.push(clusterId)
   let rows = 0
   for (const [index, clusterIds] of clusters.entries()) {
-    deps.progress('looking through shard files', index, SHARD_COUNT)
+    deps.progress('checking shard files', index, SHARD_COUNT)
     const name = `shard-${String(index).padStart(2, '0')}.db`
     const path = join(dataDir, 'shards', name)
     if (!existsSync(path)) {
@@ -220,7 +220,7 @@ function judge(wanted: WantedCluster | undefined, held: HeldCluster, setOf: Sets
   const extra = [...held.objects.keys(), ...[...held.services.keys()].map((id) => id.slice('service/'.length))].find(
     (key) => !expected.has(key),
   )
-  if (extra !== undefined) return { code: 'shard_rows', why: `, ${extra}: it shall not be there` }
+  if (extra !== undefined) return { code: 'shard_rows', why: `, ${extra}: unexpected` }
   const sets = wanted.fleetShas.map((sha) => setOf.get(sha))
   const rows = sets.every((set) => set !== undefined) ? new Map(sets.flatMap((set) => [...set])) : null
   return rows === null || sameRows(rows, held.ofFleet) ? null : { code: 'shard_rows', why: ', its health rules or suspensions differ' }
@@ -244,9 +244,9 @@ async function readFleetSets(dataDir: string, clock: Clock, wanted: Iterable<Wan
 /** RV1. */
 function differs(wanted: string, held: string | undefined, objects: ReadonlyArray<[string, string]>): string | null {
   if (held === undefined) return 'its row is missing'
-  if (wanted !== held && canonicalJson(serviceRowSchema.parse(JSON.parse(wanted))) !== held) return 'its row is another one'
+  if (wanted !== held && canonicalJson(serviceRowSchema.parse(JSON.parse(wanted))) !== held) return 'its row differs'
   const { count, digest, removal } = serviceRowSchema.parse(JSON.parse(held))
-  if (removal !== undefined) return objects.length === 0 ? null : 'it has objects beside its removal order'
+  if (removal !== undefined) return objects.length === 0 ? null : 'it has objects in addition to its removal order'
   if (objects.length !== count) return `${objects.length} objects, not ${count}`
-  return setDigest(objects) === digest ? null : 'its objects do not hash to its digest'
+  return setDigest(objects) === digest ? null : 'the hash of its objects differs from its digest'
 }

@@ -52,7 +52,7 @@ function reportText({ data, server, store, schema, facts, findings, fine, tookMs
     if (count > where.length) lines.push(`  and ${count - where.length} more`)
     lines.push(`  ${means}`, `  ${remedy}`)
   }
-  lines.push('', fine ? `Nothing is wrong (${(tookMs / 1_000).toFixed(1)} s).` : `Something is wrong (${(tookMs / 1_000).toFixed(1)} s).`)
+  lines.push('', fine ? `No problems found (${(tookMs / 1_000).toFixed(1)} s).` : `Problems found (${(tookMs / 1_000).toFixed(1)} s).`)
   return `${lines.join('\n')}\n`
 }
 

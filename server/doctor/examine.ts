@@ -42,9 +42,9 @@ export interface ExamineDeps {
 export async function examine({ dataDir, store }: ExamineOptions, deps: ExamineDeps): Promise<DoctorReport> {
   const { clock } = deps
   const startedMs = clock.nowMs()
-  if (!statSync(dataDir, { throwIfNoEntry: false })?.isDirectory()) throw noData(`${dataDir} is no folder`)
+  if (!statSync(dataDir, { throwIfNoEntry: false })?.isDirectory()) throw noData(`${dataDir} is not a folder`)
   if (store === null && !existsSync(join(dataDir, STORE)) && !existsSync(join(dataDir, 'keys')))
-    throw noData(`${dataDir} holds nothing of a server`)
+    throw noData(`${dataDir} is not the data folder of a server`)
   const running = isFolderInUse(dataDir)
   const findings = createFindings()
   checkFolder(dataDir, findings)
@@ -66,7 +66,7 @@ export async function examine({ dataDir, store }: ExamineOptions, deps: ExamineD
 }
 
 const noData = (detail: string): AppError =>
-  new AppError('bad_options', { doing: 'look through the data folder', detail, remedy: 'Give the server’s --data folder.' })
+  new AppError('bad_options', { doing: 'check the data folder', detail, remedy: 'Set --data to the data folder of the server.' })
 
 /** The schema of the store, if known. */
 async function checkData(
@@ -114,7 +114,7 @@ async function checkStore(look: StoreLook, findings: Findings, { progress }: Exa
     findings.tell(schema === null ? 'store_damaged' : 'store_newer', schema === null ? 'it has no schema' : `schema ${schema}`)
     return null
   }
-  if (schema < SCHEMA_NEWEST) findings.tell('store_older', `schema ${schema}, this version has ${SCHEMA_NEWEST}`)
+  if (schema < SCHEMA_NEWEST) findings.tell('store_older', `schema ${schema}; this version has ${SCHEMA_NEWEST}`)
   try {
     progress('reading the fleet store', 0, 0)
     // Not in the one state of what follows: while it is held, a running server's log grows.
@@ -124,10 +124,10 @@ async function checkStore(look: StoreLook, findings: Findings, { progress }: Exa
       return null
     }
     return await look.inOneState(async (db) => {
-      const broken = await findBrokenRules(look, db, (done, of) => progress('looking through the fleet store', done, of))
+      const broken = await findBrokenRules(look, db, (done, of) => progress('checking the fleet store', done, of))
       for (const { code, at, more } of broken) {
         for (const place of at) findings.tell(code, place)
-        if (more > 0) findings.tell(code, 'and more of the kind', more)
+        if (more > 0) findings.tell(code, 'and more', more)
       }
       if (schema >= PROOFS_SCHEMA) for (const cluster of await readRestoreProofs(db)) findings.tell('restore_waits', cluster)
       return readContentReferences(db, schema)

@@ -40,14 +40,14 @@ export function guardRemovals({
 }: Removals): GuardVerdict {
   if (leaving === 0) return { kind: 'pass' }
   const of = `${leaving} of ${holders} ${holders === 1 ? 'cluster' : 'clusters'}`
-  const before = ordered === 0 ? '' : `, after ${ordered} more that it is leaving already`
-  const what = cause === 'service_deleted' ? `deleting it removes it from ${of}` : `it would leave ${of}${before}`
+  const before = ordered === 0 ? '' : `, in addition to ${ordered} from which it is being removed`
+  const what = cause === 'service_deleted' ? `deleting it removes it from ${of}` : `it would be removed from ${of}${before}`
   const all = leaving + ordered
   if (protect) return { kind: 'wait', why: `the service is protected, and ${what}` }
   if (leftOut > 0) return { kind: 'wait', why: `its project has no destination for ${leftOut} of its clusters, and ${what}` }
   if (all > REMOVALS_SMALL && all * 100 > (holders + ordered) * REMOVALS_PERCENT_MAX)
     return { kind: 'wait', why: `${what}: more than ${REMOVALS_SMALL} clusters and more than ${REMOVALS_PERCENT_MAX} % of them` }
   if (cause === 'left_targets' && targets === 0 && leftByNewTargets > 0)
-    return { kind: 'wait', why: `the changed targets match no cluster any more, and ${what}` }
+    return { kind: 'wait', why: `the changed targets no longer match any cluster, and ${what}` }
   return { kind: 'pass' }
 }

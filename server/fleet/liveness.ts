@@ -21,19 +21,19 @@ export function absence(cluster: string, { word }: Liveness): Pick<State, 'reaso
     case 'Offline':
       return {
         reason: 'ClusterOffline',
-        message: `cluster ${cluster} is offline: this is what it last reported`,
-        next: 'Nothing, if it is expected to be away: it goes on enforcing what it holds and catches up by itself. Else run `skerry-agent status` there.',
+        message: `cluster ${cluster} is offline: last known state`,
+        next: 'No action needed if the cluster is expected to be offline: it keeps enforcing its state and catches up when it reconnects. Otherwise run `skerry-agent status` there.',
       }
     case 'NeverSeen':
       return {
         reason: 'ClusterNeverSeen',
-        message: `cluster ${cluster} joined, but its agent has not asked for anything yet`,
-        next: 'Nothing, if it has just joined. Else look at the agent there: `skerry-agent status`, and its log.',
+        message: `cluster ${cluster} joined, but its agent has not connected yet`,
+        next: 'No action needed if it has just joined. Otherwise run `skerry-agent status` there, and read the log of the agent.',
       }
     case 'Revoked':
       return {
         reason: 'ClusterRevoked',
-        message: `cluster ${cluster} is revoked: its agent gets nothing new, what is applied stays applied`,
+        message: `cluster ${cluster} is revoked: its agent receives no changes; applied objects stay`,
         next: `Set spec.revoked of the cluster to false, or remove it with \`skerry delete cluster ${cluster}\`.`,
       }
   }

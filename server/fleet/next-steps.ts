@@ -8,17 +8,17 @@ interface Place {
 
 const STEPS: Readonly<Record<string, (place: Place) => string>> = {
   BlockedBy: ({ project, service }) =>
-    `Nothing, if the service that it waits for is on its way: it goes on by itself. Else mend that one; \`skerry describe service ${service} -p ${project}\` shows its dependencies.`,
+    `No action needed while the dependency is in progress. Otherwise correct the dependency; \`skerry describe service ${service} -p ${project}\` shows its dependencies.`,
   ManualSync: ({ project, service, cluster }) =>
-    `\`skerry sync ${service} -p ${project} --cluster ${cluster}\` shows what it would change there and asks.`,
-  WaitingForWave: () =>
-    'Nothing, while the object that it waits for is on its way: it goes on by itself. If that one failed, correct it in Git.',
-  WaitingForHook: () => 'Nothing yet: it goes on by itself when the hook has ended.',
-  HookFailed: () => 'Look at the log of the hook in the cluster, correct it and commit: a new revision runs it again.',
-  Held: ({ cluster }) => `Nothing, if it is meant to be held; else run the \`skerry-agent unhold\` of the message, in ${cluster}.`,
-  OutsideWindow: () => 'Nothing: it goes on by itself when its window opens.',
-  ShardBehind: () => 'Check the disk of the server and run `skerry doctor` there; the server retries by itself.',
-  RevisionIncomplete: () => 'Upgrade the agent if the message says so; else nothing: the rest of it is on its way.',
+    `\`skerry sync ${service} -p ${project} --cluster ${cluster}\` shows the changes and asks for confirmation.`,
+  WaitingForWave: () => 'No action needed while the object is in progress. If it failed, correct it in Git.',
+  WaitingForHook: () => 'No action needed: the sync continues when the hook ends.',
+  HookFailed: () => 'Read the log of the hook in the cluster, correct it and commit: a new revision runs it again.',
+  Held: ({ cluster }) =>
+    `No action needed if the hold is intended. Otherwise run the \`skerry-agent unhold\` of the message in ${cluster}.`,
+  OutsideWindow: () => 'No action needed: the sync continues when the window opens.',
+  ShardBehind: () => 'Check the disk of the server and run `skerry doctor` there; the server retries automatically.',
+  RevisionIncomplete: () => 'Upgrade the agent if the message says so. Otherwise no action is needed: the rest arrives soon.',
 }
 
 /** Null means: there is none of its own. */

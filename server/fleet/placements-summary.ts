@@ -75,12 +75,12 @@ export function foldSummary({ counts, worst, away, sinceMs }: PlacementsSummary)
   } as const
   const bad = sum(counts.filter((some) => !isFine(some)))
   if (bad === 0) {
-    const message = away.count === 0 ? '' : `last known of ${nameList(away.places, away.count)}, not online now`
+    const message = away.count === 0 ? '' : `last known state of ${nameList(away.places, away.count)} (not online)`
     return { ...words, reason: away.count === 0 ? '' : 'LastKnown', message, next: '', sinceMs }
   }
   const all = sum(counts)
   if (worst === null) {
-    const message = `${all === 1 ? '' : `${bad} of ${all}: `}changing just now`
+    const message = `${all === 1 ? '' : `${bad} of ${all}: `}changing now`
     return { ...words, reason: 'Changing', message, next: 'Ask again.', sinceMs: null }
   }
   const { reason, message, next, sinceMs: since } = worst.state

@@ -48,7 +48,7 @@ export function removalEffect(held: HeldObjects): Effect {
     const annotations = object?.metadata.annotations
     const why =
       reason === 'OwnedBy'
-        ? 'belongs to others'
+        ? 'belongs to another owner'
         : policy === 'orphan'
           ? IS_ORPHAN
           : isOwnNamespace(held, ref, key) && row.sync.deleteNamespace !== true

@@ -59,7 +59,7 @@ function placementState({ cluster, liveness, desired, status, confirmation, susp
   const words = placementWords(doc === null ? null : { digest: doc.removal === undefined ? doc.digest : null }, status)
   const last = { sync: words?.sync ?? 'Synced', health: status?.health ?? 'Unknown', sinceMs: status?.sinceMs ?? null } as const
   const details = `\`skerry get objects -p ${desired.project} --service ${desired.service} --cluster ${cluster.name}\` shows each object.`
-  if (doc === null) return { ...last, reason: 'Removed', message: 'nothing of it is left here', next: '' }
+  if (doc === null) return { ...last, reason: 'Removed', message: 'no objects are left in this cluster', next: '' }
   const [suspension] = suspensions
   if (suspension !== undefined) return { ...last, ...suspendedState(suspension, status, doc.removal !== undefined, away) }
   if (doc.removal !== undefined) {
@@ -72,13 +72,17 @@ function placementState({ cluster, liveness, desired, status, confirmation, susp
     }
     if (status?.refusal !== undefined && status.refusal.digest === confirmationToken(doc))
       return { ...removing, reason: 'ConfirmationPending', next: confirmationStep(confirmation, away) }
-    return { ...removing, reason: 'Removing', next: away?.next ?? `Nothing: it is gone when the agent reports so. ${details}` }
+    return {
+      ...removing,
+      reason: 'Removing',
+      next: away?.next ?? `No action needed: it is removed when the agent has reported the removal. ${details}`,
+    }
   }
   if (status === null) {
     const waiting = {
       reason: 'NotReported',
       message: 'the agent has not reported this service yet',
-      next: 'Nothing yet: wait for the agent.',
+      next: 'No action needed: wait for the agent.',
     }
     return { ...last, ...(away ?? waiting) }
   }
@@ -86,34 +90,34 @@ function placementState({ cluster, liveness, desired, status, confirmation, susp
     return {
       ...last,
       reason: 'Resuming',
-      message: 'the agent has not taken the resume yet',
-      next: away?.next ?? 'Nothing yet: it is on its way.',
+      message: 'the agent has not received the resume yet',
+      next: away?.next ?? 'No action needed: it is being sent.',
     }
   if (status.refusal !== undefined) {
     const { names, count: total, why, only = false } = status.refusal
-    const named = `${why}: ${nameList(names)}${total > names.length ? ` (${total} in all)` : ''}`
+    const named = `${why}: ${nameList(names)}${total > names.length ? ` (${total} in total)` : ''}`
     return {
       ...last,
       reason: only ? 'ConfirmationPending' : 'PruneRefused',
       message: only ? why : named,
       next:
         confirmation !== null
-          ? `\`skerry confirm ${confirmation.id}\` shows the names and asks; or put the manifests back.`
-          : 'The confirmation is on its way to the cluster.',
+          ? `\`skerry confirm ${confirmation.id}\` shows the names and asks for confirmation; to keep the objects, restore the manifests.`
+          : 'The confirmation is being sent to the cluster.',
     }
   }
   if (status.received?.digest !== doc.digest) {
-    const held = status.received === undefined ? 'it holds none yet' : `it holds ${revisionWords(status.received.commit)}`
+    const held = status.received === undefined ? 'it has no revision yet' : `it holds ${revisionWords(status.received.commit)}`
     return {
       ...last,
       reason: away?.reason ?? 'NotReceived',
       message: `${revisionWords(doc.commit)} has not arrived there, ${held}${away === null ? '' : `; ${away.message}`}`,
-      next: away?.next ?? 'Nothing yet: it is on its way.',
+      next: away?.next ?? 'No action needed: it is being sent.',
     }
   }
   if (status.applied?.digest !== doc.digest && status.sync === 'Synced') {
-    const message = `${revisionWords(doc.commit)} has arrived and is not applied yet${away === null ? '' : `; ${away.message}`}`
-    return { ...last, reason: 'NotApplied', message, next: away?.next ?? `Nothing yet: it is being applied. ${details}` }
+    const message = `${revisionWords(doc.commit)} arrived and is not applied yet${away === null ? '' : `; ${away.message}`}`
+    return { ...last, reason: 'NotApplied', message, next: away?.next ?? `No action needed: it is being applied. ${details}` }
   }
   if (isFine(status))
     return { ...last, reason: away?.reason ?? status.reason, message: away?.message ?? status.message, next: away?.next ?? '' }
@@ -134,15 +138,15 @@ function suspendedState(
   return {
     reason: 'Suspended',
     message: `${suspendedText(suspension, suspension)}${waits}${untold}${untold === '' ? '' : sentence(away?.message ?? '')}`,
-    next: `Nothing, if it is meant to be suspended; else \`skerry resume ${resumeFlags(suspension)}\`.`,
+    next: `No action needed if the suspension is intended. Otherwise run \`skerry resume ${resumeFlags(suspension)}\`.`,
   }
 }
 
 /** RM1 */
 const confirmationStep = (confirmation: Confirmation | null, away: Pick<State, 'message'> | null): string =>
   confirmation === null
-    ? `The confirmation is on its way to the cluster${sentence(away?.message ?? '')}.`
-    : `\`skerry confirm ${confirmation.id}\` shows the names and asks; everything else is deleted meanwhile.`
+    ? `The confirmation is being sent to the cluster${sentence(away?.message ?? '')}.`
+    : `\`skerry confirm ${confirmation.id}\` shows the names and asks for confirmation; all other objects are deleted meanwhile.`
 
 const sentence = (text: string): string => (text === '' ? '' : `; ${text}`)
 
@@ -196,7 +200,7 @@ function withSuspensions(state: State, suspensions: readonly OrderedSuspension[]
     ...state,
     reason: 'PartlySuspended',
     message: `suspended in ${nameList(clusters)}`,
-    next: 'Nothing, if it is meant to be: `skerry get suspensions`.',
+    next: 'No action needed if it is intended; see `skerry get suspensions`.',
   }
 }
 
@@ -209,7 +213,7 @@ function withSuspension(state: State, suspension: OrderedSuspension | undefined)
     ...state,
     reason: 'Suspended',
     message,
-    next: `Nothing, if it is meant to be suspended; else \`skerry resume ${resumeFlags(suspension)}\`.`,
+    next: `No action needed if the suspension is intended. Otherwise run \`skerry resume ${resumeFlags(suspension)}\`.`,
   }
 }
 const SAID_FIRST: ReadonlySet<string> = new Set([
@@ -233,21 +237,21 @@ function serviceState(input: ServiceInput, question: Confirmation | undefined): 
       sync: 'OutOfSync',
       sinceMs: question.createdMs,
       reason: 'WaitingForConfirmation',
-      message: `${what} waits for a person: ${question.why}: ${nameList(question.names)}`,
-      next: `\`skerry confirm ${question.id}\` shows the names and asks. ${
+      message: `${what} waits for confirmation: ${question.why}: ${nameList(question.names)}`,
+      next: `\`skerry confirm ${question.id}\` shows the names and asks for confirmation. ${
         question.kind === 'release'
-          ? 'What clusters have stays until then.'
+          ? 'Clusters keep their state until then.'
           : question.kind === 'remove_service'
-            ? 'Applying the service again takes the deletion back.'
-            : 'Restoring its targets, or the labels of the clusters, takes it back.'
+            ? 'To undo the deletion, apply the service again.'
+            : 'To undo it, restore its targets or the labels of the clusters.'
       }`,
     }
   }
   if (deletingMs !== null) {
     const waits =
       question === undefined
-        ? 'Nothing: it is gone when each cluster reported so.'
-        : `\`skerry confirm ${question.id}\` shows what waits for a person.`
+        ? 'No action needed: it is removed when each cluster has reported the removal.'
+        : `\`skerry confirm ${question.id}\` shows the pending confirmation.`
     return {
       ...folded,
       sync: 'OutOfSync',
@@ -255,7 +259,7 @@ function serviceState(input: ServiceInput, question: Confirmation | undefined): 
       reason: 'Deleting',
       message:
         remaining.length === 0
-          ? 'it is about to be gone'
+          ? 'the removal is almost complete'
           : `${count(remaining.length, 'cluster')} still ${remaining.length === 1 ? 'has' : 'have'} it: ${nameList(remaining)}`,
       next: `${waits} ${describe}`,
     }
@@ -286,18 +290,18 @@ function serviceState(input: ServiceInput, question: Confirmation | undefined): 
   return isFine(folded) ? folded : { ...folded, next: folded.next === '' ? describe : `${folded.next} ${describe}` }
 }
 
-const RENDERING = 'Nothing yet: it is being rendered.'
+const RENDERING = 'No action needed: it is being rendered.'
 
 const neverRead = (repository: string, project: string) => ({
   reason: 'RepositoryNotRead',
   message: `repository ${repository} has not been read yet`,
-  next: `\`skerry describe repository ${repository} -p ${project}\` says when it is read next.`,
+  next: `\`skerry describe repository ${repository} -p ${project}\` shows the time of the next read.`,
 })
 
 /** As the render found it, with the name that was probably meant. */
 function missingRepository({ id, repository, render }: ServiceInput): string {
   const { code, message = '' } = render.error ?? {}
-  const plain = `there is no repository ${repository.name} in project ${id.project}`
+  const plain = `repository ${repository.name} does not exist in project ${id.project}`
   return code === 'repository_missing' ? message : plain
 }
 
@@ -305,9 +309,15 @@ function placedNowhere({ id, render, waiting, leftOut = 0 }: ServiceInput): Omit
   const { young = [], others = [] } = waiting ?? {}
   if (young.length > 0) {
     const many = young.length > 1
-    const who = `${many ? 'clusters' : 'cluster'} ${nameList(young)} joined just now and ${many ? 'have' : 'has'} not said what ${many ? 'they serve' : 'it serves'}`
-    const message = `${who}; it is rendered for ${many ? 'them when they have' : 'it when it has'}, within 60 s`
-    return { sync: 'OutOfSync', health: 'Unknown', reason: 'WaitingForFacts', message, next: 'Nothing yet: it goes on by itself.' }
+    const who = `${many ? 'clusters' : 'cluster'} ${nameList(young)} just joined and ${many ? 'have' : 'has'} not reported the served kinds yet`
+    const message = `${who}; the render follows within 60 s`
+    return {
+      sync: 'OutOfSync',
+      health: 'Unknown',
+      reason: 'WaitingForFacts',
+      message,
+      next: 'No action needed: it continues automatically.',
+    }
   }
   if (others.length > 0) {
     const message = `not rendered for ${nameList(others)} yet`
@@ -322,7 +332,7 @@ function placedNowhere({ id, render, waiting, leftOut = 0 }: ServiceInput): Omit
   return {
     ...{ sync: 'Synced', health: 'Healthy', reason: 'NoTargets' },
     message: `spec.targets matches no cluster${doubts}`,
-    next: `Compare spec.targets with \`skerry get clusters -o wide\`, which shows their labels.${doubts === '' ? '' : ` \`skerry render ${id.service} -p ${id.project}\` says what it lacks.`}`,
+    next: `Compare spec.targets with \`skerry get clusters -o wide\`, which shows their labels.${doubts === '' ? '' : ` \`skerry render ${id.service} -p ${id.project}\` shows the missing values.`}`,
   }
 }
 
@@ -351,7 +361,7 @@ function errorState(reason: string, error: StoredError, kept?: string): Pick<Sta
   return {
     reason,
     message: `${error.message}${where}${failedAtText(error)}${kept === undefined ? '' : `; ${kept}`}`,
-    next: error.remedy ?? (isErrorCode(error.code) ? ERRORS[error.code].remedy : 'Mend it and push again.'),
+    next: error.remedy ?? (isErrorCode(error.code) ? ERRORS[error.code].remedy : 'Correct it and push again.'),
     sinceMs: error.sinceMs,
   }
 }
@@ -368,7 +378,7 @@ export function repositoryStatusView({ commit, tag, fetchedMs, error }: Reposito
       ready: false,
       reason: 'NotFetched',
       message: 'not read yet',
-      next: 'Nothing yet: it is being fetched.',
+      next: 'No action needed: it is being fetched.',
       sinceMs: null,
     }
   }

@@ -89,13 +89,13 @@ export const failedAtText = ({ at }: Pick<StoredError, 'at'>): string =>
 const COMMIT_LENGTH = 12
 
 export function keptText(digest: string | null, error: Pick<StoredError, 'failing'> | null): string {
-  if (digest === null) return 'nothing is published yet'
+  if (digest === null) return 'no revision is published yet'
   const groups = error?.failing ?? []
   const without = groups.flatMap((group) => group.without)
-  if (without.length === 0) return 'the last good revision stays in force'
+  if (without.length === 0) return 'the last good revision stays active'
   const names = nameList(without, without.length + groups.reduce((sum, { moreWithout }) => sum + moreWithout, 0))
   const others = groups.some(({ keeping }) => keeping.length > 0) ? ', the others keep their last good revision' : ''
-  return `nothing is published in ${names} yet${others}`
+  return `no revision is published in ${names} yet${others}`
 }
 
 export function unrenderedState(
@@ -106,8 +106,8 @@ export function unrenderedState(
   const where = problem === undefined ? '' : `: ${problem.path === '' ? '' : `${problem.path}: `}${problem.message}`
   return {
     reason: 'RenderFailed',
-    message: `it cannot be rendered for this cluster: ${message}${where}; ${holds ? 'the last good revision stays in force' : 'nothing is published here yet'}`,
-    next: remedy ?? (isErrorCode(code) ? ERRORS[code].remedy : 'Mend it and push again.'),
+    message: `it cannot be rendered for this cluster: ${message}${where}; ${holds ? 'the last good revision stays active' : 'nothing is published here yet'}`,
+    next: remedy ?? (isErrorCode(code) ? ERRORS[code].remedy : 'Correct it and push again.'),
     sinceMs,
   }
 }

@@ -70,7 +70,7 @@ export function accessRoutes(deps: AdminDeps) {
       {
         response: { 201: createdJoinTokenSchema },
         detail: {
-          summary: 'Create a join token; this answer is the only one that shows it',
+          summary: 'Create a join token; the token is shown only once',
           requestBody: { content: { 'application/json': { schema: jsonSchema(joinTokenSpecSchema) } } },
         },
       },
@@ -116,7 +116,7 @@ export function accessRoutes(deps: AdminDeps) {
       {
         response: { 201: createdApiTokenSchema },
         detail: {
-          summary: 'Create an API token; this answer is the only one that shows it',
+          summary: 'Create an API token; the token is shown only once',
           requestBody: { content: { 'application/json': { schema: jsonSchema(apiTokenSpecSchema) } } },
         },
       },
@@ -150,7 +150,7 @@ export function accessRoutes(deps: AdminDeps) {
         if (principal.kind !== 'token')
           throw new AppError('bad_request', { detail: 'only an API token can be exchanged', remedy: 'A login renews itself.' })
         const token = await deps.tokens.exchange(principal)
-        const message = `a new API token for ${principal.name}; the earlier one ends when it is first used`
+        const message = `a new API token for ${principal.name}; the earlier one expires when it is first used`
         await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'ApiTokenExchanged', message, {})])
         set.headers['cache-control'] = 'no-store'
         return { token }
@@ -162,7 +162,7 @@ export function accessRoutes(deps: AdminDeps) {
     )
     .get('/version', () => deps.version(), {
       response: versionAnswerSchema,
-      detail: { summary: 'Version of the server and of what is in it' },
+      detail: { summary: 'Version of the server and of its libraries' },
     })
 }
 

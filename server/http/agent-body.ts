@@ -26,7 +26,7 @@ export async function readInflated(request: Request, limit: number, { ready, ...
     return inflated
   } catch (error) {
     if (error instanceof RangeError) throw tooLarge(limit)
-    throw new AppError('bad_request', { detail: 'the body is not zstd' }, { cause: error })
+    throw new AppError('bad_request', { detail: 'the body is not valid zstd' }, { cause: error })
   }
 }
 
@@ -59,7 +59,7 @@ function badShape(bytes: Uint8Array): string | null {
 /** Problems name paths, never the input. */
 export function parseJson<T>(bytes: Uint8Array, schema: z.ZodType<T>): T {
   const bad = badShape(bytes)
-  if (bad !== null) throw new AppError('bad_request', { detail: `the body is not read: ${bad}` })
+  if (bad !== null) throw new AppError('bad_request', { detail: `the body was refused: ${bad}` })
   let value: unknown
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
@@ -71,5 +71,5 @@ export function parseJson<T>(bytes: Uint8Array, schema: z.ZodType<T>): T {
   const problems = parsed.error.issues
     .slice(0, 20)
     .map(({ path, message }) => ({ path: path.join('.').slice(0, 200), message: message.slice(0, 200) }))
-  throw new AppError('bad_request', { detail: 'the body has not the form of this route', problems })
+  throw new AppError('bad_request', { detail: 'the request body does not match the schema', problems })
 }

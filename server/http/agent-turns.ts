@@ -35,7 +35,7 @@ export function createAgentTurns(doing: string, pace: FairPace = () => undefined
         async go() {
           await setImmediate()
           await pace()
-          if (!current()) throw new AppError('too_many_requests', { doing, detail: 'a newer request of this agent took its place' })
+          if (!current()) throw new AppError('too_many_requests', { doing, detail: 'replaced by a newer request of this agent' })
         },
         end() {
           if (current()) latest.delete(agentId)

@@ -27,7 +27,7 @@ export async function answerPart(
 ): Promise<Response> {
   const { clusterId } = sessions.authorize(request.headers.get('authorization'))
   const part = /^part=(0|[1-9]\d{0,8})$/.exec(query)?.[1]
-  if (part === undefined) throw new AppError('bad_request', { doing: 'take an answer', detail: 'part is a number' })
+  if (part === undefined) throw new AppError('bad_request', { doing: 'receive an answer', detail: 'part is a number' })
   if (asks === undefined || !asks.isOpen(clusterId, id)) {
     await request.body?.cancel()
     throw new AppError('ask_gone')

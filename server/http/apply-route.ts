@@ -64,7 +64,7 @@ export function parseApplicables(documents: readonly unknown[]): {
     const key = keyText(keyOf(parsed.data))
     const first = firstByKey.get(key)
     if (first !== undefined)
-      problems.push({ path: `resources[${index}].metadata.name`, message: `${key} is in resources[${first}] already` })
+      problems.push({ path: `resources[${index}].metadata.name`, message: `${key} is already in resources[${first}]` })
     firstByKey.set(key, first ?? index)
     resources.push(parsed.data)
     places.push(index)

@@ -44,7 +44,7 @@ export function askRoutes(deps: AskDeps) {
         requestBody: takes(askRequestSchema),
         responses: {
           '200': {
-            description: 'Lines of JSON as they come; the last one is `end` or `failed`',
+            description: 'Lines of JSON as they arrive; the last one is `end` or `failed`',
             content: { [NDJSON]: { schema: jsonSchema(answerLineSchema, 'output') } },
           },
         },
@@ -92,7 +92,7 @@ async function openAnswer(
   request: AskRequest,
   { kind, project, name }: Ask,
 ): Promise<AnswerStream> {
-  if (asks === undefined) throw new AppError('unavailable', { detail: 'this server asks no clusters' })
+  if (asks === undefined) throw new AppError('unavailable', { detail: 'this server does not send questions to clusters' })
   const { word, lastSeenMs } = livenessOf(cluster, clock.nowMs())
   if (word !== 'Online') throw offline(cluster.name, lastSeenMs)
   const asked = { clusterId: cluster.clusterId, name: cluster.name, lastSeenMs }

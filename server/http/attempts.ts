@@ -34,7 +34,7 @@ export function createAttempts(clock: Clock, burst = BURST): Attempts {
     async guard(address, work, costs = 'failure') {
       const network = networkOf(address ?? '')
       if (countOf(network, clock.nowMs()) >= burst)
-        throw new AppError('too_many_requests', { doing: 'sign in', detail: 'too many attempts failed', retryAfterMs: 1 / FORGIVEN_PER_MS })
+        throw new AppError('too_many_requests', { doing: 'sign in', detail: 'too many failed attempts', retryAfterMs: 1 / FORGIVEN_PER_MS })
       add(network, 1) // taken first, so that attempts at the same time count
       try {
         const response = await work()

@@ -59,7 +59,7 @@ export function auditRoutes({ store, authorizer, principal, serverKeys, clock }:
       },
       {
         response: auditStateSchema,
-        detail: { summary: 'Signed newest position of the audit log, and what stands in the place of deleted entries' },
+        detail: { summary: 'Signed newest position of the audit log, and the anchor that replaces deleted entries' },
       },
     )
     .get(
@@ -92,8 +92,8 @@ function positionOf(from: string | undefined): number | undefined {
   if (position === undefined) return undefined
   if (/^\d{1,16}$/.test(position)) return Number(position)
   throw new AppError('bad_request', {
-    detail: 'continue is not of a page of this list',
-    problems: [{ path: 'continue', message: 'expected what the page before answered' }],
+    detail: 'continue is not from this list',
+    problems: [{ path: 'continue', message: 'expected the value from the previous page' }],
   })
 }
 

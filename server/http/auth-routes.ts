@@ -23,11 +23,11 @@ const question = z.object({
 })
 const who = z.string().min(1).max(320)
 const canIQuery = question.extend({
-  asUser: who.optional().describe('Ask for this user: a verified e-mail address, or provider:subject.'),
+  asUser: who.optional().describe('Check for this user: a verified e-mail address, or provider:subject.'),
   asGroup: z
     .preprocess((value) => (typeof value === 'string' ? [value] : value), z.array(who).max(50).optional())
-    .describe('Ask for a member of these groups: provider:group.'),
-  asToken: nameSchema.optional().describe('Ask for API tokens of this name, without the role that the token itself has.'),
+    .describe('Check for a member of these groups: provider:group.'),
+  asToken: nameSchema.optional().describe('Check for API tokens of this name, without the role that the token itself has.'),
 })
 
 export function authRoutes(deps: AdminDeps) {

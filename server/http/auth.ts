@@ -80,7 +80,7 @@ async function mayObject({ authorizer, clusterByName }: Deciding, principal: Pri
 export const objectNotFound = ({ kind, project = FLEET, name = '' }: Ask): AppError =>
   RESOURCE_KINDS.some((known) => known === kind)
     ? keyNotFound({ kind: kind as ResourceKind, project, name })
-    : new AppError('not_found', { detail: `there is no ${kind} ${name}` })
+    : new AppError('not_found', { detail: `${kind} ${name} does not exist` })
 
 /** `Service web in project shop`. */
 const objectText = ({ kind, name, project }: Ask): string =>
@@ -93,7 +93,7 @@ export function forbidden(principal: Principal, ask: Ask): AppError {
   return new AppError('forbidden', { detail: missingText(principal, ask) })
 }
 export const missingText = ({ kind, name }: Pick<Principal, 'kind' | 'name'>, ask: Ask): string =>
-  `${kind} ${name} has no right to ${ask.verb} ${objectText(ask)}: no role or binding gives it`
+  `${kind} ${name} has no right to ${ask.verb} ${objectText(ask)}: no role or binding grants it`
 
 /** AU2: an API token proves that it is the token; its name is what its creator called it. */
 export const actorOf = ({ id, kind, name, provider }: Principal): AuditActor => ({
@@ -117,11 +117,11 @@ function authPlugin(callers: Callers, logger: Logger, principals: WeakMap<Reques
 
 function toAppError(code: string | number, error: unknown, request: Request, logger: Logger): AppError {
   if (error instanceof AppError) return error
-  if (code === 'NOT_FOUND') return new AppError('not_found', { detail: 'there is no such route' })
-  if (code === 'PARSE') return new AppError('bad_request', { detail: 'the body is no JSON' })
+  if (code === 'NOT_FOUND') return new AppError('not_found', { detail: 'no such route' })
+  if (code === 'PARSE') return new AppError('bad_request', { detail: 'the body is not JSON' })
   if (code === 'VALIDATION' && isBodyError(error)) return wrongBody(error)
   if (code === 'VALIDATION' && isInputError(error))
-    return new AppError('bad_request', { detail: 'parameters are wrong', problems: problemsOf(error) })
+    return new AppError('bad_request', { detail: 'invalid parameters', problems: problemsOf(error) })
   logger.error('request failed', { method: request.method, path: new URL(request.url).pathname, error: String(error) })
   return new AppError('internal')
 }

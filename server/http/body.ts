@@ -70,8 +70,8 @@ export async function readBody(
   signal?.addEventListener('abort', cancel, { once: true })
   try {
     for (;;) {
-      const chunk = await reader?.read().catch(() => refuse(new AppError('bad_request', { detail: 'the body ended before its time' })))
-      if (signal?.aborted) throw new AppError('bad_request', { detail: 'the body was not read to its end' })
+      const chunk = await reader?.read().catch(() => refuse(new AppError('bad_request', { detail: 'the body ended early' })))
+      if (signal?.aborted) throw new AppError('bad_request', { detail: 'the body was not read completely' })
       if (chunk?.value === undefined) return Buffer.concat(chunks)
       if (budget?.take(chunk.value.byteLength) === false) {
         refuse(tooManyBodies())

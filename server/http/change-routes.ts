@@ -13,7 +13,7 @@ import { changeSight, clustersOfChanges } from './sight.ts'
 
 const position = z.coerce.number().int().min(0)
 const changeQuery = z.object({
-  after: position.optional().describe('Strictly after this number; without it from now on. A stream is resumed by Last-Event-ID.'),
+  after: position.optional().describe('Strictly after this number; default: from now on. Last-Event-ID resumes a stream.'),
   topic: z
     .preprocess((value) => (typeof value === 'string' ? value.split(',') : value), z.array(z.enum(CHANGE_TOPICS)).optional())
     .describe('Only of these topics, joined by commas'),
@@ -52,7 +52,7 @@ export function changeRoutes({
     {
       query: changeQuery,
       detail: {
-        summary: 'What was changed, in the order of commits; as server-sent events if asked for',
+        summary: 'Changes in commit order; as server-sent events on request',
         ...takesHeaders(LAST_EVENT_ID),
         responses: RESPONSES,
         ...fails(410),
@@ -70,7 +70,7 @@ const RESPONSES = {
         schema: {
           type: 'string' as const,
           description:
-            'id: the number, event: the topic, data: the change as in `items`. First comes `ready`; `reset` says that what follows the given number is gone: list again, then go on.',
+            'id: the number, event: the topic, data: the change as in `items`. The first event is `ready`; `reset` means that the changes after the given number are no longer kept: list again, then continue.',
         },
       },
     },
@@ -79,7 +79,7 @@ const RESPONSES = {
 
 const LAST_EVENT_ID = {
   name: 'Last-Event-ID',
-  description: 'Resumes a stream after this number; wins over `after`',
+  description: 'Resumes a stream after this number; takes precedence over `after`',
   schema: { type: 'string', pattern: '^\\d*$' },
 } as const
 
@@ -96,5 +96,5 @@ function lastEventId(request: Request): number | undefined {
   if (header === null || header === '') return undefined
   const id = position.safeParse(header)
   if (id.success) return id.data
-  throw new AppError('bad_request', { detail: 'Last-Event-ID is a number of this feed' })
+  throw new AppError('bad_request', { detail: 'Last-Event-ID must be a number of this feed' })
 }

@@ -51,7 +51,7 @@ export function countRoutes({ store, clock, authorizer, principal }: AdminDeps) 
     {
       query: countQuery,
       response: countsViewSchema,
-      detail: { summary: 'How many services in clusters, objects or clusters there are of each' },
+      detail: { summary: 'Count services in clusters, objects or clusters by a field' },
     },
   )
 }

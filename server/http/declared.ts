@@ -13,18 +13,18 @@ export const FAILURES = {
   401: 'No credential, or an unknown one',
   403: 'The credential has no right to do this; the detail names the missing right',
   404: 'Not found',
-  405: 'The path does not have this method; `Allow` names those that it has',
+  405: 'The path does not support this method; `Allow` lists the supported ones',
   409: 'The resource changed, or another resource refers to it; the detail names it',
   410: 'The changes after that number are no longer kept; `newest` is the number to continue from after listing again',
   412: 'The resource has another version than `If-Match` names, or exists in spite of `If-None-Match: *`',
-  413: 'The body is larger than this route takes',
-  415: 'The body is no application/json',
-  422: 'Fields are wrong; `problems` names each with what was expected. Nothing was changed',
-  429: 'Too many requests; `Retry-After` says when to try again',
+  413: 'The body is larger than the limit of this route',
+  415: 'The body is not application/json',
+  422: 'Invalid fields; `problems` lists each with the expected value. Nothing was changed',
+  429: 'Too many requests; `Retry-After` tells when to retry',
   431: 'The address or the headers are too long',
   500: 'Internal error; the server log has the cause',
   502: 'Another system that the request needs failed; the detail names it',
-  503: 'The server is starting, stopping or overloaded; `Retry-After` says when to try again',
+  503: 'The server is starting, stopping or overloaded; `Retry-After` tells when to retry',
   507: 'The data folder has no space left; nothing was changed',
 } as const
 export type Failure = keyof typeof FAILURES
@@ -54,7 +54,7 @@ export const failures = (...statuses: readonly Failure[]) =>
     statuses.map((status) => [String(status), { description: FAILURES[status], ...(status === WITHOUT_BODY ? {} : { content: PROBLEM }) }]),
   )
 
-const SUCCESSES = { 200: 'Done', 201: 'Created', 202: 'Under way, or waiting for a confirmation', 204: 'Done; there is no body' } as const
+const SUCCESSES = { 200: 'Done', 201: 'Created', 202: 'In progress, or waiting for a confirmation', 204: 'Done; no body' } as const
 type Success = keyof typeof SUCCESSES
 type Answer = z.ZodType | { schema: z.ZodType; headers: Record<string, object> } | null
 

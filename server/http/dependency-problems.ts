@@ -10,7 +10,7 @@ import type { Store } from '../store/store.ts'
 /** TG15, at the path of the entry that closes the circle. */
 export const cycleProblem = ({ cycle, entry }: DependencyCycle, isShown: (key: string) => boolean): Problem => ({
   path: `spec.dependsOn[${entry}]`,
-  message: `these services would wait for each other: ${cycleText(cycle.map((key) => (isShown(key) ? key : 'a service that you may not read')))}; remove one of these dependencies`,
+  message: `dependency cycle: ${cycleText(cycle.map((key) => (isShown(key) ? key : 'a service that you may not read')))}; remove one of these dependencies`,
 })
 
 const namedService = z.looseObject({

@@ -22,7 +22,7 @@ export function dependencyRoutes({ store, authorizer, principal }: Pick<AdminDep
     {
       params: z.object({ project: nameSchema, name: nameSchema }),
       response: dependenciesViewSchema,
-      detail: { summary: 'The services that a service waits for, how far they are in its clusters, and who waits for it' },
+      detail: { summary: 'Dependencies of a service, their state in its clusters, and its dependents' },
     },
   )
 }

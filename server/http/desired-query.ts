@@ -28,15 +28,15 @@ export function desiredQuery(query: string): DesiredQuery {
   if (transfer === undefined && part === undefined) {
     numberOf('outbox', values['outbox'], 0)
     const head = values[HEAD_PARAM] ?? null
-    if (head !== null && !HEAD_NONCE.test(head)) throw new AppError('bad_request', { detail: `${HEAD_PARAM} is no nonce` })
+    if (head !== null && !HEAD_NONCE.test(head)) throw new AppError('bad_request', { detail: `${HEAD_PARAM} is not a nonce` })
     const asks = values[ASK_PARAM] ?? null
-    if (asks !== null && !ASK_NONCE.test(asks)) throw new AppError('bad_request', { detail: `${ASK_PARAM} is no nonce` })
+    if (asks !== null && !ASK_NONCE.test(asks)) throw new AppError('bad_request', { detail: `${ASK_PARAM} is not a nonce` })
     const waitSeconds = waitSecondsOf(values['wait'] ?? null)
     return { kind: 'poll', cursor: cursorOf(cursor), waitSeconds, sliceBytes: sliceBytesOf(values), head, asks, seal: sealOf(values) }
   }
   if (transfer === undefined || part === undefined || cursor !== undefined)
-    throw new AppError('bad_request', { detail: 'a part is asked for by transfer and part alone' })
-  if (!/^[A-Za-z0-9_-]{22}$/.test(transfer)) throw new AppError('bad_request', { detail: 'transfer is no id of a transfer' })
+    throw new AppError('bad_request', { detail: 'a request for a part has only the parameters transfer and part' })
+  if (!/^[A-Za-z0-9_-]{22}$/.test(transfer)) throw new AppError('bad_request', { detail: 'transfer is not the id of a transfer' })
   return { kind: 'part', transfer, part: numberOf('part', part, 0) }
 }
 
@@ -56,7 +56,7 @@ function parameters(query: string): Record<string, string | undefined> {
   for (const pair of query.split('&')) {
     const equals = pair.indexOf('=')
     const name = equals < 0 ? pair : pair.slice(0, equals)
-    if (name in values) throw new AppError('bad_request', { detail: 'a parameter is there twice' })
+    if (name in values) throw new AppError('bad_request', { detail: 'duplicate parameter' })
     values[name] = equals < 0 ? '' : pair.slice(equals + 1)
   }
   return values
@@ -82,6 +82,6 @@ function cursorOf(text: string | undefined): Position | null {
 
 export function waitSecondsOf(text: string | null): number {
   if (text === null) return WAIT_SECONDS_DEFAULT
-  if (!/^\d{1,6}$/.test(text)) throw new AppError('bad_request', { detail: 'wait is a number of seconds' })
+  if (!/^\d{1,6}$/.test(text)) throw new AppError('bad_request', { detail: 'wait must be a number of seconds' })
   return Math.min(Number(text), WAIT_SECONDS_MAX)
 }

@@ -138,7 +138,7 @@ export async function postBuckets(request: Request, query: string, context: Requ
 /** PL9: a line of JSON, then 0, 1, 16 or 256 sums. */
 function refetchBody(bytes: Uint8Array): { head: RefetchHead; sums: Uint8Array } {
   const end = bytes.indexOf(0x0a)
-  if (end < 0) throw new AppError('bad_request', { detail: 'the body is a line of JSON and then sums' })
+  if (end < 0) throw new AppError('bad_request', { detail: 'the body must be a line of JSON followed by sums' })
   const sums = bytes.subarray(end + 1)
   if (!BUCKET_COUNTS.some((count) => count * SUM_BYTES === sums.length))
     throw new AppError('bad_request', { detail: `the line is followed by ${BUCKET_COUNTS.join(', ')} sums of ${SUM_BYTES} bytes` })

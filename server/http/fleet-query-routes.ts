@@ -231,7 +231,7 @@ function documented(parameters: z.ZodObject, view: z.ZodType, summary: string) {
 /** In place of a schema by which Elysia would check each of 500 views: a third of what the page costs. */
 export const pageResponses = (view: z.ZodType) => ({
   '200': {
-    description: 'Done. A page may be short, even empty, and go on: so much was looked through for it',
+    description: 'Done. A page can be short or empty although more pages follow, because the work of a request is limited',
     content: { 'application/json': { schema: jsonSchema(listOf(view), 'output') } },
   },
 })

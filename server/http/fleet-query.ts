@@ -93,7 +93,7 @@ export function readParameters<T extends z.ZodType>(schema: T, request: Request)
     path,
     message: message.replace(/^unknown field/, 'unknown parameter'),
   }))
-  throw new AppError('bad_request', { detail: 'parameters are wrong', problems })
+  throw new AppError('bad_request', { detail: 'invalid parameters', problems })
 }
 
 const position = z.array(z.union([z.string().max(1_024), z.int(), z.null()])).max(5)
@@ -115,9 +115,9 @@ export function readToken(query: object, sort: string, value: string | undefined
   const isOfSort = (at: Position) => (typeof at[0] === 'number') === BY_NUMBER.includes(sort)
   if (read.success && read.data[0] === queryMark(query) && isOfSort(read.data[1])) return read.data[1]
   throw new AppError('bad_request', {
-    detail: read.success ? 'continue belongs to another query' : 'continue is no token of a list',
-    remedy: 'Ask for the first page again, without it; filters and order stay the same from page to page.',
-    problems: [{ path: 'continue', message: 'expected what the page before answered, with the same filters and the same sort' }],
+    detail: read.success ? 'continue belongs to another query' : 'continue is not a token of a list',
+    remedy: 'Request the first page again, without it; filters and order stay the same from page to page.',
+    problems: [{ path: 'continue', message: 'expected the value from the previous page, with the same filters and sort' }],
   })
 }
 

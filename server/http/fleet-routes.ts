@@ -40,8 +40,7 @@ function readConfirmationPlace(token: string | undefined): { createdMs: number; 
   return /^\d+$/.test(createdMs) ? { createdMs: Number(createdMs), id } : undefined
 }
 
-export const confirmationGone = (id: string) =>
-  notFound(`confirmation ${id}: it was carried out or withdrawn, or what it asks has changed`, 'skerry confirm')
+export const confirmationGone = (id: string) => notFound(`confirmation ${id}: it was completed, withdrawn or changed`, 'skerry confirm')
 
 export function fleetRoutes(deps: AdminDeps) {
   const { store, actions, authorizer, principal } = deps
@@ -101,7 +100,7 @@ export function fleetRoutes(deps: AdminDeps) {
       {
         query: pageQuery,
         response: listOf(confirmationViewSchema),
-        detail: { summary: 'List what waits for a person' },
+        detail: { summary: 'List pending confirmations' },
       },
     )
     .get(
@@ -111,7 +110,7 @@ export function fleetRoutes(deps: AdminDeps) {
         if (found === null || !(await confirmationInScope(servicesOf(request), found, store))) throw confirmationGone(id)
         return confirmationView(found)
       },
-      { params: confirmationId, response: confirmationViewSchema, detail: { summary: 'Exactly what would be confirmed' } },
+      { params: confirmationId, response: confirmationViewSchema, detail: { summary: 'A confirmation with its exact names' } },
     )
     .post(
       '/confirmations/:id/confirm',
@@ -136,7 +135,7 @@ export function fleetRoutes(deps: AdminDeps) {
         query: z.object({ upTo: z.coerce.number().int().min(0).optional() }),
         response: confirmationViewSchema,
         detail: {
-          summary: 'Say yes to exactly these names',
+          summary: 'Confirm exactly these names',
           requestBody: takes(confirmDataBody, { required: false }),
           ...fails(409),
         },

@@ -37,7 +37,7 @@ export function historyRoutes({ store, authorizer, principal }: AdminDeps) {
         params,
         query: pageQuery,
         response: listOf(revisionViewSchema),
-        detail: { summary: 'What a service was rendered to, newest first' },
+        detail: { summary: 'Revisions of a service, newest first' },
       },
     )
     .get(
@@ -90,8 +90,8 @@ function pageOf({ limit, continue: from }: { limit: number; continue?: string | 
   if (text === undefined) return { limit }
   if (!/^\d{1,16}$/.test(text))
     throw new AppError('bad_request', {
-      detail: 'continue is not of a page of this list',
-      problems: [{ path: 'continue', message: 'expected what the page before answered' }],
+      detail: 'continue is not from this list',
+      problems: [{ path: 'continue', message: 'expected the value from the previous page' }],
     })
   return { limit, before: Number(text) }
 }

@@ -115,7 +115,7 @@ function overloaded(): Response {
 }
 
 /** Without a Host header, as HTTP/1.0 allows, or with one that is no host, Bun tells a URL that cannot be parsed. */
-const withoutUrl = (): Response => problemResponse(new AppError('bad_request', { detail: 'the Host header is missing or no host' }))
+const withoutUrl = (): Response => problemResponse(new AppError('bad_request', { detail: 'the Host header is missing or invalid' }))
 
 function openRequestsMax(): number {
   return Math.floor(openFilesMax() * SHARE_OF_OPEN_FILES)

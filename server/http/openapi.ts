@@ -43,8 +43,8 @@ const whole = (description: string) => ({ description, schema: { type: 'integer'
 /** On every answer while there is a limit. */
 const RATE_HEADERS = {
   'RateLimit-Limit': whole('Requests of this credential at once, after a pause'),
-  'RateLimit-Remaining': whole('Requests that are left now'),
-  'RateLimit-Reset': whole('Seconds until all of them are left again'),
+  'RateLimit-Remaining': whole('Remaining requests'),
+  'RateLimit-Reset': whole('Seconds until all requests are available again'),
 }
 const RETRY_AFTER = { 'Retry-After': whole('Seconds to wait before the next request') }
 
@@ -126,7 +126,7 @@ const PROBLEM_EXAMPLE = {
   title: 'A resource has fields that are unknown, missing or of the wrong type.',
   status: 422,
   code: 'invalid_resource',
-  detail: '1 field is wrong',
+  detail: '1 invalid field',
   remedy: 'Fix the fields listed and apply again; nothing was changed.',
   problems: [{ path: 'spec.git.reff', message: 'unknown field; did you mean "ref"?' }],
 }

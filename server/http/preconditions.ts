@@ -9,7 +9,7 @@ import { type HeaderParameter, takesHeaders } from './declared.ts'
 export type IfVersion = number | null | undefined
 
 export const writeQuery = z.object({
-  dryRun: z.enum(['true', 'false']).optional().describe('true: check everything and answer what the write would do; change nothing'),
+  dryRun: z.enum(['true', 'false']).optional().describe('true: validate and show the effects of the write; changes nothing'),
 })
 
 export const isDryRun = ({ dryRun }: z.infer<typeof writeQuery>): boolean => dryRun === 'true'
@@ -36,7 +36,7 @@ export function checkPrecondition(key: ResourceKey, held: StoredResource | null,
 }
 
 const header = (name: string, description: string): HeaderParameter => ({ name, description, schema: { type: 'string' } })
-const IF_MATCH = header('If-Match', 'The ETag that was read: the write is refused (412) if the resource changed since')
+const IF_MATCH = header('If-Match', 'ETag from a read: the write is refused (412) if the resource changed since then')
 const IF_NONE_MATCH = header('If-None-Match', '`*`: create the resource; refused (412) if it exists')
 
 export const PUT_HEADERS = takesHeaders(IF_MATCH, IF_NONE_MATCH)

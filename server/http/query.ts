@@ -21,7 +21,7 @@ export function selectorOf(text: string | undefined): LabelSelector | undefined 
   const selector = parseSelectorText(text)
   if (selector !== null) return selector
   throw new AppError('bad_request', {
-    detail: 'labelSelector cannot be read',
+    detail: 'invalid labelSelector',
     remedy: 'Write it as in env=prod,tier!=db,team,!legacy.',
     problems: [{ path: 'labelSelector', message: 'expected key=value, key!=value, key or !key, joined by commas' }],
   })
@@ -34,7 +34,7 @@ export function decodeContinue(text: string | undefined): string | undefined {
   const after = Buffer.from(text, 'base64url').toString()
   if (isStorable(after)) return after
   throw new AppError('bad_request', {
-    detail: 'continue is not of a page of this list',
-    problems: [{ path: 'continue', message: 'expected what the page before answered' }],
+    detail: 'continue is not from this list',
+    problems: [{ path: 'continue', message: 'expected the value from the previous page' }],
   })
 }

@@ -56,7 +56,7 @@ export function removalRoutes({ store, removals, actions, principal, authorizer 
         if (planned === null) throw keyNotFound({ kind: 'Service', project, name })
         return viewsOf(planned)
       },
-      { params: inProject, response: removalsViewSchema, detail: { summary: 'Objects that deleting the service deletes' } },
+      { params: inProject, response: removalsViewSchema, detail: { summary: 'Objects that a deletion of the service deletes' } },
     )
     .post(
       '/projects/:project/delete-services',
@@ -76,6 +76,6 @@ export function removalRoutes({ store, removals, actions, principal, authorizer 
         if (asked === null || !(await confirmationInScope(scope, asked, store))) throw confirmationGone(id)
         return viewsOf(await removals.ofConfirmation(asked))
       },
-      { params: confirmationId, response: removalsViewSchema, detail: { summary: 'Objects that confirming a removal deletes' } },
+      { params: confirmationId, response: removalsViewSchema, detail: { summary: 'Objects that the confirmation of a removal deletes' } },
     )
 }

@@ -35,8 +35,8 @@ export function createRenderTurns(clock: Pick<Clock, 'monotonicMs'>): RenderTurn
       settle(startMs)
       const own = callers.get(caller) ?? { running: 0, spentMs: 0, atMs: startMs }
       const overMs = own.spentMs + COST_LEAST_MS - BUDGET_MS
-      if (overMs > 0) throw refused('this API token has asked for too many renders', overMs)
-      if (own.running >= AT_ONCE_MAX) throw refused(`${own.running} renders of this API token are under way`, BUSY_MS)
+      if (overMs > 0) throw refused('this API token requested too many renders', overMs)
+      if (own.running >= AT_ONCE_MAX) throw refused(`${own.running} renders of this API token are running`, BUSY_MS)
       callers.set(caller, own)
       own.running += 1
       own.spentMs += COST_LEAST_MS

@@ -20,7 +20,7 @@ export function reasonOf(request: Request): string | null {
   const reason = decoded(given)
   if (reason !== null && reason.length <= REASON_CHARS_MAX) return reason
   throw new AppError('bad_request', {
-    detail: `header ${REASON_HEADER} cannot be read`,
+    detail: `invalid header ${REASON_HEADER}`,
     remedy: `Send at most ${REASON_CHARS_MAX} characters of percent-encoded UTF-8.`,
   })
 }

@@ -78,7 +78,7 @@ export function createResourceHandlers(deps: AdminDeps) {
     if (!parsed.success) throw invalidInput(schema, input, parsed.error, `put ${keyText(key)}`)
     const resource = parsed.data
     if (resource.metadata.name !== key.name || projectOf(resource) !== key.project)
-      throw new AppError('bad_request', { detail: 'name or project of the document is not the one in the address' })
+      throw new AppError('bad_request', { detail: 'name or project of the document differs from the path' })
     const ifVersion = readPreconditions(request)
     const held = await deps.store.getResource(key)
     if (held === null && key.kind === 'Cluster')

@@ -8,7 +8,7 @@ export function restoreRoutes({ restore, principal }: Pick<AdminDeps, 'restore' 
   return new Elysia({ tags: ['fleet'] })
     .get('/restore', () => restore.plan(), {
       response: restorePlanViewSchema,
-      detail: { summary: 'Whether a restored server waits for a person, and what it would change in each cluster' },
+      detail: { summary: 'State of a restore, and the changes in each cluster after its confirmation' },
     })
     .post(
       '/restore/confirm',
@@ -19,7 +19,7 @@ export function restoreRoutes({ restore, principal }: Pick<AdminDeps, 'restore' 
         body: restoreConfirmSchema,
         response: restoreConfirmedSchema,
         detail: {
-          summary: 'Serve agents again, with exactly the plan whose token this is; nothing is deleted by it',
+          summary: 'Confirm the restore plan with this token, and serve agents again; deletes nothing',
           ...fails(409),
         },
       },

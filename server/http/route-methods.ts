@@ -32,7 +32,10 @@ export function createRouteMethods(routes: ReadonlyArray<{ method: string; path:
       const methods = methodsOf(pathname)
       if (methods.size === 0 || methods.has(method) || (method === 'HEAD' && methods.has('GET'))) return
       const allowed = [...methods].sort().join(', ')
-      throw new AppError('method_not_allowed', { detail: `${method} is not a method of this path; it has ${allowed}`, extra: { allowed } })
+      throw new AppError('method_not_allowed', {
+        detail: `${method} is not supported by this path; expected ${allowed}`,
+        extra: { allowed },
+      })
     },
   }
 }

@@ -25,7 +25,7 @@ export function serverKeyRoutes(deps: AdminDeps) {
   return new Elysia({ tags: ['access'] })
     .get('/server-keys', views, {
       response: listOf(serverKeyViewSchema),
-      detail: { summary: 'The key that signs, and those before it, oldest first' },
+      detail: { summary: 'Current and earlier signing keys, oldest first' },
     })
     .post(
       '/server-keys/rotate',
@@ -33,13 +33,13 @@ export function serverKeyRoutes(deps: AdminDeps) {
         const by = deps.principal(request).name
         const before = serverKeys.fingerprint
         await recorded('rotate', `signing key ${before}`, () => serverKeys.rotate(clock.nowMs()))
-        const message = `by ${by}: ${before} signs no more, ${serverKeys.fingerprint} does; agents follow when they next make contact`
+        const message = `by ${by}: ${before} was replaced by ${serverKeys.fingerprint}; agents follow at their next contact`
         await tell('ServerKeyRotated', message)
         return views()
       },
       {
         response: listOf(serverKeyViewSchema),
-        detail: { summary: 'Sign with a new key from now on; agents follow the link that the old one signs last' },
+        detail: { summary: 'Replace the signing key; agents follow automatically' },
       },
     )
     .post(
@@ -49,14 +49,14 @@ export function serverKeyRoutes(deps: AdminDeps) {
         await recorded('revoke', `keys before ${before}`, () => serverKeys.revoke(before, clock.nowMs()))
         const deleted = await deleteTokensBefore(deps, serverKeys.history.find(({ isRevoked }) => !isRevoked)?.sinceMs ?? 0)
         const by = deps.principal(request).name
-        await tell('ServerKeysRevoked', `by ${by}: keys before ${before} are trusted no more; ${deleted} join tokens deleted`)
+        await tell('ServerKeysRevoked', `by ${by}: keys before ${before} are no longer trusted; ${deleted} join tokens deleted`)
         return views()
       },
       {
         body: keyRevokeSchema,
         response: listOf(serverKeyViewSchema),
         detail: {
-          summary: 'Revoke the keys before one of them (default: the one that signs); join tokens of their time are deleted',
+          summary: 'Revoke the keys before a key (default: the current signing key); deletes join tokens of their time',
           ...fails(404, 409),
         },
       },
@@ -68,13 +68,13 @@ export function serverKeyRoutes(deps: AdminDeps) {
         const by = deps.principal(request).name
         await tell(
           'MacKeyRotated',
-          `by ${by}: sessions end, webhooks have new secrets; the secrets before are accepted until the next rotation`,
+          `by ${by}: sessions end, webhooks have new secrets; the earlier secrets are accepted until the next rotation`,
         )
         set.status = 204
       },
       {
         detail: {
-          summary: 'Another key for sessions and secrets of webhooks; secrets from before are accepted until the next rotation',
+          summary: 'Replace the key of sessions and webhook secrets; earlier secrets are accepted until the next rotation',
           responses: answers({ 204: null }),
         },
       },

@@ -158,7 +158,7 @@ export function createSignInRoutes(deps: SignInRoutesDeps): (request: Request) =
     const isPage = request.method === 'GET' && (request.headers.get('accept') ?? '').includes('text/html')
     try {
       const route = routes[`${request.method} ${at.pathname}`]
-      if (route === undefined) throw new AppError('not_found', { detail: 'there is no such route' })
+      if (route === undefined) throw new AppError('not_found', { detail: 'no such route' })
       // Any caller of a device code makes the server ask the provider for minutes.
       return await attempts.guard(from, () => route(request, at, from), route === device ? 'always' : 'failure')
     } catch (error) {

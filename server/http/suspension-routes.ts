@@ -40,7 +40,7 @@ export function suspensionRoutes(deps: Pick<AdminDeps, 'store' | 'clock' | 'acti
       },
       {
         response: listOf(suspensionViewSchema),
-        detail: { summary: 'List suspensions, widest first' },
+        detail: { summary: 'List suspensions, widest scope first' },
       },
     )
     .post(

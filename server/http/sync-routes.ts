@@ -35,7 +35,7 @@ export function syncRoutes({ store, actions, principal, authorizer }: Pick<Admin
         params,
         query,
         response: syncPlanViewSchema,
-        detail: { summary: 'What waits for a sync by hand, and what it would create, change and prune in each cluster' },
+        detail: { summary: 'Plan of a manual sync: creations, changes and prunes in each cluster' },
       },
     )
     .post(

@@ -28,7 +28,7 @@ const EXPIRES_SOON_MS = 14 * 24 * 60 * 60_000
 export function readTlsPair(paths: TlsPaths): TlsPair {
   const cert = read('--tls-cert', paths.cert)
   const key = read('--tls-key', paths.key)
-  const certificate = parse('--tls-cert', paths.cert, 'a certificate in PEM, the one of the server first', () => new X509Certificate(cert))
+  const certificate = parse('--tls-cert', paths.cert, 'PEM certificates, the server certificate first', () => new X509Certificate(cert))
   const privateKey: KeyObject = parse('--tls-key', paths.key, 'an unencrypted private key in PEM', () => createPrivateKey(key))
   if (!certificate.checkPrivateKey(privateKey)) throw unusable('--tls-key', paths.key, `is not the key of the certificate in ${paths.cert}`)
   return { cert, key, digest: sha256Hex(`${cert}\n${key}`), expiresMs: certificate.validToDate.getTime() }

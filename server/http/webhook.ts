@@ -55,7 +55,7 @@ export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<
       // names.
       const isRight = webhookSecrets(deps.keys, repository?.uid ?? '').map((secret) => isSigned(request.headers, body, secret))
       if (repository === null || !isRight.includes(true)) throw new AppError('webhook_signature')
-      if (isPing(request.headers)) return new Response('pong: the signature is right\n')
+      if (isPing(request.headers)) return new Response('pong: the signature is valid\n')
       deps.repositoryChanged(project, name)
       return new Response(null, { status: 202 })
     } catch (error) {

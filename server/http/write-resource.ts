@@ -65,11 +65,11 @@ export async function refusal(
   alsoWritten: ReadonlySet<string> = new Set(),
 ): Promise<Problem | null> {
   if (held === null && resource.kind === 'Cluster') {
-    const message = `there is no cluster ${resource.metadata.name}: clusters come into being by joining, see \`skerry join-token create\``
+    const message = `cluster ${resource.metadata.name} does not exist: joining creates clusters, see \`skerry join-token create\``
     return { path: 'metadata.name', message }
   }
   if (resource.kind === 'RoleBinding' && authorizer.rulesOf(resource.spec.role) === null && !alsoWritten.has(resource.spec.role))
-    return { path: 'spec.role', message: `there is no role ${resource.spec.role}; \`skerry get roles\` lists them` }
+    return { path: 'spec.role', message: `role ${resource.spec.role} does not exist; \`skerry get roles\` lists the roles` }
   if (resource.kind === 'RoleBinding' && held !== null && !givesFleetAdmin({ project: held.project, spec: canonicalJson(resource.spec) }))
     if (await isLastAdminBinding({ store, clock }, held)) return { path: 'spec', message: 'is the last credential of a fleet admin' }
   if (held !== null && held.deletingMs !== null) {
@@ -139,7 +139,7 @@ export async function writeResource(
   if (result.kind === 'conflict') {
     if (given !== undefined) throw versionConflict(key, given, result.version)
     if (result.version === null) throw keyNotFound(key)
-    throw new AppError('conflict', { detail: `${keyText(key)} is at version ${result.version} now` })
+    throw new AppError('conflict', { detail: `${keyText(key)} now has version ${result.version}` })
   }
   if (result.kind === 'cycle') throw wrongFields([cycleProblem(result, isShown)], `write ${keyText(key)}`)
   const revoked = revocation(resource, held)

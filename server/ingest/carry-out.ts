@@ -64,7 +64,7 @@ export async function carryOut(
     const dependents = planned.why.includes(DEPENDENTS) ? [] : await readDependents(store, id) // a question that is asked of fewer keeps its reason
     const why = `${planned.why}${dependentsText(dependents)}`
     const opened = await store.openConfirmation({ ...planned, why, createdMs: nowMs })
-    const message = `${opened.why}; \`skerry confirm ${opened.id}\` shows the names and asks`
+    const message = `${opened.why}; run \`skerry confirm ${opened.id}\` to see the names and confirm`
     events.push(fleetEvent(nowMs, 'Warning', 'ConfirmationNeeded', message, { service: id }))
   }
   const pace = createPace(clock)
@@ -76,13 +76,13 @@ export async function carryOut(
     await store.appendEvents(events.splice(0, EVENTS_A_TIME))
     await pace()
   }
-  const ended = fleetEvent(nowMs, 'Normal', 'ServiceDeleted', 'it is gone from every cluster', { service: id })
+  const ended = fleetEvent(nowMs, 'Normal', 'ServiceDeleted', 'removed from every cluster', { service: id })
   // Not if it was revoked while this reconciliation ran: the revocation requested another one.
   if (plan.finished && (await store.finishDeletion(service, service.version, [...events, ended]))) deps.renderer.forget(id)
   else if (events.length > 0) await store.appendEvents(events)
 }
 
-const DEPENDENTS = '; what depends on it stays and begins no new revision without it: '
+const DEPENDENTS = '; its dependents stay unchanged and start no new revision without it: '
 /** DE4 */
 const dependentsText = (services: readonly ServiceId[]): string =>
   services.length === 0 ? '' : `${DEPENDENTS}${nameList(services.map(serviceKey))}`

@@ -42,7 +42,7 @@ export function createFindChart(store: Pick<Store, 'listResources' | 'getResourc
       if (refusal !== null) throw new AppError('project_refused', { detail: `the chart ${name} ${version}: ${refusal}` })
       return found
     }
-    const detail = `the chart ${name} ${version} of ${repository}: no Repository of the project ${project} has that URL${nearest(urls, repository)}`
+    const detail = `the chart ${name} ${version} of ${repository}: no Repository of project ${project} has that URL${nearest(urls, repository)}`
     throw new AppError('source_refused', { detail })
   }
 }
@@ -82,5 +82,5 @@ export function nearest(urls: ReadonlyMap<string, string>, wanted: string): stri
     .filter(({ distance, sameHost }) => sameHost || distance <= SLIP_LENGTH)
     .sort((a, b) => a.distance - b.distance || (a.name < b.name ? -1 : 1))
   const [first] = found
-  return first === undefined ? '' : `; the nearest is ${first.url}, of the Repository ${first.name}`
+  return first === undefined ? '' : `; the most similar is ${first.url}, of the Repository ${first.name}`
 }

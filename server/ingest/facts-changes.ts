@@ -48,7 +48,7 @@ export class FactsChanges {
       try {
         await pass(clusters)
       } catch (error) {
-        log.warn('services cannot be looked at after clusters changed', { clusters: clusters.size, error: describeError(error) })
+        log.warn('cannot read services after clusters changed', { clusters: clusters.size, error: describeError(error) })
         for (const clusterId of clusters) this.#waiting.add(clusterId)
       }
       this.#gatherMs = Math.max(GATHER_MS, (clock.nowMs() - beganMs) * GATHER_TIMES)

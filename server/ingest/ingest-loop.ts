@@ -292,7 +292,7 @@ class IngestLoop implements Ingest {
         return
       } catch (error) {
         const retryInMs = backoffMs(attempt, RETRY, random)
-        log.warn('what there is to look at cannot be read', { kind, attempt, retryInMs, error: describeError(error) })
+        log.warn('cannot read the queue', { kind, attempt, retryInMs, error: describeError(error) })
         await clock.sleep(retryInMs, stopping)
       }
     }
@@ -306,7 +306,7 @@ class IngestLoop implements Ingest {
   private async removeUnknown(known: readonly StoredResource[]): Promise<void> {
     const { sources, log } = this.deps
     await sources.removeUnknown(new Set(known.map(({ uid }) => uid))).catch((error: unknown) => {
-      log.warn('what is left of repositories that are gone cannot be removed', { error: describeError(error) })
+      log.warn('cannot remove content of deleted repositories', { error: describeError(error) })
     })
   }
 
@@ -427,7 +427,7 @@ class IngestLoop implements Ingest {
     const before = this.uids.get(key)
     if (before === undefined || before === uid) return
     await sources.forget(before).catch((error: unknown) => {
-      log.warn('what is left of a repository that is gone cannot be removed', { key, error: describeError(error) })
+      log.warn('cannot remove content of a deleted repository', { key, error: describeError(error) })
     })
   }
 
@@ -449,7 +449,7 @@ class IngestLoop implements Ingest {
     } catch (error) {
       const attempt = this.countFailure(key)
       const retryInMs = backoffMs(attempt, RETRY, this.deps.random)
-      this.deps.log.warn('ingest pass failed', { key, attempt, retryInMs, error: describeError(error) })
+      this.deps.log.warn('ingest run failed', { key, attempt, retryInMs, error: describeError(error) })
       if (isRepositoryKey(key)) {
         this.enter(key, retryInMs)
         this.unrevised.add(key)

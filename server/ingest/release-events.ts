@@ -86,7 +86,7 @@ export function publishEvents(
       const render = renderOf(rendering, clusterId)
       if (render !== null) brought.add(render)
     } else if (what === 'removed')
-      events.push(fleetEvent(nowMs, 'Normal', 'ServiceRemoved', `nothing of it is left to manage in ${cluster}`, about))
+      events.push(fleetEvent(nowMs, 'Normal', 'ServiceRemoved', `no objects are left to manage in ${cluster}`, about))
     else if (doc?.removal !== undefined) {
       const { policy, by, why } = doc.removal
       events.push(fleetEvent(nowMs, 'Normal', 'RemovalOrdered', `${policy} in ${cluster}, by ${by}: ${why}`, about))

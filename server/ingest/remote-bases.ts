@@ -109,7 +109,7 @@ export class RemoteBases {
     const find = async (base: RemoteBase, lost: string | null): Promise<BaseState> => {
       const shown = shownBase(base)
       const pinned = at?.[shown]
-      if (pinned !== undefined && lost === pinned) return { kind: 'failed', error: new AppError('git_failed', { detail: `${shown}: ${pinned} is not here any more` }) } // biome-ignore format: one answer
+      if (pinned !== undefined && lost === pinned) return { kind: 'failed', error: new AppError('git_failed', { detail: `${shown}: ${pinned} is no longer available` }) } // biome-ignore format: one answer
       const boundary = await readProject(this.deps.store, id.project)
       const refusal = boundary === null ? null : refuseSource(boundary, base.url)
       if (refusal !== null) return { kind: 'failed', error: new AppError('project_refused', { detail: `${shown}: ${refusal}` }) }
@@ -239,7 +239,7 @@ export class RemoteBases {
       if (used.has(name) || !held.users.delete(service) || held.users.size > 0) continue
       this.held.delete(name)
       void this.deps.sources.forget(held.key.uid).catch((error: unknown) => {
-        this.deps.log.warn('what is left of a remote base cannot be removed', { base: shownBase(held.base), error: describeError(error) })
+        this.deps.log.warn('cannot remove content of a remote base', { base: shownBase(held.base), error: describeError(error) })
       })
     }
   }

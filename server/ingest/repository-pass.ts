@@ -58,7 +58,7 @@ export async function passRepository(
     const place = { uid, project, place: placeOf(spec) }
     // A leftover is harmless, and a later reconciliation finds it again.
     await sources.removeOthers(place).catch((error: unknown) => {
-      deps.log.warn('what is left of another place of a repository cannot be removed', {
+      deps.log.warn('cannot remove content of an earlier URL of a repository', {
         project,
         repository: name,
         error: describeError(error),

@@ -282,7 +282,7 @@ async function recordRender(
   if (error !== null && trace !== undefined && events.length > 0)
     recordSpan?.({ name: 'render', trace, startMs, endMs, attributes: { 'skerry.service': serviceKey(id) }, error: error.code })
   for (const { reason, message } of events)
-    log.info('render changed its state', { service: serviceKey(id), reason, detail: message, ...withTrace(trace) })
+    log.info('render state changed', { service: serviceKey(id), reason, detail: message, ...withTrace(trace) })
 }
 
 /** HI1: that clusters came or went makes no revision: every variant is one of the newest revision, and no cluster gets another than it has. */

@@ -12,7 +12,10 @@ const MIB = 1024 * 1024
 export async function packFolder(path: string): Promise<string> {
   const found = await stat(path).catch(() => null)
   if (found?.isDirectory() !== true)
-    throw new AppError('not_found', { detail: `there is no folder ${path}`, remedy: 'Correct --dir: the root folder of the repository.' })
+    throw new AppError('not_found', {
+      detail: `folder ${path} does not exist`,
+      remedy: 'Correct --dir: the root folder of the repository.',
+    })
   const files = await createFolderTree(path).files('', (name) => !SKIPPED.test(name))
   const packed = await new Bun.Archive(Object.fromEntries([...files].map(([name, { bytes }]) => [name, bytes])), {
     compress: 'gzip',

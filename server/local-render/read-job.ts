@@ -29,7 +29,7 @@ export function chooseService(resources: readonly Applicable[], wanted: string):
   const [service, ...others] = found
   if (service !== undefined && others.length === 0) return service
   const names = services.map(({ metadata }) => metadata.name).join(', ')
-  const detail = service === undefined ? `there is no Service ${wanted} in the files` : `which service? The files hold ${names}`
+  const detail = service === undefined ? `the files have no Service ${wanted}` : `service missing: the files have ${names}`
   throw new AppError('bad_options', { detail, remedy: 'Name the service: skerry render NAME -f FILE --dir PATH' })
 }
 

@@ -76,7 +76,7 @@ async function openSource({ dirs, version }: LocalRender, source: NamedSource): 
   const folder = folderOf(dirs, repository)
   if (folder === null)
     throw new AppError('bad_options', {
-      detail: `--dir does not say where the content of repository ${repository} is`,
+      detail: `--dir does not name the folder of repository ${repository}`,
       remedy: `Add ${repository}=PATH to --dir.`,
     })
   const tree = createFolderTree(folder)
@@ -108,7 +108,7 @@ async function chartRoot(tree: SourceTree, { repository, chart, version: range }
     if (range === undefined || greatestVersion([found.version], range) !== null) return root
     throw new AppError('source_refused', {
       detail: `chart ${chart} of ${repository}: ${join(folder, root)} has ${found.version}, which is not in ${range}`,
-      remedy: 'Take the chart in such a version (helm pull --untar --version), or correct the version of the source.',
+      remedy: 'Use the chart in such a version (helm pull --untar --version), or correct the version of the source.',
     })
   }
   throw new AppError('source_refused', {

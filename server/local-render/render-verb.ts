@@ -53,7 +53,7 @@ export const runLocalRender = (flags: Flags, io: VerbIo, wanted: string): Promis
     const { clusterName, clusterLabels, kubeVersion, apiVersions } = options
     const names = [String(flags['filename']), ...(options.config === undefined ? [] : [options.config])]
     const { resources, problems } = await readResources(names.map(readInput))
-    if (problems.length > 0) return told(io, 'the resources are wrong', problems)
+    if (problems.length > 0) return told(io, 'invalid resources', problems)
     const job = {
       service: chooseService(resources, wanted),
       cluster: clusterOf(resources, { clusterName, clusterLabels, kubeVersion, apiVersions }),
@@ -74,7 +74,7 @@ export const runLocalRender = (flags: Flags, io: VerbIo, wanted: string): Promis
       io.out(renderText(view, output satisfies RenderOutput))
       if (view.error === null) return 0
       told(io, view.error, view.problems)
-      if (view.problems.some(mayNeedCluster)) io.err('hint: Say for which cluster: --cluster-name NAME, --cluster-labels K=V,…\n')
+      if (view.problems.some(mayNeedCluster)) io.err('hint: Name the cluster: --cluster-name NAME, --cluster-labels K=V,…\n')
       return 1
     } finally {
       line.clear()

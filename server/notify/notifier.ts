@@ -342,7 +342,7 @@ async function secretsOf(
   if (url !== null) return configs.credentials(configProject(project), config, { url })
   const opened = await configs.read(configProject(project), config)
   if (opened !== null) return opened.secrets
-  throw new AppError('credential_missing', { detail: `there is no Config ${config} in project ${configProject(project)}` })
+  throw new AppError('credential_missing', { detail: `Config ${config} does not exist in project ${configProject(project)}` })
 }
 
 async function testSink(deps: NotifierDeps, { project, spec: written }: StoredResource): Promise<NotificationTestAnswer> {

@@ -167,6 +167,6 @@ const sinkKey = ({ project, sink }: GroupRecord): string => `${project}/${sink}`
 
 /** What the outbox keeps of it. */
 export function stored({ inFlight: _, id, ...record }: GroupRecord): NotificationRecord {
-  if (id === null) throw new Error('a notification is settled before it is written')
+  if (id === null) throw new Error('a notification must be stored before it is settled')
   return { ...record, id }
 }

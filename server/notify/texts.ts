@@ -36,7 +36,7 @@ export function textOf(doc: NotificationDoc): string {
     const shown = groups.slice(0, NAMES_SHOWN).map(([group, count]) => `${group}: ${count}`)
     return cut([...shown, ...(groups.length > NAMES_SHOWN ? [`and ${groups.length - NAMES_SHOWN} more`] : [])].join('\n'))
   }
-  if (resolved) return `Nothing is left of ${total}.`
+  if (resolved) return `All ${total} are resolved.`
   const names = members.slice(0, NAMES_SHOWN).join(', ')
   const more = members.length + unnamed - Math.min(members.length, NAMES_SHOWN)
   const list = members.length === 0 ? '' : `${ofClusters ? 'Clusters' : 'Objects'}: ${names}${more > 0 ? ` and ${more} more` : ''}`

@@ -20,7 +20,7 @@ export const SERVER_METRICS = {
     labels: ['route'],
     buckets: REQUEST_SECONDS,
   },
-  skerry_http_requests_open: { type: 'gauge', help: 'Requests that are being answered; most are polls of agents', labels: ['route'] },
+  skerry_http_requests_open: { type: 'gauge', help: 'Open requests; most are polls of agents', labels: ['route'] },
   skerry_worker_jobs_total: { type: 'counter', help: 'Jobs of worker processes', labels: ['job', 'result'] },
   skerry_worker_job_duration_seconds: {
     type: 'histogram',
@@ -49,7 +49,7 @@ export const SERVER_METRICS = {
     help: '1 if there are more services, clusters or agents than the limit of series; the rest has none',
     labels: ['kind'],
   },
-  skerry_confirmations_pending: { type: 'gauge', help: 'Confirmations that wait for a person', labels: ['kind'] },
+  skerry_confirmations_pending: { type: 'gauge', help: 'Pending confirmations', labels: ['kind'] },
   skerry_confirmations_oldest_timestamp_seconds: {
     type: 'gauge',
     help: 'Creation of the oldest pending confirmation, in seconds since the epoch',

@@ -19,7 +19,7 @@ function patternOf(glob: string): string {
   for (let at = 0; at < glob.length; at++) {
     const character = glob[at] ?? ''
     if (character === '\\') {
-      if (at + 1 === glob.length) throw new PatchError('"\\" at the end escapes nothing')
+      if (at + 1 === glob.length) throw new PatchError('unfinished escape: "\\" at the end')
       pattern += literal(glob[++at] ?? '')
     } else if (character === '*') {
       while (glob[at + 1] === '*') at++
@@ -48,7 +48,7 @@ const literal = (character: string): string => (/[A-Za-z0-9_\u0080-\uffff]/.test
 function setOf(body: string): string {
   const isNegated = body.startsWith('!')
   const members = (isNegated ? body.slice(1) : body).replace(/[\\[\]^]/g, (character) => `\\${character}`)
-  if (members === '') throw new PatchError('"[]" holds no character')
+  if (members === '') throw new PatchError('"[]" is empty')
   return `[${isNegated ? '^' : ''}${members}]`
 }
 

@@ -80,14 +80,14 @@ const LOCAL_MARK = 'config.kubernetes.io/local-config'
 /** What is wrong with the identity (apiVersion, kind, name, namespace) of an object that was changed after it was read; null: nothing. */
 export function wrongIdentity({ apiVersion, kind, metadata }: K8sObject): string | null {
   const { name, generateName, namespace, annotations } = metadata
-  if (!API_VERSION.test(apiVersion)) return 'apiVersion is none of Kubernetes'
-  if (!KIND.test(kind)) return 'kind cannot be one of Kubernetes'
+  if (!API_VERSION.test(apiVersion)) return 'apiVersion is not valid in Kubernetes'
+  if (!KIND.test(kind)) return 'kind is not valid in Kubernetes'
   const [field, text] = name === undefined && generateName !== undefined ? ['generateName', `${generateName}0`] : ['name', name ?? '']
   if (field === 'generateName' && orderOf(annotations).kind !== 'hook') return 'generateName is for hooks only'
-  if (text === '' || wrongSegment(text) !== null) return `metadata.${field} cannot be a name in Kubernetes`
+  if (text === '' || wrongSegment(text) !== null) return `metadata.${field} is not a valid name in Kubernetes`
   return namespace === undefined || namespace === '' || wrongNamespace(namespace) === null
     ? null
-    : 'metadata.namespace cannot be a namespace'
+    : 'metadata.namespace is not a valid namespace'
 }
 
 /** `placeOf`: where a part of the value stands, or what would hold it. */
@@ -102,9 +102,9 @@ function readObject(value: unknown, placeOf: (path: readonly PropertyKey[]) => s
   const { apiVersion, kind, metadata } = value as Record<string, unknown>
   if (apiVersion === undefined || apiVersion === null) refuse(['apiVersion'], 'apiVersion is missing')
   else if (typeof apiVersion !== 'string' || !API_VERSION.test(apiVersion))
-    refuse(['apiVersion'], `apiVersion ${JSON.stringify(apiVersion)} is none`)
+    refuse(['apiVersion'], `invalid apiVersion ${JSON.stringify(apiVersion)}`)
   if (kind === undefined || kind === null) refuse(['kind'], 'kind is missing')
-  else if (typeof kind !== 'string' || !KIND.test(kind)) refuse(['kind'], `kind ${JSON.stringify(kind)} is none`)
+  else if (typeof kind !== 'string' || !KIND.test(kind)) refuse(['kind'], `invalid kind ${JSON.stringify(kind)}`)
   const what = typeof kind === 'string' ? kind : 'the object'
   if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) refuse(['metadata'], `${what} has no metadata`)
   else checkNames(metadata as Record<string, unknown>, what, refuse)
@@ -125,14 +125,14 @@ function checkNames(metadata: Record<string, unknown>, what: string, refuse: Ref
   const at = ['metadata', 'name']
   if (name === undefined && generateName !== undefined) checkGenerated(generateName, metadata, what, refuse)
   else if (name === undefined || name === null || name === '') refuse(at, `${what} has no metadata.name`)
-  else if (typeof name !== 'string') refuse(at, `metadata.name ${JSON.stringify(name)} is no text; quote it`)
+  else if (typeof name !== 'string') refuse(at, `metadata.name ${JSON.stringify(name)} is not text; quote it`)
   else {
     const expected = wrongSegment(name)
-    if (expected !== null) refuse(at, `metadata.name ${shown(name)} cannot be a name in Kubernetes: ${expected}`)
+    if (expected !== null) refuse(at, `metadata.name ${shown(name)} is not a valid name in Kubernetes: ${expected}`)
   }
   if (typeof namespace !== 'string' || namespace === '') return
   const expected = wrongNamespace(namespace)
-  if (expected !== null) refuse(['metadata', 'namespace'], `metadata.namespace ${shown(namespace)} cannot be a namespace: ${expected}`)
+  if (expected !== null) refuse(['metadata', 'namespace'], `metadata.namespace ${shown(namespace)} is not a valid namespace: ${expected}`)
 }
 
 /** HK9: each run of a hook has an object of its own; any other object would be created again by each reconciliation. */
@@ -140,10 +140,13 @@ function checkGenerated(generateName: unknown, metadata: Record<string, unknown>
   const at = ['metadata', 'generateName']
   const parsed = k8sObjectSchema.shape.metadata.shape.annotations.safeParse(metadata['annotations'])
   if (!parsed.success || orderOf(parsed.data).kind !== 'hook')
-    refuse(at, `${what} has generateName, which is for hooks only: give it a name, or each pass would make another one`)
-  else if (typeof generateName !== 'string') refuse(at, `metadata.generateName ${JSON.stringify(generateName)} is no text; quote it`)
+    refuse(
+      at,
+      `${what} has generateName, which is for hooks only: set metadata.name, because each reconciliation would create another object`,
+    )
+  else if (typeof generateName !== 'string') refuse(at, `metadata.generateName ${JSON.stringify(generateName)} is not text; quote it`)
   else {
     const expected = wrongSegment(generateName, true)
-    if (expected !== null) refuse(at, `metadata.generateName ${shown(generateName)} cannot begin a name in Kubernetes: ${expected}`)
+    if (expected !== null) refuse(at, `metadata.generateName ${shown(generateName)} is not a valid name prefix in Kubernetes: ${expected}`)
   }
 }

@@ -22,10 +22,10 @@ export function makeName(written: string, from: string, inputs: RenderInputs, me
   if (rendered.kind === 'failed') return { kind: 'refused', problems: rendered.problems }
   const name = rendered.text
   const wrong =
-    name === '' ? 'nothing' : name.length > SOURCE_PATH_LENGTH_MAX ? 'too long a name' : CONTROL.test(name) ? 'more than one line' : null
+    name === '' ? 'nothing' : name.length > SOURCE_PATH_LENGTH_MAX ? 'name too long' : CONTROL.test(name) ? 'more than one line' : null
   if (wrong === null) return { kind: 'name', name }
   return {
     kind: 'refused',
-    problems: [{ path: from, message: `the template of this name makes ${wrong}: expected a relative path`, excerpt: written }],
+    problems: [{ path: from, message: `the template of this name results in ${wrong}; expected a relative path`, excerpt: written }],
   }
 }

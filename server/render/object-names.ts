@@ -97,7 +97,7 @@ export function nameFaults({ apiVersion, kind, metadata }: K8sObject): NameFault
     const keyFault = wrongKey(key)
     if (keyFault !== null) faults.push({ at: ['metadata', 'labels', key], message: `the label ${keyFault}` })
     if (value !== '' && !holds(value, LABEL_VALUE))
-      faults.push({ at: ['metadata', 'labels', key], message: `the label ${shown(key)} cannot have the value ${shown(value)}: ${expectedOf(value, LABEL_VALUE)}, or none` })
+      faults.push({ at: ['metadata', 'labels', key], message: `the label ${shown(key)} has the invalid value ${shown(value)}: ${expectedOf(value, LABEL_VALUE)}, or none` })
   } // biome-ignore format: one line each
   let bytes = 0
   for (const [key, value] of Object.entries(annotations)) {
@@ -108,7 +108,7 @@ export function nameFaults({ apiVersion, kind, metadata }: K8sObject): NameFault
   if (bytes > ANNOTATIONS_BYTES_MAX)
     faults.push({
       at: ['metadata', 'annotations'],
-      message: `annotations of ${bytes} bytes, more than the ${ANNOTATIONS_BYTES_MAX} that Kubernetes takes of one object; put large texts into a ConfigMap`,
+      message: `annotations have ${bytes} bytes, more than the ${ANNOTATIONS_BYTES_MAX} that Kubernetes permits; put large texts into a ConfigMap`,
     })
   return faults
 }
@@ -132,7 +132,7 @@ function wrongKey(key: string, written = key): string | null {
   const [prefix, name] = slash < 0 ? [null, key] : [key.slice(0, slash), key.slice(slash + 1)]
   if ((prefix === null || holds(prefix, SUBDOMAIN)) && holds(name, LABEL_VALUE)) return null
   const example = `${prefix === null ? '' : `${exampleOf(prefix, SUBDOMAIN)}/`}${exampleOf(name.slice(name.lastIndexOf('/') + 1), LABEL_VALUE)}`
-  return `${shown(written)} cannot be a key: expected NAME or PREFIX/NAME, where NAME is ${LABEL_VALUE.expected}, at most ${LABEL_VALUE.max} characters, and PREFIX is a DNS name, such as ${example}`
+  return `${shown(written)} is not a valid key: expected NAME or PREFIX/NAME, where NAME is ${LABEL_VALUE.expected}, at most ${LABEL_VALUE.max} characters, and PREFIX is a DNS name, such as ${example}`
 }
 
 const holds = (text: string, { pattern, max }: TextRule): boolean => text.length <= max && pattern.test(text)

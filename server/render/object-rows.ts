@@ -69,7 +69,7 @@ export function rowsOf(input: RowsOf, { found, problems: given, warnings }: Mani
 }
 
 /** RN3. `version`: a commit id, or what a source says of itself. */
-export const noManifests = (path: string, version: string): string => `${path} holds no manifests at ${versionText(version)}`
+export const noManifests = (path: string, version: string): string => `${path} has no manifests at ${versionText(version)}`
 
 /** The same of another commit: all read inputs are equal, so that the render is known from there. */
 export const ofVersion = (message: string, version: string): string =>
@@ -109,7 +109,7 @@ function toRows(input: RowsOf, found: readonly Manifest[], scopes: DeclaredScope
     for (const { at, message } of nameFaults(object)) problems.push({ path: placeOf?.(at) ?? place, message })
     const placed = withNamespace(object, input.namespace, scopes)
     if (placed === null) {
-      const message = `${object.kind} ${object.metadata.name} names no namespace and the service has none; set metadata.namespace here, or spec.namespace of the service`
+      const message = `${object.kind} ${object.metadata.name} has no namespace and the service has none; set metadata.namespace here, or spec.namespace of the service`
       problems.push({ path: place, message })
       continue
     }

@@ -115,7 +115,7 @@ async function renderSources(deps: PipelineDeps, input: PipelineInput, recorder:
 
 const BASE_REMEDY =
   'Correct the address of the remote base in the kustomization, or name a Config that is bound to its host in render.kustomize.remoteBaseSecretRefs.'
-const PENDING = { detail: 'a remote base is being fetched', remedy: 'Nothing is to be done: it is rendered again when the base is there.' }
+const PENDING = { detail: 'a remote base is being fetched', remedy: 'No action needed: it is rendered again when the base is available.' }
 
 /** CG2 */
 function masked(result: RenderResult, { settings, configs }: PipelineInput): RenderResult {

@@ -24,12 +24,12 @@ export async function renderRaw({ source, spec, inputs, meter }: RenderJob): Pro
     const name = renderedName(path)
     const other = otherRenderer(name)
     if (other !== null) {
-      problems.push({ path, message: `marks ${other}, which is never read as plain manifests; give it a service of its own` })
+      problems.push({ path, message: `marks ${other}, which is never read as plain manifests; use a separate service for it` })
       continue
     }
     const result = await renderFile(path, bytes, job)
     if (result.kind === 'failed') problems.push(...result.problems)
-    else if (files.has(name)) problems.push({ path, message: `is also there as ${name}, which is what it becomes; keep one of the two` })
+    else if (files.has(name)) problems.push({ path, message: `also exists as ${name}, which is its output; keep one of the two` })
     else files.set(name, result.bytes)
   }
   const unread = [...jsonnet].sort().slice(0, 1)

@@ -35,7 +35,7 @@ export async function chooseRenderer({ type = 'auto', typescript, exec }: Render
 }
 
 const UNASKED =
-  'code runs only for a service that asks for it; set render.type to typescript to run this file, or to raw to render the YAML files alone'
+  'code runs only if the service requests it; set render.type to typescript to run this file, or to raw to render the YAML files alone'
 
 /** RD5: `from` is where the spec has it; `chosen` of all sources that it is for. */
 export function unheardOptions(render: RenderSpec, from: string, chosen: readonly ChosenRenderer[]): Problem[] {
@@ -53,7 +53,7 @@ export function unheardOverrides(layers: ReadonlyArray<{ from: string }>, chosen
 const SOURCES_TOLD = 5
 
 function whyNot(name: WithOptions, chosen: readonly ChosenRenderer[], entry = 'main.ts'): string {
-  if (chosen.length === 0) return 'every source has a render of its own, or is files only'
+  if (chosen.length === 0) return 'every source has its own render, or provides files only'
   const lacking = { directory: 'manifests alone', helm: 'Chart.yaml', kustomize: 'kustomization.yaml', typescript: entry, exec: 'program' }[
     name
   ]
@@ -72,8 +72,8 @@ const NAMES_TOLD = 8
 export async function missingFolder({ tree, root }: JobSource, at: string): Promise<string | null> {
   const segments = pathSegments(root)
   if (segments.length === 0 || (await tree.list(root)) !== null) return null
-  if ((await tree.id(root)) !== null) return `${root} is a file at ${at}; name the folder that it is in`
-  return `there is no folder ${root} at ${at}${await nearFolder(tree, segments)}`
+  if ((await tree.id(root)) !== null) return `${root} is a file at ${at}; expected its folder`
+  return `folder ${root} does not exist at ${at}${await nearFolder(tree, segments)}`
 }
 
 async function nearFolder(tree: SourceTree, segments: readonly string[]): Promise<string> {

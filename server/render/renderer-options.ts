@@ -21,8 +21,8 @@ export function contradictions(render: RenderSpec, from: string): Problem[] {
   const { type = 'auto', exec } = render
   const only = type === 'auto' ? (exec === undefined ? null : 'exec') : type
   if (only === null) return []
-  const why = type === 'auto' ? `${from}.exec is what it is rendered by` : `${from}.type is ${type}`
+  const why = type === 'auto' ? `${from}.exec renders it` : `${from}.type is ${type}`
   return optionsIn(render)
     .filter((name) => RENDERER_OF[name] !== only)
-    .map((name) => ({ path: `${from}.${name}`, message: `nothing would hear it: ${why}; take one of the two out` }))
+    .map((name) => ({ path: `${from}.${name}`, message: `it would have no effect: ${why}; remove one of the two` }))
 }

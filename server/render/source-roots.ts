@@ -24,7 +24,7 @@ export function placeSources<Source extends { opened: OpenedSource }>(
     }
     if (treePathSchema.safeParse(made.name).success)
       return { ...source, opened: { ...source.opened, root: pathSegments(made.name).join('/') } }
-    problems.push({ path: from, message: 'the template of this path makes no relative path without ".."', excerpt: written })
+    problems.push({ path: from, message: 'the template of this path must result in a relative path without ".."', excerpt: written })
     return source
   })
   return problems.length === 0 ? { kind: 'placed', sources: placed } : { kind: 'refused', problems }

@@ -4,11 +4,11 @@ import type { Problem } from '../../shared/protocol/error.ts'
 /** As the pipeline writes places in a spec: `render.patches[0]`, `source.path`, `sources[1].render.helm`, `overrides[0].patches[2]`, `cluster overrides[0].helm`. */
 const IN_SPEC = /^(cluster overrides|(?:render|source\.path$|sources\[\d+\]|overrides\[\d+\])(?:\.[A-Za-z.]+)?)(?=[[ ]|$)/
 /** A name that stands in the spec, where the file's would be. */
-const NAMED_IN_SPEC = /^there is no source of the name /
+const NAMED_IN_SPEC = /^no source has the name /
 /** One of valuesFrom, and its key. */
 const IN_CONFIG = /^Config [^,]+, /
-const NO_VALUES_FILE = /^there is no such values file/
-const NO_CHART = /^there is no Chart\.yaml: /
+const NO_VALUES_FILE = /^values file not found/
+const NO_CHART = /^not a chart: Chart\.yaml is missing$/
 
 /** The field to correct; null: it is about a file. */
 function specFieldOf({ path, message }: Problem): string | null {
@@ -37,5 +37,5 @@ export function specRemedy(problems: readonly Problem[]): string | null {
   if (fields.length === 0) return null
   const more = fields.length > FIELDS_NAMED_MAX ? [`${fields.length - FIELDS_NAMED_MAX} more`] : []
   const correct = `Correct ${[...fields.slice(0, FIELDS_NAMED_MAX), ...more].join(', ')} and \`skerry apply\` it`
-  return found.includes(null) ? `${correct}; mend the manifests at the other places named and push again.` : `${correct}.`
+  return found.includes(null) ? `${correct}; correct the manifests at the other places and push again.` : `${correct}.`
 }

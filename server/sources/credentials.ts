@@ -18,13 +18,13 @@ export function readLogin(secrets: Readonly<Record<string, string>>, host: strin
     password: withoutLineEnd(secrets['password']),
   }
   const missing = (detail: string) => new AppError('credential_missing', { detail: `${host}: ${detail}` })
-  if (token !== undefined && /[^\x21-\x7e]/.test(token)) throw missing('the token holds spaces or line ends')
+  if (token !== undefined && /[^\x21-\x7e]/.test(token)) throw missing('the token has spaces or line ends')
   if (username === undefined && token !== undefined) return { kind: 'token', token }
   if (username === undefined && password === undefined) return { kind: 'none' }
-  if (username === undefined) throw missing('the Config holds a password and no username')
+  if (username === undefined) throw missing('the Config has a password but no username')
   const secret = password ?? token
-  if (secret === undefined) throw missing('the Config holds a username, and neither password nor token')
-  if (username.includes(':')) throw missing('a username has no colon')
+  if (secret === undefined) throw missing('the Config has a username but no password or token')
+  if (username.includes(':')) throw missing('a username must not have a colon')
   return { kind: 'basic', what: `username and ${password === undefined ? 'token' : 'password'}`, header: basicHeader(username, secret) }
 }
 

@@ -42,7 +42,7 @@ export function createFolderTree(root: string): SourceTree {
 
   async function find(path: string): Promise<Place | null> {
     const open = pathSegments(path)
-    if (open.includes('..')) throw refused(`${path} leads out of the folder`)
+    if (open.includes('..')) throw refused(`${path} leads outside the folder`)
     let real = ''
     let hops = 0
     for (let name = open.shift(); name !== undefined; name = open.shift()) {
@@ -56,7 +56,7 @@ export function createFolderTree(root: string): SourceTree {
       const found = await look(at)
       if (found === null) return null
       if (found.isSymbolicLink()) {
-        if (++hops > LINK_HOPS_MAX) throw refused(`${path} is a link that leads in a circle, or over more than ${LINK_HOPS_MAX} others`)
+        if (++hops > LINK_HOPS_MAX) throw refused(`${path} is a circular link, or leads over more than ${LINK_HOPS_MAX} others`)
         const target = await readlink(join(root, at))
         if (target.startsWith('/')) throw refused(leadsOut(path))
         open.unshift(...pathSegments(target))
@@ -76,7 +76,7 @@ export function createFolderTree(root: string): SourceTree {
       if (size > SOURCE_FILE_BYTES_MAX) throw refused(`${path} is larger than ${SOURCE_FILE_BYTES_MAX / 1024 / 1024} MiB`)
       const bytes = new Uint8Array(await file.readFile())
       if (Buffer.from(bytes.subarray(0, LFS_POINTER.length)).toString() === LFS_POINTER)
-        throw refused(`${path} is a Git LFS pointer, and what it stands for is not here: \`git lfs pull\` brings the file itself`)
+        throw refused(`${path} is a Git LFS pointer without its file; run \`git lfs pull\``)
       return { oid: sha256(bytes), bytes }
     } finally {
       await file.close()
@@ -100,7 +100,7 @@ export function createFolderTree(root: string): SourceTree {
     const found = new Map<string, Place>()
     let folders = 0
     const visit = async (folder: string, place: Place, above: readonly string[]): Promise<void> => {
-      if (above.includes(place.real)) throw refused(`${folder} is a link that leads in a circle, to ${place.real || 'the root'}`)
+      if (above.includes(place.real)) throw refused(`${folder} is a circular link, to ${place.real || 'the root'}`)
       if (++folders > FOLDERS_MAX) throw refused(`more than ${FOLDERS_MAX} folders under ${path}`)
       for (const { name, kind } of await entries(place.real)) {
         const at = joined(folder, name)
@@ -108,7 +108,7 @@ export function createFolderTree(root: string): SourceTree {
         if (kind !== 'link' && !wanted(kind === 'folder' ? `${at}/` : at)) continue
         if (kind === 'link' && !wanted(at) && !wanted(`${at}/`)) continue
         const below = await find(joined(place.real, name))
-        if (below === null) throw refused(`${at} is a link to something that the folder does not have`)
+        if (below === null) throw refused(`${at} is a broken link`)
         if (below.kind === 'folder') await visit(at, below, [...above, place.real])
         else if (wanted(at) && found.set(at, below).size > SOURCE_FILES_MAX)
           throw refused(`more than ${SOURCE_FILES_MAX} manifest files under ${path}`)
@@ -150,4 +150,4 @@ export function createFolderTree(root: string): SourceTree {
 }
 
 const leadsOut = (path: string): string =>
-  `${path} is a link that leads out of the folder: only files of the folder itself are read; put a copy there`
+  `${path} is a link that leads outside the folder: only files of the folder are read; replace the link by a copy`

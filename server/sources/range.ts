@@ -74,7 +74,7 @@ export const newestVersions = (texts: Iterable<string>, count: number): string[]
 /** For a message: what is asked for, and the newest that there are instead. */
 export function noVersion(what: string, versions: readonly string[], range: string | undefined): string {
   const newest = newestVersions(versions, NEWEST_SHOWN)
-  const there = newest.length === 0 ? 'there is no version at all' : `the newest there are: ${newest.join(', ')}`
-  if (range === undefined) return `${what} has no version that is no pre-release; ${there}`
-  return `${what}: ${isRange(range) ? `no version in the range ${range}` : `${range} is no range of versions and none of those there are`}; ${there}`
+  const there = newest.length === 0 ? 'it has no versions' : `the newest there are: ${newest.join(', ')}`
+  if (range === undefined) return `${what} has only pre-releases; ${there}`
+  return `${what}: ${isRange(range) ? `no version in the range ${range}` : `${range} is neither a version range nor an existing version`}; ${there}`
 }

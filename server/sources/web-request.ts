@@ -93,7 +93,7 @@ function watchOver({ wholeMs, silentMs }: WebDeadlines) {
     period = AbortSignal.timeout(silentMs)
     period.addEventListener('abort', turn)
   }
-  const turn = () => (isHeard ? listen() : pass(`said nothing for ${silentMs / 1000} s`))
+  const turn = () => (isHeard ? listen() : pass(`sent nothing for ${silentMs / 1000} s`))
   const late = () => pass(`did not answer within ${wholeMs / 1000} s`)
   whole.addEventListener('abort', late)
   listen()
@@ -123,7 +123,7 @@ function reasonOf(error: unknown): string {
   const unresolved = unresolvedText(code)
   if (unresolved !== null) return unresolved
   if (/CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ISSUER/i.test(code))
-    return `shows a certificate that is not trusted (${code}); put its CA as caCert into the Config that auth.secretRef names`
+    return `shows a certificate that is not trusted (${code}); set caCert in the Config of auth.secretRef to its certificate authority`
   if (isTlsFailure(code)) return `does not speak TLS (${code})`
   return 'cannot be reached'
 }
@@ -135,7 +135,7 @@ function tlsRemedy(error: unknown, url: string): { remedy?: string } {
   if (!isTlsFailure(code) || !url.startsWith('https:')) return {}
   return {
     remedy:
-      'If it speaks plain HTTP: use an http:// URL for charts and Git, or `insecure: true` in spec.oci for a registry of a test; else look at its certificate and port.',
+      'If it speaks plain HTTP: use an http:// URL for charts and Git, or `insecure: true` in spec.oci for a test registry; otherwise check its certificate and port.',
   }
 }
 
@@ -143,16 +143,16 @@ function tlsRemedy(error: unknown, url: string): { remedy?: string } {
 export function statusError(what: string, { url, status, headers }: WebAnswer, { secretRef }: WebCredential): AppError {
   const { host } = new URL(url)
   if (status === 401 || status === 403) {
-    const why = secretRef === null ? 'wants a credential, and none is configured' : `refuses the credential of the Config ${secretRef}`
+    const why = secretRef === null ? 'requires a credential, and none is configured' : `refuses the credential of the Config ${secretRef}`
     const remedy =
       secretRef === null
-        ? 'Name a Config in auth.secretRef that holds token, or username and password; or correct the URL: some registries ask for them where nothing is.'
-        : `Write a credential that is valid there into the Config ${secretRef}: where a token is a password, with its username.`
+        ? 'Set auth.secretRef to a Config with token, or username and password; or correct the URL: some registries ask for credentials if the repository does not exist.'
+        : `Set a valid credential in the Config ${secretRef}; if the token is used as a password, also set username.`
     const code = secretRef === null ? 'credential_missing' : 'credential_refused'
     return new AppError(code, { detail: `${what}: ${host} ${why} (HTTP ${status})`, remedy })
   }
   const retryAfter = Number(headers.get('retry-after'))
   const wait = Number.isInteger(retryAfter) && retryAfter > 0 ? { retryAfterMs: Math.min(retryAfter, 3_600) * 1_000 } : {}
-  const why = status === 404 ? 'has no such thing' : 'answers with an error'
+  const why = status === 404 ? 'does not have it' : 'returns an error'
   return new AppError('source_unreachable', { detail: `${what}: ${host} ${why} (HTTP ${status})`, ...wait })
 }

@@ -119,7 +119,7 @@ export function createAgentStore(db: StoreDb): AgentStore {
         if (raised !== undefined) changes.add({ topic: 'cluster', cluster: raised.cluster_id })
         return raised
       })
-      if (row === undefined) throw new AppError('cluster_unknown', { doing: 'give a new incarnation' })
+      if (row === undefined) throw new AppError('cluster_unknown', { doing: 'grant a new incarnation' })
       return row.incarnation
     },
     adoptedShards: async () => {

@@ -77,7 +77,7 @@ export function createStoreDb(
   /** Where the changes of transactions begin that are not known to be durable; in the order of commits. */
   const unsettled = new Set<number>()
   const refuseInside = (): void => {
-    if (inside.getStore()?.open) throw new Error('the store is used beside its open transaction: use the transaction')
+    if (inside.getStore()?.open) throw new Error('the store was used outside its open transaction')
   }
   const together = createWriteGroups<Transaction<Tables>>({
     begin: (works) => writer.transaction().execute(works),

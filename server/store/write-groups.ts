@@ -46,7 +46,7 @@ export function createWriteGroups<T>(engine: WriteEngine<T>): Write<T> {
       await begin(async (transaction) => {
         const beganMs = clock.nowMs()
         const result = await first.work(transaction).catch((error: unknown) => {
-          throw new FirstFailed('the first work of a transaction', { cause: error })
+          throw new FirstFailed('the first operation of a transaction', { cause: error })
         })
         done.push(() => first.resolve(result))
         while (

@@ -29,6 +29,6 @@ export function asJob<T>(project: string, { ask }: CallContext, act: () => Promi
 /** Throws outside a job, which is a bug. */
 export function currentJob(): CurrentJob {
   const job = jobs.getStore()
-  if (job === undefined) throw new Error('this is part of no job')
+  if (job === undefined) throw new Error('no current job')
   return job
 }

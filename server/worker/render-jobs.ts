@@ -117,7 +117,7 @@ function answerOf({ result, reads, late }: PipelineOutcome, tools: Record<string
   const looks = looksToLines(reads.looks)
   if (looks.byteLength > LOOKS_BYTES_MAX)
     throw new AppError('source_refused', {
-      detail: `the render looked at ${reads.looks.length} places, more than can be told apart; split the service`,
+      detail: `the render has ${reads.looks.length} dependencies, more than the limit; split the service`,
     })
   const places = { looksBytes: looks.byteLength, secret: reads.secret, late, tools }
   if (result instanceof AppError) return { value: { kind: 'error', error: toWire(result), ...places }, data: looks }
@@ -129,7 +129,7 @@ function answerOf({ result, reads, late }: PipelineOutcome, tools: Record<string
   const { digest, hooks, warnings, objects } = result
   const rows = rowsToLines(objects)
   if (rows.byteLength > rowsBytesMax) {
-    const message = `it renders to ${Math.ceil(rows.byteLength / MIB)} MiB of objects, more than ${Math.ceil(rowsBytesMax / MIB)}; split the service`
+    const message = `its output has ${Math.ceil(rows.byteLength / MIB)} MiB of objects, more than ${Math.ceil(rowsBytesMax / MIB)}; split the service`
     return { value: { kind: 'failed', code: 'render_failed', message, problems: [], ...places }, data: looks }
   }
   return { value: { kind: 'rendered', digest, hooks, warnings: bounded(warnings), ...places }, data: Buffer.concat([looks, rows]) }

@@ -26,7 +26,7 @@ export function createSourceJobs(sources: Sources): SourceJobs {
     'source.note': async ({ key, revision }) => ({ value: { note: (await sources.open(key).noteOf?.(revision)) ?? null } }),
     'source.put': async ({ key, archive }) => {
       const source = sources.open(key)
-      if (!isUpload(source)) throw new AppError('source_refused', { detail: 'only an upload takes files' })
+      if (!isUpload(source)) throw new AppError('source_refused', { detail: 'only an upload accepts files' })
       return { value: { revision: await source.put(Buffer.from(archive, 'base64')) } }
     },
     'source.ids': async ({ at: { key, revision, pick }, paths }) => {

@@ -33,7 +33,7 @@ export function createWorker({ clock }: { clock: Clock }): { handlers: Handlers;
   const underWay = new Set<Promise<unknown>>()
   const handle = <Name extends keyof Jobs>(name: Name, projectOf: (order: Orders[Name]) => string) => {
     return async (value: unknown, _: Uint8Array, context: CallContext) => {
-      if (room === null) throw new Error('nothing is done before the greeting')
+      if (room === null) throw new Error('a job before the greeting')
       const order = value as Orders[Name]
       const job = room.jobs[name] as Job<Name>
       const done = asJob(projectOf(order), context, () => job(order, AbortSignal.any([context.signal, stopping.signal])))
@@ -46,7 +46,7 @@ export function createWorker({ clock }: { clock: Clock }): { handlers: Handlers;
       const greeting = value as Greeting
       if (greeting.version !== CHANNEL_VERSION || greeting.build !== BUILD)
         throw new Error(
-          `this worker is of build ${BUILD}, channel ${CHANNEL_VERSION}; control is of ${greeting.build}, channel ${greeting.version}`,
+          `this worker has build ${BUILD}, channel ${CHANNEL_VERSION}; control has ${greeting.build}, channel ${greeting.version}`,
         )
       room ??= openRoom(greeting, clock, stopping.signal)
       return { value: { build: BUILD } }

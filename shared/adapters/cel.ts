@@ -112,7 +112,7 @@ function wrapsOf(rule: string, root: Node): Wrap[] {
       return
     }
     const [name, ...others] = args as [string, ...unknown[]]
-    if (!ALLOWED.has(name)) throw new Refused(`the function ${name} is not known here`)
+    if (!ALLOWED.has(name)) throw new Refused(`the function ${name} is not supported`)
     const given = others.at(-1)
     if (name === 'matches') checkPattern(given, op)
     walk(op === 'rcall' ? others[0] : null, inMacro)
@@ -127,7 +127,7 @@ function checkGuards(node: unknown): void {
   if (Array.isArray(node)) for (const item of node) checkGuards(item)
   if (!isNode(node)) return
   if (!isGuard(node) && guardsOf(node).some(([part]) => !isGuard(part)))
-    throw new Refused('its parts cannot be told apart; leave out parentheses and comments that are not needed')
+    throw new Refused('it cannot be split into parts; remove unneeded parentheses and comments')
   checkGuards(node.args)
 }
 
@@ -135,11 +135,11 @@ function checkGuards(node: unknown): void {
 function checkPattern(args: unknown, op: string): void {
   const [first] = Array.isArray(args) ? args : []
   if (op !== 'rcall' || !isNode(first) || first.op !== 'value' || typeof first.args !== 'string') {
-    throw new Refused('matches takes a pattern that is written in the rule')
+    throw new Refused('the pattern of matches must be a literal')
   }
   const bare = first.args.replace(/\\[^0-9]/g, 'x').replace(/\[\^?\]?[^\]]*\]/g, 'x')
-  if (/\\[0-9]|\(\?(?!:)/.test(bare)) throw new Refused('patterns have no back references and no (?…) groups but (?:…)')
-  if (/\)[*+?{]/.test(bare)) throw new Refused('a group of a pattern is not repeated; repeat single characters or classes')
+  if (/\\[0-9]|\(\?(?!:)/.test(bare)) throw new Refused('patterns do not support back references, or (?…) groups other than (?:…)')
+  if (/\)[*+?{]/.test(bare)) throw new Refused('a group of a pattern cannot be repeated; repeat single characters or classes')
   const flat = bare.replaceAll('(?:', '(')
   const repeats = flat.match(/[*+{]/g)?.length ?? 0
   const choices = flat.replace(/([*+}])\?/g, '$1').match(/[?|]/g)?.length ?? 0
@@ -158,7 +158,7 @@ function checkPattern(args: unknown, op: string): void {
   try {
     new RegExp(first.args)
   } catch (error) {
-    throw new Refused(`its pattern is none: ${error instanceof Error ? error.message : String(error)}`)
+    throw new Refused(`its pattern is invalid: ${error instanceof Error ? error.message : String(error)}`)
   }
 }
 
@@ -182,7 +182,7 @@ function createCel({ Environment }: Library): Cel {
   /** Work that exceeded the limit once fails at once the next time: `||` and macros continue after an error. */
   const spend = (cost: () => number) => {
     if (left >= 0) left -= cost()
-    if (left < 0) throw new Error(`it looks at more than ${CEL_ELEMENTS_MAX} elements`)
+    if (left < 0) throw new Error(`it reads more than ${CEL_ELEMENTS_MAX} elements`)
   }
   const weigh = (value: unknown): void => {
     if (typeof value === 'string') partsLeft -= Math.floor(value.length / CHARS_A_PART)
@@ -192,7 +192,7 @@ function createCel({ Environment }: Library): Cel {
       // What is too much is not counted to its end.
       if (partsLeft >= 0) for (const item of items) weigh(item)
     }
-    if (partsLeft < 0) throw new Error(`its comparisons and functions look at more than ${CEL_PARTS_MAX} parts`)
+    if (partsLeft < 0) throw new Error(`its comparisons and functions read more than ${CEL_PARTS_MAX} parts`)
   }
   const options = { unlistedVariablesAreDyn: true, homogeneousAggregateLiterals: false, enableOptionalTypes: true }
   const bare = new Environment({ ...options, limits: LIMITS })
@@ -208,7 +208,7 @@ function createCel({ Environment }: Library): Cel {
     .registerFunction('glance(dyn): dyn', (value: unknown) => {
       spend(() => MATCH_COST)
       if (typeof value === 'string' && value.length > CEL_MATCH_CHARS_MAX)
-        throw new Error(`matches looks at ${CEL_MATCH_CHARS_MAX} characters at most`)
+        throw new Error(`matches reads at most ${CEL_MATCH_CHARS_MAX} characters`)
       return value
     })
 
@@ -243,7 +243,7 @@ function createCel({ Environment }: Library): Cel {
       const parsed = env.parse(rewritten(text, wraps))
       checkGuards(parsed.ast)
       if (!checked.valid) return { kind: 'refused', why: summaryOf(checked.error) }
-      if (checked.type !== type && checked.type !== 'dyn') return { kind: 'refused', why: `it is of type ${checked.type}, not ${meant}` }
+      if (checked.type !== type && checked.type !== 'dyn') return { kind: 'refused', why: `it has type ${checked.type}, not ${meant}` }
       return { kind: 'parsed', parsed }
     } catch (error) {
       return { kind: 'refused', why: summaryOf(error) }

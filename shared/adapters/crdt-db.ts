@@ -122,7 +122,7 @@ function memoryFile(): string {
 }
 
 function dataFile(dir: string | undefined): string {
-  if (dir === undefined) throw new Error('no folder was given for a copy on disk')
+  if (dir === undefined) throw new Error('a copy on disk needs a folder')
   const bytes = readFileSync(libraryPath)
   const path = join(dir, `crsqlite-${createHash('sha256').update(bytes).digest('hex').slice(0, 16)}.so`)
   // A copy that a power loss cut short would end the process with SIGBUS.

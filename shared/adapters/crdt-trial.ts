@@ -39,7 +39,7 @@ export function tryCrdtFiles(paths: readonly string[], run: RunTrial): ReadonlyM
 
 /** What the end of the child says about the file that it was trying; null when it says nothing. */
 function deathOf({ exitCode, signal, timedOut }: ReturnType<RunTrial>): string | null {
-  if (timedOut) return `native code did not open it within ${TRIAL_MS_MAX / 1_000} s`
+  if (timedOut) return `native code did not open the file within ${TRIAL_MS_MAX / 1_000} s`
   if (signal !== null) return OUTSIDE_SIGNALS.includes(signal) ? null : `native code ended a process with ${signal}`
   return exitCode !== null && exitCode > 128 ? `native code ended a process with exit code ${exitCode}` : null
 }

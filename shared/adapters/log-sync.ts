@@ -40,8 +40,8 @@ export function createLogSync(path: string, file: LogFile = logFileOf(path)): Lo
       'data_unusable',
       {
         doing: 'write to the disk',
-        detail: `${path}-wal: ${cause instanceof Error ? cause.message : cause}; nothing is written any more`,
-        remedy: 'Look at the disk and its file system, then start again: what was written last may be missing.',
+        detail: `${path}-wal: ${cause instanceof Error ? cause.message : cause}; writes have stopped`,
+        remedy: 'Check the disk and its file system, then start again: the last writes may be missing.',
       },
       { cause },
     )

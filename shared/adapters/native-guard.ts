@@ -27,7 +27,7 @@ export function createNativeGuard({ run, libraryDir, deathsMax, tryFiles }: Nati
     refusals(paths, doubtful = run.died) {
       const deadly = paths.filter((path) => run.deathsAt(path) >= deathsMax)
       const refused = new Map(
-        deadly.map((path) => [path, `the last process died while it opened the file (${run.deathsAt(path)} in a row)`]),
+        deadly.map((path) => [path, `the last process crashed while it opened the file (${run.deathsAt(path)} in a row)`]),
       )
       const tried = paths.filter((path) => !refused.has(path) && (doubtful || run.deathsAt(path) > 0))
       // Where memory is short a child can be what ends the process: it is not tried twice in a row.

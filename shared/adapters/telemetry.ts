@@ -128,7 +128,7 @@ function samplerOf(sdk: typeof import('@opentelemetry/sdk-trace'), env: Env, tel
     case 'always_on':
       return new sdk.AlwaysOnSampler()
     default:
-      tell(`OTEL_TRACES_SAMPLER ${name} is not known: every change is traced`)
+      tell(`unknown OTEL_TRACES_SAMPLER ${name}: every change is traced`)
       return new sdk.AlwaysOnSampler()
   }
 }

@@ -282,7 +282,7 @@ class Reader {
     if (key !== null && typeof value !== 'string' && key !== text)
       this.warnings.push({
         path: this.place(at),
-        message: `the key ${text} is read as "${key}", as kubectl does; quote it if that is not meant`,
+        message: `the key ${text} is read as "${key}", as by kubectl; quote it if that is not intended`,
       })
     frame.key = { text: key === '__proto__' ? null : key, start: at, merge: plain && text === '<<' }
   }
@@ -308,7 +308,7 @@ class Reader {
     const before = frame.nodes
     frame.nodes += nodes
     if (before <= YAML_NODES_MAX && frame.nodes > YAML_NODES_MAX)
-      this.problem(at, `more than ${YAML_NODES_MAX} nodes in one document, counting what aliases repeat`)
+      this.problem(at, `more than ${YAML_NODES_MAX} nodes in one document, with aliases expanded`)
     if (frame.nodes > YAML_NODES_MAX) return
     if (frame.kind === 'document') {
       frame.value = value
@@ -346,14 +346,14 @@ class Reader {
     this.mergedKeys.set(target, merged)
     for (const source of Array.isArray(value) ? value : [value]) {
       if (source === null || typeof source !== 'object' || Array.isArray(source)) {
-        this.problem(at, '<< takes an alias of a mapping, or a list of such')
+        this.problem(at, '<< expects an alias of a mapping, or a list of them')
         return
       }
       if (this.copied > YAML_NODES_MAX) return
       for (const [key, member] of Object.entries(source)) {
         this.copied += 1
         if (merged.has(key)) continue
-        if (Object.hasOwn(target, key)) this.problem(at, `<< comes after the key "${key}", which it holds too; put << first`)
+        if (Object.hasOwn(target, key)) this.problem(at, `<< comes after the key "${key}", which it also has; put << first`)
         target[key] = member
         merged.add(key)
       }

@@ -10,7 +10,7 @@ const SELECTED_NODE = 'volume.kubernetes.io/selected-node'
 const AWAITS_CONSUMER: Health = {
   word: 'Healthy',
   reason: 'WaitForFirstConsumer',
-  message: 'it is bound when its first consumer is scheduled',
+  message: 'will be bound when its first consumer is scheduled',
 }
 const NOT_BOUND = progressing('NotBound', 'phase is Pending')
 /** For the moment after a start in which StorageClasses are being read. */

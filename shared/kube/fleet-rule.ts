@@ -36,7 +36,7 @@ export function healthByFleetRule({ id, verdicts }: FleetRule, object: K8sObject
     if (compiled === undefined) continue
     const answer = compiled.when(members)
     if (answer.kind === 'error') {
-      const why = `HealthRule ${id} cannot be evaluated (${verdict}.when: ${answer.why}); correct the rule if this stays`
+      const why = `HealthRule ${id} cannot be evaluated (${verdict}.when: ${answer.why}); correct the rule if this persists`
       return progressing('HealthRuleError', why)
     }
     if (!answer.value) continue

@@ -19,8 +19,9 @@ interface Mark {
 
 const TRACKING_IDENTIFIER = 'config.k8s.io/tracking-identifier'
 const ARGO_PRUNES =
-  'it deletes the object when its Application stops naming it: take the object out of that with prune disabled, or delete the mark'
-const PRUNES = 'it may delete the object when its own source stops naming it: take it out there with pruning disabled, or delete the mark'
+  'it deletes the object when its Application no longer has it: remove the object from the Application with prune disabled, or delete the mark'
+const PRUNES =
+  'it may delete the object when its source no longer has it: remove the object there with pruning disabled, or delete the mark'
 
 const MARKS: readonly Mark[] = [
   { owner: 'Argo CD', place: 'annotations', key: 'argocd.argoproj.io/tracking-id', isOf: isArgoTracking, warning: ARGO_PRUNES },
@@ -79,5 +80,5 @@ export function otherOwner(metadata: Marked, ref: ObjectRef): string | null {
  */
 export function takeoverWarning(metadata: Marked, ref: ObjectRef): string | null {
   const found = markOf(metadata, ref)
-  return found === null ? null : `the mark of ${found.mark.owner} stays on it (${found.mark.key}): ${found.mark.warning ?? ''}`
+  return found === null ? null : `the mark of ${found.mark.owner} stays on the object (${found.mark.key}): ${found.mark.warning ?? ''}`
 }

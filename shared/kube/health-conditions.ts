@@ -170,6 +170,6 @@ export function whenSeen(types: readonly string[], rule: Rule): Rule {
     const { generation = 0 } = look
     const old = look.conditions.find((entry) => types.includes(entry.type) && entry.generation !== null && entry.generation < generation)
     if (old === undefined) return rule(look)
-    return progressing('GenerationNotObserved', `condition ${old.type} is of generation ${old.generation}, not of ${generation} yet`)
+    return progressing('GenerationNotObserved', `condition ${old.type} is for generation ${old.generation}, not for ${generation} yet`)
   }
 }

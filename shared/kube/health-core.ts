@@ -20,7 +20,7 @@ import { onSchedule } from './health-schedule.ts'
 const UNSCHEDULABLE_GRACE_MS = 15_000
 
 const notObserved = (status: Fields): Health | null =>
-  status['observedGeneration'] === undefined ? progressing('NotObserved', 'its controller has not looked at it yet') : null
+  status['observedGeneration'] === undefined ? progressing('NotObserved', 'its controller has not processed it yet') : null
 
 const deployment: Rule = ({ spec, status, condition }) => {
   if (spec['paused'] === true) return suspended('spec.paused is true; resume its rollout')
@@ -41,7 +41,7 @@ const deployment: Rule = ({ spec, status, condition }) => {
   const ready = count(status['readyReplicas'], available)
   if (total < wanted) return progressing('LessReplicas', `${total} of ${wanted} replicas exist`)
   if (updated < wanted) return progressing('LessUpdated', `${updated} of ${wanted} replicas are updated`)
-  if (total > updated) return progressing('ExtraReplicas', `${total - updated} old replicas are still there`)
+  if (total > updated) return progressing('ExtraReplicas', `${total - updated} old replicas still exist`)
   if (available < updated) return progressing('LessAvailable', `${available} of ${updated} replicas are available`)
   if (ready < wanted) return progressing('LessReady', `${ready} of ${wanted} replicas are ready`)
   // Without a deadline the controller never says Progressing; Kubernetes sets one by default, and 2147483647 is "none".
@@ -87,7 +87,7 @@ const statefulSet: Rule = ({ spec, status }) => {
   if (updated < toUpdate) return progressing('LessUpdated', `${updated} of ${toUpdate} replicas are updated`)
   const partitioned = toUpdate < wanted
   if (!partitioned && status['currentRevision'] !== status['updateRevision']) {
-    return progressing('RevisionsDiffer', `revision ${status['updateRevision']} is not the current one yet`)
+    return progressing('RevisionsDiffer', `revision ${status['updateRevision']} is not the current revision yet`)
   }
   return HEALTHY
 }
@@ -153,7 +153,7 @@ const job: Rule = ({ spec, status, condition }) => {
   if (complete?.status === 'True') return HEALTHY
   if (spec['suspend'] === true) return suspended('spec.suspend is true')
   const active = count(status['active'])
-  if (status['startTime'] === undefined && active === 0) return progressing('NotStarted', 'its controller has not begun it yet')
+  if (status['startTime'] === undefined && active === 0) return progressing('NotStarted', 'its controller has not started it yet')
   const done = `${count(status['succeeded'])} of ${count(spec['completions'], 1)} completions`
   // `ready` counts the Pods that run; others wait for a node, for an image, or for their turn.
   if (count(status['ready'], active) > 0) return progressing('Running', `${done}, ${active} active, ${count(status['failed'])} failed`)
@@ -181,7 +181,8 @@ const cronJob: Rule = (look) => {
 const claim: Rule = ({ status }) => {
   const phase = text(status['phase'])
   if (phase === 'Bound') return HEALTHY
-  if (phase === 'Lost') return degraded('Lost', 'its volume is gone; restore the data, then delete the claim so that it is made again')
+  if (phase === 'Lost')
+    return degraded('Lost', 'its volume no longer exists; restore the data, then delete the claim so that it is recreated')
   return progressing('NotBound', `phase is ${phase || 'not set'}`)
 }
 
@@ -235,7 +236,10 @@ const addressed: Rule = ({ spec, status, waitForAddress }) => {
   const isBalancer = spec['type'] === undefined || spec['type'] === 'LoadBalancer'
   const given = list(fields(status['loadBalancer'])['ingress']).some((entry) => text(entry['ip']) !== '' || text(entry['hostname']) !== '')
   if (given || !isBalancer) return HEALTHY
-  return progressing('NoAddress', 'it has no address yet (sync.waitForAddress); look at what gives addresses in this cluster')
+  return progressing(
+    'NoAddress',
+    'it has no address yet (sync.waitForAddress); check the load balancer or Ingress controller of this cluster',
+  )
 }
 
 const service: Rule = (look) => (look.spec['type'] === 'LoadBalancer' ? addressed(look) : HEALTHY)

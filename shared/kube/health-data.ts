@@ -28,7 +28,7 @@ const rebalance: Rule = (look) => {
   if (now === undefined) return notReported('a condition')
   if (now.type === 'Ready') return HEALTHY
   if (now.type === 'ProposalReady') return suspended('a proposal waits: annotate it with strimzi.io/rebalance=approve')
-  if (now.type === 'Stopped') return suspended('it was stopped')
+  if (now.type === 'Stopped') return suspended('the command was stopped')
   if (now.type === 'NotReady') return degraded(now.reason || 'NotReady', oneLine(now.message))
   return progressing(now.type, oneLine(now.message))
 }

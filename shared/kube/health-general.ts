@@ -49,7 +49,8 @@ export function generalHealth(look: Look): Health {
   // A controller that has seen this generation, or has begun to fire, and has no more to say of it.
   if (Object.keys(status).every((key) => key === 'observedGeneration' || isEmpty(status[key]))) return HEALTHY
   if (namesASchedule(kind) && main === null && isEmpty(status['active'])) return HEALTHY
-  const why = main === null ? 'its status has nothing that tells how it is' : `${main.where} is ${oneLine(main.said)}, which no rule knows`
+  const why =
+    main === null ? 'its status has no information about its health' : `${main.where} is ${oneLine(main.said)}, which no rule knows`
   return unreported(look, 'NotUnderstood', why)
 }
 
@@ -144,7 +145,7 @@ export function byConditions(all: readonly Condition[], generation: number | und
 const isBehind = (condition: Condition, generation: number | undefined): boolean =>
   condition.generation !== null && generation !== undefined && condition.generation < generation
 const behind = ({ type, generation: seen }: Condition, generation: number | undefined): Health =>
-  progressing('GenerationNotObserved', `condition ${type} is of generation ${seen}, not of ${generation} yet`)
+  progressing('GenerationNotObserved', `condition ${type} is for generation ${seen}, not for ${generation} yet`)
 
 /** False for a cause that does not end by itself, or for none that is named although the type is a verdict. */
 function isRefused(condition: Condition): boolean {

@@ -17,7 +17,7 @@ export const HEALTHY: Health = { word: 'Healthy', reason: 'Healthy', message: ''
 /** Healthy, and something about it that a person may want to know. */
 export const healthyWith = (reason: string, message: string): Health => ({ word: 'Healthy', reason, message })
 /** Controllers often leave the message out. */
-const spoken = (reason: string, message: string): string => message || `its controller says ${reason} and no more`
+const spoken = (reason: string, message: string): string => message || `its controller reports only ${reason}`
 export const progressing = (reason: string, message: string): Health => ({ word: 'Progressing', reason, message: spoken(reason, message) })
 export const degraded = (reason: string, message: string): Health => ({ word: 'Degraded', reason, message: spoken(reason, message) })
 export const suspended = (message: string): Health => ({ word: 'Suspended', reason: 'Suspended', message })
@@ -159,7 +159,7 @@ export function unreported(
   const atMs = Math.min(createdMs, nowMs) + STATUS_GRACE_MS
   const health = healthyWith(
     reason,
-    `${message}; taken as healthy after ${STATUS_GRACE_MS / 1_000} s: write a health rule if it should say more`,
+    `${message}; counts as healthy after ${STATUS_GRACE_MS / 1_000} s; write a health rule for a better result`,
   )
   return nowMs >= atMs ? health : { ...waiting, settles: { atMs, health } }
 }

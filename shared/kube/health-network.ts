@@ -53,10 +53,10 @@ const attached =
   (name: 'parents' | 'ancestors'): Rule =>
   (look) => {
     const owners = conditionLists(look, name)
-    if (owners.length === 0) return progressing('NotReported', 'no gateway has reported on it yet; check its parentRefs if this stays')
+    if (owners.length === 0) return progressing('NotReported', 'no gateway has reported on it yet; check its parentRefs if this persists')
     const { generation = 0 } = look
     if (owners.flat().some((entry) => entry.type === 'Accepted' && entry.generation !== null && entry.generation < generation)) {
-      return progressing('GenerationNotObserved', `not every gateway has looked at generation ${generation} yet`)
+      return progressing('GenerationNotObserved', `not every gateway has processed generation ${generation} yet`)
     }
     for (const conditions of owners) {
       const refused = conditions.find(isFalse('Accepted', 'ResolvedRefs')) ?? conditions.find(isPartlyInvalid)

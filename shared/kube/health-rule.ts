@@ -32,7 +32,7 @@ export function healthByRule({ failed, inProgress, current }: CompiledRule, obje
     if (answer.kind === 'error') {
       return progressing(
         'HealthRuleError',
-        `the health rule of the service cannot be told (${part}: ${answer.why}); correct it if this stays`,
+        `the health rule of the service cannot be evaluated (${part}: ${answer.why}); correct it if this persists`,
       )
     }
     if (!answer.value) continue

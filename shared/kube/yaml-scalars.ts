@@ -26,7 +26,7 @@ const UINT64_MAX = 2n ** 64n - 1n
 export function resolvePlainScalar(text: string): PlainScalar {
   const word = WORDS.get(text)
   if (word !== undefined) return { kind: 'value', value: word }
-  if (NOT_FINITE.test(text)) return { kind: 'refused', why: `${text} is no number that JSON can hold; quote it if it is text` }
+  if (NOT_FINITE.test(text)) return { kind: 'refused', why: `JSON cannot represent the number ${text}; quote it if it is text` }
   const first = text.charAt(0)
   // A leading dot goes straight to Go's ParseFloat, which takes underscores between digits only.
   if (first === '.') return DOT_FLOAT.test(text) ? floatOf(text.replaceAll('_', ''), text) : { kind: 'value', value: text }

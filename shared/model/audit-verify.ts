@@ -42,7 +42,7 @@ export class AuditVerifier {
     const { report } = this
     const { expected } = this.trust
     const next = this.next()
-    if (report.head === null) report.broken ??= { seq: next, problem: 'the export has no signed end: it was cut off' }
+    if (report.head === null) report.broken ??= { seq: next, problem: 'the export has no signed end: it is incomplete' }
     else if (expected !== undefined && expected.seq > report.head.seq)
       report.broken ??= { seq: next, problem: `missing: the log had entries up to ${expected.seq} before` }
     return report
@@ -54,7 +54,7 @@ export class AuditVerifier {
 
   private breakOf(line: AuditLine | string): AuditBreak | null {
     if (typeof line === 'string') return { seq: this.next(), problem: line }
-    if (this.report.head !== null) return { seq: this.next(), problem: 'the export goes on after its end' }
+    if (this.report.head !== null) return { seq: this.next(), problem: 'the export continues after its end' }
     if (line.type === 'anchor') return this.anchorBreak(line.anchor)
     this.chain ??= new AuditChain(null)
     if (line.type === 'head') return this.headBreak(this.chain, line.head)
@@ -62,11 +62,11 @@ export class AuditVerifier {
     const broken = this.chain.takeRecord(entry)
     const { expected } = this.trust
     if (broken !== null || expected?.seq !== entry.seq || expected.hash === entry.hash) return broken
-    return { seq: entry.seq, problem: 'differs from the hash that was noted before' }
+    return { seq: entry.seq, problem: 'differs from the expected hash' }
   }
 
   private anchorBreak(anchor: AuditAnchor): AuditBreak | null {
-    if (this.chain !== null) return { seq: this.next(), problem: 'an anchor stands among the entries' }
+    if (this.chain !== null) return { seq: this.next(), problem: 'an anchor is between the entries' }
     if (!isSignedAnchor(anchor)) return { seq: anchor.seq, problem: 'the anchor has a wrong signature' }
     if (!this.isTrusted(anchor.key)) return { seq: anchor.seq, problem: 'the anchor is signed by another key' }
     this.report.anchor = anchor

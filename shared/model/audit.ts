@@ -135,7 +135,7 @@ export type AuditState = z.infer<typeof auditStateSchema>
 
 export const auditPageSchema = z.strictObject({
   items: z.array(z.union([auditRecordSchema, z.strictObject({ seq: z.int(), hash: z.string(), unreadable: z.literal(true) })])),
-  mismatched: z.array(z.int()).describe('Entries whose columns for look-ups differ from their content.'),
+  mismatched: z.array(z.int()).describe('Entries whose index columns differ from their content.'),
 })
 
 /** Lines of an export: the anchor if there is one, entries, the signed newest position. */

@@ -151,7 +151,7 @@ function foreignTool(input: unknown): string | null {
   return found === undefined ? null : `${found[0]} (${kind})`
 }
 const comesFrom = (tool: string): string =>
-  `is a resource of ${tool}; write a Repository and a Service instead: docs/how-to/migrate.md lists what becomes of each field`
+  `is a resource of ${tool}; write a Repository and a Service instead: docs/how-to/migrate.md maps each field`
 
 function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   let value = input

@@ -127,7 +127,7 @@ export const quietHoursSchema = z.strictObject({
     .refine(isTimeZone, 'expected a time zone of the IANA database, such as Europe/Oslo')
     .default('UTC')
     .describe('Time zone of from and to, such as Europe/Oslo.'),
-  except: z.enum(SEVERITIES).default('critical').describe('Severity from which messages are sent in quiet hours, too.'),
+  except: z.enum(SEVERITIES).default('critical').describe('Minimum severity of messages that are also sent in quiet hours.'),
 })
 export type QuietHours = z.infer<typeof quietHoursSchema>
 
@@ -138,7 +138,7 @@ const groupSchema = z.strictObject({
     .array(z.enum(GROUP_FIELDS))
     .max(GROUP_FIELDS.length)
     .default(['reason', 'project', 'service', 'commit'])
-    .describe('Events that agree in these fields are one message.'),
+    .describe('Events with equal values in these fields are grouped into one message.'),
   wait: durationSchema
     .default('30s')
     .refine((text) => durationMs(text) <= 3_600_000, 'at most 1h')
@@ -167,7 +167,7 @@ export const notificationRouteSpecSchema = z.strictObject({
     .max(50)
     .optional()
     .describe('Reasons of events, such as Degraded or Prune*. Default: all of the severity.'),
-  severity: z.enum(SEVERITIES).default('warning').describe('Least severity: info, warning or critical.'),
+  severity: z.enum(SEVERITIES).default('warning').describe('Minimum severity: info, warning or critical.'),
   projects: z
     .array(namePattern)
     .min(1)
@@ -177,7 +177,7 @@ export const notificationRouteSpecSchema = z.strictObject({
   services: z.array(namePattern).min(1).max(100).optional().describe('Services: names, or shop-*. Default: all, and events of no service.'),
   clusters: labelSelectorSchema.optional().describe('Labels of the clusters. Default: all, and events of no cluster.'),
   group: groupSchema.default(() => groupSchema.parse({})).describe('Grouping of events into messages.'),
-  resolved: z.boolean().default(true).describe('Tell when all is well again.'),
+  resolved: z.boolean().default(true).describe('Send a message when the events are resolved.'),
   quietHours: z
     .array(quietHoursSchema)
     .max(20)
@@ -217,7 +217,7 @@ export const notificationRouteSchema = z
     ...head,
     kind: z.literal('NotificationRoute').describe('Kind of the resource.'),
     metadata: metadata.describe('Name, project and labels.'),
-    spec: notificationRouteSpecSchema.describe('Events, and the sinks that get them.'),
+    spec: notificationRouteSpecSchema.describe('Events, and the sinks that receive them.'),
   })
   .refine(({ metadata: { project }, spec }) => project === undefined || spec.projects === undefined, {
     message: 'a route of a project has the events of that project only; leave projects out',

@@ -58,7 +58,7 @@ export type AccountRule = z.infer<typeof accountRuleSchema>
 
 export const kindsRuleSchema = z.strictObject({
   allow: z.array(kindPatternSchema).max(PATTERNS_MAX).optional().describe('Allowed kinds: apps/Deployment, v1/Secret, batch/*, */Ingress.'),
-  deny: z.array(kindPatternSchema).max(PATTERNS_MAX).optional().describe('Denied kinds; deny wins over allow.'),
+  deny: z.array(kindPatternSchema).max(PATTERNS_MAX).optional().describe('Denied kinds; deny takes precedence over allow.'),
 })
 export type KindsRule = z.infer<typeof kindsRuleSchema>
 

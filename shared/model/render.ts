@@ -48,8 +48,8 @@ const helmOptionsSchema = z.strictObject({
     )
     .max(50)
     .optional()
-    .describe('Values from Configs, which win over values files: whole mappings, or a single value at a path. Later ones win.'),
-  values: helmValuesSchema.optional().describe('Values that win over files and Configs. Strings can be templates: {{ cluster.name }}.'),
+    .describe('Values from Configs, which override values files: whole mappings, or a single value at a path. Later ones win.'),
+  values: helmValuesSchema.optional().describe('Values that override files and Configs. Strings can be templates: {{ cluster.name }}.'),
   skipCrds: z.boolean().optional().describe("Leave out the CRDs of the chart's crds folder. Default false."),
   skipSchemaValidation: z.boolean().optional().describe("Do not validate values against the chart's values.schema.json. Default false."),
 })
@@ -63,7 +63,7 @@ const directoryOptionsSchema = z.strictObject({
     .describe(
       'Glob of the files to read, matched against the path below the folder: *.yaml, {base,eu}/*. As in Argo CD, * also matches /.',
     ),
-  exclude: globSchema.optional().describe('Glob of files to leave out: alternatives/*. exclude wins over include.'),
+  exclude: globSchema.optional().describe('Glob of files to leave out: alternatives/*. exclude takes precedence over include.'),
   recurse: z.boolean().optional().describe('Read subfolders. Default true.'),
 })
 
@@ -175,15 +175,15 @@ export type RenderSpec = z.infer<typeof renderSchema>
 
 /** Changes for some clusters. */
 const overrideShape = {
-  config: configDataSchema.optional().describe('Variables of templates; they win over those of the service.'),
+  config: configDataSchema.optional().describe('Variables of templates; they override those of the service.'),
   helm: z
     .strictObject({
       values: helmValuesSchema
         .optional()
-        .describe('Helm values that win over those of the service. Mappings are merged, lists replaced; null removes a value.'),
+        .describe('Helm values that override those of the service. Mappings are merged, lists replaced; null removes a value.'),
       valuesFiles: valuesFilesSchema
         .optional()
-        .describe('Values files that win over all values of the service, but not over values in this override.'),
+        .describe('Values files that override all values of the service, but not values in this override.'),
     })
     .refine(({ values, valuesFiles }) => values !== undefined || valuesFiles !== undefined, {
       message: 'expected values or valuesFiles',

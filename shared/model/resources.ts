@@ -116,15 +116,12 @@ export const syncOptionsSchema = z.strictObject({
     .regex(SERVICE_ACCOUNT, 'expected the name of a ServiceAccount, or namespace/name')
     .optional()
     .describe("ServiceAccount that the agent impersonates for this service: a name in the service's namespace, or namespace/name."),
-  namespaceLabels: labelsSchema.optional().describe('Labels of the namespace that createNamespace makes.'),
+  namespaceLabels: labelsSchema.optional().describe('Labels of the namespace that createNamespace creates.'),
   namespaceAnnotations: z
     .record(z.string().max(317), z.string().max(4_096))
     .optional()
-    .describe('Annotations of the namespace that createNamespace makes.'),
-  deleteNamespace: z
-    .boolean()
-    .optional()
-    .describe('Delete the namespace that createNamespace made when the service is removed. Default false.'),
+    .describe('Annotations of the namespace that createNamespace creates.'),
+  deleteNamespace: z.boolean().optional().describe('Delete the namespace of createNamespace when the service is removed. Default false.'),
   enforceNamespace: z.boolean().optional().describe('Reject objects that name a namespace other than that of the service. Default false.'),
   waitForAddress: z
     .boolean()
@@ -253,12 +250,12 @@ export const sourceText = ({ repository, path, chart, version }: ServiceSource):
 /** Joining creates a cluster; people write its labels. `revoked` stops its agent from syncing; applied objects stay. */
 export const clusterSpecSchema = z.strictObject({
   revoked: z.boolean().default(false).describe('Refuse requests from the agent. Applied objects stay.'),
-  config: configDataSchema.optional().describe('Variables of this cluster; they win over those of every service.'),
+  config: configDataSchema.optional().describe('Variables of this cluster; they override those of all services.'),
   overrides: z
     .array(clusterOverrideSchema)
     .max(200)
     .optional()
-    .describe('Changes for single services in this cluster; they win over the service.'),
+    .describe('Changes for single services in this cluster; they override the service.'),
 })
 export type ClusterSpec = z.infer<typeof clusterSpecSchema>
 

@@ -38,7 +38,7 @@ export const ERRORS = define({
   bad_query: {
     status: 400,
     retryable: false,
-    cause: 'The query is not in the SQL of fleet queries, or names something that no view has.',
+    cause: 'The query is not valid SQL of fleet queries, or uses an unknown view or column.',
     remedy: 'Correct the query; `skerry query --views` lists the views and their columns.',
   },
   query_limit: {
@@ -130,13 +130,13 @@ export const ERRORS = define({
     status: 503,
     retryable: true,
     cause: 'The server is starting, stopping or overloaded.',
-    remedy: 'Retry later; agents and the CLI retry by themselves.',
+    remedy: 'Retry later; agents and the CLI retry automatically.',
   },
   too_many_requests: {
     status: 429,
     retryable: true,
     cause: 'Too many requests.',
-    remedy: 'Retry after the time in Retry-After; agents do so by themselves.',
+    remedy: 'Retry after the time in Retry-After; agents do so automatically.',
   },
 
   join_token_unknown: {
@@ -248,7 +248,7 @@ export const ERRORS = define({
   cluster_offline: {
     status: 503,
     retryable: true,
-    cause: 'The agent of the cluster is not connected, so nobody there can answer.',
+    cause: 'The agent of the cluster is not connected.',
     remedy: 'Ask again when the cluster is online; `skerry get clusters` shows when it was last seen.',
   },
   ask_unsupported: {
@@ -267,8 +267,8 @@ export const ERRORS = define({
   ask_gone: {
     status: 410,
     retryable: false,
-    cause: 'Nobody waits for this answer any more.',
-    remedy: 'Nothing: the agent ends the answer.',
+    cause: 'The caller no longer waits for this answer.',
+    remedy: 'No action needed: the agent ends the answer.',
   },
   ask_unanswered: {
     status: 504,

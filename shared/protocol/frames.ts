@@ -76,8 +76,8 @@ export function parseRowLine(line: string): Row | string {
   if (bad !== null) return bad
   const colVersion = COUNTER.test(colText) ? Number(colText) : 0
   const cl = COUNTER.test(clText) ? Number(clText) : 0
-  if (colVersion < 1 || colVersion > INTEGER_BOUND || cl < 1 || cl > INTEGER_BOUND) return 'a version that is no counter'
-  if ((doc === null) !== (cl % 2 === 0)) return 'a causal length that does not fit: odd is alive, even is deleted'
+  if (colVersion < 1 || colVersion > INTEGER_BOUND || cl < 1 || cl > INTEGER_BOUND) return 'a version that is not a counter'
+  if ((doc === null) !== (cl % 2 === 0)) return 'a causal length that does not match: odd is alive, even is deleted'
   return { id, doc, colVersion, cl }
 }
 

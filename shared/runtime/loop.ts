@@ -38,9 +38,9 @@ export async function runLoop(options: LoopOptions): Promise<void> {
       const retryAfterMs = error instanceof AppError ? error.retryAfterMs : undefined
       const retryInMs = backoffMs(attempt, backoff, random, retryAfterMs)
       const fields = { loop: name, attempt, retryInMs, error: describeError(error) }
-      if ((retryInMs < 1000 && attempt < 3) || fields.error === told) log.debug('loop turn failed', fields)
+      if ((retryInMs < 1000 && attempt < 3) || fields.error === told) log.debug('loop iteration failed', fields)
       else {
-        log.warn('loop turn failed', fields)
+        log.warn('loop iteration failed', fields)
         told = fields.error
       }
       onFailure?.({ error, attempt, retryInMs })

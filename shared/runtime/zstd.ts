@@ -8,7 +8,7 @@ export const zstd = (bytes: Uint8Array, level = 3): Uint8Array => Bun.zstdCompre
 const RAW_FRAME_BYTES_MAX = 255 + 65_536
 /** A frame of one block that is not compressed: 9 or 10 bytes more than `bytes`. For a short text between compressed frames. */
 export function rawZstd(bytes: Uint8Array): Uint8Array {
-  assert(bytes.length > 0 && bytes.length <= RAW_FRAME_BYTES_MAX, 'a raw frame is of few bytes')
+  assert(bytes.length > 0 && bytes.length <= RAW_FRAME_BYTES_MAX, 'a raw frame must be small')
   const isShort = bytes.length < 256
   const frame = Buffer.allocUnsafe((isShort ? 9 : 10) + bytes.length)
   frame.writeUInt32LE(MAGIC, 0)
@@ -26,6 +26,6 @@ const LAST_RAW_BLOCK = 1
 export function unzstd(bytes: Uint8Array, bytesMax: number): Uint8Array {
   const inflated = zstdDecompressSync(bytes, { maxOutputLength: bytesMax })
   // Bun answers a truncated frame with an empty result instead of an error; Skerry never compresses empty data.
-  if (inflated.length === 0) throw new Error('the zstd data is cut short')
+  if (inflated.length === 0) throw new Error('the zstd data is incomplete')
   return inflated
 }

@@ -63,19 +63,19 @@ export const SQL_FUNCTIONS: Readonly<Record<string, SqlFunction>> = {
   length: { about: 'number of characters', example: 'length(message)', values: [1, 1], write: simple('length') },
   abs: { about: 'absolute value', example: 'abs(n)', values: [1, 1], write: simple('abs') },
   substr: {
-    about: 'part of a text: from a place, so many characters',
+    about: 'part of a text: start and number of characters',
     example: 'substr(commit, 1, 8)',
     values: [2, 3],
     write: simple('substr'),
   },
   instr: {
-    about: 'place of a text in another; 0: it is not there',
+    about: 'position of a text in another; 0: not found',
     example: "instr(image, ':')",
     values: [2, 2],
     write: (engine, values) => `${engine === 'sqlite' ? 'instr' : 'strpos'}(${values.join(', ')})`,
   },
   round: {
-    about: 'rounded to so many decimals',
+    about: 'rounded to a number of decimals',
     example: 'round(avg(object_count), 1)',
     values: [1, 2],
     write: (engine, [value = '', digits = '0']) => `round(${engine === 'sqlite' ? value : `cast(${value} as numeric)`}, ${digits})`,
@@ -97,7 +97,7 @@ export const SQL_FUNCTIONS: Readonly<Record<string, SqlFunction>> = {
 /** They take literals. */
 export const LITERAL_FUNCTIONS: ReadonlyArray<{ name: string; about: string; example: string }> = [
   { name: 'now', about: 'the time of the query, in milliseconds since 1970', example: 'now()' },
-  { name: 'ago', about: 'the time so long before the query: 90s, 15m, 24h, 7d, 2w', example: "ago('24h')" },
+  { name: 'ago', about: 'time before the query: 90s, 15m, 24h, 7d, 2w', example: "ago('24h')" },
   { name: 'label', about: 'one label of a column with labels', example: "label(labels, 'env')" },
 ]
 

@@ -81,7 +81,7 @@ export function writeQuery(query: Query, options: WriteOptions): WrittenQuery {
   ): string {
     const isOutput = by.kind === 'column' && by.of === null && columns.includes(by.name)
     const isPlace = by.kind === 'number' && /^\d+$/.test(by.text) && Number(by.text) >= 1 && Number(by.text) <= columns.length
-    if (isCompound && !isOutput && !isPlace) throw queryError('ORDER BY after UNION, INTERSECT or EXCEPT takes names of columns')
+    if (isCompound && !isOutput && !isPlace) throw queryError('ORDER BY after UNION, INTERSECT or EXCEPT expects names of columns')
     const text = isOutput ? quoted(by.name) : isPlace ? by.text : expression(by, scope, known)
     // Null is the smallest value on SQLite and the greatest on PostgreSQL.
     return `${text} ${descending ? 'desc' : 'asc'}${engine === 'postgres' ? ` nulls ${descending ? 'last' : 'first'}` : ''}`
@@ -117,7 +117,7 @@ export function writeQuery(query: Query, options: WriteOptions): WrittenQuery {
     }
     const { of } = item
     const asked = of === null ? scope.sources : scope.sources.filter(({ name }) => name === of)
-    if (asked.length === 0) throw queryError(of === null ? '* needs FROM' : `no source of the query is named ${of}`)
+    if (asked.length === 0) throw queryError(of === null ? '* needs FROM' : `the query has no source named ${of}`)
     return asked.flatMap((one) =>
       one.columns.map((column) => {
         const name = fresh(column, columns)
@@ -155,7 +155,7 @@ export function writeQuery(query: Query, options: WriteOptions): WrittenQuery {
       const asked: Named | undefined = at.sources.find((one) => one.name === of)
       if (asked !== undefined) throw noColumn(name, [asked])
     }
-    if (of !== null) throw queryError(`no source of the query is named ${of}`)
+    if (of !== null) throw queryError(`the query has no source named ${of}`)
     throw noColumn(name, scope.sources)
   }
 
@@ -163,8 +163,8 @@ export function writeQuery(query: Query, options: WriteOptions): WrittenQuery {
     const columns = sources.flatMap((one) => one.columns)
     const near = nearest(name, columns)
     const hint =
-      near !== null ? `did you mean ${near}?` : columns.length === 0 ? 'texts are in single quotes' : `columns: ${columns.join(', ')}`
-    return queryError(`there is no column ${name}; ${hint}`)
+      near !== null ? `did you mean ${near}?` : columns.length === 0 ? 'put text in single quotes' : `columns: ${columns.join(', ')}`
+    return queryError(`unknown column ${name}; ${hint}`)
   }
 
   function expression(value: Expression, scope: Scope, known: With): string {
@@ -239,9 +239,9 @@ export function writeQuery(query: Query, options: WriteOptions): WrittenQuery {
     } = known
     if (star && name !== 'count') throw queryError(`${name}(*) is not supported`)
     if (!star && (values.length < least || values.length > most))
-      throw queryError(`${name} takes ${least === most ? least : `${least} to ${most}`} values`)
-    if ((distinct || filter !== null) && !aggregate) throw queryError(`${name} is no aggregate: DISTINCT and FILTER do not apply`)
-    if (distinct && values.length > 1) throw queryError(`${name} with DISTINCT takes one value`)
+      throw queryError(`${name} expects ${least === most ? least : `${least} to ${most}`} values`)
+    if ((distinct || filter !== null) && !aggregate) throw queryError(`${name} is not an aggregate: DISTINCT and FILTER do not apply`)
+    if (distinct && values.length > 1) throw queryError(`${name} with DISTINCT expects one value`)
     const text = star ? 'count(*)' : write(engine, values.map(inner), distinct ? 'distinct ' : '')
     if (filter === null) return text
     const where = ` filter (where ${inner(filter)})`
@@ -253,12 +253,12 @@ export function writeQuery(query: Query, options: WriteOptions): WrittenQuery {
     if (name === 'now' && values.length === 0) return String(options.nowMs)
     if (name === 'ago') {
       const ms = first?.kind === 'string' && values.length === 1 ? durationMs(first.text) : null
-      if (ms === null) throw queryError("ago takes one duration, such as ago('24h')")
+      if (ms === null) throw queryError("ago expects one duration, such as ago('24h')")
       return String(Math.max(0, options.nowMs - ms))
     }
     if (name === 'label') {
       if (first?.kind !== 'column' || second?.kind !== 'string' || values.length !== 2 || !/^[A-Za-z0-9._/-]{1,317}$/.test(second.text))
-        throw queryError("label takes a column and the key of a label, such as label(labels, 'env')")
+        throw queryError("label expects a column and the key of a label, such as label(labels, 'env')")
       return labelOf(engine, inner(first), second.text)
     }
     return null

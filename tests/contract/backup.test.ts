@@ -338,7 +338,7 @@ describe('a backup that is not what it was', () => {
       },
       'fleet.sqlite is not in it',
     ],
-    ['a foreign file', () => writeFileSync(join(to, 'keys', 'x'), 'x'), 'is not of this backup'],
+    ['a foreign file', () => writeFileSync(join(to, 'keys', 'x'), 'x'), 'does not belong to this backup'],
     [
       'a linked file',
       () => {
@@ -362,7 +362,7 @@ describe('a backup that is not what it was', () => {
         rmSync(join(to, 'fleet.sqlite'))
         mkdirSync(join(to, 'fleet.sqlite'))
       },
-      'is not of this backup',
+      'does not belong to this backup',
     ],
     ['a name that leads out', () => edit((m) => m.content.push(['../../../etc/passwd', 1])), 'manifest.json: content'],
     ['a name that is no hash', () => edit((m) => m.content.push(['AB'.repeat(32), 1])), 'manifest.json: content'],

@@ -101,7 +101,9 @@ test('PR11 a port of the node: with `pruneWhen: healthy` each waits for the othe
 async function isOverdue(ns: string): Promise<void> {
   await until('it is overdue', () => kit.service(id)?.reason === 'PruneOverdue', 60_000)
   expect(mentionsBoth(ns)).toBe(true)
-  expect(kit.service(id)?.message).toMatch(/if it needs a resource of the kept objects \(hostPort, .*\), set sync.pruneWhen: applied/)
+  expect(kit.service(id)?.message).toMatch(
+    /if it needs a resource that the kept objects hold \(hostPort, .*\), set sync.pruneWhen: applied/,
+  )
 }
 
 const mentionsBoth = (ns: string) => {

@@ -140,7 +140,7 @@ test('SO20 a chart in Git gets the charts that its lock names from the Repositor
   await kit.service()
   const { error } = await rendered()
   expect(JSON.stringify(error)).toContain(
-    `no Repository of the project default has that URL; the nearest is ${charts.url}/more, of the Repository elsewhere`,
+    `no Repository of project default has that URL; the most similar is ${charts.url}/more, of the Repository elsewhere`,
   )
   await repository('charts', { helm: { url: charts.url } })
   expect((await rendered()).error).toBeNull()
@@ -162,9 +162,9 @@ test('SO20 of another project, another URL or Git nothing comes', async () => {
       () => 'read',
       (error: unknown) => (error instanceof AppError ? error.message : `${error}`),
     )
-  expect(await refusal('web', charts.url)).toContain('no Repository of the project web has that URL')
-  expect(await refusal('default', 'http://10.0.0.1/charts')).toContain('no Repository of the project default has that URL')
-  expect(await refusal('default', kit.git.url)).toContain('no Repository of the project default has that URL')
+  expect(await refusal('web', charts.url)).toContain('no Repository of project web has that URL')
+  expect(await refusal('default', 'http://10.0.0.1/charts')).toContain('no Repository of project default has that URL')
+  expect(await refusal('default', kit.git.url)).toContain('no Repository of project default has that URL')
   const boundary = { sources: [], destinations: [], clusterScopedKinds: [] }
   await kit.store.applyResource({ kind: 'Project', project: '', name: 'default' }, { labels: {}, spec: JSON.stringify(boundary), nowMs: 1 })
   expect(await refusal('default', charts.url)).toContain('refused by project default, rule sources')

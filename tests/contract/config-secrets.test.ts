@@ -159,7 +159,7 @@ test('CG6 a repository is read with the secrets of its Config; one that is wrong
     })
   try {
     await ask('POST', '/apply', { resources: [repository] })
-    expect(await until('CredentialMissing')).toContain('there is no Config apps-git in project default')
+    expect(await until('CredentialMissing')).toContain('Config apps-git does not exist in project default')
     await ask('POST', '/apply', { resources: [withSecrets({ username: 'robot', password: 'wrong' })] })
     expect(await until('refused with HTTP 401')).toContain('tried: username and password')
     await ask('POST', '/apply', { resources: [withSecrets({ username: 'robot', password: SECRET })] })

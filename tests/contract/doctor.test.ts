@@ -107,9 +107,9 @@ describe('a folder as a server leaves it', () => {
     chmodSync(join(dir, 'keys', 'mac.key'), 0o644)
     const bad = await run({ data: dir })
     expect(bad.code).toBe(1)
-    for (const text of ['error: Others on this machine can read a key', 'keys/mac.key has mode 644', 'chmod 600', 'Something is wrong'])
+    for (const text of ['error: Others on this machine can read a key', 'keys/mac.key has mode 644', 'chmod 600', 'Problems found'])
       expect(bad.out).toContain(text)
-    expect(bad.err).toContain('looking through the fleet store')
+    expect(bad.err).toContain('checking the fleet store')
     for (const data of [join(dir, 'nowhere'), tempDir()]) expect((await run({ data })).code).toBe(2)
     expect((await run({ data: dir, store: 'mysql://x' })).code).toBe(2)
   })
@@ -314,10 +314,10 @@ describe('shard files', () => {
     const none = new Map<string, string>()
     const cases: Array<[Partial<ServiceRevision>, string]> = [
       [{ objects: objectRows(WEB, { a: '2' }) }, 'shop/web: 1 objects, not 2'],
-      [{ objects: objectRows(WEB, { a: '2', b: 'other' }) }, 'shop/web: its objects do not hash to its digest'],
-      [{ serviceDoc: serviceDoc(objects, 'decade') }, 'shop/web: its row is another one'],
+      [{ objects: objectRows(WEB, { a: '2', b: 'other' }) }, 'shop/web: the hash of its objects differs from its digest'],
+      [{ serviceDoc: serviceDoc(objects, 'decade') }, 'shop/web: its row differs'],
       [{ serviceDoc: null, objects: none }, 'shop/web: its row is missing'],
-      [{ service: 'none', objects: none, serviceDoc: serviceDoc(none) }, 'shop/none: it shall not be there'],
+      [{ service: 'none', objects: none, serviceDoc: serviceDoc(none) }, 'shop/none: unexpected'],
     ]
     for (const [change, told] of cases) {
       await start()
@@ -433,19 +433,19 @@ describe('content, keys and the folder', () => {
     await start()
     rmSync(join(dir, 'keys', 'mac.key'))
     writeFileSync(join(dir, 'keys', 'mac.key'), 'short', { mode: 0o600 })
-    expect(await found()).toEqual(['key_bad keys/mac.key holds no 32 bytes'])
+    expect(await found()).toEqual(['key_bad keys/mac.key does not have 32 bytes'])
     await start() // of before there were Configs: it has no keys of secrets, and none is missed
     expect(await found()).toEqual([])
     loadSecretBox(join(dir, 'keys'))
     expect(await found()).toEqual([])
     writeFileSync(join(dir, 'keys', 'secrets.json'), '{}', { mode: 0o600 })
-    expect(await found()).toEqual(['key_bad keys/secrets.json holds no keys of secrets: no secret of a Config can be opened'])
+    expect(await found()).toEqual(['key_bad keys/secrets.json has no keys of secrets, so secrets of Configs cannot be opened'])
     await start()
     const path = join(dir, 'keys', 'signing.json')
     const key = JSON.parse(readFileSync(path, 'utf8'))
     const other = JSON.parse(readFileSync(join(tempKeys(), 'signing.json'), 'utf8'))
     writeFileSync(path, JSON.stringify({ ...key, publicKey: other.publicKey }))
-    expect(await found()).toEqual(['key_bad keys/signing.json holds no key, or halves of two'])
+    expect(await found()).toEqual(['key_bad keys/signing.json has no key, or parts of two keys'])
     await start()
     const keys = loadServerKeys(join(dir, 'keys'))
     keys.rotate(1)

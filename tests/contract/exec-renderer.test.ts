@@ -114,7 +114,7 @@ test('EX2 what is no UTF-8 is an error', async () => {
   const { result } = await run({ command: 'binary', args: [], inputs: [] })
   expect(result).toMatchObject({
     kind: 'failed',
-    problems: [{ path: 'render.exec: binary', message: 'binary wrote what is no UTF-8 text' }],
+    problems: [{ path: 'render.exec: binary', message: 'binary wrote output that is not UTF-8 text' }],
   })
 })
 

@@ -107,7 +107,7 @@ test('DR10 fifty changes by an autoscaler that is not ours cost no write and no 
   expect(before).toBe(NAMESPACE_AND_OBJECT)
   const status = statusOf('web', 'Deployment', 'apps')
   expect([status?.sync, kit.drift(key('Deployment', 'web', 'apps'), service)]).toEqual(['Synced', null])
-  expect(status?.message).toContain('replicas are left to HorizontalPodAutoscaler web')
+  expect(status?.message).toContain('replicas are ignored, managed by HorizontalPodAutoscaler web')
 
   await request('DELETE', `/apis/autoscaling/v2/namespaces/${ns}/horizontalpodautoscalers/web`)
   await until('Git has it again', async () => (await replicasOf()) === 2)

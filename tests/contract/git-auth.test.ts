@@ -108,7 +108,7 @@ describe('http', () => {
       ])
       expect(await failureOf(open(null, client).fetch())).toEqual([
         'credential_missing',
-        `the Git server ${host} wants credentials (HTTP 401) for ${url()}, and none are configured`,
+        `the Git server ${host} requires credentials (HTTP 401) for ${url()}, and none are configured`,
       ])
       allowed = () => 403
       expect((await failureOf(open({ token: 's3cret' }, client).head()))[1]).toContain('HTTP 403; tried: token as the password')
@@ -117,7 +117,7 @@ describe('http', () => {
     expect((await failureOf(open({ sshKey: 'x' }).head()))[1]).toContain('the Config holds none of token, username and password')
     const named = kit.open({ url: url(), auth: { secretRef: 'deploy' }, secrets: async () => ({ sshKey: 'x' }) })
     expect((await failureOf(named.head()))[1]).toContain('the Config deploy holds none of token')
-    expect((await failureOf(open({ token: 'a\nb' }).head()))[1]).toBe(`${host}: the token holds spaces or line ends`)
+    expect((await failureOf(open({ token: 'a\nb' }).head()))[1]).toBe(`${host}: the token has spaces or line ends`)
   })
 
   test.each(['auto', 'cli'] as const)(
@@ -125,7 +125,7 @@ describe('http', () => {
     async (client) => {
       const { host } = new URL(url())
       const remedy = 'Correct spec.git.url, or name a Config in spec.git.auth.secretRef.'
-      const nothing = 'there is no such repository, or it may not be seen without a credential'
+      const nothing = 'the repository does not exist, or needs a credential'
       for (const [status, code, message] of [
         [404, 'git_failed', `${url()}: ${nothing} (HTTP 404)`],
         [403, 'credential_missing', `the Git server ${host} refuses with HTTP 403: ${nothing}`],
@@ -165,7 +165,7 @@ describe('http', () => {
     redirect = (at) => `http://127.0.0.1:${door.port}${at.pathname}`
     expect(await failureOf(source.head())).toEqual(['git_failed', `127.0.0.1:${door.port} redirects more than 5 times`])
     redirect = () => 'file:///etc/passwd'
-    expect(await failureOf(source.head())).toEqual(['git_failed', `127.0.0.1:${door.port} redirects to what is no http address`])
+    expect(await failureOf(source.head())).toEqual(['git_failed', `127.0.0.1:${door.port} redirects to an invalid http address`])
   })
   const pathsOf = ([code]: [string, string]) => code
 
@@ -202,7 +202,7 @@ describe('http', () => {
     const far = kit.open({ url: 'http://git.example.com/a.git', secrets: async () => ({ token: 't' }) }, { fetcher: fetch })
     expect(await failureOf(far.head())).toEqual([
       'source_refused',
-      'git.example.com: credentials are not sent over plain http, where everybody on the way can read them',
+      'git.example.com: credentials are not sent over plain http, because others on the network path can read them',
     ])
   })
 
@@ -294,8 +294,8 @@ describe('http', () => {
       ])
       for (const [change, code, what] of [
         [{ installationId: 43 }, 'credential_refused', 'gave App 7 no token for installation 43: HTTP 401'],
-        [{ privateKey: 'no key' }, 'credential_missing', 'githubApp: privateKey is no RSA private key in PEM form'],
-        [{ apiUrl: 'http://api.example.com' }, 'credential_missing', 'is asked for a token by https only'],
+        [{ privateKey: 'no key' }, 'credential_missing', 'githubApp: privateKey is not an RSA private key in PEM form'],
+        [{ apiUrl: 'http://api.example.com' }, 'credential_missing', 'must use https'],
         [{ appId: {} }, 'credential_missing', 'githubApp is no JSON document'],
       ] as const)
         expect(await failureOf(app(document(change)).head())).toEqual([code, expect.stringContaining(what)])
@@ -335,10 +335,10 @@ describe.skipIf(!sshIsThere)('ssh', () => {
       data: { remedy: expect.stringContaining(`add the output of \`ssh-keyscan -p ${port} 127.0.0.1\` to knownHosts`) },
     })
     expect((await failureOf(open({ knownHosts: 'garbage' }).head()))[1]).toBe(
-      `127.0.0.1 shows a host key, and no line of knownHosts can be read: ED25519 ${shown}`,
+      `127.0.0.1 shows a host key, and knownHosts has no valid line: ED25519 ${shown}`,
     )
     const rsa = `[127.0.0.1]:${port} ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQC7` // of another type
-    expect((await failureOf(open({ knownHosts: rsa }).head()))[1]).toContain('knownHosts has none of this type for it')
+    expect((await failureOf(open({ knownHosts: rsa }).head()))[1]).toContain('knownHosts has no key of this type for it')
     const [code, message] = await failureOf(open({ sshKey: stranger.privateKey }).head())
     const fingerprint = fingerprintOf(stranger.publicKey)
     expect([code, message]).toEqual([
@@ -350,20 +350,20 @@ describe.skipIf(!sshIsThere)('ssh', () => {
       code: 'credential_missing',
       data: { remedy: expect.stringContaining(`ssh-keyscan -p ${port} 127.0.0.1`) },
     })
-    expect((await failureOf(open({ sshKey: '' }).head()))[1]).toBe('127.0.0.1 is reached by ssh, and the Config holds no sshKey')
+    expect((await failureOf(open({ sshKey: '' }).head()))[1]).toBe('127.0.0.1 uses ssh, and the Config has no sshKey')
     const named = kit.open({ auth: { secretRef: 'deploy' }, secrets: async () => ({ ...secrets(), sshKey: '' }) })
-    expect((await failureOf(named.head()))[1]).toBe('127.0.0.1 is reached by ssh, and the Config deploy holds no sshKey')
+    expect((await failureOf(named.head()))[1]).toBe('127.0.0.1 uses ssh, and the Config deploy has no sshKey')
     await expect(kit.open({ secrets: null }).head()).rejects.toMatchObject({
       code: 'credential_missing',
-      message: '127.0.0.1 is reached by ssh, and no key is configured',
-      data: { remedy: 'Name a Config with sshKey and knownHosts in spec.git.auth.secretRef.' },
+      message: '127.0.0.1 uses ssh, and no key is configured',
+      data: { remedy: 'Set spec.git.auth.secretRef to a Config with sshKey and knownHosts.' },
     })
     await expect(kit.open({ url: `${kit.url}x` }).head()).rejects.toMatchObject({
       code: 'git_failed',
       message: expect.stringMatching(/: there is no such repository$/),
       data: { remedy: 'Correct spec.git.url, or name a Config in spec.git.auth.secretRef.' },
     })
-    expect((await failureOf(open({ sshKey: 'not a key' }).head()))[1]).toContain('the sshKey is no private key that ssh can read')
+    expect((await failureOf(open({ sshKey: 'not a key' }).head()))[1]).toContain('the sshKey is not a valid private key')
     const locked = join(tempDir(), 'locked')
     Bun.spawnSync(['ssh-keygen', '-q', '-t', 'ed25519', '-N', 'secret', '-f', locked])
     expect((await failureOf(open({ sshKey: await Bun.file(locked).text() }).head()))[1]).toBe(
@@ -390,7 +390,7 @@ describe.skipIf(!sshIsThere)('ssh', () => {
     const programs = gitDeps().programs
     expect(await failureOf(kit.open({}, { programs: { ...programs, git: null } }).head())).toEqual([
       'git_program_missing',
-      expect.stringContaining('is read by the git program, which is not there'),
+      expect.stringContaining('needs the git program, which is not installed'),
     ])
     expect((await failureOf(kit.open({}, { programs: { ...programs, ssh: null } }).head()))[1]).toContain('there is no ssh program')
     expect((await failureOf(kit.open({}, { programs: { ...programs, git: '/nowhere/git' } }).head()))[0]).toBe('git_program_missing')

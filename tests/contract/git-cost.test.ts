@@ -206,7 +206,7 @@ test('SO51 an answer may take its time as long as bytes come; one that stops com
   const error = await fetched().catch((thrown: unknown) => thrown)
   expect(error).toMatchObject({
     code: 'git_unreachable',
-    message: expect.stringMatching(/^the Git server 127\.0\.0\.1:\d+ sent nothing more for 0\.4 s; 0\.\d MiB came$/),
+    message: expect.stringMatching(/^the Git server 127\.0\.0\.1:\d+ stopped sending for 0\.4 s; 0\.\d MiB came$/),
     data: { remedy: expect.stringContaining('spec.git.client: cli') },
   })
 })

@@ -57,7 +57,7 @@ test('SO39 a repository with a file that is far larger than what comes of it is 
   const first = await source.fetch()
   await kit.server.commit({ 'bomb.bin': '0'.repeat(130 * 1024 * 1024) }, 'a bomb')
   const grown = residentGrowth()
-  expect(await failureOf(source.fetch())).toEqual(['git_failed', expect.stringContaining('holds a file of more than 128 MiB')])
+  expect(await failureOf(source.fetch())).toEqual(['git_failed', expect.stringContaining('has a file of more than 128 MiB')])
   expect(grown()).toBeLessThan(400 * 1024 * 1024)
   expect(await source.has(first)).toBe(true)
   await kit.server.commit({ 'bomb.bin': null }, 'gone')
@@ -137,7 +137,7 @@ test('SO28 an answer without end in the place of a token is not read to its end'
     })
     const document = JSON.stringify({ appId: 1, installationId: 2, privateKey, apiUrl: `http://127.0.0.1:${api.port}` })
     const asked = kit.open({ client: 'library', secrets: async () => ({ githubApp: document }) }).fetch()
-    expect(await failureOf(asked)).toEqual(['git_unreachable', expect.stringContaining('not what GitHub answers')])
+    expect(await failureOf(asked)).toEqual(['git_unreachable', expect.stringContaining('not an answer of GitHub')])
     expect(sent).toBeLessThan(32 * 1024 * 1024)
   } finally {
     await api.stop(true)

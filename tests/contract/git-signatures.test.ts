@@ -53,7 +53,7 @@ describe('SSH', () => {
       const [code, message] = await failureOf(source.fetch())
       expect(code).toBe('commit_unverified')
       expect(message).toBe(
-        `commit ${commit} is not rendered: commit ${commit} carries an SSH signature of ${fingerprint(ed.publicKey)}: it is of another key. ` +
+        `commit ${commit} is not rendered: commit ${commit} carries an SSH signature of ${fingerprint(ed.publicKey)}: it belongs to another key. ` +
           `Accepted: ${fingerprint(other.publicKey)}, ${fingerprint(key.publicKey)}`,
       )
       writeFileSync(join(dir, `own-${type}`), key.privateKey, { mode: 0o600 })
@@ -98,7 +98,7 @@ describe('SSH', () => {
     move(first)
     const refusal: [string, string] = [
       'commit_unverified',
-      `commit ${first} is not rendered: it was signed at 2023-11-14T22:13:20.000Z, before commit ${second} of 2023-11-14T22:15:00.000Z, which was verified before it`,
+      `commit ${first} is not rendered: it was signed at 2023-11-14T22:13:20.000Z, before the already verified commit ${second} of 2023-11-14T22:15:00.000Z`,
     ]
     expect(await failureOf(source.fetch())).toEqual(refusal)
     expect(await failureOf(source.head())).toEqual(refusal)
@@ -116,7 +116,7 @@ describe('SSH', () => {
     const commit = commitWith(...sshOptions(join(dir, 'ed')))
     const raw = Bun.spawnSync(['git', '-C', work, 'cat-file', 'commit', commit]).stdout.toString()
     const variants: [string, string][] = [
-      ['it does not fit the commit', raw.replace('Grüße', 'Gruesse')],
+      ['it does not match the commit', raw.replace('Grüße', 'Gruesse')],
       [
         'made for something else than git',
         raw.replace(/gpgsig -----BEGIN[\s\S]*?END SSH SIGNATURE-----\n/, () => gpgsig(signedAs('file', raw))),
@@ -155,7 +155,7 @@ describe('SSH', () => {
       [`namespaces="file" ${ed.publicKey}`, 'does not allow for git'],
       [`cert-authority ${ed.publicKey}`, 'a certificate authority'],
       ['ssh-dss AAAAB3NzaC1kc3MAAACB', 'no kind of key that is checked'],
-      ['nonsense', 'spec.git.verify.keys[0]: no SSH public key'],
+      ['nonsense', 'spec.git.verify.keys[0]: not an SSH public key'],
       ['# nobody', 'spec.git.verify.keys[0] holds no key'],
       ['-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nxx\n-----END PGP PUBLIC KEY BLOCK-----', 'no armored OpenPGP public key'],
     ] as const)
@@ -249,7 +249,7 @@ describe.skipIf(!gpgIsThere)('OpenPGP', () => {
     const foreign = newKey(`${name}-foreign`, 'ed25519', '0')
     const [code, message] = await failureOf(verified([foreign.armored]).fetch())
     expect(code).toBe('commit_unverified')
-    expect(message).toContain(`commit ${commit} carries an OpenPGP signature of ${key.fingerprint.slice(-16)}: it is of another key`)
+    expect(message).toContain(`commit ${commit} carries an OpenPGP signature of ${key.fingerprint.slice(-16)}: it belongs to another key`)
     expect(message).toContain(`Accepted: ${foreign.fingerprint}`)
   })
 

@@ -217,14 +217,14 @@ describe.each(GIT_WAYS.map((way) => [way] as const))('%s', (way) => {
       'x.yaml file',
     ])
     expect((await tree.list('out'))?.map(({ kind }) => kind)).toEqual(['link'])
-    const out = 'is a link that leads out of the repository: only files of the repository itself are read; put a copy there'
+    const out = 'is a link that leads outside the repository: only files of the repository are read; replace the link by a copy'
     for (const [path, what] of [
       ['out', `out/link.yaml ${out}`],
       ['absolute', `absolute/link.yaml ${out}`],
-      ['circle', 'circle/again is a link that leads in a circle, to the root'],
-      ['pair', 'is a link that leads in a circle, to pair/'],
-      ['self', 'self/link.yaml is a link that leads in a circle, or over more than 40 others'],
-      ['dangling', 'dangling/link.yaml is a link to something that the repository does not have'],
+      ['circle', 'circle/again is a circular link, to the root'],
+      ['pair', 'is a circular link, to pair/'],
+      ['self', 'self/link.yaml is a circular link, or leads over more than 40 others'],
+      ['dangling', 'dangling/link.yaml is a broken link'],
       ['README.md', 'README.md is a file, not a folder'],
     ] as const)
       expect(await failureOf(filesOf(source, at, path))).toEqual(['source_refused', expect.stringContaining(what)])

@@ -43,7 +43,7 @@ test.each(['library', 'cli'] as const)('SO34 files of a submodule are read when 
   expect(await plain.fetch()).toBe(commit)
   expect(await failureOf(filesOf(plain, commit, '.'))).toEqual([
     'source_refused',
-    'lib is a submodule: set spec.git.submodules: true to read its files, or put a copy there',
+    'lib is a submodule: set spec.git.submodules: true to read its files, or commit a copy',
   ])
   expect(Object.keys(Object.fromEntries(await filesOf(plain, commit, '.', (path) => path !== 'lib/')))).toEqual(['.gitmodules', 'a.yaml'])
   const source = kit.open({ client, submodules: true })

@@ -218,7 +218,7 @@ test('SO14 messages name host, chart and range, and the five newest versions the
   expect(await refusal(source.open(revision, { path: '.' }))).toContain('has charts and no folders: give source.chart')
   repository.mode = 'error'
   expect(await open('shop', '^1')).toContain(
-    `source_unreachable: shop 1.10.0 of ${at}: ${new URL(repository.url).host} answers with an error (HTTP 503)`,
+    `source_unreachable: shop 1.10.0 of ${at}: ${new URL(repository.url).host} returns an error (HTTP 503)`,
   )
   repository.mode = 'away'
   expect(await open('shop', '^1')).toContain('cannot be reached')
@@ -254,7 +254,7 @@ test('SO16 an archive is held against the digest of the index, and the next URL 
   }
   repository.editIndex((text) => text.replace('- shop-1.0.0.tgz', '- evil-1.0.0.tgz'))
   expect(await refusal(open())).toMatch(
-    /source_refused: shop 1.0.0 of .*: its archive has the digest sha256:[0-9a-f]{64}, and the index said sha256:/,
+    /source_refused: shop 1.0.0 of .*: its archive has the digest sha256:[0-9a-f]{64}, but the index has sha256:/,
   )
   repository.editIndex((text) => text.replace(/^( *)- evil-1.0.0.tgz\n(?= *version: 1.0.0\n(?![\s\S]*- evil))/m, ''))
   repository.add({ name: 'shop', version: '1.0.1' })
@@ -272,7 +272,7 @@ test.each([`${'../'.repeat(30)}dev/zero`, 'nul\0', 'abc'])(
     repository.editIndex((text) => text.replace(/digest: .*/, `digest: ${JSON.stringify(digest)}`))
     const source = sourceOf(repository.url)
     expect(await refusal(source.open(await source.fetch(), { chart: 'shop' }))).toMatch(
-      /^source_refused: shop 1.0.0 of .* as its digest, which is no SHA-256$/,
+      /^source_refused: shop 1.0.0 of .* as its digest, which is not a SHA-256$/,
     )
   },
 )

@@ -77,8 +77,8 @@ const WRONG: readonly Wrong[] = [
       'templates/c.yaml': OBJECT,
     },
     expected: [
-      { path: 'charts/web/templates/a.yaml:10', message: /^line \d+ of what it renders to is no YAML: / },
-      { path: 'charts/web/templates/b.yaml:5', message: /^line 5 of what it renders to is no YAML: /, excerpt: '  b: c: d' },
+      { path: 'charts/web/templates/a.yaml:10', message: /^line \d+ of its output is not YAML: / },
+      { path: 'charts/web/templates/b.yaml:5', message: /^line 5 of its output is not YAML: /, excerpt: '  b: c: d' },
     ],
   },
   {
@@ -148,7 +148,7 @@ const WRONG: readonly Wrong[] = [
       },
       { path: 'charts/web/Chart.yaml', message: /^the dependency b \(no repository\) is not in charts\/; run/ },
       { path: 'charts/web/Chart.yaml', message: /^the dependency c .* leads out of the tree/ },
-      { path: 'charts/web/Chart.yaml', message: /^the dependency d .* is no chart: there is no charts\/none\/Chart\.yaml/ },
+      { path: 'charts/web/Chart.yaml', message: /^the dependency d .* is not a chart: charts\/none\/Chart\.yaml/ },
     ],
   },
   {

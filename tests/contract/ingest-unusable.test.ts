@@ -9,7 +9,7 @@ afterEach(() => kit.close())
 
 test.each([
   ['ssh for the library', { git: { url: 'ssh://git@git.example/x.git', client: 'library' } }],
-  ['a host that ssh does not take', { git: { url: 'ssh://git@git_example/x.git' } }],
+  ['a host that ssh does not accept', { git: { url: 'ssh://git@git_example/x.git' } }],
   ['a port that is none', { oci: { url: 'oci://registry.example:99999/x', tag: 'a' } }],
 ])('IN8 %s: after a restart all other repositories and services are looked at', async (_, spec) => {
   kit = await createIngestKit()

@@ -166,7 +166,7 @@ describe('bad input changes nothing and says why', () => {
     })
     expect(error).toMatchObject({
       code: 'no_manifests',
-      message: `there is no folder shop at commit ${commit.slice(0, 12)}; folders in its root: other`,
+      message: `folder shop does not exist at commit ${commit.slice(0, 12)}; folders in its root: other`,
     })
     expect((await kit.store.renderState(SHOP)).commit).toBe(first)
   })
@@ -186,7 +186,7 @@ describe('bad input changes nothing and says why', () => {
 
   test('YM2 a key that is read as a boolean is told as an event with file and line', async () => {
     await kit.push({ 'shop/a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  on: "1"\n' })
-    const message = 'shop/a.yaml:5:3: the key on is read as "true", as kubectl does; quote it if that is not meant'
+    const message = 'shop/a.yaml:5:3: the key on is read as "true", as by kubectl; quote it if that is not intended'
     expect(await kit.events()).toContain(`ManifestWarning: ${message}`)
   })
 
@@ -222,7 +222,7 @@ describe('bad input changes nothing and says why', () => {
     const error = await unchanged(() => kit.service({ source: { repository: 'nowhere', path: 'shop' } }))
     expect(error?.message).toBe('there is no repository nowhere in project default')
     await kit.service({ source: { repository: 'aps', path: 'shop' } })
-    expect((await kit.store.renderState(SHOP)).error?.message).toBe('there is no repository aps in project default; did you mean apps?')
+    expect((await kit.store.renderState(SHOP)).error?.message).toBe('repository aps does not exist in project default; did you mean apps?')
   })
 })
 
@@ -336,7 +336,7 @@ describe('targets', () => {
     const outcome = await kit.actions.deleteService(SHOP, 'ada')
     expect(outcome).toMatchObject({
       kind: 'waiting',
-      confirmation: { why: expect.stringMatching(/; what depends on it stays and begins no new revision without it: default\/till$/) },
+      confirmation: { why: expect.stringMatching(/; its dependents stay unchanged and start no new revision without it: default\/till$/) },
     })
   })
 

@@ -31,8 +31,8 @@ const CASES: readonly Case[] = [
       'b/cm.yaml.liquid': CM,
     },
     problems: [
-      ['b/kustomization.yaml.liquid', 'is also there as b/kustomization.yaml', 'keep one of the two'],
-      ['b/cm.yaml.liquid', 'is also there as b/cm.yaml'],
+      ['b/kustomization.yaml.liquid', 'also exists as b/kustomization.yaml', 'keep one of the two'],
+      ['b/cm.yaml.liquid', 'also exists as b/cm.yaml'],
     ],
   },
   {
@@ -136,8 +136,8 @@ const CASES: readonly Case[] = [
     name: 'KU5 out of the tree',
     files: { 'b/kustomization.yaml': 'resources:\n- ../../etc\n- /etc/passwd\n' },
     problems: [
-      ['b/kustomization.yaml:2', 'leads out of the repository'],
-      ['b/kustomization.yaml:3', 'leads out of the repository'],
+      ['b/kustomization.yaml:2', 'leads outside the repository'],
+      ['b/kustomization.yaml:3', 'leads outside the repository'],
     ],
   },
   {
@@ -302,7 +302,7 @@ describe('KU6 what a service adds is what kustomize edit does', () => {
     expect(renderedObjects(result)).toEqual(objectsOf(bareBuild([KUSTOMIZE, 'build', join(folder, 'b')])))
     expect(read).toContain('b/extra/cm.yaml')
     const missing = await kustomized({ files, root: 'b', sandbox, spec: { kustomize: { components: ['nix'] } } })
-    expect(problemLines(missing.result)).toEqual(['kustomize.components nix is no folder with a kustomization'])
+    expect(problemLines(missing.result)).toEqual(['kustomize.components nix has no kustomization'])
   })
 })
 
@@ -340,7 +340,7 @@ describe('KU7 charts in the tree', () => {
     const text = 'helmCharts:\n- name: other\n  repo: https://charts.example/x\n  version: 1.2.3\n'
     const { result } = await kustomized({ files: { 'b/kustomization.yaml': text }, root: 'b', sandbox, spec })
     expect(problemLines(result)).toEqual([
-      'b/kustomization.yaml:2 helmCharts: there is no chart in charts/other; nothing is downloaded for a render: put it there, or make the chart a source of its own',
+      'b/kustomization.yaml:2 helmCharts: no chart in charts/other; renders download nothing: put the chart there, or make the chart a separate source',
     ])
   })
 })

@@ -21,7 +21,7 @@ const sandbox = realSandbox()
 const UNUSED: Readonly<Record<string, string[]>> = { plain: ['build/unused.yaml'] }
 const rootOf = (name: string): string => (name === 'deep' ? 'build/prod/eu' : 'build')
 const kubectl = findKubectl()
-if (kubectl === null) throw new Error('half of the oracle is kubectl, which is not there: run scripts/setup --cluster')
+if (kubectl === null) throw new Error('half of the oracle is kubectl, which does not exist: run scripts/setup --cluster')
 const NAMES = kustomizationNames()
 
 describe('KU1 the same objects as kustomize build', () => {

@@ -152,7 +152,7 @@ test('NC1 GitLab: a status that does not change the state is no failure', async 
 
 describe('NC3 the state of a commit', () => {
   test.each([
-    ['in no cluster', {}, null, 'pending', 'in no cluster yet'],
+    ['in no cluster', {}, null, 'pending', 'not in any cluster yet'],
     ['under way', { 'Synced/Healthy': 38, 'OutOfSync/Healthy': 2 }, null, 'pending', 'applied in 38 of 40 clusters'],
     [
       'applied, not healthy yet',
@@ -197,6 +197,6 @@ describe.each(STORES)('$name', (kind) => {
       return receiver.requests.length === 2
     })
     expect(receiver.requests.map(({ path }) => path)).toEqual([SHA, next].map((sha) => `/repos/acme/apps/statuses/${sha}`))
-    expect(receiver.requests[0]?.body).toMatchObject({ state: 'pending', description: 'in no cluster yet' })
+    expect(receiver.requests[0]?.body).toMatchObject({ state: 'pending', description: 'not in any cluster yet' })
   })
 })

@@ -167,7 +167,7 @@ test.each([
 
 test('SO19 what is wrong from its start is asked for no second time, and nothing of it is kept', async () => {
   const { seen, dir, source } = world(() => new Response('<html>log in first'))
-  expect(await refusal(source().fetch())).toContain('what came has the digest')
+  expect(await refusal(source().fetch())).toContain('the content has the digest')
   expect(seen.filter(({ path }) => path.includes('/blobs/')).length).toBe(1)
   expect(held(dir)).toEqual([''])
 })
@@ -179,10 +179,10 @@ test('SO19 an error page that breaks off is no part of a layer', async () => {
 })
 
 test.each([
-  ['x\\..\\..\\team-b\\secret', '1.0.0', 'is no name of a chart'],
-  ['x/%2e%2e/%2e%2e/team-b/secret', '1.0.0', 'is no name of a chart'],
-  ['../../api/v2.0/users', 'a?b#', 'is no name of a chart'],
-  ['..', '1.0.0', 'is no name of a chart'],
+  ['x\\..\\..\\team-b\\secret', '1.0.0', 'is not a valid chart name'],
+  ['x/%2e%2e/%2e%2e/team-b/secret', '1.0.0', 'is not a valid chart name'],
+  ['../../api/v2.0/users', 'a?b#', 'is not a valid chart name'],
+  ['..', '1.0.0', 'is not a valid chart name'],
   ['common', '../../../team-b/secret/manifests/1', 'which no tag can be'],
   ['common', 'a?b#', 'which no tag can be'],
 ])('SO20 a dependency %p %p is refused before anything is asked', async (name, version, detail) => {
@@ -198,7 +198,7 @@ test('SO20 a path that a URL would change is no address of a registry', () => {
     { secretRef: null, read: async () => ({}) },
   )
   for (const path of ['team-a/../team-b', 'a\\..\\b', 'a/%2e%2e/b', 'a?b', 'a#b'])
-    expect(() => registryAt(`oci://reg.example/${path}`)).toThrow('is no address of a registry')
+    expect(() => registryAt(`oci://reg.example/${path}`)).toThrow('is not the address of a registry')
 })
 
 test('SO38 of the tags that a moving revision had the newest 20 are kept', async () => {

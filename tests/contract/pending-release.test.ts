@@ -164,7 +164,7 @@ test('RL3 TG17 a sync meanwhile says which question waits', async () => {
   const failure = await allowSync(deps, SHOP, { digest }, 'ada').catch((error: unknown) => error)
   const { id = '', why = '' } = (await question()) ?? {}
   expect(failure).toMatchObject({ code: 'conflict', data: { detail: expect.stringContaining(why) } })
-  expect((failure as AppError).remedy).toBe(`\`skerry confirm ${id}\` shows what changes and asks; sync again after it.`)
+  expect((failure as AppError).remedy).toBe(`\`skerry confirm ${id}\` shows the changes and asks for confirmation; then sync again.`)
 })
 
 test('FA6 a cluster that just joined gets what looks at facts with its first word, or after a minute without', async () => {
@@ -235,7 +235,7 @@ describe('clusters whose render fails', () => {
     for (const view of [one, listed]) {
       if (view?.kind !== 'Service') throw new Error('no service')
       expect([view.status.clusters.total, view.status.reason]).toEqual([4, 'RenderFailed'])
-      expect(view.status.message).toEndWith('nothing is published in cluster-4 yet, the others keep their last good revision')
+      expect(view.status.message).toEndWith('no revision is published in cluster-4 yet, the others keep their last good revision')
     }
     const said = (await views.placementsOfService(SHOP)).filter(({ reason }) => reason === 'RenderFailed')
     expect(said.map(({ cluster, desired }) => [cluster, desired === null])).toEqual([['cluster-4', true]])

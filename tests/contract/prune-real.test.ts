@@ -57,8 +57,8 @@ test(
     await eventually('the old one runs', async () => kit.service(service)?.health === 'Healthy', TEST_MS)
     kit.desire([withHostPort('new')], { namespace: ns, sync }, service)
     await eventually('overdue', async () => kit.service(service)?.reason === 'PruneOverdue' || undefined, TEST_MS)
-    expect(row()).toContain(`Deployment ${ns}/new is not healthy 5s after its revision came`)
-    expect(row()).toContain(`kept until it is: Deployment ${ns}/old; if it needs a resource of the kept objects (hostPort`)
+    expect(row()).toContain(`Deployment ${ns}/new is not healthy 5s after its revision arrived`)
+    expect(row()).toContain(`kept until then: Deployment ${ns}/old; if it needs a resource that the kept objects hold (hostPort`)
     expect(await names('deployments')).toEqual(['deployment.apps/new', 'deployment.apps/old'])
     kit.desire([withHostPort('new')], { namespace: ns, sync: { ...sync, pruneWhen: 'applied' } }, service)
     await eventually(

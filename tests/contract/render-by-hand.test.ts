@@ -175,8 +175,8 @@ test.skipIf(!hasPrograms).each([
 
 test('RD11 RH1 a cluster that has no folder is told so, with those that there are', async () => {
   const { code, err } = await here('sites', { clusterName: 'barge' })
-  expect([code, err]).toEqual([1, 'error: there is no folder sites/barge at local; folders in sites: ship, shore\n'])
-  expect((await here('sites')).err).toContain('hint: Say for which cluster: --cluster-name NAME')
+  expect([code, err]).toEqual([1, 'error: folder sites/barge does not exist at local; folders in sites: ship, shore\n'])
+  expect((await here('sites')).err).toContain('hint: Name the cluster: --cluster-name NAME')
 })
 
 test.skipIf(!hasPrograms)('RH1 RH4 what is wrong is the same, with file, line, column, the line and a caret; exit code 1', async () => {
@@ -203,7 +203,7 @@ test.skipIf(!hasPrograms)(
 test('RH3 who has to name a cluster, or the service, is told how', async () => {
   const { code, err } = await here('liquid')
   expect([code, err]).toEqual([1, expect.stringContaining('\nhint: Say for which cluster: --cluster-name NAME, --cluster-labels K=V,…\n')])
-  expect((await here('')).err).toStartWith('skerry render: which service? The files hold raw, ')
+  expect((await here('')).err).toStartWith('skerry render: service missing: the files have raw, ')
 })
 
 test.skipIf(!hasPrograms)('RH3 without a cluster it is for nobody, or for the first of its targets, and says so', async () => {

@@ -318,7 +318,7 @@ describe('programs', () => {
     expect([await data(one, 'chart'), await data(one, 'kust')]).toEqual([{ a: { value: 'red ' } }, { 'pre-a': { value: 'k' } }])
     await kit.service({ source: { repository: 'apps', path: 'kust' }, render: { type: 'raw' } }, 'kust')
     expect((await error('kust'))?.problems.map(({ message }) => message)).toEqual([
-      'marks a kustomization, which is never read as plain manifests; give it a service of its own',
+      'marks a kustomization, which is never read as plain manifests; use a separate service for it',
     ])
   })
 
@@ -388,7 +388,7 @@ describe('programs', () => {
   test('IC5 a Config that is not there is an error with its name, unless it is optional', async () => {
     await kit.join('1')
     await kit.service({ configFrom: [{ name: 'none' }, { name: 'maybe', optional: true }] })
-    expect((await error())?.message).toContain('there is no Config none in project default')
+    expect((await error())?.message).toContain('Config none does not exist in project default')
   })
 })
 

@@ -90,7 +90,7 @@ const HOSTILE: Array<[name: string, why: RegExp, bend: Bend]> = [
   ['column version 1.5', /version that is no counter/, lines(row(ROW_A, 1.5, 1, '{}'))],
   ['column version 0x2', /version that is no counter/, lines(row(ROW_A, '0x2', 1, '{}'))],
   ['column version 2e0', /version that is no counter/, lines(row(ROW_A, '2e0', 1, '{}'))],
-  ['no column version', /version that is no counter/, lines(row(ROW_A, '', 1, '{}'))],
+  ['unknown column version', /version that is no counter/, lines(row(ROW_A, '', 1, '{}'))],
   ['causal length 2^53', /version that is no counter/, lines(row(ROW_A, 1, INTEGER_BOUND + 1, '{}'))],
   ['causal length 0', /version that is no counter/, lines(row(ROW_A, 1, 0))],
   ['a negative causal length', /version that is no counter/, lines(row(ROW_A, 2, -1, '{}'))],
@@ -124,7 +124,7 @@ const HOSTILE: Array<[name: string, why: RegExp, bend: Bend]> = [
   ['a whole page of nothing that says five', /differ from its hash/, (from) => ({ ...whole(from), lines: [] })],
   [
     'a keep of more buckets than were shown',
-    /keeps of 256 buckets, there are 1/,
+    /keeps of 256 kept buckets of 1/,
     (from) => ({ ...whole(from), signed: { keep: '1'.repeat(256) } }),
   ],
   ['a keep of rows that differ', /differ from its hash/, (from) => ({ ...whole(from), lines: [], signed: { keep: '1' } })],

@@ -102,7 +102,7 @@ test('PL9 a page that keeps what is no longer held is refused, and a bootstrap h
   const rogue = openSqlite(path)
   rogue.run('UPDATE replica_position SET count = count + 1')
   rogue.close()
-  expect(replica.applyPage(page)).toMatchObject({ kind: 'refused', why: 'keeps rows of a replica that is not whole' })
+  expect(replica.applyPage(page)).toMatchObject({ kind: 'refused', why: 'keeps rows of an incomplete replica' })
   expect(replica.bucketSums()).toHaveLength(0)
   expect(replica.applyPage(await refetch(shards, replica)).kind).toBe('applied')
   expect(replica.verified()).toBe(true)

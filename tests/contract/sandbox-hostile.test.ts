@@ -206,13 +206,13 @@ test.each([
     'memory without end',
     'const all: unknown[] = []; for (;;) all.push(new Array(1000).fill(Math.sqrt(all.length)))',
     { memoryBytes: 256 * 1024 * 1024 },
-    'took more than 256 MiB',
+    'used more than 256 MiB',
   ],
   [
     'memory outside of the heap',
     'const all: unknown[] = []; for (;;) all.push(Buffer.alloc(1e7, 1))',
     { memoryBytes: 256 * 1024 * 1024 },
-    'took more than 256 MiB',
+    'used more than 256 MiB',
   ],
   [
     'endless output',
@@ -224,7 +224,7 @@ test.each([
     'a bomb of processes',
     `const { spawn } = await import('node:child_process'); for (;;) { spawn('/bin/bun', ['-e', 'setInterval(() => {}, 1e6)']); await 1 }`,
     { timeoutMs: 20_000, memoryBytes: 256 * 1024 * 1024 },
-    /^the program (started more than 64 processes|took more than 256 MiB of memory) and was stopped|EAGAIN/,
+    /^the program (started more than 64 processes|used more than 256 MiB of memory) and was stopped|EAGAIN/,
   ],
 ])(
   'SB5 TypeScript: %s is stopped, and this process stays small',
@@ -251,7 +251,7 @@ const helm = (template: string, more: Record<string, string> = {}, limits: Sandb
 test('SB5 helm: a chart that takes memory without end is stopped', async () => {
   const grown = residentGrowth()
   const outcome = await helm('{{ range until 200000000 }}a: {{ . }}\n{{ end }}', {}, { memoryBytes: 256 * 1024 * 1024 })
-  expect(outcome).toMatchObject({ kind: 'stopped', why: 'memory', message: 'helm took more than 256 MiB of memory and was stopped' })
+  expect(outcome).toMatchObject({ kind: 'stopped', why: 'memory', message: 'helm used more than 256 MiB of memory and was stopped' })
   expect(grown()).toBeLessThan(150 * 1024 * 1024)
 }, 40_000)
 
@@ -316,8 +316,8 @@ test('SB3 kustomize: no remote base, no file outside', async () => {
 }, 40_000)
 
 test.each([
-  ['../x', 'a path that leads out'],
-  ['a/../../x', 'a path that leads out'],
+  ['../x', 'a path that leads outside'],
+  ['a/../../x', 'a path that leads outside'],
   ['/etc/x', 'an absolute path'],
   ['a\0b', 'a path with a NUL byte'],
   ['a//b', 'an empty or a `.` part'],

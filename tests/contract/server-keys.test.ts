@@ -146,7 +146,7 @@ test('RP7 server-key list and rotate: says what follows, asks, writes an event',
   expect([no.code, no.err]).toEqual([1, expect.stringContaining('nothing was changed')])
   const done = await runTestCli(admin, ['server-key', 'rotate', '--yes'])
   expect([done.code, done.err]).toEqual([0, expect.stringContaining('backup')])
-  expect(done.out).toMatch(/^server-key\/[0-9a-f]{32} signs from now on\n$/)
+  expect(done.out).toMatch(/^server-key\/[0-9a-f]{32} now signs\n$/)
   expect((await runTestCli(admin, ['server-key', 'list', '--no-headers'])).out.match(/earlier|signing/g)).toEqual(['earlier', 'signing'])
   const [event] = await admin.store.listEvents({ limit: 10 })
   expect(event).toMatchObject({ reason: 'ServerKeyRotated', message: expect.stringContaining('by admin') })

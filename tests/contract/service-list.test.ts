@@ -111,7 +111,7 @@ describe.each(STORES)('the list of services on $name', (kind) => {
     expect(listed.find((view) => view.metadata.name === 'nowhere')?.status.reason).toBe('Rendering')
     expect<string[]>(listed.map((view) => view.metadata.name)).toEqual([...SERVICES].sort())
     const words = listed.map(({ metadata, status }) => `${metadata.name} ${status.reason}: ${status.message}`)
-    expect(words[0]).toBe('away LastKnown: last known of site-200, site-201, site-202, site-203, site-204 and 25 more, not online now')
+    expect(words[0]).toBe('away LastKnown: last known state of site-200, site-201, site-202, site-203, site-204 and 25 more (not online)')
     expect(words).toContain('one-bad Said: 1 of 230: site-077: by 77')
     expect(words.at(-1)).toBe('well : ')
     for (const [index, view] of listed.entries()) {

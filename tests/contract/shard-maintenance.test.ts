@@ -257,7 +257,7 @@ test('CU5 a file that gives trouble though it is whole is opened anew, once a mi
 /** Resolves when a file was made anew. */
 function healedLog() {
   const { promise: healed, resolve } = Promise.withResolvers<void>()
-  const info = (message: string) => (message === 'shard file made anew' ? resolve() : undefined)
+  const info = (message: string) => (message === 'shard file rebuilt' ? resolve() : undefined)
   return { log: { ...silentLogger, info }, healed }
 }
 

@@ -83,7 +83,7 @@ test('PR7 a start hears of the server at once, not when the first poll is over',
 
 test.each([
   ['a log-in page', () => new Response('<html>log in</html>'), 'a proxy or portal answered in place of the server'],
-  ['a proxy that reaches nobody', () => new Response('<html>', { status: 502 }), 'HTTP 502, and not by a Skerry server'],
+  ['a proxy that reaches nobody', () => new Response('<html>', { status: 502 }), 'HTTP 502, not from a Skerry server'],
 ] as const)('SY5 %s in the place of the join is named as that', async (_, answer, message) => {
   const { clock, agent, link, status } = await site()
   link.answer = answer

@@ -76,7 +76,7 @@ test.each([
     'a file that is not there',
     { 'main.ts': `import { a } from './a'\nexport default a` },
     'main.ts:1:19',
-    'imports ./a, which is not there',
+    'imports ./a, which does not exist',
   ],
   [
     'a way out of the source',
@@ -106,7 +106,7 @@ test('TS8 YAML that is imported means what kubectl takes it for; as text it is i
   })
 })
 
-test('TS8 YAML that kubectl does not take is an error with its place', async () => {
+test('TS8 YAML that kubectl does not accept is an error with its place', async () => {
   const { result } = await render({ 'main.ts': `import a from './a.yaml'\nexport default a`, 'a.yaml': 'a: 1\na: 2\n' })
   expect(problemsOf(result)).toMatchObject([{ path: 'a.yaml:2:1' }])
   const long = `a: &a ${'x'.repeat(100_000)}\nb: [${'*a, '.repeat(200)}]\n`
@@ -138,7 +138,7 @@ test('TS4 what is thrown is told with the place in the source', async () => {
 
 test.each([
   ['a BigInt', `{ ...${map('a')}, data: { n: [1, 2n] } }`, 'default.data.n[1] is a BigInt'],
-  ['a cycle', `(() => { const a = ${map('a')}; a.self = { a }; return a })()`, 'default.self.a is an object that holds itself'],
+  ['a cycle', `(() => { const a = ${map('a')}; a.self = { a }; return a })()`, 'default.self.a is a circular object'],
   ['NaN', `{ ...${map('a')}, spec: { replicas: 0 / 0 } }`, 'default.spec.replicas is NaN'],
   ['a Map', `{ ...${map('a')}, data: new Map() }`, 'default.data is a Map'],
   ['a promise inside', `{ ...${map('a')}, data: Promise.resolve() }`, 'default.data is a promise'],
@@ -171,7 +171,7 @@ test('TS7 what it prints confuses nobody, and a server that it leaves behind is 
 
 test('TS7 a program that ends before it said its objects is an error, with what it said', async () => {
   const { result, reads } = await render({ 'main.ts': `console.error('give up')\nprocess.exit(3)\nexport default 1` })
-  expect(problemsOf(result)).toEqual([{ path: 'main.ts', message: 'ended with 3 before it said its objects:\ngive up' }])
+  expect(problemsOf(result)).toEqual([{ path: 'main.ts', message: 'exited with code 3 before it printed its objects:\ngive up' }])
   expect(reads).toEqual([[]])
 })
 

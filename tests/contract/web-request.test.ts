@@ -54,9 +54,9 @@ async function ask(path: string, deadlines: { wholeMs: number; silentMs: number 
 
 test('SO47 a host that says nothing is given up sooner than a whole answer may take, and what came is kept', async () => {
   const deadlines = { wholeMs: 60_000, silentMs: 150 }
-  expect(await ask('/silent', deadlines)).toEqual({ said: 'source_unreachable: the layer: 127.0.0.1 said nothing for 0.15 s', part: '' })
+  expect(await ask('/silent', deadlines)).toEqual({ said: 'source_unreachable: the layer: 127.0.0.1 sent nothing for 0.15 s', part: '' })
   expect(await ask('/stops', deadlines)).toEqual({
-    said: 'source_unreachable: the layer: 127.0.0.1 said nothing for 0.15 s',
+    said: 'source_unreachable: the layer: 127.0.0.1 sent nothing for 0.15 s',
     part: 'piece piece ',
   })
   expect((await ask('/slow', deadlines)).said).toBe('60 bytes') // longer than the silence that there may be, and never silent
@@ -69,6 +69,6 @@ test('SO47 an answer that goes on without end is given up', async () => {
 
 test('SO47 a name that nobody answers about is told as that', async () => {
   expect((await ask('/', { wholeMs: 60_000, silentMs: 60_000 }, 'charts.example')).said).toBe(
-    'source_unreachable: the layer: charts.example cannot be looked up: the name server of this machine did not answer',
+    'source_unreachable: the layer: charts.example cannot be resolved: the name server of this machine did not answer',
   )
 })

@@ -120,7 +120,7 @@ test('WK4 a worker that holds much is replaced when it is idle', async () => {
 test('WK5 a worker asks for what its job needs, and for nothing after it', async () => {
   const { head } = poolOf()
   expect(await head({ credentials: async () => ({ value: { token: 't' } }) })).toBe('{"token":"t"}')
-  await expect(head({})).rejects.toThrow('there is no credentials to call')
+  await expect(head({})).rejects.toThrow('no method credentials')
 })
 
 test('WK5 the environment of the server is not the worker’s', async () => {

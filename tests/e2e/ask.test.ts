@@ -286,7 +286,7 @@ test('AK4 a cluster that is offline is refused at once', async () => {
     'offline',
     async () => {
       const answer = await ask('get', 'object', 'cm/shop/conf')
-      return answer.stderr.includes('is offline since') ? answer : undefined
+      return answer.stderr.includes('has been offline since') ? answer : undefined
     },
     30_000,
   )

@@ -94,7 +94,7 @@ test('BK3 BK5 what was damaged or cut off is refused with what to do', async () 
     code: 1,
     err: expect.stringContaining('was cut off'),
   })
-  expect(skerry('doctor', '--data', folder).out).toContain('A restore into this folder was cut off.')
+  expect(skerry('doctor', '--data', folder).out).toContain('A restore into this folder was interrupted.')
   const path = join(backup, 'fleet.sqlite')
   const bytes = readFileSync(path)
   bytes[bytes.length - 1] = 255 - (bytes.at(-1) ?? 0)

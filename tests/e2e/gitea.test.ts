@@ -116,7 +116,7 @@ test('NC1 NC2 NC4 a merged commit gets its status and one comment, and both chan
 
   await runUntil(notifier(), () => told(1))
   const page = 'https://skerry.example/services/shop/web'
-  const first = { status: 'pending', context: 'skerry/shop/web', description: 'in no cluster yet', target_url: page }
+  const first = { status: 'pending', context: 'skerry/shop/web', description: 'not in any cluster yet', target_url: page }
   expect(await statuses()).toMatchObject([first])
   const error = { code: 'render_failed', message: 'web.yaml:1: no apiVersion', problems: [], sinceMs: 2 }
   await store.setRenderState({ project: 'shop', service: 'web' }, { ...render, error })

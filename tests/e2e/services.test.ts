@@ -53,7 +53,7 @@ test('DE1 DE3 a service waits for another one that is not healthy yet, and begin
 
 test('TG15 services that would wait for each other are refused, with the whole circle', async () => {
   const closing = apply(serviceYaml({ name: 'base', extra: 'dependsOn: [{name: app}]' }))
-  expect(await closing.then(() => 'taken', String)).toContain('these services would wait for each other: base → app → base')
+  expect(await closing.then(() => 'taken', String)).toContain('dependency cycle: base → app → base')
 })
 
 test('DE4 of two that are deleted, the one that depends on the other goes first', async () => {

@@ -52,7 +52,7 @@ export async function startTestServer(joins = 5, strangers: SyncServer['stranger
           ...(signal === undefined ? {} : { signal }),
         }),
       )
-      if (response === null) throw new Error('the server does not take this path')
+      if (response === null) throw new Error('the server does not accept this path')
       const bytes = Buffer.from(await response.arrayBuffer())
       return { status: response.status, headers: response.headers, bytes, body: parse(bytes) }
     },

@@ -49,7 +49,7 @@ function asking(serve: Handlers, signal: AbortSignal): CallContext {
     async ask(name, value, more = new Uint8Array()) {
       const { value: answer, data = new Uint8Array() } = await overWire(async () => {
         const handler = serve[name]
-        if (handler === undefined) throw new Error(`there is no ${name} to call`)
+        if (handler === undefined) throw new Error(`no method ${name}`)
         return handler(clone(value), more, context)
       })
       return { value: clone(answer), data }

@@ -478,7 +478,7 @@ export const WHY_CASES: readonly WhyCase[] = [
   {
     name: 'manifests that do not render',
     cause: 'RenderFailed',
-    service: { reason: 'RenderFailed', message: 'shop/a.yaml:3:1: bad indentation; the last good revision stays in force' },
+    service: { reason: 'RenderFailed', message: 'shop/a.yaml:3:1: bad indentation; the last good revision stays active' },
   },
   {
     name: 'a repository that cannot be read',

@@ -103,13 +103,13 @@ describe('what a person at the site reads', () => {
     [
       'while the server waits for a person',
       { link: link({ state: 'restore_pending', error: failure('restore_pending', 'pull: restored') }) },
-      ['enforcement  enforcing', 'ok at this site; the server waits for a confirmation for 1 h', ERRORS.restore_pending.remedy],
+      ['enforcement  enforcing', 'ok at this site; the server has a pending confirmation for 1 h', ERRORS.restore_pending.remedy],
     ],
-    ['refetching', { link: link({ state: 'refetching' }) }, ['fetching what differs for 1 h']],
+    ['refetching', { link: link({ state: 'refetching' }) }, ['fetching the differences for 1 h']],
     [
       'with a large page on a bad link',
       { link: link({ state: 'fetching_parts', parts: { have: 3, of: 20, bytes: 5_242_880 } }) },
-      ['fetching a large page, 3 of 20 parts (5.2 MB in all), for 1 h'],
+      ['fetching a large page, 3 of 20 parts (5.2 MB in total), for 1 h'],
     ],
     ['without a budget', {}, ['traffic      12.3 kB today, polls of 1 min']],
     [
@@ -152,7 +152,7 @@ describe('what a person at the site reads', () => {
       { running: false, link: null, enforcement: { state: 'stopped', message: 'x' } },
       ['not running: this is the last known status', 'unknown: the agent does not run', 'traffic      12.3 kB today, until it stopped'],
     ],
-    ['damaged', { replica: { position: 'db.1.7.hash', epoch: 1, rows: 3, verified: false } }, ['damaged: nothing is enforced until']],
+    ['damaged', { replica: { position: 'db.1.7.hash', epoch: 1, rows: 3, verified: false } }, ['damaged: enforcement continues after']],
     [
       'nothing received',
       { replica: { position: null, epoch: 0, rows: 0, verified: true } },
@@ -168,7 +168,7 @@ describe('what a person at the site reads', () => {
 test.each([
   ['ten minutes ago', { headSignedMs: NOW - 600_000 }, null],
   ['a little more than two hours ago', { headSignedMs: NOW - 7_300_000 }, 'the server has not signed its head for 2 h'],
-  ['never, for a minute', { headSignedMs: null, sinceMs: NOW - 60_000 }, 'since this agent started: nothing is deleted until it does'],
+  ['never, for a minute', { headSignedMs: null, sinceMs: NOW - 60_000 }, 'since this agent started; nothing is deleted until it does'],
   ['never, for a moment', { headSignedMs: null, sinceMs: NOW - 5_000 }, null],
   ['never, while the server is unreachable', { headSignedMs: null, state: 'offline' }, null],
 ])('PR7 SY5 a head that the server signed %s', (_, change, said) => {

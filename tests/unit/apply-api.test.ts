@@ -64,8 +64,8 @@ test('AP4 twice the same name, a cluster that never joined and a service that is
   const { problems } = result.body as { problems: { path: string; message: string }[] }
   expect(problems.map(({ path }) => path)).toEqual([1, 2, 3].map((index) => `resources[${index}].metadata.name`))
   expect(problems.map(({ message }) => message)).toEqual([
-    expect.stringContaining('service web in project default is in resources[0] already'),
-    expect.stringContaining('there is no cluster ghost'),
+    expect.stringContaining('service web in project default is already in resources[0]'),
+    expect.stringContaining('cluster ghost does not exist'),
     expect.stringContaining('service going in project default is being deleted'),
   ])
 })

@@ -13,7 +13,7 @@ function serverOf(answers: Answers, asked: unknown[] = []) {
     asked.push(JSON.parse(String(init?.body)))
     await held
     if (status !== 200)
-      return Response.json({ code: 'cluster_offline', detail: `cluster ${cluster} is offline since 2026-11-24` }, { status })
+      return Response.json({ code: 'cluster_offline', detail: `cluster ${cluster} has been offline since 2026-11-24` }, { status })
     return new Response(lines.map((line) => `${JSON.stringify(line)}\n\n`).join('')) // empty lines keep connections open
   }
 }

@@ -18,12 +18,12 @@ async function create(flags: Record<string, string>, env: Record<string, string>
 test('BK6 ST17 what is no URL of a database, or has a password for everybody to see, is refused with 2', async () => {
   expect(await create({ store: 'sqlite' })).toMatchObject({ code: 2, err: expect.stringContaining('postgres://') })
   const { code, err } = await create({ store: 'postgres://u:hunter2@db/fleet' })
-  expect([code, err.includes('everybody on this machine'), err.includes('hunter2')]).toEqual([2, true, false])
+  expect([code, err.includes('other users of this machine'), err.includes('hunter2')]).toEqual([2, true, false])
   expect(await create({ storeFile: join(dir, 'none') })).toMatchObject({ code: 2, err: expect.stringContaining('ENOENT') })
 })
 
 test('BK6 an empty file of a URL means the file in the data folder, as for the server', async () => {
   writeFileSync(join(dir, 'url'), '\n')
-  expect(await create({ storeFile: join(dir, 'url') })).toMatchObject({ code: 1, err: expect.stringContaining('holds no fleet store') })
+  expect(await create({ storeFile: join(dir, 'url') })).toMatchObject({ code: 1, err: expect.stringContaining('has no fleet store') })
   expect(existsSync(join(dir, 'backup'))).toBe(false)
 })

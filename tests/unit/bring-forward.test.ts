@@ -16,7 +16,7 @@ test('ST2 nothing is told of a migration in its first two seconds, then each fiv
   }
   nowMs = 20_001
   tell({ what: 'schema', done: 3, total: 3 })
-  const message = 'migrating the fleet store: it is served when this is done'
+  const message = 'migrating the fleet store; the server starts after the migration'
   expect(told).toEqual([
     [3_000, message, { what: 'status rows', done: 3_000, total: 9_000 }],
     [8_000, message, { what: 'status rows', done: 8_000 }],

@@ -20,11 +20,11 @@ describe('SO20 where a chart that another one depends on may come from', () => {
 })
 
 test.each([
-  ['https://charts.example.com/a', '; the nearest is https://charts.example.com/stable, of the Repository stable'],
-  ['http://charts.example.org/x', '; the nearest is https://charts.example.org/x, of the Repository slip'],
-  ['oci://r.example/chart', '; the nearest is oci://r.example/charts, of the Repository oci'],
+  ['https://charts.example.com/a', '; the most similar is https://charts.example.com/stable, of the Repository stable'],
+  ['http://charts.example.org/x', '; the most similar is https://charts.example.org/x, of the Repository slip'],
+  ['oci://r.example/chart', '; the most similar is oci://r.example/charts, of the Repository oci'],
   ['https://elsewhere.example/charts', ''],
-])('SO20 of a URL that no Repository has the nearest is named: %s', (wanted, expected) => {
+])('SO20 of a URL that no Repository has the most similar is named: %s', (wanted, expected) => {
   const urls = new Map([
     ['far', 'https://charts.example.com/incubator/more'],
     ['stable', 'https://charts.example.com/stable'],

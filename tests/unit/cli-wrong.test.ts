@@ -65,7 +65,7 @@ describe('what was typed wrong', () => {
     ['get objects --limit 0', 'expected a whole number from 1 to 999999'],
     ['get objects web', 'objects have no names'],
     ['describe service', 'skerry get services'],
-    ['describe events', 'does not take events'],
+    ['describe events', 'does not accept events'],
     ['events --limit 0', 'expected a whole number from 1 to 500'],
     ['join-token create --label prod', 'expected --label key=value'],
     ['', 'Usage: skerry'],
@@ -88,19 +88,17 @@ describe('what was typed wrong', () => {
     })
     const dead = await cli('get clusters', { fetch: () => Promise.reject(new Error('connection refused')) })
     expect(dead).toMatchObject({ code: 1 })
-    expect(dead.err).toStartWith(
-      'error: nothing answers at http://localhost: is the server running there? (connection refused)\nhint: Check --server',
-    )
+    expect(dead.err).toStartWith('error: connection refused at http://localhost: check that the server runs\nhint: Check --server')
     const slow = await cli('get clusters', { fetch: () => Promise.reject(new Error('timed out')) })
     expect(slow.err).toContain('http://localhost does not answer (timed out)')
     const other = await cli('get clusters', { fetch: async () => new Response('<html>', { status: 404 }) })
-    expect(other.err).toStartWith('error: what answers at http://localhost is no Skerry server (HTTP 404)\nhint: Check --server')
+    expect(other.err).toStartWith('error: the server at http://localhost is not a Skerry server (HTTP 404)\nhint: Check --server')
     const bare = await cli('get clusters', { env: { SKERRY_SERVER: '127.0.0.1:18777' } })
     expect(bare.err).toBe(
       'error: use the server 127.0.0.1:18777: expected an address that begins with https://, http:// or unix:/, such as https://skerry.example\nhint: Write http://127.0.0.1:18777 or https://127.0.0.1:18777 in --server (SKERRY_SERVER).\n',
     )
     const foreign = await cli('get clusters', { fetch: async () => new Response('<html>') })
-    expect(foreign.err).toContain('is no Skerry server')
+    expect(foreign.err).toContain('is not a Skerry server')
     const proxy = await cli('get clusters', { fetch: async () => new Response('<html>', { status: 502 }) })
     expect(proxy.err).toStartWith('error: GET http://localhost/api/v1/clusters: HTTP 502\n')
   })

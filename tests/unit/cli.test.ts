@@ -183,7 +183,7 @@ describe('what is printed', () => {
     const { out } = await cli('describe service web')
     expect(out).toContain('State:       Synced, Degraded\n')
     expect(out).toContain('Message:     1 of 2: cluster-b: Deployment web/web: 0 of 2 ready; cluster cluster-b is offline')
-    expect(out).toContain('Next:        Nothing, if it is expected to be away')
+    expect(out).toContain('Next:        No action needed if the cluster is expected to be offline')
     expect(out).not.toContain('skerry describe service web')
     expect(out).toContain('Clusters:\nCLUSTER ')
     expect(out).toContain('Objects that are not Synced and Healthy:\n')
@@ -282,7 +282,7 @@ hint: Fix the fields listed and apply again; nothing was changed.
     const path = file('twice.yaml', `${FLEET}---\n${FLEET}`)
     const twice = await cli(`apply -f ${path}`)
     expect(twice.code).toBe(1)
-    expect(twice.err).toContain(`  ${path}:17: metadata.name: repository apps in project default is in resources[0] already\n`)
+    expect(twice.err).toContain(`  ${path}:17: metadata.name: repository apps in project default is already in resources[0]\n`)
   })
 
   test('CL4 no file, no resource', async () => {
@@ -302,7 +302,7 @@ describe('delete and confirm', () => {
 default/web in cluster-a, cluster-b:
   1 object will be deleted in each:
     Deployment web/web
-Not online, carried out there when they are back: cluster-b (Offline)
+Not online (done there when they reconnect): cluster-b (Offline)
 Delete service web? [y/N] `,
     )
     expect(no.code).toBe(1)
@@ -310,7 +310,7 @@ Delete service web? [y/N] `,
     const yes = await cli('delete svc/web', { isTty: true, stdin: 'yes\n' })
     expect(yes).toMatchObject({
       code: 0,
-      out: 'service/web is being removed from cluster-a, cluster-b; skerry describe service/web shows how far it is\n',
+      out: 'service/web is being removed from cluster-a, cluster-b; skerry describe service/web shows the progress\n',
     })
     expect(admin.asked.at(-1)).toBe('delete default/web by admin')
   })
@@ -324,7 +324,7 @@ Delete service web? [y/N] `,
   })
 
   test('CL5 confirm lists exact names, shows them again before the yes, and says who', async () => {
-    expect(await cli('confirm')).toEqual({ code: 0, out: '', err: 'nothing waits for a person\n' })
+    expect(await cli('confirm')).toEqual({ code: 0, out: '', err: 'no pending confirmations\n' })
     const { id } = await admin.store.openConfirmation({
       kind: 'prune',
       subject: 's',
@@ -339,7 +339,7 @@ Delete service web? [y/N] `,
     const list = (await cli('confirm')).out
     expect(list).not.toContain('Clusters:')
     expect(list).toContain('These objects are deleted (2):\n  ConfigMap web/a\n  Secret web/b\n')
-    expect(list).toContain(`Say yes with: skerry confirm ${id}\n`)
+    expect(list).toContain(`Confirm with: skerry confirm ${id}\n`)
     expect(await cli(`confirm ${id}`)).toMatchObject({ code: 2 })
     expect((await cli(`confirm ${id}`, { isTty: true, stdin: '\n' })).code).toBe(1)
     expect(await cli(`confirm ${id}`, { isTty: true, stdin: 'y\n' })).toMatchObject({
@@ -371,7 +371,7 @@ describe('join tokens, events, version', () => {
   test('CL6 the token alone is on stdout', async () => {
     const { out, err } = await cli('join-token create --label env=prod --label site=7 --uses 3 --expires 2h')
     expect(out).toMatch(/^skj\.[\w-]{43}\.[0-9a-f]{32}\n$/)
-    expect(err).toContain('good for 3 clusters within 2h')
+    expect(err).toContain('valid for 3 clusters within 2h')
     expect((await admin.store.listJoinTokens())[0]?.labels).toEqual({ env: 'prod', site: '7' } as Record<string, string>)
     const list = await cli('join-token list')
     expect(list.out).toContain('usable')
@@ -456,7 +456,9 @@ test('CL10 the whole way: a socket, a store, the command line', async () => {
     expect((await cli('get cluster none', setup)).code).toBe(1)
     expect((await cli('version', setup)).out).toContain('server 1.2.3 at http://127.0.0.1:')
     await listener.stop(true)
-    expect((await cli('get services', setup)).err).toMatch(/^error: nothing answers at http:\/\/127\.0\.0\.1:\d+: is the server running/)
+    expect((await cli('get services', setup)).err).toMatch(
+      /^error: connection refused at http:\/\/127\.0\.0\.1:\d+: check that the server runs/,
+    )
   } finally {
     await listener.stop(true)
   }

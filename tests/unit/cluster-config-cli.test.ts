@@ -25,7 +25,7 @@ test('CL1 describe shows the variables and overrides of a cluster, bounded', asy
   ]
   expect(await applied({ config: { region: 'eu', sizes: { disk: 3 } }, overrides })).toMatchObject({ code: 0 })
   const out = (await described()).replaceAll(/ +/g, ' ')
-  expect(out).toContain('Config: 2 variables of its own, over those of every service\n region: "eu"\n sizes: {"disk":3}\n')
+  expect(out).toContain('Config: 2 variables of its own, which override those of all services\n region: "eu"\n sizes: {"disk":3}\n')
   expect(out).toContain('Override: service web: config color="red"; 1 patch\n')
   expect(out).toContain('Override: service data/db: helm values a, b, c, d, e and 1 more\n')
   const many = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`v${i}`, 'x'.repeat(i === 0 ? 300 : 1)]))

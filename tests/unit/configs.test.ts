@@ -80,8 +80,8 @@ test('CG3 a mark written back keeps what is there, the same value again changes 
 
 test.each([
   ['of another value', 'a', { token: `hmac:${'0'.repeat(16)}` }, 'another value'],
-  ['of a secret that is not there', 'a', { none: `hmac:${'0'.repeat(16)}` }, 'there is none'],
-  ['of a Config that is not there', 'new', { token: `hmac:${'0'.repeat(16)}` }, 'there is none'],
+  ['of a secret that is not there', 'a', { none: `hmac:${'0'.repeat(16)}` }, 'this secret has none'],
+  ['of a Config that is not there', 'new', { token: `hmac:${'0'.repeat(16)}` }, 'this secret has none'],
 ])('CG3 a mark %s is an error that names the secret, on every way in, and writes nothing', async (_, name, secrets, message) => {
   await apply(configDoc('a', { token: 'hunter2' }))
   const [secret = ''] = Object.keys(secrets)
@@ -202,7 +202,7 @@ test('CG2 configs on the command line: get, describe, apply of what get printed,
   const gone = await run('delete', 'configs', 'a', '--yes')
   expect([gone.out, gone.err]).toEqual(['config/a deleted\n', expect.stringContaining('are LOST: token')])
   const wrong = await runTestCli(admin, ['apply', '-f', '-'], { stdin: printed.out })
-  expect([wrong.code, wrong.err]).toEqual([1, expect.stringMatching(/stdin:\d+: spec\.secrets\.token: hmac:… keeps a value/)])
+  expect([wrong.code, wrong.err]).toEqual([1, expect.stringMatching(/stdin:\d+: spec\.secrets\.token: hmac:… keeps an existing value/)])
 })
 
 test('CG1 without the key that it was sealed with, a secret is missing and not something else; writing it again mends it', async () => {

@@ -47,7 +47,7 @@ test('CL5 of a service, objects that belong to others are not counted among what
   expect((await cli('delete svc dup')).err).toStartWith(
     `Service dup of project default will be removed from 1 cluster; 0 objects will be deleted.
 default/dup in cluster-a:
-  4 objects stay (belongs to others):
+  4 objects stay (belongs to another owner):
     ConfigMap web/theirs-0
 `,
   )
@@ -55,7 +55,7 @@ default/dup in cluster-a:
   expect((await cli('delete svc dup')).err).toStartWith(
     `Service dup of project default will be removed from 2 clusters; 3 objects will be deleted.
 default/dup in cluster-a:
-  4 objects stay (belongs to others):
+  4 objects stay (belongs to another owner):
     ConfigMap web/theirs-0
     ConfigMap web/theirs-1
     ConfigMap web/theirs-2
@@ -65,7 +65,7 @@ default/dup in cluster-b:
     ConfigMap web/own-0
     ConfigMap web/own-1
     ConfigMap web/own-2
-  1 object stays (belongs to others):
+  1 object stays (belongs to another owner):
     ConfigMap web/theirs-0
 `,
   )

@@ -160,7 +160,7 @@ describe('a removal order', () => {
       { asked: ['Boat.sea.example shop/skiff'] },
     ],
     [
-      'IV9 once it was given up nobody asks',
+      'IV9 once stopped nobody asks',
       removal([], { unreachable: [ref('Boat', 'skiff', 'shop', 'sea.example')], confirmed: new Set(['Boat.sea.example shop/skiff']) }),
       { asked: [] },
     ],

@@ -179,7 +179,7 @@ describe('leaving', () => {
         cluster: null,
         token: expect.any(String),
         names: ['site-01', 'site-02', 'site-03'],
-        why: 'the changed targets match no cluster any more, and it would leave 3 of 3 clusters',
+        why: 'the changed targets no longer match any cluster, and it would be removed from 3 of 3 clusters',
       },
     ])
     expect(summary(plan)).toEqual(['site-01 updated', 'site-02 updated', 'site-03 updated'])

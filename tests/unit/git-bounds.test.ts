@@ -61,7 +61,7 @@ describe('submodules', () => {
 
   test('SO34 more repositories than the bound, all levels together, are refused; one that is there is read', async () => {
     for (const address of ['a', 'b', 'c']) await use(address)
-    expect(await failureOf(use('d'))).toEqual(['source_refused', expect.stringContaining('more than 3 repositories as submodules')])
+    expect(await failureOf(use('d'))).toEqual(['source_refused', expect.stringContaining('more than 3 submodules')])
     await use('a')
     expect([fetched, held()]).toEqual([['a', 'b', 'c'], 3])
   })
@@ -248,14 +248,14 @@ test('SO51 waiting counts up to 10 minutes in all, and the time between two wait
   expect(patience.whyOver()).toBeNull()
   await step(50_000)
   expect(patience.whyOver()).toMatchObject({
-    why: 'did not send all of it within 10 minutes; 12.0 MiB came',
+    why: 'did not complete its answer within 10 minutes; 12.0 MiB came',
     remedy: expect.stringContaining('spec.git.client: cli'),
   })
 })
 
 test.each([
-  ['EAI_AGAIN', 'cannot be looked up: the name server of this machine did not answer'],
-  ['ENOTFOUND', 'cannot be looked up: DNS knows no such name; correct the URL'],
+  ['EAI_AGAIN', 'cannot be resolved: the name server of this machine did not answer'],
+  ['ENOTFOUND', 'cannot be resolved: unknown name; correct the URL'],
   ['EACCES', 'cannot be reached'],
 ])('IN5 a resolver that answers %s to the git program and to the API of an App is told as what it is', async (code, text) => {
   const down = () => Promise.reject(Object.assign(new Error('resolver'), { code }))
@@ -273,7 +273,7 @@ test.each([
   const document = { appId: 1, installationId: 2, privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }) }
   expect(await failureOf(tokens.token(JSON.stringify(document), options.url, null))).toEqual([
     'git_unreachable',
-    `git.example.com, which gives the GitHub App its tokens, ${text}`,
+    `git.example.com, the API of the GitHub App, ${text}`,
   ])
 })
 

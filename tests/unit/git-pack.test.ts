@@ -31,22 +31,22 @@ test.each([
     'good',
   ],
   ['a file of the most that is taken', pack(object(3, Buffer.alloc(PACK_OBJECT_BYTES_MAX))), 'good'],
-  ['one byte more', pack(object(3, Buffer.alloc(PACK_OBJECT_BYTES_MAX + 1))), 'the repository holds a file of more than 128 MiB'],
+  ['one byte more', pack(object(3, Buffer.alloc(PACK_OBJECT_BYTES_MAX + 1))), 'the repository has a file of more than 128 MiB'],
   [
     'more than it says',
     pack(Buffer.concat([Buffer.from([0x31]), deflateSync(Buffer.alloc(PACK_OBJECT_BYTES_MAX + 1))])),
-    'the repository holds a file of more than 128 MiB',
+    'the repository has a file of more than 128 MiB',
   ],
   ['a delta that makes the most', pack(object(3, Buffer.from('abc')), object(6, delta(PACK_OBJECT_BYTES_MAX), [15])), 'good'],
   [
     'a delta that makes one byte more',
     pack(object(3, Buffer.from('abc')), object(6, delta(PACK_OBJECT_BYTES_MAX + 1), [15])),
-    'the repository holds a file of more than 128 MiB',
+    'the repository has a file of more than 128 MiB',
   ],
   [
     'deltas that make too much together',
     pack(object(3, Buffer.from('abc')), ...Array.from({ length: 257 }, () => object(6, delta(PACK_OBJECT_BYTES_MAX), [15]))),
-    'the repository holds more than 32 GiB of files and folders of its history',
+    'the repository has more than 32 GiB of files and folders in its history',
   ],
-  ['what is no pack', Buffer.from('PACK\0\0\0\x02\0\0\0\x01garbage'), 'the Git server sent a pack that is damaged'],
+  ['what is no pack', Buffer.from('PACK\0\0\0\x02\0\0\0\x01garbage'), 'the Git server sent a damaged pack'],
 ])('SO39 a pack with %s', async (_, bytes, expected) => expect(await outcome(bytes)).toBe(expected))

@@ -113,7 +113,7 @@ test.each([
   ['a file that is not there', ['-f', join(dir, 'none.yaml')]],
   ['what is no object', ['-f', file('none.json', { kind: 'Thing' })]],
   [
-    'an expression that cannot be used',
+    'an expression that is not available',
     ['-f', file('c.json', configMap), '--rule', file('bad.json', rule('x', { healthy: { when: '1 +' } }))],
   ],
   ['what is no rule', ['-f', file('c.json', configMap), '--rule', file('c2.json', configMap)]],

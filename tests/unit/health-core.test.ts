@@ -304,7 +304,7 @@ const ROWS: Row[] = [
     {},
     'Current',
     'Progressing',
-    'its controller has not looked at it yet: HE17 gives it a grace time where discovery knows of a status subresource',
+    'its controller has not processed it yet: HE17 gives it a grace time where discovery knows of a status subresource',
   ],
   ['custom, older generation', 'something/v1/MyCR', { metadata: { generation: 2 }, status: { observedGeneration: 1 } }, 'InProgress'],
   ['custom ready', 'something/v1/MyCR', { status: { conditions: [condition('Ready', 'True', 'AllOk')] } }, 'Current'],

@@ -32,8 +32,8 @@ test.each<[string, boolean, HealthWord | null, HealthWord, ReturnType<typeof obj
   ['is on its way', true, 'Degraded', 'Progressing', [], true, null],
   ['falls back', true, 'Progressing', 'Degraded', ILL, true, null],
   ['cannot be seen', true, 'Degraded', 'Unknown', [], true, null],
-  ['ends', true, 'Progressing', 'Healthy', [], false, 'Healthy: it is well again: none of its objects is Degraded'],
-  ['ends suspended', true, 'Degraded', 'Suspended', [], false, 'Healthy: it is well again: none of its objects is Degraded'],
+  ['ends', true, 'Progressing', 'Healthy', [], false, 'Healthy: recovered: none of its objects is Degraded'],
+  ['ends suspended', true, 'Degraded', 'Suspended', [], false, 'Healthy: recovered: none of its objects is Degraded'],
   ['had ended before a kill', true, 'Healthy', 'Healthy', [], false, null],
   ['never was', false, 'Progressing', 'Healthy', [], false, null],
 ])('HE11 what %s', (_, wasDegraded, before, now, objects, isDegraded, said) => {

@@ -97,7 +97,7 @@ test('HR3 the command line lists rules of all projects, and shows and deletes th
   const deleted = await cli('delete', 'health-rule', 'thing', '-p', 'web', '--yes')
   expect([deleted.code, deleted.err, deleted.out]).toEqual([
     0,
-    'HealthRule thing of project web is deleted. Objects of Thing of example.com in 0 clusters are judged by the next rule, or by the built-in ones.\n',
+    'HealthRule thing of project web is deleted. Objects of Thing of example.com in 0 clusters are then evaluated by the next rule, or by the built-in rules.\n',
     'health-rule/thing deleted\n',
   ])
   expect((await cli('get', 'health-rules', '-o', 'name')).out).toBe('health-rule/thing\n')

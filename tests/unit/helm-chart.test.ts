@@ -115,7 +115,7 @@ describe('HM10', () => {
   test('100 charts, and no more', async () => {
     expect((await read(many(100))).problems).toEqual([])
     const { problems } = await read(many(101))
-    expect(problems.map(({ message }) => message)).toEqual(['more than 100 charts, or more than 10 of them in each other'])
+    expect(problems.map(({ message }) => message)).toEqual(['more than 100 charts, or charts nested more than 10 deep'])
     expect((await read(many(300))).problems.length).toBe(1)
   })
   test('100 dependencies of a chart, and no more', async () => {
@@ -164,7 +164,7 @@ describe('HM8', () => {
     return { result, kept: kept.length }
   }
   test('a limit that was met is told and not kept', async () => {
-    const message = 'helm took more than 512 MiB of memory and was stopped'
+    const message = 'helm used more than 512 MiB of memory and was stopped'
     const { result, kept } = await render({ kind: 'stopped', why: 'memory', message, stderr: '' })
     expect(result).toMatchObject({ kind: 'failed', problems: [{ path: 'Chart.yaml', message }] })
     expect(kept).toBe(0)

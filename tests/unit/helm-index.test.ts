@@ -43,7 +43,7 @@ test.each([
   ['a version that is a number is passed over, as by helm', indexOf(entry('1.0'), entry('1.0.1')), { shop: [shop('1.0.1')] }],
   ['an entry without URLs is passed over', indexOf(entry('1.0.0').replace(/ *urls:\n.*\n/, ''), entry('1.0.1')), { shop: [shop('1.0.1')] }],
   [
-    'a broken entry does not take the others away',
+    'a broken entry does not accept the others away',
     indexOf(entry('1.0.0').replace('digest: ', 'digest: "'), entry('1.0.1')),
     { shop: [shop('1.0.1')] },
   ],
@@ -66,7 +66,7 @@ test.each([
   ['a page of a web server', '<!DOCTYPE html>\n<html><body>Sign in</body></html>', 'the index is refused: '],
   ['nothing', '', 'the index is refused: it has no entries'],
   ['no entries', 'apiVersion: v1\n', 'the index is refused: it has no entries'],
-  ['cut JSON', '{"entries": {', 'the index is refused: it is no JSON'],
+  ['cut JSON', '{"entries": {', 'the index is refused: it is not JSON'],
   ['JSON of another form', '{"entries": 7}', 'the index is refused: it has no entries'],
   ['an alias bomb', `${BOMB}entries: {shop: [*i]}\n`, 'the index is refused: '],
   [
@@ -77,7 +77,7 @@ test.each([
   [
     'another form that is large',
     `entries:\n  shop:\n${'  - {version: 1.0.0, urls: [x]}\n'.repeat(70_000)}`,
-    'the index is refused: it is not written as `helm repo index` does, and larger than 2 MiB',
+    'the index is refused: it does not have the format of `helm repo index`, and is larger than 2 MiB',
   ],
   ['two documents', `${indexOf(entry('1.0.0'))}---\n${indexOf(entry('1.0.0'))}`, 'read: shop'],
 ] as const)('SO12 refused or read: %s', async (_, text, expected) => expect(await refusal(text)).toStartWith(expected))

@@ -236,13 +236,13 @@ describe('HM6 what helm says', () => {
       'YAML',
       'Error: YAML parse error on c/templates/x.yaml: error converting YAML to JSON: yaml: line 7: found unexpected end of stream\n',
       place('c/templates/x.yaml', null, null),
-      'line 7 of a document that it renders to is no YAML: found unexpected end of stream',
+      'line 7 of a document in its output is not YAML: found unexpected end of stream',
     ],
     [
       'a value in a YAML error',
       'Error: YAML parse error on c/templates/x.yaml: error unmarshaling JSON: cannot unmarshal !!str `hunter2` into map\n',
       place('c/templates/x.yaml', null, null),
-      'what it renders to is no YAML: error unmarshaling JSON: cannot unmarshal !!str … into map',
+      'its output is not YAML: error unmarshaling JSON: cannot unmarshal !!str … into map',
     ],
     [
       'values.yaml',

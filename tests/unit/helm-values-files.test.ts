@@ -62,25 +62,25 @@ test.each<[string, string, Record<string, unknown>, RegExp]>([
     'an unknown name, though the file may be missing',
     '{{ cluster.nmae }}.yaml?',
     {},
-    /^render\.helm\.valuesFiles\[0\]: there is no cluster\.nmae; did you mean cluster\.name\?/,
+    /^render\.helm\.valuesFiles\[0\]: unknown name cluster\.nmae; did you mean cluster\.name\?/,
   ],
-  ['out of the tree', '{{ config.x }}.yaml?', { x: '../../secret' }, /does not lead out of it/],
-  ['out of the tree of another source', '$envs/{{ config.x }}.yaml?', { x: '../../secret' }, /does not lead out of it/],
-  ['an absolute path', '{{ config.x }}?', { x: '/etc/passwd' }, /does not lead out of it/],
-  ['a second line', '{{ config.x }}?', { x: 'a\nb' }, /makes more than one line/],
-  ['nothing', '{{ config.x }}?', { x: '' }, /makes nothing/],
-  ['too much', '{{ config.x }}?', { x: 'a'.repeat(1_025) }, /makes too long a name/],
+  ['out of the tree', '{{ config.x }}.yaml?', { x: '../../secret' }, /must be inside its source/],
+  ['out of the tree of another source', '$envs/{{ config.x }}.yaml?', { x: '../../secret' }, /must be inside its source/],
+  ['an absolute path', '{{ config.x }}?', { x: '/etc/passwd' }, /must be inside its source/],
+  ['a second line', '{{ config.x }}?', { x: 'a\nb' }, /results in more than one line/],
+  ['nothing', '{{ config.x }}?', { x: '' }, /results in nothing/],
+  ['too much', '{{ config.x }}?', { x: 'a'.repeat(1_025) }, /results in name too long/],
   [
     'a file that is not there',
     '$envs/{{ config.x }}.yaml',
     { x: 'none' },
-    /^\$envs\/envs\/none\.yaml: there is no such values file \(named by \{\{ config\.x \}\}\.yaml\);.*name is a template/,
+    /^\$envs\/envs\/none\.yaml: values file not found \(named by \{\{ config\.x \}\}\.yaml\);.*names can be templates/,
   ],
   [
     'another source by its value: a name like any other',
     '{{ config.x }}',
     { x: '$envs/eu-1.yaml' },
-    /^web\/\$envs\/eu-1\.yaml: there is no such/,
+    /^web\/\$envs\/eu-1\.yaml: values file not found/,
   ],
 ])('HM2 the template of a name that makes %s is refused', async (_, file, config, expected) => {
   // biome-ignore format: one case a line
@@ -117,7 +117,7 @@ test('HM2 files of overrides may be missing or be named by a template, and what 
   expect((await gather(['base.yaml'], { values })).said).toBe('late')
   expect((await gather(['base.yaml'], { values: values.slice(0, 1) })).said).toBe('eu-1')
   const wrong = [{ from: 'overrides[0]', values: {}, valuesFiles: ['{{ nope }}'] }]
-  expect((await gather([], { values: wrong })).said).toMatch(/^overrides\[0\]\.helm\.valuesFiles\[0\]: there is no nope/)
+  expect((await gather([], { values: wrong })).said).toMatch(/^overrides\[0\]\.helm\.valuesFiles\[0\]: unknown name nope/)
 })
 
 test('HM2 overrides of a service and of a cluster take valuesFiles, and something is said', async () => {

@@ -132,7 +132,7 @@ test('LS6 an object of an inventory that is gone without its service knowing is 
 })
 
 test.each([
-  ['the object of the run before', {}, '2'],
+  ['the object of the previous run', {}, '2'],
   ['an object that goes by its policy', { [POLICY]: 'hook-succeeded' }, '1'],
 ])('PR12 a keep mark that came a moment before counts: %s', async (_, policy, value) => {
   const { cluster, kit, run, clock } = setup()

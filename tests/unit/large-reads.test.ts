@@ -168,7 +168,7 @@ test.each([
     startWorker: () => new Worker(URL.createObjectURL(new Blob([sources.shift() ?? '']))),
   })
   const read = () => reads.read({ path: 'p', dbId: EMPTY_HASH, clusterId: 'c', ask: { kind: 'pull', cursor: null }, zstd: true })
-  await expect(read()).rejects.toThrow('worker died')
+  await expect(read()).rejects.toThrow('worker stopped')
   expect(await read()).toEqual({ kind: 'nothing_new' })
   reads.close()
 })

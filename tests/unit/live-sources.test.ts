@@ -179,7 +179,7 @@ test.each([
   expect([readGapMs(count, 0), readGapMs(count, 1)]).toEqual([least, most])
 })
 
-test('LS1 a list that lacks an unlabelled object does not take it for deleted, whatever version it was applied in', async () => {
+test('LS1 a list that lacks an unlabelled object does not accept it for deleted, whatever version it was applied in', async () => {
   const site = setup()
   const { cluster, clock, kit } = site
   kit.desire([configMap('a')], { sync: { drift: 'report' } })

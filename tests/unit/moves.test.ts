@@ -79,7 +79,7 @@ test('TG18 a service with other targets: which clusters it leaves and comes to, 
     '  would leave 3 clusters: cluster-a, cluster-b, cluster-c',
     '  default/web in cluster-a, cluster-b, cluster-c:',
     '    1 object would be deleted in each',
-    '  default/web leaves only after a person confirmed it (`skerry confirm`): the changed targets match no cluster any more, and it would leave 3 of 3 clusters',
+    '  default/web is removed after confirmation (`skerry confirm`): the changed targets no longer match any cluster, and it would be removed from 3 of 3 clusters',
   ])
 })
 
@@ -114,7 +114,7 @@ test('TG18 the first ten are named, and what is protected waits; in JSON it is d
   expect(lines[1]).toEndWith('default/s08 and 4 more')
   expect(lines.filter((line) => line === '    1 object would be deleted')).toHaveLength(13)
   expect(lines.at(-1)).toBe(
-    '  default/s03 leaves only after a person confirmed it (`skerry confirm`): the service is protected, and it would leave 1 of 1 cluster',
+    '  default/s03 is removed after confirmation (`skerry confirm`): the service is protected, and it would be removed from 1 of 1 cluster',
   )
   const { moves } = JSON.parse((await apply([cluster('a', 'dev')], ['-o', 'json'])).join('\n'))
   expect(moves).toMatchObject([

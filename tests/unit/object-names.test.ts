@@ -94,9 +94,9 @@ describe('RN10 labels and annotations', () => {
   test('RN10 what was found, what is expected, an example', () => {
     expect(faults('v1', 'Service', { name: 'Web.1', labels: { 'My app': 'x y' }, annotations: { 'a/b c': 'x' } })).toEqual([
       'metadata name: metadata.name "Web.1" cannot be the name of a Service: expected lower-case letters, digits and "-", a letter or digit first and last, at most 63 characters, such as web-1',
-      'metadata labels My app: the label "My app" cannot be a key: expected NAME or PREFIX/NAME, where NAME is letters, digits, "-", "_" and ".", a letter or digit first and last, at most 63 characters, and PREFIX is a DNS name, such as My-app',
-      'metadata labels My app: the label "My app" cannot have the value "x y": expected letters, digits, "-", "_" and ".", a letter or digit first and last, at most 63 characters, such as x-y, or none',
-      'metadata annotations a/b c: the annotation "a/b c" cannot be a key: expected NAME or PREFIX/NAME, where NAME is letters, digits, "-", "_" and ".", a letter or digit first and last, at most 63 characters, and PREFIX is a DNS name, such as a/b-c',
+      'metadata labels My app: the label "My app" is not a valid key: expected NAME or PREFIX/NAME, where NAME is letters, digits, "-", "_" and ".", a letter or digit first and last, at most 63 characters, and PREFIX is a DNS name, such as My-app',
+      'metadata labels My app: the label "My app" has the invalid value "x y": expected letters, digits, "-", "_" and ".", a letter or digit first and last, at most 63 characters, such as x-y, or none',
+      'metadata annotations a/b c: the annotation "a/b c" is not a valid key: expected NAME or PREFIX/NAME, where NAME is letters, digits, "-", "_" and ".", a letter or digit first and last, at most 63 characters, and PREFIX is a DNS name, such as a/b-c',
     ])
   })
 })
@@ -112,18 +112,18 @@ describe('RN10 in a render', () => {
     const labels = '  labels:\n    app: web\n    tier: a b\n  annotations: { x y: "1" }\n'
     expect(problems(`${head}  name: A\n${labels}---\n${head}  name: b\n  labels: { a: "-" }\n`)).toEqual([
       'a.yaml:4:3: metadata.name "A" cannot be the name of a ConfigMap',
-      'a.yaml:7:5: the label "tier" cannot have the value "a b"',
-      'a.yaml:8:18: the annotation "x y" cannot be a key',
-      'a.yaml:14:13: the label "a" cannot have the value "-"',
+      'a.yaml:7:5: the label "tier" has the invalid value "a b"',
+      'a.yaml:8:18: the annotation "x y" is not a valid key',
+      'a.yaml:14:13: the label "a" has the invalid value "-"',
     ])
   })
   test.each([
-    ['name: a/b', '4:3: metadata.name "a/b" cannot be a name in Kubernetes'],
-    ['name: ..', '4:3: metadata.name ".." cannot be a name in Kubernetes'],
-    ['name: a%b', '4:3: metadata.name "a%b" cannot be a name in Kubernetes'],
-    ['name: "a\\nb"', '4:3: metadata.name "a\\nb" cannot be a name in Kubernetes'],
-    [`{ name: a, namespace: ${'n'.repeat(64)} }`, `4:14: metadata.namespace "${'n'.repeat(64)}" cannot be a namespace`],
-    ['{ name: a, namespace: My_web }', '4:14: metadata.namespace "My_web" cannot be a namespace'],
+    ['name: a/b', '4:3: metadata.name "a/b" is not a valid name in Kubernetes'],
+    ['name: ..', '4:3: metadata.name ".." is not a valid name in Kubernetes'],
+    ['name: a%b', '4:3: metadata.name "a%b" is not a valid name in Kubernetes'],
+    ['name: "a\\nb"', '4:3: metadata.name "a\\nb" is not a valid name in Kubernetes'],
+    [`{ name: a, namespace: ${'n'.repeat(64)} }`, `4:14: metadata.namespace "${'n'.repeat(64)}" is not a valid namespace`],
+    ['{ name: a, namespace: My_web }', '4:14: metadata.namespace "My_web" is not a valid namespace'],
   ])('RN10 %s', (metadata, expected) => {
     expect(problems(`apiVersion: v1\nkind: ConfigMap\nmetadata:\n  ${metadata}\n`)).toEqual([`a.yaml:${expected}`])
   })

@@ -87,11 +87,11 @@ test.each([
 )
 
 test.each([
-  [{ token: 'glpat-SECRET\nsecond line' }, 'host: the token holds spaces or line ends'],
-  [{ token: 'sécret' }, 'host: the token holds spaces or line ends'],
-  [{ username: 'a' }, 'host: the Config holds a username, and neither password nor token'],
-  [{ password: 'b' }, 'host: the Config holds a password and no username'],
-  [{ username: 'a:b', password: 'c' }, 'host: a username has no colon'],
+  [{ token: 'glpat-SECRET\nsecond line' }, 'host: the token has spaces or line ends'],
+  [{ token: 'sécret' }, 'host: the token has spaces or line ends'],
+  [{ username: 'a' }, 'host: the Config has a username but no password or token'],
+  [{ password: 'b' }, 'host: the Config has a password but no username'],
+  [{ username: 'a:b', password: 'c' }, 'host: a username must not have a colon'],
 ] as Array<[Record<string, string>, string]>)('SO46 what nobody could send is said: %p', (secrets, expected) => {
   try {
     authorizationOf(secrets, 'host')

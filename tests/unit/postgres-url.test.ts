@@ -39,12 +39,12 @@ test.each([
   ['postgres://:hunter2@db/fleet', 'no user'],
   ['postgres://u:hunter2@/fleet', 'no host'],
   ['postgres://u:hunter2@db:0/fleet', 'port'],
-  ['postgres://u:hunter2@db:99999/fleet', 'no URL'],
-  ['postgres://u:hun[ter2@db/fleet?x', 'no URL|not known'],
+  ['postgres://u:hunter2@db:99999/fleet', 'not a URL'],
+  ['postgres://u:hun[ter2@db/fleet?x', 'not a URL|unknown option'],
   ['postgres://u:hunter2@db/fleet?options=-c%20x', 'options'],
   ['postgres://u:12?hunter2@db/fleet', 'no user'],
   ['postgres://u@12?hunter2@db/fleet', 'no database'],
-  ['postgres://u@db/12?hunter2@db/fleet', 'not known'],
+  ['postgres://u@db/12?hunter2@db/fleet', 'unknown option'],
   ['postgres://u:hunter2@db/fleet?sslmode=prefer', 'sslmode'],
   ['postgres://u:hunter2@db/fleet?sslmode=no-verify', 'sslmode'],
   ['postgres://u:hunter2@db/fleet?sslmode=verify-ca', 'sslrootcert'],
@@ -93,11 +93,11 @@ describe('where the fleet store is', () => {
     expect([read({}), read({ url: '' })]).toEqual([null, null])
   })
   test('ST17 a password on the command line is refused, in the environment or in a file it is taken', async () => {
-    expect(() => read({ url: withPassword, asFlag: true })).toThrow('everybody on this machine can read it')
+    expect(() => read({ url: withPassword, asFlag: true })).toThrow('other users of this machine can read it')
     expect(read({ url: withPassword })?.target.password).toBe('hunter2')
     expect(read({ file: file('url', `${withPassword}\n`) })?.target.password).toBe('hunter2')
     expect(read({ url: 'postgres://u@db/fleet', asFlag: true })?.target.user).toBe('u')
-    expect(() => read({ url: withPassword, file: file('url', withPassword) })).toThrow('give one of them')
+    expect(() => read({ url: withPassword, file: file('url', withPassword) })).toThrow('exclude each other')
     expect(() => read({ file: join(dir, 'none') })).toThrow('ENOENT')
   })
   test('ST17 a password file is that of the folder that the server was started in, whichever it works in later', async () => {

@@ -100,7 +100,9 @@ test('PJ11 a service says which of its clusters its project leaves out', async (
   expect((await admin.call('GET', '/api/v1/projects/web/services/shop')).body).toMatchObject({
     status: { leftOut: 1 },
   })
-  expect((await runTestCli(admin, ['describe', 'service', 'shop', '-p', 'web'])).out).toContain('no destination selects them')
+  expect((await runTestCli(admin, ['describe', 'service', 'shop', '-p', 'web'])).out).toContain(
+    'no destination of project web selects them',
+  )
 })
 
 test('PJ7 quotas count services of one request together, and spare those that are there', async () => {

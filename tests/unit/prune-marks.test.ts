@@ -84,7 +84,7 @@ describe('marks of other owners', () => {
   test('RC3 the warning of a takeover says what the other tool will do', () => {
     const marked = object({ labels: { 'argocd.argoproj.io/instance': 'shop' } })
     expect(takeoverWarning(marked.metadata, refOf(marked))).toBe(
-      'the mark of Argo CD stays on it (argocd.argoproj.io/instance): it deletes the object when its Application stops naming it: take the object out of that with prune disabled, or delete the mark',
+      'the mark of Argo CD stays on the object (argocd.argoproj.io/instance): it deletes the object when its Application no longer has it: remove the object from the Application with prune disabled, or delete the mark',
     )
   })
 })

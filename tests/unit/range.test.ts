@@ -53,7 +53,7 @@ test('SO6 the order in which versions come changes nothing, nor do what no versi
   expect(noVersion('x', ALL, '^9')).toBe(
     'x: no version in the range ^9; the newest there are: 3.0.1-alpha, v3.0.0, 2.0.0-rc.10, 2.0.0-rc.2, 2.0.0-rc.1',
   )
-  expect(noVersion('x', [], undefined)).toBe('x has no version that is no pre-release; there is no version at all')
+  expect(noVersion('x', [], undefined)).toBe('x has only pre-releases; it has no versions')
 })
 
 test.each([

@@ -43,9 +43,7 @@ describe('AO4 Force', () => {
     expect(cluster.object(A)?.metadata.uid).not.toBe(before)
     expect(kit.service()).toMatchObject({ sync: 'Synced', health: 'Healthy' })
     expect(kit.events().map(({ reason }) => reason)).toContain('Recreated')
-    expect(kit.events().find(({ reason }) => reason === 'Failed')?.message).toEndWith(
-      '; its sync-options have it made again where nothing forbids that',
-    )
+    expect(kit.events().find(({ reason }) => reason === 'Failed')?.message).toEndWith('; its sync-options permit recreation')
     expect(kit.state.facts({ project: 'web', service: 'shop' }, 'recreate/').size).toBe(0)
     await kit.stop()
     kit.start()

@@ -52,7 +52,7 @@ describe('DR10 autoscalers', () => {
     expect(writes(site.cluster)).toEqual([])
     expect(specOf(site.cluster.object(WEB)).replicas).toBe(102)
     expect([site.kit.object(WEB_KEY)?.sync, site.kit.drift(WEB_KEY)]).toEqual(['Synced', null])
-    expect(message(site)).toContain('replicas are left to HorizontalPodAutoscaler auto')
+    expect(message(site)).toContain('replicas are ignored, managed by HorizontalPodAutoscaler auto')
   })
 
   test('a new revision leaves them out, a removed object begins with them, an end of the autoscaler brings them back', async () => {
@@ -114,10 +114,10 @@ describe('DR10 autoscalers', () => {
     await site.settle()
     scale(site, 'kube-controller-manager', 7)
     await site.settle()
-    expect(message(site)).toContain('replicas are left to HorizontalPodAutoscaler auto, HorizontalPodAutoscaler zwei')
+    expect(message(site)).toContain('replicas are ignored, managed by HorizontalPodAutoscaler auto, HorizontalPodAutoscaler zwei')
     site.cluster.deleteAs('somebody', HPA)
     await site.settle()
-    expect(message(site)).toContain('replicas are left to HorizontalPodAutoscaler zwei')
+    expect(message(site)).toContain('replicas are ignored, managed by HorizontalPodAutoscaler zwei')
     expect(specOf(site.cluster.object(WEB)).replicas).toBe(7)
   })
 

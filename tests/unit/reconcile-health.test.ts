@@ -183,7 +183,7 @@ describe('HE17 a custom object whose controller has told nothing', () => {
     await clock.advance(1_000)
     await clock.settle()
     expect(told()).toMatchObject({ health: 'Healthy', reason: 'NotReported' })
-    expect(told()?.message).toContain('has not reported a status; taken as healthy after 120 s')
+    expect(told()?.message).toContain('has not reported a status; counts as healthy after 120 s')
     expect(cluster.requests.slice(before).filter(({ ref }) => ref?.name === 't')).toEqual([])
     expect(cluster.object(configMapRef('late'))).not.toBeNull()
   })

@@ -13,7 +13,7 @@ const MANUAL = { sync: { mode: 'manual' } } as const
 test.each([
   ['auto', { sync: {} }, true],
   ['auto, whatever was allowed', { sync: { mode: 'auto' }, synced: 'other' }, true],
-  ['manual, nothing was allowed', { sync: { mode: 'manual' } }, false],
+  ['manual, nothing was approved', { sync: { mode: 'manual' } }, false],
   ['manual, another revision was allowed', { sync: { mode: 'manual' }, synced: 'other' }, false],
   ['manual, this one was', { sync: { mode: 'manual' }, synced: 'digest' }, true],
   ['a mode that this version does not know', { sync: { mode: 'window' } }, false],
@@ -24,7 +24,8 @@ test.each([
     expect(gate).toEqual({
       kind: 'gated',
       reason: 'ManualSync',
-      message: 'revision digest of commit abc waits for a person (sync.mode is manual); `skerry sync shop -p web` shows its plan and asks',
+      message:
+        'revision digest of commit abc waits for approval (sync.mode is manual); run `skerry sync shop -p web` to see the plan and approve it',
     })
 })
 

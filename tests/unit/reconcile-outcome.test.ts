@@ -176,7 +176,7 @@ describe('HE3 a service is as well as its worst object', () => {
       'Unknown',
       'Healthy',
       'Unclaimed',
-      'the server names no such service; its objects are kept. Bring it back, or delete them by hand',
+      'the service does not exist on the server; its objects are kept. Create the service again, or delete the objects by hand',
     ],
   ] as const)('HE3 %s', (_, change, sync, health, reason, message) => {
     expect(serviceStatus(service(change as Partial<ServiceFacts>), null, 7)).toMatchObject({ sync, health, reason, message })

@@ -50,7 +50,7 @@ describe('a prune that waits for health', () => {
     const message = kit.service()?.message ?? ''
     for (const part of [
       'Deployment default/new is not healthy 10m after',
-      'kept until it is: Deployment default/old',
+      'kept until then: Deployment default/old',
       'sync.pruneWhen: applied',
     ])
       expect(message).toContain(part)
@@ -207,7 +207,7 @@ describe('PR8 an object that is handed over', () => {
     await parts.clock.advance(MINUTE)
     expect(uidNow(parts)).toBe(parts.uid)
     expect(parts.kit.object(configMapKey('moved'))?.message).toBe(
-      'moving to service web/other, whose next revision has not arrived yet; it is kept until then; delete it by hand if that service must not have it',
+      'moving to service web/other, whose next revision has not arrived yet; kept until then; delete it by hand if that service must not manage it',
     )
     parts.kit.desire([configMap('other'), configMap('moved')], {}, OTHER)
     await parts.clock.advance(MINUTE)
@@ -261,7 +261,7 @@ describe('PR8 an object that is handed over', () => {
     await clock.advance(3_600_000)
     expect(uidNow(parts)).toBe(uid)
     expect(kit.state.inventory(SHOP).map(({ ref }) => ref.name)).toEqual(['moved'])
-    expect(kit.object(configMapKey('moved'))?.message).toContain('delete it by hand if that service must not have it')
+    expect(kit.object(configMapKey('moved'))?.message).toContain('delete it by hand if that service must not manage it')
     cluster.deleteAs('somebody', configMapRef('moved'))
     await clock.advance(MINUTE)
     expect(kit.state.inventory(SHOP)).toEqual([])
@@ -448,7 +448,9 @@ describe('takeover', () => {
     await clock.advance(MINUTE)
     const told = kit.events().filter(({ reason }) => reason === 'TakenOver')
     expect(told).toHaveLength(1)
-    expect(told[0]?.message).toContain('the mark of Argo CD stays on it (argocd.argoproj.io/tracking-id): it deletes the object when')
+    expect(told[0]?.message).toContain(
+      'the mark of Argo CD stays on the object (argocd.argoproj.io/tracking-id): it deletes the object when',
+    )
     expect(cluster.object(configMapRef('a'))?.metadata.annotations?.['argocd.argoproj.io/tracking-id']).toBeDefined()
   })
   test.each([

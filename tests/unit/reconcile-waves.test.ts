@@ -72,7 +72,7 @@ test('OR4 what is refused for good stops the later waves and is named', async ()
   expect(kit.object(configMapKey('bad'))).toMatchObject({ reason: 'Invalid' })
 })
 
-test('RC38, OR4 what its CRD does not take yet is tried again, and is refused for good no sooner than that shows', async () => {
+test('RC38, OR4 what its CRD does not accept yet is tried again, and is refused for good no sooner than that shows', async () => {
   const { cluster, kit, run, clock } = setup()
   cluster.applyAs('somebody', crd)
   await clock.advance(1_000)

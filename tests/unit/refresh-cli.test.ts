@@ -70,7 +70,7 @@ test('RL8 describe and the API name the commit of a failed render and its author
   await admin.store.setRenderState(id, { ...(await admin.store.renderState(id)), generation: 1, error })
   const { out } = await cli('describe service web')
   expect(out).toMatch(/^Failed at: +c0ffee0011aa22 by Ana Example$/m)
-  expect(out).toContain('1 error in the manifests (commit c0ffee0011aa by Ana Example); nothing is published yet')
+  expect(out).toContain('1 error in the manifests (commit c0ffee0011aa by Ana Example); no revision is published yet')
   expect(JSON.parse((await cli('get service web -o json')).out).status.failedAt).toEqual(at)
 })
 

@@ -44,9 +44,9 @@ test('RL1 RL2 RL4 a service shows its variants, tools, warnings and the clusters
 test('RL3 the question about a new version of a tool says what it is about, and the service that it waits', async () => {
   const asked = { kind: 'release', subject: releaseSubject(web), ...web, cluster: null, token: 't', names: ['ConfigMap shop/a'] } as const
   const { id } = await admin.store.openConfirmation({ ...asked, names: [...asked.names], why: 'helm 4.1.0 → 4.2.0: …', createdMs: 1 })
-  expect(await cli('confirm')).toContain('These objects become what the new version of the tool makes of them (1):\n  ConfigMap shop/a\n')
+  expect(await cli('confirm')).toContain('The new version of the tool changes these objects (1):\n  ConfigMap shop/a\n')
   const out = await cli('describe service web')
-  expect(out).toContain('a new version of a render tool waits for a person: helm 4.1.0 → 4.2.0')
+  expect(out).toContain('a new version of a render tool waits for confirmation: helm 4.1.0 → 4.2.0')
   expect(out).toContain(`skerry confirm ${id}`)
 })
 

@@ -88,7 +88,11 @@ describe('what goes, what holds data and what stays', () => {
       { sent: sentOf(marked(CLAIM, { 'helm.sh/resource-policy': 'keep' })) },
       [[], [], ['PersistentVolumeClaim shop/data: kept by helm.sh/resource-policy']],
     ],
-    ['CL5 what belongs to others', { reported: [reportOf(MAP, 'OwnedBy')] }, [[], [], ['ConfigMap shop/a: belongs to others']]],
+    [
+      'CL5 what belongs to another owner',
+      { reported: [reportOf(MAP, 'OwnedBy')] },
+      [[], [], ['ConfigMap shop/a: belongs to another owner']],
+    ],
     [
       'TG9 a service that lets go',
       { policy: 'orphan', sent: sentOf(CLAIM) },
@@ -142,10 +146,10 @@ default/web in cluster-a, cluster-b:
     const { code, err, out } = await cli(['delete', 'service', 'web', '--yes'])
     expect([code, out]).toEqual([
       0,
-      'service/web is being removed from cluster-a, cluster-b; skerry describe service/web shows how far it is\n',
+      'service/web is being removed from cluster-a, cluster-b; skerry describe service/web shows the progress\n',
     ])
     expect(err).toBe(`${SHOWN}kept until confirmed: ${DATA}
-hint: run \`skerry confirm\` when the clusters have asked, or now: skerry delete service web --yes --confirm-data '${DATA}'
+hint: run \`skerry confirm\` after the clusters reported, or now: skerry delete service web --yes --confirm-data '${DATA}'
 `)
     expect(asked()).toEqual(['delete default/web by admin'])
   })
@@ -215,7 +219,7 @@ hint: run \`skerry confirm\` when the clusters have asked, or now: skerry delete
     const { err } = await cli(['apply', '-f', '-'], {
       stdin: JSON.stringify({ ...service, spec: { ...service.spec, deletionPolicy: 'prune' } }),
     })
-    expect(err).toBe(`kept until confirmed: ${DATA}\nhint: run \`skerry confirm\` when the clusters have asked\n`)
+    expect(err).toBe(`kept until confirmed: ${DATA}\nhint: run \`skerry confirm\` after the clusters reported\n`)
   })
 
   test('RM1, CL5 a removal that waits for a person shows the objects again, and takes names with the answer', async () => {

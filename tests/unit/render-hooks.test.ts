@@ -54,7 +54,7 @@ test.each([
   expect(result.kind === 'failed' && result.problems).toEqual([
     {
       path: 'a.yaml:3:13',
-      message: 'Job has generateName, which is for hooks only: give it a name, or each pass would make another one',
+      message: 'Job has generateName, which is for hooks only: set metadata.name, because each reconciliation would create another object',
     },
   ])
 })

@@ -257,11 +257,11 @@ describe('RD11 a path that is a template', () => {
     [
       'one that leads out',
       '{{ cluster.name | replace: "oslo", "../other" }}',
-      /^source\.path: the template of this path makes no relative path/,
+      /^source\.path: the template of this path must result in a relative path/,
     ],
-    ['an absolute one', '{{ cluster.name | prepend: "/" }}', /^source\.path: the template of this path makes no relative path/],
-    ['nothing', '{{ cluster.name | remove: "oslo" }}', /^source\.path: the template of this name makes nothing/],
-    ['a name that is not there', 'sites/{{ cluster.nmae }}', /^source\.path.* there is no cluster\.nmae; did you mean cluster\.name\?/],
+    ['an absolute one', '{{ cluster.name | prepend: "/" }}', /^source\.path: the template of this path must result in a relative path/],
+    ['nothing', '{{ cluster.name | remove: "oslo" }}', /^source\.path: the template of this name results in nothing/],
+    ['a name that is not there', 'sites/{{ cluster.nmae }}', /^source\.path.* unknown name cluster\.nmae; did you mean cluster\.name\?/],
     ['what is no template', 'sites/{{ cluster.name', /^source\.path/],
   ] as const)('%s is told with the field', async (_, root, told) => {
     const found = await problems(placed(root))

@@ -50,18 +50,18 @@ describe('LQ1 which files are templates', () => {
   })
   test('two that become one', async () => {
     expect(problems(await render({ 'app/a.yaml': 'a: 1', 'app/a.yaml.liquid': 'a: 2' }))).toEqual([
-      'app/a.yaml.liquid is also there as app/a.yaml, which is what it becomes; keep one of the two',
+      'app/a.yaml.liquid also exists as app/a.yaml, which is its output; keep one of the two',
     ])
   })
   test('RD1 a template of a kustomization or a chart is never passed over', async () => {
     for (const name of ['Kustomization', 'kustomization.yml', 'Chart.yaml'])
       expect(problems(await render({ 'app/a.yaml': 'a: 1', [`app/below/${name}.liquid`]: 'x' }))).toEqual([
-        `app/below/${name}.liquid marks ${name === 'Chart.yaml' ? 'a Helm chart' : 'a kustomization'}, which is never read as plain manifests; give it a service of its own`,
+        `app/below/${name}.liquid marks ${name === 'Chart.yaml' ? 'a Helm chart' : 'a kustomization'}, which is never read as plain manifests; use a separate service for it`,
       ])
   })
   test('one that is no text', async () => {
     expect(problems(await render({ 'app/a.yaml.liquid': new Uint8Array([0xff, 0xfe]) }))).toEqual([
-      'app/a.yaml.liquid is a template, and not UTF-8 text',
+      'app/a.yaml.liquid is a template, but not UTF-8 text',
     ])
   })
 })
@@ -97,8 +97,8 @@ test('LQ6 the errors of all files at once, and the others are still there to be 
     'app/c.yaml': 'a: 1',
   })
   expect(problems(result)).toEqual([
-    'app/a.yaml.liquid:1:4 there is no config.colour; did you mean config.color?',
-    'app/b.yaml.liquid:2:4 there is no clster.name; did you mean cluster.name?',
+    'app/a.yaml.liquid:1:4 unknown name config.colour; did you mean config.color?',
+    'app/b.yaml.liquid:2:4 unknown name clster.name; did you mean cluster.name?',
   ])
   expect(texts(result)).toEqual({ 'app/c.yaml': 'a: 1' })
 })

@@ -65,7 +65,7 @@ describe('what is read', () => {
       expect(render(files)).toEqual({
         kind: 'failed',
         code: 'no_manifests',
-        message: 'shop holds no manifests at commit 0123456789ab',
+        message: 'shop has no manifests at commit 0123456789ab',
         problems: [],
       })
   })
@@ -91,7 +91,7 @@ describe('namespaces', () => {
       files: new Map([['a.yaml', bytes(`\n\n${configMap('a')}`)]]),
     })
     expect(problems(result)).toEqual([
-      'a.yaml:3:1: ConfigMap a names no namespace and the service has none; set metadata.namespace here, or spec.namespace of the service',
+      'a.yaml:3:1: ConfigMap a has no namespace and the service has none; set metadata.namespace here, or spec.namespace of the service',
     ])
   })
   test('RN4 without a namespace of the service, cluster-scoped and unknown kinds stay as they are', () => {

@@ -125,7 +125,7 @@ describe('RD5 options that nothing hears', () => {
       'render.helm: apps/plain holds no Chart.yaml, so it is rendered as raw',
     ])
     expect(await run([{ root: 'apps/chart', render: { helm } }], { helm })).toEqual([
-      'render.helm: every source has a render of its own, or is files only',
+      'render.helm: every source has its own render, or provides files only',
     ])
   })
   test('RD5 helm values of overrides', async () => {
@@ -155,22 +155,20 @@ test.each<[string, RenderSpec, string[]]>([
 describe('RD6 a path that is not there', () => {
   const at = `commit ${'c'.repeat(12)}`
   test.each<[string, RenderSpec, string]>([
-    ['podinof', {}, `there is no folder podinof at ${at}; did you mean podinfo?`],
-    ['podinof', { type: 'helm', helm }, `there is no folder podinof at ${at}; did you mean podinfo?`],
-    ['podinof', { helm }, `there is no folder podinof at ${at}; did you mean podinfo?`],
-    ['apps/char', {}, `there is no folder apps/char at ${at}; did you mean apps/chart?`],
-    ['app/chart', {}, `there is no folder app/chart at ${at}; did you mean apps/chart?`],
-    ['apps/nowhere', {}, `there is no folder apps/nowhere at ${at}; folders in apps: chart, empty, kust, plain, ts`],
-    ['podinfo/a.yaml', {}, `podinfo/a.yaml is a file at ${at}; name the folder that it is in`],
+    ['podinof', {}, `folder podinof does not exist at ${at}; did you mean podinfo?`],
+    ['podinof', { type: 'helm', helm }, `folder podinof does not exist at ${at}; did you mean podinfo?`],
+    ['podinof', { helm }, `folder podinof does not exist at ${at}; did you mean podinfo?`],
+    ['apps/char', {}, `folder apps/char does not exist at ${at}; did you mean apps/chart?`],
+    ['app/chart', {}, `folder app/chart does not exist at ${at}; did you mean apps/chart?`],
+    ['apps/nowhere', {}, `folder apps/nowhere does not exist at ${at}; folders in apps: chart, empty, kust, plain, ts`],
+    ['podinfo/a.yaml', {}, `podinfo/a.yaml is a file at ${at}; expected its folder`],
   ])('RD6 %s with %j', async (root, render, expected) => {
     expect(await run([{ root }], render)).toEqual([expected])
   })
   test('RD6 one of several', async () => {
     expect(await run([{ root: 'apps/plain' }, { root: 'podinof' }], {})).toEqual([
-      `s1/podinof: there is no folder podinof at ${at}; did you mean podinfo?`,
+      `s1/podinof: folder podinof does not exist at ${at}; did you mean podinfo?`,
     ])
-    expect(await run([{ root: 'apps/plain' }, { root: 'apps/empty' }], {})).toEqual([
-      `s1/apps/empty: apps/empty holds no manifests at ${at}`,
-    ])
+    expect(await run([{ root: 'apps/plain' }, { root: 'apps/empty' }], {})).toEqual([`s1/apps/empty: apps/empty has no manifests at ${at}`])
   })
 })

@@ -45,14 +45,14 @@ test('RP2 restore shows each change, who is silent, who knocks, and how to go on
   const { admin } = await restored()
   const { code, out } = await runTestCli(admin, ['restore'])
   expect(code).toBe(0)
-  expect(out).toContain('found out 5m ago; 1 of 2 clusters proved')
+  expect(out).toContain('(detected 5m ago); 1 of 2 clusters proved')
   expect(out).toMatch(/ship-1 +10s +shop +late +feedface +- +unclaimed: kept/)
   expect(out).toMatch(/ship-1 +10s +shop +web +aaaaaaaa +bbbbbbbb +would change/)
-  expect(out).toContain('4 services in clusters stay as they are')
+  expect(out).toContain('4 services in clusters stay unchanged')
   expect(out).toContain('they said before: ship-2\n')
   expect(out).toMatch(/a-00000000000000ff, 3 times, last \d+s ago/)
   expect(out).toContain('skerry join-token create')
-  expect(out).toEndWith('Go on with it: skerry restore confirm\n')
+  expect(out).toEndWith('Confirm it: skerry restore confirm\n')
   expect(JSON.parse((await runTestCli(admin, ['restore', '-o', 'json'])).out)).toEqual(PLAN)
 })
 
@@ -74,7 +74,7 @@ test('RP2 without a restore both say so', async () => {
   const { admin, said } = await restored({ pending: false, sinceMs: null, token: null, clusters: [], unknownAgents: [] })
   for (const argv of [['restore'], ['restore', 'confirm', '--yes']]) {
     const { code, out, err } = await runTestCli(admin, argv)
-    expect([code, out, err]).toEqual([0, '', 'no restore waits for a person\n'])
+    expect([code, out, err]).toEqual([0, '', 'no pending restore\n'])
   }
   expect(said).toEqual([])
 })

@@ -59,7 +59,7 @@ test('AP8 describe shows the options that are not as by default, the rules, and 
   expect(out).toMatch(/Sync: +maxPrunePercent=20 mode=manual namespaceLabels=a=b\n/)
   expect(out).toMatch(/Ignores: +Deployment\.apps web: \/spec\/replicas\nIgnores: +Service web: all of cloud\n/)
   expect(out).toMatch(/Health rules: +1: Thing of example\.com\/v1\n/)
-  expect(out).toMatch(/Depends on: +default\/not-yet: there is no such service yet, and this one waits for it\n/)
+  expect(out).toMatch(/Depends on: +default\/not-yet: does not exist yet; this service waits for it\n/)
   expect(out).toMatch(/Depends on: +net\/dns: ready in 1 of 3 clusters; not yet in cluster-b; not placed in cluster-c\n/)
   const plain = (await runTestCli(admin, ['describe', 'service', 'dns', '-p', 'net'])).out
   expect(plain).toMatch(/Needed by: +default\/web\n/)
@@ -70,7 +70,7 @@ test('CL5 DE4 before a delete it is said who depends on it, and that they stay',
   await apply('dns', {}, 'net')
   await apply('web', { dependsOn: [{ name: 'dns', project: 'net' }] })
   const { err } = await runTestCli(admin, ['delete', 'service', 'dns', '-p', 'net', '--yes'])
-  expect(err).toContain('These depend on it. They stay as they are, and begin no new revision without it: default/web\n')
+  expect(err).toContain('These services depend on it. They stay unchanged and start no new revision without it: default/web\n')
   expect((await runTestCli(admin, ['delete', 'service', 'web', '--yes'])).err).not.toContain('depend on it')
 })
 
@@ -102,13 +102,13 @@ test.each<[string, { row?: Record<string, unknown> | null; report?: ServiceStatu
 })
 
 test.each([
-  ['BlockedBy', 'Else mend that one'],
+  ['BlockedBy', 'Otherwise correct the dependency'],
   ['ManualSync', '`skerry sync web -p shop --cluster ship-7`'],
-  ['WaitingForWave', 'goes on by itself'],
-  ['WaitingForHook', 'goes on by itself'],
+  ['WaitingForWave', 'while the object is in progress'],
+  ['WaitingForHook', 'when the hook ends'],
   ['HookFailed', 'commit'],
   ['Held', 'skerry-agent unhold'],
-  ['OutsideWindow', 'when its window opens'],
+  ['OutsideWindow', 'when the window opens'],
   ['RevisionIncomplete', 'Upgrade the agent'],
 ])('AP11 %s has a next step of its own', (reason, expected) => {
   expect(nextStep(reason, { project: 'shop', service: 'web', cluster: 'ship-7' })).toContain(expected)

@@ -73,10 +73,10 @@ describe('what is refused', () => {
     ],
     ['  health:\n  - kind: Thing\n    current: "true"\n', 'spec.health[0].apiVersion: is required: expected string'],
     ['  health:\n  - {apiVersion: a/v1, kind: Thing, current: "true"}\n  - {apiVersion: a/v1, kind: Thing, current: "status.phase =="}\n', 'fleet.yaml:9: spec.health[1]: current of the health rule for Thing of a/v1: '], // biome-ignore format: short
-    ['  health:\n  - {apiVersion: a/v1, kind: Thing, current: "1 + 1"}\n', 'it is of type int, not true or false'],
+    ['  health:\n  - {apiVersion: a/v1, kind: Thing, current: "1 + 1"}\n', 'it has type int, not true or false'],
     ['  dependsOn:\n  - nam: dns\n', 'fleet.yaml:8: spec.dependsOn[0].nam: unknown field; did you mean "name"?'],
     ['  dependsOn: [dns]\n', 'spec.dependsOn[0]: expected object'],
-    ['  dependsOn:\n  - name: dns\n  - name: web\n', 'fleet.yaml:9: spec.dependsOn[1]: these services would wait for each other: web → web; remove one of these dependencies'], // biome-ignore format: short
+    ['  dependsOn:\n  - name: dns\n  - name: web\n', 'fleet.yaml:9: spec.dependsOn[1]: dependency cycle: web → web; remove one of these dependencies'], // biome-ignore format: short
     ['  dependson: []\n', 'fleet.yaml:7: spec.dependson: unknown field; did you mean "dependsOn"?'],
   ])('AP4 CL4 TG15 %p: %s', async (lines, expected) => {
     const { code, err, out } = await applyFile(head + lines)
@@ -104,7 +104,7 @@ describe('services that would wait for each other', () => {
       status: 422,
       body: {
         problems: [
-          { path: 'resources[1].spec.dependsOn[1]', message: 'these services would wait for each other: a → b → c → a; remove one of these dependencies' },
+          { path: 'resources[1].spec.dependsOn[1]', message: 'dependency cycle: a → b → c → a; remove one of these dependencies' },
         ],
       },
     }) // biome-ignore format: short
@@ -115,7 +115,7 @@ describe('services that would wait for each other', () => {
     const inNet = { ...withSpec({ dependsOn: [{ name: 'web', project: 'default' }] }, 'dns'), metadata: { name: 'dns', project: 'net' } }
     expect((await apply(inNet)).status).toBe(200)
     const closing = withSpec({ dependsOn: [{ name: 'dns', project: 'net' }] })
-    const message = 'these services would wait for each other: default/web → net/dns → default/web; remove one of these dependencies'
+    const message = 'dependency cycle: default/web → net/dns → default/web; remove one of these dependencies'
     for (const result of [
       await apply(closing),
       await admin.call('PUT', '/api/v1/projects/default/services/web', closing),

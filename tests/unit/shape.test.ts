@@ -264,7 +264,7 @@ describe('DR10, DR11 what a status says', () => {
   test('replicas that were given up', () => {
     const wanted = doc({ spec: { replicas: 1, x: 1 } })
     const text = (applied: Fields) => leftText({ wanted, applied: doc({ spec: applied }), autoscalers: hpa, additions: null })
-    expect(text({ x: 1 })).toBe('replicas are left to HorizontalPodAutoscaler web')
+    expect(text({ x: 1 })).toBe('replicas are ignored, managed by HorizontalPodAutoscaler web')
     expect([text({ replicas: 1, x: 1 }), text({ replicas: 1, x: 2 })]).toEqual(['', ''])
   })
   test('additions: topmost paths, sorted, counted, without values and without what the cluster adds itself', () => {

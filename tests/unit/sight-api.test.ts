@@ -213,7 +213,7 @@ test('AZ3 a render or a comparison is for clusters that the caller may read, or 
   }
   const service = '/projects/shop/services/web'
   for (const cluster of ['cluster-b', 'cluster-z']) {
-    const missing = [404, `there is no cluster ${cluster}`]
+    const missing = [404, `cluster ${cluster} does not exist`]
     expect(await detail(`${service}/render?cluster=${cluster}`)).toEqual(missing)
     expect(await detail(`${service}/diff`, { cluster })).toEqual(missing)
   }

@@ -40,7 +40,7 @@ test('SI1 a provider that is down stops nothing; it is named in /readyz and aske
   issuer.down = true
   const response = await fetch(`${site.url}/auth/login`, { redirect: 'manual' })
   expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([503, 'provider_unavailable'])
-  expect(await ready()).toContain('identity provider idp cannot be used')
+  expect(await ready()).toContain('identity provider idp is not available')
   issuer.down = false
   site.admin.clock.nowMs += 5_000
   expect((await fetch(`${site.url}/auth/login`, { redirect: 'manual' })).status).toBe(302)

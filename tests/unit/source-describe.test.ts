@@ -76,7 +76,7 @@ test('CL14 a service says what it is made of: sources with what was resolved, re
     'Common labels: team=a',
     'Variables: config/vars (optional); own: color',
     'Overrides: 1, for some of its clusters',
-    'Renders: 3 different ones; `skerry render web -p default --all-clusters` shows which clusters share one',
+    'Renders: 3 different; `skerry render web -p default --all-clusters` shows the clusters of each',
   ])
 })
 
@@ -89,7 +89,7 @@ test('CL14 warnings of a render stand on their own, with their place, and contro
 })
 
 test.each([
-  ['git', { git: { url: 'https://git.example/a.git', ref: 'v1', auth: { secretRef: 'apps-git' }, submodules: true, verify: { keys: ['k'] } } }, { commit: 'c0ffee' }, ['Kind: git', 'URL: https://git.example/a.git', 'Ref: v1', 'Options: submodules', 'Verified: commits signed by one of 1 keys only', 'Auth: config/apps-git', 'Poll: 60s', 'Commit: c0ffee']], // biome-ignore format: a line a case
+  ['git', { git: { url: 'https://git.example/a.git', ref: 'v1', auth: { secretRef: 'apps-git' }, submodules: true, verify: { keys: ['k'] } } }, { commit: 'c0ffee' }, ['Kind: git', 'URL: https://git.example/a.git', 'Ref: v1', 'Options: submodules', 'Verified: only commits signed by one of 1 keys', 'Auth: config/apps-git', 'Poll: 60s', 'Commit: c0ffee']], // biome-ignore format: a line a case
   [
     'helm',
     { helm: { url: 'https://charts.example' } },
@@ -97,7 +97,7 @@ test.each([
     ['Kind: helm', 'URL: https://charts.example', 'Content: index', 'Poll: 60s', 'Index: abc'],
   ],
   ['oci', { oci: { url: 'oci://reg.example/a', semver: '^1' } }, { commit: 'sha256:abc' }, ['Kind: oci', 'URL: oci://reg.example/a', 'Semver: ^1', 'Poll: 60s', 'Digest: sha256:abc']], // biome-ignore format: a line a case
-  ['one that is down', { helm: { url: 'https://charts.example' } }, { commit: 'abc', ready: false, fetchedMs: 0 }, ['Kind: helm', 'URL: https://charts.example', 'Content: index', 'Poll: 60s', 'Index: abc', 'Last content: that of 60m ago stays in use']], // biome-ignore format: a line a case
+  ['one that is down', { helm: { url: 'https://charts.example' } }, { commit: 'abc', ready: false, fetchedMs: 0 }, ['Kind: helm', 'URL: https://charts.example', 'Content: index', 'Poll: 60s', 'Index: abc', 'Last content: the version of 60m ago stays in use']], // biome-ignore format: a line a case
 ] as const)(
   'CL15 a repository of kind %s says what it is, whose credentials it uses (by name), and what is read of it',
   (_, spec, status, expected) => expect<unknown>(lines(repositoryPlaceFacts(repository(spec, status), 3_600_000))).toEqual(expected),
@@ -162,7 +162,7 @@ test('CL14 a service with several repositories says which of them is in its way,
   const web = { ...head, kind: 'Service', metadata: { name: 'web' }, spec: { sources, targets: { selector: {} } } }
   const status = async () => ((await admin.call('GET', '/api/v1/projects/default/services/web')).body as ServiceView).status
   await admin.call('POST', '/api/v1/apply', { resources: [doc('a'), doc('b'), web] })
-  expect(await status()).toMatchObject({ reason: 'RepositoryNotFound', message: expect.stringContaining('no repository c ') })
+  expect(await status()).toMatchObject({ reason: 'RepositoryNotFound', message: expect.stringContaining('repository c ') })
   await admin.call('POST', '/api/v1/apply', { resources: [doc('c')] })
   const error = { code: 'source_unreachable', message: 'charts.example cannot be reached', problems: [], sinceMs: 1 }
   await admin.store.setRepositoryState('default', 'a', { commit: 'c1', fetchedMs: 1, tag: null, error: null })

@@ -82,7 +82,7 @@ const TOLD: ReadonlyArray<readonly [id: string, told: string]> = [
   ['RN5', `At most ${count(RENDER_OBJECTS_MAX)} objects a service`],
   ['IC12', `at most ${RENDER_PROBLEMS_MAX}`],
   ['IN6', `more than ${count(SOURCE_FILES_MAX)} manifest files or ${size(SOURCE_TREE_BYTES_MAX)}`],
-  ['IN9a', `at most ${HANDS} are asked`],
+  ['IN9a', `${HANDS} are read at the same time`],
   [
     'YM5',
     `At most ${size(YAML_BYTES_MAX)} a file, ${YAML_DEPTH_MAX} levels, ${count(YAML_ALIASES_MAX)} aliases and ${count(YAML_NODES_MAX)} nodes`,

@@ -9,10 +9,10 @@ import { serviceSpecSchema } from '../../shared/model/resources.ts'
 import { loopWorld } from '../support/loop-world.ts'
 
 const file = { path: 'web/a.yaml:3:1', message: 'bad indentation' }
-const patch = { path: 'render.patches[0]', message: 'meets no object: correct its target, or take it out' }
-const source = { path: '$envs/x.yaml', message: 'there is no source of the name envs; sources[].name gives one' }
+const patch = { path: 'render.patches[0]', message: 'matches no object: correct its target, or remove the patch' }
+const source = { path: '$envs/x.yaml', message: 'no source has the name envs; set sources[].name' }
 const config = { path: 'Config shared, values', message: 'there is no Config shared with values; `optional: true` lets it be missing' }
-const chart = { path: 'web/Chart.yaml', message: 'there is no Chart.yaml: it is no chart' }
+const chart = { path: 'web/Chart.yaml', message: 'not a chart: Chart.yaml is missing' }
 const IN_SPEC = 'in the spec of the service'
 
 test.each([
@@ -34,7 +34,7 @@ test.each([
   ['a source that has no such name', [source], `1 error ${IN_SPEC}`, 'Correct the valuesFiles in spec and `skerry apply` it.'],
   [
     'a values file that is not there',
-    [{ path: 'charts/web/value-prod.yaml', message: 'there is no such values file; one whose name ends with ? may be missing' }],
+    [{ path: 'charts/web/value-prod.yaml', message: 'values file not found; one whose name ends with ? may be missing' }],
     `1 error ${IN_SPEC}`,
     'Correct the valuesFiles in spec (or push the file) and `skerry apply` it.',
   ],
@@ -44,7 +44,7 @@ test.each([
     'both',
     [patch, file],
     `2 errors ${IN_SPEC} and in the manifests`,
-    'Correct spec.render.patches and `skerry apply` it; mend the manifests at the other places named and push again.',
+    'Correct spec.render.patches and `skerry apply` it; correct the manifests at the other places and push again.',
   ],
 ] as const)('AP11 the headline and the next step of %s', (_, problems, message, remedy) => {
   expect([failedRender(problems).message, specRemedy(problems)]).toEqual([message, remedy])
@@ -59,7 +59,7 @@ test('IC5 a Config that is not there is told with the name that was probably mea
     serviceSpecSchema.parse(given),
   )
   const error = found.kind === 'failed' ? found.error : null
-  expect(error?.message).toBe('there is no Config bas in project p; did you mean base?')
+  expect(error?.message).toBe('Config bas does not exist in project p; did you mean base?')
   expect(error?.remedy).toContain('`skerry get configs -p p`')
 })
 

@@ -87,16 +87,16 @@ describe('a service in a cluster', () => {
       'Synced',
       'Healthy',
       'ClusterOffline',
-      'Nothing, if',
+      'No action needed if',
     ],
-    ['AP11 not reported yet', input({ status: null }), 'Unknown', 'Unknown', 'NotReported', 'Nothing yet'],
+    ['AP11 not reported yet', input({ status: null }), 'Unknown', 'Unknown', 'NotReported', 'No action needed:'],
     [
       'AP11 never seen',
       input({ status: null, liveness: { word: 'NeverSeen', lastSeenMs: null } }),
       'Unknown',
       'Unknown',
       'ClusterNeverSeen',
-      'Nothing, if it has just joined',
+      'No action needed if it has just joined',
     ],
     [
       'AP11 a revision that has not arrived',
@@ -104,7 +104,7 @@ describe('a service in a cluster', () => {
       'OutOfSync',
       'Healthy',
       'NotReceived',
-      'Nothing yet',
+      'No action needed:',
     ],
     [
       'AP11 a revision that waits for a cluster that is away',
@@ -112,7 +112,7 @@ describe('a service in a cluster', () => {
       'OutOfSync',
       'Healthy',
       'ClusterOffline',
-      'Nothing, if',
+      'No action needed if',
     ],
     [
       'AP11 arrived and not applied is not Synced, whatever it says of the old one',
@@ -120,7 +120,7 @@ describe('a service in a cluster', () => {
       'OutOfSync',
       'Healthy',
       'NotApplied',
-      'Nothing yet: it is being applied',
+      'No action needed: it is being applied',
     ],
     [
       'AP11 degraded',
@@ -144,7 +144,7 @@ describe('a service in a cluster', () => {
       'Synced',
       'Healthy',
       'PruneRefused',
-      'The confirmation is on its way',
+      'The confirmation is being sent',
     ],
     [
       'RM1 a removal that waits for a person, asked',
@@ -168,7 +168,7 @@ describe('a service in a cluster', () => {
       'OutOfSync',
       'Healthy',
       'ConfirmationPending',
-      'The confirmation is on its way',
+      'The confirmation is being sent',
     ],
     [
       'RM1 a removal that reports what an order before it waited for',
@@ -176,7 +176,7 @@ describe('a service in a cluster', () => {
       'OutOfSync',
       'Healthy',
       'Removing',
-      'Nothing: it is gone when',
+      'No action needed: it is removed when',
     ],
     [
       'PR4 single names of a revision that wait for a person',
@@ -186,7 +186,7 @@ describe('a service in a cluster', () => {
       'ConfirmationPending',
       '`skerry confirm k7f2qx`',
     ],
-    ['AP11 going away', input({ doc: row({ removal }) }), 'OutOfSync', 'Healthy', 'Removing', 'Nothing: it is gone when'],
+    ['AP11 going away', input({ doc: row({ removal }) }), 'OutOfSync', 'Healthy', 'Removing', 'No action needed: it is removed when'],
     ['AP11 revoked', input({ liveness: { word: 'Revoked', lastSeenMs: 10 } }), 'Synced', 'Healthy', 'ClusterRevoked', 'Set spec.revoked'],
   ] as const)('%s', (_, given, sync, health, reason, next) => {
     const view = placementView(given)
@@ -281,17 +281,17 @@ describe('a service', () => {
       }),
       ...(['OutOfSync', 'Unknown', 'RepositoryNotRead', '`skerry describe repository apps -p'] as const),
     ],
-    ['AP11 a newer spec than what was rendered', service({ generation: 3 }), 'OutOfSync', 'Healthy', 'Rendering', 'Nothing yet'],
+    ['AP11 a newer spec than what was rendered', service({ generation: 3 }), 'OutOfSync', 'Healthy', 'Rendering', 'No action needed:'],
     ['AP11 no cluster matches', service({ placements: inClusters() }), 'Synced', 'Healthy', 'NoTargets', 'Compare spec.targets'],
     [
       'AP11 FA6 its only cluster has not said what it serves',
       service({ placements: inClusters(), waiting: { young: ['oslo'], others: ['bergen', 'oslo'] } }),
-      ...(['OutOfSync', 'Unknown', 'WaitingForFacts', 'Nothing yet'] as const),
+      ...(['OutOfSync', 'Unknown', 'WaitingForFacts', 'No action needed:'] as const),
     ],
     [
       'AP11 its clusters are about to get it',
       service({ placements: inClusters(), waiting: { young: [], others: ['oslo'] } }),
-      ...(['OutOfSync', 'Unknown', 'Rendering', 'Nothing yet'] as const),
+      ...(['OutOfSync', 'Unknown', 'Rendering', 'No action needed:'] as const),
     ],
     [
       'RM1 being deleted, where objects wait for a person',
@@ -301,7 +301,7 @@ describe('a service', () => {
       'Deleting',
       '`skerry confirm k7f2qx`',
     ],
-    ['AP11 being deleted', service({ deletingMs: 8 }), 'OutOfSync', 'Healthy', 'Deleting', 'Nothing: it is gone when'],
+    ['AP11 being deleted', service({ deletingMs: 8 }), 'OutOfSync', 'Healthy', 'Deleting', 'No action needed: it is removed when'],
     [
       'AP11 its deletion waits for a person',
       service({ deletingMs: 8, confirmations: [question({ kind: 'remove_service', cluster: null })] }),
@@ -328,7 +328,7 @@ describe('a service', () => {
   test('AP11 a render error names file and line, counts the rest, and says what stays', () => {
     const view = serviceStatusView(service({ render: { ...rendered, error: syntax } }))
     expect(view.message).toBe(
-      'the manifests have 2 problems: web/a.yaml:3:1: bad indentation (and 1 more problem); the last good revision stays in force',
+      'the manifests have 2 problems: web/a.yaml:3:1: bad indentation (and 1 more problem); the last good revision stays active',
     )
     expect(view.problems).toHaveLength(2)
   })
@@ -351,11 +351,9 @@ describe('a service', () => {
 test('AP11 FA6 who waits for the facts of a cluster reads for which, and how long at most', () => {
   const waiting = (...young: string[]) =>
     serviceStatusView(service({ placements: inClusters(), waiting: { young, others: young } })).message
-  expect(waiting('oslo')).toBe(
-    'cluster oslo joined just now and has not said what it serves; it is rendered for it when it has, within 60 s',
-  )
+  expect(waiting('oslo')).toBe('cluster oslo just joined and has not reported the served kinds yet; the render follows within 60 s')
   expect(waiting('oslo', 'bergen')).toStartWith(
-    'clusters bergen, oslo joined just now and have not said what they serve; it is rendered for them',
+    'clusters bergen, oslo just joined and have not reported the served kinds yet; the render follows',
   )
 })
 
@@ -402,14 +400,14 @@ test('AP11 the count before a message is of those that are so, for that reason',
 })
 
 test('AP11 a repository that is none is told with the name that was probably meant', () => {
-  const message = 'there is no repository aps in project p; did you mean apps?'
+  const message = 'repository aps does not exist in project p; did you mean apps?'
   const error = { code: 'repository_missing', message, problems: [], sinceMs: 1 }
   const repository = { name: 'aps', state: null }
   const first = { ...rendered, commit: null, digest: null, error }
-  expect(serviceStatusView(service({ repository, render: first })).message).toBe(`${message}; nothing is published yet`)
-  const config = { ...error, code: 'not_found', message: 'there is no Config x in project p' }
+  expect(serviceStatusView(service({ repository, render: first })).message).toBe(`${message}; no revision is published yet`)
+  const config = { ...error, code: 'not_found', message: 'Config x does not exist in project p' }
   expect(serviceStatusView(service({ repository, render: { ...first, error: config } })).message).toStartWith(
-    'there is no repository aps in',
+    'repository aps does not exist in',
   )
 })
 
@@ -430,14 +428,14 @@ describe('a cluster and a repository', () => {
 
   test.each([
     ['AP11 nothing placed', { liveness: ONLINE, report, placements: [] }, 'Synced', 'Healthy', 'NoServices', ''],
-    ['AP11 held as a whole', { liveness: ONLINE, report: held, placements: [] }, 'Synced', 'Healthy', 'Held', 'Nothing, if it is meant'],
+    ['AP11 held as a whole', { liveness: ONLINE, report: held, placements: [] }, 'Synced', 'Healthy', 'Held', 'No action needed if the'],
     [
       'AP11 held and away',
       { liveness: OFFLINE, report: held, placements: [] },
       'Synced',
       'Healthy',
       'ClusterOffline',
-      'Nothing, if it is exp',
+      'No action needed if the cluster is exp',
     ],
     [
       'AP11 away',
@@ -445,7 +443,7 @@ describe('a cluster and a repository', () => {
       'Synced',
       'Healthy',
       'ClusterOffline',
-      'Nothing, if',
+      'No action needed if',
     ],
     [
       'AP11 never seen',
@@ -453,7 +451,7 @@ describe('a cluster and a repository', () => {
       'Synced',
       'Healthy',
       'ClusterNeverSeen',
-      'Nothing, if it has just joined',
+      'No action needed if it has just joined',
     ],
     [
       'AP11 its disk is full',

@@ -76,7 +76,7 @@ test('CL13 TG16 --dry-run shows for each cluster what would change, by name and 
     'In ship-1, aaaaaaaa to bbbbbbbb:\n  create ConfigMap web/new\n  change Deployment web/\\x1b[31mweb\n  change 299 more\n  prune ConfigMap web/old\n',
   )
   expect(out).toContain('In ship-2, nothing to bbbbbbbb:\n  create ConfigMap web/new\n')
-  expect(out).toContain('In ship-4, nothing to cccccccc: the objects of the revision before are not kept any more')
+  expect(out).toContain('In ship-4, nothing to cccccccc: the objects of the previous revision are no longer stored')
   expect(JSON.parse((await run('web --dry-run -o json')).out)).toEqual(PLAN)
   expect(said).toEqual([])
 })
@@ -95,8 +95,8 @@ test('CL13 TG17 the plan comes first, then the question; the yes names digest an
   expect(code).toBe(0)
   expect(err).toMatch(/wait for a sync.[\s\S]*ship-1[\s\S]*Sync web in 3 clusters\? \[y\/N\] $/)
   expect(out).toBe(
-    'service/web may go to commit bbbbbbbbbbbb in 2 clusters; skerry describe service/web shows how far it is\n' +
-      'service/web may go to commit bbbbbbbbbbbb in 1 cluster; skerry describe service/web shows how far it is\n',
+    'service/web approved for commit bbbbbbbbbbbb in 2 clusters; skerry describe service/web shows the progress\n' +
+      'service/web approved for commit bbbbbbbbbbbb in 1 cluster; skerry describe service/web shows the progress\n',
   )
   expect(said).toEqual([
     { digest: 'new', clusters: ['ship-1', 'ship-2'], by: 'admin' },
@@ -116,17 +116,17 @@ test.each([
 })
 
 test.each([
-  ['web --yes --cluster ship-3', 0, 'nothing waits: all that web shall be in 1 cluster was allowed\n'],
+  ['web --yes --cluster ship-3', 0, 'nothing to sync: the newest revision of web is already approved in 1 cluster\n'],
   [
     'web --yes -l ship=9',
     0,
-    'nothing waits: web of project default is in none of these clusters; `skerry describe service web -p default` shows where it is\n',
+    'nothing to sync: web of project default is in none of these clusters; `skerry describe service web -p default` shows its clusters\n',
   ],
   ['web --cluster ship-1 --cluster ship-9', 1, 'web is not in ship-9'],
   ['web --cluster ship-9', 1, 'web is not in ship-9'],
   ['none', 1, 'there is no service none in project default'],
-  ['cluster/web', 2, 'does not take clusters'],
-  ['web -l =', 1, 'labelSelector cannot be read'],
+  ['cluster/web', 2, 'does not accept clusters'],
+  ['web -l =', 1, 'invalid labelSelector'],
   ['', 2, "missing required argument 'service'"],
 ])('CL13 CL8 %p: exit code %p, %p', async (line, code, text) => {
   const { run, said } = await fleet()

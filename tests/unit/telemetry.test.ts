@@ -31,7 +31,7 @@ test.each([
   expect(await open(env)).toEqual({ isOn, errors })
 })
 
-test('OT3 what a collector does not take is dropped, and no call waits for it', async () => {
+test('OT3 what a collector does not accept is dropped, and no call waits for it', async () => {
   const telemetry = await openTelemetry({ env: { ...OTLP, OTEL_BSP_MAX_QUEUE_SIZE: '16' }, service: 'skerry', clock, log: silentLogger })
   const startMs = performance.now()
   for (let n = 0; n < 10_000; n++)

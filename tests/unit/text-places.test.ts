@@ -100,7 +100,7 @@ test('TS3 a script of 50,000 wrong imports is told at once, each with its place 
   const { problems } = await importClosure(closed, 'main.ts')
   expect(problems.at(-1)).toEqual({
     path: 'main.ts:50000:8',
-    message: 'imports ./49999, which is not there',
+    message: 'imports ./49999, which does not exist',
     excerpt: "import './49999'",
   })
 })

@@ -96,9 +96,9 @@ test.each([
 test('CL39 an object that is not there is told with the clusters that have it', async () => {
   const elsewhere = await cli('trace cm/shop/only --cluster cluster-a')
   expect(elsewhere).toMatchObject({ code: 1, out: '' })
-  expect(elsewhere.err).toContain('ConfigMap shop/only in cluster cluster-a; these clusters have it: cluster-b\n')
+  expect(elsewhere.err).toContain('ConfigMap shop/only in cluster cluster-a; clusters with this object: cluster-b\n')
   const nowhere = await cli('trace cm/none/only --cluster cluster-a')
-  expect([nowhere.code, nowhere.err.includes('no cluster has such an object')]).toEqual([1, true])
+  expect([nowhere.code, nowhere.err.includes('no cluster has this object')]).toEqual([1, true])
   expect((await cli('trace cm/only --cluster cluster-b')).code).toBe(1)
   expect((await cli('trace po/shop/web-1 --cluster cluster-a')).err).toContain('Trace the workload')
   expect(await cli('trace cm/shop/only --cluster none')).toMatchObject({ code: 1, err: expect.stringContaining('none') })

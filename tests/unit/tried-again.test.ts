@@ -163,7 +163,7 @@ test('IN8a what cannot be removed keeps no repository from being read: it is tol
   world.cleanUp = async () => Promise.reject(Object.assign(new Error('permission denied'), { code: 'EACCES' }))
   await clock.advance(SECOND)
   expect([polls.length, renders.length]).toEqual([1, 1])
-  expect(warnings.filter((text) => text.includes('cannot be removed'))).toHaveLength(2)
+  expect(warnings.filter((text) => text.includes('cannot remove'))).toHaveLength(2)
   await end()
 })
 
@@ -194,7 +194,7 @@ describe('IN7b a commit that was stored when the store failed', () => {
     world.commit = 'c2'
     world.failOnce.add(method)
     await Promise.all([ingest.repositoryChanged('default', 'apps').catch(() => {}), clock.advance(0)])
-    expect([timesOf(renders).length, warnings.filter((text) => text === 'ingest pass failed').length]).toEqual([1, 1])
+    expect([timesOf(renders).length, warnings.filter((text) => text === 'ingest run failed').length]).toEqual([1, 1])
     await clock.advance(isAway ? MINUTE : SECOND) // the failures before count
     expect(timesOf(renders).length).toBe(2)
     await clock.advance(10 * MINUTE)
@@ -225,7 +225,7 @@ test('IN8a IN7b a repository that was deleted before its first look is forgotten
   const { length } = passes
   world.failOnce.add('listResources')
   await Promise.all([ingest.repositoryChanged('default', 'apps').catch(() => {}), clock.advance(0)])
-  expect(warnings).toContain('ingest pass failed')
+  expect(warnings).toContain('ingest run failed')
   await clock.advance(SECOND)
   expect([new Set(forgotten), polls, passes.length > length]).toEqual([new Set(['apps']), [], true])
   await end()

@@ -70,15 +70,15 @@ test('all conditions must hold; -o prints the documents', async () => {
 
 describe('what was typed wrong is exit code 2, and nothing is asked', () => {
   test.each([
-    ['wait svc/web', 'say what to wait for'],
+    ['wait svc/web', '--for is missing'],
     ['wait svc/web --for=helthy', 'did you mean "healthy"?'],
     ['wait repo/apps --for=healthy', 'cannot wait for "healthy" of repositories'],
     ['wait services --for=healthy', 'use --all'],
     ['wait svc/web --for=healthy --timeout soon', 'expected a duration'],
     ['wait svc/web --for=jsonpath={.a', 'invalid JSONPath'],
-    ['wait svc/web --for=condition=Healthy=maybe', 'is true or false'],
+    ['wait svc/web --for=condition=Healthy=maybe', 'expects true or false'],
     ['wait objects/x --for=healthy', 'have no names'],
-    ['wait tokens --for=deleted', 'does not take tokens'],
+    ['wait tokens --for=deleted', 'does not accept tokens'],
   ])('%s', async (argv, message) => {
     const { code, err } = await cli(argv, { fetch: () => Promise.reject(new Error('asked')) })
     expect(err).toContain(message)

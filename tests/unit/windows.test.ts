@@ -107,7 +107,7 @@ describe('WI1 windows', () => {
     ['a zone', allow('0 0 * * *', '1h', 'Europe/Nowhere')],
   ])('WI1 %s that cannot be read closes', (_, window) => {
     const verdict = judgeWindows([window], at('2026-06-01T10:00Z'))
-    expect(verdict.closed).toContain('cannot be read')
+    expect(verdict.closed).toContain('invalid window')
     expect(verdict.changesAtMs).toBeNull()
   })
 

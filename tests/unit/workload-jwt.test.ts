@@ -133,6 +133,6 @@ test.each([
 test('SI11 a name is made of claims, and none that could be taken for several', () => {
   const settings = rule({ r: 'a*' }, 'ci:{r}')
   expect(workloadIdentity({ sub: 's', r: 'ab' }, settings).name).toBe('ci:ab')
-  expect(() => workloadIdentity({ sub: 's', r: 'a b' }, settings)).toThrow('no valid name')
-  expect(() => workloadIdentity({ sub: 's', r: 'a\nadmin' }, settings)).toThrow('no valid name')
+  expect(() => workloadIdentity({ sub: 's', r: 'a b' }, settings)).toThrow('not produce a valid name')
+  expect(() => workloadIdentity({ sub: 's', r: 'a\nadmin' }, settings)).toThrow('not produce a valid name')
 })

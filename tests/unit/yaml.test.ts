@@ -45,7 +45,7 @@ describe('refusals', () => {
     ['YM3 list key', '? [a]\n: 1\n', 'a.yaml:1:3', 'a key must be text, not a mapping or a list'],
     ['YM3 float key that Go would rewrite', '1e6: 1\n', 'a.yaml:1:1', 'quote the key 1e6: it is read as a number'],
     ['YM3 __proto__', '__proto__: {a: 1}\n', 'a.yaml:1:1', 'the key "__proto__" is refused'],
-    ['YM3 infinity', 'a: .inf\n', 'a.yaml:1:4', '.inf is no number that JSON can hold; quote it if it is text'],
+    ['YM3 infinity', 'a: .inf\n', 'a.yaml:1:4', 'JSON cannot represent the number .inf; quote it if it is text'],
     [
       'YM3 an integer that would lose digits',
       'a: 9007199254740993\n',
@@ -58,7 +58,7 @@ describe('refusals', () => {
       'YM3 a late merge',
       'x: &x {r: 1}\ny:\n  r: 2\n  <<: *x\n',
       'a.yaml:4:3',
-      '<< comes after the key "r", which it holds too; put << first',
+      '<< comes after the key "r", which it also has; put << first',
     ],
   ])('%s', (_, text, path, message) => expect(parse(text).problems).toEqual([{ path, message }]))
 

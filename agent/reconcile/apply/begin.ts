@@ -68,7 +68,7 @@ export function removalWait(model: ServiceModel, deps: Pick<Services, 'dependent
     return null
   }
   deps.dependents.waits(model.key, 'gone', on)
-  return `to be removed when ${first}, which depends on it, is gone${on.length === 1 ? '' : ` (and ${on.length - 1} more)`}`
+  return `waiting for the removal of ${first}${on.length === 1 ? '' : ` and ${on.length - 1} more`}, which depends on it`
 }
 
 /** After each reconciliation: wakes the services that waited for the present state of this one. */

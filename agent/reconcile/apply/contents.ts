@@ -84,7 +84,7 @@ export class ContentsReader {
   #namespaced(): { kind: 'read'; resources: ApiResource[] } | Extract<Contents, { kind: 'unread' }> {
     const { kinds } = this.#deps
     const [silent] = kinds.unheard().filter(storesObjects)
-    if (silent !== undefined) return { kind: 'unread', why: `no server answers for the API group ${silent}` }
+    if (silent !== undefined) return { kind: 'unread', why: `the API group ${silent} does not answer` }
     const holds = ({ namespaced, verbs }: ApiResource) => namespaced && ['list', 'watch', 'delete'].every((verb) => verbs.includes(verb))
     return { kind: 'read', resources: kinds.all().filter((resource) => holds(resource) && !isFollowerKind(resource)) }
   }

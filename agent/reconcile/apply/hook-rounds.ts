@@ -116,7 +116,7 @@ function holdBack({ model }: HookWork, { deletionHold }: PlanView, { ref, step }
     model.hooks.heldBack = [...heldBack, { ref: step.ref, what: why }]
   const key = refKey(ref)
   const before = model.problems.get(key)
-  const message = `${refText(step.ref)} of the run before: ${why}`
+  const message = `${refText(step.ref)} of the previous run: ${why}`
   model.objects.setProblem(key, { kind: 'waiting', on: key, message })
   return before?.kind !== 'waiting' || before.message !== message
 }
@@ -186,7 +186,7 @@ function application(work: HookWork, view: PlanView, at: Look): Step[] {
   if (taken !== null) return owned(work, at, `the service ${taken.project}/${taken.service}`)
   if (contact?.kind === 'present') {
     const { owner } = contact
-    if (contact.deleting !== null) return owned(work, at, `an object of that name that is going (${contact.deleting})`)
+    if (contact.deleting !== null) return owned(work, at, `an object of that name that is being deleted (${contact.deleting})`)
     // Made by us a moment ago, or lost its label: its event or its next look tells.
     if (!isOurs(view, { owner }) && !mayTake(view, ref, owner)) return inTheWay(work, view, at, owner)
   }
@@ -282,7 +282,7 @@ function settle(work: HookWork, { spec, phase, runId, ref, step }: Look): boolea
   deps.emit({
     type: failed ? 'Warning' : 'Normal',
     reason: failed ? 'HookFailed' : 'HookSucceeded',
-    message: `the ${phase} hook ${refText(ref)} ${failed ? `failed: ${step.end.message}` : 'has ended well'}`.slice(0, 1_000),
+    message: `the ${phase} hook ${refText(ref)} ${failed ? `failed: ${step.end.message}` : 'succeeded'}`.slice(0, 1_000),
     service: model.key,
     object: refKey(ref).slice(0, 512),
   })

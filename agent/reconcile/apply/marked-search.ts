@@ -176,7 +176,7 @@ export class MarkedSearch {
         if (unasked !== null) return unasked
         if (this.#deps.kinds.findAny(group, version, kind).kind !== 'unserved') return failure
       }
-      log.info('kind passed over', { kind, group, why: failure.message })
+      log.info('kind skipped', { kind, group, why: failure.message })
     }
     this.#listed.set(keyOf(resource), { atMs: failure === null ? atMs : atMs - LISTED_MS + REFUSED_MS, objects })
     return null

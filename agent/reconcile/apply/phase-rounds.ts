@@ -191,7 +191,7 @@ function sinceOf(model: ServiceModel, { state, clock }: Site & Storage, key: str
   return lastObject(model, { state }, key)?.sinceMs ?? clock.nowMs()
 }
 
-const TO_ORDER_AGAIN = 'nothing is removed; correct the cause and order the removal again, which runs it again'
+const TO_ORDER_AGAIN = 'nothing is removed; correct the cause and request the removal again to run the hook again'
 
 /** HK10: hooks of a removal with prune. True: the prune may continue. */
 export async function farewellRounds(

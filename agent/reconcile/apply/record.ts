@@ -187,7 +187,8 @@ export class Recorder {
     // An apply to an object without managedFields creates an entry `before-first-apply` of all its fields: it is taken
     // over like any other tool's.
     if (live.others !== undefined && why !== 'takeover') model.agenda.mark(key)
-    if (step.shaped?.take) this.#emit('Normal', 'FieldsTaken', `${refText(ref)}: what other tools had applied is Git's from now on`, key)
+    if (step.shaped?.take)
+      this.#emit('Normal', 'FieldsTaken', `${refText(ref)}: fields applied by other tools are now managed from Git`, key)
     model.objects.setNote(key, null)
     if (key.startsWith(namespaceKey(''))) model.markWaiting(key)
     this.#deps.causeChanged(key, live.health.word === 'Healthy')
@@ -309,9 +310,7 @@ export class Recorder {
     if (before?.kind !== 'failed' || before.failure.kind !== failure.kind) {
       // A manifest with Force needs no hint about Force.
       const again = failure.kind === 'immutable' && wanted?.sent === sent && (wanted?.options?.recreate ?? 'never') !== 'never'
-      const said = again
-        ? `${failure.message}; its sync-options have it made again where nothing forbids that`
-        : describeProblem(problem).message
+      const said = again ? `${failure.message}; its sync-options permit recreation` : describeProblem(problem).message
       this.#emit('Warning', 'Failed', `${refText(ref)}: ${said}`, key)
     }
     if (step.kind === 'apply' && step.why === 'drift') {

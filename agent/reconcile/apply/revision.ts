@@ -190,7 +190,7 @@ export async function recallInventory(model: ServiceModel, deps: Site & Requests
   if (failure !== null) {
     const retryInMs = backoffMs(model.removal.attempts, RETRY_BACKOFF, deps.random, failure.retryAfterMs)
     model.removal.lookedInVain()
-    model.pruning.waits(`searching every kind for objects of the service before removing any: ${failure.message}; retrying`)
+    model.pruning.waits(`searching all kinds for objects of the service before the removal: ${failure.message}; retrying`)
     deps.wakeAt(model.key, deps.clock.nowMs() + retryInMs)
     return false
   }

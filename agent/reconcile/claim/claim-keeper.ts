@@ -174,7 +174,7 @@ export class ClaimKeeper {
     const isUnclear = verdict === 'unclear'
     if (!isUnclear && this.#isLaterSelf(live))
       return refused(
-        `${claimantText(live)} is a later incarnation of this agent: move agent.sqlite out of the data folder and start this agent again; or, if the other one is gone for good, run \`${DELETE_CLAIM}\``,
+        `${claimantText(live)} is a later incarnation of this agent: move agent.sqlite out of the data folder and start this agent again; or, if the other one no longer exists, run \`${DELETE_CLAIM}\``,
       )
     this.#deps.log.warn('a person decided that this agent enforces', { by, over: live.agent })
     this.#mayTake(live)
@@ -241,9 +241,9 @@ export class ClaimKeeper {
       this.#asked = asked
       this.#deps.onChange({
         kind: 'asking',
-        message: `${claimantText(live)} holds the claim of this cluster; asking for a minute whether it is active`,
+        message: `${claimantText(live)} holds the claim of this cluster; checking for a minute whether it is active`,
       })
-      this.#work((stopped) => this.#challenge(asked, 'cannot be asked about', stopped))
+      this.#work((stopped) => this.#challenge(asked, 'cannot be checked', stopped))
     } else if (verdict === 'superseded' && live !== null) {
       this.#askAgain(live)
     } else if (verdict === 'held' && live !== null && live.challenge !== '' && live.challenge !== live.answer) {
@@ -280,7 +280,7 @@ export class ClaimKeeper {
       onChange({ kind: 'superseded', by: live, asks: !this.#isLaterSelf(live) })
     } else if (verdict === 'unclear' && live !== null) {
       const message = unclearText(live, this.#own)
-      log.warn('the claim of this cluster is not clear: a decision is needed', { why: message })
+      log.warn('the claim of this cluster is ambiguous: a decision is needed', { why: message })
       onChange({ kind: 'unclear', message })
     }
     return verdict
@@ -411,7 +411,7 @@ export class ClaimKeeper {
     const { log, onChallenge } = this.#deps
     if (!this.#challengers.has(live.challenger) && this.#challengers.size < CHALLENGERS_MAX) {
       this.#challengers.add(live.challenger)
-      log.warn('another agent asks for the claim of this cluster', { challenger: live.challenger })
+      log.warn('another agent requests the claim of this cluster', { challenger: live.challenger })
       onChallenge(live.challenger)
     }
     const body = { metadata: { resourceVersion: live.resourceVersion }, data: { answer: live.challenge } }

@@ -35,7 +35,7 @@ export function createEnforcement(deps: EnforcementDeps): Enforcement {
       flushReports()
     } catch (error) {
       // A full disk ends no agent: the cluster's own Event reports it, and the claim does not depend on it.
-      deps.log.warn('an event of the claim cannot be noted', { reason, error: describeError(error) })
+      deps.log.warn('cannot record an event of the claim', { reason, error: describeError(error) })
     }
     kubeEvents.write(event, { ref: CLAIM_REF, apiVersion: 'v1', uid: keeper.objectUid() }, { service: '', commit: '' })
   }
@@ -51,7 +51,7 @@ export function createEnforcement(deps: EnforcementDeps): Enforcement {
       tell('AnotherAgentActive', `${claimantText(state.by)} is active in this cluster, so agent ${own.agent} does not enforce`)
   }
   const onChallenge = (challenger: string) =>
-    tell('AnotherAgentWaits', `${challenger} asks to enforce this cluster; waiting for a decision`)
+    tell('AnotherAgentWaits', `${challenger} requests to enforce this cluster; waiting for a decision`)
   const keeper: ClaimKeeper = new ClaimKeeper({ ...deps, onChange, onChallenge })
   return {
     keeper,

@@ -11,7 +11,7 @@ const LEFT_ALONE: Standing = {
   sync: 'Synced',
   health: 'Healthy',
   reason: 'LeftAlone',
-  message: 'exists already, and its annotation IfNotPresent only creates missing objects',
+  message: 'already exists; its annotation IfNotPresent only creates missing objects',
 }
 
 /** AO6: the report of an object that is not managed; null: it is. */

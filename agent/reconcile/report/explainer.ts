@@ -121,7 +121,7 @@ export class Explainer {
     }
     this.#known.set(id, { resourceVersion: view.live.resourceVersion, atMs: nowMs, text: null, before: known?.text ?? '' })
     const asking = this.#explain(deps, model.key, wanted).catch((error: unknown) => {
-      deps.log.error('object could not be explained', { service: model.key, object: key, error: describeError(error) })
+      deps.log.error('cannot find the cause of the health of an object', { service: model.key, object: key, error: describeError(error) })
       return ''
     })
     void asking.then((text) => {

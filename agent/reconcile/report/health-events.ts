@@ -28,7 +28,7 @@ export function healthTurn({ wasDegraded, previous, now, objects }: HealthChange
   }
   if (!wasDegraded || !isWell(now.health)) return { isDegraded: wasDegraded, event: null }
   if (previous !== null && isWell(previous.health)) return { isDegraded: false, event: null }
-  return { isDegraded: false, event: { type: 'Normal', reason: 'Healthy', message: 'it is well again: none of its objects is Degraded' } }
+  return { isDegraded: false, event: { type: 'Normal', reason: 'Healthy', message: 'recovered: none of its objects is Degraded' } }
 }
 
 function* degradedOf(objects: HealthChange['objects']): Generator<SaidObject> {

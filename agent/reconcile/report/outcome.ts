@@ -41,16 +41,16 @@ export interface ObjectFacts {
   unbegun?: boolean
 }
 
-const PENDING = { reason: 'Pending', message: 'it is not applied yet; the agent goes on with it when other services had their turn' }
+const PENDING = { reason: 'Pending', message: 'not applied yet; the agent continues after other services in the queue' }
 
 const GONE: Health = {
   word: 'Progressing',
   reason: 'Removing',
-  message: 'it is gone from the cluster; it is forgotten when that is certain',
+  message: 'deleted; waiting for confirmation by the API server',
 }
 
 /** It exists, but only objects with our mark are watched. */
-const ANOTHERS: Health = { word: 'Unknown', reason: 'OwnedBy', message: 'it is there, and whoever owns it knows its health' }
+const ANOTHERS: Health = { word: 'Unknown', reason: 'OwnedBy', message: 'managed by another tool; health not evaluated' }
 
 /** HE3, RC13. `previous` keeps its time as long as nothing significant changed. */
 export function objectStatus(
@@ -168,11 +168,11 @@ function summary(facts: ServiceFacts, sync: SyncWord, health: HealthWord): { syn
     return {
       sync: 'Unknown',
       reason: 'Unclaimed',
-      message: 'the server names no such service; its objects are kept. Bring it back, or delete them by hand',
+      message: 'the service does not exist on the server; its objects are kept. Create the service again, or delete the objects by hand',
     }
   }
   if (revision.kind === 'incomplete') {
-    return { sync: 'Unknown', reason: 'RevisionIncomplete', message: `${revision.why}; the last complete revision stays in force` }
+    return { sync: 'Unknown', reason: 'RevisionIncomplete', message: `${revision.why}; the last complete revision stays active` }
   }
   if (facts.hold) {
     // Work that waits for the end of the hold is not done.

@@ -246,7 +246,7 @@ const FORGOTTEN_WAIT_MS = 30_000
 function isAllInForce(model: ServiceModel, deps: Site & Turns, nowMs: number): boolean {
   const forgotten = notInForce(model, deps)
   if (forgotten === null) return true
-  deps.log.error('an object was forgotten', { service: model.key, object: forgotten, retryInMs: FORGOTTEN_WAIT_MS })
+  deps.log.error('object removed from the inventory', { service: model.key, object: forgotten, retryInMs: FORGOTTEN_WAIT_MS })
   model.markAll()
   deps.wakeAt(model.key, nowMs + FORGOTTEN_WAIT_MS)
   return false

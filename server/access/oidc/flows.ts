@@ -74,8 +74,7 @@ export function createFlows({ providers, redirectUri, secrets, clock, stopping }
   const codes = new Map<string, { grant: ProviderGrant; challenge: string; untilMs: number }>()
   const devices = new Map<string, PendingDevice>()
 
-  const tooMany = () =>
-    new AppError('too_many_requests', { doing: 'sign in', detail: 'too many sign-ins are under way', retryAfterMs: CODE_MS })
+  const tooMany = () => new AppError('too_many_requests', { doing: 'sign in', detail: 'too many sign-ins at once', retryAfterMs: CODE_MS })
   const makeRoom = (pending: Map<string, { untilMs: number }>, max: number) => {
     const nowMs = clock.nowMs()
     for (const [key, { untilMs }] of pending) if (untilMs <= nowMs) pending.delete(key)

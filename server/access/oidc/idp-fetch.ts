@@ -42,7 +42,7 @@ async function readBounded(response: Response): Promise<Uint8Array<ArrayBuffer>>
   for await (const chunk of response.body ?? []) {
     size += chunk.byteLength
     if (size > ANSWER_BYTES_MAX)
-      throw new AppError('unavailable', { detail: `an identity provider answered more than ${ANSWER_BYTES_MAX} bytes` })
+      throw new AppError('unavailable', { detail: `the answer of an identity provider is larger than ${ANSWER_BYTES_MAX} bytes` })
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)

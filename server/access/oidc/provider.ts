@@ -106,7 +106,7 @@ export function createProvider(settings: ProviderSettings, { clientSecret, ca, c
     } catch (error) {
       const reason = reasonOf(error)
       if (failed?.reason !== reason)
-        log.warn('identity provider cannot be used', { provider: settings.name, issuer: settings.issuer, error: reason })
+        log.warn('identity provider not available', { provider: settings.name, issuer: settings.issuer, error: reason })
       failed = { reason, atMs: clock.nowMs() }
       if (found !== null) return found.config
       throw unavailable(reason, error)
@@ -154,7 +154,7 @@ export function createProvider(settings: ProviderSettings, { clientSecret, ca, c
     const lacks = (path: string) => claims === undefined || claimAt(claims, path) === undefined
     if (config.serverMetadata().userinfo_endpoint !== undefined && (lacks(settings.claims.groups) || lacks(settings.claims.username)))
       claims = { ...(await client.fetchUserInfo(config, tokens.access_token, String(subject))), ...claims }
-    if (claims === undefined) throw refused(`the provider ${settings.name} gave no ID token`)
+    if (claims === undefined) throw refused(`the provider ${settings.name} sent no ID token`)
     return {
       identity: identityOf({ ...claims, sub: subject }, settings),
       refreshToken: tokens.refresh_token ?? held.refreshToken,

@@ -35,7 +35,12 @@ const providerSchema = z.strictObject({
   name: nameSchema.describe('Short name; role bindings name its groups as NAME:GROUP.'),
   issuer: urlSchema.describe('Issuer, exactly as the provider writes it into its tokens.'),
   clientId: text.describe('Client that is registered at the provider, with the redirect URI SERVER/auth/callback.'),
-  clientSecretFile: z.string().min(1).max(4_096).optional().describe('File with the secret of the client. Left out: a public client.'),
+  clientSecretFile: z
+    .string()
+    .min(1)
+    .max(4_096)
+    .optional()
+    .describe('File with the secret of the client. Default: a public client without a secret.'),
   caFile: z
     .string()
     .min(1)
@@ -54,7 +59,7 @@ const providerSchema = z.strictObject({
       groups: claimPath.default('groups').describe('List of groups.'),
     })
     .prefault({})
-    .describe('Claims that are read.'),
+    .describe('Claims to read.'),
   allowedGroups: z.array(groupSchema).min(1).max(500).optional().describe('Only members of one of these groups may sign in.'),
 })
 export type ProviderSettings = z.infer<typeof providerSchema>
@@ -64,7 +69,7 @@ const claimPattern = z.union([
     .string()
     .min(1)
     .max(1_024)
-    .refine((pattern) => /[^*]/.test(pattern), 'expected more than *, which every value matches'),
+    .refine((pattern) => /[^*]/.test(pattern), 'expected more than *, which matches every value'),
   z.boolean(),
   z.number(),
 ])
@@ -87,7 +92,7 @@ const workloadSchema = z.strictObject({
   name: nameSchema.describe('Short name; role bindings name its groups as NAME:GROUP.'),
   issuer: urlSchema.describe('Issuer of the JWTs.'),
   audience: text.describe('Audience that the JWTs must have, such as the URL of this server.'),
-  jwksUri: urlSchema.optional().describe('URL of the public keys; default: as the issuer’s discovery document says.'),
+  jwksUri: urlSchema.optional().describe('URL of the public keys; default: from the discovery document of the issuer.'),
   caFile: z
     .string()
     .min(1)
@@ -111,12 +116,12 @@ export const oidcSettingsSchema = z
     workloads: z.array(workloadSchema).max(50).default([]).describe('Issuers of JWTs that pipelines exchange for a token.'),
     sessions: z
       .strictObject({
-        idle: between('5m', '30d', '8h').describe('A browser session ends after this time without a request.'),
-        max: between('5m', '90d', '24h').describe('A browser session ends after this time in any case.'),
-        cliIdle: between('5m', '90d', '7d').describe('A login of the CLI ends after this time without a request.'),
-        cliMax: between('5m', '365d', '30d').describe('A login of the CLI ends after this time in any case.'),
-        recheck: between('10s', '1h', '5m').describe('Groups are read anew from the provider when they are older than this.'),
-        outage: between('1s', '7d', '15m').describe('Sessions go on for this time while the provider does not answer.'),
+        idle: between('5m', '30d', '8h').describe('Idle time after which a browser session ends.'),
+        max: between('5m', '90d', '24h').describe('Maximum lifetime of a browser session.'),
+        cliIdle: between('5m', '90d', '7d').describe('Idle time after which a login of the CLI ends.'),
+        cliMax: between('5m', '365d', '30d').describe('Maximum lifetime of a login of the CLI.'),
+        recheck: between('10s', '1h', '5m').describe('Maximum age of groups before they are read again from the provider.'),
+        outage: between('1s', '7d', '15m').describe('Time for which sessions continue while the provider does not answer.'),
         unchecked: between('5m', '24h', '1h').describe('Maximum length of a session for which the provider gave no refresh token.'),
       })
       .prefault({})
@@ -126,7 +131,7 @@ export const oidcSettingsSchema = z
     const seen = new Set<string>()
     for (const [list, entries] of Object.entries({ providers, workloads }))
       for (const [at, { name }] of entries.entries()) {
-        if (seen.has(name)) context.addIssue({ code: 'custom', path: [list, at, 'name'], message: 'another entry has this name' })
+        if (seen.has(name)) context.addIssue({ code: 'custom', path: [list, at, 'name'], message: 'duplicate name' })
         seen.add(name)
       }
   })

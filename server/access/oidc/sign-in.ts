@@ -60,7 +60,7 @@ export function createSignIn({ settings, files }: SignInPlace, deps: SignInDeps)
     flows: createFlows({ providers, redirectUri: () => `${deps.url()}${CALLBACK}`, secrets, clock, stopping }),
     problems: () => [
       ...[...providers.values()].flatMap((one) =>
-        one.problem() === null ? [] : [`identity provider ${one.name} cannot be used: ${one.problem()}`],
+        one.problem() === null ? [] : [`identity provider ${one.name} is not available: ${one.problem()}`],
       ),
       ...[...workloads.problems()].map(([name, problem]) => `keys of ${name} cannot be read: ${problem}`),
     ],

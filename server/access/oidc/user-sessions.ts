@@ -206,7 +206,7 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
     // A store that cannot be written (a full disk) still answers readers.
     store
       .changeSession(session.id, { lastUsedMs: nowMs, lastUsedFrom: from })
-      .catch((error: unknown) => log.warn('cannot note the use of a session', { error: String(error) }))
+      .catch((error: unknown) => log.warn('cannot record the use of a session', { error: String(error) }))
   }
   /** SI17: whoever uses the new tokens has them, so that nobody needs the earlier refresh token any more. */
   const isSuccessor = ({ earlierRefreshHash, rotatedMs }: SessionRecord) => earlierRefreshHash !== null && rotatedMs > 0

@@ -54,7 +54,7 @@ export function createWorkloads(settings: readonly WorkloadSettings[], { caOf, c
       const issuer = issuerOf(jwt)
       // Several entries may trust one issuer, for several audiences.
       const candidates = issuers.filter((one) => one.settings.issuer === issuer)
-      if (candidates.length === 0) throw unauthorized('the server trusts no issuer of this name')
+      if (candidates.length === 0) throw unauthorized('the server does not trust this issuer')
       let last: unknown
       for (const candidate of candidates) {
         try {
@@ -105,7 +105,8 @@ function createIssuer(settings: WorkloadSettings, ca: string | null, clock: Cloc
       cacheMaxAge: KEYS_AGE_MS,
       [customFetch]: async (url, options) => {
         // jose waits between two reads that succeed, but not after one that failed.
-        if (failedMs !== null && clock.nowMs() - failedMs < FAILED_PAUSE_MS) throw new Error('the keys could not be read a moment ago')
+        if (failedMs !== null && clock.nowMs() - failedMs < FAILED_PAUSE_MS)
+          throw new Error('the keys could not be read; the next attempt is in a moment')
         try {
           const answer = await idpFetch(url, options)
           failedMs = answer.ok ? null : clock.nowMs()
@@ -124,7 +125,7 @@ function createIssuer(settings: WorkloadSettings, ca: string | null, clock: Cloc
     async verify(jwt) {
       try {
         if (keys === null && failedMs !== null && clock.nowMs() - failedMs < FAILED_PAUSE_MS)
-          throw new Error('the issuer could not be read a moment ago')
+          throw new Error('the issuer could not be read; the next attempt is in a moment')
         const { payload } = await jwtVerify(jwt, await keysOf(), {
           issuer: settings.issuer,
           audience: settings.audience,
@@ -154,11 +155,11 @@ async function discoverKeys(issuer: string, idpFetch: ReturnType<typeof createId
   const answer = await idpFetch(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, {
     headers: { accept: 'application/json' },
   })
-  if (!answer.ok) throw new Error(`the discovery document of ${issuer} is answered with status ${answer.status}`)
+  if (!answer.ok) throw new Error(`the discovery document of ${issuer} returns HTTP ${answer.status}`)
   const document = discoverySchema.parse(await answer.json())
   if (document.issuer !== issuer) throw new Error(`the discovery document names another issuer than ${issuer}`)
   const uri = new URL(document.jwks_uri)
-  if (uri.protocol !== 'https:' && new URL(issuer).protocol === 'https:') throw new Error('the keys are not behind https')
+  if (uri.protocol !== 'https:' && new URL(issuer).protocol === 'https:') throw new Error('the URL of the keys is not https')
   return document.jwks_uri
 }
 
@@ -180,7 +181,7 @@ export function workloadIdentity(claims: Readonly<Record<string, unknown>>, sett
   if (!/^[\x21-\x7e]{1,256}$/.test(name))
     throw new AppError('sign_in_refused', {
       doing: 'exchange a JWT',
-      detail: `the rule of ${settings.name} makes no valid name from its claims`,
+      detail: `the rule of ${settings.name} does not produce a valid name from its claims`,
     })
   return { provider: settings.name, subject: String(claims['sub']), name, email: null, groups: rule.groups }
 }

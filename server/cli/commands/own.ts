@@ -14,7 +14,7 @@ export function addOwnCommands(program: Command, context: Context): void {
     )
     .addHelpText(
       'after',
-      '\nNames of services, clusters and others are asked of the server and kept for ten seconds in $XDG_CACHE_HOME/skerry.\n' +
+      '\nNames of services, clusters and others are read from the server and cached for ten seconds in $XDG_CACHE_HOME/skerry.\n' +
         'Put the line into ~/.bashrc, ~/.zshrc or ~/.config/fish/config.fish.',
     )
     .action((shell) => void context.io.stdout.write(COMPLETION_SCRIPTS[shell]))

@@ -27,7 +27,7 @@ export function addQueryCommands(program: Command, context: Context): void {
     .addHelpText(
       'after',
       '\nEach view has the rows that the caller may read. A query ends after 10 seconds.\n' +
-        'Exit codes: 0 answered; 1 it failed; 2 invalid arguments.',
+        'Exit codes: 0 success; 1 failure; 2 invalid arguments.',
     )
     .action(async (sql, options) => {
       const { query } = await import('../query.ts')

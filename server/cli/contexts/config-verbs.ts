@@ -42,7 +42,7 @@ export function getContexts(context: Context, options: { output?: Output; header
 
 export function currentContext({ io }: Context): void {
   const { currentContext: name } = contextsOf(io.env)
-  if (name === undefined) throw new UsageError('there is no current context; choose one with `skerry config use-context NAME`')
+  if (name === undefined) throw new UsageError('no current context; choose one with `skerry config use-context NAME`')
   io.stdout.write(`${name}\n`)
 }
 
@@ -69,7 +69,7 @@ export async function setContext(
   global: { server?: string | undefined; token?: string | undefined; serverCa?: string | undefined },
 ): Promise<void> {
   if (!isContextName(name))
-    throw new UsageError(`"${name}" is not a name of a context: use letters, digits and . _ @ : - (at most 63, a letter or digit first)`)
+    throw new UsageError(`invalid context name "${name}": use letters, digits and . _ @ : - (at most 63, a letter or digit first)`)
   if (!options.ca && global.serverCa !== undefined) throw new UsageError('use either --server-ca or --no-ca')
   const token = options.tokenFile === undefined ? global.token : await readToken(io, options.tokenFile)
   const ca = global.serverCa === undefined ? undefined : readAuthority(global.serverCa)
@@ -79,7 +79,7 @@ export async function setContext(
   let what = 'created'
   changeContexts(pathOf(io.env), (file) => {
     const before = Object.hasOwn(file.contexts, name) ? file.contexts[name] : undefined
-    if (before === undefined && server === undefined) throw new UsageError(`the context "${name}" is new: give its --server`)
+    if (before === undefined && server === undefined) throw new UsageError(`the context "${name}" is new: set its --server`)
     if (before !== undefined) what = 'changed'
     const saved = withoutUndefined({
       ...before,
@@ -111,7 +111,7 @@ export function deleteContext({ io }: Context, name: string): void {
     return { ...rest, ...(current === undefined || wasCurrent ? {} : { currentContext: current }), contexts }
   })
   io.stdout.write(`context/${name} deleted\n`)
-  if (wasCurrent) io.stderr.write('it was the current context; choose another one with `skerry config use-context NAME`\n')
+  if (wasCurrent) io.stderr.write('deleted the current context; choose another one with `skerry config use-context NAME`\n')
 }
 
 export function viewConfig({ io }: Context, { raw, output }: { raw?: true | undefined; output?: Output }): void {
@@ -137,7 +137,7 @@ function hidden(saved: SavedContext, known: readonly string[]): SavedContext {
 
 function pathOf(env: Context['io']['env']): string {
   const path = contextsPath(env)
-  if (path === null) throw new UsageError('neither XDG_CONFIG_HOME nor HOME is set: there is no place for contexts')
+  if (path === null) throw new UsageError('neither XDG_CONFIG_HOME nor HOME is set: cannot store contexts')
   return path
 }
 

@@ -69,8 +69,8 @@ export function savedContext(file: ContextsFile, name: string): SavedContext {
   const known = Object.keys(file.contexts)
   const near = nearest(name, known)
   const hint =
-    near !== null ? `; did you mean "${near}"?` : known.length === 0 ? '; there are no contexts yet' : `; contexts: ${known.join(', ')}`
-  throw new UsageError(`there is no context "${name}"${hint}`)
+    near !== null ? `; did you mean "${near}"?` : known.length === 0 ? '; no contexts exist yet' : `; contexts: ${known.join(', ')}`
+  throw new UsageError(`context "${name}" does not exist${hint}`)
 }
 
 export const sameServer = (a: string, b: string): boolean => canonical(a) === canonical(b)
@@ -85,5 +85,5 @@ export function readAuthority(path: string): string {
     throw new AppError('bad_options', { detail: `--server-ca ${path} cannot be read`, remedy: 'Name a readable PEM file.' }, { cause })
   }
   if (text.includes('-----BEGIN CERTIFICATE-----')) return text
-  throw new AppError('bad_options', { detail: `--server-ca ${path} holds no certificate in PEM`, remedy: 'Name a PEM file.' })
+  throw new AppError('bad_options', { detail: `--server-ca ${path} has no PEM certificate`, remedy: 'Name a PEM file.' })
 }

@@ -93,7 +93,7 @@ export function readContexts(path: string): ContextsFile {
   throw unusable(path, `is not a contexts file of this version: ${issue?.path.join('.') || 'the document'} is missing or wrong`, REPAIR)
 }
 
-const REPAIR = 'Correct the file, or move it away and run `skerry config set-context`.'
+const REPAIR = 'Correct the file, or move it elsewhere and run `skerry config set-context`.'
 const LOCK_TRIES = 40
 const LOCK_WAIT_MS = 50
 /** A lock this old was left by a program that was killed. */
@@ -150,7 +150,8 @@ function lock(path: string): () => void {
     } catch (error) {
       if (!(isSystemError(error) && error.code === 'EEXIST')) throw error
       if (isStale(path)) rmSync(path, { force: true })
-      else if (tries >= LOCK_TRIES) throw unusable(path, 'exists: another skerry changes the contexts', `If none runs, delete ${path}.`)
+      else if (tries >= LOCK_TRIES)
+        throw unusable(path, 'exists: another skerry is changing the contexts', `If no other skerry runs, delete ${path}.`)
       else Bun.sleepSync(LOCK_WAIT_MS)
     }
   }

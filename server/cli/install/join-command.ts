@@ -71,7 +71,7 @@ async function printJoinCommand(context: Context, name: string, options: JoinCom
   }
   io.stdout.write(`${command}\n`)
   io.stderr.write(`\nRun this command where ${PLACES[form]}. Its join token ${id} is valid for one cluster within ${expires}.\n`)
-  io.stderr.write(`Then watch it arrive: skerry get clusters --watch\n`)
+  io.stderr.write(`Then watch the cluster join: skerry get clusters --watch\n`)
 }
 
 const PLACES: Record<Form, string> = {

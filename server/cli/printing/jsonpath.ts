@@ -30,7 +30,7 @@ export class JsonPathError extends Error {
 
 /** `.a.b`, `a.b` and `[0]` are taken without braces, as `kubectl get --sort-by` and `custom-columns` take them. */
 export function parseJsonPath(template: string): JsonPath {
-  if (template === '') throw new JsonPathError(template, 'nothing is named', 0)
+  if (template === '') throw new JsonPathError(template, 'empty path', 0)
   const isBare = !template.includes('{')
   const parser = new Parser(isBare ? `{${/^[.[$@]/.test(template) ? '' : '.'}${template}}` : template, template)
   return { nodes: parser.template(false) }
@@ -110,7 +110,7 @@ class Parser {
   #name(): Step {
     if (this.#takes(/\*/y) !== null) return { kind: 'all' }
     const name = this.#takes(/(?:\\.|[^\s.[\]{}()'"=!<>,*$@?])+/y)
-    if (name === null) throw this.#error('a field name is missing')
+    if (name === null) throw this.#error('missing field name')
     return { kind: 'field', name: name.replaceAll(/\\(.)/g, '$1') }
   }
 
@@ -171,7 +171,7 @@ class Parser {
 
   #quoted(): string {
     const quoted = this.#takes(/"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'/sy)
-    if (quoted === null) throw this.#error('a quote is not closed')
+    if (quoted === null) throw this.#error('unclosed quote')
     return quoted.slice(1, -1).replaceAll(/\\(.)/gs, (_, char: string) => ESCAPES[char] ?? char)
   }
 

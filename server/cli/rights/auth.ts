@@ -35,8 +35,8 @@ export async function whoCan(context: Context, verb: string, target: string, opt
   const { items, hidden } = await context.client().get(`/auth/who-can?${query}`, whoCanAnswerSchema)
   const { stdout, stderr } = context.io
   if (options.output === 'json') return void stdout.write(`${JSON.stringify({ items, hidden }, null, 2)}\n`)
-  stdout.write(items.length === 0 ? 'nobody that you may see\n' : renderTable([SUBJECT, ...SOURCES], items, TABLE))
-  if (hidden > 0) stderr.write(`${hidden} more by role bindings that you may not read\n`)
+  stdout.write(items.length === 0 ? 'no caller that you may read\n' : renderTable([SUBJECT, ...SOURCES], items, TABLE))
+  if (hidden > 0) stderr.write(`${hidden} more through role bindings that you may not read\n`)
 }
 
 export async function authWhoami(context: Context, { output }: { output?: 'json' | undefined }): Promise<void> {

@@ -45,7 +45,7 @@ export const roleFacts = ({ metadata, spec, status }: RoleView): Fact[] => [
 
 export const bindingFacts = (view: RoleBindingView, nowMs: number): Fact[] => [
   ['Role binding', view.metadata.name],
-  ['Role', `${view.spec.role}${view.status.roleExists ? '' : ' (there is no such role: the binding gives nothing)'}`],
+  ['Role', `${view.spec.role}${view.status.roleExists ? '' : ' (the role does not exist; the binding grants nothing)'}`],
   ['Projects', placeText(view)],
   ['Services', view.spec.services?.join(', ') ?? 'all'],
   ['Clusters', view.spec.clusters === undefined ? 'all' : selectorText(view.spec.clusters)],

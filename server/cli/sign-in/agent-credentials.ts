@@ -31,9 +31,9 @@ export async function revokeAgent(context: Context, id: string, { yes }: { yes?:
   const client = context.client()
   const agent = (await client.list('/agents', agentCredentialSchema)).find((one) => one.id === id)
   if (agent === undefined)
-    throw new AppError('not_found', { detail: `there is no agent ${id}`, remedy: 'List them with `skerry token list --agents`.' })
+    throw new AppError('not_found', { detail: `agent ${id} does not exist`, remedy: 'List them with `skerry token list --agents`.' })
   const { cluster } = agent
-  await consent(context, `Revoke the credential of the agent of ${cluster}? It syncs no more; what is applied stays.`, yes === true)
+  await consent(context, `Revoke the credential of the agent of ${cluster}? It can no longer sync; applied objects stay.`, yes === true)
   const { apiVersion, kind, metadata, spec } = await client.get(path`/clusters/${cluster}`, clusterViewSchema)
   const document = { apiVersion, kind, metadata: { name: metadata.name, labels: metadata.labels }, spec: { ...spec, revoked: true } }
   await client.send('PUT', path`/clusters/${cluster}`, clusterViewSchema, document)

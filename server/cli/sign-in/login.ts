@@ -30,7 +30,7 @@ interface Target {
 
 export async function login({ io }: Context, flags: ConnectionFlags, options: LoginOptions): Promise<void> {
   const path = contextsPath(io.env)
-  if (path === null) throw new UsageError('neither XDG_CONFIG_HOME nor HOME is set: there is no place for the login')
+  if (path === null) throw new UsageError('neither XDG_CONFIG_HOME nor HOME is set: cannot store the login')
   if (options.device === true && options.jwtFile !== undefined) throw new UsageError('use --device or --jwt-file, not both')
   const target = targetOf(flags, io.env)
   const { name, server, ca } = target
@@ -57,11 +57,11 @@ export async function login({ io }: Context, flags: ConnectionFlags, options: Lo
 function targetOf(flags: ConnectionFlags, env: Context['io']['env']): Target {
   const file = contextsOf(env)
   const wanted = flags.context ?? (env['SKERRY_CONTEXT'] || undefined)
-  if (wanted !== undefined && !isContextName(wanted)) throw new UsageError(`"${wanted}" is not a name for a context`)
+  if (wanted !== undefined && !isContextName(wanted)) throw new UsageError(`invalid context name "${wanted}"`)
   const known = (name: string | undefined) => (name !== undefined && Object.hasOwn(file.contexts, name) ? file.contexts[name] : undefined)
   const given = flags.server ?? (flags.context === undefined ? env['SKERRY_SERVER'] || undefined : undefined)
   if (wanted !== undefined && known(wanted) === undefined && given === undefined)
-    throw new UsageError(`the context "${wanted}" is new: give its --server`)
+    throw new UsageError(`the context "${wanted}" is new: set its --server`)
   const server = given ?? known(wanted ?? file.currentContext)?.server ?? SERVER_DEFAULT
   const names = [file.currentContext, ...Object.keys(file.contexts)]
   const name = wanted ?? names.find((one) => sameServer(known(one)?.server ?? '', server)) ?? hostOf(server)
@@ -89,13 +89,13 @@ async function providerOf(client: Client, wanted: string | undefined): Promise<s
   if (wanted === undefined && others.length === 0) return only
   if (wanted !== undefined && names.includes(wanted)) return wanted
   const problem =
-    wanted === undefined ? 'the server has several identity providers: use --provider' : `there is no identity provider "${wanted}"`
+    wanted === undefined ? 'the server has several identity providers: use --provider' : `identity provider "${wanted}" does not exist`
   throw new UsageError(`${problem} (${names.map(plainText).join(', ')})`)
 }
 
 async function byBrowser(io: Context['io'], client: Client, provider: string, opens: boolean): Promise<TokenAnswer> {
   if (client.url.startsWith('unix:'))
-    throw new UsageError('a browser cannot sign in through a unix socket: give the URL of the server, or use --device')
+    throw new UsageError('a browser cannot sign in through a unix socket: set --server to the URL of the server, or use --device')
   const { openBrowser, ...rest } = io
   const { code, verifier } = await signInByLoopback(
     { ...rest, ...(opens && openBrowser !== undefined ? { openBrowser } : {}) },
@@ -122,7 +122,7 @@ async function byDevice(io: Context['io'], client: Client, provider: string): Pr
       if (!(error instanceof AppError) || error.code !== 'sign_in_pending') throw error
     }
   }
-  throw new AppError('sign_in_expired', { doing: 'sign in', detail: 'nobody entered the code in time' })
+  throw new AppError('sign_in_expired', { doing: 'sign in', detail: 'the code was not entered in time' })
 }
 
 export async function logout(context: Context): Promise<void> {
@@ -131,7 +131,7 @@ export async function logout(context: Context): Promise<void> {
   const path = contextsPath(io.env)
   const saved = path === null || name === null ? undefined : contextsOf(io.env).contexts[name]
   if (path === null || name === null || saved?.login === undefined)
-    throw new UsageError(`there is no login for ${server}; see \`skerry config get-contexts\``)
+    throw new UsageError(`no login for ${server}; see \`skerry config get-contexts\``)
   try {
     await context.client().signOut()
   } catch (error) {

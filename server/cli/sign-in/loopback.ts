@@ -39,7 +39,7 @@ export async function signInByLoopback(
       if (pathname === '/') return Response.redirect(start, 302)
       const code = searchParams.get('code')
       if (pathname !== '/callback' || code === null || searchParams.get('state') !== state)
-        return new Response(PAGE('Not found', 'This page belongs to no sign-in.'), { status: 404, headers: HEADERS })
+        return new Response(PAGE('Not found', 'No sign-in is waiting for this page.'), { status: 404, headers: HEADERS })
       resolve(code)
       return new Response(PAGE('Signed in', 'You can close this page and return to the terminal.'), { headers: HEADERS })
     },
@@ -49,7 +49,7 @@ export async function signInByLoopback(
   const stopped = () => reject(new AppError('sign_in_expired', { doing: 'sign in', detail: 'stopped' }))
   signal?.addEventListener('abort', stopped, { once: true })
   void clock.sleep(WAIT_MS, over.signal).then(() => {
-    if (!over.signal.aborted) reject(new AppError('sign_in_expired', { doing: 'sign in', detail: 'nobody signed in within 10 minutes' }))
+    if (!over.signal.aborted) reject(new AppError('sign_in_expired', { doing: 'sign in', detail: 'no sign-in within 10 minutes' }))
   })
   try {
     tell(start)

@@ -110,8 +110,8 @@ async function lock(path: string, clock: CliIo['clock']): Promise<() => void> {
       if (isStale(path)) rmSync(path, { force: true })
       else if (tries >= LOCK_TRIES)
         throw new AppError('bad_options', {
-          detail: `${path} exists: another skerry renews the login`,
-          remedy: `If none runs, delete ${path}.`,
+          detail: `${path} exists: another skerry is renewing the login`,
+          remedy: `If no other skerry runs, delete ${path}.`,
         })
       else await clock.sleep(LOCK_WAIT_MS)
     }

@@ -29,7 +29,7 @@ export async function revokeSession(context: Context, id: string, { yes }: { yes
   const client = context.client()
   const session = (await client.list('/sessions', sessionViewSchema)).find((one) => one.id === id)
   if (session === undefined)
-    throw new AppError('not_found', { detail: `there is no session ${id}`, remedy: 'List them with `skerry session list`.' })
+    throw new AppError('not_found', { detail: `session ${id} does not exist`, remedy: 'List them with `skerry session list`.' })
   await consent(context, `Revoke the session ${id} of ${session.name} (${session.provider})?`, yes === true)
   await client.send('DELETE', path`/sessions/${id}`, noContent)
   context.io.stdout.write(`session/${id} revoked\n`)

@@ -24,8 +24,8 @@ export function addTraceCommand(program: Command, context: Context): void {
     )
     .addHelpText(
       'after',
-      '\nOnly objects that a service applies are known. Of a Pod, trace the workload that owns it.\n' +
-        'Exit codes: 0 found; 1 no such object there, or it failed; 2 invalid arguments.',
+      '\nOnly objects that a service applies are known. For a Pod, trace the workload that owns it.\n' +
+        'Exit codes: 0 found; 1 not found, or an error; 2 invalid arguments.',
     )
     .action(async (object, { cluster, ...options }) => {
       // As a required option it would be reported as missing before an unknown flag is.

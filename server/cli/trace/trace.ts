@@ -124,7 +124,7 @@ async function notFound(client: Client, address: ObjectAddress, options: TraceOp
   const named = clusters.slice(0, ELSEWHERE_NAMED).join(', ')
   const unnamed = clusters.length - ELSEWHERE_NAMED
   const more = page.continue !== null ? ' and more' : unnamed > 0 ? ` and ${unnamed} more` : ''
-  const elsewhere = clusters.length === 0 ? 'no cluster has such an object' : `these clusters have it: ${named}${more}`
+  const elsewhere = clusters.length === 0 ? 'no cluster has this object' : `clusters with this object: ${named}${more}`
   const narrowed = [project === undefined ? '' : ` of project ${project}`, service === undefined ? '' : ` of service ${service}`].join('')
   return new AppError('not_found', {
     detail: `no service applies ${addressText(address)}${narrowed} in cluster ${cluster}; ${elsewhere}`,
@@ -215,7 +215,7 @@ export function traceFacts(traced: Trace, nowMs: number): Fact[] {
     ['Message', traced.message],
     ['Next', traced.next],
     ['Service', `${project}/${service}`],
-    ['Revision', digest === null ? 'none is applied yet' : `${digest}${about}`],
+    ['Revision', digest === null ? 'no revision applied yet' : `${digest}${about}`],
     ['Commit', commit],
     ['Author', traced.author],
     ['Subject', traced.subject],
@@ -225,7 +225,7 @@ export function traceFacts(traced: Trace, nowMs: number): Fact[] {
       'Desired',
       desired === null ? 'the service leaves the cluster' : desired.digest === digest ? null : `${desired.digest} of ${desired.commit}`,
     ],
-    ...(sources.length === 0 ? [['Source', 'not known: the service is deleted, or you may not read it'] satisfies Fact] : []),
+    ...(sources.length === 0 ? [['Source', 'unknown: the service was deleted, or you may not read it'] satisfies Fact] : []),
     ...sources.flatMap((source): Fact[] => [
       [
         'Repository',

@@ -92,7 +92,7 @@ class Pool implements WorkerPool {
   async run<Name extends Method>(job: WorkerJob<Name>): Promise<JobAnswer<Name>> {
     const { value, data } = await this.runSomewhere(job as unknown as AnyJob)
     const read = ANSWERS[job.method].safeParse(value)
-    if (!read.success) throw new Error(`a worker answered ${job.method} in a form that it does not have`)
+    if (!read.success) throw new Error(`a worker sent an invalid answer to ${job.method}`)
     return { value: read.data as JobAnswer<Name>['value'], data }
   }
 
@@ -133,13 +133,13 @@ class Pool implements WorkerPool {
 
   private laneOf(project: string): Lane {
     const lane = this.lanes[Number(BigInt(Bun.hash(project)) % BigInt(this.lanes.length))]
-    if (lane === undefined) throw new Error('there are no workers')
+    if (lane === undefined) throw new Error('no worker processes')
     return lane
   }
 }
 
 const textOf = ({ why, detail }: WorkerEnd): string =>
-  why === 'silent' ? `reading it ${detail}` : why === 'memory' ? `reading it ${detail}` : `the worker that read it stopped: ${detail}`
+  why === 'silent' ? `reading it ${detail}` : why === 'memory' ? `reading it ${detail}` : `its worker process stopped: ${detail}`
 
 class WorkerDied extends Error {
   readonly end: WorkerEnd
@@ -242,6 +242,6 @@ class Lane {
     const worker = await this.worker?.catch(() => null)
     if (worker == null || this.jobs > 0 || worker.memoryBytes() <= this.deps.idleBytesMax) return
     this.worker = null
-    worker.kill({ why: 'closed', detail: 'it holds much that nobody needs' })
+    worker.kill({ why: 'closed', detail: 'its memory is mostly unused' })
   }
 }

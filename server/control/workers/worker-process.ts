@@ -66,7 +66,7 @@ export async function startWorkerProcess(launch: WorkerLaunch, greeting: Greetin
     greetedSchema.parse((await worker.call('greet', greeting, { signal: patience })).value)
     return worker
   } catch (error) {
-    worker.kill({ why: 'closed', detail: 'it was not greeted' })
+    worker.kill({ why: 'closed', detail: 'it received no greeting' })
     await worker.ended
     throw patience.aborted ? new Error(`it did not answer within ${deps.limits.startMs / 1_000} s`) : error
   }
@@ -154,11 +154,11 @@ class WorkerProcess implements WorkerHandle {
   private async run(): Promise<WorkerEnd> {
     await this.channel.run()
     // The worker sent a malformed message or is ending. It gets no more jobs either way.
-    this.kill({ why: 'ended', detail: 'what it said was no message' })
+    this.kill({ why: 'ended', detail: 'it sent an invalid message' })
     await this.child.exited
     const { exitCode, signalCode } = this.child
     if (this.end?.why !== 'ended') return this.end ?? { why: 'ended', detail: '' }
-    return { why: 'ended', detail: signalCode === null ? `it ended with ${exitCode}` : `it was ended by ${signalCode}` }
+    return { why: 'ended', detail: signalCode === null ? `it exited with code ${exitCode}` : `it was stopped by ${signalCode}` }
   }
 
   /** Runs while there are jobs. A machine that was suspended counts as one interval. */
@@ -173,7 +173,7 @@ class WorkerProcess implements WorkerHandle {
       lastMs = nowMs
       const bytes = this.memoryBytes()
       if (bytes > limits.memoryBytes)
-        this.kill({ why: 'memory', detail: `took more than ${Math.round(limits.memoryBytes / 1024 / 1024)} MiB of memory` })
+        this.kill({ why: 'memory', detail: `used more than ${Math.round(limits.memoryBytes / 1024 / 1024)} MiB of memory` })
       else if (this.silentMs > limits.silentMs) this.kill({ why: 'silent', detail: `did not end within ${limits.silentMs / 1_000} s` })
     }
     this.watching = false

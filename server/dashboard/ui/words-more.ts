@@ -27,7 +27,7 @@ export const more = {
     logLines: (n: string, isLive: boolean) => `${n} lines${isLive ? ', live' : ''}`,
     childrenOf: (name: string) => `Children of ${name}`,
     noChildren: 'No children.',
-    away: (cluster: string, since: string) => `${cluster} is offline since ${since}. Its agent cannot answer.`,
+    away: (cluster: string, since: string) => `${cluster} has been offline since ${since}. Its agent cannot answer.`,
     neverSeen: (cluster: string) => `${cluster} has not been in contact yet. Its agent cannot answer.`,
     awayNext: 'The state tab shows what was reported last.',
     restart: 'Restart',

@@ -64,7 +64,7 @@ export function createPreviews(deps: PreviewsDeps): Previews {
   return {
     async diff(proposal) {
       if (running >= AT_ONCE_MAX)
-        throw new AppError('too_many_requests', { detail: `${running} comparisons are under way`, retryAfterMs: BUSY_MS })
+        throw new AppError('too_many_requests', { detail: `${running} comparisons are running`, retryAfterMs: BUSY_MS })
       running += 1
       const ended = new AbortController()
       const keys: SourceKey[] = []
@@ -74,7 +74,9 @@ export function createPreviews(deps: PreviewsDeps): Previews {
         for (const { uid } of keys)
           void deps.sources
             .forget(uid)
-            .catch((error: unknown) => deps.log.warn('files of a comparison stay until the next start', { uid, error: String(error) }))
+            .catch((error: unknown) =>
+              deps.log.warn('cannot remove the files of a comparison before the next start', { uid, error: String(error) }),
+            )
       })
       work.catch(() => {})
       try {
@@ -90,8 +92,8 @@ async function deadline(clock: Pick<Clock, 'sleep'>, ended: AbortSignal): Promis
   await clock.sleep(DEADLINE_MS, ended)
   throw new AppError('unavailable', {
     doing: 'compare',
-    detail: `it takes longer than ${DEADLINE_MS / 1_000} s`,
-    remedy: 'Compare fewer clusters with --cluster or -l, or try again when fewer renders are under way.',
+    detail: `timeout after ${DEADLINE_MS / 1_000} s`,
+    remedy: 'Compare fewer clusters with --cluster or -l, or try again when fewer renders are running.',
   })
 }
 
@@ -170,12 +172,12 @@ async function keyOf({ store, newId }: PreviewsDeps, project: string, name: stri
   const uid = `preview-${newId()}`
   if ('archive' in content) return { uid, project, place: { kind: 'upload', spec: { url: `upload:${name}` } } }
   const held = await store.getResource({ kind: 'Repository', project, name })
-  if (held === null) throw new AppError('not_found', { detail: `there is no repository ${name} in project ${project}` })
+  if (held === null) throw new AppError('not_found', { detail: `repository ${name} does not exist in project ${project}` })
   const place = placeOf(repositorySpecSchema.parse(JSON.parse(held.spec)))
   if (place.kind !== 'git')
     throw new AppError('invalid_resource', {
       doing: 'compare',
-      detail: `repository ${name} is no Git repository and has no branches`,
+      detail: `repository ${name} is not a Git repository and has no branches`,
       problems: [{ path: `content.${name}.ref`, message: 'expected the name of a Git repository' }],
     })
   const { semver: _, ...spec } = place.spec
@@ -225,4 +227,4 @@ function renderIn(rendering: Rendering | null, { clusterId }: ClusterRecord): Cl
   return { kind: 'failed', error: { code: 'no_content', message: NO_CONTENT, problems: [] } }
 }
 
-const NO_CONTENT = 'its repository was not read yet, or cannot be; `skerry get repositories` shows why'
+const NO_CONTENT = 'its repository was not read yet, or cannot be read; `skerry get repositories` shows the reason'

@@ -240,8 +240,8 @@ class ClusterRenders {
   }
 }
 
-const AGAIN = 'Nothing is to be done: it is rendered again with the one that is there now.'
-const UNREADABLE = 'files that were read for a render cannot be read again'
+const AGAIN = 'No action needed: it is rendered again with the new program.'
+const UNREADABLE = 'cannot read files of a render again'
 
 function placesOf(trail: Trail | null, versions: ReadonlyMap<string, string>): { shape: Places; tools: Record<string, string> } {
   const files: Array<Places['files'][number]> = []

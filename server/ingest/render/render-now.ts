@@ -77,7 +77,7 @@ export function createRenderNow(deps: RenderNowDeps): RenderNow {
 }
 
 export const unknownCluster = (name: string): AppError =>
-  new AppError('not_found', { detail: `there is no cluster ${name}`, remedy: '`skerry get clusters` lists them.' })
+  new AppError('not_found', { detail: `cluster ${name} does not exist`, remedy: '`skerry get clusters` lists them.' })
 
 interface Asked {
   rendering: Rendering
@@ -90,7 +90,7 @@ async function withoutCluster(deps: RenderNowDeps, id: ServiceId, spec: ServiceS
   const [cluster = null] = targets
   const isRendered = rendering.kind === 'good' && rendering.forNobody !== null
   if (isRendered || rendering.kind === 'no_content' || cluster === null) return { rendering, cluster: null, note: null }
-  const note = `it does not render for no cluster in particular: this is for ${cluster.name}, the first of its targets`
+  const note = `it does not render without a cluster: rendered for ${cluster.name}, the first of its targets`
   return { rendering: await deps.render(id, spec, [cluster], {}), cluster, note }
 }
 
@@ -130,8 +130,8 @@ function renderOf(rendering: Rendering, cluster: ClusterRecord | null): ClusterR
   return found ?? { kind: 'failed', error: { code: 'render_failed', message: FOR_NOBODY, problems: [...(rendering.lacking ?? [])] } }
 }
 
-const FOR_NOBODY = 'no cluster matches its targets, and without one it does not render; --cluster NAME renders it for any'
-const NO_CONTENT = 'its repository was not read yet, or cannot be: `skerry get repositories` says why'
+const FOR_NOBODY = 'no cluster matches its targets, and it does not render without a cluster; use --cluster NAME to render it for any'
+const NO_CONTENT = 'its repository was not read yet, or cannot be read; `skerry get repositories` shows the reason'
 
 async function layersOf(
   { configs }: RenderNowDeps,

@@ -41,7 +41,7 @@ export async function configsOfService(
   const missing = configFrom.filter(({ name, optional }) => optional !== true && !configs.has(name)).map(({ name }) => name)
   if (missing.length === 0) return { kind: 'read', configs }
   const near = missing.length === 1 ? nearest(missing[0] ?? '', await known(project)) : null
-  const message = `there is no Config ${missing.join(', ')} in project ${project}${near === null ? '' : `; did you mean ${near}?`}`
-  const remedy = `Correct spec.configFrom, mark it optional there, or write it: \`skerry get configs -p ${project}\` lists what there is.`
+  const message = `Config ${missing.join(', ')} does not exist in project ${project}${near === null ? '' : `; did you mean ${near}?`}`
+  const remedy = `Correct spec.configFrom, mark it optional there, or write it: \`skerry get configs -p ${project}\` lists the existing ones.`
   return { kind: 'failed', error: { code: 'not_found', message, problems: [], remedy } }
 }

@@ -17,7 +17,7 @@ export function commitState(counts: Readonly<Record<string, number>>, error: Pic
     if (sync === 'Synced' && (health === 'Healthy' || health === 'Suspended')) healthy += count
     if (health === 'Degraded') degraded += count
   }
-  if (total === 0) return { state: 'pending', description: 'in no cluster yet' }
+  if (total === 0) return { state: 'pending', description: 'not in any cluster yet' }
   const text = `applied in ${applied} of ${total} ${total === 1 ? 'cluster' : 'clusters'}`
   if (degraded > 0) return { state: 'failure', description: `${text}, degraded in ${degraded}` }
   if (healthy === total) return { state: 'success', description: text }

@@ -99,7 +99,7 @@ function targetOf(spec: NotificationSinkSpec, sending: Sending): { forge: Forge;
     const to = { url: own.url.replace(/\/+$/, ''), repository: own.repository, headers: forge.headers(secretOf(sending, 'token')) }
     return { forge, to, comments: own.comments === true }
   }
-  throw new SinkError('the sink is not one for commit statuses', { retryable: false })
+  throw new SinkError('the sink is not for commit statuses', { retryable: false })
 }
 
 /** The state of a commit, and the comment on its pull request if the sink wants one. */

@@ -91,7 +91,7 @@ export const teams: Sink = async (message, sending) => {
   }
   const attachments = [{ contentType: 'application/vnd.microsoft.card.adaptive', contentUrl: null, content: card }]
   await request(sending, { url: secretOf(sending, 'url'), body: { type: 'message', attachments } })
-  return { ref: null, detail: 'taken by the workflow' }
+  return { ref: null, detail: 'accepted by the workflow' }
 }
 
 export const discord: Sink = async (message, sending) => {

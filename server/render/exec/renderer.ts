@@ -13,12 +13,12 @@ const TOLD_LENGTH = 2_000
 
 export const renderExec: Renderer = async (job) => {
   const options = job.spec.exec
-  if (options === undefined) return failed('render.exec', 'type exec needs `render.exec.command`: a name of the allow-list of this server')
+  if (options === undefined) return failed('render.exec', 'type exec needs `render.exec.command`: a program that the server allows')
   const name = options.command
   const root = pathSegments(job.source.root).join('/')
   const inputs = inputsOf(job, options.inputs)
   const found = await job.source.tree.files(root, () => true)
-  if (found.size === 0) return failed(root || '.', 'the folder holds no files')
+  if (found.size === 0) return failed(root || '.', 'the folder has no files')
   const files = new Map([...found].map(([path, file]) => [path.slice(root === '' ? 0 : root.length + 1), file.bytes]))
   const stdin = new TextEncoder().encode(`${canonicalJson(inputs)}\n`)
   const program = { exec: name }
@@ -45,7 +45,7 @@ function answerOf(name: string, outcome: SandboxOutcome): ProgramAnswer<string> 
   if (outcome.kind === 'stopped') throw new ProgramStopped(outcome)
   const refused = (what: string) => ({ failed: true, notes: `${name} ${what}${tell(outcome.stderr)}`, output: new Uint8Array() })
   if (outcome.exitCode !== 0) return refused(`ended with ${outcome.exitCode}`)
-  if (decodeUtf8(outcome.stdout) === null) return refused('wrote what is no UTF-8 text')
+  if (decodeUtf8(outcome.stdout) === null) return refused('wrote output that is not UTF-8 text')
   return { failed: false, notes: '', output: outcome.stdout }
 }
 

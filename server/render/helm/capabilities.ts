@@ -35,19 +35,18 @@ export function capabilitiesOf(
   const known = asksApis && cluster !== null && cluster.facts.apiVersions['v1'] === true
   const warnings: Problem[] = []
   if ((asksVersion && version === '') || (asksApis && !known)) {
-    const why = cluster === null ? 'it is rendered for no cluster' : 'the cluster has not told yet what it serves'
+    const why = cluster === null ? 'it is rendered for no cluster' : 'the cluster has not reported the served kinds yet'
     const first = scan.anyApi ?? scan.apis[0]
     const path = first === null || first === undefined ? originOf('Chart.yaml') : originOf(first.file)
     warnings.push({
       path,
-      message: `the chart asks for .Capabilities, and ${why}: helm takes the Kubernetes version that it was built with`,
+      message: `the chart uses .Capabilities, and ${why}: helm uses the Kubernetes version that it was built with`,
     })
   }
   if (!known) return { kubeVersion: version === '' ? null : version, served: [], notServed: [], warnings }
   if (scan.anyApi !== null) {
     const { file, line, column } = scan.anyApi
-    const message =
-      'which API versions the chart asks for cannot be read here, so it gets all of them; to what the cluster serves helm adds its own list'
+    const message = 'the API versions that the chart uses are not known, so it gets all of the cluster; helm adds its own list'
     warnings.push({ path: `${originOf(file)}:${line}:${column}`, message })
   }
   const { apiVersions } = cluster.facts

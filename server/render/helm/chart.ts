@@ -80,7 +80,7 @@ class ChartReader {
     }
     const found = await tree.files(root, (path) => ignore?.hides(path.slice(prefix.length)) !== true)
     if (ignore?.tookTooMany() === true)
-      this.problem(file, 'its rules take too long with the names of these files; write fewer, with fewer stars')
+      this.problem(file, 'matching its rules against these files takes too long; use fewer rules with fewer stars')
     for (const [path, { bytes, oid }] of found) {
       this.add(`${inFolder(folder)}${path.slice(prefix.length)}`, { bytes, id: oid, origin: path })
     }
@@ -95,12 +95,12 @@ class ChartReader {
   async complete(folder: string, root: string | null, depth: number): Promise<ChartNode | null> {
     this.charts += 1
     if (depth > CHART_DEPTH_MAX || this.charts > CHARTS_MAX) {
-      const message = `more than ${CHARTS_MAX} charts, or more than ${CHART_DEPTH_MAX} of them in each other`
+      const message = `more than ${CHARTS_MAX} charts, or charts nested more than ${CHART_DEPTH_MAX} deep`
       return this.charts > CHARTS_MAX + 1 ? null : this.problem(this.originOf(`${inFolder(folder)}Chart.yaml`), message)
     }
     const own = this.read(`${inFolder(folder)}Chart.yaml`)
     if (own === undefined)
-      return this.problem(folder === '' ? inFolder(root ?? '').concat('Chart.yaml') : folder, 'there is no Chart.yaml: it is no chart')
+      return this.problem(folder === '' ? inFolder(root ?? '').concat('Chart.yaml') : folder, 'not a chart: Chart.yaml is missing')
     if (own === null) return null
     const node: ChartNode = {
       name: textOf(own['name']),
@@ -132,12 +132,12 @@ class ChartReader {
     const inTree = repository.startsWith('file://') && root !== null ? treePath(root, repository.slice('file://'.length)) : null
     if (repository.startsWith('file://')) {
       if (inTree === null) {
-        this.problem(chartFile, `the dependency ${name} (${repository}) leads out of the tree of its source`)
+        this.problem(chartFile, `the dependency ${name} (${repository}) leads outside the files of its source`)
         return
       }
       await this.addFolder(this.job.source.tree, inTree, folder)
       if (!this.files.has(`${folder}/Chart.yaml`)) {
-        this.problem(chartFile, `the dependency ${name} (${repository}) is no chart: there is no ${inFolder(inTree)}Chart.yaml`)
+        this.problem(chartFile, `the dependency ${name} (${repository}) is not a chart: ${inFolder(inTree)}Chart.yaml is missing`)
         return
       }
     } else if (!(await this.fetchDependency(node, dependency, folder, chartFile))) return
@@ -151,7 +151,7 @@ class ChartReader {
     if (found === undefined || version === '' || greatestVersion([found], version) !== null) return
     this.problem(
       chartFile,
-      `the dependency ${name} is to be ${version}, but charts/ has ${found}, which helm would leave out; run \`helm dependency update\` and commit`,
+      `the dependency ${name} needs version ${version}, but charts/ has ${found}, which helm would ignore; run \`helm dependency update\` and commit`,
     )
   }
 
@@ -160,7 +160,7 @@ class ChartReader {
     const lock = this.read(`${inFolder(node.folder)}Chart.lock`) ?? this.read(`${inFolder(node.folder)}requirements.lock`)
     const locked = dependenciesOf(lock?.['dependencies']).find((one) => one.name === name) ?? exactDependency(dependency)
     const what = `the dependency ${name} (${repository === '' ? 'no repository' : repository}) is not in ${inFolder(node.folder)}charts/`
-    const commit = 'run `helm dependency build` and commit what it writes'
+    const commit = 'run `helm dependency build` and commit the result'
     if (this.job.charts === undefined || !/^(https?|oci):\/\//.test(repository)) this.problem(chartFile, `${what}; ${commit}`)
     else if (locked === undefined)
       this.problem(
@@ -175,7 +175,7 @@ class ChartReader {
         return true
       } catch (error) {
         if (!(error instanceof AppError)) throw error
-        this.problem(chartFile, `${what}, and could not be had: ${error.message}; ${commit}, or make a Repository of its URL`)
+        this.problem(chartFile, `${what}, and cannot be fetched: ${error.message}; ${commit}, or create a Repository with its URL`)
       }
     }
     return false
@@ -207,7 +207,7 @@ class ChartReader {
     this.bytes += file.bytes.byteLength
     if (this.bytes <= CHART_BYTES_MAX) this.files.set(path, file)
     else if (this.bytes - file.bytes.byteLength <= CHART_BYTES_MAX)
-      this.problem(file.origin, `the chart with those that it depends on is larger than ${CHART_BYTES_MAX / 1024 / 1024} MiB`)
+      this.problem(file.origin, `the chart with its dependencies is larger than ${CHART_BYTES_MAX / 1024 / 1024} MiB`)
   }
 
   private childFolders(folder: string): string[] {

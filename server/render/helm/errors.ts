@@ -88,8 +88,8 @@ function yamlError(text: string): HelmError | null {
   const match = /^YAML parse error on (\S+): (?:error converting YAML to JSON: )?(?:yaml: )?(?:line (\d+): )?([\s\S]*)$/.exec(text)
   if (match === null) return null
   const [, file = '', line, message = ''] = match
-  const where = line === undefined ? 'what it renders to' : `line ${line} of a document that it renders to`
-  return { file, line: null, column: null, message: `${where} is no YAML: ${safeReason(message)}`, kind: 'yaml', template: file }
+  const where = line === undefined ? 'its output' : `line ${line} of a document in its output`
+  return { file, line: null, column: null, message: `${where} is not YAML: ${safeReason(message)}`, kind: 'yaml', template: file }
 }
 
 const SCHEMA_HEAD = /^values don't meet the specifications of the schema\(s\) in the following chart\(s\):\n/

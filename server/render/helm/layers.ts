@@ -55,7 +55,7 @@ export async function gatherValues(job: RenderJob): Promise<GatheredValues> {
   const tooLarge = layers.find(({ values: one }) => bytesOf(one) > HELM_VALUES_BYTES_MAX)
   const merged = tooLarge === undefined ? layers.reduce((below, layer) => mergeValues(below, layer.values), {} as Values) : {}
   if (tooLarge === undefined && bytesOf(merged) <= HELM_VALUES_BYTES_MAX) return { kind: 'values', merged, layers }
-  const message = `values of more than ${HELM_VALUES_BYTES_MAX / 1024 / 1024} MiB, counting what aliases repeat`
+  const message = `values of more than ${HELM_VALUES_BYTES_MAX / 1024 / 1024} MiB, with aliases expanded`
   return { kind: 'refused', problems: [{ path: tooLarge?.place ?? 'render.helm', message }] }
 }
 
@@ -76,17 +76,16 @@ async function fileLayer(job: RenderJob, written: string, from: string): Promise
   const optional = written.endsWith('?')
   const [, other, inOther] = /^\$([^/]+)\/(.+)$/.exec(written) ?? []
   const source: JobSource | undefined = other === undefined ? job.source : job.named.get(other)
-  if (source === undefined) return refused(written, `there is no source of the name ${other}; sources[].name gives one`)
+  if (source === undefined) return refused(written, `no source has the name ${other}; set sources[].name`)
   const whole = inOther ?? written
   const named = makeName(optional ? whole.slice(0, -1) : whole, from, job.inputs, job.meter)
   if (named.kind === 'refused') return named
   const path = treePath(source.root, named.name)
-  if (path === null)
-    return refused(written, 'a values file is inside the tree of its source: expected a relative path that does not lead out of it')
+  if (path === null) return refused(written, 'a values file must be inside its source: expected a relative path without leading ".."')
   const file = await source.tree.file(path)
   const place = other === undefined ? path : `$${other}/${path}`
   if (file === null)
-    return optional ? { kind: 'none' } : refused(place, `there is no such values file${asWritten(named.name, whole)}; ${MAY_BE_MISSING}`)
+    return optional ? { kind: 'none' } : refused(place, `values file not found${asWritten(named.name, whole)}; ${MAY_BE_MISSING}`)
   const text = decodeUtf8(file.bytes)
   if (text === null) return refused(place, 'is not UTF-8 text')
   if (!path.endsWith('.liquid') && job.spec.templated !== true) return layerOf(place, readValues(text, place))
@@ -104,7 +103,7 @@ function configLayer(job: RenderJob, { name, key, at, optional }: ValuesFrom): L
   if (value === undefined)
     return optional === true
       ? { kind: 'none' }
-      : refused(place, `there is no Config ${name} with ${key}; \`optional: true\` lets it be missing`)
+      : refused(place, `no Config ${name} has ${key}; \`optional: true\` permits that it is missing`)
   if (at !== undefined) {
     const values = valueAt(at, value)
     if (values === null)
@@ -116,7 +115,7 @@ function configLayer(job: RenderJob, { name, key, at, optional }: ValuesFrom): L
   return layerOf(place, withoutQuotes(readValues(value, place)))
 }
 
-const MAY_BE_MISSING = 'one whose name ends with ? may be missing, and the name is a template: envs/{{ cluster.name }}.yaml?'
+const MAY_BE_MISSING = 'a name that ends with ? is optional, and names can be templates: envs/{{ cluster.name }}.yaml?'
 const asWritten = (name: string, written: string): string => (name === written ? '' : ` (named by ${written})`)
 
 function inlineLayer(job: RenderJob, from: string, values: Values): LayerResult {
@@ -133,5 +132,5 @@ function inlineLayer(job: RenderJob, from: string, values: Values): LayerResult 
 
 const goHint = (text: string): string =>
   /\{\{-?\s*(\.|include\b|\$)/.test(text)
-    ? '; what the chart’s own `tpl` shall read stands between {% raw %} and {% endraw %}, or in a values file'
+    ? '; put text for the `tpl` function of the chart between {% raw %} and {% endraw %}, or in a values file'
     : ''

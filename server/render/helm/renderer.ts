@@ -53,7 +53,7 @@ async function render(
   if (apis === null)
     return refused(
       origin('Chart.yaml'),
-      'the names of all API versions of the cluster are too long for helm; name the ones that the chart looks for',
+      'the names of all API versions of the cluster are too long for helm; list those that the chart needs',
     )
   const release = options.releaseName ?? job.id.service
   if (release.length > 53)
@@ -117,7 +117,7 @@ function chartWarnings(job: RenderJob, chart: Chart, scan: ChartScan): Problem[]
   }))
   if (job.namespace !== undefined || scan.releaseNamespace === null) return warnings
   const { file, line, column } = scan.releaseNamespace
-  const message = '.Release.Namespace is `default`: the service has no namespace; set spec.namespace'
+  const message = '.Release.Namespace is `default`, because the service has no namespace; set spec.namespace'
   return [...warnings, { path: `${originOf(chart, file)}:${line}:${column}`, message }]
 }
 

@@ -126,7 +126,7 @@ function yamlProblems(chart: Chart, stdout: Uint8Array | undefined, error: HelmE
     const path = chartPath(chart, file)
     if (problem === undefined) return []
     const line = Number(/:(\d+)(?::\d+)?$/.exec(problem.path)?.[1] ?? 1)
-    const message = `line ${line} of what it renders to is no YAML: ${problem.message}`
+    const message = `line ${line} of its output is not YAML: ${problem.message}`
     if (path === null) return [{ path: file, message }]
     return [at(chart, path, templateLine(textOfFile(chart, path), lineText(text, line)), null, message)]
   })
@@ -163,7 +163,7 @@ function droppedHooks(stderr: string, chart: Chart): Problem[] {
     .sort()
     .slice(0, HOOKS_TOLD_MAX)
     .map((word) => {
-      const message = `an object with the hook ${word}, which helm does not know, is left out by helm; correct its helm.sh/hook annotation`
+      const message = `an object with the hook ${word}, which helm does not know, is ignored by helm; correct its helm.sh/hook annotation`
       const file = [...chart.files.keys()].sort().find((path) => path.includes('templates/') && textOfFile(chart, path).includes(word))
       return { path: originOf(chart, file ?? 'Chart.yaml'), message }
     })
@@ -173,7 +173,7 @@ function droppedHooks(stderr: string, chart: Chart): Problem[] {
 function otherShapes(stderr: string, call: HelmCall): Problem[] {
   const places = [...stderr.matchAll(/(?:cannot overwrite table with non table for|destination for) (\S+)/g)].map(([, place = '']) => place)
   return [...new Set(places)].sort().map((place) => {
-    const message = `${place}: one of chart and values has a mapping here and the other has none; what the values say is taken`
+    const message = `${place}: chart and values have different types here (one is a mapping); the value from values is used`
     return { path: call.valuePlace(call.chart.node.name, place.split('.').slice(1)), message }
   })
 }

@@ -4,13 +4,13 @@ import type { ChartScan, Use, UseKind } from './scan.ts'
 
 const MEANING: Readonly<Record<UseKind, string>> = {
   random:
-    'gives a new value whenever it is rendered anew. What was rendered stays until something that the chart reads changes; then it is another value and rolls out. Give the value from a Config, or name a Secret that exists',
-  time: 'is the time of the render. What was rendered stays until something that the chart reads changes; then it is another time and rolls out',
-  lookup: 'finds nothing: charts are rendered on the server, which asks no cluster. The chart does what it does at its first install',
-  dns: 'gives no address: a render has no network',
-  missing: 'is no function of helm: charts read no environment',
+    'returns a new value at each render. The rendered value stays until an input of the chart changes; then a new value rolls out. Set the value from a Config, or name an existing Secret',
+  time: 'is the time of the render. The rendered time stays until an input of the chart changes; then a new time rolls out',
+  lookup: 'finds nothing: charts are rendered on the server without access to the cluster. The chart behaves as at its first install',
+  dns: 'returns no address: a render has no network',
+  missing: 'is not a helm function: charts cannot read the environment',
   install:
-    'says nothing here: .Release.IsInstall is always true and .Release.IsUpgrade never, because one and the same render is applied each time',
+    'has no effect: .Release.IsInstall is always true and .Release.IsUpgrade always false, because the same render is applied each time',
 }
 
 /** HM7: one for each function, at the first of its places. */

@@ -83,7 +83,7 @@ export function problemsOf(stderr: string, built: Built): Problem[] {
   if (broken.length > 0) return broken
   const known = unmatchedPatch(error, built.files) ?? duplicate(error, built.files)
   if (known !== null) return [known]
-  return [{ path: placeOf(error, built), message: clean(innermost(error)) || 'kustomize build failed and did not say why' }]
+  return [{ path: placeOf(error, built), message: clean(innermost(error)) || 'kustomize build failed without a message' }]
 }
 
 /** As kustomize writes a reference: `ConfigMap.v1.[noGrp]/name.[noNs]`. */
@@ -92,7 +92,7 @@ const REFERENCE = '(\\w+)\\.[^/\\s"]*/([^\\s"]+)\\.(?:\\[noNs\\]|[\\w-]+)'
 function unmatchedPatch(error: string, files: Files): Problem | null {
   const [, kind, name] = new RegExp(`no resource matches strategic merge patch "${REFERENCE}"`).exec(error) ?? []
   const [place] = kind === undefined || name === undefined ? [] : placesOf(kind, name, files)
-  return place === undefined ? null : { path: place, message: `is a patch of ${kind} ${name}, which no resource is` }
+  return place === undefined ? null : { path: place, message: `is a patch of ${kind} ${name}, which does not exist` }
 }
 
 function duplicate(error: string, files: Files): Problem | null {

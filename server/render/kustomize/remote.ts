@@ -70,9 +70,9 @@ export function parseRemote(text: string, mayBeFile: boolean): RemoteAddress | n
   const isWeb = scheme === 'https://' || scheme === 'http://'
   const wrong = (message: string) => (scheme === '' && !isAddress(text) ? null : refused(message))
   if (scheme === '' && !isScp) return wrong('expected https://, http://, ssh:// or user@host:path')
-  if (scheme === 'file://') return refused('file:// names a folder of this machine')
+  if (scheme === 'file://') return refused('file:// is not allowed')
   if (isWeb && afterScheme.slice(0, lengthOr(afterScheme.indexOf('/'), afterScheme)).includes('@'))
-    return refused('a URL with a user name or password is not used; list a Config in render.kustomize.remoteBaseSecretRefs')
+    return refused('URLs with a user name or password are not allowed; list a Config in render.kustomize.remoteBaseSecretRefs')
   if (mayBeFile && isWeb && unforced === address && isFilePath(hostAndPath)) return checked({ kind: 'file', url: text }, '')
   const end = separator(hostAndPath, isScp)
   if (end <= 0) return wrong('expected a host and the path of a Git repository')
@@ -100,12 +100,12 @@ function split(text: string, mark: string): [before: string, after: string] {
 
 function checked(base: RemoteBase, folder: string): RemoteAddress {
   const read = remoteBaseSchema.safeParse(base)
-  if (!read.success) return refused(read.error.issues[0]?.message ?? 'is no URL')
+  if (!read.success) return refused(read.error.issues[0]?.message ?? 'is not a URL')
   const segments = folder.split('/').filter((segment) => segment !== '' && segment !== '.')
   const path: string[] = []
   for (const segment of segments) {
     if (segment !== '..') path.push(segment)
-    else if (path.pop() === undefined) return refused('its path leads out of the repository')
+    else if (path.pop() === undefined) return refused('its path leads outside the repository')
   }
   return { kind: 'remote', base: read.data, path: path.join('/') }
 }

@@ -42,7 +42,7 @@ export async function scanKustomization(job: ScanJob, more: { folders: readonly 
   if (!(await scan.readFolder(root))) scan.problem(root === '' ? '.' : root, `has no ${KUSTOMIZATION_NAMES.join(', ')}`)
   for (const folder of more.folders) {
     const path = treePath(root, folder) ?? ''
-    if (!(await scan.readFolder(path))) scan.problem('kustomize.components', `${folder} is no folder with a kustomization`)
+    if (!(await scan.readFolder(path))) scan.problem('kustomize.components', `${folder} is not a folder with a kustomization`)
   }
   await scan.finish()
   return { files: scan.files, templates: scan.templates, problems: scan.problems, charts: scan.charts, remote: scan.remote }
@@ -138,7 +138,7 @@ class Scan {
   private takeChart({ name, version, home, line }: Chart, place: Place): void {
     if (!this.job.helmCharts) {
       const message =
-        'helmCharts is not inflated here; set render.kustomize.helmCharts of the service to true, or make the chart a source of its own'
+        'helmCharts is not enabled; set render.kustomize.helmCharts of the service to true, or make the chart a separate source'
       this.problem(`${place.file}:${line}`, message)
       return
     }
@@ -158,7 +158,7 @@ class Scan {
     }
     if (isAddress(need.path)) return this.problem(at, remoteMessage(need))
     const path = this.remote.resolve(place.folder, need.path)
-    if (path === null) return this.problem(at, `${need.field}: ${need.path} leads out of the repository`)
+    if (path === null) return this.problem(at, `${need.field}: ${need.path} leads outside the repository`)
     const isOfPlugins = place.isOfPlugins || need.kind === 'plugin'
     if (need.kind === 'folder') {
       if (!(await this.readFolder(path, isOfPlugins))) this.problem(at, await this.missingFolder(need, path))
@@ -211,17 +211,14 @@ class Scan {
     const at = `${place.file}:${need.line}`
     for (const written of need.path.split('\n')) {
       const folder = this.remote.resolve(place.folder, written)
-      if (folder === null) return this.problem(at, `helmCharts: ${written} leads out of the repository`)
+      if (folder === null) return this.problem(at, `helmCharts: ${written} leads outside the repository`)
       const { tree, prefix, path: inTree } = this.remote.at(folder)
       if ((await tree.file(inFolder(inTree, 'Chart.yaml'))) === null) continue
       for (const [path, { bytes }] of await tree.files(inTree, () => true)) this.keep(inFolder(prefix, path), bytes)
       return
     }
     const last = need.path.split('\n').at(-1) ?? ''
-    this.problem(
-      at,
-      `helmCharts: there is no chart in ${last}; nothing is downloaded for a render: put it there, or make the chart a source of its own`,
-    )
+    this.problem(at, `helmCharts: no chart in ${last}; renders download nothing: put the chart there, or make the chart a separate source`)
   }
 
   /** As what it is rendered to, when it is a template. Null: there is none. */
@@ -238,7 +235,7 @@ class Scan {
     if (found === null) return null
     if (plain === null) this.templates.add(path)
     else if ((await tree.id(templateName(path))) !== null)
-      this.problem(templateName(path), `is also there as ${path}, which is what it becomes; keep one of the two`)
+      this.problem(templateName(path), `also exists as ${path}, which is its output; keep one of the two`)
     const rendered = await renderFile(plain === null ? templateName(path) : path, found.bytes, this.job)
     if (rendered.kind === 'failed') this.problems.push(...rendered.problems)
     const bytes = rendered.kind === 'failed' ? new Uint8Array() : rendered.bytes
@@ -260,12 +257,12 @@ class Scan {
 }
 
 const missingMessage = ({ kind, field, path }: Need): string =>
-  kind === 'file' ? `${field}: there is no file ${path}` : `${field}: there is no file or folder ${path}`
+  kind === 'file' ? `${field}: file ${path} does not exist` : `${field}: file or folder ${path} does not exist`
 
 const remoteMessage = ({ field, path }: Need): string =>
-  `${field}: ${withoutQuery(path)} is fetched from elsewhere, which this service does not allow; ${REMOTE_FIELDS.includes(field) ? 'set render.kustomize.remoteBases to true, or ' : ''}put a copy into the repository (kustomize localize makes one)`
+  `${field}: ${withoutQuery(path)} is a remote base, which this service does not allow; ${REMOTE_FIELDS.includes(field) ? 'set render.kustomize.remoteBases to true, or ' : ''}put a copy into the repository (kustomize localize makes one)`
 /** A query may hold a token. */
 const withoutQuery = (path: string): string => path.replace(/\/\/[^/@]*@/, '//').replace(/\?.*$/, '')
 
 const outsideMessage = ({ field, path }: Need, resolved: string, folder: string): string =>
-  `${field}: ${path} (${resolved}) is outside of ${folder}; a kustomization reads files of its own folder only: move it, or take it as a resource of a folder that has a kustomization`
+  `${field}: ${path} (${resolved}) is outside ${folder}; a kustomization reads only files of its own folder: move it, or use a folder with a kustomization as a resource`

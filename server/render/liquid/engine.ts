@@ -55,7 +55,7 @@ interface Parsed {
   partials: string[]
 }
 
-const TOO_MUCH_CODE = `has more than ${TEMPLATE_CODE_MAX / 1024} KiB within {{ … }} and {% … %}, which is what a template may have; split it`
+const TOO_MUCH_CODE = `has more than ${TEMPLATE_CODE_MAX / 1024} KiB within {{ … }} and {% … %}, the limit of a template; split it`
 
 /** Parsing costs a hundred times what rendering costs. */
 const parsed = new SizedCache<Parsed>(4 * 1024 * 1024, ({ text }) => 200 + text.length)
@@ -94,7 +94,7 @@ class Engine extends Liquid {
   override *_parsePartialFile(name: string): Generator<unknown, Template[], string | Template[]> {
     const partial = rendering?.partials.get(name)
     if (partial === undefined)
-      throw new TemplateRefusal(`there is no partial ${name}: expected a file ${name}.liquid in the folder of the service`)
+      throw new TemplateRefusal(`partial ${name} not found: expected a file ${name}.liquid in the folder of the service`)
     const { templates, findings, text } = parse(partial.text, partial.file, true)
     for (const finding of findings) rendering?.add(partial.file, text, finding)
     if (findings.length > 0) throw new TemplateStop(`the partial ${name} has errors`)
@@ -102,7 +102,7 @@ class Engine extends Liquid {
   }
 
   override _parseLayoutFile(): never {
-    throw new TemplateRefusal('there are no layouts')
+    throw new TemplateRefusal('layouts are not supported')
   }
 }
 
@@ -142,7 +142,7 @@ class ParseErrors extends Error {
   readonly errors: readonly unknown[]
 
   constructor(errors: readonly unknown[]) {
-    super('a template cannot be read')
+    super('invalid template')
     this.errors = errors
   }
 }
@@ -201,7 +201,7 @@ const required: FilterImplOptions = function (value: unknown) {
   if (value !== undefined && value !== null && value !== '') return value
   const [message] = this.token.args
   const quoted = message !== undefined && 'content' in message && typeof message.content === 'string' ? message.content : ''
-  throw new TemplateRefusal(quoted === '' ? 'this is required, and it is not there' : quoted)
+  throw new TemplateRefusal(quoted === '' ? 'required value is missing' : quoted)
 }
 
 const engine = new Engine()
@@ -219,7 +219,7 @@ function parse(text: string, file: string, partial = false): Parsed {
 
 function parseAnew(text: string, file: string, partial: boolean): Parsed {
   if (Buffer.byteLength(text) > TEMPLATE_BYTES_MAX) {
-    const message = `is larger than ${TEMPLATE_BYTES_MAX / 1024} KiB, which is what a template may be; split it`
+    const message = `is larger than ${TEMPLATE_BYTES_MAX / 1024} KiB, the limit of a template; split it`
     return { text, templates: [], findings: [{ at: 0, message }], readable: false, partials: [] }
   }
   try {
@@ -237,7 +237,7 @@ function syntaxFindings(error: unknown): Finding[] {
   const findings = errors.map((one) => ({ at: LiquidError.is(one) ? one.token.begin : 0, message: messageOf(one) }))
   // What ends a block that could not be read is no error of its own.
   const [first, ...rest] = findings
-  return first === undefined ? [] : [first, ...rest.filter(({ message }) => !/^there is no tag (end\w+|else|elsif|when)\b/.test(message))]
+  return first === undefined ? [] : [first, ...rest.filter(({ message }) => !/^unknown tag (end\w+|else|elsif|when)\b/.test(message))]
 }
 
 /** Names of the partials that a template renders; those of a text with errors are none. */

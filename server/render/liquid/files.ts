@@ -29,7 +29,7 @@ export async function renderFile(path: string, bytes: Uint8Array, job: TemplateJ
   if (!isTemplate(path, job.templated)) return { kind: 'rendered', bytes }
   await setImmediate()
   const text = decodeUtf8(bytes)
-  if (text === null) return { kind: 'failed', problems: [{ path, message: 'is a template, and not UTF-8 text' }] }
+  if (text === null) return { kind: 'failed', problems: [{ path, message: 'is a template, but not UTF-8 text' }] }
   const { partials, problems } = await partialsFor(text, path, job.source)
   // Not rendered without them: it would say that they are not there.
   if (problems.length > 0) return { kind: 'failed', problems }
@@ -52,7 +52,7 @@ async function partialsFor(text: string, file: string, { tree, root }: JobSource
     const found = path === null ? null : await tree.file(path)
     if (found === null || path === null) continue
     const content = decodeUtf8(found.bytes)
-    if (content === null) problems.push({ path, message: 'is a partial, and not UTF-8 text' })
+    if (content === null) problems.push({ path, message: 'is a partial, but not UTF-8 text' })
     else {
       partials.set(name, { file: path, text: content })
       wanted.push(...partialsOf(content, path, true))

@@ -33,11 +33,11 @@ export const DROPPED_FILTERS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     ['date', 'date_to_xmlschema', 'date_to_rfc822', 'date_to_string', 'date_to_long_string'].map((name) => [
       name,
-      'a date would make the same commit another thing tomorrow; write it into config',
+      'a date would change the render of the same commit; set the value in config',
     ]),
   ),
-  sample: 'chance would make the same commit another thing each time',
-  raw: 'what is written is not escaped; leave it out',
+  sample: 'random values would change the render of the same commit',
+  raw: 'output is never escaped; remove the filter',
 }
 
 /** First in a chain, they take what is not there for null. */
@@ -55,20 +55,19 @@ export function ownMember(object: object, key: string): unknown {
 
 function textOf(value: unknown): string {
   if (value === null || value === undefined) return ''
-  if (typeof value === 'object')
-    throw new TemplateRefusal('this takes text, not a mapping or a list; make text of it first, with toJson or toYaml')
+  if (typeof value === 'object') throw new TemplateRefusal('expected text, not a mapping or a list; convert it with toJson or toYaml')
   return String(value)
 }
 
 function jsonOf(value: unknown): string {
   const text = JSON.stringify(value ?? null)
-  if (text.length > TEMPLATE_OUTPUT_BYTES_MAX) throw new TemplateRefusal('this is too large to be written')
+  if (text.length > TEMPLATE_OUTPUT_BYTES_MAX) throw new TemplateRefusal('the value is too large to write')
   return text
 }
 
 function countOf(value: unknown, what: string, max: number): number {
   const count = typeof value === 'number' ? value : Number.NaN
-  if (!Number.isInteger(count) || Math.abs(count) > max) throw new TemplateRefusal(`${what} takes a whole number of at most ${max}`)
+  if (!Number.isInteger(count) || Math.abs(count) > max) throw new TemplateRefusal(`${what} expects a whole number up to ${max}`)
   return count
 }
 
@@ -85,7 +84,7 @@ const isEmpty = (value: unknown): boolean =>
 
 function decodeBase64(value: unknown): string {
   const text = textOf(value).replace(/\s/g, '')
-  const refusal = new TemplateRefusal('b64dec takes the base64 of UTF-8 text')
+  const refusal = new TemplateRefusal('b64dec expects base64 of UTF-8 text')
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text) || text.replace(/=+$/, '').length % 4 === 1) throw refusal
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(text, 'base64'))
@@ -96,13 +95,13 @@ function decodeBase64(value: unknown): string {
 
 function fromYaml(value: unknown): unknown {
   const { documents, problems } = parseYamlDocuments(textOf(value), { file: '' })
-  if (problems.length > 0) throw new TemplateRefusal('fromYaml takes the text of one YAML document')
-  if (documents.length > 1) throw new TemplateRefusal('fromYaml takes one document, these are more')
+  if (problems.length > 0) throw new TemplateRefusal('fromYaml expects the text of one YAML document')
+  if (documents.length > 1) throw new TemplateRefusal('fromYaml expects one document')
   return documents[0]?.value ?? null
 }
 
 function dig(value: unknown, ...rest: unknown[]): unknown {
-  if (rest.length < 2) throw new TemplateRefusal("dig takes names and, last, what there is otherwise: config | dig: 'a', 'b', 'none'")
+  if (rest.length < 2) throw new TemplateRefusal("dig expects names and a default as the last argument: config | dig: 'a', 'b', 'none'")
   const names = rest.slice(0, -1)
   let here: unknown = value
   for (const name of names) {
@@ -128,7 +127,7 @@ function mappingOf(value: unknown, name: string): Record<string, unknown> {
 
 function wholeNumber(value: unknown): number {
   const number = typeof value === 'number' ? value : Number(textOf(value).trim() || 'none')
-  if (!Number.isFinite(number)) throw new TemplateRefusal('int takes a number')
+  if (!Number.isFinite(number)) throw new TemplateRefusal('int expects a number')
   return Math.trunc(number)
 }
 

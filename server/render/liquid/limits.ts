@@ -38,9 +38,7 @@ export class Meter {
   charge(work: number): void {
     this.work += work
     if (this.work > TEMPLATE_WORK_MAX)
-      throw new TemplateStop(
-        `takes more than ${TEMPLATE_WORK_MAX} steps, with the templates before it; a loop is too long, or repeats too much`,
-      )
+      throw new TemplateStop(`needs more than ${TEMPLATE_WORK_MAX} steps, with the templates before it; a loop is too long`)
   }
 
   /** `other`: of what it is held against, for work that grows with both. */

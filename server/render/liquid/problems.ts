@@ -113,7 +113,7 @@ const memberPath = (path: string, name: string): string =>
 /** `names`: what inputs have, as `inputNames` lists them. Null: none of them is like it. */
 export function misspelledMessage(text: string, names: readonly string[]): string | null {
   const nearest = nearestName(text, names)
-  return nearest === null ? null : `there is no ${text}; did you mean ${nearest}?`
+  return nearest === null ? null : `unknown name ${text}; did you mean ${nearest}?`
 }
 
 /** `text`: the name as the template has it. `names` as in `misspelledMessage`. */
@@ -124,11 +124,11 @@ export function missingMessage(text: string, inputs: RenderInputs, names: readon
   const misspelled = misspelledMessage(text, names)
   if (misspelled !== null) return { message: misspelled }
   if (!['cluster', 'config', 'service', 'source'].includes(root))
-    return { message: `there is no ${shown}; templates know cluster, config, service and source` }
+    return { message: `unknown name ${shown}; templates have cluster, config, service and source` }
   // Clusters have variables of their own.
   const isForNobody = root === 'config' && inputs.cluster === null
   const whose = isForNobody ? `${FOR_NO_CLUSTER}, which may have it: set it in the config of clusters or of the service` : ''
   const place = isForNobody ? `${whose}, or ` : root === 'config' ? "set it in the service's config, or " : ''
-  const message = `there is no ${shown}; ${place}say what to take instead: {{ ${shown} | default: "…" }}`
+  const message = `unknown name ${shown}; ${place}set a default: {{ ${shown} | default: "…" }}`
   return isForNobody ? { message, needsCluster: 'may' } : { message }
 }

@@ -50,7 +50,7 @@ export class Run {
   }
 
   private messageOf(error: unknown, ownText: boolean): string {
-    if (LiquidError.is(error) && !ownText) return 'looks for a name in a list that its members do not have'
+    if (LiquidError.is(error) && !ownText) return 'reads a name that the members of the list do not have'
     return messageOf(error)
   }
 
@@ -137,9 +137,9 @@ class Text implements Emitter {
     if (value === null || value === undefined) return
     if (typeof value === 'object')
       throw new TemplateRefusal(
-        `this is a ${Array.isArray(value) ? 'list' : 'mapping'}, not text; write it with | toJson, or | toYaml and nindent`,
+        `expected text, not a ${Array.isArray(value) ? 'list' : 'mapping'}; write it with | toJson, or | toYaml and nindent`,
       )
-    if (typeof value === 'number' && !Number.isFinite(value)) throw new TemplateRefusal('the result is no number')
+    if (typeof value === 'number' && !Number.isFinite(value)) throw new TemplateRefusal('the result is not a number')
     const text = String(value)
     this.meter.write(text)
     this.buffer += text
@@ -171,7 +171,7 @@ export class Walk {
   }
 
   renderTemplatesToNodeStream(): never {
-    throw new Error('templates are rendered at once')
+    throw new Error('templates must render synchronously')
   }
 }
 
@@ -186,6 +186,6 @@ const isFatal = (error: unknown): boolean =>
 
 /** Throws for a context that the library made, whose work would not be counted. */
 export function scopeOf(context: Context): Scope {
-  if (!(context instanceof Scope)) throw new Error('a context that nobody counts')
+  if (!(context instanceof Scope)) throw new Error('a context without limits')
   return context
 }

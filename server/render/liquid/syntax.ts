@@ -13,9 +13,9 @@ export const TAGS: ReadonlySet<string> = new Set(
 )
 const DROPPED_TAGS: Readonly<Record<string, string>> = {
   include: "render a partial with {% render 'name' %} and give it what it needs",
-  layout: 'manifests have no layouts',
-  block: 'manifests have no layouts',
-  tablerow: 'that makes HTML; use for',
+  layout: 'manifests do not support layouts',
+  block: 'manifests do not support layouts',
+  tablerow: 'this tag writes HTML; use for',
 }
 
 export interface Finding {
@@ -69,7 +69,7 @@ interface KnownNames {
 
 function knownNames(locals: ReadonlySet<string>): KnownNames {
   const all = new Set([...ROOTS, ...locals])
-  if (locals.size === 0) return { all, told: 'templates know cluster, config, service and source' }
+  if (locals.size === 0) return { all, told: 'templates have cluster, config, service and source' }
   const sorted = [...all].sort()
   const more = sorted.length > KNOWN_TOLD ? `, and ${sorted.length - KNOWN_TOLD} more` : ''
   return { all, told: `known are ${sorted.slice(0, KNOWN_TOLD).map(shownName).join(', ')}${more}` }
@@ -91,8 +91,8 @@ function accessMessage(names: readonly string[], text: string, known: KnownNames
   if (known !== null && !known.all.has(root)) {
     const nearest = nearestName(root, known.all)
     return nearest === null
-      ? `there is no ${text}; ${known.told}`
-      : `there is no ${text}; did you mean ${nearest}${text.slice(root.length)}?`
+      ? `unknown name ${text}; ${known.told}`
+      : `unknown name ${text}; did you mean ${nearest}${text.slice(root.length)}?`
   }
   if (locals.has(root) || known === null) return null
   let place = root
@@ -140,7 +140,7 @@ class SyntaxWalk {
   private visitPartial(template: unknown): void {
     if (!(template instanceof RenderTag)) return
     const name = template.partialScope()?.name
-    if (name === undefined) this.find(template.token, () => "the name of a partial is written out: {% render 'partials/labels' %}")
+    if (name === undefined) this.find(template.token, () => "the name of a partial must be a literal: {% render 'partials/labels' %}")
     else this.partials.push(name)
   }
 
@@ -189,16 +189,16 @@ function childrenOf(template: Template): Template[] {
 
 function filterMessage(name: string, filters: ReadonlySet<string>): string {
   const dropped = Object.hasOwn(DROPPED_FILTERS, name) ? DROPPED_FILTERS[name] : undefined
-  if (dropped !== undefined) return `there is no filter ${name}: ${dropped}`
+  if (dropped !== undefined) return `the filter ${name} is not supported: ${dropped}`
   const nearest = nearestName(name, filters)
-  return nearest === null ? `there is no filter ${shownName(name)}` : `there is no filter ${shownName(name)}; did you mean ${nearest}?`
+  return nearest === null ? `unknown filter ${shownName(name)}` : `unknown filter ${shownName(name)}; did you mean ${nearest}?`
 }
 
 function tagMessage(name: string): string {
   const dropped = Object.hasOwn(DROPPED_TAGS, name) ? DROPPED_TAGS[name] : undefined
-  if (dropped !== undefined) return `there is no tag ${name}: ${dropped}`
+  if (dropped !== undefined) return `the tag ${name} is not supported: ${dropped}`
   const nearest = nearestName(name, TAGS)
-  return nearest === null ? `there is no tag ${shownName(name)}` : `there is no tag ${shownName(name)}; did you mean ${nearest}?`
+  return nearest === null ? `unknown tag ${shownName(name)}` : `unknown tag ${shownName(name)}; did you mean ${nearest}?`
 }
 
 /** For the author of the template. What is said while it is rendered may hold values: only our own words are handed on. */
@@ -213,5 +213,5 @@ export function messageOf(error: unknown): string {
   const tag = /^tag "(.*)" not found$/s.exec(text)?.[1]
   if (tag !== undefined) return tagMessage(tag)
   if (LiquidError.is(error)) return text
-  return 'cannot be evaluated: a value is not what is expected here'
+  return 'cannot be evaluated: a value has the wrong type'
 }

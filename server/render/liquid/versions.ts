@@ -10,11 +10,11 @@ const RANGE_LENGTH_MAX = 200
  */
 export function semverCompare(version: unknown, range: unknown): boolean {
   if (typeof range !== 'string' || typeof version !== 'string')
-    throw new TemplateRefusal('semverCompare takes a version and a range: cluster.facts.kubernetesVersion | semverCompare: ">=1.29"')
+    throw new TemplateRefusal('semverCompare expects a version and a range: cluster.facts.kubernetesVersion | semverCompare: ">=1.29"')
   // Charts write `-0` so that the versions of distributions are in; here they are.
   const wanted = range.replace(/(\d)-0(?![\w.])/g, '$1')
-  if (range.length > RANGE_LENGTH_MAX || !isRange(wanted)) throw new TemplateRefusal('semverCompare takes a range such as ">=1.29, <2"')
+  if (range.length > RANGE_LENGTH_MAX || !isRange(wanted)) throw new TemplateRefusal('semverCompare expects a range such as ">=1.29, <2"')
   const plain = /^v?(\d{1,15}(?:\.\d{1,15}){0,2})(?:[-+].*)?$/.exec(version.trim())?.[1]
-  if (plain === undefined) throw new TemplateRefusal('semverCompare takes a version such as 1.29.3; is it known already?')
+  if (plain === undefined) throw new TemplateRefusal('semverCompare expects a version such as 1.29.3; the value may be missing')
   return greatestVersion([plain.includes('.') ? plain : `${plain}.0`], wanted) !== null
 }

@@ -34,7 +34,7 @@ function run(root: JsonMap, { op, path, from, value }: JsonPatchOp): void {
   const to = pointer(path)
   switch (op) {
     case 'test':
-      if (!isEqual(to.length === 0 ? root : read(root, to), value ?? null)) throw new PatchError('the value there is another one')
+      if (!isEqual(to.length === 0 ? root : read(root, to), value ?? null)) throw new PatchError('the value differs')
       return
     case 'remove':
       remove(root, to)
@@ -53,7 +53,7 @@ function run(root: JsonMap, { op, path, from, value }: JsonPatchOp): void {
       const source = pointer(from ?? '')
       const moved = read(root, source)
       if (source.length < to.length && source.every((part, at) => part === to[at]))
-        throw new PatchError('an object cannot move into itself')
+        throw new PatchError('a value cannot be moved into itself')
       remove(root, source)
       add(root, to, moved)
     }
@@ -75,10 +75,10 @@ function pointer(text: string): string[] {
 
 function holderOf(root: JsonMap, path: readonly string[]): { holder: JsonMap | Json[]; last: string } {
   const last = path.at(-1)
-  if (last === undefined) throw new PatchError('the whole object cannot be taken away or replaced')
+  if (last === undefined) throw new PatchError('the whole object cannot be removed or replaced')
   const holder = read(root, path.slice(0, -1))
   if (isMap(holder) || Array.isArray(holder)) return { holder, last }
-  throw new PatchError(`there is nothing at ${pathText(path.slice(0, -1))} that could hold it`)
+  throw new PatchError(`no mapping or list at ${pathText(path.slice(0, -1))}`)
 }
 
 function read(root: JsonMap, path: readonly string[]): Json {
@@ -89,7 +89,7 @@ function read(root: JsonMap, path: readonly string[]): Json {
       : isMap(value) && Object.hasOwn(value, part)
         ? value[part]
         : undefined
-    if (next === undefined) throw new PatchError(`there is nothing at ${pathText(path.slice(0, depth + 1))}`)
+    if (next === undefined) throw new PatchError(`no value at ${pathText(path.slice(0, depth + 1))}`)
     value = next
   }
   return value
@@ -121,7 +121,7 @@ function remove(root: JsonMap, path: readonly string[]): void {
   const { holder, last } = holderOf(root, path)
   if (Array.isArray(holder)) holder.splice(indexIn(holder, last, holder.length), 1)
   else if (Object.hasOwn(holder, last)) delete holder[last]
-  else throw new PatchError(`there is nothing at ${pathText(path)}`)
+  else throw new PatchError(`no value at ${pathText(path)}`)
 }
 
 function sizeOf(value: Json, most: number): number {

@@ -23,7 +23,7 @@ export function mergePatch(original: Json | undefined, patch: Json): Json {
   if (!isMap(patch)) return patch
   const merged: JsonMap = isMap(original) ? { ...original } : {}
   for (const [key, value] of Object.entries(patch)) {
-    if (key.startsWith('$')) throw new PatchError(`${key} is of built-in kinds only; this one is merged as JSON (RFC 7396)`)
+    if (key.startsWith('$')) throw new PatchError(`${key} works for built-in kinds only; this kind uses JSON merge patch (RFC 7396)`)
     if (value === null) delete merged[key]
     else merged[key] = mergePatch(merged[key], value)
   }
@@ -37,7 +37,7 @@ function mergeMap(original: JsonMap, given: JsonMap, type: PatchType | null, pat
   const { [DIRECTIVE]: directive, ...patch } = given
   if (directive === 'replace') return patch
   if (directive === 'delete') return {}
-  if (directive !== undefined && directive !== 'merge') throw new PatchError(`${path || '/'}: $patch is replace, delete or merge`)
+  if (directive !== undefined && directive !== 'merge') throw new PatchError(`${path || '/'}: $patch must be replace, delete or merge`)
   const merged = retained({ ...original }, patch, path)
   mergeOrdered(merged, patch, type, path)
   for (const key of Object.keys(patch).sort()) {
@@ -140,7 +140,7 @@ function checkOrder(patch: readonly Json[], order: readonly Json[], key: string 
   if (order.length === 0 || patch.length === 0) return
   let at = 0
   for (const place of order) if (at < items.length && identity(items[at] ?? null, key, path) === identity(place, key, path)) at++
-  if (at < items.length) throw new PatchError(`${path}: its items are not in the order that ${ORDER.slice(0, -1)} gives`)
+  if (at < items.length) throw new PatchError(`${path}: its items are not in the order of ${ORDER.slice(0, -1)}`)
 }
 
 function mergeList(original: Json[], patch: Json[], field: PatchField | undefined, path: string, isDeletion: boolean): Json[] {
@@ -151,11 +151,11 @@ function mergeList(original: Json[], patch: Json[], field: PatchField | undefine
   if (field?.merge !== true) return patch
   if (original.length === 0 && patch.length === 0) return original
   const items = [...original, ...patch]
-  if (items.some(Array.isArray)) throw new PatchError(`${path}: lists of lists are not merged`)
+  if (items.some(Array.isArray)) throw new PatchError(`${path}: lists of lists cannot be merged`)
   const { key } = field
   if (new Set(items.map(typeOf)).size > 1) throw new PatchError(`${path}: its items are not all of one type`)
   if (!items.every(isMap)) return inOrder([...new Set(items)], patch, original, undefined)
-  if (key === undefined) throw new PatchError(`${path}: there is no key to merge it by`)
+  if (key === undefined) throw new PatchError(`${path}: no merge key`)
   return mergeItems(original as JsonMap[], patch as JsonMap[], { ...field, key }, path)
 }
 
@@ -168,7 +168,7 @@ function mergeItems(original: JsonMap[], patch: JsonMap[], { type, key }: PatchF
     if (directive === undefined || directive === 'merge') wanted.push(rest)
     else if (directive === 'replace') isReplaced = true
     else if (directive === 'delete') gone.add(identity(item, key, path))
-    else throw new PatchError(`${path}: $patch is replace, delete or merge`)
+    else throw new PatchError(`${path}: $patch must be replace, delete or merge`)
   }
   const before = isReplaced ? [] : original.filter((item) => !gone.has(item[key] ?? null))
   const merged = isReplaced ? [...wanted] : [...before]
@@ -188,7 +188,7 @@ function mergeItems(original: JsonMap[], patch: JsonMap[], { type, key }: PatchF
 function identity(item: Json, key: string | undefined, path: string): Json {
   if (key === undefined) return item
   const value = isMap(item) ? item[key] : undefined
-  if (value === undefined) throw new PatchError(`${path}: an item has no ${key}, by which its list is merged`)
+  if (value === undefined) throw new PatchError(`${path}: an item has no ${key}, the merge key of the list`)
   return value
 }
 

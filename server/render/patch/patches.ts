@@ -81,7 +81,7 @@ function applyOne<T extends { object: K8sObject }>(found: readonly T[], { isTarg
       return [item]
     }
   })
-  if (!isMet) problems.push({ path: '', message: 'meets no object: correct its target, or take it out' })
+  if (!isMet) problems.push({ path: '', message: 'matches no object: correct its target, or remove the patch' })
   return problems.length > 0 ? { kind: 'failed', problems } : { kind: 'patched', found: patched }
 }
 
@@ -94,7 +94,7 @@ function readPatch({ target, patch }: Patch): Read {
   const documents = typeof patch === 'string' ? textDocuments(patch) : { values: [patch as Json], messages: [] }
   const messages = [...documents.messages]
   const patches: ReadPatch[] = []
-  if (documents.messages.length === 0 && documents.values.length === 0) messages.push('holds no patch')
+  if (documents.messages.length === 0 && documents.values.length === 0) messages.push('has no patch')
   for (const value of documents.values) {
     try {
       refusePrototypes(value)
@@ -132,7 +132,7 @@ function jsonChange(value: Json[]): Change {
     if ((op === 'move' || op === 'copy') && from === undefined) throw new PatchError(`[${index}] ${op} needs from`)
     if ((op === 'add' || op === 'replace' || op === 'test') && given === undefined) throw new PatchError(`[${index}] ${op} needs a value`)
     for (const text of [ops[index]?.path, from])
-      if (text?.split('/').includes('__proto__') === true) throw new PatchError(`[${index}] __proto__ is no field`)
+      if (text?.split('/').includes('__proto__') === true) throw new PatchError(`[${index}] __proto__ is not a field`)
   }
   return (object) => asObject(applyJsonPatch(object as JsonMap, ops))
 }
@@ -159,9 +159,9 @@ function asObject(value: JsonMap): K8sObject {
   if (isK8sObject(value)) {
     const wrong = wrongIdentity(value)
     if (wrong === null) return value
-    throw new PatchError(`what it leaves is no object: ${wrong}`)
+    throw new PatchError(`the result is not an object: ${wrong}`)
   }
-  throw new PatchError('what it leaves is no object: apiVersion, kind and metadata have to stay, and labels and annotations are texts')
+  throw new PatchError('the result is not an object: apiVersion, kind and metadata are required, and labels and annotations must be text')
 }
 
 /** A name that would be something else in JavaScript. */
@@ -170,7 +170,7 @@ function refusePrototypes(value: Json): void {
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     if (Array.isArray(next)) open.push(...next)
     else if (isMap(next)) {
-      if (Object.hasOwn(next, '__proto__')) throw new PatchError('__proto__ is no field')
+      if (Object.hasOwn(next, '__proto__')) throw new PatchError('__proto__ is not a field')
       open.push(...Object.values(next))
     }
   }

@@ -30,7 +30,7 @@ export function compilePattern(pattern: string, lengthMax = PATTERN_LENGTH_MAX):
 }
 
 function push(states: State[], state: State): number {
-  if (states.length >= STATES_MAX) throw new PatchError('the pattern repeats too much')
+  if (states.length >= STATES_MAX) throw new PatchError('the pattern has too many repetitions')
   return states.push(state) - 1
 }
 
@@ -151,7 +151,7 @@ class Reader {
         throw new PatchError(`"${character}" repeats nothing`)
       case '^':
       case '$':
-        throw new PatchError(`"${character}" is only taken at the ends: a pattern is of the whole text`)
+        throw new PatchError(`"${character}" is allowed only at the ends: a pattern matches the whole text`)
       default:
         return { kind: 'test', test: is(character) }
     }
@@ -159,7 +159,7 @@ class Reader {
 
   private group(): Node {
     if (this.characters[this.at] === '?') {
-      if (this.characters[this.at + 1] !== ':') throw new PatchError('of groups with "(?" only "(?:" is known')
+      if (this.characters[this.at + 1] !== ':') throw new PatchError('only "(?:" groups are supported')
       this.at += 2
     }
     if (++this.depth > GROUP_DEPTH_MAX) throw new PatchError(`groups are more than ${GROUP_DEPTH_MAX} levels deep`)
@@ -174,7 +174,7 @@ class Reader {
     if (character === undefined) throw new PatchError('"\\" at the end')
     const known = CLASSES[character]
     if (known !== undefined) return known
-    if (/[A-Za-z0-9]/.test(character)) throw new PatchError(`"\\${character}" is not known here`)
+    if (/[A-Za-z0-9]/.test(character)) throw new PatchError(`"\\${character}" is not supported`)
     return is(character)
   }
 
@@ -186,7 +186,7 @@ class Reader {
       const character = this.characters[this.at++]
       if (character === undefined) throw new PatchError('"]" is missing')
       if (character === ']' && !first) break
-      if (character === '[' && this.characters[this.at] === ':') throw new PatchError('"[:…:]" is not known here')
+      if (character === '[' && this.characters[this.at] === ':') throw new PatchError('"[:…:]" is not supported')
       if (character === '\\') tests.push(this.escaped())
       else if (this.characters[this.at] === '-' && this.characters[this.at + 1] !== ']') tests.push(this.range(character))
       else tests.push(is(character))
@@ -198,7 +198,7 @@ class Reader {
   private range(low: string): Test {
     const high = this.characters[this.at + 1]
     this.at += 2
-    if (high === undefined || high === '\\' || high < low) throw new PatchError(`"${low}-${high ?? ''}" is no range`)
+    if (high === undefined || high === '\\' || high < low) throw new PatchError(`"${low}-${high ?? ''}" is not a range`)
     return between(low, high)
   }
 
@@ -206,7 +206,7 @@ class Reader {
     const counts = this.counts()
     if (counts === null) return node
     if (this.characters[this.at] === '?') this.at++ // lazy: of a whole text that is the same
-    if (this.counts() !== null) throw new PatchError('a repetition is repeated: put it into a group')
+    if (this.counts() !== null) throw new PatchError('repeated quantifier: use a group')
     return { kind: 'repeat', node, ...counts }
   }
 

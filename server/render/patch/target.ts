@@ -56,7 +56,7 @@ export function namedTarget(patch: JsonMap): IsTarget {
   const named = isMap(metadata) ? metadata : {}
   const { name, namespace } = named
   if (typeof apiVersion !== 'string' || typeof kind !== 'string' || typeof name !== 'string')
-    throw new PatchError('expected a target, or apiVersion, kind and metadata.name of the object that it is of')
+    throw new PatchError('expected a target, or apiVersion, kind and metadata.name of the patched object')
   return (object, given) =>
     groupOf(object.apiVersion) === groupOf(apiVersion) &&
     object.kind === kind &&

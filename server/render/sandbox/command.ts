@@ -171,7 +171,7 @@ function orderArguments(order: ConfineOrder): string[] {
  */
 export function limitsCommand(options: StartOptions, { prlimit, libraries, ownBinary, temp, filter }: LimitsTools): StartCommand {
   const { program, args, files, cwd } = options
-  if (files.dir === null) throw new Error('nothing can be mounted, and the files are not in one folder')
+  if (files.dir === null) throw new Error('mounts are not available, and the files are not in one folder')
   const order: ConfineOrder = {
     argv: [prlimit, ...byPrlimit(processLimits(options)), '--', program.path, ...args],
     env: { ...programEnv(options), HOME: temp, TMPDIR: temp, PATH: `${temp}/bin` },

@@ -73,19 +73,19 @@ function confine({ read, write }: ConfineOrder): void {
   const attributes = new BigUint64Array([rights, version >= 4 ? TCP : 0n, version >= 6 ? SCOPES : 0n])
   const size = version >= 6 ? 24n : version >= 4 ? 16n : 8n
   const rules = call(CREATE_RULESET, BigInt(ptr(attributes)), size, 0n)
-  if (rules < 0) fail('Landlock takes no rules')
+  if (rules < 0) fail('Landlock accepts no rules')
   const allow = (path: string, wanted: bigint) => {
     const file = libc.open(ptr(text(path)), O_PATH_CLOEXEC)
     if (file < 0) fail(`${path} cannot be opened`)
     const rule = Buffer.alloc(12)
     rule.writeBigUInt64LE(statSync(path).isDirectory() ? wanted : wanted & OF_NO_FOLDER, 0)
     rule.writeInt32LE(file, 8)
-    if (call(ADD_RULE, BigInt(rules), RULE_PATH_BENEATH, BigInt(ptr(rule)), 0n) !== 0) fail(`Landlock takes no rule for ${path}`)
+    if (call(ADD_RULE, BigInt(rules), RULE_PATH_BENEATH, BigInt(ptr(rule)), 0n) !== 0) fail(`Landlock refuses a rule for ${path}`)
   }
   for (const path of read) allow(path, READ)
   for (const path of write) allow(path, rights)
   if (libc.prctl(PR_SET_NO_NEW_PRIVS, 1n, 0n, 0n, 0n) !== 0) fail('PR_SET_NO_NEW_PRIVS is refused')
-  if (call(RESTRICT_SELF, BigInt(rules), 0n) !== 0) fail('Landlock cannot be turned on')
+  if (call(RESTRICT_SELF, BigInt(rules), 0n) !== 0) fail('cannot enable Landlock')
 }
 
 /** To be called last: it cannot be taken back. */
@@ -95,7 +95,7 @@ function refuseCalls(filter: string): void {
   const program = Buffer.alloc(16)
   program.writeUInt16LE(statements.byteLength / STATEMENT_BYTES, 0)
   program.writeBigUInt64LE(BigInt(ptr(statements)), 8)
-  if (libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, BigInt(ptr(program)), 0n, 0n) !== 0) fail('seccomp takes no filter')
+  if (libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, BigInt(ptr(program)), 0n, 0n) !== 0) fail('seccomp refuses the filter')
 }
 
 const order: ConfineOrder = JSON.parse(Buffer.from(process.argv.slice(1).join(''), 'base64').toString())

@@ -50,7 +50,7 @@ export function planFiles(files: Files): FilePlan {
 }
 
 function checkPaths(files: Files): void {
-  if (files.size > SANDBOX_FILES_MAX) throw refused(`${files.size} files, more than the ${SANDBOX_FILES_MAX} that one render may have`)
+  if (files.size > SANDBOX_FILES_MAX) throw refused(`${files.size} files, more than the limit of ${SANDBOX_FILES_MAX} for a render`)
   let total = 0
   const folders = new Set<string>()
   for (const [path, { byteLength }] of files) {
@@ -60,7 +60,7 @@ function checkPaths(files: Files): void {
     for (let slash = path.indexOf('/'); slash > 0; slash = path.indexOf('/', slash + 1)) folders.add(path.slice(0, slash))
   }
   if (total > SANDBOX_FILE_BYTES_MAX)
-    throw refused(`the files have ${total} bytes, more than the ${SANDBOX_FILE_BYTES_MAX} that one render may have`)
+    throw refused(`the files have ${total} bytes, more than the limit of ${SANDBOX_FILE_BYTES_MAX} for a render`)
   for (const folder of folders) if (files.has(folder)) throw refused(`${JSON.stringify(folder)} is a file and a folder`)
 }
 
@@ -71,7 +71,7 @@ export function wrongPath(path: string): string | null {
   if (path.startsWith('/')) return 'an absolute path; paths are relative to the tree'
   if (Buffer.byteLength(path) > PATH_BYTES_MAX) return `a path of more than ${PATH_BYTES_MAX} bytes`
   for (const name of path.split('/')) {
-    if (name === '..') return 'a path that leads out'
+    if (name === '..') return 'a path that leads outside'
     if (name === '' || name === '.') return 'a path with an empty or a `.` part'
     if (Buffer.byteLength(name) > NAME_BYTES_MAX) return `a name of more than ${NAME_BYTES_MAX} bytes`
   }

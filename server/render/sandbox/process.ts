@@ -83,7 +83,7 @@ function start({ argv, env, cwd, filter }: StartCommand, stdin: Uint8Array | und
     const detail = `${name} cannot be started: ${describeError(error).slice(0, 300)}`
     throw new AppError(
       'sandbox_unavailable',
-      { doing: 'render', detail, remedy: 'Look at the limits of this server on processes and memory.' },
+      { doing: 'render', detail, remedy: 'Check the process and memory limits of this server.' },
       { cause: error },
     )
   } finally {
@@ -132,21 +132,21 @@ async function watch(
 
 const memoryStop = (name: string, { memoryBytes }: SandboxLimits): Stop => ({
   why: 'memory',
-  message: `${name} took more than ${mebibytes(memoryBytes)} of memory and was stopped`,
+  message: `${name} used more than ${mebibytes(memoryBytes)} of memory and was stopped`,
 })
 
 /** The kernel's own limits end a process by a signal, or by an answer that Go takes for its end. */
 function limitMet(child: Child, stderr: string, name: string, limits: SandboxLimits): Stop | null {
   const { signalCode, exitCode } = child
   if (signalCode === 'SIGXCPU' || exitCode === 128 + 24)
-    return { why: 'time', message: `${name} took too much processor time and was stopped` }
+    return { why: 'time', message: `${name} used too much processor time and was stopped` }
   if (
     /^(fatal error: |runtime: |panic: )?.*(out of memory|cannot allocate memory)/m.test(stderr) &&
     /^(fatal error|runtime):/m.test(stderr)
   )
     return memoryStop(name, limits)
   if (BY_OTHERS.includes(signalCode) || exitCode === KILLED)
-    return { why: 'ended', message: `${name} was ended from outside, most likely because this server has no memory left` }
+    return { why: 'ended', message: `${name} was killed, probably because this server ran out of memory` }
   return null
 }
 

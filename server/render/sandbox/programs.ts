@@ -52,7 +52,7 @@ export function createPrograms(choices: ProgramChoices, ownBinary: string): Prog
       return entry.command
     }
     const path = choices[program] ?? find(folders, program)
-    if (path === null) throw missing(program, `${program} is neither named nor found on PATH`)
+    if (path === null) throw missing(program, `${program} is not configured and not on PATH`)
     return path
   }
   return {
@@ -138,7 +138,7 @@ function placeProgram(
 /** At its own path, since what lies beside it may be looked for from there. A script gets its interpreter, too. */
 function placeExec(name: string, path: string, { renderers }: ProgramChoices): PlacedProgram {
   const entry = renderers.get(name)
-  if (entry === undefined) throw missing({ exec: name }, 'it was just there')
+  if (entry === undefined) throw missing({ exec: name }, 'the file disappeared')
   const interpreter = interpreterOf(path)
   const extras = entry.readOnly.map((extra) => realpathSync(extra)).filter((extra) => statSync(extra).isFile())
   const programs = [path, ...(interpreter === null ? [] : [realpathSync(interpreter)]), ...extras]
@@ -161,7 +161,7 @@ function interpreterOf(path: string): string | null {
     const line = bytes.toString('latin1', 0, readSync(handle, bytes, 0, bytes.length, 0)).split('\n')[0] ?? ''
     const found = /^#![ \t]*(\/\S+)/.exec(line)?.[1]
     if (found === undefined) return null
-    if (found.endsWith('/env')) throw new Error(`${path} begins with ${line}: write the path of the interpreter instead of env`)
+    if (found.endsWith('/env')) throw new Error(`${path} begins with ${line}: use the path of the interpreter instead of env`)
     return found
   } finally {
     closeSync(handle)

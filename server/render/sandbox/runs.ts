@@ -70,7 +70,7 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
     const prlimit = programs.tool('prlimit')
     if (prlimit === null) throw unavailable('prlimit (of util-linux) is not on this server', 'Install util-linux')
     if (!canMeasure(process.pid))
-      throw unavailable('this kernel does not tell what belongs to a process (CONFIG_PROC_CHILDREN)', 'Run the server on another kernel')
+      throw unavailable('this kernel does not list child processes (CONFIG_PROC_CHILDREN)', 'Run the server on another kernel')
     return prlimit
   }
   /** `group`: of control; null where the kernel holds the limit by itself. */
@@ -98,7 +98,7 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
     const name = programName(run.program)
     if (mode === 'limits' && (run.program === 'bun' || typeof run.program === 'object'))
       throw unavailable(
-        `${name} runs code of others, and this server runs with --render-sandbox limits`,
+        `${name} runs untrusted code, and this server runs with --render-sandbox limits`,
         'Start it with --render-sandbox bubblewrap',
       )
     checkRun(run)
@@ -173,20 +173,20 @@ async function askVersion(sandbox: Sandbox, program: SandboxProgram, placed: Pla
   if (program === 'bun') return `bun ${bunVersion}`
   if (typeof program === 'object') {
     const version = await execVersion(placed).catch((error: unknown) => {
-      throw new AppError('renderer_missing', { doing: `look at what ${program.exec} is made of`, detail: describeError(error) })
+      throw new AppError('renderer_missing', { doing: `read the files of ${program.exec}`, detail: describeError(error) })
     })
     return `${program.exec} sha256:${version}`
   }
   const outcome = await sandbox.run({ program, args: VERSION_ARGS[program], files: new Map() })
   const said = outcome.kind === 'done' && outcome.exitCode === 0 ? new TextDecoder().decode(outcome.stdout).trim() : ''
   const version = /^v?(\d+\.\d+\.\d+\S*)$/.exec(said)?.[1]
-  const detail = outcome.kind === 'stopped' ? outcome.message : `it does not tell its version: ${(said || outcome.stderr).slice(0, 200)}`
+  const detail = outcome.kind === 'stopped' ? outcome.message : `cannot read its version: ${(said || outcome.stderr).slice(0, 200)}`
   if (version === undefined) throw new AppError('renderer_missing', { doing: `ask ${program} for its version`, detail })
   const major = { helm: '4.', helm3: '3.', kustomize: '5.' }[program]
   if (!version.startsWith(major))
     throw new AppError('renderer_missing', {
       doing: `render with ${program}`,
-      detail: `what is named ${program} is version ${version}, expected ${major}x`,
+      detail: `${program} has version ${version}, expected ${major}x`,
     })
   return `${program === 'helm3' ? 'helm' : program} ${version}`
 }
@@ -207,10 +207,10 @@ async function makeTemp(temp: string, { mounts }: PlacedProgram): Promise<void> 
 
 /** What renderers of ours got wrong; never what a person wrote. */
 function checkRun({ args, cwd = '', env = {} }: SandboxRun): void {
-  if (cwd !== '' && wrongPath(cwd) !== null) throw new Error(`a folder outside of the tree: ${cwd}`)
+  if (cwd !== '' && wrongPath(cwd) !== null) throw new Error(`a folder outside the files: ${cwd}`)
   if ([...args, ...Object.values(env)].some((text) => text.includes('\0'))) throw new Error('an argument with a NUL byte')
   const bad = Object.keys(env).find((name) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) || name.startsWith('LD_'))
-  if (bad !== undefined) throw new Error(`not a name for the environment: ${bad}`)
+  if (bad !== undefined) throw new Error(`invalid name of an environment variable: ${bad}`)
 }
 
 /** bubblewrap itself says why it cannot; nothing of the program ran then. */
@@ -225,7 +225,7 @@ function refuseFailedStart(outcome: SandboxOutcome): void {
     })
   const remedy = /namespace|uid map|setting up|Operation not permitted|mount proc/i.test(outcome.stderr)
     ? 'Allow user namespaces (and in a container an unmasked /proc) on the host of the server'
-    : 'Mend what it names'
+    : 'Correct the problem that it names'
   throw unavailable(`bubblewrap does not work here: ${(said[2] ?? '').slice(0, 300)}`, remedy)
 }
 
@@ -235,7 +235,7 @@ function refuseUnconfined(outcome: SandboxOutcome): void {
   if (said === undefined) return
   throw new AppError('sandbox_unavailable', {
     doing: 'render',
-    detail: `--render-sandbox limits cannot keep programs from the files of the server: ${said.slice(0, 300)}`,
+    detail: `--render-sandbox limits cannot protect the files of the server from programs: ${said.slice(0, 300)}`,
     remedy: 'Run the server on a kernel with Landlock (Linux 5.13 or later, lsm=…,landlock), or start it with --render-sandbox bubblewrap.',
   })
 }
@@ -244,18 +244,18 @@ const unavailable = (detail: string, remedy: string): AppError =>
   new AppError('sandbox_unavailable', {
     doing: 'render',
     detail,
-    remedy: `${remedy}. \`--render-sandbox limits\` renders charts and kustomizations without it; \`skerry doctor\` shows what is there.`,
+    remedy: `${remedy}. \`--render-sandbox limits\` renders charts and kustomizations without it; \`skerry doctor\` shows the available ones.`,
   })
 
 const unknownCalls = (architecture: string): AppError =>
-  unavailable(`which system calls to refuse is not known for ${architecture}`, 'Run the server on x86-64 or arm64')
+  unavailable(`the architecture ${architecture} is not supported`, 'Run the server on x86-64 or arm64')
 
 /** Whether any program can run, for callers that ask before they need one. Null: it can; else the reason. */
 export async function sandboxTrouble(sandbox: Sandbox): Promise<string | null> {
   try {
     const outcome = await sandbox.run({ program: 'bun', args: ['-e', ''], files: new Map() })
     if (outcome.kind === 'stopped') return outcome.message
-    return outcome.exitCode === 0 ? null : `it ended with ${outcome.exitCode}: ${outcome.stderr.slice(0, 300)}`
+    return outcome.exitCode === 0 ? null : `it exited with code ${outcome.exitCode}: ${outcome.stderr.slice(0, 300)}`
   } catch (error) {
     return describeError(error)
   }

@@ -42,11 +42,11 @@ async function refuseIn(files: ReadonlyMap<string, Uint8Array>, inside: string, 
 }
 
 async function unpacked(path: string, bytes: Uint8Array, depth: number): Promise<ReadonlyMap<string, Uint8Array>> {
-  if (depth === 1) throw refused(path, `is packed ${DEPTH_MAX} times`)
+  if (depth === 1) throw refused(path, `is compressed ${DEPTH_MAX} times`)
   try {
     return await readArchive(bytes)
   } catch (error) {
-    throw refused(path, `cannot be looked into (${error instanceof Error ? error.message : 'unreadable'})`)
+    throw refused(path, `cannot be decompressed (${error instanceof Error ? error.message : 'unreadable'})`)
   }
 }
 

@@ -41,7 +41,7 @@ export async function importClosure(tree: SourceTree, entry: string): Promise<Cl
     }
     const file = await tree.file(path)
     if (file === null) {
-      found.problems.push({ path, message: 'there is no such file; name another with `render.typescript.entry`' })
+      found.problems.push({ path, message: 'file not found; set another one with `render.typescript.entry`' })
       continue
     }
     found.files.set(path, YAML.test(path) ? yamlAsJson(path, file.bytes, found) : file.bytes)
@@ -69,7 +69,7 @@ function yamlAsJson(path: string, bytes: Uint8Array, found: Closure): Uint8Array
   try {
     return new TextEncoder().encode(documents.map(({ value }) => `${JSON.stringify(value, counted)}\n`).join('---\n'))
   } catch {
-    found.problems.push({ path, message: `more than ${YAML_LENGTH_MAX} characters, counting what aliases repeat` })
+    found.problems.push({ path, message: `more than ${YAML_LENGTH_MAX} characters, with aliases expanded` })
     return bytes
   }
 }
@@ -88,7 +88,7 @@ function yamlAsText(script: string): string[] {
 async function importsOf(tree: SourceTree, path: string, { bytes }: SourceFile, packages: Set<string>, found: Closure): Promise<string[]> {
   const text = bytes.byteLength > SCRIPT_BYTES_MAX ? null : decodeUtf8(bytes)
   if (text === null) {
-    const message = bytes.byteLength > SCRIPT_BYTES_MAX ? `has more than ${SCRIPT_BYTES_MAX} bytes` : 'is no UTF-8 text'
+    const message = bytes.byteLength > SCRIPT_BYTES_MAX ? `has more than ${SCRIPT_BYTES_MAX} bytes` : 'is not UTF-8 text'
     found.problems.push({ path, message })
     return []
   }
@@ -113,16 +113,16 @@ type Resolved = string | { wrong: string } | null
 async function resolveImport(tree: SourceTree, from: string, specifier: string, packages: Set<string>, found: Closure): Promise<Resolved> {
   if (/^\.\.?(\/|$)/.test(specifier)) {
     const target = treePath(folderOf(from), specifier)
-    if (target === null) return { wrong: `imports ${specifier}, which leads out of the source` }
+    if (target === null) return { wrong: `imports ${specifier}, which is outside the source` }
     for (const candidate of candidatesOf(target)) if ((await tree.file(candidate)) !== null) return candidate
-    return { wrong: `imports ${specifier}, which is not there` }
+    return { wrong: `imports ${specifier}, which does not exist` }
   }
   if (/^[a-z]+:|^\//i.test(specifier))
     return { wrong: `imports ${specifier}: only files of the source and packages in its node_modules can be imported` }
   const missing = await addPackage(tree, from, packageName(specifier), packages, found)
   return missing
     ? {
-        wrong: `imports the package ${packageName(specifier)}, which no node_modules folder of the source has: commit it, or copy what is needed`,
+        wrong: `imports the package ${packageName(specifier)}, which is missing in the node_modules folders of the source: commit it, or copy the code`,
       }
     : null
 }

@@ -10,7 +10,7 @@ export function collectObjects(made: unknown): Record<string, unknown>[] {
     throw new NotPlainError('exports nothing: expected `export default` of objects, or of a function that returns them')
   const objects: Record<string, unknown>[] = []
   const add = (value: unknown, path: string, depth: number): void => {
-    if (depth > DEPTH_MAX) throw new NotPlainError(`${path}: lists in lists without end`)
+    if (depth > DEPTH_MAX) throw new NotPlainError(`${path}: lists nested too deeply`)
     if (Array.isArray(value)) {
       for (const [index, item] of value.entries()) if (item != null && item !== false) add(item, `${path}[${index}]`, depth + 1)
       return
@@ -24,7 +24,8 @@ export function collectObjects(made: unknown): Record<string, unknown>[] {
   return objects
 }
 
-const nameOf = (value: unknown): string => (value === null ? 'null' : typeof value === 'object' ? 'no plain object' : `a ${typeof value}`)
+const nameOf = (value: unknown): string =>
+  value === null ? 'null' : typeof value === 'object' ? 'not a plain object' : `a ${typeof value}`
 
 const DROPPED = Symbol('dropped')
 
@@ -35,10 +36,10 @@ function plainOf(given: unknown, path: string, above: readonly object[]): unknow
     case 'boolean':
       return value
     case 'number':
-      if (!Number.isFinite(value)) throw new NotPlainError(`${path} is ${value}, which JSON does not have`)
+      if (!Number.isFinite(value)) throw new NotPlainError(`${path} is ${value}, which JSON does not support`)
       return value
     case 'bigint':
-      throw new NotPlainError(`${path} is a BigInt, which JSON does not have: use Number or String`)
+      throw new NotPlainError(`${path} is a BigInt, which JSON does not support: use Number or String`)
     case 'undefined':
     case 'function':
     case 'symbol':
@@ -52,11 +53,11 @@ const hasToJson = (value: unknown): value is { toJSON(): unknown } =>
   typeof value === 'object' && value !== null && 'toJSON' in value && typeof value.toJSON === 'function'
 
 function plainObject(value: object, path: string, above: readonly object[]): unknown {
-  if (above.includes(value)) throw new NotPlainError(`${path} is an object that holds itself`)
+  if (above.includes(value)) throw new NotPlainError(`${path} is a circular object`)
   if (above.length > DEPTH_MAX) throw new NotPlainError(`${path} is nested more than ${DEPTH_MAX} deep`)
-  if (value instanceof Promise) throw new NotPlainError(`${path} is a promise, not what it comes to`)
+  if (value instanceof Promise) throw new NotPlainError(`${path} is a promise; use its value`)
   if (value instanceof Map || value instanceof Set)
-    throw new NotPlainError(`${path} is a ${value.constructor.name}, which JSON does not have`)
+    throw new NotPlainError(`${path} is a ${value.constructor.name}, which JSON does not support`)
   const inside = [...above, value]
   if (Array.isArray(value))
     return value.map((item: unknown, index) => {

@@ -45,7 +45,8 @@ async function run(job: RenderJob, entry: string, files: ReadonlyMap<string, Uin
       ofInputs: told.flatMap(({ problem, isRead }) => (isRead ? [problem] : [])),
     }
   }
-  const message = outcome.kind === 'stopped' ? stoppedText(outcome.message) : `ended with ${outcome.exitCode} before it said its objects`
+  const message =
+    outcome.kind === 'stopped' ? stoppedText(outcome.message) : `exited with code ${outcome.exitCode} before it printed its objects`
   return allOfInputs([{ path: entry, message: withStderr(message, outcome.stderr) }])
 }
 
@@ -89,7 +90,7 @@ const inSource = (text: string): string => text.replaceAll(`/work/${TREE}/`, '')
 /** As Bun and Node have it: fetch, sockets and names of hosts. */
 const WANTS_NETWORK =
   /unable to connect|\bfetch failed|typo in the url|failed to (connect|open socket)|connection ?refused|\b(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|ECONNRESET|DNS_\w+)\b|getaddrinfo|socket (is|was) closed|dns /i
-const NO_NETWORK = '; renders have no network: what it needs comes from files of its source, from config or from a Config'
+const NO_NETWORK = '; renders have no network: use files of its source, config or a Config'
 
 /** Of what was thrown: the innermost place that is a file of the source. */
 function problemOf({ message, position, stack }: RunnerFault, entry: string, files: ReadonlyMap<string, Uint8Array>): Problem {
@@ -118,7 +119,7 @@ function warningsOf(scripts: ReadonlyMap<string, string>): Problem[] {
     return text.split('\n').flatMap((line, index) => {
       const found = NOT_THE_SAME_TWICE.exec(line)
       if (found === null || /^\s*(\/\/|\*)/.test(line)) return []
-      const message = `${found[1]}…) says something else each time: every render of it is a change of the fleet`
+      const message = `${found[1]}…) differs each time, so each render changes the fleet`
       return [{ path: `${path}:${index + 1}:${found.index + 1}`, message, excerpt: line.slice(0, 200) }]
     })
   })

@@ -66,7 +66,7 @@ async function follow(deps: AddressGuardDeps, start: string, init: BunFetchReque
     await answer.body?.cancel()
     if (redirects === REDIRECTS_MAX) throw refused(`${url.host} redirects more than ${REDIRECTS_MAX} times`)
     const next = URL.canParse(to, url.href) ? webUrl(new URL(to, url.href).href) : null
-    if (next === null) throw refused(`${url.host} redirects to what is no URL`)
+    if (next === null) throw refused(`${url.host} redirects to an invalid URL`)
     if (url.protocol === 'https:' && next.protocol === 'http:') throw refused(`${url.host} redirects from https to http, ${next.host}`)
     request = redirected(request, answer.status, url, next)
     url = next
@@ -75,7 +75,8 @@ async function follow(deps: AddressGuardDeps, start: string, init: BunFetchReque
 
 function webUrl(text: string): URL {
   const url = new URL(text)
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') throw refused(`${url.protocol} is no way to a source; http: and https: are`)
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    throw refused(`${url.protocol} is not supported for sources; expected http: or https:`)
   url.username = ''
   url.password = ''
   return url
@@ -104,7 +105,10 @@ async function send(deps: AddressGuardDeps, url: URL, request: Request, namedOnl
     checkLiteral(deps, url.hostname)
     const literal = parseIp(bare(url.hostname))
     if (namedOnly && (literal === null || !isNamed(literal, deps.allowed)))
-      throw addressRefused(bare(url.hostname), 'plain HTTP is not sent through a proxy, which resolves names itself; put it into NO_PROXY')
+      throw addressRefused(
+        bare(url.hostname),
+        'plain HTTP is not sent through a proxy, which resolves names itself; add the host to NO_PROXY',
+      )
     return deps.fetcher(url.href, { ...request, redirect: 'manual', proxy })
   }
   const addresses = await addressesOf(deps, url.hostname, namedOnly)
@@ -141,11 +145,11 @@ async function addressesOf(deps: AddressGuardDeps, host: string, namedOnly: bool
   const found = isLiteral ? [name] : await deps.resolve(name)
   const checked = found.map((text) => {
     const address = parseIp(text)
-    if (address === null) return { text, why: 'no plain address' }
+    if (address === null) return { text, why: 'not a plain address' }
     const why = checkAddress(address, deps.allowed)
     return {
       text,
-      why: why ?? (namedOnly && !isNamed(address, deps.allowed) ? 'not among the addresses that plain HTTP is allowed for' : null),
+      why: why ?? (namedOnly && !isNamed(address, deps.allowed) ? 'plain HTTP is not allowed for this address' : null),
     }
   })
   const usable = checked.flatMap(({ text, why }) => (why === null ? [text] : []))
@@ -166,7 +170,7 @@ function checkSpelling(name: string): boolean {
   if (parseIp(name) !== null) return true
   const last = name.replace(/\.$/, '').split('.').at(-1) ?? ''
   if (/^(0x[0-9a-f]*|[0-9]+)$/i.test(last) || name.includes(':') || name.includes('%'))
-    throw addressRefused(name, 'no plain spelling of an address')
+    throw addressRefused(name, 'not a canonical address')
   return false
 }
 
@@ -180,7 +184,7 @@ const refused = (detail: string): AppError => new AppError('source_refused', { d
  */
 function addressRefused(name: string, what: string, at = name): AppError {
   const address = parseIp(at)
-  const remedy = `If it is meant, whoever runs the server allows the address: \`skerry server --source-addresses ${at}/${at.includes(':') ? 128 : 32}\`.`
+  const remedy = `If this is intended, the operator of the server can allow the address: \`skerry server --source-addresses ${at}/${at.includes(':') ? 128 : 32}\`.`
   return new AppError('source_address_refused', { detail: `${name}: ${what}`, ...(address === null ? {} : { remedy }) })
 }
 

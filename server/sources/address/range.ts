@@ -75,7 +75,7 @@ const liesIn = (inner: AddressRange, outer: AddressRange): boolean => inner.bits
 
 function known(text: string): AddressRange {
   const range = parseRange(text)
-  if (range === null) throw new Error(`${text} is no range of addresses`)
+  if (range === null) throw new Error(`${text} is not an address range`)
   return range
 }
 const refused = (text: string, what: string, never?: true): RefusedRange => ({
@@ -143,5 +143,5 @@ function refusalOf(address: Address): RefusedRange | null {
   const found = REFUSED.find(({ range }) => holds(range, address))
   if (found !== undefined) return found
   const isOther = address.family === 6 && !holds(GLOBAL_V6, address)
-  return isOther ? { range: { family: 6, value: 0n, bits: 0 }, what: 'no address of the Internet' } : null
+  return isOther ? { range: { family: 6, value: 0n, bits: 0 }, what: 'not a public address' } : null
 }

@@ -5,8 +5,8 @@ import type { Resolver } from './guard.ts'
 /** What the code of a failed request says of a name that has no address; null: it is about something else. */
 export function unresolvedText(code: string): string | null {
   if (code === 'EAI_AGAIN' || code === 'DNS_ETIMEOUT' || code === 'DNS_ESERVFAIL')
-    return 'cannot be looked up: the name server of this machine did not answer'
-  if (code === 'ENOTFOUND' || code.startsWith('DNS_')) return 'cannot be looked up: DNS knows no such name; correct the URL'
+    return 'cannot be resolved: the name server of this machine did not answer'
+  if (code === 'ENOTFOUND' || code.startsWith('DNS_')) return 'cannot be resolved: unknown name; correct the URL'
   return null
 }
 
@@ -19,7 +19,7 @@ export const resolverWithin =
   async (host) => {
     const { promise, reject } = Promise.withResolvers<never>()
     const deadline = AbortSignal.timeout(ms)
-    const late = () => reject(Object.assign(new Error(`no answer about ${host}`), { code: 'DNS_ETIMEOUT' }))
+    const late = () => reject(Object.assign(new Error(`no answer for ${host}`), { code: 'DNS_ETIMEOUT' }))
     deadline.addEventListener('abort', late)
     try {
       return await Promise.race([look(host), promise])

@@ -43,7 +43,7 @@ async function* inflated(bytes: Uint8Array): AsyncIterable<Uint8Array> {
       yield piece
     }
   } catch (error) {
-    throw error instanceof AppError ? error : archiveRefused('it is no whole gzip file')
+    throw error instanceof AppError ? error : archiveRefused('it is not a complete gzip file')
   } finally {
     compressed.destroy()
     gunzip.destroy()

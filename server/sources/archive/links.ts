@@ -23,15 +23,16 @@ export function withoutLinks(entries: ReadonlyMap<string, TarEntry>): Map<string
   let [total, looks] = [0, 0]
   const add = (path: string, bytes: Uint8Array) => {
     total += bytes.byteLength
-    if (found.size >= SOURCE_FILES_MAX) throw archiveRefused(`links make more than ${SOURCE_FILES_MAX} files of it, at ${quote(path)}`)
+    if (found.size >= SOURCE_FILES_MAX)
+      throw archiveRefused(`with links expanded it has more than ${SOURCE_FILES_MAX} files, at ${quote(path)}`)
     if (total > SOURCE_TREE_BYTES_MAX)
-      throw archiveRefused(`links make more than ${SOURCE_TREE_BYTES_MAX / 1024 / 1024} MiB of it, at ${quote(path)}`)
+      throw archiveRefused(`with links expanded it is larger than ${SOURCE_TREE_BYTES_MAX / 1024 / 1024} MiB, at ${quote(path)}`)
     found.set(path, bytes)
   }
   const copy = (from: string, to: string) => {
-    if (++looks > LOOKS_MAX) throw archiveRefused(`links make more than ${LOOKS_MAX} places of it, at ${quote(to)}`)
+    if (++looks > LOOKS_MAX) throw archiveRefused(`with links expanded it has more than ${LOOKS_MAX} paths, at ${quote(to)}`)
     if (to.length > SOURCE_PATH_LENGTH_MAX)
-      throw archiveRefused(`links make a path longer than ${SOURCE_PATH_LENGTH_MAX} characters: ${quote(to)}`)
+      throw archiveRefused(`with links expanded a path is longer than ${SOURCE_PATH_LENGTH_MAX} characters: ${quote(to)}`)
     const entry = entries.get(from)
     if (entry?.kind === 'file') return add(to, entry.bytes)
     if (entry?.kind === 'link') return copyTarget(from, to)
@@ -41,7 +42,7 @@ export function withoutLinks(entries: ReadonlyMap<string, TarEntry>): Map<string
   }
   const copyTarget = (link: string, to: string) => {
     const target = links.follow(link)
-    if (target === '' || open.has(target)) throw archiveRefused(`${quote(link)} is a link to a folder that it is in`)
+    if (target === '' || open.has(target)) throw archiveRefused(`${quote(link)} is a link to a folder that contains it`)
     // Only a folder can be one that the link is in.
     const above = children.has(target) ? foldersAbove(target) : []
     links.charge(link, above.length)
@@ -125,14 +126,13 @@ class Links {
   charge(link: string, steps: number): void {
     this.steps += steps
     if (this.steps > LINK_STEPS_MAX)
-      throw archiveRefused(`its links lead through more than ${LINK_STEPS_MAX} folders, at ${quote(link)}: put copies in their place`)
+      throw archiveRefused(`its links lead through more than ${LINK_STEPS_MAX} folders, at ${quote(link)}: replace them by copies`)
   }
 
   /** The file or folder that a link leads to in the end; links on the way are followed, too, at most 40. */
   follow(link: string): string {
     const { target } = this.resolve(link, 0, link)
-    if (target !== '' && !this.entries.has(target) && !this.children.has(target))
-      throw archiveRefused(`${quote(link)} is a link to nothing`)
+    if (target !== '' && !this.entries.has(target) && !this.children.has(target)) throw archiveRefused(`${quote(link)} is a broken link`)
     return target
   }
 
@@ -141,7 +141,7 @@ class Links {
     const entry = this.entries.get(link)
     if (entry?.kind !== 'link') return { target: link, hops: 0 }
     const held = this.known.get(link)
-    if (before + (held?.hops ?? 1) > LINKS_FOLLOWED_MAX) throw archiveRefused(`${quote(asked)} is a link that leads in circles`)
+    if (before + (held?.hops ?? 1) > LINKS_FOLLOWED_MAX) throw archiveRefused(`${quote(asked)} is a circular link`)
     if (held !== undefined) return held
     const path = targetOf(link, entry.to, entry.from)
     // The folder of the link is no link, and nor is what it has in common with the path.
@@ -168,12 +168,12 @@ function sharedFolders(a: string, b: string): number {
 
 function targetOf(link: string, to: string, from: 'folder' | 'root'): string {
   if (to.startsWith('/') || to.includes('\\') || to === '')
-    throw archiveRefused(`${quote(link)} is a link that leads out of it, to ${quote(to)}`)
+    throw archiveRefused(`${quote(link)} is a link that leads outside, to ${quote(to)}`)
   const segments = from === 'root' ? [] : link.split('/').slice(0, -1)
   for (const segment of to.split('/')) {
     if (segment === '' || segment === '.') continue
     if (segment !== '..') segments.push(segment)
-    else if (segments.pop() === undefined) throw archiveRefused(`${quote(link)} is a link that leads out of it, to ${quote(to)}`)
+    else if (segments.pop() === undefined) throw archiveRefused(`${quote(link)} is a link that leads outside, to ${quote(to)}`)
   }
   return segments.join('/')
 }

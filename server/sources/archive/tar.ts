@@ -29,7 +29,7 @@ async function readEntries(reader: ByteReader): Promise<Map<string, TarEntry>> {
   let extended: Extended = {}
   for (;;) {
     const block = await reader.take(BLOCK)
-    if (block === null && reader.hasRest()) throw archiveRefused('it is no tar archive, or a damaged one: it ends within a header')
+    if (block === null && reader.hasRest()) throw archiveRefused('it is not a tar archive, or is damaged: it ends within a header')
     if (block === null || block.every((byte) => byte === 0)) return entries
     const header = readHeader(block)
     if (++count > SOURCE_FILES_MAX) throw archiveRefused(`more than ${SOURCE_FILES_MAX} entries`)
@@ -44,7 +44,7 @@ async function readEntries(reader: ByteReader): Promise<Map<string, TarEntry>> {
     if (size > SOURCE_FILE_BYTES_MAX) throw archiveRefused(`${quote(path)} is larger than ${SOURCE_FILE_BYTES_MAX / MIB} MiB`)
     total += size
     if (total > SOURCE_TREE_BYTES_MAX)
-      throw archiveRefused(`its files are larger than ${SOURCE_TREE_BYTES_MAX / MIB} MiB together, at ${quote(path)}`)
+      throw archiveRefused(`its files are larger than ${SOURCE_TREE_BYTES_MAX / MIB} MiB in total, at ${quote(path)}`)
     addEntry(entries, path, entryOf(header, path, extended.linkPath ?? header.linkName, await body(reader, size, path)))
     extended = {}
   }
@@ -60,7 +60,7 @@ interface Extended {
 const EXTENSIONS: Readonly<Record<string, (before: Extended, bytes: Uint8Array) => Extended>> = {
   x: (before, bytes) => ({ ...before, ...readPax(bytes) }),
   g: (before, bytes) => {
-    if (Object.keys(readPax(bytes)).length > 0) throw archiveRefused('a header that names or sizes all of its entries')
+    if (Object.keys(readPax(bytes)).length > 0) throw archiveRefused('a global header with a name or size')
     return before
   },
   L: (before, bytes) => ({ ...before, path: text(withoutNulls(bytes)) }),
@@ -71,11 +71,11 @@ function entryOf({ type, name }: Header, path: string, link: string, bytes: Uint
   const kind = KINDS[type]
   if (kind === undefined)
     throw archiveRefused(
-      `${quote(path)} is ${OTHERS[type] ?? `of the unknown type ${quote(type)}`}: only files, folders and links are read`,
+      `${quote(path)} is ${OTHERS[type] ?? `of the unknown type ${quote(type)}`}: only files, folders and links are supported`,
     )
   // Before there was a type for them, folders were files whose names end with a slash.
   if (kind === 'file' && !name.endsWith('/')) return { kind, bytes }
-  if (bytes.byteLength > 0) throw archiveRefused(`${quote(path)} is no file, and has content`)
+  if (bytes.byteLength > 0) throw archiveRefused(`${quote(path)} is not a file, but has content`)
   return kind !== 'link' ? { kind: 'folder' } : { kind: 'link', to: link, from: type === '1' ? 'root' : 'folder' }
 }
 const KINDS: Readonly<Record<string, TarEntry['kind']>> = {
@@ -94,7 +94,7 @@ function addEntry(entries: Map<string, TarEntry>, path: string, entry: TarEntry)
     if (entry.kind !== 'folder') throw archiveRefused('an entry without a name')
     return
   }
-  if (before !== undefined) throw archiveRefused(`${quote(path)} is in it twice`)
+  if (before !== undefined) throw archiveRefused(`${quote(path)} occurs twice`)
   entries.set(path, entry)
 }
 
@@ -105,7 +105,7 @@ function checkedPath(name: string): string {
   if (name.includes('\\')) throw archiveRefused(`${quote(name)} has a backslash`)
   if ([...name].some((character) => character < ' ' || character === '\x7f')) throw archiveRefused(`${quote(name)} has a control character`)
   const segments = name.split('/').filter((segment) => segment !== '' && segment !== '.')
-  if (segments.includes('..')) throw archiveRefused(`${quote(name)} leads out of it`)
+  if (segments.includes('..')) throw archiveRefused(`${quote(name)} leads outside the archive`)
   return segments.join('/')
 }
 
@@ -119,11 +119,11 @@ interface Header {
 function readHeader(block: Uint8Array): Header {
   const field = (from: number, length: number) => block.subarray(from, from + length)
   const sum = block.reduce((all, byte, at) => all + (at >= 148 && at < 156 ? 32 : byte), 0)
-  if (octal(field(148, 8)) !== sum) throw archiveRefused('it is no tar archive, or a damaged one: the checksum of a header is wrong')
+  if (octal(field(148, 8)) !== sum) throw archiveRefused('it is not a tar archive, or is damaged: wrong checksum of a header')
   const name = text(withoutNulls(field(0, 100)))
   const prefix = text(field(257, 5)) === 'ustar' && block[262] === 0 ? text(withoutNulls(field(345, 155))) : ''
   const size = octal(field(124, 12))
-  if (size === null) throw archiveRefused(`${quote(name)}: its size is no number`)
+  if (size === null) throw archiveRefused(`${quote(name)}: its size is not a number`)
   return {
     name: prefix === '' ? name : `${prefix}/${name}`,
     size,
@@ -152,7 +152,7 @@ function readPax(bytes: Uint8Array): Extended {
       Number.isInteger(length) && length > space - at + 1 && at + length <= bytes.length ? text(bytes.subarray(space + 1, at + length)) : ''
     const [, key, value = ''] = /^([^=]+)=([\s\S]*)\n$/.exec(record) ?? []
     if (key === undefined) throw archiveRefused('an extended header is damaged')
-    if (key.startsWith('GNU.sparse')) throw archiveRefused('a sparse file: only files, folders and links are read')
+    if (key.startsWith('GNU.sparse')) throw archiveRefused('a sparse file: only files, folders and links are supported')
     if (key === 'path') found.path = value
     if (key === 'linkpath') found.linkPath = value
     if (key === 'size') found.size = /^\d{1,15}$/.test(value) ? Number(value) : Number.MAX_SAFE_INTEGER

@@ -54,9 +54,9 @@ export class Patience {
     const came = `${(this.bytes / MIB).toFixed(1)} MiB came`
     const isStalled = this.spentMs < ANSWER_MS
     const why = isStalled
-      ? `sent nothing more for ${seconds} s; ${came}`
-      : `did not send all of it within ${ANSWER_MS / 60_000} minutes; ${came}`
-    return { why, remedy: `Look at the network between the two; or fetch less: ${USE_PROGRAM}` }
+      ? `stopped sending for ${seconds} s; ${came}`
+      : `did not complete its answer within ${ANSWER_MS / 60_000} minutes; ${came}`
+    return { why, remedy: `Check the network between the two; or fetch less: ${USE_PROGRAM}` }
   }
 }
 
@@ -138,8 +138,8 @@ export async function* partsOf(
 
 const busy = (host: string): AppError =>
   new AppError('git_unreachable', {
-    detail: `a large answer of the Git server ${host} waited ${TURN_MS / 60_000} minutes for those of other repositories to be worked on`,
-    remedy: `It is tried again. To need less of this server: ${USE_PROGRAM}`,
+    detail: `a large answer of the Git server ${host} waited ${TURN_MS / 60_000} minutes for other repositories`,
+    remedy: `The server retries. To use less memory of the server: ${USE_PROGRAM}`,
   })
 
 const CERTIFICATE = /CERT|ISSUER|SELF_SIGNED|VERIFY|ALTNAME/
@@ -157,7 +157,8 @@ export function unreachable(host: string, patience: Patience, error: unknown): A
 }
 
 function whyNot(code: string): string {
-  if (CERTIFICATE.test(code)) return `shows a certificate that is not trusted (${code}); a CA of its own belongs into caCert of the Config`
+  if (CERTIFICATE.test(code))
+    return `shows a certificate that is not trusted (${code}); set caCert of the Config to its certificate authority`
   if (code === 'ECONNREFUSED' || code === 'ConnectionRefused') return 'cannot be reached: connection refused'
   return unresolvedText(code) ?? 'cannot be reached'
 }

@@ -35,13 +35,13 @@ export function webAccess(url: string, secrets: GitSecrets, tokens: GitTokens, c
   const ca = secrets['caCert'] ?? null
   if (tries.length === 0 && ca === null)
     throw new AppError('credential_missing', {
-      detail: `${host}: ${configText(config)} holds none of token, username and password, githubApp, and caCert`,
-      remedy: 'Write one of them into the secrets of the Config that spec.git.auth.secretRef names.',
+      detail: `${host}: ${configText(config)} has none of token, username and password, githubApp, and caCert`,
+      remedy: 'Set one of them in the secrets of the Config of spec.git.auth.secretRef.',
     })
   if (tries.length > 0 && protocol === 'http:' && !isLoopback(hostname))
     throw new AppError('source_refused', {
-      detail: `${host}: credentials are not sent over plain http, where everybody on the way can read them`,
-      remedy: 'Use an https:// URL, or leave auth away.',
+      detail: `${host}: credentials are not sent over plain http, because others on the network path can read them`,
+      remedy: 'Use an https:// URL, or remove auth.',
     })
   return { ca, tries }
 }

@@ -207,7 +207,7 @@ class GitCli implements GitBackend {
     }
     return oids.map((oid) => {
       const folder = read.get(oid) ?? this.trees.get(oid)
-      if (folder === undefined) throw new AppError('git_failed', { detail: `read ${this.options.place}: folder ${oid} is not there` })
+      if (folder === undefined) throw new AppError('git_failed', { detail: `read ${this.options.place}: folder ${oid} is missing` })
       return folder
     })
   }
@@ -308,13 +308,13 @@ class GitCli implements GitBackend {
     const { web, url, programs, secrets, allowedAddress, proxyOf } = this.options
     if (this.ssh !== null) {
       if (programs.ssh === null)
-        throw new AppError('git_program_missing', { detail: `${this.ssh.host} is reached by ssh, and there is no ssh program` })
+        throw new AppError('git_program_missing', { detail: `${this.ssh.host} uses ssh, and no ssh program is installed` })
       const address = await this.address(this.ssh.host, allowedAddress)
       const use = { place: this.ssh, secrets: await secrets(), config: this.options.config, address, program: programs.ssh, logLevel }
       const files = await writeSshFiles(folder, use)
       return { env: { ...files, GIT_ALLOW_PROTOCOL: 'ssh' }, config: {} }
     }
-    if (web === null) throw new AppError('source_refused', { detail: `${url} is no address of a Git repository` })
+    if (web === null) throw new AppError('source_refused', { detail: `${url} is not the address of a Git repository` })
     const { hostname, port, protocol } = new URL(url)
     const proxy = proxyOf(url)
     const files = await writeWebFiles(folder, { ...(await web.granted()), proxy })
@@ -336,7 +336,7 @@ class GitCli implements GitBackend {
   private run(run: Omit<GitRun, 'program'>): Promise<GitDone> {
     const { programs, clock, stopping } = this.options
     if (programs.git === null)
-      throw new AppError('git_program_missing', { detail: `${this.options.place} is read by the git program, which is not there` })
+      throw new AppError('git_program_missing', { detail: `${this.options.place} needs the git program, which is not installed` })
     return runGit(
       { ...run, program: programs.git, args: [...OWN_FLAGS, ...run.args], env: { ...OWN_ENV, ...run.env } },
       { clock, stopping },

@@ -14,7 +14,7 @@ export const GIT_ANSWER_BYTES_MAX = 96 * 1024 * 1024
 /** What to do where the other side says that there is nothing: forges say so too of what may not be seen. */
 export const NO_REPOSITORY = 'Correct spec.git.url, or name a Config in spec.git.auth.secretRef.'
 const REDIRECTS_MAX = 5
-const NOTHING_SEEN = 'there is no such repository, or it may not be seen without a credential'
+const NOTHING_SEEN = 'the repository does not exist, or needs a credential'
 const REDIRECTS = [301, 302, 303, 307, 308]
 
 export interface GitWebOptions {
@@ -201,7 +201,7 @@ function nextUrl(from: string, to: string, redirects: number): string {
   if (redirects === REDIRECTS_MAX) throw new AppError('git_failed', { detail: `${host} redirects more than ${REDIRECTS_MAX} times` })
   const next = URL.canParse(to, from) ? new URL(to, from) : null
   if (next === null || (next.protocol !== 'https:' && next.protocol !== 'http:'))
-    throw new AppError('git_failed', { detail: `${host} redirects to what is no http address` })
+    throw new AppError('git_failed', { detail: `${host} redirects to an invalid http address` })
   if (protocol === 'https:' && next.protocol === 'http:')
     throw new AppError('git_failed', { detail: `${host} redirects from https to http, at ${next.host}` })
   next.username = ''
@@ -224,15 +224,15 @@ function refusal(url: string, got: Got | null, tried: readonly string[]): AppErr
       : tried.length === 0
         ? status === 403
           ? `the Git server ${host} refuses with HTTP 403: ${NOTHING_SEEN}`
-          : `the Git server ${host} wants credentials (HTTP ${status}) for ${shownUrl(url)}, and none are configured`
+          : `the Git server ${host} requires credentials (HTTP ${status}) for ${shownUrl(url)}, and none are configured`
         : `the Git server ${host} refused with HTTP ${status}; tried: ${tried.join(', ')}`
   const remedy =
     other !== null
-      ? 'Name the URL that it redirects to in spec.git.url.'
+      ? 'Set spec.git.url to the URL that it redirects to.'
       : tried.length === 0
         ? status === 403
           ? NO_REPOSITORY
-          : 'Name a Config in spec.git.auth.secretRef that holds a token, or username and password; or correct spec.git.url: some forges ask for them where nothing is.'
-        : 'Write a credential that is valid and may read this repository into the Config that spec.git.auth.secretRef names.'
+          : 'Set spec.git.auth.secretRef to a Config with a token, or username and password; or correct spec.git.url: some forges ask for credentials if the repository does not exist.'
+        : 'Set a valid credential that can read this repository in the Config of spec.git.auth.secretRef.'
   return new AppError(other === null && tried.length > 0 ? 'credential_refused' : 'credential_missing', { detail, remedy })
 }

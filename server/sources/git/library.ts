@@ -219,7 +219,7 @@ class GitLibrary implements GitBackend {
     if (error instanceof AppError) return error
     if (isDiskFull(error)) return new AppError('disk_full', { doing: `${doing}: ${place}` }, { cause: error })
     if (FOREIGN_ANSWERS.includes(errorCode(error)))
-      return new AppError('git_failed', { detail: `${doing}: ${place}: what answers there is no Git server` })
+      return new AppError('git_failed', { detail: `${doing}: ${place}: the server there is not a Git server` })
     const detail = `${doing}: ${place}: ${error instanceof Error ? error.message : String(error)}`
     return new AppError('git_failed', { detail }, { cause: error })
   }

@@ -9,7 +9,7 @@ export class GitTooLarge extends AppError {
     super('git_failed', { detail, remedy: USE_PROGRAM })
   }
 }
-export const USE_PROGRAM = 'Set spec.git.client: cli and have git on the server: it leaves out what is not read.'
+export const USE_PROGRAM = 'Set spec.git.client: cli and install git on the server: it fetches only the needed files.'
 
 export class BlobBudget {
   private readonly paths: ReadonlyMap<string, string>

@@ -69,7 +69,7 @@ export class Modules {
 
   private async makeRoom(name: string): Promise<void> {
     const { count, bytes } = this.bounds
-    if (this.used.size > count) throw refused(`it has more than ${count} repositories as submodules, those of submodules counted`)
+    if (this.used.size > count) throw refused(`it has more than ${count} submodules, including nested ones`)
     const folders = await this.folders()
     let held = folders.reduce((sum, folder) => sum + folder.bytes, 0)
     let left = folders.length + (folders.some((folder) => folder.name === name) ? 0 : 1)
@@ -80,7 +80,7 @@ export class Modules {
       held -= folder.bytes
       left--
     }
-    if (held >= bytes) throw refused(`its submodules take more than ${bytes / 1024 / 1024} MiB on the disk of this server`)
+    if (held >= bytes) throw refused(`its submodules need more than ${bytes / 1024 / 1024} MiB on the disk of this server`)
   }
 
   /** The ones that changed least lately first. */
@@ -109,7 +109,7 @@ export class Modules {
     if (startMs < restUntilMs && startMs >= restUntilMs - ms)
       // before that a clock was set back
       throw new AppError('git_unreachable', {
-        detail: `its submodules took more than ${ms / 60_000} minutes; they are fetched on after a rest as long`,
+        detail: `its submodules took more than ${ms / 60_000} minutes; the server continues after a pause of the same length`,
       })
     this.rested(startMs)
     try {

@@ -97,7 +97,7 @@ function backendsOf(
   if (web === null && (client === 'library' || sshPlace(url) === null))
     throw new AppError('source_refused', {
       detail: `${url}: only https and http can be read without the git program`,
-      remedy: 'Leave spec.git.client away.',
+      remedy: 'Remove spec.git.client.',
     })
   return { backend: program(), larger: null }
 }
@@ -127,13 +127,13 @@ function noConfig(url: string, depth: number): AppError {
   const host = sshPlace(url)?.host ?? url
   return depth === 0
     ? new AppError('credential_missing', {
-        detail: `${host} is reached by ssh, and no key is configured`,
-        remedy: 'Name a Config with sshKey and knownHosts in spec.git.auth.secretRef.',
+        detail: `${host} uses ssh, and no key is configured`,
+        remedy: 'Set spec.git.auth.secretRef to a Config with sshKey and knownHosts.',
       })
     : new AppError('credential_missing', {
-        detail: `the submodule ${url} is reached by ssh, and there are no credentials for ${host}`,
+        detail: `the submodule ${url} uses ssh, and there are no credentials for ${host}`,
         remedy:
-          'Set spec.git.submoduleCredentials: true and let .gitmodules name it on the host of its repository; the Config of spec.git.auth.secretRef needs sshKey and knownHosts.',
+          'Set spec.git.submoduleCredentials: true and use the host of the repository in .gitmodules; the Config of spec.git.auth.secretRef needs sshKey and knownHosts.',
       })
 }
 
@@ -142,8 +142,7 @@ function submodulesOf(parent: GitOpenOptions, deps: GitDeps, family: Family): Su
   return {
     newCommit: () => modules.newCommit(),
     async open(path, commit, gitmodules) {
-      if (depth >= SUBMODULE_DEPTH_MAX)
-        throw refused(`${path} is a submodule below ${SUBMODULE_DEPTH_MAX} others: that deep nothing is read`)
+      if (depth >= SUBMODULE_DEPTH_MAX) throw refused(`${path} is a submodule nested more than ${SUBMODULE_DEPTH_MAX} deep`)
       const url = moduleUrl(parent.url, path, gitmodules)
       const secrets = parent.submoduleCredentials === true && isSameHost(parent.url, url) ? parent.secrets : null
       const openIn = (dir: string) => openAt(submoduleOptions(parent, { url, commit, dir, secrets }), deps, { ...family, depth: depth + 1 })
@@ -156,14 +155,12 @@ function submodulesOf(parent: GitOpenOptions, deps: GitDeps, family: Family): Su
 
 function moduleUrl(parentUrl: string, path: string, gitmodules: string | null): string {
   const urls = gitmodules === null ? new Map<string, string>() : readGitmodules(gitmodules)
-  if (urls === null) throw refused(`.gitmodules cannot be read, or names more than ${SUBMODULES_MAX} submodules`)
+  if (urls === null) throw refused(`.gitmodules is invalid, or names more than ${SUBMODULES_MAX} submodules`)
   const text = urls.get(path)
   if (text === undefined) throw refused(`${path} is a submodule that .gitmodules does not name`)
   const url = submoduleUrl(parentUrl, text)
   if (url !== null) return url
-  throw refused(
-    `${path} is a submodule at an address that is not read: https, http, ssh, or relative to its repository; no credentials in it`,
-  )
+  throw refused(`${path} is a submodule with an unsupported URL: expected https, http, ssh, or a relative path, without credentials`)
 }
 
 /** The commit is named by what was verified, so that its own signature adds nothing. Credentials are for the host that they were written for. */

@@ -32,26 +32,25 @@ export async function checkOpenPgpSignature(
   const ids = signature?.getSigningKeyIDs() ?? []
   const [id] = ids
   if (signature === null || id === undefined || ids.length !== 1)
-    return { kind: 'bad', signer: null, why: 'it is not one OpenPGP signature that can be read' }
+    return { kind: 'bad', signer: null, why: 'it is not a valid OpenPGP signature' }
   const signer = id.toHex().toUpperCase()
   const bad = (why: string): OpenPgpCheck => ({ kind: 'bad', signer, why })
   const types = signature.packets.map(({ signatureType }) => signatureType)
   if (!types.every((type) => type === enums.signature.binary || type === enums.signature.text))
-    return bad('it is no signature of a document')
+    return bad('it is not a signature of a document')
   const owner = keys.find(({ key }) => key.getKeys(id).length > 0)
-  if (owner === undefined) return bad('it is of another key')
+  if (owner === undefined) return bad('it belongs to another key')
   const date = new Date(nowMs)
   const madeMs = Math.max(...signature.packets.map(({ created }) => created?.getTime() ?? 0))
   const coming = [madeMs, ...madeTimes(owner.key)].filter((ms) => ms > nowMs)
   const mayPass = coming.length === 0 ? {} : { againMs: Math.min(...coming) }
   const why = await unusable(owner.key, id, date)
   if (why !== null) return { ...bad(why), ...mayPass }
-  if (madeMs > nowMs)
-    return { ...bad('it was made at a time that is yet to come: the clock of its signer or of this server is wrong'), ...mayPass }
+  if (madeMs > nowMs) return { ...bad('its time is in the future: the clock of the signer or of this server is wrong'), ...mayPass }
   const message = await createMessage({ binary: new Uint8Array(payload) })
   const { signatures } = await verify({ message, signature, verificationKeys: owner.key, date, format: 'binary' })
   const isGood = await (signatures[0]?.verified ?? Promise.resolve(false)).catch(() => false)
-  return isGood ? { kind: 'good', fingerprint: owner.fingerprint } : bad('it does not fit the commit')
+  return isGood ? { kind: 'good', fingerprint: owner.fingerprint } : bad('it does not match the commit')
 }
 
 /** Of a key, its parts, and what it says of itself. */

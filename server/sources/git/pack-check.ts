@@ -35,12 +35,12 @@ export async function checkPack(pack: Buffer, pause: () => Promise<void>): Promi
     if (type === REF_DELTA) bases.add(pack.toString('hex', dataAt - ID_BYTES, dataAt))
     at = end
     inflated += bytes.byteLength
-    if (inflated > PACK_INFLATED_BYTES_MAX) throw tooLarge('holds more than 4 GiB of files and folders')
+    if (inflated > PACK_INFLATED_BYTES_MAX) throw tooLarge('has more than 4 GiB of files and folders')
     if (isDelta(type)) {
       const target = targetBytes(bytes)
       if (target > PACK_OBJECT_BYTES_MAX) throw objectTooLarge()
       made += target
-      if (made > PACK_MADE_BYTES_MAX) throw tooLarge('holds more than 32 GiB of files and folders of its history')
+      if (made > PACK_MADE_BYTES_MAX) throw tooLarge('has more than 32 GiB of files and folders in its history')
     }
     unpaused += bytes.byteLength + 1_024
     if (unpaused < PAUSE_AFTER_BYTES) continue
@@ -69,7 +69,7 @@ function inflateAt(pack: Buffer, at: number, bytesMax: number): { bytes: Buffer;
     return { bytes: buffer, end: at + engine.bytesWritten }
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE') throw objectTooLarge()
-    throw new AppError('git_failed', { detail: 'the Git server sent a pack that is damaged' })
+    throw new AppError('git_failed', { detail: 'the Git server sent a damaged pack' })
   }
 }
 /** What zlib gives with `info`; its types do not know of it. */
@@ -95,4 +95,4 @@ function targetBytes(delta: Buffer): number {
 }
 
 const tooLarge = (what: string): AppError => new GitTooLarge(`the repository ${what}`)
-const objectTooLarge = (): AppError => tooLarge(`holds a file of more than ${PACK_OBJECT_BYTES_MAX / 1024 / 1024} MiB`)
+const objectTooLarge = (): AppError => tooLarge(`has a file of more than ${PACK_OBJECT_BYTES_MAX / 1024 / 1024} MiB`)

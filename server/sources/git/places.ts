@@ -40,7 +40,7 @@ export class Pace {
   step(): void {
     if (++this.steps > TREE_STEPS_MAX)
       throw refused(
-        `looking at ${this.path === '' ? 'the root' : this.path} takes more than ${TREE_STEPS_MAX} steps: too many links through too many folders`,
+        `reading ${this.path === '' ? 'the root' : this.path} needs more than ${TREE_STEPS_MAX} steps: too many links through too many folders`,
       )
   }
 
@@ -87,7 +87,7 @@ export class GitPlaces {
   /** Null: it leads nowhere. Throws `source_refused` for what leads out of the repository, in circles or over more than 40 links, and past the limits of the pace. */
   async find(path: string, pace: Pace): Promise<Place | null> {
     const segments = pathSegments(path)
-    if (segments.includes('..')) throw refused(`${path} leads out of the repository`)
+    if (segments.includes('..')) throw refused(`${path} leads outside the repository`)
     return (await this.follow(segments, { path, pace }, 0)).place
   }
 
@@ -127,7 +127,7 @@ export class GitPlaces {
   private async link(here: Known, entry: GitEntry, folder: GitFolder, asked: { path: string; pace: Pace }, before: number): Promise<Found> {
     const held = here.links.get(entry.name)
     if (before + (held?.hops ?? 1) > LINK_HOPS_MAX)
-      throw refused(`${asked.path} is a link that leads in a circle, or over more than ${LINK_HOPS_MAX} others`)
+      throw refused(`${asked.path} is a circular link, or leads over more than ${LINK_HOPS_MAX} others`)
     if (held !== undefined) return held
     const target = await this.target(asked, joined(here.path, entry.name), entry.oid, folder)
     const { hops, ...found } = await this.follow(target, asked, before + 1)
@@ -170,7 +170,9 @@ export class GitPlaces {
       throw refused(`${what} is a link with a target of more than ${SOURCE_PATH_LENGTH_MAX} characters`)
     const found = text.startsWith('/') ? null : within(link.split('/').slice(0, -1), text)
     if (found === null)
-      throw refused(`${what} is a link that leads out of the repository: only files of the repository itself are read; put a copy there`)
+      throw refused(
+        `${what} is a link that leads outside the repository: only files of the repository are read; replace the link by a copy`,
+      )
     return found
   }
 

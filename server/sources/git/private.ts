@@ -74,14 +74,17 @@ export async function writeSshFiles(folder: string, use: SshUse): Promise<Record
 function sshSecrets(place: SshPlace, secrets: GitSecrets, config: string | undefined): { key: string; knownHosts: string } {
   const { sshKey: key, knownHosts } = { sshKey: secrets['sshKey'], knownHosts: secrets['knownHosts'] }
   const { host } = place
-  if (key === undefined || key.trim() === '') throw missing(`${host} is reached by ssh, and ${configText(config)} holds no sshKey`)
+  if (key === undefined || key.trim() === '') throw missing(`${host} uses ssh, and ${configText(config)} has no sshKey`)
   if (knownHosts === undefined || knownHosts.trim() === '')
     throw missing(
-      `${host}: ${configText(config)} holds no knownHosts, so nobody could tell the server from an impostor`,
-      `Run \`${scanLine(place)}\` where you trust the network, compare its fingerprints with those that the host publishes, and put its output there as knownHosts.`,
+      `${host}: ${configText(config)} has no knownHosts, so the server cannot verify the host`,
+      `Run \`${scanLine(place)}\` where you trust the network, compare its fingerprints with the published ones, and set knownHosts to its output.`,
     )
   if (isEncrypted(key))
-    throw missing(`${host}: the sshKey is protected by a passphrase`, 'Use a deploy key without one: `ssh-keygen -p -N "" -f FILE`.')
+    throw missing(
+      `${host}: the sshKey is protected by a passphrase`,
+      'Use a deploy key without a passphrase: `ssh-keygen -p -N "" -f FILE`.',
+    )
   return { key, knownHosts }
 }
 
@@ -133,7 +136,7 @@ function sshConfig(
 /** Per cent signs stand for what ssh knows. */
 function quoted(path: string): string {
   if (/["\n\\]/.test(path))
-    throw new AppError('data_unusable', { detail: `${path}: ssh takes no such path; choose a data folder without quotes` })
+    throw new AppError('data_unusable', { detail: `${path}: ssh does not support this path; choose a data folder without quotes` })
   return `"${path.replaceAll('%', '%%')}"`
 }
 

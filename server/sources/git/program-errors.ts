@@ -14,20 +14,20 @@ export type GitProblem =
 
 const UNREACHABLE: ReadonlyArray<[RegExp, string]> = [
   [/connect to host .*: Connection refused|Failed to connect to|Couldn't connect to server/, 'cannot be reached: connection refused'],
-  [/Temporary failure in name resolution/, 'cannot be looked up: the name server of this machine did not answer'],
-  [/Could not resolve (hostname|host)/, 'cannot be looked up: DNS knows no such name; correct the URL'],
+  [/Temporary failure in name resolution/, 'cannot be resolved: the name server of this machine did not answer'],
+  [/Could not resolve (hostname|host)/, 'cannot be resolved: unknown name; correct the URL'],
   [/timed out|Connection timed out|Operation timed out/, 'did not answer in time'],
-  [/No route to host|Network is unreachable/, 'cannot be reached: no way to it'],
-  [/Connection (reset|closed) by|kex_exchange_identification/, 'cut the connection before it answered'],
+  [/No route to host|Network is unreachable/, 'cannot be reached: no route'],
+  [/Connection (reset|closed) by|kex_exchange_identification/, 'closed the connection before it answered'],
   [
     /SSL certificate problem|server certificate verification failed|SSL: no alternative/,
-    'shows a certificate that is not trusted; a CA of its own belongs into caCert',
+    'shows a certificate that is not trusted; set caCert to its certificate authority',
   ],
 ]
 const NO_REF = /couldn't find remote ref|not our ref|Server does not allow request for unadvertised object/
 const HOST_KEY = /Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED|No \S+ host key is known/
 const REFUSED: ReadonlyArray<[RegExp, string]> = [
-  [/Load key .*(invalid format|error in libcrypto)/, 'the sshKey is no private key that ssh can read'],
+  [/Load key .*(invalid format|error in libcrypto)/, 'the sshKey is not a valid private key'],
   [/Permission denied \(/, 'the key was refused'],
   [
     /Authentication failed for|could not read (Username|Password)|The requested URL returned error: (401|403)/,
@@ -36,7 +36,7 @@ const REFUSED: ReadonlyArray<[RegExp, string]> = [
 ]
 const NO_REPOSITORY = /does not appear to be a git repository|Repository not found|repository '.*' not found|project you were looking for/
 const FAILED: ReadonlyArray<[RegExp, string]> = [
-  [/transport '\w+' not allowed/, 'that way of transport is not allowed'],
+  [/transport '\w+' not allowed/, 'this transport is not allowed'],
   [
     /bad object|loose object .* is corrupt|packfile .* (cannot be accessed|invalid)|unable to read tree|missing blob/,
     'the folder of the repository on this server is damaged',

@@ -30,12 +30,12 @@ export async function programFailure({ stderr, exitCode, stopped }: GitDone, fai
     case 'refused':
       return new AppError('credential_refused', {
         detail: `${host}: ${problem.why}; tried: ${await failed.tried()}`,
-        remedy: 'Write a key or credential that this host takes for the repository into the Config that spec.git.auth.secretRef names.',
+        remedy: 'Set a key or credential that this host accepts for the repository in the Config of spec.git.auth.secretRef.',
       })
     case 'redirected':
       return new AppError('git_failed', { detail: `${doing}: ${place}: the server redirects; use the URL that it redirects to` })
     case 'no_repository':
-      return new AppError('git_failed', { detail: `${doing}: ${place}: there is no such repository`, remedy: NO_REPOSITORY })
+      return new AppError('git_failed', { detail: `${doing}: ${place}: the repository does not exist`, remedy: NO_REPOSITORY })
     case 'disk_full':
       return new AppError('disk_full', { doing: `${doing}: ${place}` })
     default: {
@@ -53,18 +53,18 @@ function hostKeyFailure(
   const key = shown === null ? '' : `: ${shown}`
   const lines = ssh === null ? 'its lines' : `the output of \`${scanLine(ssh)}\``
   const lacks = {
-    unread: 'no line of knownHosts can be read',
+    unread: 'knownHosts has no valid line',
     other: `knownHosts has no entry for ${ssh === null ? host : knownName(ssh)}`,
-    known: 'knownHosts has none of this type for it',
+    known: 'knownHosts has no key of this type for it',
   }[state]
-  const compare = 'Compare it with the fingerprints that the host publishes.'
+  const compare = 'Compare it with the published fingerprints of the host.'
   return isChanged
     ? new AppError('credential_refused', {
         detail: `${host} shows another host key than the one in knownHosts${key}`,
-        remedy: `${compare} If it is one of them, put ${lines} into knownHosts in place of the old lines; if not, something on the way is impersonating the host.`,
+        remedy: `${compare} If it is one of them, replace the old lines in knownHosts by ${lines}; if not, someone may impersonate the host.`,
       })
     : new AppError('credential_refused', {
         detail: `${host} shows a host key, and ${lacks}${key}`,
-        remedy: `${compare} If it is one of them, add ${lines} to knownHosts; if not, something on the way is impersonating the host.`,
+        remedy: `${compare} If it is one of them, add ${lines} to knownHosts; if not, someone may impersonate the host.`,
       })
 }

@@ -21,12 +21,12 @@ export async function readKeys(texts: readonly string[]): Promise<Keys> {
     const place = `spec.git.verify.keys[${at}]`
     if (text.includes('-----BEGIN')) {
       const found = await (await openPgp()).readOpenPgpKeys(text)
-      if (found === null) wrong.push(`${place} is no armored OpenPGP public key`)
+      if (found === null) wrong.push(`${place} is not an armored OpenPGP public key`)
       else keys.openPgp.push(...found)
       continue
     }
     const lines = text.split('\n').flatMap((line) => (line.trim() === '' || line.trim().startsWith('#') ? [] : [line.trim()]))
-    if (lines.length === 0) wrong.push(`${place} holds no key`)
+    if (lines.length === 0) wrong.push(`${place} has no key`)
     for (const line of lines) {
       const key = readSshKey(line)
       if (typeof key === 'string') wrong.push(`${place}: ${key}`)
@@ -95,7 +95,7 @@ async function refusalOf({ payload, signature }: Signed, keys: Keys, nowMs: numb
       againMs: check.againMs,
     }
   }
-  return { why: 'carries a signature of a kind that is not checked (X.509?); OpenPGP and SSH are' }
+  return { why: 'has a signature of an unsupported type (X.509?); expected OpenPGP or SSH' }
 }
 
 /** A `gpgsig` head with its continued lines is the signature of all the rest; `gpgsig-sha256` is of another format of repositories, and never signed. */

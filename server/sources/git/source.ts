@@ -238,7 +238,7 @@ export class GitSource implements Source {
       if (read.type === 'commit') return found.filter(({ type, text }) => type === 'commit' || isNamed(text, want))
       oid = headId(read.text, 'object')
     }
-    throw new AppError('git_failed', { detail: `fetch: ${this.place} does not lead to a commit` })
+    throw new AppError('git_failed', { detail: `fetch: ${this.place} does not refer to a commit` })
   }
 
   private async verify(
@@ -314,7 +314,7 @@ export class GitSource implements Source {
 
   async open(commit: string, pick: SourcePick): Promise<OpenedSource> {
     if (!('path' in pick)) {
-      const detail = `${this.place} is a Git repository and has no charts by name; give the path of the chart's folder`
+      const detail = `${this.place} is a Git repository; set source.path to the folder of the chart instead of source.chart`
       throw new AppError('source_refused', { detail, remedy: CORRECT_SPEC })
     }
     if (this.options.verifyKeys !== undefined && !(await this.has(commit)))
@@ -382,7 +382,7 @@ export class GitSource implements Source {
   private async gitTree(objects: GitObjects, commit: string, openSubmodule: OpenSubmodule): Promise<GitTree> {
     const read = await objects.text(commit)
     const root = read?.type === 'commit' ? headId(read.text, 'tree') : null
-    if (root === null) throw new AppError('git_failed', { detail: `read ${this.place}: commit ${commit} is not there` })
+    if (root === null) throw new AppError('git_failed', { detail: `read ${this.place}: commit ${commit} is missing` })
     return new GitTree({ root, objects, links: this.links, openSubmodule })
   }
 
@@ -404,7 +404,8 @@ export class GitSource implements Source {
 
   private names(): readonly string[] {
     const { ref, url } = this.options
-    if (!isRefName(ref)) throw new AppError('git_ref_not_found', { detail: `${url}: ${JSON.stringify(ref)} is no name of a branch or tag` })
+    if (!isRefName(ref))
+      throw new AppError('git_ref_not_found', { detail: `${url}: ${JSON.stringify(ref)} is not a valid name of a branch or tag` })
     return refNames(ref)
   }
 
@@ -418,7 +419,7 @@ export class GitSource implements Source {
   }
 
   private refNotFound(ref: string): AppError {
-    const what = COMMIT_ID.test(ref) ? 'commit that a branch or tag leads to' : 'branch or tag'
+    const what = COMMIT_ID.test(ref) ? 'commit of a branch or tag' : 'branch or tag'
     return new AppError('git_ref_not_found', { detail: `${this.options.url} has no ${what} ${this.options.semver ?? ref}` })
   }
 }

@@ -34,7 +34,7 @@ export class Spool {
   async *all(): AsyncIterableIterator<Uint8Array> {
     for (let at = 0; at < this.size; ) {
       const { bytesRead, buffer } = await this.file.read(new Uint8Array(PIECE_BYTES), 0, PIECE_BYTES, at)
-      if (bytesRead === 0) throw new Error('the file of an answer was cut short')
+      if (bytesRead === 0) throw new Error('the file of an answer is incomplete')
       at += bytesRead
       yield buffer.subarray(0, bytesRead)
     }

@@ -28,19 +28,19 @@ export const fingerprintOf = (blob: Buffer): string => `SHA256:${createHash('sha
 /** Text: why the line is no key that can be used. */
 export function readSshKey(line: string): SshKey | string {
   const match = /(?:^|\s)((?:ssh|ecdsa|sk)-[-a-z0-9@.]+)\s+([A-Za-z0-9+/]+=*)(?:\s|$)/.exec(line)
-  if (match === null) return 'no SSH public key'
+  if (match === null) return 'not an SSH public key'
   const [, type = '', base64 = ''] = match
   if (!TYPES.includes(type)) return `${type} is no kind of key that is checked; ${TYPES.join(', ')} are`
   const blob = Buffer.from(base64, 'base64')
-  if (publicKey(blob) === null) return `a ${type} key that cannot be read, or an RSA key of less than ${RSA_BITS_MIN} bits`
+  if (publicKey(blob) === null) return `an invalid ${type} key, or an RSA key of less than ${RSA_BITS_MIN} bits`
   const options = line.slice(0, match.index)
-  if (/(^|[\s,])cert-authority([\s,]|$)/i.test(options)) return 'a certificate authority; name the keys themselves'
+  if (/(^|[\s,])cert-authority([\s,]|$)/i.test(options)) return 'a certificate authority; list the keys themselves'
   const spaces = /namespaces="([^"]*)"/i.exec(options)?.[1]
   if (spaces !== undefined && !spaces.split(',').some((one) => one.trim() === NAMESPACE || one.trim() === '*'))
-    return 'a key that its own line does not allow for git'
+    return 'a key whose line does not allow git'
   const until = timeOf(/(?:expiry-time|valid-before)="?(\w+)"?/i.exec(options)?.[1])
   const from = timeOf(/valid-after="?(\w+)"?/i.exec(options)?.[1])
-  if (Number.isNaN(until) || Number.isNaN(from)) return 'a key with a time that cannot be read'
+  if (Number.isNaN(until) || Number.isNaN(from)) return 'a key with an invalid time'
   return { blob: blob.toString('base64'), fingerprint: fingerprintOf(blob), untilMs: until, fromMs: from }
 }
 
@@ -57,14 +57,14 @@ export function checkSshSignature(armored: string, payload: Uint8Array, keys: re
   if (typeof parsed === 'string') return { kind: 'bad', fingerprint: null, why: parsed }
   const fingerprint = fingerprintOf(parsed.key)
   const bad = (why: string) => ({ kind: 'bad' as const, fingerprint, why })
-  if (parsed.namespace !== NAMESPACE) return bad('it was made for something else than git')
+  if (parsed.namespace !== NAMESPACE) return bad('it was not created for git')
   const key = keys.find(({ blob }) => blob === parsed.key.toString('base64'))
-  if (key === undefined) return bad('it is of another key')
+  if (key === undefined) return bad('it belongs to another key')
   if (key.untilMs !== null && key.untilMs <= nowMs) return bad('the key has expired')
   if (key.fromMs !== null && key.fromMs > nowMs) return { ...bad('the key is not valid yet'), againMs: key.fromMs }
   const digest = createHash(parsed.hash).update(payload).digest()
   const signed = Buffer.concat([Buffer.from('SSHSIG'), field(parsed.namespace), field(''), field(parsed.hash), field(digest)])
-  return isSignedBy(parsed.key, parsed.signature, signed) ? { kind: 'good', fingerprint } : bad('it does not fit the commit')
+  return isSignedBy(parsed.key, parsed.signature, signed) ? { kind: 'good', fingerprint } : bad('it does not match the commit')
 }
 
 interface Parsed {
@@ -78,16 +78,16 @@ function readSignature(armored: string): Parsed | string {
   const match = /^-----BEGIN SSH SIGNATURE-----\n([A-Za-z0-9+/=\n]+)-----END SSH SIGNATURE-----\s*$/.exec(armored.replaceAll('\r', ''))
   const reader = new Reader(Buffer.from(match?.[1] ?? '', 'base64'))
   try {
-    if (reader.take(6).toString('latin1') !== 'SSHSIG' || reader.uint32() !== 1) return 'it is no SSH signature that can be read'
+    if (reader.take(6).toString('latin1') !== 'SSHSIG' || reader.uint32() !== 1) return 'it is not a valid SSH signature'
     const key = reader.field()
     const namespace = reader.field().toString()
     reader.field()
     const hash = reader.field().toString()
     const signature = reader.field()
-    if (!reader.isAtEnd() || (hash !== 'sha256' && hash !== 'sha512')) return 'it is no SSH signature that can be read'
+    if (!reader.isAtEnd() || (hash !== 'sha256' && hash !== 'sha512')) return 'it is not a valid SSH signature'
     return { key, namespace, hash, signature }
   } catch {
-    return 'it is no SSH signature that can be read' // cut short
+    return 'it is not a valid SSH signature' // cut short
   }
 }
 

@@ -68,7 +68,7 @@ async function makeToken(document: string, place: Place, fetcher: WebFetcher, cl
   const { appId, installationId, privateKey, apiUrl } = readDocument(document)
   const api = (apiUrl ?? (place.host === 'github.com' ? 'https://api.github.com' : `https://${place.host}/api/v3`)).replace(/\/+$/, '')
   const { protocol, host, hostname } = new URL(api)
-  if (protocol !== 'https:' && !isLoopback(hostname)) throw missing(`githubApp: ${host} is asked for a token by https only`)
+  if (protocol !== 'https:' && !isLoopback(hostname)) throw missing(`githubApp: ${host} must use https`)
   const jwt = makeJwt(appId, privateKey, Math.floor(clock.nowMs() / 1_000))
   const accept = 'application/vnd.github+json'
   const headers = { accept, authorization: `Bearer ${jwt}`, 'content-type': 'application/json', 'user-agent': 'skerry' }
@@ -77,11 +77,7 @@ async function makeToken(document: string, place: Place, fetcher: WebFetcher, cl
   const init = { method: 'POST', headers, body, redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MS) } as const
   const answer = await fetcher(url, init).catch((error: unknown) => {
     if (error instanceof AppError) throw error
-    throw new AppError(
-      'git_unreachable',
-      { detail: `${host}, which gives the GitHub App its tokens, ${unreachedText(error)}` },
-      { cause: error },
-    )
+    throw new AppError('git_unreachable', { detail: `${host}, the API of the GitHub App, ${unreachedText(error)}` }, { cause: error })
   })
   if (answer.status === 422) {
     await answer.body?.cancel()
@@ -95,12 +91,12 @@ async function makeToken(document: string, place: Place, fetcher: WebFetcher, cl
     throw new AppError('credential_refused', {
       detail: `${host} gave App ${appId} no token for installation ${installationId}: HTTP ${answer.status}`,
       remedy:
-        'Look whether the App is still installed there and its private key valid, and correct githubApp in the Config that spec.git.auth.secretRef names.',
+        'Check that the App is installed there and its private key is valid, and correct githubApp in the Config of spec.git.auth.secretRef.',
     })
   }
   const parsed = answerSchema.safeParse(answer.status === 201 || answer.status === 200 ? parseJson(await startOf(answer)) : null)
   if (!parsed.success)
-    throw new AppError('git_unreachable', { detail: `${host} gave App ${appId} no token: HTTP ${answer.status}, not what GitHub answers` })
+    throw new AppError('git_unreachable', { detail: `${host} gave App ${appId} no token: HTTP ${answer.status}, not an answer of GitHub` })
   return { token: parsed.data.token, untilMs: Date.parse(parsed.data.expires_at) - MADE_ANEW_BEFORE_MS }
 }
 
@@ -123,7 +119,7 @@ async function startOf({ body }: Response): Promise<string> {
 function readDocument(document: string): z.infer<typeof documentSchema> {
   const parsed = documentSchema.safeParse(parseJson(document))
   if (parsed.success) return parsed.data
-  throw missing('githubApp is no JSON document with appId, installationId and privateKey')
+  throw missing('githubApp is not a JSON document with appId, installationId and privateKey')
 }
 
 function makeJwt(appId: string, privateKey: string, nowSeconds: number): string {
@@ -133,7 +129,7 @@ function makeJwt(appId: string, privateKey: string, nowSeconds: number): string 
   try {
     return `${text}.${sign('RSA-SHA256', Buffer.from(text), createPrivateKey(privateKey)).toString('base64url')}`
   } catch {
-    throw missing('githubApp: privateKey is no RSA private key in PEM form') // its own message may quote the key
+    throw missing('githubApp: privateKey is not an RSA private key in PEM form') // its own message may quote the key
   }
 }
 

@@ -132,7 +132,7 @@ export class GitTree implements SourceTree {
     }
     if (!asFolder && !(entry.kind === 'link' && walk.wanted(path))) return
     const place = await this.places.find(real, walk.pace)
-    if (place === null) throw refused(`${path} is a link to something that the repository does not have`)
+    if (place === null) throw refused(`${path} is a broken link`)
     if (place.kind === 'submodule') throw refusedSubmodule(path)
     if (place.kind === 'file') return walk.take(path, place.oid)
     if (!asFolder) return
@@ -141,7 +141,7 @@ export class GitTree implements SourceTree {
     for (let one: Frame | null = frame; one !== null; one = one.above) {
       walk.pace.step()
       if (place.path === '' || one.real === place.path || one.real.startsWith(inPlace))
-        throw refused(`${path} is a link that leads in a circle, to ${place.path === '' ? 'the root' : place.path}`)
+        throw refused(`${path} is a circular link, to ${place.path === '' ? 'the root' : place.path}`)
     }
     walk.count.folder()
     below.push({ path, real: place.path, oid: place.oid, above: frame })
@@ -227,7 +227,7 @@ export class GitTree implements SourceTree {
 /** Git itself never writes such names; objects made by hand can have them. */
 function checkName(folder: string, name: string): void {
   if (name === '' || name === '.' || name === '..' || /[/\\\0]/.test(name))
-    throw refused(`${folder === '' ? 'the root' : folder} holds ${JSON.stringify(name)}, which is no name of a file`)
+    throw refused(`${folder === '' ? 'the root' : folder} has ${JSON.stringify(name)}, which is not a valid file name`)
 }
 
 const rebased = (path: string, from: string, to: string): string => joined(to, from === '' ? path : path.slice(from.length + 1))
@@ -236,16 +236,16 @@ const moved = (from: string, to: string, files: ReadonlyMap<string, SourceFile>)
 
 function contentOf(path: string, oid: string, held: ReadonlyMap<string, Uint8Array>): Uint8Array {
   const bytes = held.get(oid)
-  if (bytes === undefined) throw new AppError('git_failed', { detail: `read ${path}: its content ${oid} is not there` })
+  if (bytes === undefined) throw new AppError('git_failed', { detail: `read ${path}: its content ${oid} is missing` })
   if (Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, LFS_POINTER.length)).equals(LFS_POINTER))
     throw refused(
-      `${path} is a Git LFS pointer, and what it stands for is not in the repository: commit the file itself (\`git lfs migrate export --include="${path}"\`), or keep it elsewhere`,
+      `${path} is a Git LFS pointer, and its file is not in the repository: commit the file (\`git lfs migrate export --include="${path}"\`), or keep it elsewhere`,
     )
   return bytes
 }
 
 const refusedSubmodule = (path: string): AppError =>
-  refused(`${path} is a submodule: set spec.git.submodules: true to read its files, or put a copy there`)
+  refused(`${path} is a submodule: set spec.git.submodules: true to read its files, or commit a copy`)
 const tooLargeTogether = (path: string): AppError =>
   refused(`the files under ${path} are larger than ${SOURCE_TREE_BYTES_MAX / 1024 / 1024} MiB`)
 

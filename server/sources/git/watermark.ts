@@ -43,9 +43,9 @@ export function raised(held: Watermark | null, { commit, atMs, parents }: Signed
   if (signedMs >= held.atMs) return { commit, atMs: signedMs }
   const [older, newer] = [atMs, held.atMs].map((ms) => new Date(ms).toISOString())
   throw new Unverified(
-    `commit ${commit} is not rendered: it was signed at ${older}, before commit ${held.commit} of ${newer}, which was verified before it`,
+    `commit ${commit} is not rendered: it was signed at ${older}, before the already verified commit ${held.commit} of ${newer}`,
     null,
-    'Revert by a new signed commit. If the older commit is meant, name its full id in spec.git.ref.',
+    'Revert with a new signed commit. To use the older commit, set spec.git.ref to its full id.',
   )
 }
 

@@ -50,7 +50,7 @@ export async function readIndex(text: string, pause: () => Promise<void>): Promi
   const source = text.startsWith('\ufeff') ? text.slice(1) : text
   const builder = new IndexBuilder()
   if (source.trimStart().startsWith('{') && source.length > JSON_LENGTH_MAX)
-    throw refused(`it is JSON of more than ${JSON_LENGTH_MAX / 1024 / 1024} MiB; as YAML it may be larger`)
+    throw refused(`it is JSON of more than ${JSON_LENGTH_MAX / 1024 / 1024} MiB; YAML can be larger`)
   if (source.trimStart().startsWith('{')) return builder.addWhole(parseJson(source)).built()
   let slices = 0
   for (const slice of slicesOf(source)) {
@@ -68,13 +68,13 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw refused('it is no JSON')
+    throw refused('it is not JSON')
   }
 }
 
 function parseWhole(text: string): unknown {
   if (text.length > WHOLE_LENGTH_MAX)
-    throw refused(`it is not written as \`helm repo index\` does, and larger than ${WHOLE_LENGTH_MAX / 1024 / 1024} MiB`)
+    throw refused(`it does not have the format of \`helm repo index\`, and is larger than ${WHOLE_LENGTH_MAX / 1024 / 1024} MiB`)
   const { documents, problems } = parseYamlDocuments(text, { file: 'index.yaml' })
   const [problem] = problems
   if (problem !== undefined) throw refused(`${problem.path}: ${problem.message}`)

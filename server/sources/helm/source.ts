@@ -90,11 +90,12 @@ class HelmSource implements Source {
   async open(revision: string, pick: SourcePick): Promise<OpenedSource> {
     if (!('chart' in pick))
       throw refused(
-        `${this.name} has charts and no folders: give source.chart and, if need be, source.version`,
-        'Give source.chart of the Service instead of source.path, and source.version if need be.',
+        `${this.name} has charts, not folders: set source.chart and optionally source.version`,
+        'Set source.chart of the Service instead of source.path, and optionally source.version.',
       )
     const index = await this.index(revision)
-    if (index === null) throw new AppError('source_unreachable', { detail: `${this.name}: the index that is meant is not here any more` })
+    if (index === null)
+      throw new AppError('source_unreachable', { detail: `${this.name}: this version of the index is no longer available` })
     this.use(revision)
     return this.openVersion(pick.chart, versionIn(index, pick, this.name))
   }
@@ -175,7 +176,7 @@ class HelmSource implements Source {
     const { digest, version } = found
     const what = `${chart} ${version} of ${this.name}`
     // It becomes the name of a file.
-    if (digest !== null && !isSha256(digest)) throw refused(`${what}: the index has ${quote(digest)} as its digest, which is no SHA-256`)
+    if (digest !== null && !isSha256(digest)) throw refused(`${what}: the index has ${quote(digest)} as its digest, which is not a SHA-256`)
     const sha256 = digest ?? (await this.firstSeen(chart, found))
     const tree = await this.options.unpacked.tree(this.options.dir, `chart ${sha256}`, async () =>
       chartOf((await this.stored.readBlob(sha256)) ?? (await this.download(chart, found, sha256)).bytes, what),
@@ -208,8 +209,8 @@ class HelmSource implements Source {
         const sha256 = sha256Of(bytes)
         if (expected !== null && sha256 !== expected)
           throw refused(
-            `${what}: its archive has the digest sha256:${sha256}, and the index said sha256:${expected}`,
-            'Make the index anew (`helm repo index`) or put the archive back that it was made of; if neither is known, somebody may have changed it on the way.',
+            `${what}: its archive has the digest sha256:${sha256}, but the index has sha256:${expected}`,
+            'Create the index again (`helm repo index`), or restore the archive. If neither changed, someone may have changed it in transit.',
           )
         await chartOf(bytes, what)
         await this.stored.writeBlob(sha256, bytes)
@@ -219,12 +220,12 @@ class HelmSource implements Source {
         failure ??= error
       }
     }
-    throw failure ?? refused(`${what}: the index has no URL of it`)
+    throw failure ?? refused(`${what}: the index has no URL for it`)
   }
 
   private async archiveAt(text: string, what: string): Promise<Uint8Array> {
     if (text.startsWith('oci://') && this.options.pullChart !== undefined) return this.options.pullChart(text)
-    if (!URL.canParse(text, this.base.href)) throw refused(`${what}: the index has a URL that is none`)
+    if (!URL.canParse(text, this.base.href)) throw refused(`${what}: the index has an invalid URL for it`)
     const answer = await this.ask(new URL(text, this.base.href), what, ARCHIVE_BYTES_MAX, {})
     if (answer.status !== 200) throw statusError(what, answer, this.options.credential)
     return answer.bytes
@@ -264,7 +265,7 @@ function decode(bytes: Uint8Array, what: string): string {
 async function chartOf(bytes: Uint8Array, what: string) {
   try {
     const files = chartFiles(await readArchive(bytes))
-    if (files === null) throw refused('its archive is no chart: it has to hold one folder with a Chart.yaml')
+    if (files === null) throw refused('its archive is not a chart: expected one folder with a Chart.yaml')
     return files
   } catch (error) {
     throw error instanceof AppError ? refused(`${what}: ${error.data.detail}`) : error
@@ -290,7 +291,7 @@ function versionIn(
 }
 
 function nearest(names: readonly string[], name: string): string {
-  if (names.length === 0) return '; it has none at all'
+  if (names.length === 0) return '; it has no versions'
   const near = nearestWord(name, names, 4)
   return near === null ? '' : `; did you mean ${near}?`
 }

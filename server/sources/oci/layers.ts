@@ -40,11 +40,11 @@ export function readManifest(bytes: Uint8Array, what: string): Manifest {
   const isIndex = mediaType == null ? layers === undefined : INDEX_TYPES.includes(mediaType)
   if (isIndex && manifests !== undefined) return { kind: 'index', digest: onlyOne(manifests, what) }
   if (layers === undefined || (mediaType != null && !MANIFEST_TYPES.includes(mediaType)))
-    throw refused(`${what} is of the type ${quote(mediaType ?? '')}, which is no artifact with files`)
+    throw refused(`${what} has the type ${quote(mediaType ?? '')}, which is not an artifact with files`)
   if (layers.length > LAYERS_MAX) throw refused(`${what} has more than ${LAYERS_MAX} layers`)
   const found = layers.flatMap((layer) => usedLayer(layer, what))
   const total = found.reduce((all, { size }) => all + size, 0)
-  if (total > LAYERS_BYTES_MAX) throw refused(`the layers of ${what} are larger than ${LAYERS_BYTES_MAX / 1024 / 1024} MiB together`)
+  if (total > LAYERS_BYTES_MAX) throw refused(`the layers of ${what} are larger than ${LAYERS_BYTES_MAX / 1024 / 1024} MiB in total`)
   if (found.length === 0) throw refused(`${what} has no files`)
   return { kind: 'layers', layers: found }
 }
@@ -53,7 +53,7 @@ function parse(bytes: Uint8Array, what: string): z.infer<typeof manifestSchema> 
   try {
     return manifestSchema.parse(JSON.parse(new TextDecoder().decode(bytes)))
   } catch {
-    throw refused(`${what} is no manifest of an OCI registry`)
+    throw refused(`${what} is not a manifest of an OCI registry`)
   }
 }
 
@@ -61,7 +61,7 @@ function parse(bytes: Uint8Array, what: string): z.infer<typeof manifestSchema> 
 function onlyOne(manifests: ReadonlyArray<z.infer<typeof descriptorSchema>>, what: string): string {
   const real = manifests.filter(({ annotations }) => annotations?.['vnd.docker.reference.type'] === undefined)
   const [first] = real
-  if (first === undefined) throw refused(`${what} is an index of nothing`)
+  if (first === undefined) throw refused(`${what} is an empty index`)
   if (real.length > 1) {
     const names = real.map(({ platform, digest }) => (platform == null ? digest : `${platform.os}/${platform.architecture}`)).slice(0, 10)
     throw refused(
@@ -77,15 +77,15 @@ function usedLayer(layer: z.infer<typeof descriptorSchema>, what: string): Layer
   if (use.kind === 'nothing') return []
   if (use.kind === 'unknown')
     throw refused(
-      `${what} has a layer of the type ${quote(mediaType)}: charts, tar archives with gzip or without, and files with a title are read`,
+      `${what} has a layer of the type ${quote(mediaType)}; expected a chart, a tar archive with or without gzip, or a file with a title`,
     )
   const sizeMax = use.kind === 'file' ? SOURCE_FILE_BYTES_MAX : ARCHIVE_BYTES_MAX
-  if (size > sizeMax) throw refused(`${what} has a layer of ${size} bytes; ${sizeMax / 1024 / 1024} MiB are the most`)
+  if (size > sizeMax) throw refused(`${what} has a layer of ${size} bytes; the limit is ${sizeMax / 1024 / 1024} MiB`)
   return [{ digest: checkedDigest(digest, what), size, use }]
 }
 
 function checkedDigest(digest: string, what: string): string {
-  if (!isDigest(digest)) throw refused(`${what} names content by ${quote(digest)}; only sha256 is read`)
+  if (!isDigest(digest)) throw refused(`${what} refers to content by ${quote(digest)}; expected sha256`)
   return digest
 }
 
@@ -95,13 +95,13 @@ export async function filesOfLayers(layers: ReadonlyArray<{ layer: Layer; bytes:
   for (const { layer, bytes } of layers)
     for (const [path, content] of await filesOf(layer, bytes, what)) {
       if (path.split('/').some((segment) => segment.startsWith('.wh.')))
-        throw refused(`${what}: ${quote(path)} takes away what an earlier layer has: push an artifact without such files`)
+        throw refused(`${what}: ${quote(path)} deletes a file of an earlier layer: push an artifact without such files`)
       files.set(path, content)
     }
   const total = [...files.values()].reduce((all, { byteLength }) => all + byteLength, 0)
   if (files.size > SOURCE_FILES_MAX) throw refused(`${what} has more than ${SOURCE_FILES_MAX} files`)
   if (total > SOURCE_TREE_BYTES_MAX)
-    throw refused(`the files of ${what} are larger than ${SOURCE_TREE_BYTES_MAX / 1024 / 1024} MiB together`)
+    throw refused(`the files of ${what} are larger than ${SOURCE_TREE_BYTES_MAX / 1024 / 1024} MiB in total`)
   for (const path of files.keys())
     for (let slash = path.indexOf('/'); slash > 0; slash = path.indexOf('/', slash + 1))
       if (files.has(path.slice(0, slash)))
@@ -114,7 +114,7 @@ async function filesOf({ use }: Layer, bytes: Uint8Array, what: string): Promise
   try {
     const files = await readArchive(bytes)
     const chart = use.kind === 'chart' ? chartFiles(files) : files
-    if (chart === null) throw refused('it is no chart: it has to hold one folder with a Chart.yaml')
+    if (chart === null) throw refused('it is not a chart: expected one folder with a Chart.yaml')
     return chart
   } catch (error) {
     throw error instanceof AppError ? refused(`${what}: ${error.data.detail}`) : error
@@ -125,6 +125,6 @@ function checkedTitle(name: string, what: string): string {
   const segments = name.split('/').filter((segment) => segment !== '.')
   const isBad =
     segments.some((segment) => segment === '' || segment === '..') || segments.length === 0 || name.length > SOURCE_PATH_LENGTH_MAX
-  if (isBad || /[\\\p{Cc}]/u.test(name)) throw refused(`${what}: the title ${quote(name)} of a layer is no relative path`)
+  if (isBad || /[\\\p{Cc}]/u.test(name)) throw refused(`${what}: the title ${quote(name)} of a layer is not a relative path`)
   return segments.join('/')
 }

@@ -32,11 +32,11 @@ export const pullAnonymously =
   ({ fetcher }: AddressGuard) =>
   async (text: string): Promise<Uint8Array> => {
     const found = ociReference(text)
-    if (found === null) throw new AppError('source_refused', { detail: `${text} is no reference to a chart in a registry` })
+    if (found === null) throw new AppError('source_refused', { detail: `${text} is not a reference to a chart in a registry` })
     const { url, reference } = found
     const registry = createRegistry({ place: ociPlace(url), url, plain: false, fetcher, credential: NOBODY })
     const manifest = readManifest(await registry.manifest(isDigest(reference) ? reference : await registry.digestOf(reference)), text)
     const chart = manifest.kind === 'layers' ? manifest.layers.find(({ use }) => use.kind === 'chart') : undefined
-    if (chart === undefined) throw new AppError('source_refused', { detail: `${text} is no chart` })
+    if (chart === undefined) throw new AppError('source_refused', { detail: `${text} is not a chart` })
     return registry.blob(chart, null, async () => {})
   }

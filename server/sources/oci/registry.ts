@@ -71,12 +71,12 @@ class HttpRegistry implements Registry {
     const parsedBase = URL.canParse(base) ? new URL(base) : null
     // What a URL takes for `..`, a query or a fragment would be another repository, asked with this one's credential.
     if (parsedBase === null || parsedBase.pathname !== `/v2/${options.place.repository}/`)
-      throw refused(`${options.url} is no address of a registry`)
+      throw refused(`${options.url} is not the address of a registry`)
     this.base = parsedBase
   }
 
   async digestOf(tag: string): Promise<string> {
-    if (!isTag(tag)) throw refused(`${this.options.url} is asked for ${quote(tag)}, which no tag can be`)
+    if (!isTag(tag)) throw refused(`${quote(tag)} is not a valid tag of ${this.options.url}`)
     const ask = { what: `the tag ${tag} of ${this.options.url}`, bytesMax: MANIFEST_BYTES_MAX, headers: ACCEPT }
     const head = await this.ask(`manifests/${tag}`, { ...ask, method: 'HEAD' })
     const told = head.status === 200 ? (head.headers.get('docker-content-digest') ?? '') : ''
@@ -160,7 +160,7 @@ class HttpRegistry implements Registry {
 
   private checked(bytes: Uint8Array, digest: string, what: string): Uint8Array {
     const actual = `sha256:${sha256Of(bytes)}`
-    if (actual !== digest) throw refused(`${what}: what came has the digest ${actual}`)
+    if (actual !== digest) throw refused(`${what}: the content has the digest ${actual}`)
     return bytes
   }
 
@@ -171,7 +171,7 @@ class HttpRegistry implements Registry {
   /** `path` is below the repository, or where a page said that the next one is. */
   private async ask(path: string, request: Ask, onHead?: (answer: { status: number; headers: Headers }) => void): Promise<WebAnswer> {
     const url = new URL(path, this.base)
-    if (url.origin !== this.base.origin) throw refused(`${request.what}: ${this.base.host} sends us on to ${url.host}`)
+    if (url.origin !== this.base.origin) throw refused(`${request.what}: ${this.base.host} redirects to ${url.host}`)
     const secrets = this.options.credential.secretRef === null ? {} : await this.options.credential.read()
     const key = JSON.stringify(secrets)
     if (this.authorization?.secrets !== key) this.authorization = null
@@ -219,7 +219,7 @@ class HttpRegistry implements Registry {
     if (!URL.canParse(realm)) throw refused(`${tokenWhat}: ${this.base.host} names no token server`)
     const url = new URL(realm)
     if (url.protocol !== 'https:' && !this.options.plain)
-      throw refused(`${tokenWhat}: the token server ${url.host} is not asked by plain HTTP`)
+      throw refused(`${tokenWhat}: the token server ${url.host} must not use plain HTTP`)
     if (own !== null && url.host !== this.base.host) await this.options.credential.read(url.host)
     if (service !== null) url.searchParams.set('service', service)
     // Not what the challenge says: less than that is never needed, and more shall not be asked for.
@@ -230,7 +230,7 @@ class HttpRegistry implements Registry {
     if (answer.status !== 200) throw this.errorOf(tokenWhat, answer)
     const { token, access_token } = parsed(tokenSchema, answer.bytes, tokenWhat)
     const found = token ?? access_token
-    if (found === undefined || !/^[\x21-\x7e]+$/.test(found)) throw refused(`${tokenWhat}: the answer of ${url.host} holds none`)
+    if (found === undefined || !/^[\x21-\x7e]+$/.test(found)) throw refused(`${tokenWhat}: the answer of ${url.host} has no token`)
     return `Bearer ${found}`
   }
 }
@@ -241,6 +241,6 @@ function parsed<T>(schema: z.ZodType<T>, bytes: Uint8Array, what: string): T {
   try {
     return schema.parse(JSON.parse(new TextDecoder().decode(bytes)))
   } catch {
-    throw refused(`${what}: the answer is not what a registry says`)
+    throw refused(`${what}: the answer is not from a registry`)
   }
 }

@@ -69,7 +69,7 @@ class OciSource implements Source {
   async open(revision: string, pick: SourcePick): Promise<OpenedSource> {
     const { url, unpacked, dir } = this.options
     if (!('path' in pick))
-      throw refused(`${url} is one artifact and has no charts by name: give source.path, "." for all of it`, CORRECT_SPEC)
+      throw refused(`${url} is one artifact; set source.path, "." for all of it, instead of source.chart`, CORRECT_SPEC)
     const tree = await unpacked.tree(dir, `oci ${revision}`, async () => {
       const layers = await this.pull(revision)
       const parts = await Promise.all(layers.map(async (layer) => ({ layer, bytes: await this.blob(layer) })))
@@ -82,13 +82,13 @@ class OciSource implements Source {
   /** SO20: a version that was fetched once is what it was then. */
   async chart(repository: string, name: string, version: string): Promise<OpenedSource> {
     // It comes from the author of the chart, and becomes part of a URL.
-    if (!isChartName(name)) throw refused(`a chart of ${repository}: ${quote(name)} is no name of a chart`)
+    if (!isChartName(name)) throw refused(`a chart of ${repository}: ${quote(name)} is not a valid chart name`)
     const url = `${repository.replace(/\/+$/, '')}/${name}`
     const note = `chart-${sha256Of(`${url}@${version}`)}`
     const registry = this.options.registryAt(url)
     const digest = (await this.stored.readText(note)) ?? (await registry.digestOf(tagOfVersion(version)))
     const opened = await createOciSource({ ...this.options, url, registry, wanted: { digest } }).open(digest, { path: '.' })
-    if ((await opened.tree.file('Chart.yaml')) === null) throw refused(`${url} ${version} is no chart`)
+    if ((await opened.tree.file('Chart.yaml')) === null) throw refused(`${url} ${version} is not a chart`)
     await this.stored.writeText(note, digest)
     return { ...opened, version: `${version} ${digest}` }
   }

@@ -69,7 +69,8 @@ export function createFileSource({ url, dir, fetcher, namedOnly, credential }: F
     has: async (revision) => isSha256(revision) && (await stored.hasBlob(revision)),
     async open(revision): Promise<OpenedSource> {
       const bytes = isSha256(revision) ? await stored.readBlob(revision) : null
-      if (bytes === null) throw new AppError('source_unreachable', { detail: `${what}: the content that is meant is not here any more` })
+      if (bytes === null)
+        throw new AppError('source_unreachable', { detail: `${what}: this version of the content is no longer available` })
       return { tree: createStoredTree(new Map([[SINGLE_FILE, bytes]])), root: '', version: `sha256:${revision}` }
     },
   }

@@ -129,7 +129,7 @@ async function guarded(dir: string, act: () => Promise<void>): Promise<void> {
   try {
     await act()
   } catch (error) {
-    throw isDiskFull(error) ? new AppError('disk_full', { doing: `keep what came in ${dir}` }, { cause: error }) : error
+    throw isDiskFull(error) ? new AppError('disk_full', { doing: `store the content in ${dir}` }, { cause: error }) : error
   }
 }
 

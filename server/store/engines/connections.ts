@@ -132,15 +132,14 @@ async function refuseUnfit(writer: Kysely<Tables>): Promise<void> {
   if (encoding !== 'UTF8')
     throw new AppError('bad_options', {
       doing: 'use the fleet store',
-      detail: `the database has encoding ${encoding}, and it needs UTF8`,
-      remedy: "Make another one for it: create database NAME encoding 'UTF8' template template0.",
+      detail: `the database has encoding ${encoding}; expected UTF8`,
+      remedy: "Create another database: create database NAME encoding 'UTF8' template template0.",
     })
   if (plans !== ASKED_PLANS)
     throw new AppError('bad_options', {
       doing: 'use the fleet store',
-      detail: 'something on the way to the database, such as a connection pooler, drops the settings of connections',
-      remedy:
-        'Give the address of the database itself: the server has few connections, and holds a lock on one of them for as long as it runs.',
+      detail: 'a connection pooler or proxy drops the settings of connections',
+      remedy: 'Set --store to the address of the database itself: the server has few connections, and keeps a lock on one of them.',
     })
 }
 

@@ -92,10 +92,10 @@ function clientOptions({ target, password, applicationName }: PostgresOptions, o
     password: async () => {
       const known = target.password ?? (await password())
       if (known !== null) return known
-      const remedy = 'Give one in SKERRY_STORE, in --store-file, in PGPASSWORD or in the file that PGPASSFILE names.'
+      const remedy = 'Set it in SKERRY_STORE, --store-file, PGPASSWORD or the file of PGPASSFILE.'
       throw new AppError('store_unreachable', {
         doing: 'use the fleet store',
-        detail: 'the database asks for a password',
+        detail: 'the database requires a password',
         remedy,
       })
     },

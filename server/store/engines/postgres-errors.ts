@@ -26,12 +26,13 @@ export function namedPostgresError(error: unknown, at: string): unknown {
   if (error instanceof AppError || !(error instanceof Error)) return error
   const code = codeOf(error)
   if (code === '53100' || /^could not write init file/.test(error.message)) {
-    const remedy = 'Free some space on the disk of PostgreSQL; it goes on by itself then, and what is applied in clusters stays applied.'
+    const remedy =
+      'Free some space on the disk of PostgreSQL; the server then continues automatically. Applied objects stay in the clusters.'
     const detail = 'the disk of PostgreSQL has no space left'
     return new AppError('disk_full', { doing: 'write the fleet store', detail, remedy }, { cause: placed(error, at) })
   }
   if (code === '57014') {
-    const data = { doing: 'read the fleet store', detail: 'it took too long', retryAfterMs: RETRY_AFTER_MS }
+    const data = { doing: 'read the fleet store', detail: 'timeout', retryAfterMs: RETRY_AFTER_MS }
     return new AppError('unavailable', data, { cause: placed(error, at) })
   }
   if (REFUSED_STATE.test(code)) return unreachable(error, at, 'Check user, password and database, and that the user owns the database.')

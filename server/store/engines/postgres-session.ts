@@ -61,7 +61,7 @@ export function createServerSession({ applicationName, patienceMs, clock }: Sess
       if (mark?.['value'] !== applicationName) {
         throw new AppError('store_in_use', {
           doing: 'use the fleet store',
-          detail: `another server (${mark?.['value'] ?? 'unknown'}) used it while it was out of reach`,
+          detail: `another server (${mark?.['value'] ?? 'unknown'}) used the database while it was unreachable`,
         })
       }
       const [held] = await query(`select value from counters where name = 'change'`)
@@ -89,7 +89,8 @@ function setBack(change: number, committed: number): AppError {
   return new AppError('restore_pending', {
     doing: 'use the fleet store',
     detail: `the database came back at change ${change}, not ${committed}: commits are lost`,
-    remedy: 'Start the server again: it finds out what is lost, and waits for a person (`skerry restore`) where agents know more.',
+    remedy:
+      'Start the server again: it detects the lost commits, and waits for a confirmation (`skerry restore`) if the state of agents is newer.',
   })
 }
 

@@ -31,24 +31,24 @@ export function parsePostgresUrl(text: string): PostgresTarget {
     throw new AppError('bad_options', {
       doing: 'read the URL of the fleet store',
       detail,
-      remedy: 'Its form is postgres://user@host:5432/database?sslmode=verify-full&sslrootcert=FILE.',
+      remedy: 'Expected postgres://user@host:5432/database?sslmode=verify-full&sslrootcert=FILE.',
     })
   }
   if (!isPostgresUrl(text)) return refuse('it does not begin with postgres://')
-  const url = parseUrl(text) ?? refuse('it is no URL; a password with special characters must be percent-encoded')
+  const url = parseUrl(text) ?? refuse('it is not a URL; special characters in a password must be percent-encoded')
   const option = (name: string) => url.searchParams.get(name)
   const host = option('host') ?? (url.hostname === NO_HOST ? '' : url.hostname.replace(/^\[|\]$/g, ''))
   const port = Number(option('port') ?? (url.port || 5432))
   const user = decode(url.username)
   const database = decode(url.pathname.slice(1))
-  if (host === '') return refuse('it names no host; for a socket say ?host=/folder')
-  if (user === '') return refuse('it names no user')
-  if (database === '' || database.includes('/')) return refuse('it names no database')
+  if (host === '') return refuse('it has no host; for a socket use ?host=/folder')
+  if (user === '') return refuse('it has no user')
+  if (database === '' || database.includes('/')) return refuse('it has no database')
   for (const name of url.searchParams.keys()) {
     // What is no name of an option may be the rest of a password with a `?` in it.
-    if (!KNOWN.includes(name)) refuse(`it has an option that is not known${/^[a-z_]+$/.test(name) ? `: ${name}` : ''}`)
+    if (!KNOWN.includes(name)) refuse(`it has an unknown option${/^[a-z_]+$/.test(name) ? `: ${name}` : ''}`)
   }
-  if (!Number.isInteger(port) || port < 1 || port > 65_535) return refuse('its port is none')
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) return refuse('its port is invalid')
   const tls = tlsMode(option('sslmode'), host)
   if (tls === null) {
     // `prefer` and `allow` use no encryption if the other side asks so; `require` of other programs accepts every

@@ -63,7 +63,7 @@ const COUNTED: Record<string, string> = {
 /** `whole`: every page is read. Throws `backup_unusable` for what is no fleet store, a damaged or a newer one. */
 export function openStoreFile(path: string, { whole }: { whole: boolean }): StoreFile {
   const refuse = (detail: string, cause?: unknown) => new AppError('backup_unusable', { doing: 'open its fleet store', detail }, { cause })
-  if (!isQuiet(path)) throw refuse('it is no SQLite file that was closed')
+  if (!isQuiet(path)) throw refuse('it is not a cleanly closed SQLite file')
   let db: Database | undefined
   try {
     db = openSqlite(path, { readonly: true })
@@ -76,7 +76,7 @@ export function openStoreFile(path: string, { whole }: { whole: boolean }): Stor
       if (check?.integrity_check !== 'ok') throw refuse(`integrity_check: ${check?.integrity_check ?? 'no answer'}`)
     }
     const schema = Number(rows<{ value: string }>("SELECT value FROM meta WHERE key = 'schema'")[0]?.value ?? 0)
-    if (schema > SCHEMA_NEWEST) throw refuse(`it has schema ${schema}, this version knows up to ${SCHEMA_NEWEST}`)
+    if (schema > SCHEMA_NEWEST) throw refuse(`it has schema ${schema}; this version supports up to ${SCHEMA_NEWEST}`)
     if (schema === 0) throw refuse('it has no schema')
     return {
       schema,

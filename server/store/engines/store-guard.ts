@@ -13,7 +13,7 @@ export function refuseDamagedStore(path: string): void {
   const loss = findLogLoss(`${path}-wal`)
   if (loss !== null)
     throw storeDamaged(`${path}-wal is damaged at byte ${loss.at}, and SQLite would drop the ${loss.commits} commits after it`, {
-      remedy: `${STEPS} Without a backup, \`truncate --size=${loss.at} ${path}-wal\` gives these commits up and keeps the rest.`,
+      remedy: `${STEPS} Without a backup, \`truncate --size=${loss.at} ${path}-wal\` drops these commits and keeps the rest.`,
     })
   const damage = structureOf(path)
   if (damage !== null) throw storeDamaged(`${path}: ${damage}`)
@@ -22,8 +22,8 @@ export function refuseDamagedStore(path: string): void {
 /** A server whose keys are there had a store: without one it would begin empty, and every cluster and service would be gone. Throws `store_damaged`. */
 export function refuseLostStore(path: string, hadStore: boolean): void {
   if (!hadStore || (existsSync(path) && !isEmpty(path))) return
-  const remedy = `${STEPS} If the store is a database, name it with --store. To begin with an empty store, move the folder keys away: every agent has to join again.`
-  throw storeDamaged(`${path} is ${existsSync(path) ? 'empty' : 'missing'}, and the keys of its server are there`, { remedy })
+  const remedy = `${STEPS} If the store is a database, set --store. To start with an empty store, move the folder keys elsewhere: all agents must then join again.`
+  throw storeDamaged(`${path} is ${existsSync(path) ? 'empty' : 'missing'}, but the keys of its server exist`, { remedy })
 }
 
 /** Whatever was being read: the file, or a row of it, is not what the server wrote. */

@@ -54,7 +54,7 @@ export async function keepWalShort(deps: WalKeeperDeps, signal: AbortSignal): Pr
       if (broken) log.info('the log of the fleet store is shortened again', {})
       broken = false
       if (!done && !told && bytes > WAL_TOLD_BYTES)
-        log.warn('the log of the fleet store grows: something reads for very long, such as a copy that is made', { path, bytes })
+        log.warn('the log of the fleet store grows because of a long read, such as a backup', { path, bytes })
       told = !done && (told || bytes > WAL_TOLD_BYTES)
       retryMs = done ? RETRY_MIN_MS : Math.min(RETRY_MAX_MS, retryMs * 2)
       if (!done) await clock.sleep(retryMs, signal)

@@ -21,7 +21,7 @@ export const QUERIES_WAITING_MAX = 64
 /** One that takes longer is given up, and its Worker with it. */
 export const QUERY_MS_MAX = 10_000
 const RETRY_AFTER_MS = 2_000
-const DOING = 'look through the fleet'
+const DOING = 'query the fleet'
 
 interface Waiting {
   question: FleetQuestion
@@ -50,7 +50,7 @@ export class WorkerQueries implements FleetQueries {
       start: options.startWorker ?? (() => startWorker('store/queries/query-worker')),
       clock: options.clock,
       answerMsMax: QUERY_MS_MAX,
-      onDied: (why) => new AppError('unavailable', { doing: DOING, detail: `it was given up: ${why}`, retryAfterMs: RETRY_AFTER_MS }),
+      onDied: (why) => new AppError('unavailable', { doing: DOING, detail: `stopped: ${why}`, retryAfterMs: RETRY_AFTER_MS }),
     })
   }
 
@@ -105,11 +105,11 @@ export class WorkerQueries implements FleetQueries {
   }
 }
 
-export const nobodyWaits = (): AppError => new AppError('unavailable', { doing: DOING, detail: 'nobody waits for it any more' })
+export const nobodyWaits = (): AppError => new AppError('unavailable', { doing: DOING, detail: 'the caller no longer waits' })
 export const stopping = (): AppError => new AppError('unavailable', { doing: DOING, detail: 'the server is stopping' })
 export const tooMany = (random: Random): AppError =>
   new AppError('unavailable', {
     doing: DOING,
-    detail: 'many others look at the same time',
+    detail: 'too many queries at once',
     retryAfterMs: Math.round(RETRY_AFTER_MS * (1 + random())),
   })

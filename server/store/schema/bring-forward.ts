@@ -59,6 +59,6 @@ export function migrationLog(log: Logger, clock: Clock): TellProgress {
     if (what === 'schema') return log.info('fleet store migrated', { schema: done, ms: nowMs - sinceMs })
     if (nowMs - sinceMs < SILENT_MS || nowMs - toldMs < TOLD_EACH_MS) return
     toldMs = nowMs
-    log.info('migrating the fleet store: it is served when this is done', { what, done, ...(total === null ? {} : { total }) })
+    log.info('migrating the fleet store; the server starts after the migration', { what, done, ...(total === null ? {} : { total }) })
   }
 }

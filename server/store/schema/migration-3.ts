@@ -36,8 +36,8 @@ async function checkSpace({ engine, trx }: Ddl): Promise<void> {
   if (space === null || space.freeOutside >= space.bytes) return
   throw new AppError('disk_full', {
     doing: 'migrate the fleet store',
-    detail: `${space.path} has ${mebibytes(space.bytes)}; its migration needs as much of free space, and there are ${mebibytes(space.freeOutside)}. Nothing was changed`,
-    remedy: 'Free some space and start again; what clusters hold stays applied meanwhile.',
+    detail: `${space.path} has ${mebibytes(space.bytes)}; its migration needs the same amount of free space; available: ${mebibytes(space.freeOutside)}. Nothing was changed`,
+    remedy: 'Free some space and start again. Applied objects stay in the clusters.',
   })
 }
 

@@ -307,7 +307,7 @@ export async function migrate(
     if (held > newest) {
       throw new AppError('store_newer', {
         doing: 'open the fleet store',
-        detail: `it has schema ${held}, and this version knows up to ${newest}: it takes a version that knows schema ${held}. Nothing was changed`,
+        detail: `it has schema ${held}, but this version supports up to ${newest}; use a newer version. Nothing was changed`,
       })
     }
   })

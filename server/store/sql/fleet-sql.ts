@@ -31,9 +31,9 @@ export interface SqlRunner {
 }
 
 export const timeIsUp = (msMax: number): AppError =>
-  new AppError('query_limit', { doing: 'run the query', detail: `it was ended after ${msMax / 1_000} s` })
+  new AppError('query_limit', { doing: 'run the query', detail: `it was stopped after ${msMax / 1_000} s` })
 export const memoryIsUp = (mib: number): AppError =>
-  new AppError('query_limit', { doing: 'run the query', detail: `it took more than ${mib} MiB of memory` })
+  new AppError('query_limit', { doing: 'run the query', detail: `it used more than ${mib} MiB of memory` })
 /** What a database says of a statement: of values it read, and of names that this program wrote, nothing is repeated. */
 export const failedQuery = (): AppError =>
   new AppError('bad_query', {

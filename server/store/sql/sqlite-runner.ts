@@ -61,7 +61,7 @@ export function createSqliteRunner({ path, clock, memoryMib = MEMORY_MIB }: Sqli
   async function ask(running: Running, { sql, rowsMax, msMax }: SqlStatement, signal?: AbortSignal): Promise<ProcessAnswer> {
     const over = Promise.withResolvers<never>()
     const done = new AbortController()
-    const onAbort = () => over.reject(new AppError('unavailable', { doing: 'run the query', detail: 'nobody waits for it any more' }))
+    const onAbort = () => over.reject(new AppError('unavailable', { doing: 'run the query', detail: 'the caller no longer waits' }))
     signal?.addEventListener('abort', onAbort, { once: true })
     void clock.sleep(msMax, done.signal).then(() => done.signal.aborted || over.reject(timeIsUp(msMax)))
     void watchMemory(running, done.signal).then((isOver) => isOver && over.reject(memoryIsUp(memoryMib)))

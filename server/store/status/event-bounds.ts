@@ -57,7 +57,7 @@ export class EventBounds {
     const [first] = events
     if (taken === events.length || first === undefined || Math.abs(nowMs - bucket.saidMs) < HOUR_MS) return admitted
     bucket.saidMs = nowMs
-    const message = `this cluster tells more than ${EVENTS_AN_HOUR} events an hour: the older of them are dropped, ${events.length - taken} this time`
+    const message = `this cluster reports more than ${EVENTS_AN_HOUR} events an hour: ${events.length - taken} older events dropped`
     return [
       ...admitted,
       { ...first, atMs: nowMs, type: 'Warning', reason: 'EventsDropped', message, project: null, service: null, object: null },

@@ -132,7 +132,7 @@ async function writeEvents({ tx, dictionary, eventBounds }: StatusTx, all: reado
 function refusals({ name, cluster_id }: Cluster, { refused, nowMs }: ClusterRows): NewEvent[] {
   const [first] = refused
   if (first === undefined) return []
-  const message = `this cluster has ${STATUS_ROWS_PER_CLUSTER_MAX} status rows, as many as are kept: ${refused.length} more are not shown, the first of them ${first}`
+  const message = `this cluster has ${STATUS_ROWS_PER_CLUSTER_MAX} status rows, the limit: ${refused.length} more are not stored, starting with ${first}`
   const about = { cluster: name, clusterId: cluster_id, project: null, service: null, object: null }
   return [{ ...about, atMs: nowMs, type: 'Warning', reason: 'StatusRowsRefused', message }]
 }

@@ -92,10 +92,10 @@ export async function keepUp(deps: UpkeepDeps, signal: AbortSignal): Promise<voi
   while (!signal.aborted) {
     try {
       const removed = await upkeepRound(deps, signal)
-      if (Object.keys(removed).length > 0) log.info('rows of the fleet store that were kept long enough are gone', removed)
+      if (Object.keys(removed).length > 0) log.info('expired rows of the fleet store deleted', removed)
     } catch (error) {
       // The next round does what this one left.
-      if (!signal.aborted) log.warn('upkeep of the fleet store failed', { error: describeError(error) })
+      if (!signal.aborted) log.warn('retention of the fleet store failed', { error: describeError(error) })
     }
     await clock.sleep(HOUR_MS * (0.75 + random() / 2), signal)
   }

@@ -182,7 +182,7 @@ export class Channel {
     data: Uint8Array,
     context: CallContext,
   ): ReturnType<Handler> {
-    if (handler === undefined) throw new Error(`there is no ${method} to call`)
+    if (handler === undefined) throw new Error(`no method ${method}`)
     return handler(json === '' ? undefined : JSON.parse(json), data, context)
   }
 

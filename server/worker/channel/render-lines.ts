@@ -15,7 +15,7 @@ export const looksToLines = (looks: readonly Look[]): Uint8Array =>
 export async function looksFromLines(lines: Uint8Array, pace: Pace): Promise<Look[]> {
   const looks: Look[] = []
   for (const line of eachLine(lines)) {
-    if (line.length > LOOK_LENGTH_MAX) throw new BadLines('a look that is too long')
+    if (line.length > LOOK_LENGTH_MAX) throw new BadLines('a dependency that is too long')
     looks.push(lookOf(JSON.parse(line)))
     const turn = pace()
     if (turn !== undefined) await turn
@@ -24,10 +24,10 @@ export async function looksFromLines(lines: Uint8Array, pace: Pace): Promise<Loo
 }
 
 function lookOf(read: unknown): Look {
-  if (!Array.isArray(read)) throw new BadLines('what is no look')
+  if (!Array.isArray(read)) throw new BadLines('an invalid dependency')
   const [source, path] = read as unknown[]
   if (typeof source === 'number' && Number.isInteger(source) && typeof path === 'string' && read.length === 2) return { source, path }
-  if (!read.every((name) => typeof name === 'string')) throw new BadLines('what is no look')
+  if (!read.every((name) => typeof name === 'string')) throw new BadLines('an invalid dependency')
   return read as string[]
 }
 
@@ -35,7 +35,7 @@ function lookOf(read: unknown): Look {
 export function rowsToLines(rows: ReadonlyMap<string, string>): Uint8Array {
   const lines: string[] = []
   for (const [id, doc] of rows) {
-    if (/[\t\n]/.test(id)) throw new BadLines('the name of an object holds a tab or a line end')
+    if (/[\t\n]/.test(id)) throw new BadLines('the name of an object has a tab or a line end')
     lines.push(`${id}\t${doc}\n`)
   }
   return Buffer.from(lines.join(''))
@@ -54,14 +54,14 @@ export async function rowsFromLines(
   for (const line of eachLine(lines)) {
     const tab = line.indexOf('\t')
     const [id, doc] = [line.slice(0, tab), line.slice(tab + 1)]
-    if (tab <= 0 || id <= last || !isRow(id, doc)) throw new BadLines('a row that is none of the service')
+    if (tab <= 0 || id <= last || !isRow(id, doc)) throw new BadLines('a row of another service')
     last = id
     rows.set(id, doc)
     sum.add(id, doc)
     const turn = pace()
     if (turn !== undefined) await turn
   }
-  if (sum.digest() !== digest) throw new BadLines('rows that do not come to their digest')
+  if (sum.digest() !== digest) throw new BadLines('rows that differ from their digest')
   return rows
 }
 
@@ -69,7 +69,7 @@ function* eachLine(bytes: Uint8Array): Generator<string> {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   for (let from = 0; from < buffer.byteLength; ) {
     const end = buffer.indexOf(LINE_END, from)
-    if (end < 0) throw new BadLines('a line without an end')
+    if (end < 0) throw new BadLines('an incomplete line')
     yield buffer.toString('utf8', from, end)
     from = end + 1
   }

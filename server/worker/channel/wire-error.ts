@@ -38,7 +38,7 @@ export function toWire(error: unknown): string {
 /** Answers a FarError for JSON of another form. */
 export function fromWire(json: string): AppError | FarError {
   const read = wireErrorSchema.safeParse(parsed(json))
-  if (!read.success) return new FarError('the other side failed and did not say how')
+  if (!read.success) return new FarError('the other side failed without a message')
   const { code, message, data = {} } = read.data
   if (code === null) return new FarError(message)
   return new AppError(code, Object.fromEntries(Object.entries(data).filter(([, value]) => value !== undefined)) as AppErrorData)

@@ -40,6 +40,6 @@ export function manualGate({ project, service }: ServiceId, { sync, synced, dige
   const revision = `revision ${digest.slice(0, 12)} of commit ${commit.slice(0, 12)}`
   return closed(
     MANUAL_SYNC,
-    `${revision} waits for a person (sync.mode is manual); \`skerry sync ${service} -p ${project}\` shows its plan and asks`,
+    `${revision} waits for approval (sync.mode is manual); run \`skerry sync ${service} -p ${project}\` to see the plan and approve it`,
   )
 }

@@ -114,7 +114,7 @@ function stateOf(model: ServiceSnapshot): DependencyState {
 
 /** As last reported, also before this start. */
 function wordsOf({ told: { last } }: ServiceSnapshot): { text: string; isWell: boolean } {
-  if (last === null) return { text: 'not looked at yet', isWell: true }
+  if (last === null) return { text: 'not evaluated yet', isWell: true }
   const why = last.reason === '' || last.reason === last.sync || last.reason === last.health ? '' : ` (${last.reason})`
   return { text: `${last.sync}, ${last.health}${why}`, isWell: last.health !== 'Degraded' && last.health !== 'Missing' }
 }

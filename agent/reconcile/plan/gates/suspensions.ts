@@ -59,5 +59,5 @@ function readDocument(doc: string): Suspension {
     const read = suspensionSchema.safeParse(JSON.parse(doc))
     if (read.success) return read.data
   } catch {}
-  return { by: 'the server', why: 'in words that this version of the agent cannot read', sinceMs: 0 }
+  return { by: 'the server', why: 'in a form that this version of the agent cannot read', sinceMs: 0 }
 }

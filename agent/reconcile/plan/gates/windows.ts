@@ -49,7 +49,7 @@ export function judgeWindows(windows: readonly ChangeWindow[], nowMs: number): W
   for (const window of windows) {
     const parsed = readWindow(window)
     if (typeof parsed === 'string')
-      return { closed: `a window cannot be read (${parsed}): nothing changes until the window is corrected`, changesAtMs: null }
+      return { closed: `invalid window (${parsed}); changes are blocked until the window is corrected`, changesAtMs: null }
     read.push(parsed)
   }
   const closed = closedBy(read, nowMs)

@@ -101,7 +101,7 @@ function judgeOwn({ ref }: HookSpec, live: LiveObject, begun: HookRun | null, is
   if (end !== null) return { kind: 'end', end }
   if (live.deleting !== null) return wait(live.deleting)
   const { message, reason } = live.health
-  if (isOverdue) return { kind: 'end', end: { outcome: 'failed', message: `it was not healthy in time: ${message || reason}` } }
+  if (isOverdue) return { kind: 'end', end: { outcome: 'failed', message: `not healthy in time: ${message || reason}` } }
   return wait(message || reason)
 }
 
@@ -123,7 +123,7 @@ function judgeFormer({ spec, record, live, former, isOfHook }: RunFacts): RunSte
     if (found === live && spec.generateName === null) {
       // Applied over, if it may.
       if (runsToAnEnd(ref) && isKept)
-        return { kind: 'end', end: { outcome: 'failed', message: `${what} of the previous run is kept by ${keep}` } }
+        return { kind: 'end', end: { outcome: 'failed', message: `${what} of the previous run is blocked by ${keep}` } }
       if (!runsToAnEnd(ref) && (isKept || !replaces)) continue
     } else if (isKept) continue
     if (permit !== null) return { kind: 'clear', ref, uid, resourceVersion, permit }

@@ -246,12 +246,12 @@ export function permitRecreate({ ref, live, ownWord, allowed, hold, confirmed }:
   const isStateful = ref.group === 'apps' && ref.kind === 'StatefulSet'
   if (!ownWord && (lossKind(ref) !== null || isStateful))
     return {
-      why: `a ${ref.kind} is not made again by another tool's option, because data or other objects go with it: annotate it with skerry.dev/sync-options: Force if that is meant`,
+      why: `a ${ref.kind} is not recreated by the option of another tool, because data or other objects would be deleted with it; annotate it with skerry.dev/sync-options: Force to recreate it`,
     }
   const lost = lostWith(ref, live)
   if (hold !== null) return hold.asks ? { why: hold.why, asks: lost ?? hold.why } : { why: hold.why }
   if (lost !== null && !allowed && !isGivenUp(ref, confirmed))
-    return { why: `deleted and made again when that is confirmed (\`skerry confirm\`): ${lost}`, asks: lost }
+    return { why: `recreated after confirmation (\`skerry confirm\`): ${lost}`, asks: lost }
   return permitFor('recreate')
 }
 

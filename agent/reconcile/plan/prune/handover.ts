@@ -34,7 +34,7 @@ export function waitsForTakers(object: string, handovers: readonly Handover[], t
   return null
 }
 
-const KEPT = 'it is kept until then; delete it by hand if that service must not have it'
+const KEPT = 'kept until then; delete it by hand if that service must not manage it'
 
 /**
  * Null: the taker does not want it (any more), so that it is judged as any other. Otherwise the reason to keep it. An

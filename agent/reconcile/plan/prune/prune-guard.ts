@@ -71,7 +71,8 @@ export interface DeletionHold {
 
 /** PR7: a disk can return to an older state, by a power failure or a snapshot; its revisions do not know later
  *  objects of the cluster. */
-export const MAYBE_OLDER = 'at the first contact with the server since this agent started: until then an older disk could have come back'
+export const MAYBE_OLDER =
+  'at the first contact with the server since this agent started: until then, the data folder could be an older copy'
 
 /** PR7; null: the replica is not older than the cluster, or a person has seen at the site what this agent would
  *  delete. */
@@ -85,7 +86,7 @@ export function deletionHold(model: ServiceSnapshot, deps: { isCurrent(): boolea
   if (refused !== null) return { why: refused, asks: false }
   if (row === null) return { why: 'waits for a complete revision of the service', asks: false }
   const older = olderHold(model, deps)
-  if (older !== null) return { why: `deleted and made again ${older}`, asks: false }
+  if (older !== null) return { why: `recreated ${older}`, asks: false }
   const doubt = confirmationOf(model, row).isConfirmed
     ? null
     : doubtOf({ restored: row.restored === true, factsOnly: row.factsOnly === true })

@@ -52,9 +52,9 @@ export function waitText({ ref, until, why }: PruneWait, names: string, pruneWhe
   if (overdueAfter === null) return `to be pruned when ${refText(ref)} is ${until} (sync.pruneWhen is ${pruneWhen}): ${names}`
   const next =
     until === 'healthy'
-      ? 'if it needs a resource of the kept objects (hostPort, nodePort, ReadWriteOnce volume, Ingress host), set sync.pruneWhen: applied; otherwise correct it or undo the change'
+      ? 'if it needs a resource that the kept objects hold (hostPort, nodePort, ReadWriteOnce volume, Ingress host), set sync.pruneWhen: applied; otherwise correct it or undo the change'
       : 'correct it or undo the change'
-  return `${refText(ref)} is not ${until} ${overdueAfter} after its revision came (${why}); kept until it is: ${names}; ${next}`
+  return `${refText(ref)} is not ${until} ${overdueAfter} after its revision arrived (${why}); kept until then: ${names}; ${next}`
 }
 
 /** When waiting becomes news; null: that time has passed. */

@@ -19,7 +19,9 @@ export interface LeftFacts {
 /** DR10, DR11. */
 export function leftText({ wanted, applied, autoscalers, additions }: LeftFacts): string {
   if (applied === null || (autoscalers.length === 0 && additions === null)) return ''
-  const said = autoscalers.flatMap(({ part, name }) => (isYielded(part, wanted, applied) ? [`${part} are left to ${name}`] : []))
+  const said = autoscalers.flatMap(({ part, name }) =>
+    isYielded(part, wanted, applied) ? [`${part} are ignored, managed by ${name}`] : [],
+  )
   const added = additions === null ? '' : additionsText(applied, additions.others)
   return [...said, ...(added === '' ? [] : [added])].join('; ')
 }

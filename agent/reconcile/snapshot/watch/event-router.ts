@@ -89,7 +89,7 @@ export class EventRouter implements WatchSink {
       this.#deps.keep.settled(model, now)
     } catch (error) {
       // No space: then it costs a request, as any other change does.
-      this.#deps.log.warn('what is left to others cannot be noted', { service: model.key, object: key, error: describeError(error) })
+      this.#deps.log.warn('cannot record the ignored fields', { service: model.key, object: key, error: describeError(error) })
       return false
     }
     model.objects.own(now)
@@ -135,7 +135,7 @@ export class EventRouter implements WatchSink {
       this.#deps.keep.facts(model, facts)
     } catch (error) {
       // No space: the next turn of this process still knows it.
-      this.#deps.log.warn('the end of a Job cannot be noted', { service: model.key, object: key, error: describeError(error) })
+      this.#deps.log.warn('cannot record the end of a Job', { service: model.key, object: key, error: describeError(error) })
     }
   }
 

@@ -150,7 +150,7 @@ export class FollowUps {
       const [next] = this.#turns()
       if (isShortened.signal.aborted || next === undefined) continue
       await this.#read(next).catch((error: unknown) => {
-        log.error('object cannot be followed', { object: refKey(next.ref), error: describeError(error) })
+        log.error('cannot watch the object', { object: refKey(next.ref), error: describeError(error) })
         return clock.sleep(BROKEN_WATCH_WAIT_MS, signal)
       })
     }

@@ -67,7 +67,7 @@ const GONE_MAX = 1_000
 const JUDGED_ANEW: Health = {
   word: 'Progressing',
   reason: 'JudgedAnew',
-  message: 'its health is judged again by new rules',
+  message: 'its health is evaluated again with new rules',
 }
 /** Objects that are read one by one when their kind is judged again; more are listed. */
 const GETS_MAX = 20

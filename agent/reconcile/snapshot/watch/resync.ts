@@ -95,7 +95,7 @@ export class Resync {
     const failure = await this.#list(watch.resource, source, listed)
     const after = watch.versions()
     if (failure !== null || after === null) {
-      log.info('resync left out', { kind, group, why: failure?.message ?? 'the watch failed' })
+      log.info('resync skipped', { kind, group, why: failure?.message ?? 'the watch failed' })
       return null
     }
     const suspects = differences(before, after, listed)
