@@ -340,6 +340,7 @@ async function startOn(
   const readFleet = createFleetGauges({
     ...{ store, metrics, clock, series: options.metrics?.series ?? 'all' },
     failingLoops: () => loops?.failing() ?? [],
+    stuckCount: watchdog.stuckCount,
   })
   const scrapes: MetricsSource = async () => {
     await readFleet()

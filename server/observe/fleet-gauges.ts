@@ -23,10 +23,19 @@ export interface FleetGaugesDeps {
   /** `fleet`: no series for each service and cluster. */
   series: Series
   failingLoops(): readonly string[]
+  /** Number of pieces of work that do not end; absent: nobody watches. */
+  stuckCount?(): number
   clock: Clock
 }
 
-export function createFleetGauges({ store, metrics, series, failingLoops, clock }: FleetGaugesDeps): () => Promise<void> {
+export function createFleetGauges({
+  store,
+  metrics,
+  series,
+  failingLoops,
+  stuckCount = () => 0,
+  clock,
+}: FleetGaugesDeps): () => Promise<void> {
   const truncated = new Map<string, number>()
   const wordsOf = async (dimension: 'placement' | 'object') => samplesOf((await store.rollups.ofKeys(dimension, [''])).get('') ?? {})
 
@@ -78,6 +87,7 @@ export function createFleetGauges({ store, metrics, series, failingLoops, clock 
         failingLoops().map((name) => [name, 1] as const),
       ),
     )
+    metrics.set('skerry_work_stuck', [{ value: stuckCount() }])
     metrics.set('skerry_build_info', [{ labels: { version: VERSION, commit: COMMIT }, value: 1 }])
     if (series === 'all') {
       await readServices()

@@ -31,6 +31,7 @@ export const SERVER_METRICS = {
   skerry_published_clusters_total: { type: 'counter', help: 'Revisions published to a cluster' },
   skerry_status_rows_total: { type: 'counter', help: 'Status rows of agents that changed the store' },
   skerry_loop_failing: { type: 'gauge', help: 'Loops of the server that failed in the last two minutes; the value is 1', labels: ['loop'] },
+  skerry_work_stuck: { type: 'gauge', help: 'Reconciliations of repositories and services that do not end' },
   skerry_clusters: { type: 'gauge', help: 'Clusters', labels: ['liveness'] },
   skerry_placements: { type: 'gauge', help: 'Services in clusters', labels: ['sync', 'health'] },
   skerry_objects: { type: 'gauge', help: 'Objects that agents manage', labels: ['sync', 'health'] },

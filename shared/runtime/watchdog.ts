@@ -10,6 +10,8 @@ export interface Watchdog {
   watch: Watch
   /** Checks once a second until the signal. */
   run(signal: AbortSignal): Promise<void>
+  /** Pieces of work that do not end. */
+  stuckCount(): number
   /** Messages for people; empty if all is well. */
   problems(): string[]
 }
@@ -56,6 +58,7 @@ export function createWatchdog({ clock, log, stuckAfterMs }: WatchdogOptions): W
         }
       }
     },
+    stuckCount: () => stuck(clock.monotonicMs()).length,
     problems() {
       const nowMs = clock.monotonicMs()
       const found = stuck(nowMs)

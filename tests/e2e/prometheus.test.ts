@@ -160,8 +160,12 @@ test('OB3 counts of the fleet and of the agent reach Prometheus', async () => {
   expect((await query('skerry_agent_services{sync="Unknown",health="Unknown"}'))[0]?.value).toBe(1)
 })
 
-test('OB4 the alert rules are valid', async () => {
+test('OB4 the alert rules are valid, and each fires on its fault and not on a healthy fleet', async () => {
   expect(await promtool(['check', 'rules', monitoring('alerts.yaml')])).toMatchObject({ code: 0 })
+  const fixture = join(ROOT, 'tests/fixtures/alerts.test.yaml')
+  expect(await promtool(['test', 'rules', fixture])).toMatchObject({ code: 0 })
+  const tested = readFileSync(fixture, 'utf8')
+  expect(alerts.filter(([alert]) => !tested.includes(`alertname="${alert}"`))).toEqual([])
 })
 
 test.each([...shown, ...alerts])('OB4 the expression of %s can be run and names metrics that exist', async (_, expression) => {

@@ -46,6 +46,7 @@ test('OB7 a reconciliation that does not end is named once in the log and for as
   await clock.advance(180_000)
   expect(watchdog.problems()).toEqual(['reconciliation of default/web has not ended for 3 min'])
   expect(lines).toEqual(['work does not end'])
+  expect(watchdog.stuckCount()).toBe(1)
   resolve()
   await clock.advance(0)
   expect(watchdog.problems()).toEqual([])
