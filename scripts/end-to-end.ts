@@ -18,6 +18,7 @@ export const WITH_SERVER: readonly string[] = [
   'full-disk',
   'idle',
   'large-page',
+  'notify',
   'offline',
   'projects',
   'read-only-root',

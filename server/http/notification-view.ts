@@ -60,7 +60,7 @@ export function messageView(record: NotificationRecord, type: SinkType): Notific
     title: titleOf(doc),
     active: isEvents ? members.length + doc.unnamed : 0,
     total: isEvents ? doc.total : 1,
-    members: members.slice(0, MEMBERS_SHOWN),
+    members: members.filter((member) => member !== '').slice(0, MEMBERS_SHOWN),
     resolved: isEvents ? doc.resolved : doc.state === 'success',
     attempts,
     error,

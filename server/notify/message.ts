@@ -63,7 +63,7 @@ function factsOf(doc: NotificationDoc): Facts {
     project,
     service,
     after,
-    members: [...members],
+    members: members.filter((member) => member !== ''),
     active: members.length + unnamed,
     total,
     firstMs,

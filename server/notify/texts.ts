@@ -37,9 +37,11 @@ export function textOf(doc: NotificationDoc): string {
     return cut([...shown, ...(groups.length > NAMES_SHOWN ? [`and ${groups.length - NAMES_SHOWN} more`] : [])].join('\n'))
   }
   if (resolved) return `All ${total} are resolved.`
-  const names = members.slice(0, NAMES_SHOWN).join(', ')
-  const more = members.length + unnamed - Math.min(members.length, NAMES_SHOWN)
-  const list = members.length === 0 ? '' : `${ofClusters ? 'Clusters' : 'Objects'}: ${names}${more > 0 ? ` and ${more} more` : ''}`
+  // An event about a service alone names no other member.
+  const known = members.filter((member) => member !== '')
+  const names = known.slice(0, NAMES_SHOWN).join(', ')
+  const more = known.length + unnamed - Math.min(known.length, NAMES_SHOWN)
+  const list = known.length === 0 ? '' : `${ofClusters ? 'Clusters' : 'Objects'}: ${names}${more > 0 ? ` and ${more} more` : ''}`
   const written = commit === undefined || after === null ? '' : `${after}: ${commit}`
   return cut([message, list, written].filter((part) => part !== '').join('\n'))
 }

@@ -4,6 +4,7 @@ import type { GroupRecord } from '../../server/notify/groups.ts'
 import { messageOf } from '../../server/notify/message.ts'
 import { ATTEMPTS_MAX, type Channel, Outbox } from '../../server/notify/outbox.ts'
 import { SinkError } from '../../server/notify/sinks/sink.ts'
+import { renderMessage } from '../../server/render/liquid/message.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 
@@ -111,6 +112,20 @@ describe('templates', () => {
   test('NT8 the texts of a template, bounded, the title on one line', async () => {
     const message = await render(async () => ({ texts: { title: `a\n b${'c'.repeat(500)}`, text: 'x'.repeat(20_000) } }))
     expect([message.title.slice(0, 4), message.title.length, message.text.length]).toEqual(['a bc', 300, 8_000])
+  })
+
+  test.each([
+    ['{{ message.severity }}: {{ message.title | upcase }}', 'critical: T', null],
+    ['{% for one in message.members limit: 1 %}{{ one }}{% endfor %}', 'oslo', null],
+    ['{{ message.severty }}', null, 'unknown name message.severty; did you mean message.severity?'],
+    ['{{ message.secret }}', null, 'unknown name message.secret; message has members, severity, title'],
+    ['{{ config.password }}', null, 'unknown name config.password; templates of notifications have message'],
+    ['{{ message', null, 'not closed'],
+    ['{% for a in (1..100000) %}{% for b in (1..100000) %}x{% endfor %}{% endfor %}', null, ''],
+  ])('NT8 %s', (text, expected, problem) => {
+    const { texts, problems } = renderMessage({ text }, { severity: 'critical', title: 't', members: ['oslo', 'bergen'] })
+    if (problem === null) expect({ texts, problems }).toEqual({ texts: { text: expected ?? '' }, problems: [] })
+    else expect(problems[0]?.message).toContain(problem)
   })
 
   test.each([

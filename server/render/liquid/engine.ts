@@ -38,7 +38,7 @@ import {
 } from './limits.ts'
 import type { TemplatePlace } from './problems.ts'
 import { causeOf, type Partials, Run, Scope, scopeOf, Walk } from './run.ts'
-import { checkTemplates, type Finding, messageOf, TAGS } from './syntax.ts'
+import { checkTemplates, type Finding, messageOf, TAGS, type TemplateKind } from './syntax.ts'
 import { semverCompare } from './versions.ts'
 
 export type RenderedText = { kind: 'rendered'; text: string } | { kind: 'failed'; problems: Problem[] }
@@ -95,7 +95,7 @@ class Engine extends Liquid {
     const partial = rendering?.partials.get(name)
     if (partial === undefined)
       throw new TemplateRefusal(`partial ${name} not found: expected a file ${name}.liquid in the folder of the service`)
-    const { templates, findings, text } = parse(partial.text, partial.file, true)
+    const { templates, findings, text } = parse(partial.text, partial.file, 'partial')
     for (const finding of findings) rendering?.add(partial.file, text, finding)
     if (findings.length > 0) throw new TemplateStop(`the partial ${name} has errors`)
     return templates
@@ -208,23 +208,23 @@ const engine = new Engine()
 /** Rendering is synchronous: there is one at a time. */
 let rendering: Run | null = null
 
-function parse(text: string, file: string, partial = false): Parsed {
-  const key = `${file}\0${partial}\0${text}`
+function parse(text: string, file: string, kind: TemplateKind): Parsed {
+  const key = `${file}\0${kind}\0${text}`
   const held = parsed.get(key)
   if (held !== undefined) return held
-  const made = parseAnew(text, file, partial)
+  const made = parseAnew(text, file, kind)
   parsed.set(key, made)
   return made
 }
 
-function parseAnew(text: string, file: string, partial: boolean): Parsed {
+function parseAnew(text: string, file: string, kind: TemplateKind): Parsed {
   if (Buffer.byteLength(text) > TEMPLATE_BYTES_MAX) {
     const message = `is larger than ${TEMPLATE_BYTES_MAX / 1024} KiB, the limit of a template; split it`
     return { text, templates: [], findings: [{ at: 0, message }], readable: false, partials: [] }
   }
   try {
     const templates = new BoundedParser(engine).parse(text, file)
-    const { findings, partials, lenient } = checkTemplates(templates, new Set(Object.keys(engine.filters)), partial)
+    const { findings, partials, lenient } = checkTemplates(templates, new Set(Object.keys(engine.filters)), kind)
     for (const value of lenient) value.value = (context) => Value.prototype.value.call(value, context, true)
     return { text, templates, findings, readable: true, partials }
   } catch (error) {
@@ -241,7 +241,8 @@ function syntaxFindings(error: unknown): Finding[] {
 }
 
 /** Names of the partials that a template renders; those of a text with errors are none. */
-export const partialsOf = (text: string, file: string, partial: boolean): readonly string[] => parse(text, file, partial).partials
+export const partialsOf = (text: string, file: string, partial: boolean): readonly string[] =>
+  parse(text, file, partial ? 'partial' : 'file').partials
 
 /** `meter`: of the render that the text is part of. Past the limits of limits.ts, and for everything that is wrong, it is `failed`; nothing is thrown. */
 export function renderText(
@@ -250,10 +251,8 @@ export function renderText(
   inputs: RenderInputs,
   partials: Partials = NO_PARTIALS,
   meter = new Meter(),
-  others: PropertyDescriptorMap = {},
 ): RenderedText {
   const run = new Run(place, text, inputs, partials, meter)
-  run.others = others
   const result = carryOut(run, (templates, scope) => engine.renderer.renderTemplates(templates, scope))
   return result.kind === 'failed' ? result : { kind: 'rendered', text: String(result.value) }
 }
@@ -286,7 +285,7 @@ function plainCopy(value: unknown): unknown {
 }
 
 function carryOut(run: Run, render: (templates: Template[], scope: Scope) => Generator<unknown, unknown, unknown>): EvaluatedValue {
-  const { templates, findings, readable } = parse(run.text, run.place.file)
+  const { templates, findings, readable } = parse(run.text, run.place.file, run.place.message === undefined ? 'file' : 'message')
   for (const finding of findings) run.add(run.place.file, run.text, finding)
   run.findings = findings
   let value: unknown = null
@@ -294,7 +293,7 @@ function carryOut(run: Run, render: (templates: Template[], scope: Scope) => Gen
     const { inputs } = run
     // Getters: an unnamed input is not read.
     const globals: object = Object.create(null, {
-      ...run.others,
+      ...(run.place.message === undefined ? {} : { message: { value: run.place.message } }),
       cluster: { get: () => inputs.cluster },
       config: { get: () => inputs.config },
       service: { get: () => inputs.service },

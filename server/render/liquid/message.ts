@@ -17,9 +17,7 @@ export function renderMessage(
   const inputs = { cluster: null, config: {}, service: { name: '', project: '', namespace: null }, source: { version: '' } }
   for (const [field, template] of Object.entries(templates)) {
     meter.begin()
-    const rendered = renderText(template, { file: `spec.template.${field}`, line: null }, inputs, undefined, meter, {
-      message: { value: message },
-    })
+    const rendered = renderText(template, { file: `spec.template.${field}`, line: null, message }, inputs, undefined, meter)
     if (rendered.kind === 'failed') problems.push(...rendered.problems)
     else texts[field] = rendered.text.slice(0, TEXT_MAX)
   }

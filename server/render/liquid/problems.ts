@@ -6,6 +6,8 @@ import { FOR_NO_CLUSTER, NONE_TO_ASK } from '../for-nobody.ts'
 import type { RenderInputs } from '../inputs.ts'
 
 export interface TemplatePlace {
+  /** Of the template of a notification, which knows `message` and nothing else. */
+  message?: Readonly<Record<string, unknown>>
   file: string
   /** The text's first line in that file, default 1. Null: the file has no lines, such as a value in a resource. */
   line?: number | null
@@ -88,7 +90,7 @@ function misplacedBy(wrong: string, name: string): number {
 const lastName = (path: string): string => path.slice(path.lastIndexOf('.') + 1)
 
 /** As templates write them. Lists names of inputs, which reads all of them: only for a failed render. */
-export function inputNames(inputs: RenderInputs): string[] {
+export function inputNames(inputs: RenderInputs, message?: TemplatePlace['message']): string[] {
   const names: string[] = []
   const visit = (value: unknown, path: string, depth: number): void => {
     if (names.length >= NAMES_MAX) return
@@ -97,6 +99,10 @@ export function inputNames(inputs: RenderInputs): string[] {
     for (const name of Object.keys(value).sort()) visit(Reflect.get(value, name), memberPath(path, name), depth + 1)
   }
   const { cluster, config, service, source } = inputs
+  if (message !== undefined) {
+    visit(message, 'message', 1)
+    return names
+  }
   if (cluster !== null) {
     names.push('cluster.name', 'cluster.facts.kubernetesVersion', 'cluster.facts.apiVersions')
     visit(cluster.labels, 'cluster.labels', 1)
@@ -117,12 +123,19 @@ export function misspelledMessage(text: string, names: readonly string[]): strin
 }
 
 /** `text`: the name as the template has it. `names` as in `misspelledMessage`. */
-export function missingMessage(text: string, inputs: RenderInputs, names: readonly string[]): Pick<Problem, 'message' | 'needsCluster'> {
+export function missingMessage(
+  text: string,
+  inputs: RenderInputs,
+  names: readonly string[],
+  facts?: TemplatePlace['message'],
+): Pick<Problem, 'message' | 'needsCluster'> {
   const root = /^[\w-]+/.exec(text)?.[0] ?? text
   const shown = shownName(text)
   if (root === 'cluster' && inputs.cluster === null) return { message: `${shown}: ${NONE_TO_ASK}`, needsCluster: 'asks' }
   const misspelled = misspelledMessage(text, names)
   if (misspelled !== null) return { message: misspelled }
+  if (root === 'message' && facts !== undefined)
+    return { message: `unknown name ${shown}; message has ${Object.keys(facts).sort().join(', ')}` }
   if (!['cluster', 'config', 'service', 'source'].includes(root))
     return { message: `unknown name ${shown}; templates have cluster, config, service and source` }
   // Clusters have variables of their own.

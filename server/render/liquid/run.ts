@@ -16,8 +16,6 @@ export class Run {
   readonly found = new Map<string, TextFault>()
   /** Of the template itself; what they lie in says nothing new when it is rendered. */
   findings: readonly Finding[] = []
-  /** Variables in addition to the inputs; reads of them are not recorded. */
-  others: PropertyDescriptorMap = {}
   private failures = 0
   private names: readonly string[] | null = null
   readonly place: TemplatePlace
@@ -42,7 +40,7 @@ export class Run {
     const token = ownText ? error.token : template.token
     const said =
       ownText && error instanceof UndefinedVariableError
-        ? missingMessage(token.getText(), this.inputs, this.inputNames())
+        ? missingMessage(token.getText(), this.inputs, this.inputNames(), this.place.message)
         : { message: this.messageOf(error, ownText) }
     this.add(token.file ?? this.place.file, token.input, { at: token.begin, ...said })
     this.failures += 1
@@ -64,7 +62,7 @@ export class Run {
   }
 
   private inputNames(): readonly string[] {
-    this.names ??= inputNames(this.inputs)
+    this.names ??= inputNames(this.inputs, this.place.message)
     return this.names
   }
 }

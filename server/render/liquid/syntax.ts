@@ -46,11 +46,14 @@ const ROOTS = ['cluster', 'config', 'service', 'source']
 
 const KNOWN_TOLD = 20
 
-/** `partial`: it has names of its own, which are given where it is rendered. Findings are sorted by place, the first 50. */
-export function checkTemplates(templates: readonly Template[], filters: ReadonlySet<string>, partial: boolean): Check {
+/** A partial has names of its own, which are given where it is rendered. A message is the template of a notification. */
+export type TemplateKind = 'file' | 'partial' | 'message'
+
+/** Findings are sorted by place, the first 50. */
+export function checkTemplates(templates: readonly Template[], filters: ReadonlySet<string>, kind: TemplateKind): Check {
   const walk = new SyntaxWalk(filters)
   walk.visit(templates, 0)
-  const names: KnownNames | null = partial ? null : knownNames(walk.locals)
+  const names: KnownNames | null = kind === 'partial' ? null : knownNames(walk.locals, kind === 'message')
   const findings: Finding[] = []
   // Messages are made only for reported errors: each is compared with all existing names.
   for (const doubt of walk.doubts.sort((a, b) => a.at - b.at)) {
@@ -67,8 +70,9 @@ interface KnownNames {
   told: string
 }
 
-function knownNames(locals: ReadonlySet<string>): KnownNames {
-  const all = new Set([...ROOTS, ...locals])
+function knownNames(locals: ReadonlySet<string>, isMessage: boolean): KnownNames {
+  const all = new Set([...(isMessage ? ['message'] : ROOTS), ...locals])
+  if (locals.size === 0 && isMessage) return { all, told: 'templates of notifications have message' }
   if (locals.size === 0) return { all, told: 'templates have cluster, config, service and source' }
   const sorted = [...all].sort()
   const more = sorted.length > KNOWN_TOLD ? `, and ${sorted.length - KNOWN_TOLD} more` : ''
