@@ -41,7 +41,7 @@ export function sealConfig(
     if (MARK.test(value)) {
       if (kept !== undefined && markOf(kept) === value) sealed[secret] = kept
       else problems.push({ path: `spec.secrets.${secret}`, message: kept === undefined ? NOTHING_TO_KEEP : ANOTHER_VALUE })
-    } else if (kept !== undefined && unseal(box, kept) === value) sealed[secret] = kept
+    } else if (kept !== undefined && unseal(box, id, secret, kept) === value) sealed[secret] = kept
     else sealed[secret] = sealedText(box, id, secret, value)
   }
   const binding = held === null ? {} : bindingOf(held)
@@ -80,10 +80,11 @@ export function bindingOf(spec: string): HostBinding {
 }
 
 /** Throws `credential_missing` for secrets that were sealed under keys that are not here. */
-export function openConfig(box: SecretBox, { project, name }: ConfigId, spec: string): OpenedConfig {
+export function openConfig(box: SecretBox, id: ConfigId, spec: string): OpenedConfig {
+  const { project, name } = id
   const secrets: Record<string, string> = {}
   for (const [secret, sealed] of Object.entries(sealedSecrets(spec))) {
-    const value = unseal(box, sealed)
+    const value = unseal(box, id, secret, sealed)
     if (value === null)
       throw new AppError('credential_missing', {
         detail: `secret ${secret} of Config ${name} in project ${project} was sealed under a key that this server does not have`,
@@ -103,7 +104,7 @@ export function resealConfig(box: SecretBox, id: ConfigId, spec: string): { spec
   let [secrets, unopened] = [0, 0]
   for (const [secret, text] of Object.entries(sealed)) {
     if (box.isCurrent(sealedBytes(text))) continue
-    const value = unseal(box, text)
+    const value = unseal(box, id, secret, text)
     if (value === null) unopened++
     else {
       sealed[secret] = sealedText(box, id, secret, value)
@@ -122,11 +123,14 @@ const sealedSecrets = (spec: string): Readonly<Record<string, string>> => {
   return secrets
 }
 const sealedText = (box: SecretBox, id: ConfigId, secret: string, value: string): string =>
-  `sealed:${macOf(box, id, secret, value)}:${Buffer.from(box.seal(Buffer.from(value))).toString('base64url')}`
+  `sealed:${macOf(box, id, secret, value)}:${Buffer.from(box.seal(Buffer.from(value), placeOf(id, secret))).toString('base64url')}`
 const sealedBytes = (sealed: string): Buffer => Buffer.from(SEALED.exec(sealed)?.[2] ?? '', 'base64url')
 const markOf = (sealed: string): string => `hmac:${SEALED.exec(sealed)?.[1] ?? ''}`
 
-function unseal(box: SecretBox, sealed: string): string | null {
-  const bytes = box.open(sealedBytes(sealed))
+/** CG10 */
+const placeOf = ({ project, name }: ConfigId, secret: string): string => `config/${project}/${name}/${secret}`
+
+function unseal(box: SecretBox, id: ConfigId, secret: string, sealed: string): string | null {
+  const bytes = box.open(sealedBytes(sealed), placeOf(id, secret))
   return bytes === null ? null : new TextDecoder().decode(bytes)
 }

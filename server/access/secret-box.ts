@@ -7,15 +7,16 @@ import { z } from 'zod'
 import { readOrMake, replaceSecret } from './secret-file.ts'
 
 export interface SecretBox {
-  seal(bytes: Uint8Array): Uint8Array
-  /** Null means: sealed under a key that is not here, or changed since. */
-  open(sealed: Uint8Array): Uint8Array | null
+  /** `place`: where it is kept; it opens nowhere else. */
+  seal(bytes: Uint8Array, place?: string): Uint8Array
+  /** Null means: sealed under a key that is not here, for another place, or changed since. */
+  open(sealed: Uint8Array, place?: string): Uint8Array | null
   /**
    * 16 hex digits that are equal for equal texts and reveal nothing else of them. Callers with chosen texts prefix
    * their place, otherwise one secret could be guessed with the help of another.
    */
   macOf(text: string): string
-  /** Whether it is sealed under the key that seals now. */
+  /** Whether it is sealed under the key that seals now, for its place. */
   isCurrent(sealed: Uint8Array): boolean
   /** CG7: a new key seals from now on, and marks are made with a new one; what is sealed still opens. Does nothing while an earlier rotation is not finished.
    *  Durable when it returns. */
@@ -24,7 +25,8 @@ export interface SecretBox {
   forgetEarlier(): void
 }
 
-const FORM = 1
+/** Texts of form 1 are bound to no place. They open until a rotation destroys their key. */
+const [FORM, UNBOUND] = [2, 1]
 const ID_BYTES = 4
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
@@ -70,19 +72,20 @@ export function loadSecretBox(folder: string): SecretBox {
     ;({ macKey, keys, sealingId, sealingKey } = keysOf(next))
   }
   return {
-    seal(bytes) {
+    seal(bytes, place = '') {
       const head = Buffer.concat([Buffer.from([FORM]), Buffer.from(sealingId, 'hex')])
       const nonce = randomBytes(NONCE_BYTES)
-      const cipher = createCipheriv('aes-256-gcm', sealingKey, nonce).setAAD(head)
+      const cipher = createCipheriv('aes-256-gcm', sealingKey, nonce).setAAD(boundTo(head, place))
       return Buffer.concat([head, nonce, cipher.update(bytes), cipher.final(), cipher.getAuthTag()])
     },
-    open(sealed) {
+    open(sealed, place = '') {
       const text = Buffer.from(sealed)
       const held = keys.get(sealingKeyId(text))
-      if (text[0] !== FORM || held === undefined || text.length < HEAD_BYTES + NONCE_BYTES + TAG_BYTES) return null
+      if ((text[0] !== FORM && text[0] !== UNBOUND) || held === undefined || text.length < HEAD_BYTES + NONCE_BYTES + TAG_BYTES) return null
       const nonce = text.subarray(HEAD_BYTES, HEAD_BYTES + NONCE_BYTES)
       const decipher = createDecipheriv('aes-256-gcm', held, nonce, { authTagLength: TAG_BYTES })
-      decipher.setAAD(text.subarray(0, HEAD_BYTES)).setAuthTag(text.subarray(-TAG_BYTES))
+      const head = text.subarray(0, HEAD_BYTES)
+      decipher.setAAD(text[0] === UNBOUND ? head : boundTo(head, place)).setAuthTag(text.subarray(-TAG_BYTES))
       try {
         return Buffer.concat([decipher.update(text.subarray(HEAD_BYTES + NONCE_BYTES, -TAG_BYTES)), decipher.final()])
       } catch {
@@ -90,13 +93,15 @@ export function loadSecretBox(folder: string): SecretBox {
       }
     },
     macOf: (text) => createHmac('sha256', macKey).update(text).digest('hex').slice(0, 16),
-    isCurrent: (sealed) => sealingKeyId(sealed) === sealingId,
+    isCurrent: (sealed) => sealed[0] === FORM && sealingKeyId(sealed) === sealingId,
     rotate() {
       if (file.keys.length === 1) replace({ mac: newKey(), keys: [newSealingKey(), ...file.keys] })
     },
     forgetEarlier: () => replace({ ...file, keys: file.keys.slice(0, 1) }),
   }
 }
+
+const boundTo = (head: Uint8Array, place: string): Uint8Array => Buffer.concat([head, Buffer.from(place)])
 
 function keysOf(file: SecretsFile) {
   const macKey = Buffer.from(file.mac, 'base64url')

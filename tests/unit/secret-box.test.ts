@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { createCipheriv } from 'node:crypto'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadSecretBox } from '../../server/access/secret-box.ts'
@@ -45,6 +46,29 @@ test('CG1 with a new key in front of the file, older texts open, new ones are se
   expect(Buffer.from(after.seal(bytes('new')).subarray(1, 5)).toString('hex')).toBe('0000abcd')
   expect(before.open(after.seal(bytes('new')))).toBeNull()
   expect(after.macOf('x')).toBe(before.macOf('x'))
+})
+
+test('CG10 what was sealed for one place opens nowhere else; what an earlier version sealed opens until the rotation', () => {
+  const folder = tempDir()
+  const box = loadSecretBox(folder)
+  const sealed = box.seal(bytes('hunter2'), 'config/web/db/password')
+  expect(text(box.open(sealed, 'config/web/db/password'))).toBe('hunter2')
+  for (const place of ['config/web/db/token', 'config/web/spare/password', 'config/other/db/password', ''])
+    expect(box.open(sealed, place)).toBeNull()
+  expect(
+    box.open(
+      Uint8Array.from(sealed, (byte, at) => (at === 0 ? 1 : byte)),
+      'config/web/db/token',
+    ),
+  ).toBeNull()
+  const [{ id, key }] = JSON.parse(readFileSync(join(folder, 'secrets.json'), 'utf8')).keys
+  const [head, nonce] = [Buffer.concat([Buffer.from([1]), Buffer.from(id, 'hex')]), Buffer.alloc(12, 5)]
+  const cipher = createCipheriv('aes-256-gcm', Buffer.from(key, 'base64url'), nonce).setAAD(head)
+  const earlier = Buffer.concat([head, nonce, cipher.update('old'), cipher.final(), cipher.getAuthTag()])
+  expect([text(box.open(earlier, 'config/web/db/password')), box.isCurrent(earlier), box.isCurrent(sealed)]).toEqual(['old', false, true])
+  box.rotate()
+  box.forgetEarlier()
+  expect(box.open(earlier, 'config/web/db/password')).toBeNull()
 })
 
 test('CG1 marks are equal for equal texts only, 16 hex digits, and of this server', () => {

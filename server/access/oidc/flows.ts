@@ -9,6 +9,9 @@ import { newSecret } from '../api-tokens.ts'
 import type { SecretBox } from '../secret-box.ts'
 import type { DeviceLogin, IdentityProvider, ProviderGrant } from './provider.ts'
 
+/** Place of a sign-in under way in the secret box. */
+const PLACE = 'sign-in'
+
 /** Where a CLI listens for the end of its sign-in. */
 export interface CliTarget {
   port: number
@@ -83,7 +86,7 @@ export function createFlows({ providers, redirectUri, secrets, clock, stopping }
   /** Asked for, and not answered by the provider yet. */
   const asking = new Map<string, number>()
   const carriedIn = (sealed: string | null) => {
-    const opened = sealed === null ? null : secrets.open(Buffer.from(sealed, 'base64url'))
+    const opened = sealed === null ? null : secrets.open(Buffer.from(sealed, 'base64url'), PLACE)
     if (opened === null) return null
     try {
       return carriedSchema.parse(JSON.parse(Buffer.from(opened).toString()))
@@ -96,7 +99,7 @@ export function createFlows({ providers, redirectUri, secrets, clock, stopping }
     async start(provider, target) {
       const { url, checks } = await provider.startLogin(redirectUri())
       const carried: z.infer<typeof carriedSchema> = { purpose: 'login', provider: provider.name, startedMs: clock.nowMs(), checks, target }
-      return { url, sealed: Buffer.from(secrets.seal(Buffer.from(JSON.stringify(carried)))).toString('base64url') }
+      return { url, sealed: Buffer.from(secrets.seal(Buffer.from(JSON.stringify(carried)), PLACE)).toString('base64url') }
     },
     async finish(sealed, search) {
       const carried = carriedIn(sealed)

@@ -17,6 +17,9 @@ import { isSessionSecret, newSessionSecret } from './session-secrets.ts'
 import type { SessionSettings } from './settings.ts'
 import type { VerifiedJwt } from './workload.ts'
 
+/** Place of the tokens of sessions in the secret box. */
+const PLACE = 'session'
+
 /** A session of the CLI, which renews its token. */
 export const ACCESS_MS = 15 * 60_000
 /** How long a refresh token is still good after it was used: the answer may have been lost. */
@@ -124,11 +127,11 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
   const seal = ({ refreshToken, idToken }: ProviderGrant): string | null =>
     refreshToken === null && idToken === null
       ? null
-      : Buffer.from(secrets.seal(Buffer.from(JSON.stringify({ refreshToken, idToken })))).toString('base64')
+      : Buffer.from(secrets.seal(Buffer.from(JSON.stringify({ refreshToken, idToken })), PLACE)).toString('base64')
   /** Null means: sealed with a key that was destroyed since. */
   const unseal = ({ sealed }: SessionRecord): { refreshToken: string | null; idToken: string | null } | null => {
     if (sealed === null) return { refreshToken: null, idToken: null }
-    const opened = secrets.open(Buffer.from(sealed, 'base64'))
+    const opened = secrets.open(Buffer.from(sealed, 'base64'), PLACE)
     return opened === null ? null : JSON.parse(Buffer.from(opened).toString())
   }
 

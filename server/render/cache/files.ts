@@ -5,11 +5,14 @@ import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'n
 import { join } from 'node:path'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 
+/** Place of kept renders in the secret box. */
+const PLACE = 'render'
+
 /** Seals what was made with secrets. */
 export interface CacheSeal {
-  seal(bytes: Uint8Array): Uint8Array
+  seal(bytes: Uint8Array, place: string): Uint8Array
   /** Null means: it cannot be opened any more. */
-  open(sealed: Uint8Array): Uint8Array | null
+  open(sealed: Uint8Array, place: string): Uint8Array | null
 }
 
 export interface CacheFiles {
@@ -80,7 +83,7 @@ class FolderCache implements CacheFiles {
 
   private async write(key: string, bytes: Uint8Array, secret: boolean): Promise<void> {
     await this.open()
-    const body = secret ? this.options.seal.seal(bytes) : bytes
+    const body = secret ? this.options.seal.seal(bytes, PLACE) : bytes
     if (HEAD_BYTES + body.byteLength > this.options.bytesMax) return
     const file = Buffer.concat([MAGIC, Buffer.from([secret ? SEALED : PLAIN]), sumOf(body), body])
     const staged = join(this.options.dir, `${key}.new`)
@@ -117,7 +120,7 @@ class FolderCache implements CacheFiles {
     const isWhole = file.length >= HEAD_BYTES && file.subarray(0, MAGIC.length).equals(MAGIC)
     if (!isWhole || !file.subarray(HEAD_BYTES - SUM_BYTES, HEAD_BYTES).equals(sumOf(body))) return null
     const form = file[MAGIC.length]
-    return form === SEALED ? this.options.seal.open(body) : form === PLAIN ? body : null
+    return form === SEALED ? this.options.seal.open(body, PLACE) : form === PLAIN ? body : null
   }
 
   private async used(key: string): Promise<void> {
