@@ -118,7 +118,7 @@ test('CG1 CG2 BK2 a backup brings secrets back with its keys; without them it ho
     await server.stop()
   }
   await start(dataDir)
-})
+}, 30_000)
 
 test('CG6 a repository is read with the secrets of its Config; one that is wrong says so, and the right one is used as soon as it is written', async () => {
   await server.stop()
