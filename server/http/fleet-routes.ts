@@ -13,7 +13,7 @@ import { pageResponses, placementsPage } from './fleet-query-routes.ts'
 import { notFound } from './problem.ts'
 import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
 import { confirmationView } from './resource-handlers.ts'
-import { confirmationInScope, seenConfirmations } from './sight.ts'
+import { confirmationInScope, placesInClusters, seenConfirmations } from './sight.ts'
 import { keyNotFound } from './write-resource.ts'
 
 const eventQuery = z.object({
@@ -81,9 +81,10 @@ export function fleetRoutes(deps: AdminDeps) {
     .get(
       '/events',
       async ({ query: { limit, since = 0, ...filter }, request }) => {
-        const scope = withoutClusters(servicesOf(request))
+        const scope = servicesOf(request)
+        const seen = { scope: withoutClusters(scope), within: await placesInClusters(scope, store) }
         // The stream is in the order of arrival: a filter by time in the store would read all of it.
-        const items = (await store.listEvents({ limit, scope, ...given(filter) })).filter(({ atMs }) => atMs >= since)
+        const items = (await store.listEvents({ limit, ...seen, ...given(filter) })).filter(({ atMs }) => atMs >= since)
         return { items, continue: null }
       },
       { query: eventQuery, response: listOf(eventViewSchema), detail: { summary: 'Events, oldest first; follow with `after`' } },

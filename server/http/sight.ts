@@ -26,6 +26,19 @@ export async function confirmationInScope(scope: Scope, { project, service, clus
   return found !== undefined && serviceInScope(scope, id, found.labels)
 }
 
+/** Places that are limited to clusters, with the names of these. */
+export async function placesInClusters(
+  scope: Scope,
+  store: Pick<Store, 'listClusters'>,
+): Promise<Array<{ place: Scope[number]; clusters: string[] }>> {
+  const limited = scope.filter(({ clusters }) => clusters !== null)
+  const all = limited.length === 0 ? [] : await store.listClusters()
+  return limited.map((place) => ({
+    place,
+    clusters: all.flatMap(({ name, labels }) => (place.clusters !== null && matchesSelector(labels, place.clusters) ? [name] : [])),
+  }))
+}
+
 const CONFIRMATIONS_A_TIME = 200
 
 /** Open ones, oldest first. Those of single clusters are looked through where the caller may read in some clusters only. */

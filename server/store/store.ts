@@ -192,6 +192,8 @@ export interface Store {
   /** Newest last. `after`: strictly after that id. */
   listEvents(query: {
     scope?: Scope
+    /** Beside `scope`: events of services in these clusters, by name. */
+    within?: ReadonlyArray<{ place: Scope[number]; clusters: readonly string[] }>
     after?: number
     cluster?: string
     project?: string

@@ -45,6 +45,18 @@ test.each(STORES)('AZ4 lists of $name hold what is in scope', async (kind) => {
       expect(events.map(({ project, service }) => `${project}/${service}`).sort()).toEqual(expected)
       expect(await store.listConfirmations({ limit: 9, scope })).toEqual([])
     }
+    await store.appendEvents([
+      { ...at, project: 'shop', service: 'web', cluster: 'c1' },
+      { ...at, project: 'shop', service: 'web', cluster: 'c2' },
+      { ...at, project: null, service: null, cluster: 'c1' },
+    ])
+    const within = [
+      { place: place({}), clusters: ['c1'] },
+      { place: place({ projects: ['shopping'] }), clusters: [] },
+    ]
+    expect((await store.listEvents({ limit: 9, scope: [], within })).map(({ cluster, service }) => `${cluster} ${service}`)).toEqual([
+      'c1 web',
+    ])
   } finally {
     await store.close()
   }

@@ -196,6 +196,17 @@ test('AZ4 a binding for clusters lists what waits for a person in these clusters
   for (const { subject } of opened) await admin.store.closeConfirmation(subject)
 })
 
+test('AZ4 a binding for clusters lists events of services in these clusters', async () => {
+  for (const path of ['/events', '/events?after=0']) {
+    const { items } = (await get('prod', path)).body
+    expect([...new Set(items.map(({ cluster, service }) => `${cluster} ${service}`))].toSorted()).toEqual([
+      'cluster-a hidden-web',
+      'cluster-a web',
+    ])
+  }
+  expect((await get('prod', '/events?cluster=cluster-b')).body.items).toEqual([])
+})
+
 test('AZ4 the answer to a write names no service that the caller may not read', async () => {
   const cluster = { ...meta, kind: 'Cluster', metadata: { name: 'cluster-a', labels: { env: 'none' } }, spec: {} }
   const told = await admin.call('POST', `${API}/apply`, { resources: [cluster], dryRun: true }, as['labeler'])

@@ -1,4 +1,5 @@
 // The event stream: what agents and this server tell of, numbered in the order of commits.
+import { type SqlBool, sql } from 'kysely'
 import { type ClusterId, parseServiceKey } from '../../../shared/model/ids.ts'
 import { eventStatusSchema } from '../../../shared/model/status.ts'
 import { withTrace } from '../../../shared/runtime/trace-id.ts'
@@ -20,9 +21,21 @@ export function createEventStore(db: StoreDb): Pick<Store, 'appendEvents' | 'lis
   return {
     appendEvents: (events) => db.write((tx) => appendEvents(tx, db.engine, events)),
 
-    listEvents: async ({ scope, after, cluster, project, service, trace, sinceMs, untilMs, limit }) => {
+    listEvents: async ({ scope, within = [], after, cluster, project, service, trace, sinceMs, untilMs, limit }) => {
       let query = db.read.selectFrom('events').selectAll()
-      if (scope !== undefined && !isEverywhere(scope)) query = query.where(scopeFilter(scope, 'project', 'service'))
+      if (scope !== undefined && !isEverywhere(scope))
+        query = query.where((eb) =>
+          eb.or([
+            scopeFilter(scope, 'project', 'service')(eb),
+            ...within.map(({ place, clusters }) =>
+              eb.and([
+                eb('service', 'is not', null),
+                clusters.length === 0 ? sql<SqlBool>`1 = 0` : eb('cluster', 'in', [...clusters]),
+                scopeFilter([place], 'project', 'service')(eb),
+              ]),
+            ),
+          ]),
+        )
       if (after !== undefined) query = query.where('id', '>', after)
       if (cluster !== undefined) query = query.where('cluster', '=', cluster)
       if (project !== undefined) query = query.where('project', '=', project)
