@@ -66,8 +66,8 @@ describe('HM4', () => {
     }
     expect(await warnings('basic', null)).toEqual([])
     expect(await warnings('capabilities', null)).toEqual([expect.stringContaining('rendered for no cluster')])
-    expect(await warnings('kube-version', { facts })).toEqual([expect.stringContaining('has not told yet')])
-    expect(await warnings('capabilities', { facts })).toEqual([expect.stringContaining('has not told yet')])
+    expect(await warnings('kube-version', { facts })).toEqual([expect.stringContaining('has not reported')])
+    expect(await warnings('capabilities', { facts })).toEqual([expect.stringContaining('has not reported')])
   })
 
   test('in a text that tpl renders, of the chart and of values', async () => {
@@ -176,7 +176,7 @@ describe('HM7', () => {
   test('RD7 random values and the time, in a Secret: their places, and no line of it', async () => {
     expect(await warned(chart('random'))).toEqual([
       'random/templates/secret.yaml:7:26 now is the',
-      'random/templates/secret.yaml:9:16 randAlphaNum gives a',
+      'random/templates/secret.yaml:9:16 randAlphaNum returns a',
     ])
   })
   test('lookup and the kind of release', async () => {
@@ -199,7 +199,7 @@ describe('HM7', () => {
   })
   test('the namespace of a service that has none', async () => {
     expect(await warned(chart('basic', { namespace: undefined }))).toEqual([
-      'basic/templates/service.yaml:5:17 .Release.Namespace is `default`:',
+      'basic/templates/service.yaml:5:17 .Release.Namespace is `default`,',
     ])
     expect(await warned(chart('notes', { namespace: undefined }))).toEqual([])
   })

@@ -92,7 +92,7 @@ test('BK3 BK5 what was damaged or cut off is refused with what to do', async () 
   writeFileSync(join(folder, 'restore-unfinished'), '')
   expect(skerry('server', '--data', folder, '--listen', '127.0.0.1:0')).toMatchObject({
     code: 1,
-    err: expect.stringContaining('was cut off'),
+    err: expect.stringContaining('was interrupted'),
   })
   expect(skerry('doctor', '--data', folder).out).toContain('A restore into this folder was interrupted.')
   const path = join(backup, 'fleet.sqlite')

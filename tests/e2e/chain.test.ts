@@ -94,7 +94,7 @@ describe('input that prunes nothing', () => {
     const since = mark()
     await scenario.push({ 'stable/a.yaml': null, 'stable/b.yaml': null, 'stable/README.md': 'nothing here\n' })
     await eventually('describe says it', async () =>
-      /^Message: .*stable holds no manifests/m.test(await scenario.fleet.run(['describe', 'service', 'stable'])),
+      /^Message: .*stable has no manifests/m.test(await scenario.fleet.run(['describe', 'service', 'stable'])),
     )
     expect(await names()).toEqual(['configmap/a', 'configmap/b'])
     expect(agentWrites(site().cluster, since)).toEqual([])
