@@ -59,7 +59,7 @@ export const TABLE = {
     scrape: {
       seconds: 30,
       figures: {
-        scrape_ms: 'metrics of a server of 5,000 clusters and 100 services: request → text, 95th percentile of 30',
+        scrape_ms: 'metrics of 5,000 clusters, 100 services and all agents, 75,390 series: request → text, 95th percentile of 30',
         scrape_block_max_ms: 'longest block of the event loop meanwhile',
       },
     },

@@ -1,5 +1,6 @@
 // Metrics of agents by cluster, from the rows that agents report (--report-metrics). The series of an agent that is late
 // are left out, except the time of its last row.
+import { setImmediate } from 'node:timers/promises'
 import type { Sample } from '../../shared/adapters/metrics.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import type { AgentMetricsStatus } from '../../shared/model/status.ts'
@@ -50,6 +51,7 @@ export async function readAgents(
     const samples: Sample[] = (name === REPORTED ? shown : punctual).map(({ labels, doc }) => ({ labels, value: read(doc) ?? 0 }))
     if (CLUSTER_METRICS[name].type === 'counter') metrics.setTotal(name as never, samples)
     else metrics.set(name as never, samples)
+    await setImmediate() // polls of agents are answered between two families
   }
   return told.length > AGENTS_MAX
 }
