@@ -148,7 +148,7 @@ test('WK1 a job that nobody waits for any more is not waited for', async () => {
 test('WK1 this program starts itself as a worker, which refuses another build', async () => {
   const deps = { clock: systemClock, log: silentLogger, limits: { ...WORKER_LIMITS, memoryBytes: 700 * MIB } }
   const refused = startWorkerProcess(ownLaunch(process.env, '/'), { version: 1, build: 'another' } as Greeting, deps)
-  await expect(refused).rejects.toThrow('control is of another')
+  await expect(refused).rejects.toThrow('control has another')
 })
 
 function isAlive(pid: number): boolean {

@@ -62,7 +62,7 @@ test('DE4 of two that are deleted, the one that depends on the other goes first'
   await eventually('it is being deleted', async () => (await kubectl('get', 'configmap', 'settings', '-n', 'app', '-o', 'jsonpath={.metadata.deletionTimestamp}')) !== '') // biome-ignore format: short
   await scenario.fleet.run(['delete', 'service', 'base', '--yes'])
   await eventually('the other one waits', async () =>
-    (await scenario.status('harbour', 'base'))?.message.includes('to be removed when default/app, which depends on it, is gone'),
+    (await scenario.status('harbour', 'base'))?.message.includes('waiting for the removal of default/app, which depends on it'),
   )
   expect(await kubectl('get', 'deployments', '-n', 'base', '-o', 'name')).toContain('/base')
   await kubectl('patch', 'configmap', 'settings', '-n', 'app', '--type=merge', '-p', '{"metadata":{"finalizers":[]}}')
