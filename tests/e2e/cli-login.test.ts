@@ -160,8 +160,10 @@ test('SI11 a pipeline signs in with the JWT in a file, which is read again when 
   const session = new Browser()
   const start = await session.go(`${site.url}/auth/login`)
   await session.go(await signInAtDex(session, start.headers.get('location') ?? '', FORGE, (url) => url.startsWith(site.url)))
-  const sealed = (await site.admin.store.listSessions()).at(-1)?.sealed ?? ''
-  const { idToken } = JSON.parse(Buffer.from(site.secrets.open(Buffer.from(sealed, 'base64')) ?? []).toString()) as { idToken: string }
+  const sealed = (await site.admin.store.listSessions()).findLast(({ kind }) => kind === 'browser')?.sealed ?? ''
+  const { idToken } = JSON.parse(Buffer.from(site.secrets.open(Buffer.from(sealed, 'base64'), 'session') ?? []).toString()) as {
+    idToken: string
+  }
   writeFileSync(jwtFile, idToken)
   expect(await cli(['--server', site.url, 'login', '--jwt-file', jwtFile])).toMatchObject({
     code: 0,

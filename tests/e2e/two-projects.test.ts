@@ -77,7 +77,8 @@ async function signIn(who: Who): Promise<Record<string, string>> {
 /** A JWT of a real issuer stands for that of a pipeline. */
 async function idToken(): Promise<string> {
   const sealed = (await site.admin.store.listSessions()).at(-1)?.sealed ?? ''
-  return (JSON.parse(Buffer.from(site.secrets.open(Buffer.from(sealed, 'base64')) ?? []).toString()) as { idToken: string }).idToken
+  return (JSON.parse(Buffer.from(site.secrets.open(Buffer.from(sealed, 'base64'), 'session') ?? []).toString()) as { idToken: string })
+    .idToken
 }
 
 async function call(caller: Caller, method: string, path: string, body?: unknown) {
