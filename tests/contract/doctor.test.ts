@@ -107,7 +107,7 @@ describe('a folder as a server leaves it', () => {
     chmodSync(join(dir, 'keys', 'mac.key'), 0o644)
     const bad = await run({ data: dir })
     expect(bad.code).toBe(1)
-    for (const text of ['error: Others on this machine can read a key', 'keys/mac.key has mode 644', 'chmod 600', 'Problems found'])
+    for (const text of ['error: Other users of this machine can read a key', 'keys/mac.key has mode 644', 'chmod 600', 'Problems found'])
       expect(bad.out).toContain(text)
     expect(bad.err).toContain('checking the fleet store')
     for (const data of [join(dir, 'nowhere'), tempDir()]) expect((await run({ data })).code).toBe(2)
