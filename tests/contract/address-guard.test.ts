@@ -223,7 +223,7 @@ test('SO5 plain HTTP where it is for tests only: addresses that the operator nam
   const { resolve } = resolverOf({ 'git.example': [['127.0.0.1']], 'outer.example': [['8.8.8.8']] })
   const guard = loopbackGuard({ resolve })
   expect((await guard.namedOnly(`http://git.example:${plain.port}/`, {})).status).toBe(200)
-  expect(await refusal(guard.namedOnly('http://outer.example/', {}))).toContain('not among the addresses')
+  expect(await refusal(guard.namedOnly('http://outer.example/', {}))).toContain('plain HTTP is not allowed for this address')
   const proxied = loopbackGuard({ resolve, proxyFor: () => `http://127.0.0.1:${plain.port}` })
   for (const host of ['outer.example', '8.8.8.8']) expect(await refusal(proxied.namedOnly(`http://${host}/`, {}))).toContain('NO_PROXY')
 })

@@ -184,7 +184,7 @@ describe('create', () => {
     const { base, dataDir, to } = await filled()
     expect((await create(dataDir, to, { withoutKeys: true })).fingerprint).toBeNull()
     expect(existsSync(join(to, 'keys'))).toBe(false)
-    expect((await verifyBackup(to, deps())).warnings[0]).toContain('keys are not in it')
+    expect((await verifyBackup(to, deps())).warnings[0]).toContain('the backup has no keys')
     await expect(restore(to, join(base, 'a'))).rejects.toMatchObject({ code: 'bad_options' })
     expect(existsSync(join(base, 'a'))).toBe(false)
     for (const keysFrom of [join(base, 'none'), to]) {
@@ -301,9 +301,9 @@ describe('a backup that is not what it was', () => {
         rmSync(join(to, 'content', sha.slice(0, 2)), { recursive: true })
         edit((m) => (m.content = m.content.filter(([name]) => name !== sha)))
       },
-      'of shop/web is not in it',
+      'of shop/web is missing',
     ],
-    ['a store that refers to more', () => changeStore(`UPDATE desired SET set_sha = '${'cd'.repeat(32)}'`), 'is not in it'],
+    ['a store that refers to more', () => changeStore(`UPDATE desired SET set_sha = '${'cd'.repeat(32)}'`), 'is missing'],
     ['a store of a newer schema', () => changeStore("UPDATE meta SET value = '999' WHERE key = 'schema'"), 'schema 999'],
     [
       'a store with a trigger',
@@ -336,7 +336,7 @@ describe('a backup that is not what it was', () => {
         rmSync(join(to, 'fleet.sqlite'))
         edit((m) => (m.files = m.files.filter(({ path }) => path !== 'fleet.sqlite')))
       },
-      'fleet.sqlite is not in it',
+      'the backup has no fleet.sqlite',
     ],
     ['a foreign file', () => writeFileSync(join(to, 'keys', 'x'), 'x'), 'does not belong to this backup'],
     [
@@ -372,14 +372,14 @@ describe('a backup that is not what it was', () => {
       'manifest.json: files',
     ],
     ['a newer format', () => edit((m) => (m.format = 2 as 1)), 'format 2'],
-    ['a manifest that is no JSON', () => writeFileSync(join(to, 'manifest.json'), '{'), 'no JSON'],
+    ['a manifest that is no JSON', () => writeFileSync(join(to, 'manifest.json'), '{'), 'not JSON'],
     [
       'a linked manifest',
       () => {
         rmSync(join(to, 'manifest.json'))
         symlinkSync('/etc/hostname', join(to, 'manifest.json'))
       },
-      'is no file',
+      'is not a file',
     ],
     ['a huge manifest', () => writeFileSync(join(to, 'manifest.json'), Buffer.alloc(65 * 1_024 * 1_024, ' ')), 'is larger than'],
     ['no manifest', () => rmSync(join(to, 'manifest.json')), 'has no manifest.json'],
@@ -443,7 +443,7 @@ describe('a backup that is not what it was', () => {
       if (!existsSync(dir) || readdirSync(dir).every((name) => name.startsWith('lock.sqlite'))) seen.nothing++
       else if (existsSync(join(dir, RESTORE_MARK))) {
         seen.marked++
-        expect(() => refuseUnfinishedRestore(dir)).toThrow('was cut off')
+        expect(() => refuseUnfinishedRestore(dir)).toThrow('was interrupted')
         await expect(create(dir, join(base, 'none'))).rejects.toMatchObject({ code: 'data_unusable' })
       } else {
         expect(code).toBe(0)

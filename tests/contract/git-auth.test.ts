@@ -114,9 +114,9 @@ describe('http', () => {
       expect((await failureOf(open({ token: 's3cret' }, client).head()))[1]).toContain('HTTP 403; tried: token as the password')
       expect(seen).toHaveLength(1)
     }
-    expect((await failureOf(open({ sshKey: 'x' }).head()))[1]).toContain('the Config holds none of token, username and password')
+    expect((await failureOf(open({ sshKey: 'x' }).head()))[1]).toContain('the Config has none of token, username and password')
     const named = kit.open({ url: url(), auth: { secretRef: 'deploy' }, secrets: async () => ({ sshKey: 'x' }) })
-    expect((await failureOf(named.head()))[1]).toContain('the Config deploy holds none of token')
+    expect((await failureOf(named.head()))[1]).toContain('the Config deploy has none of token')
     expect((await failureOf(open({ token: 'a\nb' }).head()))[1]).toBe(`${host}: the token has spaces or line ends`)
   })
 
@@ -296,7 +296,7 @@ describe('http', () => {
         [{ installationId: 43 }, 'credential_refused', 'gave App 7 no token for installation 43: HTTP 401'],
         [{ privateKey: 'no key' }, 'credential_missing', 'githubApp: privateKey is not an RSA private key in PEM form'],
         [{ apiUrl: 'http://api.example.com' }, 'credential_missing', 'must use https'],
-        [{ appId: {} }, 'credential_missing', 'githubApp is no JSON document'],
+        [{ appId: {} }, 'credential_missing', 'githubApp is not a JSON document'],
       ] as const)
         expect(await failureOf(app(document(change)).head())).toEqual([code, expect.stringContaining(what)])
     } finally {
@@ -360,7 +360,7 @@ describe.skipIf(!sshIsThere)('ssh', () => {
     })
     await expect(kit.open({ url: `${kit.url}x` }).head()).rejects.toMatchObject({
       code: 'git_failed',
-      message: expect.stringMatching(/: there is no such repository$/),
+      message: expect.stringMatching(/: the repository does not exist$/),
       data: { remedy: 'Correct spec.git.url, or name a Config in spec.git.auth.secretRef.' },
     })
     expect((await failureOf(open({ sshKey: 'not a key' }).head()))[1]).toContain('the sshKey is not a valid private key')
@@ -392,7 +392,7 @@ describe.skipIf(!sshIsThere)('ssh', () => {
       'git_program_missing',
       expect.stringContaining('needs the git program, which is not installed'),
     ])
-    expect((await failureOf(kit.open({}, { programs: { ...programs, ssh: null } }).head()))[1]).toContain('there is no ssh program')
+    expect((await failureOf(kit.open({}, { programs: { ...programs, ssh: null } }).head()))[1]).toContain('no ssh program is installed')
     expect((await failureOf(kit.open({}, { programs: { ...programs, git: '/nowhere/git' } }).head()))[0]).toBe('git_program_missing')
   })
 

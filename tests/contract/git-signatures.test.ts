@@ -117,13 +117,10 @@ describe('SSH', () => {
     const raw = Bun.spawnSync(['git', '-C', work, 'cat-file', 'commit', commit]).stdout.toString()
     const variants: [string, string][] = [
       ['it does not match the commit', raw.replace('Grüße', 'Gruesse')],
-      [
-        'made for something else than git',
-        raw.replace(/gpgsig -----BEGIN[\s\S]*?END SSH SIGNATURE-----\n/, () => gpgsig(signedAs('file', raw))),
-      ],
-      ['no SSH signature that can be read', raw.replace(/(gpgsig -----BEGIN SSH SIGNATURE-----\n \S+\n) \S+\n/, '$1')],
-      ['a kind that is not checked', raw.replace('BEGIN SSH SIGNATURE', 'BEGIN SIGNED MESSAGE')],
-      ['a kind that is not checked', raw.replace(/(gpgsig -----BEGIN[\s\S]*?END SSH SIGNATURE-----\n)/, '$1$1')],
+      ['not created for git', raw.replace(/gpgsig -----BEGIN[\s\S]*?END SSH SIGNATURE-----\n/, () => gpgsig(signedAs('file', raw)))],
+      ['not a valid SSH signature', raw.replace(/(gpgsig -----BEGIN SSH SIGNATURE-----\n \S+\n) \S+\n/, '$1')],
+      ['an unsupported type', raw.replace('BEGIN SSH SIGNATURE', 'BEGIN SIGNED MESSAGE')],
+      ['an unsupported type', raw.replace(/(gpgsig -----BEGIN[\s\S]*?END SSH SIGNATURE-----\n)/, '$1$1')],
     ]
     for (const [what, text] of variants) {
       expect(text).not.toBe(raw)
@@ -152,12 +149,12 @@ describe('SSH', () => {
     for (const [line, what] of [
       [`expiry-time="20200101" ${ed.publicKey}`, 'the key has expired'],
       [`valid-after="29990101Z" ${ed.publicKey}`, 'the key is not valid yet'],
-      [`namespaces="file" ${ed.publicKey}`, 'does not allow for git'],
+      [`namespaces="file" ${ed.publicKey}`, 'does not allow git'],
       [`cert-authority ${ed.publicKey}`, 'a certificate authority'],
       ['ssh-dss AAAAB3NzaC1kc3MAAACB', 'no kind of key that is checked'],
       ['nonsense', 'spec.git.verify.keys[0]: not an SSH public key'],
-      ['# nobody', 'spec.git.verify.keys[0] holds no key'],
-      ['-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nxx\n-----END PGP PUBLIC KEY BLOCK-----', 'no armored OpenPGP public key'],
+      ['# nobody', 'spec.git.verify.keys[0] has no key'],
+      ['-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nxx\n-----END PGP PUBLIC KEY BLOCK-----', 'not an armored OpenPGP public key'],
     ] as const)
       expect(await failureOf(verified([line]).fetch())).toEqual(['commit_unverified', expect.stringContaining(what)])
     expect(await verified([`namespaces="git",valid-before="29990101" ${ed.publicKey} me@example.com`]).fetch()).toBe(good)
@@ -280,7 +277,7 @@ describe.skipIf(!gpgIsThere)('OpenPGP', () => {
     const commit = commitWith(...options(key.fingerprint))
     const madeMs = Number(kit.git('log', '-1', '--format=%ct')) * 1_000
     for (const [behindMs, why] of [
-      [3_000, 'it was made at a time that is yet to come'],
+      [3_000, 'its time is in the future'],
       [madeMs - Date.UTC(2023, 0), 'the key is not valid yet'],
     ] as const) {
       let nowMs = madeMs - behindMs

@@ -211,11 +211,11 @@ test('SO14 messages name host, chart and range, and the five newest versions the
     `source_refused: chart shop of ${at}: no version in the range ^7; the newest there are: 3.0.0-alpha.1, 2.1.0, 2.0.0-rc.10, 2.0.0-rc.1, 1.10.0`,
   )
   expect(await open('shop', 'newest')).toContain(
-    'newest is no range of versions and none of those there are; the newest there are: 3.0.0-alpha.1',
+    'newest is neither a version range nor an existing version; the newest there are: 3.0.0-alpha.1',
   )
   expect(await open('shopp')).toBe(`source_refused: ${at} has no chart shopp; did you mean shop?`)
   expect(await open('constructor')).toBe(`source_refused: ${at} has no chart constructor`)
-  expect(await refusal(source.open(revision, { path: '.' }))).toContain('has charts and no folders: give source.chart')
+  expect(await refusal(source.open(revision, { path: '.' }))).toContain('has charts, not folders: set source.chart')
   repository.mode = 'error'
   expect(await open('shop', '^1')).toContain(
     `source_unreachable: shop 1.10.0 of ${at}: ${new URL(repository.url).host} returns an error (HTTP 503)`,
@@ -314,7 +314,7 @@ test('SO16 what is no chart is refused with the chart’s name', async () => {
   repository.editIndex((text) => text.replace('shop-1.0.0.tgz', 'index.yaml').replace(/^ *digest: .*\n/m, ''))
   const source = sourceOf(repository.url)
   expect(await refusal(source.open(await source.fetch(), { chart: 'shop' }))).toMatch(
-    /^source_refused: shop 1.0.0 of .*: the archive is refused: it is no tar archive/,
+    /^source_refused: shop 1.0.0 of .*: the archive is refused: it is not a tar archive/,
   )
 })
 

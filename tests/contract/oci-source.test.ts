@@ -118,7 +118,7 @@ test.each(LAYERS)('SO17 layers: %s', async (_, layers, files) => {
 
 const REFUSED: ReadonlyArray<readonly [what: string, layers: readonly PushedLayer[], detail: string]> = [
   ['a type that is not known', [{ mediaType: 'application/wasm', bytes: 'x' }], 'has a layer of the type "application/wasm"'],
-  ['whiteouts', [flux({ a: '1' }), flux({ '.wh.a': '' })], '".wh.a" takes away what an earlier layer has'],
+  ['whiteouts', [flux({ a: '1' }), flux({ '.wh.a': '' })], '".wh.a" deletes a file of an earlier layer'],
   ['a file over a folder', [flux({ 'a/b': '1' }), flux({ a: '1' })], '"a" is a file in one layer and a folder in another'],
   ['an archive that leads out', [flux({ '../a': '1' })], 'the archive is refused: "../a" leads outside the archive'],
   ['a title that leads out', [file('../a', '1')], 'the title "../a" of a layer is not a relative path'],
@@ -127,7 +127,7 @@ const REFUSED: ReadonlyArray<readonly [what: string, layers: readonly PushedLaye
   [
     'a chart that is none',
     [{ mediaType: 'application/vnd.cncf.helm.chart.content.v1.tar+gzip', bytes: archive({ a: '1' }) }],
-    'it is no chart',
+    'it is not a chart',
   ],
 ]
 test.each(REFUSED)('SO17 refused: %s', async (_, layers, detail) => {
@@ -150,7 +150,7 @@ test('SO17 what is announced too large is refused before it is asked for', async
   })
   front.instead = ({ url }) =>
     url.includes('/manifests/') ? new Response(bytes, { headers: { 'docker-content-digest': digestOf(bytes) } }) : null
-  expect(await refusal(read(sourceOf(path, { tag: 'v1' })))).toContain('has a layer of 67108865 bytes; 64 MiB')
+  expect(await refusal(read(sourceOf(path, { tag: 'v1' })))).toContain('has a layer of 67108865 bytes; the limit is 64 MiB')
   expect(front.requests.filter((request) => request.path.includes('/blobs/'))).toEqual([])
 })
 
@@ -420,9 +420,7 @@ test('SO14 a tag that is not there, a registry that is away: with host and tag',
     `source_unreachable: the tag v2 of oci://${front.host}/${path}: ${front.host} does not have it (HTTP 404)`,
   )
   const source = sourceOf(path, { tag: 'v1' })
-  expect(await refusal(source.open(await source.fetch(), { chart: 'x' }))).toContain(
-    'is one artifact and has no charts by name: give source.path',
-  )
+  expect(await refusal(source.open(await source.fetch(), { chart: 'x' }))).toContain('is one artifact; set source.path')
 })
 
 /** Signs what it is asked for, for ada only. */

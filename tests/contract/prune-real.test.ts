@@ -231,7 +231,7 @@ test(
     expect(kit.confirm(service)).toMatchObject({ kind: 'done' })
     await eventually('it is removed', async () => kit.service(service)?.removed === true, TEST_MS)
     await eventually(
-      'its volume is gone',
+      'its volume no longer exists',
       async () => (await server.kubectl(['get', 'pv', volume, '--ignore-not-found'])).trim() === '',
       TEST_MS,
     )

@@ -202,19 +202,19 @@ test.skipIf(!hasPrograms)(
 
 test('RH3 who has to name a cluster, or the service, is told how', async () => {
   const { code, err } = await here('liquid')
-  expect([code, err]).toEqual([1, expect.stringContaining('\nhint: Say for which cluster: --cluster-name NAME, --cluster-labels K=V,…\n')])
+  expect([code, err]).toEqual([1, expect.stringContaining('\nhint: Name the cluster: --cluster-name NAME, --cluster-labels K=V,…\n')])
   expect((await here('')).err).toStartWith('skerry render: service missing: the files have raw, ')
 })
 
 test.skipIf(!hasPrograms)('RH3 without a cluster it is for nobody, or for the first of its targets, and says so', async () => {
   expect(await onServer('kust')).toMatchObject({ code: 0, err: '' })
   const needs = await onServer('liquid')
-  expect(needs).toMatchObject({ code: 0, err: expect.stringMatching(/^note: .* this is for ship, the first of its targets\n$/) })
+  expect(needs).toMatchObject({ code: 0, err: expect.stringMatching(/^note: .* rendered for ship, the first of its targets\n$/) })
   expect(needs.out).toBe((await onServer('liquid', '--cluster', 'ship')).out)
   expect(await onServer('raw', '--cluster', 'none')).toMatchObject({
     code: 1,
     out: '',
-    err: expect.stringContaining('there is no cluster none'),
+    err: expect.stringContaining('cluster none does not exist'),
   })
   expect(await onServer('none')).toMatchObject({ code: 1, err: expect.stringContaining('there is no service none') })
 })
@@ -225,8 +225,8 @@ test('RD10 RH1 a service that no cluster matches says what is wrong, on the serv
   expect(problems(there.err)).toHaveLength(3)
   expect(problems(there.err)).toEqual(problems(local.err))
   expect([there.code, there.out]).toEqual([1, ''])
-  expect(there.err).toStartWith('error: no cluster matches its targets, and without one it does not render')
-  expect((await onServer('nowhere', '--cluster', 'ship')).err).toContain('there is no config.color; set it')
+  expect(there.err).toStartWith('error: no cluster matches its targets, and it does not render without a cluster')
+  expect((await onServer('nowhere', '--cluster', 'ship')).err).toContain('unknown name config.color; set it')
   const out = await eventually('its pass is done', async () => {
     const said = await typed('describe', 'service', 'nowhere')
     return said.out.includes('not rendered yet') ? undefined : said.out
@@ -250,10 +250,10 @@ test.skipIf(!hasPrograms)('RH3 --all-clusters: which clusters share a render, an
 })
 
 test.each([
-  ['two services, none named', '', {}, 'which service?'],
-  ['a service that is not there', 'none', {}, 'there is no Service none'],
+  ['two services, none named', '', {}, 'service missing:'],
+  ['a service that is not there', 'none', {}, 'the files have no Service none'],
   ['labels that are none', 'raw', { clusterLabels: 'a' }, 'expected key=value'],
-  ['a repository without a folder', 'raw', { dir: 'other=/tmp' }, 'where the content of repository apps is'],
+  ['a repository without a folder', 'raw', { dir: 'other=/tmp' }, 'does not name the folder of repository apps'],
   ['a file that is not there', 'raw', { filename: 'none.yaml' }, 'none.yaml cannot be read'],
   ['what the server is asked for', 'raw', { cluster: 'ship' }, '--cluster-name'],
 ])('RH4 %s: exit code 2 and what to type', async (_, name, flags, message) => {
@@ -292,7 +292,7 @@ test('RH4 a resource that is wrong is told by file and line, with the nearest ri
 })
 
 test('RH4 the server is asked for one service, and for one cluster or for all', async () => {
-  expect(await onServer()).toMatchObject({ code: 2, out: '', err: expect.stringContaining('which service?') })
+  expect(await onServer()).toMatchObject({ code: 2, out: '', err: expect.stringContaining('service missing:') })
   expect(await onServer('raw', '--cluster', 'ship', '--all-clusters')).toMatchObject({
     code: 2,
     err: expect.stringContaining('--all-clusters'),

@@ -13,7 +13,7 @@ const put = (value: string) => ({ key: 'note', value })
 describe.each(STORES)('on $name', (kind) => {
   test('ST16 who uses the store beside the transaction that it is in is refused, at any depth; others are not', async () => {
     const db = await openDb(kind)
-    const beside = 'beside its open transaction'
+    const beside = 'outside its open transaction'
     const deep = async () => {
       await Promise.resolve()
       return db.read.selectFrom('meta').selectAll().execute()
