@@ -232,7 +232,7 @@ test('RD10 RH1 a service that no cluster matches says what is wrong, on the serv
     return said.out.includes('not rendered yet') ? undefined : said.out
   })
   expect(out).toContain(
-    'spec.targets matches no cluster, and without one it does not render: liquid/a.yaml.liquid:4:98: there is no config.color; this is rendered for no cluster',
+    'spec.targets matches no cluster, and without one it does not render: liquid/a.yaml.liquid:4:98: unknown name config.color; this is rendered for no cluster',
   )
   expect(out).toMatch(/WARNINGS of the last render \(1\):\n {2}liquid\/a\.yaml\.liquid:4:98: there is no config\.color; /)
 })
