@@ -1,7 +1,7 @@
 // Which routes an event goes to, pure. The routes are read once; the answer for a reason, a project and a service is kept, so that ten thousand
 // events of one service look at the routes once.
 import { type LabelSelector, type Labels, matchesSelector } from '../../shared/model/labels.ts'
-import type { NotificationRouteSpec, Severity } from '../../shared/model/notifications.ts'
+import type { NotificationRouteSpec } from '../../shared/model/notifications.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import type { FleetEvent } from '../fleet/records.ts'
 import { ENDS, isAtLeast, severityOf } from './severity.ts'
@@ -60,5 +60,3 @@ export const fits = (pattern: string, name: string): boolean =>
 
 /** Whether the event can matter to anything: it goes to a route, or ends what one told. */
 export const endsSomething = ({ reason }: FleetEvent): boolean => Object.hasOwn(ENDS, reason)
-
-export const leastSeverity = (event: FleetEvent): Severity => severityOf(event.type, event.reason)

@@ -112,6 +112,25 @@ test('AK1 a question whose first answer was lost is asked again by the next poll
   expect(frames.length).toBe(1)
 })
 
+test('AK6 a short answer travels in one part, and lines of a busy log are gathered', async () => {
+  const { ask, clock, link } = await askedSite(async ({ question }, sink) => {
+    const isLog = question.kind === 'logs'
+    for (let n = 0; n < (isLog ? 100 : 1); n++) {
+      await sink.write(note(`line ${n}`))
+      if (isLog) await clock.sleep(5)
+    }
+  })
+  let parts = 0
+  link.answer = (path) => {
+    if (path.startsWith(ANSWERS)) parts += 1
+    return null
+  }
+  expect((await linesOf(ask(), clock)).length).toBe(2)
+  expect(parts).toBe(1)
+  expect((await linesOf(ask(FOLLOW), clock)).length).toBe(101)
+  expect(parts).toBeLessThan(20)
+})
+
 test('AK4 an agent that is away is refused at once, and its question is not kept', async () => {
   const { ask, clock, agent, frames, server } = await askedSite(async () => {})
   await agent.kill()

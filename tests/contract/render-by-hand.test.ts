@@ -234,7 +234,7 @@ test('RD10 RH1 a service that no cluster matches says what is wrong, on the serv
   expect(out).toContain(
     'spec.targets matches no cluster, and without one it does not render: liquid/a.yaml.liquid:4:98: unknown name config.color; this is rendered for no cluster',
   )
-  expect(out).toMatch(/WARNINGS of the last render \(1\):\n {2}liquid\/a\.yaml\.liquid:4:98: there is no config\.color; /)
+  expect(out).toMatch(/WARNINGS of the last render \(1\):\n {2}liquid\/a\.yaml\.liquid:4:98: unknown name config\.color; /)
 })
 
 test.skipIf(!hasPrograms)('RH3 --all-clusters: which clusters share a render, and for which there is none', async () => {

@@ -81,6 +81,14 @@ export const more = {
     saved: 'Saved queries',
     forget: (name: string) => `Delete the query ${name}`,
     views: 'Views',
+    examples: {
+      degraded: 'Degraded services by cluster',
+      images: 'Images and how many objects use them',
+      drift: 'Drift by field manager',
+      behind: 'Clusters behind the newest commit',
+      versions: 'Kubernetes versions',
+      commits: 'Newest commits',
+    },
     selectAll: (name: string) => `SELECT * FROM ${name}`,
   },
   render: {

@@ -270,6 +270,7 @@ export const text = {
     noTokens: 'No join tokens.',
     columns: { id: 'Token', state: 'State', left: 'Uses left', expires: 'Expires', by: 'Created by' },
     remove: 'Delete',
+    left: (left: number, all: number) => `${number(left)} of ${number(all)}`,
   },
   access: {
     title: 'Access',
@@ -416,6 +417,7 @@ export const text = {
     suspend: 'Suspend',
     resume: 'Resume',
     cancel: 'Cancel',
+    close: 'Close',
     planned: 'preview',
     allServices: 'all services',
     remaining: (n: number) => `${count(n, 'wider suspension')} still ${n === 1 ? 'applies' : 'apply'}.`,

@@ -121,9 +121,7 @@ export function JoinPage() {
                         <tr key={id}>
                           <td class="mono">{id}</td>
                           <td data-head={text.join.columns.state}>{state}</td>
-                          <td data-head={text.join.columns.left}>
-                            {usesLeft} of {uses}
-                          </td>
+                          <td data-head={text.join.columns.left}>{text.join.left(usesLeft, uses)}</td>
                           <td data-head={text.join.columns.expires}>
                             <Moment ms={expiresMs} />
                           </td>

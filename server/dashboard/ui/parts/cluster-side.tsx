@@ -27,7 +27,7 @@ export function ClusterSide({ name, onClose }: { name: string; onClose(): void }
           <a class="button" href={pages.cluster(name)}>
             {text.join.open}
           </a>
-          <button type="button" class="quiet" onClick={onClose} aria-label="Close">
+          <button type="button" class="quiet" onClick={onClose} aria-label={text.actions.close}>
             ×
           </button>
         </span>

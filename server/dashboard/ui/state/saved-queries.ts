@@ -1,5 +1,8 @@
 // Queries that this browser remembers, and the ones that everybody has.
 import { signal } from '@preact/signals'
+import { more } from '../words-more.ts'
+
+const { examples } = more.query
 
 export interface SavedQuery {
   name: string
@@ -8,27 +11,27 @@ export interface SavedQuery {
 
 export const EXAMPLES: readonly SavedQuery[] = [
   {
-    name: 'Degraded services by cluster',
+    name: examples.degraded,
     sql: "SELECT cluster, project, service, reason, message, since_ms\nFROM placements\nWHERE health = 'Degraded'\nORDER BY since_ms",
   },
   {
-    name: 'Images and how many objects use them',
+    name: examples.images,
     sql: 'SELECT image, count(*) AS objects, count(DISTINCT cluster) AS clusters\nFROM images\nGROUP BY image\nORDER BY objects DESC',
   },
   {
-    name: 'Drift by field manager',
+    name: examples.drift,
     sql: 'SELECT manager, action, count(*) AS objects, max(detected_ms) AS newest_ms\nFROM drifts\nGROUP BY manager, action\nORDER BY objects DESC',
   },
   {
-    name: 'Clusters behind the newest commit',
+    name: examples.behind,
     sql: 'SELECT cluster, project, service, desired_commit, applied_commit\nFROM placements\nWHERE applied_commit IS NULL OR applied_commit <> desired_commit\nORDER BY cluster',
   },
   {
-    name: 'Kubernetes versions',
+    name: examples.versions,
     sql: 'SELECT kubernetes_version, count(*) AS clusters, sum(node_count) AS nodes\nFROM clusters\nGROUP BY kubernetes_version\nORDER BY kubernetes_version',
   },
   {
-    name: 'Commits of the last day',
+    name: examples.commits,
     sql: 'SELECT project, repository, substr("commit", 1, 7) AS sha, author, subject, seen_ms\nFROM commits\nORDER BY seen_ms DESC\nLIMIT 100',
   },
 ]
