@@ -113,7 +113,7 @@ function chooseClusters(placed: readonly Placed[], id: ServiceId, { digest, clus
 
 function notCurrent(stale: readonly Placed[]): string {
   const current = [...new Set(stale.map(({ row }) => `${row.digest} of commit ${row.commit}`))].sort()
-  return `${nameList(stale.map(({ cluster }) => cluster.name))} shall have revision ${current.join(' or ')} now, nothing was allowed`
+  return `${nameList(stale.map(({ cluster }) => cluster.name))} shall have revision ${current.join(' or ')} now; nothing was approved`
 }
 
 /** A release needs a confirmation of its own, Git changed meanwhile, or the present content does not render. */

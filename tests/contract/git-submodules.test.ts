@@ -87,7 +87,7 @@ test('SO34 a relative URL is of the same server; one that is no address of a rep
     expect([url, code, message]).toEqual([
       url,
       'source_refused',
-      expect.stringContaining('lib is a submodule at an address that is not read'),
+      expect.stringContaining('lib is a submodule with an unsupported URL'),
     ])
   }
   const refused = await withSubmodule('http://169.254.169.254/a.git', inside)
@@ -188,7 +188,7 @@ test('SO34 submodules are read three deep, and no deeper', async () => {
     await source.fetch()
     const isShallow = (path: string) => !path.startsWith('lib/lib/lib/lib')
     expect(Object.fromEntries(await filesOf(source, top, '.', isShallow))).toHaveProperty(['lib/lib/lib/level-0.yaml'])
-    expect(await failureOf(filesOf(source, top, '.'))).toEqual(['source_refused', expect.stringContaining('a submodule below 3 others')])
+    expect(await failureOf(filesOf(source, top, '.'))).toEqual(['source_refused', expect.stringContaining('a submodule nested more than 3 deep')])
   } finally {
     await Promise.all(chain.map((server) => server.stop()))
   }

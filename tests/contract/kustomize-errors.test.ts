@@ -128,8 +128,8 @@ const CASES: readonly Case[] = [
       ...{ 'c/cm.yaml': CM, 'c/p.yaml': CM },
     },
     problems: [
-      ['b/kustomization.yaml:1', 'c/cm.yaml', 'outside of b'],
-      ['b/kustomization.yaml:3', 'c/p.yaml', 'outside of b'],
+      ['b/kustomization.yaml:1', 'c/cm.yaml', 'outside b'],
+      ['b/kustomization.yaml:3', 'c/p.yaml', 'outside b'],
     ],
   },
   {
@@ -302,7 +302,7 @@ describe('KU6 what a service adds is what kustomize edit does', () => {
     expect(renderedObjects(result)).toEqual(objectsOf(bareBuild([KUSTOMIZE, 'build', join(folder, 'b')])))
     expect(read).toContain('b/extra/cm.yaml')
     const missing = await kustomized({ files, root: 'b', sandbox, spec: { kustomize: { components: ['nix'] } } })
-    expect(problemLines(missing.result)).toEqual(['kustomize.components nix has no kustomization'])
+    expect(problemLines(missing.result)).toEqual(['kustomize.components nix is not a folder with a kustomization'])
   })
 })
 
@@ -398,7 +398,7 @@ test('KU8 what a source refuses is told with all the rest', async () => {
   const { result } = await kustomized({ files, root: 'b', sandbox, wrap: refusing })
   expect(problemLines(result)).toEqual([
     'b/kustomization.yaml:1 b/link.yaml: a link that leads out',
-    'b/kustomization.yaml:1 resources: there is no file or folder nix.yaml',
+    'b/kustomization.yaml:1 resources: file or folder nix.yaml does not exist',
   ])
 })
 

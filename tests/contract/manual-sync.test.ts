@@ -63,7 +63,7 @@ describe('a first placement', () => {
     expect((await plan()).clusters.map(({ waits }) => waits)).toEqual([true, false])
     expect(await kit.events()).toEqual([
       expect.stringMatching(/^RevisionPublished: .*; it waits for `skerry sync shop -p default`$/),
-      expect.stringMatching(/^SyncAllowed: commit [0-9a-f]{12} was approved for cluster-b, by ada$/),
+      expect.stringMatching(/^SyncAllowed: commit [0-9a-f]{12} was approved for cluster-b by ada$/),
     ])
     expect(await kit.store.confirmationsOfService(SHOP)).toEqual([])
   })
@@ -110,7 +110,7 @@ describe('a next revision', () => {
     expect(JSON.stringify(shown)).not.toContain('"2"')
     expect(await refusal(allow(first, ['cluster-a']))).toEqual({
       code: 'conflict',
-      message: expect.stringContaining(`cluster-a shall have revision ${next} of commit ${commit} now, nothing was approved`),
+      message: expect.stringContaining(`cluster-a shall have revision ${next} of commit ${commit} now; nothing was approved`),
     })
     expect(await refusal(allow(first))).toMatchObject({ code: 'conflict' })
     expect(await refusal(allow(next, ['cluster-a', 'nowhere']))).toMatchObject({ message: expect.stringContaining('not in nowhere') })

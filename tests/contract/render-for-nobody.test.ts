@@ -39,7 +39,7 @@ describe('RD10 HM4 what is wrong for any cluster is the error of the service', (
     ['a chart that is none', { 'Chart.yaml': 'name: shop\n', 'templates/a.yaml': ASKS }, ['shop/Chart.yaml validation: chart.metadata.version is required']],
     ['a syntax error beside a look at the cluster', { 'main.ts': "import './b.ts'\nexport default ({ cluster }) => ({ name: cluster.name })\n", 'b.ts': 'const = 1\n' }, Array(3).fill(expect.stringMatching(/^shop\/b\.ts:1:/))],
     ['plain manifests', { 'a.yaml': 'kind: ConfigMap\n' }, ['shop/a.yaml:1:1 apiVersion is missing', 'shop/a.yaml:1:1 ConfigMap has no metadata']],
-    ['a name that is misspelt', { 'a.yaml.liquid': named('a', '{{ service.nmae }}') }, ['shop/a.yaml.liquid:4:15 there is no service.nmae; did you mean service.name?']],
+    ['a name that is misspelt', { 'a.yaml.liquid': named('a', '{{ service.nmae }}') }, ['shop/a.yaml.liquid:4:15 unknown name service.nmae; did you mean service.name?']],
   ])('RD10 %s', async (_, files, expected) => expect(await told(files)).toMatchObject({ errors: expected, doubts: [] })) // biome-ignore format: a table
 })
 

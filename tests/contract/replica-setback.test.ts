@@ -35,7 +35,7 @@ test('RP2 RP8 a replica that a power cut took back finds out a server that was r
 
   const back = openTestReplica(path)
   expect([back.isBehind(), back.verified()]).toEqual([true, true])
-  expect(back.applyPage(restored)).toMatchObject({ kind: 'refused', why: expect.stringContaining('set back') })
+  expect(back.applyPage(restored)).toMatchObject({ kind: 'refused', why: expect.stringContaining('restored or reset') })
   expect(back.proof()?.hello.ordinal).toBe(3) // which the refetch shows the server
   back.close()
   server.close()

@@ -286,7 +286,7 @@ test('SB10 a program that is not there, or not of its version, is renderer_missi
     'the server has no renderer other',
   )
   const wrong = await errorOf(sandbox.version('helm'))
-  expect([wrong.code, wrong.message]).toEqual(['renderer_missing', expect.stringContaining('is version 3.17')])
+  expect([wrong.code, wrong.message]).toEqual(['renderer_missing', expect.stringContaining('has version 3.17')])
 })
 
 test.each(MODES)('SB6 %s: a server that is killed takes its programs with it', async (mode) => {

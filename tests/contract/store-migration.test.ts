@@ -265,7 +265,7 @@ onSmallDisk('ST2 ST11 a file whose disk has no room for its migration stays as i
     copyFileSync(join(FIXTURES, 'schema-2.sqlite'), at)
     const { bavail, bsize } = statfsSync(disk.path)
     writeFileSync(join(disk.path, 'ballast'), new Uint8Array(bavail * bsize - 120_000)) // less than the file has
-    await expect(connectSqlite(at)).rejects.toThrow(/1 MiB; its migration needs as much.*Nothing was changed/)
+    await expect(connectSqlite(at)).rejects.toThrow(/1 MiB; its migration needs the same.*Nothing was changed/)
     await expect(connectSqlite(at)).rejects.toMatchObject({ code: 'disk_full' })
     rmSync(join(disk.path, 'ballast'))
     const raw = openSqlite(at)
