@@ -46,7 +46,7 @@ export async function renderLocally(deps: LocalRenderDeps, job: LocalRender): Pr
   const missing = (spec.configFrom ?? []).filter(({ name, optional }) => optional !== true && !configs.has(name))
   if (missing.length > 0)
     throw new AppError('bad_options', {
-      detail: `there is no Config ${missing.map(({ name }) => name).join(', ')} of project ${id.project} in the files`,
+      detail: `the files have no Config ${missing.map(({ name }) => name).join(', ')} of project ${id.project}`,
       remedy: 'Add it with -f or --config, or mark it optional in spec.configFrom.',
     })
   const layers = (spec.configFrom ?? []).flatMap(({ name }) => configs.get(name) ?? [])
@@ -88,7 +88,7 @@ async function openSource({ dirs, version }: LocalRender, source: NamedSource): 
   const there = isTemplateText(root) ? '' : root
   if ((await tree.list(there)) === null)
     throw new AppError('not_found', {
-      detail: `there is no folder ${join(folder, there)}`,
+      detail: `folder ${join(folder, there)} does not exist`,
       remedy: 'Correct --dir, or the path of the source.',
     })
   return { name, label: name ?? repository, opened: { tree, root, version }, render, filesOnly }

@@ -220,7 +220,7 @@ describe('bad input changes nothing and says why', () => {
     await kit.push({ 'shop/a.yaml': 'a: [', 'other/c.yaml': configMap('c', '5') })
     expect(await kit.pull(one)).toEqual(['object/default/other//ConfigMap/other/c', 'service/default/other'])
     const error = await unchanged(() => kit.service({ source: { repository: 'nowhere', path: 'shop' } }))
-    expect(error?.message).toBe('there is no repository nowhere in project default')
+    expect(error?.message).toBe('repository nowhere does not exist in project default')
     await kit.service({ source: { repository: 'aps', path: 'shop' } })
     expect((await kit.store.renderState(SHOP)).error?.message).toBe('repository aps does not exist in project default; did you mean apps?')
   })

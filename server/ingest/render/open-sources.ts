@@ -67,7 +67,7 @@ export async function openSources(
   if (missing.length > 0) {
     const known = (await store.listResources('Repository', { limit: NAMES_LOOKED_MAX, project })).items.map(({ name }) => name)
     const near = missing.length === 1 ? nearest(missing[0] ?? '', known) : null
-    const message = `there is no repository ${missing.join(', ')} in project ${project}${near === null ? '' : `; did you mean ${near}?`}`
+    const message = `repository ${missing.join(', ')} does not exist in project ${project}${near === null ? '' : `; did you mean ${near}?`}`
     return { kind: 'failed', commit: null, error: { code: 'repository_missing', message, problems: [] } }
   }
   const boundary = await readProject(store, project)
