@@ -84,11 +84,7 @@ test('SO34 a relative URL is of the same server; one that is no address of a rep
   ]) {
     const bad = await withSubmodule(url, inside)
     const [code, message] = await failureOf(filesOf(await fetched(), bad, '.'))
-    expect([url, code, message]).toEqual([
-      url,
-      'source_refused',
-      expect.stringContaining('lib is a submodule with an unsupported URL'),
-    ])
+    expect([url, code, message]).toEqual([url, 'source_refused', expect.stringContaining('lib is a submodule with an unsupported URL')])
   }
   const refused = await withSubmodule('http://169.254.169.254/a.git', inside)
   expect((await failureOf(filesOf(await fetched(), refused, '.')))[0]).toBe('source_address_refused')
@@ -188,7 +184,10 @@ test('SO34 submodules are read three deep, and no deeper', async () => {
     await source.fetch()
     const isShallow = (path: string) => !path.startsWith('lib/lib/lib/lib')
     expect(Object.fromEntries(await filesOf(source, top, '.', isShallow))).toHaveProperty(['lib/lib/lib/level-0.yaml'])
-    expect(await failureOf(filesOf(source, top, '.'))).toEqual(['source_refused', expect.stringContaining('a submodule nested more than 3 deep')])
+    expect(await failureOf(filesOf(source, top, '.'))).toEqual([
+      'source_refused',
+      expect.stringContaining('a submodule nested more than 3 deep'),
+    ])
   } finally {
     await Promise.all(chain.map((server) => server.stop()))
   }
