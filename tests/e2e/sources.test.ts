@@ -164,7 +164,7 @@ test('SO17 SO10 a chart and an artifact of a real OCI registry, pinned by digest
     const text = await scenario.fleet.run(['describe', 'repository', 'anchor'])
     return text.includes('SourceUnreachable') && text
   })
-  expect(told).toMatch(/Last content: that of .* stays in use/)
+  expect(told).toMatch(/Last content: the version of .* stays in use/)
   await becomes('anchor', 'anchor', 'iron')
 })
 
