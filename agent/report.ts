@@ -15,7 +15,7 @@ export const linkReportSchema = z.object({
   /** When the server last signed that this replica is at its head (PR7); null: not since the agent started. */
   headSignedMs: z.number().nullable().catch(null),
   error: z.object({ code: z.string(), message: z.string(), remedy: z.string() }).nullable(),
-  /** Of a page in parts; null if there is none. */
+  /** A page in parts; null without one. */
   parts: z.object({ have: z.number(), of: z.number(), bytes: z.number() }).nullable(),
   /** Every byte is paid for. */
   metered: z.boolean(),

@@ -1,4 +1,4 @@
-// What the answers to questions work with.
+// The dependencies of answers to questions.
 import type { ObjectRef } from '../../shared/kube/object.ts'
 import { allowsNamespace, coversKind } from '../../shared/model/bounds.ts'
 import type { AskFrame } from '../../shared/protocol/ask.ts'

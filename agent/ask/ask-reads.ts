@@ -11,7 +11,7 @@ const LIST_OBJECTS_MAX = 20_000
 
 export interface AskReadsDeps {
   cluster: Cluster
-  /** Of the reconciler; null: not read yet. */
+  /** Discovery of the reconciler; null means not read yet. */
   discovery(): Discovery | null
 }
 

@@ -69,7 +69,7 @@ export async function answerTree(context: AnswerContext, ref: ObjectRef, sink: A
 
 const order = ({ kind, metadata }: K8sObject): string => `${kind} ${metadata.name ?? ''}`
 
-/** Of a workload, as a list takes it; null: it has none, or one with expressions. */
+/** The label selector of a workload, for a list; null without one, or if it has expressions. */
 export function selectorOf(object: K8sObject): string | null {
   const selector = (object['spec'] as { selector?: { matchLabels?: Record<string, string>; matchExpressions?: unknown[] } } | undefined)
     ?.selector

@@ -24,7 +24,7 @@ export const KUBECONFIGS: Readonly<Record<string, string>> = {
 const CONFIG_DIR = '/etc/skerry-agent'
 const UNITS_DIR = '/etc/systemd/system'
 const BINARY = '/usr/local/bin/skerry-agent'
-/** Of a package: never copied elsewhere. */
+/** True for a file of a package, which is never copied elsewhere. */
 const PACKAGED_BINARY = '/usr/bin/skerry-agent'
 const DATA_DIR = '/var/lib/skerry-agent'
 const PRIVATE_DATA_DIR = '/var/lib/private/skerry-agent'

@@ -7,7 +7,7 @@ export const RESTART_UNIT = 'skerry-agent-restart.service'
 export interface NodeSite {
   server: string
   cluster: string
-  /** Of the node's Kubernetes; systemd hands a copy to the agent, which cannot read the file itself. */
+  /** Credentials of the node's Kubernetes; systemd passes a copy to the agent, which cannot read the file. */
   kubeconfig: string
   hasToken: boolean
   hasCa: boolean

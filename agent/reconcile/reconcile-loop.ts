@@ -52,7 +52,7 @@ export interface ReconcilerDeps {
   replica: Replica
   state: AgentState
   cluster: Cluster
-  /** Of this agent: the owner of marks, and the content of the claim. */
+  /** Identity of this agent: the owner of marks, and the content of the claim. */
   identity: { clusterId: string; agentId: string; incarnation: number; formerClusters?: readonly string[] }
   /** For the claim: where this agent is registered. */
   server?: string

@@ -47,7 +47,7 @@ export interface ReplicaFile {
 }
 
 export type Wraps = ReadonlyMap<string, Wrap>
-/** Of rows of the page, and of rows that are kept. */
+/** The wrap of a row of the page, or of a kept row. */
 type WrapSource = (id: string) => Wrap | null
 
 // Beside the rows, in the same transaction, and not replicated: another agent could not open it.

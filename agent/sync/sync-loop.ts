@@ -87,7 +87,7 @@ export interface SyncStatus {
   /** When the server last signed its head; null: not since this process started. */
   headSignedMs: number | null
   failure: SyncFailure | null
-  /** Of the page in parts. */
+  /** The page in parts. */
   parts: { have: number; of: number; bytes: number } | null
   outboxDepth: number
   traffic: Traffic

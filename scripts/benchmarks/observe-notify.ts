@@ -16,7 +16,7 @@ import { createDataFolder } from '../local-cluster/child-process.ts'
 import { rounded } from './figures.ts'
 import type { Say } from './parts.ts'
 
-/** Of one transaction, as a push of an agent or a render makes them. */
+/** Changes of one transaction, such as a push of an agent or a render. */
 const TOGETHER = 20
 const PAUSE_MS = 20
 const WAIT_MS = 5_000

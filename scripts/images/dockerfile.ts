@@ -44,7 +44,7 @@ export type Content = { kind: 'file'; path: string } | { kind: 'text'; text: str
 export interface ImageFile {
   path: string
   content: Content
-  /** Of the user of the image instead of root. */
+  /** Owner: the user of the image instead of root. */
   owned: boolean
 }
 

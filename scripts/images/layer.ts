@@ -72,7 +72,7 @@ export const sha256 = (bytes: Uint8Array): string => new Bun.CryptoHasher('sha25
 export interface Layer {
   gzip: Uint8Array
   digest: string
-  /** Of the archive before compression. */
+  /** Digest of the archive before compression. */
   diffId: string
 }
 

@@ -29,7 +29,7 @@ interface Descriptor {
 }
 
 export interface WrittenImage {
-  /** Of the index of all platforms. */
+  /** Digest of the index of all platforms. */
   digest: string
   platforms: Array<{ architecture: string; digest: string; bytes: number }>
 }

@@ -95,7 +95,7 @@ export interface ProtocolRange {
   min: number
   max: number
 }
-/** Of this build: from the oldest version that it supports to its own. */
+/** Versions of this build: from the oldest supported one to its own. */
 export const OWN_VERSIONS: ProtocolRange = { min: MIN_SUPPORTED_PROTOCOL_VERSION, max: PROTOCOL_VERSION }
 
 /** PL11: throws when they do not meet. The server's range goes with it, so that an agent that knows several chooses the greatest of both. */

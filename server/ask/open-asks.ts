@@ -43,7 +43,7 @@ export class OpenAsk {
     this.#tell()
   }
 
-  /** What came before is still read; then the error is thrown, if there is one. */
+  /** Reads the earlier parts first, then throws the error, if any. */
   end(error: AppError | null = null): void {
     this.#end ??= { error }
     this.#tell()

@@ -38,7 +38,7 @@ export const plainText = (text: string): string =>
   text.replace(/\s*\n\s*/g, ' ').replace(CONTROL, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`)
 
 export interface TableStyle {
-  /** Of an earlier print of the table: read, and widened. */
+  /** Widths of an earlier print of the table: read and widened. */
   widths?: number[]
   wide: boolean
   /** Columns of the terminal that a line has at most: what only `-o wide` shows is cut to that. Absent: nothing is cut. */

@@ -5,7 +5,7 @@ import { type AnswerLine, ASK_REFUSALS, type AskedRef, type Question } from '../
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { systemRandom } from '../../shared/runtime/random.ts'
 
-/** What a site knows of an object; null: it has no such object. */
+/** The facts of a site about an object; null if it has no such object. */
 export interface DemoObject {
   manifest: Record<string, unknown>
   status: ObjectStatus | null

@@ -272,7 +272,7 @@ export const doctorReportSchema = z.object({
   data: z.string(),
   server: z.enum(['running', 'stopped']),
   store: z.enum(['sqlite', 'postgres']),
-  /** Of the fleet store; null: unknown. */
+  /** Schema of the fleet store; null means unknown. */
   schema: z.number().int().nullable(),
   /** Neither errors nor warnings. */
   fine: z.boolean(),

@@ -19,7 +19,7 @@ export interface EventsDoc {
   message: string
   /** Those that it is about now: clusters, or objects where no cluster is named. */
   members: string[]
-  /** Of clusters, for texts. */
+  /** Names of clusters, for texts. */
   ofClusters: boolean
   /** Those that were too many to be named. */
   unnamed: number
@@ -46,7 +46,7 @@ export type NotificationDoc = EventsDoc | CommitDoc
 
 export interface NotificationRecord {
   id: number
-  /** Of route and sink; '' is the fleet. */
+  /** Project of route and sink; '' is the fleet. */
   project: string
   /** '' for a commit status. */
   route: string
@@ -65,7 +65,7 @@ export interface NotificationRecord {
   updatedMs: number
   sentMs: number | null
   error: string | null
-  /** What the sink calls the message, to update it; null: not sent, or it has no such name. */
+  /** Id of the message at the sink, for updates; null if not sent, or if the sink has no ids. */
   ref: string | null
   doc: NotificationDoc
 }

@@ -54,7 +54,7 @@ const statusEnvelope = statusRequestSchema.extend({ rows: z.array(z.unknown()).m
 const STRANGERS = { bytesMax: 16 * 1_024 * 1_024, ofOneBytesMax: 4 * 1_024 * 1_024, bodyMs: 10_000 } as const satisfies StrangerLimits
 /** AR2: of pushes that still come in. */
 const PUSHES_BYTES_MAX = 64 * 1_024 * 1_024
-/** Of parts of answers that still come in. */
+/** Limit for parts of answers that are still arriving. */
 const ANSWERS_BYTES_MAX = 32 * 1_024 * 1_024
 /** PU9: of pushes that wait for the store, inflated. */
 const WAITING_BYTES_MAX = 64 * 1_024 * 1_024

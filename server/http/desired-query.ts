@@ -40,7 +40,7 @@ export function desiredQuery(query: string): DesiredQuery {
   return { kind: 'part', transfer, part: numberOf('part', part, 0) }
 }
 
-/** Of POST desired/buckets. */
+/** Reads the query of POST desired/buckets. */
 export function bucketsQuery(query: string): { sliceBytes: number; seal: boolean } {
   const values = parameters(query)
   return { sliceBytes: sliceBytesOf(values), seal: sealOf(values) }

@@ -91,7 +91,7 @@ export function createSharedAnswers(version: () => number, clock: Pick<Clock, 'm
   }
 }
 
-/** What an answer may depend on beside the address. */
+/** True if the answer depends on headers, so that it cannot be shared. */
 const isSpecial = (headers: Headers): boolean =>
   (headers.get('accept') ?? '').includes('event-stream') || headers.has('if-none-match') || headers.has('if-match') || headers.has('range')
 

@@ -146,7 +146,7 @@ async function dependenciesOf(deps: Deps, id: ServiceId, spec: string, asked: As
   return found
 }
 
-/** What changed shortly before: revisions with their authors, deeds of people, corrections of drift. */
+/** Recent changes: revisions with their authors, actions of people, corrections of drift. */
 async function changesOf(
   { store, clock }: Deps,
   { project, service }: ServiceId,

@@ -38,7 +38,7 @@ export interface CarryOutDeps extends CorrelationDeps {
   onPublished?(clusters: number): void
 }
 
-/** What a pass rendered, and when. */
+/** The result of a render, and its time. */
 interface Rendered {
   rendering: Rendering
   startMs: number

@@ -80,7 +80,7 @@ export async function passRepository(
   }
 }
 
-/** Who wrote it is no reason to wait with it. */
+/** An unknown author does not delay it. */
 async function noteCommit(
   { store, clock }: RepositoryPassDeps,
   { project, name }: StoredResource,

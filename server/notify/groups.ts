@@ -90,7 +90,7 @@ export class Groups {
     for (const route of routing.routesOf(event, facts.labels)) this.#join(route, event, facts, nowMs)
   }
 
-  /** What is to be written after a batch. `routes`: by key. */
+  /** Writes after a batch. `routes`: by key. */
   planned(routes: ReadonlyMap<string, Route>, nowMs: number): PlannedWrites {
     const writes: PlannedWrites = { created: [], changed: [] }
     for (const group of this.#dirty) {
@@ -292,7 +292,7 @@ function keyOf(event: FleetEvent, by: readonly GroupField[], after: string | nul
 }
 const lastingOf = (key: string): string => key.replace(/ ?commit=.*$/, '')
 
-/** What one message counts: the clusters of it, else its services or objects. */
+/** The number that a message shows: its clusters, otherwise its services or objects. */
 function memberOf({ cluster, project, service, object }: FleetEvent, by: readonly GroupField[]): string {
   const parts = [cluster, service === null || by.includes('service') ? null : `${project}/${service}`].filter((part) => part !== null)
   return parts.length === 0 ? (object ?? '') : parts.join(' ')

@@ -12,7 +12,7 @@ import type { GroupRecord } from './groups.ts'
 import { type Sent, SinkError } from './sinks/sink.ts'
 
 export const ATTEMPTS_MAX = 12
-/** Of the oldest version that is not delivered. */
+/** Maximum age of a version that is not delivered. */
 export const AGE_MS_MAX = 24 * 3_600_000
 const BACKOFF = { baseMs: 5_000, capMs: 15 * 60_000 }
 export const REQUEST_MS_MAX = 20_000
@@ -165,7 +165,7 @@ export class Outbox {
 
 const sinkKey = ({ project, sink }: GroupRecord): string => `${project}/${sink}`
 
-/** What the outbox keeps of it. */
+/** Its record in the outbox. */
 export function stored({ inFlight: _, id, ...record }: GroupRecord): NotificationRecord {
   if (id === null) throw new Error('a notification must be stored before it is settled')
   return { ...record, id }

@@ -6,7 +6,7 @@ const PART_LENGTH_MIN = 4
 
 /** A text that has so many characters of a secret in a row, in any case or encoding, was made of it by a filter. */
 const TRACE_LENGTH = 8
-/** Of a longer secret only the beginning is recognized in another form. */
+/** In other forms, only the beginning of a longer secret is recognized. */
 const TRACED_MAX = 4_096
 
 /** kubectl's copy of the whole object. */

@@ -1,4 +1,4 @@
-// Who wrote the commits of repositories. The newest of each repository are kept.
+// Authors of the commits of repositories; the newest of each repository are kept.
 import type { CommitNote } from '../../shared/model/commits.ts'
 import { storable } from './status/storable-text.ts'
 import type { Store } from './store.ts'

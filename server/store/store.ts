@@ -86,7 +86,7 @@ export interface Store {
   repositoryState(project: string, name: string): Promise<RepositoryState>
   /** Known again: what is said of it now counts. */
   noteCommit(commit: SeenCommit): Promise<void>
-  /** Of these commits of the project's repositories, those that are known. */
+  /** The known ones of these commits of the project's repositories. */
   commitsOf(project: string, ids: readonly string[]): Promise<ReadonlyMap<string, CommitNote>>
   setRepositoryState(project: string, name: string, state: RepositoryState): Promise<void>
   renderState(id: ServiceId): Promise<RenderState>

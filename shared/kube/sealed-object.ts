@@ -31,7 +31,7 @@ export function sealingKeysOf({ id, secret }: { id: string; secret: Uint8Array }
   return { id, mac: bytes.subarray(0, KEY_BYTES), box: bytes.subarray(KEY_BYTES) }
 }
 
-/** What a row says about how it is sealed. */
+/** How a row is sealed. */
 export interface SealMark {
   /** Id of the sealing key. */
   key: string

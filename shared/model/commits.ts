@@ -1,4 +1,4 @@
-// What is known of a commit beside its id.
+// Author and subject of a commit.
 import { z } from 'zod'
 
 export const COMMIT_TEXT_MAX = 200

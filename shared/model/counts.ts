@@ -6,7 +6,7 @@ export type CountBy = (typeof COUNT_BY)[number]
 /** `placements`: services in clusters. */
 export const COUNT_OF = ['placements', 'objects', 'clusters'] as const
 export type CountOf = (typeof COUNT_OF)[number]
-/** What each key can count; the first one is the default. */
+/** Resources that each key can count; the first one is the default. */
 export const COUNTED: Readonly<Record<CountBy, readonly [CountOf, ...CountOf[]]>> = {
   state: ['placements', 'objects'],
   sync: ['placements', 'objects'],

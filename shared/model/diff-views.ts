@@ -61,7 +61,7 @@ export const diffViewSchema = z.object({
   /** Clusters for which the proposed content does not render. */
   failing: z.array(z.object({ clusters, error: z.string(), problems: z.array(problemSchema) })),
   warnings: z.array(problemSchema),
-  /** What limits the comparison, in sentences. */
+  /** Limits of the comparison, in sentences. */
   notes: z.array(z.string()),
 })
 export type DiffView = z.infer<typeof diffViewSchema>

@@ -10,7 +10,7 @@ export const NOTIFICATION_STATES = ['waiting', 'delivered', 'failed', 'dead'] as
 
 export const notificationViewSchema = z.object({
   id: z.string(),
-  /** Of the route; null: of the fleet. */
+  /** Project of the route; null means the fleet. */
   project: z.string().nullable(),
   /** Null means: a commit status, a test. */
   route: z.string().nullable(),

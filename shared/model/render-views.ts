@@ -6,7 +6,7 @@ const count = z.number().int()
 
 export const explainedValueSchema = z.object({
   path: z.string(),
-  /** Of a secret a mark; null where the caller may not read the Config. */
+  /** For a secret its mark; null if the caller may not read the Config. */
   value: z.unknown(),
   secret: z.boolean(),
   /** `Config/NAME`, `service`, `overrides[N]`, `cluster` or `cluster overrides[N]`. */

@@ -16,7 +16,7 @@ export const sealViewSchema = z.object({
   removed: z.number(),
   /** Shard files that were made anew, so that agents replace their replica. */
   shards: z.number(),
-  /** Of the last attempt. */
+  /** Error of the last attempt. */
   error: z.string().nullable(),
 })
 export type SealView = z.infer<typeof sealViewSchema>

@@ -35,7 +35,7 @@ export const whyViewSchema = z.object({
   causes: z.array(whyCauseSchema),
   /** Changes shortly before it began, newest first. */
   changes: z.array(whyEvidenceSchema),
-  /** What could not be looked at. */
+  /** Facts that could not be read. */
   unknown: z.array(z.string()),
 })
 export type WhyView = z.infer<typeof whyViewSchema>

@@ -18,7 +18,7 @@ export const ASK_FRAME_BYTES_MAX = 1_280 * 1_024
 export const ASK_FRAMES_MAX = 64
 /** Largest part of an answer, inflated: it has at least one line, and an object is one line. */
 export const ANSWER_PART_BYTES_MAX = 4 * 1_024 * 1_024
-/** What agents aim at. */
+/** Size that agents aim at for a part of an answer. */
 export const ANSWER_PART_BYTES = 256 * 1_024
 /** A part without lines tells the server that the answer goes on, and the agent that somebody still waits. */
 export const ANSWER_SILENCE_MS = 5_000
@@ -179,7 +179,7 @@ export type AnswerLine = z.infer<typeof answerLineSchema>
 export type AnswerLineOf<T extends AnswerLine['t']> = Extract<AnswerLine, { t: T }>
 export const isLast = ({ t }: AnswerLine): boolean => t === 'end' || t === 'failed'
 
-/** What the site may say in `failed`, besides codes of this server. */
+/** Codes of a site in `failed`, in addition to codes of this server. */
 export const ASK_REFUSALS = {
   policy: 'local_policy',
   unknown: 'question_unknown',

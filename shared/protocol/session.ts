@@ -75,7 +75,7 @@ export const sessionAnswerBytes = (
   nonce: string,
 ): Uint8Array => new TextEncoder().encode(['skerry-session-answer-v1', token, clusterId, incarnation, nonce].join('\n'))
 
-/** What an agent signs of its recipient key; the nonce makes it good for one session. */
+/** Bytes that an agent signs for its recipient key; the nonce limits them to one session. */
 export const recipientBytes = (agentId: string, nonce: string, key: string): Uint8Array =>
   new TextEncoder().encode(['skerry-recipient-v1', agentId, nonce, key].join('\n'))
 

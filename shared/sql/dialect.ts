@@ -1,4 +1,4 @@
-// What the two databases write differently, so that one query has one answer on both.
+// Differences between the two databases, so that a query has the same answer on both.
 
 export type SqlEngine = 'sqlite' | 'postgres'
 

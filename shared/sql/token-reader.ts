@@ -22,7 +22,7 @@ export interface TokenReader {
   /** All of them or none. */
   takeWords(...words: string[]): boolean
   takeSign(sign: string): boolean
-  /** Of `name.*`. */
+  /** The source that `name.*` refers to. */
   takeStarOf(): string | null
   /** A name that may be missing. */
   takeName(): string | null

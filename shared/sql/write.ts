@@ -42,7 +42,7 @@ const COLUMNS_MAX = 200
 export function writeQuery(query: Query, options: WriteOptions): WrittenQuery {
   const { engine } = options
   const quoted = (name: string) => quoteName(engine, name)
-  /** Of the query's own sources. */
+  /** A quoted name of the query's own sources. */
   const own = (name: string) => quoted(`q_${name}`)
 
   return whole(query, new Map(), null, options.rowsMax)

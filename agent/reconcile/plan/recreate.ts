@@ -14,7 +14,7 @@ import type { DeletionHold } from './prune/prune-guard.ts'
 const recreateSchema = z.object({
   /** Which document it is deleted for. */
   sent: z.string(),
-  /** Of the deleted object; a repeated request is the same attempt. */
+  /** UID of the deleted object; a repeated request is the same attempt. */
   uid: z.string(),
   /** Objects of this name that were deleted for this document. */
   count: z.number().int(),

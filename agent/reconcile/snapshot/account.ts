@@ -35,7 +35,7 @@ const factSchema = z.object({ serviceAccount: z.string(), namespace: z.string().
 
 export interface Acted {
   readonly row: ServiceRow | null
-  /** Of the last complete revision, for the time before one is read. */
+  /** The account of the last complete revision, until a revision is read. */
   readonly actedAs: ActingAs | null
 }
 

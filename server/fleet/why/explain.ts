@@ -56,7 +56,7 @@ export function explain(facts: WhyFacts): WhyCause[] {
 
 function ofService({ service, placements }: WhyFacts): Weighed[] {
   const state = readState(service.reason)
-  // What an agent reports is looked at where it is from.
+  // Reports of an agent are checked for their origin.
   if (state === null || state.of !== 'service' || placements.some(({ reason }) => reason === service.reason && reason !== 'RenderFailed'))
     return []
   return [

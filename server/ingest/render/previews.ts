@@ -51,7 +51,7 @@ export interface Previews {
   diff(proposal: Proposal): Promise<DiffView | null>
 }
 
-/** Of one comparison. The command line waits for 60 seconds. */
+/** Deadline of one comparison. The command line waits for 60 seconds. */
 const DEADLINE_MS = 50_000
 /** Variants of one comparison, of both sides together. */
 const RENDERS_MAX = 100
@@ -68,7 +68,7 @@ export function createPreviews(deps: PreviewsDeps): Previews {
       running += 1
       const ended = new AbortController()
       const keys: SourceKey[] = []
-      // What runs in a worker is not interrupted; it counts until it has ended, so that deadlines free no room for more.
+      // Work in a worker is not interrupted and counts until it ends, so that deadlines free no capacity.
       const work = compare(deps, proposal, keys, ended.signal).finally(() => {
         running -= 1
         for (const { uid } of keys)

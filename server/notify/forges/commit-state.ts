@@ -1,4 +1,4 @@
-// What a commit status says of a service over the fleet, pure.
+// The commit status of a service over the fleet. Pure.
 import type { StoredError } from '../../fleet/records.ts'
 
 export interface CommitState {

@@ -2,7 +2,7 @@
 import { AppError } from '../../../shared/protocol/error.ts'
 import { type Sending, SinkError } from './sink.ts'
 
-/** Of an answer that is read. */
+/** Maximum number of bytes read from an answer. */
 const ANSWER_BYTES_MAX = 64 * 1024
 const SHOWN_MAX = 200
 /** A receiver that asks for more waits for this. */

@@ -2,7 +2,7 @@
 import type { NotificationSinkSpec, Severity } from '../../../shared/model/notifications.ts'
 import type { AddressGuard } from '../../sources/address/guard.ts'
 
-/** What is sent, for every type of sink. */
+/** The message for every type of sink. */
 export interface Message {
   /** The same for every try of the same version: receivers that know it drop the second one. */
   dedupeKey: string
@@ -31,7 +31,7 @@ export interface Message {
 export interface Sending {
   spec: NotificationSinkSpec
   secrets: Readonly<Record<string, string>>
-  /** What the receiver called the message when it got it first; null: it is new. */
+  /** Id of the message at the receiver; null means new. */
   ref: string | null
   addresses: AddressGuard
   signal: AbortSignal

@@ -6,7 +6,7 @@ import { FOR_NO_CLUSTER, NONE_TO_ASK } from '../for-nobody.ts'
 import type { RenderInputs } from '../inputs.ts'
 
 export interface TemplatePlace {
-  /** Of the template of a notification, which knows `message` and nothing else. */
+  /** For the template of a notification, whose only variable is `message`. */
   message?: Readonly<Record<string, unknown>>
   file: string
   /** The text's first line in that file, default 1. Null: the file has no lines, such as a value in a resource. */

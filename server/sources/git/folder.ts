@@ -2,7 +2,7 @@
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** Of programs that were ended early: no other process writes here, so that a lock has no owner. */
+/** Removes locks of programs that were stopped early: no other process writes here, so a lock has no owner. */
 export async function removeUnfinished(gitdir: string): Promise<void> {
   const isLeft = (name: string) => name.startsWith('tmp_') || name.endsWith('.lock')
   for (const folder of ['.', 'objects/pack', 'refs/skerry']) {

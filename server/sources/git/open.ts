@@ -31,7 +31,7 @@ export interface GitDeps {
 
 export interface GitOpenOptions extends GitSpec {
   dir: string
-  /** Of the Config that `auth` names, read again for each request. Null: there is no auth. */
+  /** Secrets of the Config of `auth`, read again for each request. Null means no auth. */
   secrets: (() => Promise<GitSecrets>) | null
   /** Of the library: without a byte, and in one answer. */
   stallMs?: number | undefined

@@ -4,7 +4,7 @@ import { inflateSync } from 'node:zlib'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { GitTooLarge } from './limits.ts'
 
-/** Of one object: as packed, and as the result of a delta. */
+/** Limit for one object: as packed, and as the result of a delta. */
 export const PACK_OBJECT_BYTES_MAX = 128 * 1024 * 1024
 const DELTA_BYTES_MAX = 16 * 1024 * 1024
 /** Of all of them, as they are packed. */

@@ -27,7 +27,7 @@ export interface SinkCounts {
   waiting: number
   dead: number
   lastSentMs: number | null
-  /** Of the newest message whose last try failed, unless a later one was delivered. */
+  /** Error of the newest message whose last attempt failed, unless a later one was delivered. */
   error: string | null
 }
 

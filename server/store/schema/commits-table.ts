@@ -1,4 +1,4 @@
-// Who wrote the commits of repositories, and queries that people keep.
+// Authors of the commits of repositories, and saved queries.
 import { createTable, type Ddl } from './ddl.ts'
 
 export async function createCommits(ddl: Ddl): Promise<void> {

@@ -34,7 +34,7 @@ export const timeIsUp = (msMax: number): AppError =>
   new AppError('query_limit', { doing: 'run the query', detail: `it was stopped after ${msMax / 1_000} s` })
 export const memoryIsUp = (mib: number): AppError =>
   new AppError('query_limit', { doing: 'run the query', detail: `it used more than ${mib} MiB of memory` })
-/** What a database says of a statement: of values it read, and of names that this program wrote, nothing is repeated. */
+/** The error of a database without the values and names in its text. */
 export const failedQuery = (): AppError =>
   new AppError('bad_query', {
     doing: 'run the query',

@@ -8,7 +8,7 @@ import type { ProcessAnswer, ProcessQuestion } from './query-process.ts'
 export interface SqliteRunnerOptions {
   path: string
   clock: Clock
-  /** Of one process; default MEMORY_MIB. */
+  /** Memory limit of one process; default MEMORY_MIB. */
   memoryMib?: number
 }
 

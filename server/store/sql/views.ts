@@ -35,7 +35,7 @@ const json = (engine: SqlEngine, column: string, ...path: string[]): string =>
 const jsonNumber = (engine: SqlEngine, column: string, ...path: string[]): string =>
   engine === 'sqlite' ? json(engine, column, ...path) : `cast(${json(engine, column, ...path)} as bigint)`
 
-/** What a cluster reports of itself is in a row whose name is `cluster`. */
+/** A cluster reports its own state in a row whose name is `cluster`. */
 const clusterName = "(select id from names where kind = 'cluster' and key = 'cluster')"
 const placed = (sight: Sight) => sight.services({ project: 'n.project', service: 'n.service', cluster: 'r.cluster_no' })
 /** Rows of one kind that agents reported. */

@@ -95,7 +95,7 @@ export class KindWatch {
   #failure: ApiFailure | null = null
   /** Since the last `reset`; null outside a list. `answered`: objects from requests of the agent meanwhile. */
   #list: { shown: Set<string>; answered: Set<string> } | null = null
-  /** Of deleted objects, as far back as an answer may be late: the version of the deletion. */
+  /** Versions of deletions, as far back as an answer may be late. */
   readonly #gone = new Map<string, string>()
   readonly #doubts = new Doubts()
   /** Deletes of the agent that are not answered yet, or whose object is not dropped yet. */

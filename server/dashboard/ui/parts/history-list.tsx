@@ -1,4 +1,4 @@
-// What happened: changes of states with what caused each, newest first. Of one service in a cluster, or of a whole cluster with its own events.
+// History: status changes with their causes, newest first, of a service in a cluster or of a whole cluster.
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { HistoryView, TimelineView } from '../../../../shared/model/history.ts'
 import { number, shortCommit, writtenBy } from '../format.ts'

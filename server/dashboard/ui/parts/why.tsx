@@ -19,7 +19,7 @@ interface WhyProps {
   service: string
   /** Absent: over all clusters of the service. */
   cluster?: string
-  /** What to do when no cause is found. */
+  /** Next step if no cause is found. */
   otherwise: string
   /** Address of an object by its text, such as `Deployment shop/web`; null: it is not on this page. */
   linkOf?(object: string): string | null
