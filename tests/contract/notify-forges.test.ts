@@ -192,11 +192,15 @@ describe.each(STORES)('$name', (kind) => {
     await runUntil(notifier(), () => receiver.requests.length === 1)
     // A start tells nothing that was told.
     const next = 'a'.repeat(40)
+    let isSet = false
     await runUntil(notifier(), async () => {
-      if (receiver.requests.length === 1) await setRender(store, next)
-      return receiver.requests.length === 2
+      if (!isSet) await setRender(store, next)
+      isSet = true
+      return receiver.requests.some(({ path }) => path.endsWith(next))
     })
-    expect(receiver.requests.map(({ path }) => path)).toEqual([SHA, next].map((sha) => `/repos/acme/apps/statuses/${sha}`))
+    // A stop between the delivery and its record sends the first one again (NO1).
+    const paths = [...new Set(receiver.requests.map(({ path }) => path))]
+    expect(paths).toEqual([SHA, next].map((sha) => `/repos/acme/apps/statuses/${sha}`))
     expect(receiver.requests[0]?.body).toMatchObject({ state: 'pending', description: 'not in any cluster yet' })
   })
 })
