@@ -21,7 +21,7 @@ function buildSeconds(): number {
   return /^\d+$/.test(given) ? Number(given) : 0
 }
 
-/** What changes rarely comes first, so that an upgrade loads one layer: Debian's files, programs that render, the binary. */
+/** Rarely changed files come first, so that an upgrade loads one layer: Debian, render programs, the binary. */
 const LAYERS: ReadonlyArray<(path: string) => boolean> = [
   (path) => !/^\/(usr\/bin\/(skerry|skerry-agent|helm|helm3|kustomize)|data|tmp)$/.test(path),
   (path) => /^\/usr\/bin\/(helm|helm3|kustomize)$/.test(path),

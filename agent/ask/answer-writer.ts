@@ -50,7 +50,7 @@ export class AnswerWriter implements AnswerSink {
     this.#sending = this.#send()
   }
 
-  /** Nobody waits for the answer any more. */
+  /** Aborts when the caller no longer waits for the answer. */
   get gone(): AbortSignal {
     return this.#gone.signal
   }

@@ -53,7 +53,7 @@ export class AskReads {
     return got.kind === 'found' ? got.object : null
   }
 
-  /** Null: it may not be listed, and `why` says so. */
+  /** Returns null if the agent may not list the kind; the caller then gets a note. */
   async list(
     kind: Pick<ObjectRef, 'group' | 'kind'>,
     scope: Omit<WatchScope, 'isList'> & { metadataOnly?: boolean },

@@ -1,5 +1,5 @@
-// What an apply would change, by server-side dry run: of what a service has applied (the difference between desired and
-// live), or of a revision that may come. Writes nothing.
+// Server-side dry runs: the changes that an apply of the present revision (desired against live) or of a proposed one
+// would make. Writes nothing.
 import { cleanObject } from '../../shared/kube/clean.ts'
 import { groupOf, isK8sObject, type K8sObject, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
 import { serviceKey } from '../../shared/model/ids.ts'

@@ -13,7 +13,7 @@ const OBJECTS = 200
 const ROUNDS = 12
 const SETTLE_MS = 5_000
 
-/** What people ask: `N` is another cluster in each round. Each has a condition that an index leads; the docs say so. */
+/** Typical queries; `N` is another cluster in each round. Each has a condition with an index, as the docs advise. */
 const QUESTIONS: readonly string[] = [
   "SELECT kind, name, health, message FROM objects WHERE cluster = 'N' ORDER BY health, name",
   "SELECT cluster, name, message FROM objects WHERE health = 'Degraded' AND service = 'checkout' LIMIT 100",

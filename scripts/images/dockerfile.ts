@@ -48,7 +48,7 @@ export interface ImageFile {
   owned: boolean
 }
 
-/** Of a COPY line; `/root-of-image/` stands for what scripts/image-root makes. */
+/** Files of a COPY line; `/root-of-image/` is the output of scripts/image-root. */
 export function filesOf({ from, to, chown }: FinalStage['copies'][number], debianRoot: string): ImageFile[] {
   if (from === '/root-of-image/') return filesBelow(debianRoot)
   return [{ path: to, owned: chown, content: contentOf(from) }]

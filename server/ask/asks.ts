@@ -171,7 +171,7 @@ export function createAsks({ sign, epochOf, wake, newId, clock, limits = createA
   const closers = new WeakMap<OpenAsk, (error: AppError | null) => void>()
   const find = (clusterId: ClusterId, id: string): OpenAsk => {
     const one = open.get(id)
-    // An id of another cluster is as unknown as any.
+    // An agent cannot tell a question to another cluster from an unknown one.
     if (one === undefined || one.clusterId !== clusterId) throw new AppError('ask_gone')
     return one
   }

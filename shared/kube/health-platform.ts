@@ -17,7 +17,7 @@ import { CORE_RULES } from './health-core.ts'
 import { failedBy, generalHealth, waitsFor } from './health-general.ts'
 import { degraded, fields, HEALTHY, healthyWith, list, oneLine, progressing, type Rule, suspended, text } from './health-look.ts'
 
-/** Issuing is True while a certificate is made, and False with reason Failed when that was given up for now. */
+/** Issuing is True while a certificate is made, and False with reason Failed until the next attempt. */
 const certificate: Rule = whenSeen(['Ready'], (look) => {
   const issuing = look.condition('Issuing')
   if (issuing?.status === 'False' && issuing.reason === 'Failed') return failedBy(issuing)

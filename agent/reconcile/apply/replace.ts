@@ -15,7 +15,7 @@ const OTHERS_METADATA = ['f:finalizers', 'f:ownerReferences'] as const
 /** The fields that a rule leaves to others, and the manifest of its indices (canonical JSON). */
 export type Spared = Pick<Take, 'leave' | 'wanted'>
 
-/** Null: there is nothing to take. Status, finalizers, owner references, changes by a subresource (an autoscaler's
+/** Null means nothing to take. Status, finalizers, owner references, changes by a subresource (an autoscaler's
  *  replicas) and fields that a rule leaves to others keep their owners. */
 function allOurs(live: Managed, { leave, wanted }: Spared): ManagedFieldsEntry[] | null {
   const paths = leave?.paths ?? []

@@ -58,8 +58,8 @@ export interface WrittenClaim {
 }
 
 /**
- * Null: the object does not exist. An object without a valid claim is read as the claim of nobody (CM13), a different
- * one for each resourceVersion.
+ * Returns null if the object does not exist. An object without a valid claim is read as a claim without holder (CM13),
+ * a different one for each resourceVersion.
  */
 export function readClaim(object: K8sObject | null): LiveClaim | null {
   if (object === null) return null

@@ -86,8 +86,7 @@ export class DeletedUids {
   }
 }
 
-/** Of a removal order, each by its `atMs`; changed by the loop and by the search for the service's remaining
- *  objects. */
+/** Progress of a removal order, identified by its `atMs`. The loop and the search for remaining objects change it. */
 export class Removal {
   #carriedOutMs: number | null = null
   #recalledMs: number | null = null

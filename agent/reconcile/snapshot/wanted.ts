@@ -175,7 +175,7 @@ function whyElsewhere(named: string | undefined, { namespace, enforceNamespace }
   return `namespace ${named} is not ${namespace}, which sync.enforceNamespace requires; change the namespace, or turn the option off`
 }
 
-/** Of an applied document, which is in force before any revision was read. */
+/** Reads the options of an applied document, which is used before a revision is read. */
 export function optionsOf(sent: string): ApplyOptions {
   // Parsed only if it can say anything: this runs over all that a cluster has.
   if (!sent.includes('/sync-options"') && !sent.includes('"kustomize.toolkit.fluxcd.io/')) return APPLY_PLAINLY

@@ -8,7 +8,7 @@ import { type Message, type Sink, SinkError, secretOf } from './sink.ts'
 
 const TIMEOUT_MS = 15_000
 
-/** Answers 4xx of SMTP are for now, 5xx for good. */
+/** SMTP: answers 4xx are temporary, 5xx permanent. */
 const isForGood = (error: unknown): boolean =>
   error instanceof Error && 'responseCode' in error && typeof error.responseCode === 'number' && error.responseCode >= 500
 

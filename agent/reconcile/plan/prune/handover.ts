@@ -37,8 +37,8 @@ export function waitsForTakers(object: string, handovers: readonly Handover[], t
 const KEPT = 'kept until then; delete it by hand if that service must not manage it'
 
 /**
- * Null: the taker does not want it (any more), so that it is judged as any other. Otherwise the reason to keep it. An
- * object that the taker wants is released to it before this check.
+ * Returns the reason to keep the object. Null means that the taker does not want the object, so that the usual rules
+ * decide. An object that the taker wants is released to it before this check.
  */
 export function judgeHandover({ project, service, after }: Handover, taker: Taker): string | null {
   const name = serviceKey({ project, service })

@@ -82,7 +82,7 @@ export type Managed = Pick<K8sObject, 'apiVersion' | 'metadata'>
 
 const NOTHING_TAKEN: Split = { taken: null, left: null }
 
-/** TK2. Null: there is nothing to take. Paths that a rule leaves to others stay theirs. */
+/** TK2: null means nothing to take. Paths that a rule leaves to others keep their owners. */
 export function takenManagedFields(live: Managed, { moment, leave, wanted }: Take): ManagedFieldsEntry[] | null {
   const paths = leave?.paths ?? []
   const object: unknown = JSON.parse(wanted)

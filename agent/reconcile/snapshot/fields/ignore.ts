@@ -40,7 +40,7 @@ export function leaveFacts(object: K8sObject, ref: ObjectRef, rules: readonly Ig
   return scaled.length === 0 ? null : SCALED_ONLY
 }
 
-/** Of an applied document, which is in force before any revision was read. */
+/** Reads the rules of an applied document, which is used before a revision is read. */
 export function heldLeaveFacts(sent: string, ref: ObjectRef): LeaveFacts | null {
   // Parsed only if it can say anything: this runs over all that a cluster has.
   return /"replicas"|\/ignore"|\/ignore-fields"/.test(sent) ? leaveFacts(JSON.parse(sent) as K8sObject, ref, []) : null

@@ -228,8 +228,8 @@ export class EventRouter implements WatchSink {
     }
   }
 
-  /** RC16: a CRD became Established. Objects that wait for a kind are tried when discovery shows it, or when asking
-   *  for it was given up for now. */
+  /** RC16: a CRD became Established. Objects that wait for a kind are tried when discovery shows the kind, or when the
+   *  attempts to discover it have stopped. */
   #kindsLearned(): void {
     const nowMs = this.#deps.clock.nowMs()
     for (const model of this.#deps.registry.all()) {
