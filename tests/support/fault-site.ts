@@ -27,6 +27,8 @@ export interface FaultSite {
   desire(revision: number, options?: RowOptions): string
   /** Resolves when so many writes more were begun. */
   afterWrites(count: number): Promise<void>
+  /** Resolves when so many writes more were begun; later ones are not sent before `resume`. */
+  stallAfterWrites(count: number): Promise<{ resume(): void }>
   /** The service or one of its objects says so. */
   says(message: RegExp): Promise<void>
   /** Everything is as that revision wants it, in the cluster, in the inventory and in the words. */
@@ -59,10 +61,15 @@ export async function startFaultSite(server: KubeCluster, namespace: string, opt
     writes += 1
     for (const one of waiting) if (writes >= one.at) one.wake()
   }
+  let stalled = Promise.resolve()
   const cluster: Cluster = {
     ...rest,
-    apply: (...args) => {
-      if (args[1].metadata.namespace === namespace) count()
+    apply: async (...args) => {
+      if (args[1].metadata.namespace === namespace) {
+        const before = stalled
+        count()
+        await before
+      }
       return rest.apply(...args)
     },
     delete: (...args) => {
@@ -87,23 +94,32 @@ export async function startFaultSite(server: KubeCluster, namespace: string, opt
     const ours = items.filter(({ metadata }) => metadata.labels?.['skerry.dev/service'] !== undefined)
     return Object.fromEntries(ours.map(({ metadata, data }) => [metadata.name, (data as { v: string }).v]))
   }
+  const afterWrites = (more: number, act = () => {}) =>
+    new Promise<void>((resolve) => {
+      const one = {
+        at: writes + more,
+        wake: () => {
+          waiting.delete(one)
+          act()
+          resolve()
+        },
+      }
+      waiting.add(one)
+    })
   return {
     kit,
     id,
     deletes,
     writes: () => writes,
     desire: (revision, rowOptions) => kit.desire(objectsOf(namespace, revision), rowOptions, id),
-    afterWrites: (more) =>
-      new Promise((resolve) => {
-        const one = {
-          at: writes + more,
-          wake: () => {
-            waiting.delete(one)
-            resolve()
-          },
-        }
-        waiting.add(one)
-      }),
+    afterWrites,
+    async stallAfterWrites(more) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      await afterWrites(more, () => {
+        stalled = promise
+      })
+      return { resume: resolve }
+    },
     says: async (message) => {
       const texts = () => [
         kit.service(id)?.message ?? '',
