@@ -5,6 +5,7 @@ import { COMMIT, VERSION } from '../shared/runtime/build-info.ts'
 import { systemClock } from '../shared/runtime/clock.ts'
 import { runCli } from './cli/cli.ts'
 import { openBrowser } from './cli/open-browser.ts'
+import { runProgramOf } from './cli/run-program.ts'
 
 onReaderGone([process.stdout, process.stderr], () => process.exit(0))
 
@@ -33,7 +34,7 @@ process.exitCode = await runCli({
     }
   },
   io: {
-    ...{ argv: process.argv.slice(2), env, fetch, clock: systemClock, openBrowser },
+    ...{ argv: process.argv.slice(2), env, fetch, clock: systemClock, openBrowser, run: runProgramOf },
     ...{ stdin: process.stdin, stdout: process.stdout, stderr: process.stderr },
     isTty: process.stdout.isTTY && process.stdin.isTTY,
     get signal() {

@@ -5,6 +5,7 @@ import { TRIAL_VERB } from '../shared/runtime/build-info.ts'
 import { systemClock } from '../shared/runtime/clock.ts'
 import { runCli } from './cli/cli.ts'
 import { openBrowser } from './cli/open-browser.ts'
+import { runProgramOf } from './cli/run-program.ts'
 
 if (process.argv[2] === TRIAL_VERB) {
   const { runTrial } = await import('../shared/adapters/crdt-trial.ts')
@@ -52,6 +53,7 @@ export const runProgram = (): Promise<number> =>
       isTty: process.stdout.isTTY && process.stdin.isTTY,
       clock: systemClock,
       openBrowser,
+      run: runProgramOf,
       // Read by work that runs without an end.
       get signal() {
         return readerGone(1)

@@ -168,6 +168,14 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
   {
     topic: 'Run and maintain a server',
     verbs: {
+      install: 'install a server in a Kubernetes cluster with kubectl, and print its URL and a link that signs in once',
+      uninstall: 'remove a server that `skerry install` made; asks whether its volume is kept',
+    },
+    load: async () => (await import('./install/install-commands.ts')).addInstallCommands,
+  },
+  {
+    topic: 'Run and maintain a server',
+    verbs: {
       restore: 'show the changes that a server restored from a backup would make in its clusters',
       secrets: 'seal rendered Secrets to their clusters, and show what is left in clear',
       'server-key': 'manage the keys of the server for signing, sessions, webhooks and secrets',
@@ -181,6 +189,8 @@ export const OFFLINE_VERBS: ReadonlySet<string> = new Set([
   'config',
   'explain',
   'completion',
+  'install',
+  'uninstall',
   'server',
   'dev',
   'doctor',

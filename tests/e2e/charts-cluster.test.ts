@@ -1,10 +1,19 @@
 // The charts on a real API server: every object of the matrix passes strict validation, a namespace of Pod Security "restricted" admits every Pod, and an
 // installation by helm becomes ready on kwok's nodes and leaves nothing but the volumes.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { clusterBinary } from '../../scripts/local-cluster/binaries.ts'
+import { runProgramOf } from '../../server/cli/run-program.ts'
+import { startServer } from '../../server/server.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
 import { AGENT_VALUES, CHARTS, CLAIM_NAMESPACE, chartFolder, foreignKinds, helm, podOf, renderChart } from '../support/chart-kit.ts'
+import { runCliWith } from '../support/cli-run.ts'
 import { HELM } from '../support/helm-kit.ts'
 import { CLUSTER_START_TIMEOUT_MS, eventually, type KubeCluster, startKubeCluster } from '../support/kube-cluster.ts'
+import { ROOT } from '../support/source-files.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 let cluster: KubeCluster
@@ -57,10 +66,11 @@ test.each(CHARTS)(
   60_000,
 )
 
+const kubeconfigOf = () => ({ KUBECONFIG: cluster.kubeconfigPath, HOME: tempDir() })
 const isOutside = ({ kind }: K8sObject) => kind.startsWith('Cluster') || kind === 'Namespace'
 
 test('IK4 helm installs both charts on nodes, and an uninstall leaves the volumes', async () => {
-  const kubeconfig = { KUBECONFIG: cluster.kubeconfigPath, HOME: tempDir() }
+  const kubeconfig = kubeconfigOf()
   const install = (chart: 'skerry' | 'skerry-agent', values: Record<string, unknown>) => {
     const args = ['upgrade', '--install', chart, chartFolder(chart), '-n', CLAIM_NAMESPACE, '--wait', '--timeout', '60s']
     const { ok, text } = helm(args, values, kubeconfig)
@@ -85,4 +95,65 @@ test('IK4 helm installs both charts on nodes, and an uninstall leaves the volume
     'persistentvolumeclaim/data-skerry-0',
     'persistentvolumeclaim/skerry-agent',
   ])
+}, 180_000)
+
+test('IK12 IK13 skerry install makes a server whose link signs in, helm takes it over, and uninstall keeps or prunes', async () => {
+  const dataDir = tempDir()
+  // The Pods of kwok run nothing: a server beside them answers what is executed in the Pod.
+  const server = await startServer(
+    { dataDir, hostname: '127.0.0.1', port: 0 },
+    { clock: systemClock, random: seededRandom(3), log: silentLogger },
+  )
+  const run = async (command: readonly string[], stdin: string) => {
+    const script = command.at(-1) ?? ''
+    if (!command.includes('exec')) return runProgramOf([clusterBinary('kubectl'), ...command.slice(1)], stdin)
+    const program = `${process.execPath} ${join(ROOT, 'server/main.ts')}`
+    const here = script.replaceAll('/usr/bin/skerry', program).replace('http://127.0.0.1:8080', server.url)
+    return runProgramOf(['env', `SKERRY_DATA=${dataDir}`, '/bin/sh', '-c', here], stdin)
+  }
+  const own = (argv: string[]) => {
+    const [verb = '', ...more] = argv
+    const place = ['--kubeconfig', cluster.kubeconfigPath, '--context', cluster.contextName, '-n', 'skerry-own']
+    return runCliWith([verb, ...place, ...more], { run })
+  }
+  const names = async (kinds: string) => (await cluster.kubectl(['get', kinds, '-n', 'skerry-own', '-o', 'name'])).trim().split('\n').sort()
+  try {
+    const first = await own(['install', '-o', 'json'])
+    expect(first.code === 0 ? '' : first.err).toBe('')
+    const shown = JSON.parse(first.out) as { url: string; signIn: { url: string } }
+    expect([shown.url, shown.signIn.url.split('/dashboard')[0]]).toEqual(['http://skerry.skerry-own.svc:80', 'http://127.0.0.1:8080'])
+    const code = shown.signIn.url.split('#sign-in=')[1]
+    const redeem = () =>
+      fetch(`${server.url}/auth/link`, { method: 'POST', body: JSON.stringify({ code }), headers: { 'content-type': 'application/json' } })
+    expect([(await redeem()).status, (await redeem()).ok]).toEqual([200, false])
+    const version = async () =>
+      cluster.kubectl(['get', 'statefulset', 'skerry', '-n', 'skerry-own', '-o', 'jsonpath={.metadata.generation}'])
+    expect((await own(['install'])).code).toBe(0)
+    expect(await version()).toBe('1')
+
+    const args = [
+      'upgrade',
+      '--install',
+      'skerry',
+      chartFolder('skerry'),
+      '-n',
+      'skerry-own',
+      '--force-conflicts',
+      '--wait',
+      '--timeout',
+      '60s',
+    ]
+    const taken = helm(args, { logLevel: 'debug' }, kubeconfigOf())
+    expect(taken.ok ? '' : taken.text).toBe('')
+    expect((await own(['uninstall', '--prune'])).err).toContain('helm uninstall skerry')
+    Bun.spawnSync([HELM['4'], 'uninstall', 'skerry', '-n', 'skerry-own'], { env: { PATH: '/usr/bin', ...kubeconfigOf() } })
+
+    expect((await own(['install'])).code).toBe(0)
+    expect((await own(['uninstall', '--keep'])).err).toContain('persistentvolumeclaim/data-skerry-0, with')
+    expect(await names('statefulset,service,pvc')).toEqual(['persistentvolumeclaim/data-skerry-0'])
+    expect((await own(['uninstall', '--prune'])).code).toBe(0)
+    expect(await names('statefulset,service,networkpolicy,poddisruptionbudget,pvc')).toEqual([''])
+  } finally {
+    await server.stop()
+  }
 }, 180_000)

@@ -22,6 +22,7 @@ export interface CliSetup {
   fetch?: CliIo['fetch']
   signal?: AbortSignal
   openBrowser?: (url: string) => void
+  run?: NonNullable<CliIo['run']>
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
   /** Hears what is printed as it is. */
   onPrinted?: (result: CliResult) => void
@@ -105,6 +106,7 @@ export async function runCliWith(argv: readonly string[], setup: CliSetup = {}, 
       isTty: setup.isTty ?? false,
       clock: { nowMs, monotonicMs: nowMs, sleep: setup.sleep ?? sleepShort },
       ...(setup.signal === undefined ? {} : { signal: setup.signal }),
+      ...(setup.run === undefined ? {} : { run: setup.run }),
       ...(setup.openBrowser === undefined ? {} : { openBrowser: setup.openBrowser }),
     },
   })
