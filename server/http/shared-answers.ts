@@ -55,7 +55,7 @@ export function createSharedAnswers(version: () => number, clock: Pick<Clock, 'm
     async run(request, path, grants, perform) {
       if (request.method !== 'GET' || !SHARED.test(path) || isSpecial(request.headers)) return perform()
       const nowMs = clock.monotonicMs()
-      const key = `${keyOfGrants(grants())} ${path}${new URL(request.url).search}`
+      const key = `${keyOfGrants(grants())} ${request.headers.get('accept-encoding') ?? ''} ${path}${new URL(request.url).search}`
       const held = kept.get(key)
       if (held !== undefined && held.version === version() && held.untilMs > nowMs) {
         const answer = await held.answer

@@ -35,6 +35,8 @@ export const chartClusterSchema = z.object({
 export type ChartCluster = z.infer<typeof chartClusterSchema>
 
 export const chartViewSchema = z.object({
+  /** Position in the feed of changes: follow it from here on. */
+  position: z.number().int(),
   by: z.string().nullable(),
   /** Label keys of the fleet by the number of clusters that have them, most first. */
   labels: z.array(z.object({ key: z.string(), clusters: count, values: count })),

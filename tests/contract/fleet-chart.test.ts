@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { fillPostgres, fillSqlite } from '../../scripts/benchmarks/store-fleet.ts'
 import type { Store } from '../../server/store/store.ts'
+import type { ChartCluster } from '../../shared/model/chart.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
@@ -33,7 +34,11 @@ const report = (store: Store, clusterId: ClusterId, rev: number, service: string
   }
   return store.upsertStatus(clusterId, [{ kind: 'service', key: service, rev, doc: doc as never }], delta)
 }
-const chart = (store: Store, query = {}) => store.queries.answer({ kind: 'chart', query: { limit: 100, ...query } })
+async function chart(store: Store, query = {}) {
+  const all = { limit: 100, suspended: [], nowMs: 1_000, ...query }
+  const { items, ...rest } = await store.queries.answer({ kind: 'chart', query: all })
+  return { ...rest, items: JSON.parse(items) as ChartCluster[] }
+}
 
 describe.each(STORES)('chart on $name', (kind) => {
   test('each cluster has the worst words of its services, their number, and the value of the label', async () => {
@@ -49,13 +54,45 @@ describe.each(STORES)('chart on $name', (kind) => {
     await report(store, b, 1, 'q/web', 'Healthy')
 
     const { items, labels } = await chart(store, { by: 'region' })
-    expect(items.map(({ group, words, services, bad }) => [group, words, services, bad])).toEqual([
-      ['north', { sync: 'Synced', health: 'Degraded' }, 2, 1],
-      ['south', { sync: 'Synced', health: 'Healthy' }, 1, 0],
-      [null, null, 0, 0],
+    expect(items.map(({ group, sync, health, services, bad }) => [group, sync, health, services, bad])).toEqual([
+      ['north', 'Synced', 'Degraded', 2, 1],
+      ['south', 'Synced', 'Healthy', 1, 0],
+      [null, null, null, 0, 0],
     ])
     expect(labels).toEqual([{ key: 'region', clusters: 2, values: 2 }])
-    expect((await chart(store, { clusters: [b] })).items.map(({ clusterId }) => clusterId)).toEqual([b])
+    expect((await chart(store, { clusters: [b] })).items.map(({ id }) => id)).toEqual([b])
+  })
+
+  test('a chart after changes says what a first one would say', async () => {
+    const store = await openIn(kind)
+    open.push(store)
+    const names = ['a', 'b', 'c']
+    const ids = new Map<string, ClusterId>()
+    for (const name of names) ids.set(name, await joinCluster(store, name, {}))
+    const said = async () => (await chart(store)).items.map(({ name, health, services, bad, held }) => [name, health, services, bad, held])
+    const [a, b, c] = names.map((name) => ids.get(name) as ClusterId) as [ClusterId, ClusterId, ClusterId]
+    expect(await said()).toEqual(names.map((name) => [`cluster-${name}`, null, 0, 0, false]))
+    await put(store, a, 'p', 'web')
+    await put(store, b, 'p', 'web')
+    expect((await said()).map(([, , services]) => services)).toEqual([1, 1, 0])
+    await report(store, a, 1, 'p/web', 'Degraded')
+    await report(store, b, 1, 'p/web', 'Healthy')
+    expect((await said()).map(([, health, , bad]) => [health, bad])).toEqual([
+      ['Degraded', 1],
+      ['Healthy', 0],
+      [null, 0],
+    ])
+    const hold = { issues: [{ code: 'held', message: 'docking', sinceMs: 1 }] }
+    await store.upsertStatus(c, [{ kind: 'cluster', key: 'cluster', rev: 1, doc: hold as never }], delta)
+    await report(store, a, 2, 'p/web', 'Healthy')
+    expect((await said()).map(([name, health, , , held]) => [name, health, held])).toEqual([
+      ['cluster-a', 'Healthy', false],
+      ['cluster-b', 'Healthy', false],
+      ['cluster-c', null, true],
+    ])
+    await store.publish([{ clusterId: a, project: 'p', service: 'web', doc: null, setSha: null, placedBy: '{}' }])
+    await store.upsertStatus(a, [{ kind: 'service', key: 'p/web', rev: 3, doc: null as never }], delta)
+    expect((await said())[0]?.slice(1)).toEqual([null, 0, 0, false])
   })
 
   test('who may read some projects or some clusters sees only those', async () => {
@@ -67,7 +104,7 @@ describe.each(STORES)('chart on $name', (kind) => {
     await put(store, a, 'q', 'secret')
     const north = { matchLabels: { region: 'north' } }
     const { items, labels } = await chart(store, { visible: [north], projects: ['p'] })
-    expect(items.map(({ clusterId, services }) => [clusterId, services])).toEqual([[a, 1]])
+    expect(items.map(({ id, services }) => [id, services])).toEqual([[a, 1]])
     expect(labels.map(({ values }) => values)).toEqual([1])
     expect((await chart(store, { projects: [] })).items.map(({ services }) => services)).toEqual([0, 0])
   })

@@ -5,6 +5,7 @@ import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { ReadDb } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
+import { ChartWords } from './chart-words.ts'
 import { readChart } from './fleet-chart.ts'
 import { findClusters } from './fleet-clusters.ts'
 import { FleetDictionary } from './fleet-dictionary.ts'
@@ -22,6 +23,7 @@ export class FleetQueryEngine {
   readonly #costs: Costs
   #dictionary: FleetDictionary
   readonly #failures = new RenderFailures()
+  readonly #words: ChartWords
   /** Looking after the dictionary: one at a time. */
   #turn: Promise<unknown> = Promise.resolve()
 
@@ -31,6 +33,7 @@ export class FleetQueryEngine {
     this.#engine = engine
     this.#clock = clock
     this.#dictionary = new FleetDictionary(clock)
+    this.#words = new ChartWords(engine, clock)
   }
 
   answer<Q extends FleetQuestion>(question: Q): Promise<FleetAnswer<Q>> {
@@ -50,10 +53,11 @@ export class FleetQueryEngine {
       case 'clusters':
         return findClusters({ db, engine, dictionary, statuses }, question.query)
       case 'chart':
-        return readChart({ db, engine, dictionary }, question.query)
+        return readChart({ db, engine, dictionary, words: this.#words }, question.query)
       case 'warm':
         // What the first ones would wait for: statements, sorted names, the pages where each order begins.
         for (const sort of OBJECT_SORTS) await new ObjectReader(db, dictionary, statuses, costs, { sort, limit: 1 }).page()
+        await this.#words.at(db, dictionary.clustersById)
         return null
     }
   }

@@ -99,11 +99,13 @@ export class WorkerQueries implements FleetQueries {
       const { detail } = refusal ?? {}
       const told = refusal && new AppError(refusal.code, { doing: DOING, ...(detail === undefined ? {} : { detail }) })
       reject(told ?? new Error(`a fleet query failed: ${error}`))
-    } else if (answer.page !== null && answer.page.items.length > (question.kind === 'chart' ? CHART_LIMIT : LIST_LIMIT_MAX))
+    } else if (answer.page !== null && lengthOf(answer.page) > (question.kind === 'chart' ? CHART_LIMIT : LIST_LIMIT_MAX))
       reject(new Error('a fleet query has more answers than a page'))
     else resolve(answer.page)
   }
 }
+
+const lengthOf = (page: NonNullable<FleetAnswer<FleetQuestion>>): number => ('count' in page ? page.count : page.items.length)
 
 export const nobodyWaits = (): AppError => new AppError('unavailable', { doing: DOING, detail: 'the caller no longer waits' })
 export const stopping = (): AppError => new AppError('unavailable', { doing: DOING, detail: 'the server is stopping' })

@@ -4,7 +4,7 @@ import { useEffect, useMemo } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import type { ChartCluster, ChartView } from '../../../../shared/model/chart.ts'
 import { number } from '../format.ts'
-import { stateWords, worstFirst } from '../parts/chart.tsx'
+import { stateWords } from '../parts/chart.tsx'
 import { ClusterSide } from '../parts/cluster-side.tsx'
 import { Head } from '../parts/head.tsx'
 import { MarkShape } from '../parts/mark.tsx'
@@ -13,7 +13,7 @@ import { Age } from '../parts/time.tsx'
 import { type Column, VirtualRows } from '../parts/virtual-rows.tsx'
 import { useFilters } from '../state/address.ts'
 import { call } from '../state/api.ts'
-import { fleet } from '../state/fleet.ts'
+import { fleet, worstFirst } from '../state/fleet.ts'
 import { MARKS, markOfCluster } from '../state/mark-of.ts'
 import { pages } from '../state/place.ts'
 import { useResource } from '../state/resource.ts'
@@ -66,15 +66,18 @@ export function ClustersPage() {
   const { q = '', state = '', labels = '', cluster: chosen = '' } = filters
   const selected = useSelected(labels)
   const columns = useMemo(() => columnsBy(shown.value?.by ?? null), [shown.value?.by])
+  const all = worstFirst.value
   const items = useMemo(() => {
     const words = q.toLowerCase().split(/\s+/).filter(Boolean)
-    const ids = selected.value
-    return [...(shown.value?.clusters.values() ?? [])]
-      .filter((one) => words.every((word) => one.name.includes(word)))
-      .filter((one) => state === '' || markOfCluster(one) === state)
-      .filter((one) => labels === '' || ids === null || ids.has(one.id))
-      .sort(worstFirst)
-  }, [shown.value, q, state, labels, selected.value])
+    const ids = labels === '' ? null : selected.value
+    if (words.length === 0 && state === '' && ids === null) return all
+    return all.filter(
+      (one) =>
+        words.every((word) => one.name.includes(word)) &&
+        (state === '' || markOfCluster(one) === state) &&
+        (ids === null || ids.has(one.id)),
+    )
+  }, [all, q, state, labels, selected.value])
   return (
     <>
       <Head title={text.clusters.title} />

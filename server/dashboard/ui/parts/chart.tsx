@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { ChartCluster } from '../../../../shared/model/chart.ts'
 import { moment } from '../format.ts'
 import type { Fleet } from '../state/fleet.ts'
-import { byUrgency, lastKnownMark, type Mark, markOfCluster } from '../state/mark-of.ts'
+import { lastKnownMark, type Mark, markOfCluster } from '../state/mark-of.ts'
 import { nowMs } from '../state/now.ts'
 import { pages } from '../state/place.ts'
 import { text } from '../words.ts'
@@ -189,6 +189,3 @@ export function stateWords({ liveness }: ChartCluster, mark: Mark): string {
   if (mark === 'offline' && liveness.lastSeenMs !== null) return text.clusters.offlineSince(moment(liveness.lastSeenMs, nowMs.value))
   return text.marks[mark]
 }
-
-export const worstFirst = (a: ChartCluster, b: ChartCluster): number =>
-  byUrgency(markOfCluster(a), markOfCluster(b)) || (a.name < b.name ? -1 : 1)

@@ -2,8 +2,8 @@
 import { computed, signal } from '@preact/signals'
 import type { ANY_LABEL as ANY, ChartCluster, ChartView } from '../../../../shared/model/chart.ts'
 import { call } from './api.ts'
-import { type Change, knowPosition, onChanges } from './live.ts'
-import { type Mark, markOfCluster } from './mark-of.ts'
+import { awaitPosition, type Change, onChanges } from './live.ts'
+import { MARKS_BY_URGENCY, type Mark, markOfCluster } from './mark-of.ts'
 import { LiveResource } from './resource.ts'
 
 const GROUP_KEY = 'skerry-group-by'
@@ -33,7 +33,8 @@ async function read(signal: AbortSignal): Promise<Fleet> {
       if (asked.size === 0) return current
       const answer = await chart({ by: current.by, cluster: [...asked].join(',') }, signal)
       const clusters = new Map(current.clusters)
-      for (const id of asked) clusters.delete(id)
+      const told = new Set(answer.items.map(({ id }) => id))
+      for (const id of asked) if (!told.has(id)) clusters.delete(id)
       for (const cluster of answer.items) clusters.set(cluster.id, cluster)
       current = { clusters, labels: answer.labels, by: answer.by }
       return current
@@ -47,6 +48,7 @@ async function read(signal: AbortSignal): Promise<Fleet> {
       if (answer.continue === null) break
       answer = await chart({ by, continue: answer.continue }, signal)
     }
+    await nextTask() // parsing was one task, drawing is another one
     current = { clusters, labels: answer.labels, by: answer.by }
     return current
   } catch (error) {
@@ -55,6 +57,16 @@ async function read(signal: AbortSignal): Promise<Fleet> {
     throw error
   }
 }
+
+const nextTask = (): Promise<void> =>
+  new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel()
+    port1.onmessage = () => {
+      port1.close()
+      resolve()
+    }
+    port2.postMessage(null)
+  })
 
 const chart = (query: Record<string, string | null>, signal: AbortSignal) => call<ChartView>('GET', '/chart', { query, signal })
 
@@ -67,9 +79,9 @@ let early: ((by: string) => Promise<ChartView> | null) | null = null
 export function hurryFleet(): void {
   const asked = groupBy.peek() ?? ANY_LABEL
   const { signal } = new AbortController()
-  // The stream reports changes after this position.
-  const answer = knowPosition(signal).then(() => chart({ by: asked }, signal))
+  const answer = chart({ by: asked }, signal)
   answer.catch(() => {}) // whoever uses it is told
+  awaitPosition(answer.then(({ position }) => position))
   early = (by) => (by === asked ? answer : null)
 }
 
@@ -111,6 +123,20 @@ const isOfAll = ({ topic, cluster, keys, name }: Change): boolean =>
   topic === 'restore' ||
   (topic === 'resource' && (name === null || name.startsWith('Cluster/') || name.startsWith('Suspension'))) ||
   ((topic === 'desired' || topic === 'cluster') && cluster === null && keys === null)
+
+/** In the order in which people want to see them: by mark, then by name. One walk, because rows come in the order of names. */
+export const worstFirst = computed<readonly ChartCluster[]>(() => {
+  const { value } = fleet.state.value
+  const byMark = new Map<Mark, ChartCluster[]>(MARKS_BY_URGENCY.map((mark) => [mark, []]))
+  for (const cluster of value?.clusters.values() ?? []) byMark.get(markOfCluster(cluster))?.push(cluster)
+  return [...byMark.values()].flatMap(inOrder)
+})
+
+/** Clusters that joined since the list was read are at its end. */
+function inOrder(clusters: ChartCluster[]): ChartCluster[] {
+  const isSorted = clusters.every(({ name }, at) => at === 0 || (clusters[at - 1]?.name ?? '') <= name)
+  return isSorted ? clusters : clusters.sort((a, b) => (a.name < b.name ? -1 : 1))
+}
 
 export interface Numbers {
   total: number

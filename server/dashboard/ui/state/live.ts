@@ -91,8 +91,18 @@ async function follow(stopped: AbortSignal): Promise<void> {
   }
 }
 
+/** An answer under way that will name the position which it was read at. */
+let awaited: Promise<number> | null = null
+
+/** The stream starts where that answer ends; null: nothing is under way. */
+export function awaitPosition(answer: Promise<number> | null): void {
+  awaited = answer
+}
+
 /** From where the stream will tell of changes. */
-export async function knowPosition(signal: AbortSignal): Promise<number> {
+async function knowPosition(signal: AbortSignal): Promise<number> {
+  position ??= (await awaited?.catch(() => null)) ?? null
+  awaited = null
   position ??= (await call<{ newest: number }>('GET', '/changes', { signal })).newest
   return position
 }

@@ -41,14 +41,20 @@ export function lastKnownMark({ sync, health, drifts, suspended, held }: ChartCl
   return sync === 'Unknown' || health === 'Unknown' ? 'unknown' : 'ok'
 }
 
+/** Rows never change, others come in their place; each is looked at many times. */
+const marks = new WeakMap<ChartCluster, Mark>()
 export function markOfCluster(cluster: ChartCluster): Mark {
+  const known = marks.get(cluster)
+  if (known !== undefined) return known
   const { word } = cluster.liveness
-  if (word === 'NeverSeen' || word === 'Revoked') return 'unknown'
-  return word === 'Offline' ? 'offline' : lastKnownMark(cluster)
+  const mark = word === 'NeverSeen' || word === 'Revoked' ? 'unknown' : word === 'Offline' ? 'offline' : lastKnownMark(cluster)
+  marks.set(cluster, mark)
+  return mark
 }
 
 /** In which order people want to see them. */
 const URGENCY: Readonly<Record<Mark, number>> = { bad: 0, drift: 1, changing: 2, held: 3, suspended: 4, unknown: 5, offline: 6, ok: 7 }
+export const MARKS_BY_URGENCY: readonly Mark[] = MARKS.toSorted((a, b) => URGENCY[a] - URGENCY[b])
 export const byUrgency = (a: Mark, b: Mark): number => URGENCY[a] - URGENCY[b]
 
 /** Mark of a service over all its clusters. */
