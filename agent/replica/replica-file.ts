@@ -51,9 +51,11 @@ export type Wraps = ReadonlyMap<string, Wrap>
 type WrapSource = (id: string) => Wrap | null
 
 // Beside the rows, in the same transaction, and not replicated: another agent could not open it.
-const KEY_TABLE = `CREATE TABLE IF NOT EXISTS row_key (
-  id TEXT PRIMARY KEY, enc TEXT NOT NULL, recipient TEXT NOT NULL, wrapped TEXT NOT NULL
+// An earlier agent kept keys in `row_key`: it finds none there and fetches them again, when it is put back.
+const KEY_TABLE = `CREATE TABLE IF NOT EXISTS page_key (
+  id TEXT PRIMARY KEY, enc TEXT NOT NULL, recipient TEXT NOT NULL, wrapped TEXT NOT NULL, bound TEXT NOT NULL
 ) STRICT, WITHOUT ROWID`
+const FORMER_KEYS = ["INSERT OR IGNORE INTO page_key SELECT id, enc, recipient, wrapped, '' FROM row_key", 'DROP TABLE row_key']
 
 const POSITION_TABLE = `CREATE TABLE IF NOT EXISTS replica_position (
   one INTEGER PRIMARY KEY, cluster TEXT NOT NULL, db_id TEXT NOT NULL, term INTEGER NOT NULL, dv INTEGER NOT NULL, hash TEXT NOT NULL,
@@ -106,6 +108,10 @@ export function openReplicaFile(
   try {
     crdt.db.run(POSITION_TABLE)
     crdt.db.run(KEY_TABLE)
+    if (crdt.db.query("SELECT 1 FROM sqlite_schema WHERE name = 'row_key'").get() !== null)
+      writeTransaction(crdt.db, () => {
+        for (const statement of FORMER_KEYS) crdt.db.run(statement)
+      })
     return new CrdtReplicaFile(crdt, cluster, { knows, isCurrent })
   } catch (error) {
     crdt.close()
@@ -227,7 +233,7 @@ class CrdtReplicaFile implements ReplicaFile {
   }
 
   #keepKey(id: string, wrap: Wrap | null | undefined): void {
-    if (wrap != null) this.#statements.keepKey.run(id, wrap.enc, wrap.to, wrap.wrapped)
+    if (wrap != null) this.#statements.keepKey.run(id, wrap.enc, wrap.to, wrap.wrapped, wrap.bound)
   }
 
   /** SL4: an agent whose file lost a key fetches everything again. */
@@ -381,15 +387,15 @@ function prepare(db: Database) {
       `INSERT OR REPLACE INTO replica_position (one, cluster, db_id, term, dv, hash, count, epoch, proof)
        VALUES (1, $cluster, $dbId, $term, $dv, $hash, $count, $epoch, $proof)`,
     ),
-    keyOf: db.prepare<Wrap, [string]>('SELECT enc, recipient AS "to", wrapped FROM row_key WHERE id = ?1'),
+    keyOf: db.prepare<Wrap, [string]>('SELECT enc, recipient AS "to", wrapped, bound FROM page_key WHERE id = ?1'),
     encapsulations: db.prepare<Pick<Wrap, 'enc' | 'to'>, [string, string]>(
-      'SELECT DISTINCT enc, recipient AS "to" FROM row_key WHERE id >= ?1 AND id < ?2',
+      'SELECT DISTINCT enc, recipient AS "to" FROM page_key WHERE id >= ?1 AND id < ?2',
     ),
-    keepKey: db.prepare<null, [string, string, string, string]>(
-      'INSERT OR REPLACE INTO row_key (id, enc, recipient, wrapped) VALUES (?1, ?2, ?3, ?4)',
+    keepKey: db.prepare<null, [string, string, string, string, string]>(
+      'INSERT OR REPLACE INTO page_key (id, enc, recipient, wrapped, bound) VALUES (?1, ?2, ?3, ?4, ?5)',
     ),
-    dropKeys: db.prepare<null, [string]>('DELETE FROM row_key WHERE id IN (SELECT value FROM json_each(?1))'),
-    hasKeys: db.prepare<{ one: number }, []>('SELECT 1 AS one FROM row_key LIMIT 1'),
+    dropKeys: db.prepare<null, [string]>('DELETE FROM page_key WHERE id IN (SELECT value FROM json_each(?1))'),
+    hasKeys: db.prepare<{ one: number }, []>('SELECT 1 AS one FROM page_key LIMIT 1'),
     merge: db.prepare<null, [string, string, string, string | null, number, number, Uint8Array, number, number]>(MERGE),
     doc: db.prepare<{ doc: string }, { cluster: string; id: string }>('SELECT doc FROM desired WHERE cluster = $cluster AND id = $id'),
     docs: db.prepare<{ id: string; doc: string }, [cluster: string, ids: string]>(

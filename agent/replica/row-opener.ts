@@ -1,7 +1,7 @@
 // Opens sealed rows when their service is read, and not before. What the HPKE encapsulations lead to is kept in memory only.
 import { exportFrom } from '../../shared/adapters/hpke.ts'
 import { openObject, sealMarkOf } from '../../shared/kube/sealed-object.ts'
-import { SEAL_INFO, sealContext, unwrapKey } from '../../shared/protocol/sealed-keys.ts'
+import { boundSecret, SEAL_INFO, sealContext, unwrapKey } from '../../shared/protocol/sealed-keys.ts'
 import type { Wrap } from './page-reader.ts'
 
 /** Recipient keys of this agent, by the fingerprints of their public keys. */
@@ -49,7 +49,7 @@ export class RowOpener {
     const mark = sealMarkOf(doc)
     const secret = wrap === null ? undefined : this.#secrets.get(nameOf(wrap.enc, wrap.to))
     if (mark === null || wrap === null || secret === undefined) return null
-    const key = unwrapKey(secret, this.#clusterId, id, mark, wrap.wrapped)
+    const key = unwrapKey(boundSecret(secret, wrap.bound), this.#clusterId, id, mark, wrap.wrapped)
     return key === null ? null : openObject(key, id, doc)
   }
 }

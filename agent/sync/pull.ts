@@ -8,7 +8,7 @@ import { HEAD_PARAM } from '../../shared/protocol/head.ts'
 import type { KeyLink } from '../../shared/protocol/key-links.ts'
 import type { RefetchHead } from '../../shared/protocol/refetch.ts'
 import { PAGE_BYTES_MAX, PART_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
-import { SEAL_PARAM } from '../../shared/protocol/sealed-keys.ts'
+import { BOUND_PARAM, SEAL_PARAM } from '../../shared/protocol/sealed-keys.ts'
 import { parseTransfer, SLICE_PARAM, TRANSFER_HEADER } from '../../shared/protocol/transfer.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Random } from '../../shared/runtime/random.ts'
@@ -97,7 +97,7 @@ class ServerPull implements Pull {
     const keyLinks = this.#deps.keyLinks?.() ?? []
     const head: RefetchHead = proof === null ? {} : { proof, ...(keyLinks.length === 0 ? {} : { keyLinks: [...keyLinks] }) }
     const bytes = Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), sums ? replica.bucketSums() : new Uint8Array(0)])
-    const query = { [SEAL_PARAM]: '1', ...this.#sliceQuery() }
+    const query = { [SEAL_PARAM]: '1', [BOUND_PARAM]: '1', ...this.#sliceQuery() }
     const common = { doing: 'refetch', ...PAGE, timeoutMs: REFETCH_TIMEOUT_MS, signal, query }
     const { session } = this.#deps
     return this.#page({ replica, task, cursor: null, signal }, () =>
@@ -115,7 +115,7 @@ class ServerPull implements Pull {
     const { asks } = this.#deps
     const askNonce = asks?.nonce()
     const query = {
-      ...{ cursor, wait: String(waitSeconds), [SEAL_PARAM]: '1' },
+      ...{ cursor, wait: String(waitSeconds), [SEAL_PARAM]: '1', [BOUND_PARAM]: '1' },
       ...(askNonce === undefined ? {} : { [ASK_PARAM]: askNonce }),
       ...(nonce === null ? {} : { [HEAD_PARAM]: nonce }),
       ...this.#sliceQuery(),

@@ -78,7 +78,9 @@ const seals = (say: Say) =>
     const opener = new RowOpener(clusterId(1), { privateKey: () => recipient.privateKey, isCurrent: () => true, forget: () => {} })
     await opener.unlock([head])
     const openStart = performance.now()
-    const opened = rows.filter(({ id, doc }, index) => opener.open(id, doc, { ...head, wrapped: wraps[index] ?? '' }) === docs[index]?.doc)
+    const opened = rows.filter(
+      ({ id, doc }, index) => opener.open(id, doc, { ...head, wrapped: wraps[index] ?? '', bound: BINDING }) === docs[index]?.doc,
+    )
     const openMs = performance.now() - openStart
     if (opened.length !== SECRETS) throw new Error(`${SECRETS - opened.length} rows do not open`)
     say(`${SECRETS} Secrets sealed in ${Math.round(sealMs)} ms, opened in ${Math.round(openMs)} ms`)
@@ -91,8 +93,11 @@ const marked = (rows: ReadonlyArray<{ id: string; doc: string }>) =>
     return mark === null ? [] : [{ id, mark }]
   })
 
+/** Any page. */
+const BINDING = 'page'
+
 async function wrapped(seal: PageSeal, cluster: number, rows: ReadonlyArray<{ id: string; doc: string }>) {
-  const { head, line } = await seal.wrap(clusterId(cluster), marked(rows))
+  const { head, line } = await seal.wrap(clusterId(cluster), marked(rows), BINDING)
   const chars = line.length / rows.length
   return { head, wraps: rows.map((_, index) => line.slice(index * chars, (index + 1) * chars)) }
 }
@@ -124,7 +129,7 @@ const page = (say: Say) =>
       const sync = syncOptionsSchema.parse({})
       const serviceDoc = canonicalJson({ commit: 'c0ffee', digest: setDigest(rows), count: rows.size, sync, protect: false })
       shards.writeRevisions([{ clusterId: clusterId(1), ...SERVICE, ordinal: 1, serviceDoc, objects: rows }])
-      const pulled = await shards.pull(clusterId(1), null, { zstd: true, seal: true })
+      const pulled = await shards.pull(clusterId(1), null, { zstd: true, seal: true, bound: true })
       if (pulled.kind !== 'page') throw new Error(`no page: ${pulled.kind}`)
       shards.close()
       return pulled.transfer?.bytes ?? pulled.bytes.length
@@ -147,7 +152,7 @@ const rotate = (say: Say) =>
     const list = marked(rows)
     const startMs = performance.now()
     for (let n = 0; n < CLUSTERS; n++) {
-      const { head } = await seal.wrap(clusterId(n), list)
+      const { head } = await seal.wrap(clusterId(n), list, BINDING)
       if (head.to !== fingerprint(recipients[n] ?? '')) throw new Error('it is wrapped for another agent')
     }
     const seconds = (performance.now() - startMs) / 1_000

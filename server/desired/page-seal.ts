@@ -6,7 +6,7 @@ import { objectKeyOf } from '../../shared/kube/sealed-object.ts'
 import { parseRowId } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
-import { SEAL_INFO, type SealHead, sealContext, wrapKey } from '../../shared/protocol/sealed-keys.ts'
+import { boundSecret, SEAL_INFO, type SealHead, sealContext, wrapKey } from '../../shared/protocol/sealed-keys.ts'
 import { fingerprint } from '../../shared/runtime/keys.ts'
 import type { Sealing } from '../access/sealing.ts'
 import type { SealedRow } from './row-lines.ts'
@@ -18,7 +18,8 @@ export interface PageKeys {
 }
 
 export interface PageSeal {
-  wrap(clusterId: ClusterId, rows: readonly SealedRow[]): Promise<PageKeys>
+  /** `binding`: `pageBinding` of the page; '' for an agent that does not know it. */
+  wrap(clusterId: ClusterId, rows: readonly SealedRow[], binding: string): Promise<PageKeys>
 }
 
 export interface PageSealDeps {
@@ -60,16 +61,18 @@ export function createPageSeal({ sealing, recipientOf }: PageSealDeps): PageSeal
     return made
   }
   return {
-    async wrap(clusterId, rows) {
+    async wrap(clusterId, rows, binding) {
       const recipient = recipientOf(clusterId)
       if (recipient === null) throw noRecipient(clusterId)
       const keys = keysOf(rows)
       const { enc, secret } = await contextOf(clusterId, recipient).catch(() => {
         throw noRecipient(clusterId)
       })
-      const wrapped = rows.map(({ id, mark }, index) => wrapKey(secret, clusterId, id, mark, keys[index] ?? new Uint8Array()))
+      const own = boundSecret(secret, binding)
+      const wrapped = rows.map(({ id, mark }, index) => wrapKey(own, clusterId, id, mark, keys[index] ?? new Uint8Array()))
       const line = wrapped.join('')
-      return { head: { enc, to: fingerprint(recipient), keys: sha256Hex(line) }, line }
+      const bound = binding === '' ? {} : ({ bound: true } as const)
+      return { head: { enc, to: fingerprint(recipient), keys: sha256Hex(line), ...bound }, line }
     },
   }
 }

@@ -9,6 +9,7 @@ import { type Position, samePosition } from '../../shared/crdt/position.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { PART_BYTES_MAX } from '../../shared/protocol/routes.ts'
+import { pageBinding } from '../../shared/protocol/sealed-keys.ts'
 import { assert } from '../../shared/runtime/assert.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
@@ -301,7 +302,11 @@ class ShardFiles implements Shards {
     syncPath(this.#options.dir)
   }
 
-  async #page(clusterId: ClusterId, ask: Ask, { zstd, seal = false, sliceBytes = PART_BYTES_MAX }: Accept): Promise<PullResult> {
+  async #page(
+    clusterId: ClusterId,
+    ask: Ask,
+    { zstd, seal = false, bound = false, sliceBytes = PART_BYTES_MAX }: Accept,
+  ): Promise<PullResult> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const endings = this.#endings.get(clusterId)
       const reading = this.#watched(this.shardOf(clusterId), () => this.#read(clusterId, ask, zstd))
@@ -313,9 +318,11 @@ class ShardFiles implements Shards {
       const from = ask.kind === 'pull' ? ask.cursor : null
       const { sealed } = read.body
       if (sealed.length > 0 && (!seal || this.#options.seal === undefined)) throw cannotOpen(sealed.length)
-      const keys = sealed.length === 0 ? undefined : await this.#options.seal?.wrap(clusterId, sealed)
+      const epoch = epochOf(clusterId)
+      const binding = bound ? pageBinding({ epoch, to: read.to }) : ''
+      const keys = sealed.length === 0 ? undefined : await this.#options.seal?.wrap(clusterId, sealed, binding)
       if (this.#endings.get(clusterId) !== endings) continue // something was withdrawn while the keys were wrapped
-      const page = encodePage({ ...rest, ...(keys === undefined ? {} : { keys }), clusterId, epoch: epochOf(clusterId), from, zstd, sign })
+      const page = encodePage({ ...rest, ...(keys === undefined ? {} : { keys }), clusterId, epoch, from, zstd, sign })
       if (wireBytes(page) <= sliceBytes) {
         return { kind: 'page', bytes: Buffer.concat([page.head, page.body.bytes, page.tail]), zstd: page.zstd, transfer: null, to: read.to }
       }

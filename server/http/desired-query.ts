@@ -4,7 +4,7 @@ import { ASK_NONCE, ASK_PARAM } from '../../shared/protocol/ask.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { HEAD_NONCE, HEAD_PARAM } from '../../shared/protocol/head.ts'
 import { PART_BYTES_MAX, WAIT_SECONDS_DEFAULT, WAIT_SECONDS_MAX } from '../../shared/protocol/routes.ts'
-import { SEAL_PARAM } from '../../shared/protocol/sealed-keys.ts'
+import { BOUND_PARAM, SEAL_PARAM } from '../../shared/protocol/sealed-keys.ts'
 import { SLICE_BYTES_MIN, SLICE_PARAM } from '../../shared/protocol/transfer.ts'
 
 const QUERY_LENGTH_MAX = 1_024
@@ -19,6 +19,8 @@ export type DesiredQuery =
       head: string | null
       asks: string | null
       seal: boolean
+      /** It opens keys that are bound to their page (SL13). */
+      bound: boolean
     }
   | { kind: 'part'; transfer: string; part: number }
 
@@ -32,7 +34,7 @@ export function desiredQuery(query: string): DesiredQuery {
     const asks = values[ASK_PARAM] ?? null
     if (asks !== null && !ASK_NONCE.test(asks)) throw new AppError('bad_request', { detail: `${ASK_PARAM} is not a nonce` })
     const waitSeconds = waitSecondsOf(values['wait'] ?? null)
-    return { kind: 'poll', cursor: cursorOf(cursor), waitSeconds, sliceBytes: sliceBytesOf(values), head, asks, seal: sealOf(values) }
+    return { kind: 'poll', cursor: cursorOf(cursor), waitSeconds, sliceBytes: sliceBytesOf(values), head, asks, ...sealOf(values) }
   }
   if (transfer === undefined || part === undefined || cursor !== undefined)
     throw new AppError('bad_request', { detail: 'a request for a part has only the parameters transfer and part' })
@@ -41,12 +43,15 @@ export function desiredQuery(query: string): DesiredQuery {
 }
 
 /** Reads the query of POST desired/buckets. */
-export function bucketsQuery(query: string): { sliceBytes: number; seal: boolean } {
+export function bucketsQuery(query: string): { sliceBytes: number; seal: boolean; bound: boolean } {
   const values = parameters(query)
-  return { sliceBytes: sliceBytesOf(values), seal: sealOf(values) }
+  return { sliceBytes: sliceBytesOf(values), ...sealOf(values) }
 }
 
-const sealOf = (values: Record<string, string | undefined>): boolean => values[SEAL_PARAM] === '1'
+const sealOf = (values: Record<string, string | undefined>): { seal: boolean; bound: boolean } => ({
+  seal: values[SEAL_PARAM] === '1',
+  bound: values[BOUND_PARAM] === '1',
+})
 
 function parameters(query: string): Record<string, string | undefined> {
   if (query.length > QUERY_LENGTH_MAX)

@@ -97,7 +97,7 @@ export function checkpointBytes(clusterId: string, hello: Omit<Hello, 't'>, chec
   const { epoch, schema, ordinal, from, to, siteId, keep, seal } = hello
   const position = (p: Position | null) => (p === null ? '-' : `${p.dbId}.${p.term}.${p.dv}.${p.hash}`)
   const fields = [clusterId, epoch, schema, ordinal, position(from), position(to), siteId, keep ?? '-', checkpoint.count, checkpoint.rows]
-  if (seal !== undefined) fields.push(seal.enc, seal.to, seal.keys)
+  if (seal !== undefined) fields.push(seal.enc, seal.to, seal.keys, ...(seal.bound === true ? ['bound'] : []))
   return new TextEncoder().encode(['skerry-checkpoint-v1', ...fields].join('\n'))
 }
 

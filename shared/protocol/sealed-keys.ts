@@ -1,11 +1,14 @@
 // How the keys of sealed rows reach one cluster: in the head of each page, one wrapped key for each sealed row of the page, in the order of the rows. Sender and agent derive the same
 // secret by HPKE from `enc` and the recipient key pair of the agent; the server keeps an `enc` for a cluster as long as it runs.
-import { createCipheriv, createDecipheriv, hash } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, hash } from 'node:crypto'
 import { z } from 'zod'
+import type { Position } from '../crdt/position.ts'
 import type { SealMark } from '../kube/sealed-object.ts'
 
 /** Feature bit: a query parameter of GET desired and POST desired/buckets by which an agent says that it opens sealed rows. */
 export const SEAL_PARAM = 'seal'
+/** Feature bit beside it: the agent opens keys that are bound to their page. An earlier server leaves it out. */
+export const BOUND_PARAM = 'bound'
 
 const utf8 = new TextEncoder()
 /** HPKE `info`. */
@@ -21,6 +24,8 @@ export const sealHeadSchema = z.object({
   to: z.string().regex(/^[0-9a-f]{32}$/),
   /** SHA-256 in hex of the line of wrapped keys after hello. */
   keys: z.string().regex(/^[0-9a-f]{64}$/),
+  /** The keys are bound to the page (`pageBinding`). Absent: an earlier server, or for an earlier agent. */
+  bound: z.literal(true).optional(),
 })
 export type SealHead = z.infer<typeof sealHeadSchema>
 
@@ -34,6 +39,17 @@ const nonceOf = (id: string, { key, mac }: SealMark): Uint8Array =>
   Buffer.from(hash('sha256', `skerry-wrap-nonce\n${id}\n${key}\n${mac}`, 'hex').slice(0, 24), 'hex')
 const aadOf = (clusterId: string, id: string, { key, mac }: SealMark): Uint8Array =>
   utf8.encode(['skerry-wrap-v1', clusterId, id, key, mac].join('\n'))
+
+/**
+ * SL13: names one revision of the rows of one cluster: `to.hash` covers each of them, with the set digest of each
+ * service. A row that is moved to another page needs a key that nobody has.
+ */
+export const pageBinding = ({ epoch, to }: { epoch: number; to: Position }): string =>
+  hash('sha256', ['skerry-page-v1', epoch, to.dbId, to.term, to.dv, to.hash].join('\n'), 'base64url')
+
+/** The secret that wraps the keys of one page. `binding` '': of a page that is not bound. */
+export const boundSecret = (secret: Uint8Array, binding: string): Uint8Array =>
+  binding === '' ? secret : createHmac('sha256', secret).update(`skerry-wrap-v2\n${binding}`).digest()
 
 export function wrapKey(secret: Uint8Array, clusterId: string, id: string, mark: SealMark, key: Uint8Array): string {
   const cipher = createCipheriv('aes-256-gcm', secret, nonceOf(id, mark)).setAAD(aadOf(clusterId, id, mark))

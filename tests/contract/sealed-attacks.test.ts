@@ -1,0 +1,141 @@
+// Somebody who writes the tables of a server, or speaks for it, moves what is sealed: it opens in its own place only.
+import { describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { openConfig, sealConfig } from '../../server/access/config-secrets.ts'
+import { loadSecretBox } from '../../server/access/secret-box.ts'
+import { openSqlite } from '../../shared/adapters/sqlite.ts'
+import { hashOfRows } from '../../shared/crdt/row-hash.ts'
+import { sha256Hex } from '../../shared/kube/canonical.ts'
+import { checkpointBytes, type Hello, type Row, rowLine } from '../../shared/protocol/frames.ts'
+import { type ParsedPage, pullPage } from '../support/page-kit.ts'
+import { ACCEPT, opened, rowId, sealedWorld, secretDoc } from '../support/sealed-world.ts'
+import { CLUSTER, DB, NEIGHBOUR, sign } from '../support/sync-kit.ts'
+import { tempDir } from '../support/temp-dir.ts'
+
+const keysOf = ({ text }: ParsedPage): string => text.split('\n')[1] ?? ''
+
+/** A page that the server would sign: every digest in it is right. */
+function signedPage({ hello, rows, keys }: { hello: Hello; rows: readonly Row[]; keys: string }): Buffer {
+  const hash = hashOfRows(rows.map(({ id, doc }) => [id, doc ?? ''] as const))
+  const lines = rows.map(rowLine).join('')
+  const head: Hello = { ...hello, to: { ...hello.to, hash }, ...(hello.seal && { seal: { ...hello.seal, keys: sha256Hex(keys) } }) }
+  const covered = { count: rows.length, rows: sha256Hex(lines) }
+  const checkpoint = { t: 'checkpoint', ...covered, signature: sign(checkpointBytes(CLUSTER, head, covered)) }
+  return Buffer.from(`${JSON.stringify(head)}\n${keys}\n${lines}${JSON.stringify(checkpoint)}\n`)
+}
+
+describe('SL13 a sealed row and its key', () => {
+  test('of an earlier revision do not open in a page of a later one', async () => {
+    const { shards, write, replicaOf } = sealedWorld()
+    write(CLUSTER, { a: 'old' })
+    const first = await pullPage(shards, CLUSTER, null, ACCEPT)
+    write(CLUSTER, { a: 'new' })
+    const second = await pullPage(shards, CLUSTER, null, ACCEPT)
+    const replay = replicaOf('replay')
+    const page = { ...second, rows: first.rows, keys: keysOf(first) }
+    // All of the first revision, as if it were the newest; then the first encapsulation and the hello of the second.
+    for (const hello of [
+      { ...second.hello, seal: first.hello.seal },
+      { ...second.hello, epoch: first.hello.epoch },
+    ]) {
+      expect(replay.applyPage(signedPage({ ...page, hello })).kind).toBe('applied')
+      expect(await opened(replay, 'a')).toBeNull()
+    }
+    const honest = replicaOf('honest')
+    honest.applyPage(signedPage({ ...second, keys: keysOf(second) }))
+    expect(await opened(honest, 'a')).toBe(secretDoc('a', 'new'))
+  })
+
+  test('of an earlier epoch do not open in a later one', async () => {
+    const { shards, write, replicaOf } = sealedWorld()
+    write(CLUSTER, { a: '1' })
+    const page = await pullPage(shards, CLUSTER, null, ACCEPT)
+    const replica = replicaOf('one')
+    expect(replica.applyPage(signedPage({ ...page, hello: { ...page.hello, epoch: 9 }, keys: keysOf(page) })).kind).toBe('applied')
+    expect(await opened(replica, 'a')).toBeNull()
+  })
+
+  test('without their binding do not open, as if an earlier server had wrapped them', async () => {
+    const { shards, write, replicaOf } = sealedWorld()
+    write(CLUSTER, { a: '1' })
+    const page = await pullPage(shards, CLUSTER, null, ACCEPT)
+    const { bound: _, ...seal } = page.hello.seal ?? { enc: '', to: '', keys: '' }
+    const replica = replicaOf('one')
+    expect(replica.applyPage(signedPage({ ...page, hello: { ...page.hello, seal }, keys: keysOf(page) })).kind).toBe('applied')
+    expect(await opened(replica, 'a')).toBeNull()
+  })
+
+  test('of a neighbour do not open, whether its keys or only its rows are taken', async () => {
+    const { shards, write, replicaOf } = sealedWorld()
+    write(CLUSTER, { a: '1' })
+    write(NEIGHBOUR, { a: 'of the neighbour' })
+    const [mine, theirs] = [await pullPage(shards, CLUSTER, null, ACCEPT), await pullPage(shards, NEIGHBOUR, null, ACCEPT)]
+    for (const keys of [keysOf(mine), keysOf(theirs)]) {
+      const replica = replicaOf(`thief-${keys.slice(0, 8).replace(/\W/g, '')}`)
+      expect(replica.applyPage(signedPage({ ...mine, rows: theirs.rows, keys })).kind).toBe('applied')
+      expect(await opened(replica, 'a')).toBeNull()
+    }
+  })
+
+  test('of another service do not open, even when the server itself wraps the key of the moved row', async () => {
+    const { shards, write, writeRows, replicaOf, pull } = sealedWorld()
+    write(CLUSTER, { a: '1' })
+    const stolen = (await pullPage(shards, CLUSTER, null, ACCEPT)).rows.find(({ id }) => id === rowId('a'))?.doc ?? ''
+    writeRows(CLUSTER, DB, new Map([[rowId('a', DB), stolen]]))
+    const replica = replicaOf('one')
+    expect(replica.applyPage(await pull(replica)).kind).toBe('applied')
+    await replica.unlock(DB)
+    expect(replica.open(rowId('a', DB), stolen)).toBeNull()
+    expect(await opened(replica, 'a')).toBe(secretDoc('a', '1'))
+  })
+
+  test('of another object of the service do not open', async () => {
+    const { shards, write, writeRows, replicaOf, pull } = sealedWorld()
+    write(CLUSTER, { a: '1', b: '2' })
+    const docs = new Map((await pullPage(shards, CLUSTER, null, ACCEPT)).rows.map(({ id, doc }) => [id, doc ?? '']))
+    const moved = new Map([
+      [rowId('a'), docs.get(rowId('b')) ?? ''],
+      [rowId('b'), docs.get(rowId('b')) ?? ''],
+    ])
+    writeRows(CLUSTER, { project: 'shop', service: 'web' }, moved)
+    const replica = replicaOf('one')
+    replica.applyPage(await pull(replica))
+    expect([await opened(replica, 'a'), await opened(replica, 'b')]).toEqual([null, secretDoc('b', '2')])
+  })
+})
+
+test('SL13 keys that an earlier agent kept still open, and an agent that is put back fetches its keys again', async () => {
+  const { dir, shards, write, replicaOf } = sealedWorld()
+  write(CLUSTER, { a: '1' })
+  const unbound = await pullPage(shards, CLUSTER, null, { zstd: false, seal: true })
+  expect(unbound.hello.seal?.bound).toBeUndefined()
+  const replica = replicaOf('one')
+  replica.applyPage(unbound.frames)
+  replica.close()
+  const db = openSqlite(join(dir, 'one.db'))
+  db.run('CREATE TABLE row_key AS SELECT id, enc, recipient, wrapped FROM page_key')
+  db.run('DROP TABLE page_key')
+  db.close()
+  const upgraded = replicaOf('one')
+  expect([upgraded.verified(), await opened(upgraded, 'a')]).toEqual([true, secretDoc('a', '1')])
+  upgraded.close()
+  const after = openSqlite(join(dir, 'one.db'), { readonly: true })
+  expect(after.query("SELECT name FROM sqlite_schema WHERE name = 'row_key'").all()).toEqual([])
+  after.close()
+})
+
+test('CG10 a secret that is moved to another Config, project or name does not open, and no earlier one is taken for it', () => {
+  const box = loadSecretBox(join(tempDir(), 'keys'))
+  const [own, other] = [
+    { project: 'shop', name: 'vars' },
+    { project: 'shop', name: 'others' },
+  ]
+  const sealed = sealConfig(box, own, { data: {}, secrets: { password: 'hunter2', token: 'abc' } }, null)
+  if (sealed.kind !== 'sealed') throw new Error('refused')
+  expect(openConfig(box, own, sealed.spec).secrets).toEqual({ password: 'hunter2', token: 'abc' })
+  expect(() => openConfig(box, other, sealed.spec)).toThrow(expect.objectContaining({ code: 'credential_missing' }))
+  expect(() => openConfig(box, { ...own, project: 'bank' }, sealed.spec)).toThrow(expect.objectContaining({ code: 'credential_missing' }))
+  const { secrets } = JSON.parse(sealed.spec)
+  const swapped = JSON.stringify({ data: {}, secrets: { password: secrets.token, token: secrets.password } })
+  expect(() => openConfig(box, own, swapped)).toThrow(expect.objectContaining({ code: 'credential_missing' }))
+})
