@@ -164,6 +164,7 @@ const LIBRARIES: readonly Library[] = [
   { name: 'jose', importers: list('server/access/oidc/workload.ts'), reason: 'which JWTs are good is decided in one file' },
   { name: 'bun:jsc', importers: list('shared/adapters/profiler.ts'), reason: 'profiles of the engine are bounded in one file' },
   { name: 'diff', importers: list('shared/adapters/text-diff.ts'), reason: 'one file bounds how long a comparison takes' },
+  { name: 'age-encryption', importers: list('shared/adapters/age.ts'), reason: 'opening a file is all that the product does with age' },
   { name: 'hpke', importers: list('shared/adapters/hpke.ts'), reason: 'one suite, and its export alone' },
   { name: 'pino', importers: list('shared/adapters/pino-logger.ts'), reason: 'everything else logs through the Logger interface' },
   {

@@ -3,7 +3,9 @@ import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import { type K8sObject, k8sObjectSchema } from '../../shared/kube/object.ts'
 import { orderOf } from '../../shared/kube/waves.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
+import { SOPS } from '../../shared/sops/parcel.ts'
 import { nameFaults, shown, wrongNamespace, wrongSegment } from './object-names.ts'
+import { type SopsFiles, sopsFilesIn, sopsMacOf, sopsManifest } from './sops/documents.ts'
 import { decodeUtf8 } from './utf8.ts'
 
 /** Levels of Lists within Lists that are followed; deeper ones are refused. */
@@ -23,14 +25,19 @@ export interface Manifests {
   warnings: Problem[]
 }
 
-/** RN6: in the order of their names. `named`: what a file is called in messages. */
-export function readManifests(files: ReadonlyMap<string, Uint8Array>, named: (file: string) => string = (file) => file): Manifests {
+/** RN6: in the order of their names. `named`: what a file is called in messages. `sops`: the files of SOPS that a
+ *  program wrote anew; absent: the files themselves. */
+export function readManifests(
+  files: ReadonlyMap<string, Uint8Array>,
+  named: (file: string) => string = (file) => file,
+  sops?: SopsFiles,
+): Manifests {
   const manifests: Manifests = { found: [], problems: [], warnings: [] }
-  for (const [file, bytes] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) readFile(named(file), bytes, manifests)
+  for (const [file, bytes] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) readFile(named(file), bytes, manifests, sops)
   return manifests
 }
 
-function readFile(file: string, bytes: Uint8Array, manifests: Manifests): void {
+function readFile(file: string, bytes: Uint8Array, manifests: Manifests, given?: SopsFiles): void {
   const text = decodeUtf8(bytes)
   if (text === null) {
     manifests.problems.push({ path: file, message: 'is not UTF-8 text' })
@@ -40,6 +47,7 @@ function readFile(file: string, bytes: Uint8Array, manifests: Manifests): void {
   manifests.problems.push(...parsed.problems)
   manifests.warnings.push(...parsed.warnings)
   if (parsed.problems.length > 0) return
+  const sops = given ?? sopsFilesIn(text)
   for (const { value, line } of parsed.documents) expand(value, `${file}:${line}:1`, 0)
 
   /** `around`: the place of what the value is in, for a value that has none of its own. */
@@ -47,11 +55,15 @@ function readFile(file: string, bytes: Uint8Array, manifests: Manifests): void {
     const hasPlace = typeof value === 'object' && value !== null
     const place = hasPlace ? parsed.placeOf(value) : around
     const items = listItems(value)
-    if (items === null) readObject(value, (path) => (hasPlace ? parsed.placeOf(value, path) : place), manifests)
+    const mac = hasPlace ? sopsMacOf(value) : null
+    if (mac !== null && (items !== null || depth > 0)) manifests.problems.push({ path: place, message: SOPS_LIST })
+    else if (items === null) readObject(value, (path) => (hasPlace ? parsed.placeOf(value, path) : place), manifests, sops)
     else if (depth >= LIST_DEPTH_MAX) manifests.problems.push({ path: place, message: `a List more than ${LIST_DEPTH_MAX} levels deep` })
     else for (const [index, item] of items.entries()) expand(item, parsed.placeOf(value, ['items', index]), depth + 1)
   }
 }
+
+const SOPS_LIST = 'a List that SOPS encrypted cannot be opened as its objects; write each object as a document of its own'
 
 /** The objects in a `kind: List`, or in a typed list such as `ConfigMapList`, which are no objects themselves. Null: the value is no list. */
 function listItems(value: unknown): unknown[] | null {
@@ -91,13 +103,26 @@ export function wrongIdentity({ apiVersion, kind, metadata }: K8sObject): string
 }
 
 /** `placeOf`: where a part of the value stands, or what would hold it. */
-function readObject(value: unknown, placeOf: (path: readonly PropertyKey[]) => string, { found, problems }: Manifests): void {
+function readObject(
+  written: unknown,
+  placeOf: (path: readonly PropertyKey[]) => string,
+  { found, problems }: Manifests,
+  sops: SopsFiles,
+): void {
   const refuse: Refuse = (path, message) => problems.push({ path: placeOf(path), message })
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+  if (typeof written !== 'object' || written === null || Array.isArray(written)) {
     refuse([], 'expected an object with apiVersion, kind and metadata')
     return
   }
-  if (isLocal(value)) return
+  if (isLocal(written)) return
+  if (Object.hasOwn(written, SOPS)) refuse([SOPS], `${SOPS} is no field of an object; remove it`)
+  const mac = sopsMacOf(written)
+  const manifest = mac === null ? null : sopsManifest(written, mac, sops)
+  if (manifest?.kind === 'refused') {
+    for (const { path, message } of manifest.problems) refuse(path, message)
+    return
+  }
+  const value = manifest?.value ?? written
   const before = problems.length
   const { apiVersion, kind, metadata } = value as Record<string, unknown>
   if (apiVersion === undefined || apiVersion === null) refuse(['apiVersion'], 'apiVersion is missing')

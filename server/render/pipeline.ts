@@ -27,6 +27,7 @@ import { type RenderBounds, refusedRenderer } from './render-bounds.ts'
 import type { JobSource, OpenedBase, Renderer, RendererResult, RenderJob } from './renderer.ts'
 import { type ChosenRenderer, chooseRenderer, missingFolder, unheardOptions, unheardOverrides } from './renderer-of.ts'
 import { mayPassLater, type Sandbox } from './sandbox.ts'
+import { sopsFilesOf, sopsRows } from './sops/documents.ts'
 import { placeSources } from './source-roots.ts'
 
 export interface PipelineSource {
@@ -299,7 +300,8 @@ function partOf(source: PipelineSource, all: readonly PipelineSource[], result: 
   /** A file of another source (`$NAME/…`) is that one's. */
   const placed = (path: string) =>
     all.some(({ name }) => name !== undefined && path.startsWith(`$${name}/`)) ? path.slice(1) : prefixed(path)
-  const read = readManifests(result.files ?? new Map(), prefixed)
+  const originals = result.kind === 'rendered' ? result.originals : undefined
+  const read = readManifests(result.files ?? new Map(), prefixed, originals === undefined ? undefined : sopsFilesOf(originals))
   const own = (problems: readonly Problem[]) => problems.map((problem) => ({ ...problem, path: placed(problem.path) }))
   const problems = [
     ...own(result.kind === 'failed' ? toldFor(result, doubts.ofInputs) : []),
@@ -348,7 +350,8 @@ function finish(input: PipelineInput, parts: readonly Part[], unheard: readonly 
     bounds: boundsOf(input, recorder),
     seal: input.seal === undefined ? undefined : { keys: input.seal, all: recorder.hasSecret() },
   }
-  return rowsOf(about, { found: found.map(marked), problems, warnings: parts.flatMap(({ warnings }) => warnings) })
+  const rows = sopsRows(found.map(marked), problems)
+  return rowsOf(about, { found: rows, problems, warnings: parts.flatMap(({ warnings }) => warnings) })
 }
 
 /** RD4: as kustomize has it, what is common wins. */

@@ -64,7 +64,13 @@ export interface RenderJob {
 
 export type RendererResult =
   /** `files`: name for messages (`templates/deployment.yaml`) → YAML stream or JSON. Names end with .yaml, .yml or .json. */
-  | { kind: 'rendered'; files: ReadonlyMap<string, Uint8Array>; warnings: Problem[] }
+  | {
+      kind: 'rendered'
+      files: ReadonlyMap<string, Uint8Array>
+      warnings: Problem[]
+      /** Files that a program read and wrote anew, where it matters how they were (SOPS). */
+      originals?: ReadonlyMap<string, Uint8Array>
+    }
   /**
    * `ofInputs`: those that other inputs may solve, such as a refusal by a running template. `files`: those that
    * rendered nevertheless, so that their errors are reported together.

@@ -387,6 +387,56 @@ class Reader {
   }
 }
 
+/** A document as it is written: members in their order, scalars as text. */
+export type YamlNode =
+  | { kind: 'map'; members: Array<readonly [key: string, value: YamlNode]> }
+  | { kind: 'list'; items: YamlNode[] }
+  | { kind: 'scalar'; text: string; isPlain: boolean; tag: string }
+
+/** For what depends on the order of members. Null: not YAML, or it has aliases or members without a scalar name. */
+export function readYamlNodes(text: string): YamlNode[] | null {
+  if (Buffer.byteLength(text) > YAML_BYTES_MAX) return null
+  try {
+    const source = text.startsWith('\ufeff') ? text.slice(1) : text
+    return nodesOf(source, parseEvents(source, { maxDepth: YAML_DEPTH_MAX }))
+  } catch (error) {
+    if (error instanceof YAMLException) return null
+    throw error
+  }
+}
+
+function nodesOf(source: string, events: readonly Event[]): YamlNode[] | null {
+  const documents: YamlNode[] = []
+  const open: Array<{ node: YamlNode | null; key: string | null }> = []
+  const add = (node: YamlNode): boolean => {
+    const parent = open.at(-1)
+    if (parent?.node?.kind === 'list') parent.node.items.push(node)
+    else if (parent?.node?.kind !== 'map') documents.push(node)
+    else if (parent.key === null) {
+      if (node.kind !== 'scalar') return false
+      parent.key = node.text
+    } else {
+      parent.node.members.push([parent.key, node])
+      parent.key = null
+    }
+    return true
+  }
+  for (const event of events) {
+    if (event.type === EVENT_ID.ALIAS) return null
+    else if (event.type === EVENT_ID.DOCUMENT) open.push({ node: null, key: null })
+    else if (event.type === EVENT_ID.POP) open.pop()
+    else if (event.type === EVENT_ID.SCALAR) {
+      const tag = event.tagStart < 0 ? '' : source.slice(event.tagStart, event.tagEnd)
+      if (!add({ kind: 'scalar', text: getScalarValue(source, event), isPlain: event.style === SCALAR_STYLE.PLAIN, tag })) return null
+    } else if (event.type === EVENT_ID.MAPPING || event.type === EVENT_ID.SEQUENCE) {
+      const node: YamlNode = event.type === EVENT_ID.MAPPING ? { kind: 'map', members: [] } : { kind: 'list', items: [] }
+      if (!add(node)) return null
+      open.push({ node, key: null })
+    }
+  }
+  return documents
+}
+
 const isScalar = (value: unknown): value is Scalar => value === null || typeof value !== 'object'
 
 function resolveTagged(tag: string, text: string, plain: boolean): PlainScalar {

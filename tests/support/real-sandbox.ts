@@ -17,7 +17,7 @@ export function searchPath(): string[] {
 }
 
 /** The programs of setup; throws where they are not there: a test that passes without them shows nothing. */
-export function renderProgram(name: 'helm' | 'helm3' | 'jsonnet' | 'kustomize' | 'registry'): string {
+export function renderProgram(name: 'helm' | 'helm3' | 'jsonnet' | 'kustomize' | 'registry' | 'sops'): string {
   const path = join(RENDER, name)
   if (!existsSync(path)) throw new Error(`${path} is missing; run scripts/setup --render`)
   return path

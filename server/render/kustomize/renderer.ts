@@ -114,6 +114,7 @@ const rendered = ({ stdout, stderr }: Extract<Outcome, { kind: 'built' }>, built
   kind: 'rendered',
   files: new Map([[OUTPUT_NAME, stdout]]),
   warnings: warningsOf(stderr, built),
+  originals: new Map([...built.files].filter(([, bytes]) => Buffer.from(bytes).includes('ENC[AES256_GCM,'))),
 })
 
 const stopped = (outcome: Outcome, { root, files }: Built): Problem => ({
