@@ -237,7 +237,7 @@ export function createApp(deps: AppDeps): App {
 }
 
 function createElysia(deps: AppDeps, { callers, authorizer, links }: { callers: Callers; authorizer: Authorizer; links: SignInLinks }) {
-  const auth = createAuth({ callers, authorizer, clusterByName: (name) => deps.store.clusterByName(name), logger: deps.logger })
+  const auth = createAuth({ callers, authorizer, store: deps.store, logger: deps.logger })
   const views = createFleetViews(deps.store, deps.clock, deps.restore, deps.lookOf, deps.behindOf)
   const admin: AdminDeps = { ...deps, views, authorizer, callers, principal: auth.principal }
   const api = new Elysia({ prefix: ADMIN_API })

@@ -23,6 +23,8 @@ export interface SuspensionRights {
   scope: Scope
   /** Throws for a suspension that the caller may not order, before anything is looked up. */
   require(scope: SuspendedScope): Promise<void>
+  /** Whether the cluster of a suspension exists for the caller. */
+  knows(scope: SuspendedScope): Promise<boolean>
   /** Those of these that the caller may read. */
   seen<T extends SuspendedScope>(all: readonly T[]): Promise<T[]>
 }
@@ -98,13 +100,19 @@ async function readScopes(deps: SuspensionsDeps, asked: Ordered, doing: Doing): 
   // A service or cluster that does not exist any more may still be suspended.
   if (doing === 'suspend')
     for (const name of clusters)
-      if ((await deps.store.clusterByName(name)) === null)
+      if ((await deps.store.clusterByName(name)) === null || !(await isKnown(deps, scopes, name)))
         throw new AppError('not_found', {
           doing,
           detail: `cluster ${name} does not exist`,
           remedy: 'List them with `skerry get clusters`.',
         })
   return scopes
+}
+
+/** AZ3: a caller who may read only services learns of no cluster that has none of them. */
+async function isKnown({ rights }: SuspensionsDeps, scopes: readonly SuspendedScope[], name: string): Promise<boolean> {
+  for (const scope of scopes) if (scope.cluster === name && (await rights.knows(scope))) return true
+  return false
 }
 
 async function servicesOf({ store, rights }: SuspensionsDeps, asked: Ordered, doing: Doing): Promise<SuspendedScope['service'][]> {

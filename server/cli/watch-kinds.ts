@@ -1,6 +1,6 @@
 // Which of the things that are shown a change is about. Pure: a change names less than it touches, so in doubt it is all of them.
 
-import type { ChangeTopic, ChangeView } from '../../shared/model/change.ts'
+import { ANY_SERVICE, type ChangeTopic, type ChangeView } from '../../shared/model/change.ts'
 import { FLEET, sourcesOf } from '../../shared/model/resources.ts'
 import type { ClusterView, ServiceView } from '../../shared/model/views.ts'
 import type { Kind } from './kinds.ts'
@@ -81,7 +81,7 @@ function aboutServices({ topic, cluster, project, name, keys }: ChangeView, show
       return services.map(([key]) => key)
     }
     case 'resource':
-      if (isSuspension(name)) return 'all'
+      if (isSuspension(name) || name === ANY_SERVICE) return 'all'
       return inProject(project, shown) ? some(named(name, 'Service'), project) : null
     default:
       return inProject(project, shown) ? some(name, project) : null

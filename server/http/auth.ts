@@ -15,6 +15,7 @@ import type { Ask } from '../fleet/rights.ts'
 import { identifyCaller, noteDenial } from '../store/audit/caller.ts'
 import type { Store } from '../store/store.ts'
 import { invalidInput, problemResponse } from './problem.ts'
+import { createServiceSight } from './service-sight.ts'
 import { keyNotFound } from './write-resource.ts'
 
 export const ADMIN_API = '/api/v1'
@@ -30,11 +31,11 @@ export interface AuthDeps {
   callers: Callers
   authorizer: Authorizer
   /** For rights that are limited to clusters with certain labels. */
-  clusterByName: Store['clusterByName']
+  store: Pick<Store, 'clusterByName' | 'listClusters' | 'getResource' | 'desiredOf'>
   logger: Logger
 }
 
-export function createAuth({ callers, authorizer, clusterByName, logger }: AuthDeps): Auth {
+export function createAuth({ callers, authorizer, store, logger }: AuthDeps): Auth {
   const principals = new WeakMap<Request, Principal>()
   const principalOf = (request: Request): Principal => {
     const principal = principals.get(request)
@@ -50,29 +51,38 @@ export function createAuth({ callers, authorizer, clusterByName, logger }: AuthD
       const right = rightOf(request.method, route.slice(ADMIN_API.length))
       if (right === null) throw new AppError('forbidden', { detail: `${request.method} ${route} declares no right` })
       if (right.on === 'own') return
-      if (right.on === 'object') return requireObject({ authorizer, clusterByName }, principal, askOf(right, params))
+      if (right.on === 'object') return requireObject({ authorizer, store }, principal, askOf(right, params))
       const { verb, kind } = right
       if (authorizer.scope(principal, verb, kind).length === 0) throw forbidden(principal, { verb, kind })
     },
   }
 }
 
-type Deciding = Pick<AuthDeps, 'authorizer' | 'clusterByName'>
+type Deciding = Pick<AuthDeps, 'authorizer' | 'store'>
 
 /** AZ3: an object that the caller may not read does not exist for it; one that it may read is refused with the right that is missing. */
 async function requireObject(deps: Deciding, principal: Principal, ask: Ask): Promise<void> {
-  if (await mayObject(deps, principal, ask)) return
-  if (ask.name !== undefined && (ask.verb === 'read' || !(await mayObject(deps, principal, { ...ask, verb: 'read' }))))
-    throw objectNotFound(ask)
+  const read: Ask = { ...ask, verb: 'read' }
+  if (await mayObject(deps, principal, ask)) return requireSeen(deps, principal, ask)
+  if (ask.name !== undefined && (ask.verb === 'read' || !(await mayObject(deps, principal, read)))) throw objectNotFound(ask)
+  await requireSeen(deps, principal, read)
   throw forbidden(principal, ask)
 }
 
+/** AZ11: a right that is limited to clusters is one on the services of these clusters. */
+export async function requireSeen({ authorizer, store }: Deciding, principal: Principal, ask: Ask): Promise<void> {
+  const { kind, project, name, verb } = ask
+  if (kind !== 'Service' || project === undefined || name === undefined) return
+  const sight = createServiceSight(store, authorizer.scope(principal, verb, kind))
+  if (!(await sight.shows({ project, service: name }))) throw objectNotFound(ask)
+}
+
 /** An act within clusters is decided for each of them by the handler. */
-async function mayObject({ authorizer, clusterByName }: Deciding, principal: Principal, ask: Ask): Promise<boolean> {
+async function mayObject({ authorizer, store }: Deciding, principal: Principal, ask: Ask): Promise<boolean> {
   if (authorizer.allows(principal, ask)) return true
   if (!authorizer.allowsInSomeCluster(principal, ask)) return false
   if (ask.kind !== 'Cluster' || ask.name === undefined) return true
-  const cluster = await clusterByName(ask.name)
+  const cluster = await store.clusterByName(ask.name)
   return cluster !== null && authorizer.allows(principal, { ...ask, cluster })
 }
 

@@ -1,14 +1,12 @@
 // Reads what a view needs from the store and leaves the words to server/fleet/status-view.ts.
-
-import { z } from 'zod'
 import { isBuiltIn, roleBindingSpecSchema, roleSpecSchema } from '../../shared/model/access.ts'
 import { type WrittenBy, writtenByOf } from '../../shared/model/commits.ts'
 import { healthRuleSpecSchema } from '../../shared/model/health-rules.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { NotificationRouteView, NotificationSinkView } from '../../shared/model/notification-views.ts'
-import type { PlacementWords } from '../../shared/model/placement-words.ts'
+import { readWords } from '../../shared/model/placement-words.ts'
 import { API_VERSION, clusterSpecSchema, FLEET, repositorySpecSchema, type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
-import { clusterStatusSchema, factsStatusSchema, HEALTH_WORDS, SYNC_WORDS, serviceStatusSchema } from '../../shared/model/status.ts'
+import { clusterStatusSchema, factsStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
 import { isSuspendedBy } from '../../shared/model/suspension.ts'
 import type {
   ClusterView,
@@ -27,6 +25,7 @@ import { createPace, type Pace } from '../../shared/runtime/pace.ts'
 import { shownConfig } from '../access/config-secrets.ts'
 import type { RestoreActions } from '../actions/restore-actions.ts'
 import type { Behind } from '../desired/behind.ts'
+import { renderStateIn, specIn } from '../fleet/limited-sight.ts'
 import { livenessOf, onlineWithinMs } from '../fleet/liveness.ts'
 import { type PlacementsSummary, summarise, worstWords } from '../fleet/placements-summary.ts'
 import { leaveSubject, pruneSubject, releaseSubject, removeSubject } from '../fleet/plan-service.ts'
@@ -288,16 +287,20 @@ class FleetReading {
     const id = { project, service }
     const spec = parseServiceSpec(resource.spec)
     const subjects = [removeSubject(id), releaseSubject(id), leaveSubject(id)]
-    const isShown = seen === undefined ? () => true : await this.shownIn(seen, id)
+    const here = seen === undefined ? null : await this.clustersIn(seen, id)
+    const names = here === null ? null : new Set(here.map(({ name }) => name))
+    const isShown = (cluster: string) => names === null || names.has(cluster)
     const questions = seen === undefined ? await this.store.openConfirmationsFor(subjects) : new Map<string, Confirmation>()
     const open = subjects.map((subject) => questions.get(subject))
-    const render = await this.store.renderState(id)
+    const state = await this.store.renderState(id)
     const boundary = await readProject(this.store, project)
     const leftOut =
       boundary === null || isListed || seen !== undefined
         ? 0
         : leftOutOf(boundary, spec.targets, [...(await this.clusters()).values()]).length
     const placements = known === undefined ? (await this.placementsOfService(id)).filter(({ cluster }) => isShown(cluster)) : []
+    const holding = new Set(placements.flatMap(({ cluster, desired }) => (desired === null ? [] : [cluster])))
+    const render = here === null ? state : renderStateIn(state, spec.targets, here, (cluster) => holding.has(cluster))
     const summary =
       known === undefined
         ? summarise(placements, ({ cluster }) => cluster)
@@ -325,15 +328,18 @@ class FleetReading {
       ...(failedAt === null || subject === undefined ? {} : { failedAt: { ...failedAt, subject } }),
       ...(leftOut === 0 ? {} : { leftOut }),
     }
-    return { apiVersion: API_VERSION, metadata: metadataOf(resource), kind: 'Service', spec, status: shown }
+    return {
+      apiVersion: API_VERSION,
+      metadata: metadataOf(resource),
+      kind: 'Service',
+      spec: here === null ? spec : specIn(spec, here),
+      status: shown,
+    }
   }
 
-  /** Names of clusters in which the service may be shown. */
-  private async shownIn(seen: Scope, id: ServiceId): Promise<(cluster: string) => boolean> {
-    const clusters = [...(await this.clusters()).values()]
-    const names = new Set(clusters.flatMap(({ name, labels }) => (serviceInScope(seen, id, labels) ? [name] : [])))
-    return (cluster) => names.has(cluster)
-  }
+  /** Clusters in which the service may be shown. */
+  private readonly clustersIn = async (seen: Scope, id: ServiceId): Promise<ClusterRecord[]> =>
+    [...(await this.clusters()).values()].filter(({ labels }) => serviceInScope(seen, id, labels))
 
   private readonly writtenBy = async (project: string, commit: string | null): Promise<WrittenBy> =>
     commit === null
@@ -489,12 +495,6 @@ const isOfService = ({ service, cluster }: OrderedSuspension, id: ServiceId): bo
 function keptIn(placement: PlacementView, failed: FailingService | null): PlacementView {
   const words = failed?.failing.keeping(placement.cluster)
   return failed === null || words === undefined ? placement : keepingPlacement(placement, words, failed.sinceMs)
-}
-
-const words = z.object({ sync: z.enum(SYNC_WORDS).catch('Unknown'), health: z.enum(HEALTH_WORDS).catch('Unknown') })
-const readWords = (text: string): PlacementWords => {
-  const [sync, health] = text.split('/')
-  return words.parse({ sync, health })
 }
 
 const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

@@ -8,10 +8,10 @@ import { nameSchema, type ServiceId } from '../../shared/model/ids.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { listOf } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
-import { serviceInScope } from '../fleet/rights.ts'
 import type { AdminDeps } from './deps.ts'
 import { causedPage, commitsIn, timelinePage } from './history-pages.ts'
 import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
+import { requirePlace } from './sight.ts'
 import { keyNotFound } from './write-resource.ts'
 
 const params = z.object({ project: nameSchema, name: nameSchema })
@@ -44,10 +44,8 @@ export function historyRoutes({ store, authorizer, principal }: AdminDeps) {
       '/projects/:project/services/:name/history',
       async ({ params: { project, name }, query, request }) => {
         const id = await known(project, name)
-        const cluster = await store.clusterByName(query.cluster)
+        const cluster = await requirePlace({ store, authorizer }, principal(request), id, query.cluster)
         const scope = authorizer.scope(principal(request), 'read', 'Service')
-        if (cluster === null || !serviceInScope(scope, id, cluster.labels))
-          throw keyNotFound({ kind: 'Cluster', project: FLEET, name: query.cluster })
         const mayRead = authorizer.allows(principal(request), { verb: 'read', kind: 'Cluster', name: cluster.name, cluster })
         const page = await causedPage(store, { cluster, id, scope, mayRead }, pageOf(query))
         const notes = await commitsIn(store, project, page.items)

@@ -27,6 +27,7 @@ import { DELETE_HEADERS, isDryRun, PUT_HEADERS, writeQuery } from './preconditio
 import { decodeContinue, encodeContinue, listQuery, selectorOf } from './query.ts'
 import { createResourceHandlers, type DocumentKey, type Headers, SCHEMAS } from './resource-handlers.ts'
 import { withBuiltInRoles } from './roles.ts'
+import { seenServices } from './service-sight.ts'
 import { keyNotFound, kindText } from './write-resource.ts'
 
 const VIEW_SCHEMAS = {
@@ -121,13 +122,16 @@ export function resourceRoutes(deps: AdminDeps) {
     const scope = deps.authorizer.scope(deps.principal(request), 'read', kind)
     const selector = selectorOf(query.labelSelector)
     const after = decodeContinue(query.continue)
-    const page = await deps.store.listResources(kind, {
-      limit: query.limit,
-      scope,
-      ...(query.project === undefined || kind === 'Project' ? {} : { project: query.project }),
-      ...(selector === undefined ? {} : { selector }),
-      ...(after === undefined ? {} : { after }),
-    })
+    const read = (from: string | undefined, limit: number) =>
+      deps.store.listResources(kind, {
+        limit,
+        scope,
+        ...(query.project === undefined || kind === 'Project' ? {} : { project: query.project }),
+        ...(selector === undefined ? {} : { selector }),
+        ...(from === undefined ? {} : { after: from }),
+      })
+    const page =
+      kind === 'Service' ? await seenServices(deps.store, scope, { after, limit: query.limit, read }) : await read(after, query.limit)
     return { items: await deps.views.listed(page.items, kind === 'Service' ? scope : undefined), continue: encodeContinue(page.next) }
   }
   const listOfKind =

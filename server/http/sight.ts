@@ -1,12 +1,13 @@
 // The part that a caller sees of things that belong to services and clusters: events, confirmations, suspensions, changes. AZ4: what it may not read is not named.
 import type { AccessKind } from '../../shared/model/access.ts'
-import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
+import { ANY_SERVICE } from '../../shared/model/change.ts'
+import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { type Labels, matchesSelector } from '../../shared/model/labels.ts'
-import type { ServiceSpec } from '../../shared/model/resources.ts'
+import { FLEET, type ServiceSpec } from '../../shared/model/resources.ts'
 import type { SuspendedScope } from '../../shared/model/suspension.ts'
 import type { Authorizer } from '../access/authorizer.ts'
 import type { Principal } from '../access/principal.ts'
-import type { Confirmation } from '../fleet/records.ts'
+import type { ClusterRecord, Confirmation } from '../fleet/records.ts'
 import { clusterInScope, isEverywhere, isLimited, projectInScope, type Scope, serviceInScope, withoutClusters } from '../fleet/rights.ts'
 import { isTarget, withDestinations } from '../fleet/targeting.ts'
 import { readProject } from '../ingest/projects.ts'
@@ -14,6 +15,8 @@ import { unknownCluster } from '../ingest/render/render-now.ts'
 import type { Change } from '../store/feed/change-feed.ts'
 import type { Store } from '../store/store.ts'
 import type { AdminDeps } from './deps.ts'
+import { createServiceSight, type SightStore } from './service-sight.ts'
+import { keyNotFound } from './write-resource.ts'
 
 type Clusters = Pick<Store, 'findClusters'>
 
@@ -88,6 +91,30 @@ export async function requireCluster(
   if (!isPlaced) throw unknownCluster(name)
 }
 
+/** AZ3: the cluster, if the caller may read the service in it, and the cluster itself or what it has of the service. */
+export async function requirePlace(deps: Pick<AdminDeps, 'store' | 'authorizer'>, by: Principal, id: ServiceId, name: string) {
+  const cluster = await knownPlace(deps, by, id, name)
+  if (cluster === null) throw keyNotFound({ kind: 'Cluster', project: FLEET, name })
+  return cluster
+}
+
+/** Null means that the cluster does not exist for the caller. */
+export async function knownPlace(
+  { store, authorizer }: Pick<AdminDeps, 'store' | 'authorizer'>,
+  by: Principal,
+  id: ServiceId,
+  name: string,
+): Promise<ClusterRecord | null> {
+  const cluster = await store.clusterByName(name)
+  if (cluster === null || !serviceInScope(authorizer.scope(by, 'read', 'Service'), id, cluster.labels)) return null
+  if (authorizer.allows(by, { verb: 'read', kind: 'Cluster', name, cluster })) return cluster
+  const here: Scope = [{ projects: [id.project], services: [id.service], clusters: { matchLabels: cluster.labels } }]
+  const listClusters = async () => [cluster]
+  const sight = createServiceSight({ ...store, listClusters }, here)
+  const isHere = (await sight.shows(id)) || (await store.statusHistory(cluster.clusterId, id, { limit: 1 })).length > 0
+  return isHere ? cluster : null
+}
+
 /** Suspensions of services that the caller may read, of clusters that it may read, and of the whole fleet, which concern everybody. */
 export async function seenSuspensions<T extends SuspendedScope>(
   all: readonly T[],
@@ -105,19 +132,21 @@ export async function seenSuspensions<T extends SuspendedScope>(
   })
 }
 
-/** Labels of clusters that changes name. */
+/** Labels of clusters that changes name, and services that the caller may read in some clusters only. */
 export interface ChangedClusters {
   byId: ReadonlyMap<string, Labels>
   byName: ReadonlyMap<string, Labels>
+  /** By key; absent: it does not exist any more. */
+  isShown: ReadonlyMap<string, boolean>
 }
-const NO_CLUSTERS: ChangedClusters = { byId: new Map(), byName: new Map() }
+const NO_CLUSTERS: ChangedClusters = { byId: new Map(), byName: new Map(), isShown: new Map() }
 
 /** Reads nothing for callers whose rights do not depend on clusters. */
 export async function clustersOfChanges(
   authorizer: Authorizer,
   principal: Principal,
   changes: readonly Change[],
-  store: Clusters,
+  store: Clusters & SightStore,
 ): Promise<ChangedClusters> {
   const dependsOnClusters = (['Service', 'Cluster'] as const).some((kind) =>
     authorizer.scope(principal, 'read', kind).some(({ clusters }) => clusters !== null),
@@ -134,6 +163,15 @@ export async function clustersOfChanges(
   const names = [
     ...new Set(changes.flatMap(({ topic, name }) => (topic === 'resource' ? (/^Cluster\/(.+)$/.exec(name ?? '')?.[1] ?? []) : []))),
   ]
+  const services = authorizer.scope(principal, 'read', 'Service')
+  const sight = createServiceSight(store, services)
+  const isShown = new Map<string, boolean>()
+  for (const id of servicesIn(changes)) {
+    const key = serviceKey(id)
+    if (isShown.has(key) || !isLimited(services, id)) continue
+    const held = await store.getResource({ kind: 'Service', project: id.project, name: id.service })
+    if (held !== null) isShown.set(key, await sight.shows(id, held))
+  }
   const [byId, byName] = await Promise.all([
     ids.length === 0 ? [] : store.findClusters({ ids }),
     names.length === 0 ? [] : store.findClusters({ names }),
@@ -141,8 +179,17 @@ export async function clustersOfChanges(
   return {
     byId: new Map(byId.map(({ clusterId, labels }) => [clusterId, labels])),
     byName: new Map(byName.map(({ name, labels }) => [name, labels])),
+    isShown,
   }
 }
+
+/** Services that changes name, without those that are named with a cluster alone. */
+const servicesIn = (changes: readonly Change[]): ServiceId[] =>
+  changes.flatMap(({ topic, project, name }) => {
+    if (project === null || name === null) return []
+    if (topic === 'resource') return name.startsWith('Service/') ? [{ project, service: name.slice('Service/'.length) }] : []
+    return topic === 'render' || topic === 'confirmation' || topic === 'desired' ? [{ project, service: name }] : []
+  })
 
 /** The visible part of a change, or null. Evaluated for each batch, so that a stream follows changed bindings. */
 export function changeSight(
@@ -157,8 +204,12 @@ export function changeSight(
   const mayJoinTokens = authorizer.allows(principal, { verb: 'read', kind: 'JoinToken' })
   /** A cluster that no longer exists has no labels. */
   const labelsOf = (cluster: string | null): Labels | undefined => (cluster === null ? undefined : (named.byId.get(cluster) ?? {}))
-  const isService = (project: string | null, name: string | null, cluster: string | null = null) =>
-    project !== null && name !== null && serviceInScope(services, { project, service: name }, labelsOf(cluster))
+  const isService = (project: string | null, name: string | null, cluster: string | null = null) => {
+    if (project === null || name === null) return false
+    const id = { project, service: name }
+    if (!serviceInScope(services, id, labelsOf(cluster))) return false
+    return cluster !== null || !isLimited(services, id) || named.isShown.get(serviceKey(id)) === true
+  }
   return (change) => {
     const { topic, project, name, cluster } = change
     switch (topic) {
@@ -169,7 +220,7 @@ export function changeSight(
       case 'repository':
         return project !== null && projectInScope(scopeOf('Repository'), project) ? change : null
       case 'desired':
-        return isService(project, name, cluster) ? desiredKeys(change) : null
+        return desiredKeys(change)
       case 'render':
       case 'confirmation':
         return isService(project, name, cluster) ? change : null
@@ -193,7 +244,7 @@ export function changeSight(
     const project = change.project ?? ''
     switch (kind) {
       case 'Service':
-        return isService(project, rest.join('/')) ? change : null
+        return seenService(change, { project, service: rest.join('/') })
       case 'Cluster':
         return clusterInScope(clusters, named.byName.get(rest.join('/')) ?? {}) ? change : null
       case 'Suspension':
@@ -213,6 +264,14 @@ export function changeSight(
         return isEverywhere(services) ? change : null
     }
   }
+  function seenService(change: Change, id: ServiceId): Change | null {
+    if (!serviceInScope(services, id)) return null
+    if (!isLimited(services, id)) return change
+    const isShown = named.isShown.get(serviceKey(id))
+    // Where a service that was deleted had been placed is not known: that some service changed is all that is said.
+    if (isShown === undefined) return { ...change, name: ANY_SERVICE, project: null }
+    return isShown ? change : null
+  }
   function wholeOf(change: Change, kind: AccessKind): Change | null {
     return isEverywhere(scopeOf(kind)) ? change : null
   }
@@ -225,8 +284,9 @@ export function changeSight(
   }
   /** Ids of clusters. */
   function desiredKeys(change: Change): Change | null {
-    const { project, name, keys } = change
-    if (keys === null || !isLimited(services, { project: project ?? '', service: name ?? '' })) return change
+    const { project, name, cluster, keys } = change
+    if (keys === null || !isLimited(services, { project: project ?? '', service: name ?? '' }))
+      return isService(project, name, cluster) ? change : null
     const shown = keys.filter((cluster) => isService(project, name, cluster))
     return shown.length === 0 ? null : { ...change, keys: shown }
   }

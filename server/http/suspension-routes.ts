@@ -14,11 +14,11 @@ import type { Ask } from '../fleet/rights.ts'
 import { suspensionView } from '../fleet/suspensions.ts'
 import { listSuspensions } from '../ingest/suspension-rows.ts'
 import { noteReason } from '../store/audit/caller.ts'
-import { forbidden, objectNotFound } from './auth.ts'
+import { forbidden, objectNotFound, requireSeen } from './auth.ts'
 import { fails } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { selectorOf } from './query.ts'
-import { seenSuspensions } from './sight.ts'
+import { knownPlace, seenSuspensions } from './sight.ts'
 
 export function suspensionRoutes(deps: Pick<AdminDeps, 'store' | 'clock' | 'actions' | 'principal' | 'authorizer'>) {
   const { store, actions, principal, authorizer } = deps
@@ -29,6 +29,8 @@ export function suspensionRoutes(deps: Pick<AdminDeps, 'store' | 'clock' | 'acti
   const rightsOf = (request: Request): SuspensionRights => ({
     scope: authorizer.scope(principal(request), 'suspend', 'Service'),
     require: (scope) => requireSuspension(deps, principal(request), scope),
+    knows: async ({ service, cluster }) =>
+      service === null || cluster === null || (await knownPlace(deps, principal(request), service, cluster)) !== null,
     seen: (all) => seenSuspensions(all, sightOf(request), store),
   })
   return new Elysia({ tags: ['suspensions'] })
@@ -98,7 +100,7 @@ async function requireSuspension(
     service === null && cluster !== null
       ? { verb: 'suspend', kind: 'Cluster', name: cluster, ...at }
       : { verb: 'suspend', kind: 'Service', ...of, ...at }
-  if (authorizer.allows(by, ask)) return
+  if (authorizer.allows(by, ask)) return requireSeen({ store, authorizer }, by, ask)
   if (ask.name !== undefined && !authorizer.allows(by, { ...ask, verb: 'read' })) throw objectNotFound(ask)
   throw forbidden(by, ask)
 }

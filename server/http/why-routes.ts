@@ -5,7 +5,7 @@ import { refText } from '../../shared/kube/object.ts'
 import { commitText } from '../../shared/model/commits.ts'
 import { dependencyKeys } from '../../shared/model/dependencies.ts'
 import { nameSchema, parseServiceKey, type ServiceId } from '../../shared/model/ids.ts'
-import { FLEET, serviceSpecSchema } from '../../shared/model/resources.ts'
+import { serviceSpecSchema } from '../../shared/model/resources.ts'
 import { shortRevision } from '../../shared/model/revision-text.ts'
 import { driftStatusSchema, HEALTH_WORDS, SYNC_WORDS } from '../../shared/model/status.ts'
 import type { PlacementView } from '../../shared/model/views.ts'
@@ -15,6 +15,7 @@ import { evidence, explain, type WhyFacts, type WhyObject } from '../fleet/why/e
 import type { ObjectFacts } from '../store/queries/fleet-queries.ts'
 import type { AdminDeps } from './deps.ts'
 import { placementsPage, withAuthors } from './fleet-query-routes.ts'
+import { requirePlace } from './sight.ts'
 import { keyNotFound } from './write-resource.ts'
 
 /** Placements and objects that are looked at. */
@@ -33,17 +34,13 @@ const NOT_SYNCED = SYNC_WORDS.filter((word) => word !== 'Synced')
 type Deps = Pick<AdminDeps, 'store' | 'views' | 'clock' | 'authorizer' | 'principal'>
 
 export function whyRoutes(deps: Deps) {
-  const { store, authorizer, principal } = deps
+  const { authorizer, principal } = deps
   return new Elysia({ tags: ['fleet'] }).get(
     '/projects/:project/services/:name/why',
     async ({ params: { project, name }, query: { cluster }, request }) => {
       const scope = authorizer.scope(principal(request), 'read', 'Service')
       const id = { project, service: name }
-      if (cluster !== undefined) {
-        const found = await store.clusterByName(cluster)
-        if (found === null || !serviceInScope(scope, id, found.labels))
-          throw keyNotFound({ kind: 'Cluster', project: FLEET, name: cluster })
-      }
+      if (cluster !== undefined) await requirePlace(deps, principal(request), id, cluster)
       return whyOf(deps, id, { cluster, scope, signal: request.signal, above: [] })
     },
     {

@@ -123,10 +123,16 @@ export function failingClusters(
   holds: (clusterId: ClusterId) => boolean,
 ): FailingClusters[] {
   const failed = asked.flatMap(({ clusterId, name }): FailedCluster[] => {
-    const one = rendering.kind === 'good' ? rendering.clusters.get(clusterId) : rendering
-    return one?.kind === 'failed' ? [{ cluster: name, holds: holds(clusterId), error: one.error }] : []
+    const error = errorIn(rendering, clusterId)
+    return error === null ? [] : [{ cluster: name, holds: holds(clusterId), error }]
   })
   return gatherFailing(failed)
+}
+
+function errorIn(rendering: Rendering, clusterId: ClusterId): RenderError | null {
+  if (rendering.kind === 'failed') return rendering.clusters?.get(clusterId) ?? rendering.error
+  const one = rendering.kind === 'good' ? rendering.clusters.get(clusterId) : undefined
+  return one?.kind === 'failed' ? one.error : null
 }
 
 function failedAt(rendering: Exclude<Rendering, { kind: 'no_content' }>): FailedRevision | undefined {

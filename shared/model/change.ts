@@ -35,6 +35,9 @@ export type ChangeView = z.infer<typeof changeViewSchema>
 /** `next`: pass it as `after`; everything was read when it equals `newest`. */
 export const changePageSchema = z.object({ items: z.array(changeViewSchema), next: z.number().int(), newest: z.number().int() })
 
+/** Name in a change of a service that was deleted, for callers who may not know which one it was: list again. */
+export const ANY_SERVICE = 'Service/*'
+
 /** Events of the stream that are no changes. `ready` comes first; `reset`: list again what you show, then what follows `position` comes. */
 export const READY_EVENT = 'ready'
 export const RESET_EVENT = 'reset'

@@ -1,6 +1,7 @@
 // The sync and health status of a placement, from its desired row and from its agent's report. The list, the single
 // view and the counts all use them. The cluster being offline has no effect: time passes without a write.
-import type { HealthWord, ServiceStatus, SyncWord } from './status.ts'
+import { z } from 'zod'
+import { HEALTH_WORDS, type HealthWord, type ServiceStatus, SYNC_WORDS, type SyncWord } from './status.ts'
 
 export interface PlacementWords {
   sync: SyncWord
@@ -20,4 +21,11 @@ export function placementWords(desired: { digest: string | null } | null, status
   if (status.received?.digest !== desired.digest) return { sync: 'OutOfSync', health }
   if (status.applied?.digest !== desired.digest && status.sync === 'Synced') return { sync: 'OutOfSync', health }
   return { sync: status.sync, health }
+}
+
+const words = z.object({ sync: z.enum(SYNC_WORDS).catch('Unknown'), health: z.enum(HEALTH_WORDS).catch('Unknown') })
+/** From a key of counts, such as `Synced/Healthy`. */
+export const readWords = (text: string): PlacementWords => {
+  const [sync, health] = text.split('/')
+  return words.parse({ sync, health })
 }

@@ -87,6 +87,13 @@ describe.each(STORES)('$name', (kind) => {
     const prod = await ask("select name from clusters where label(labels, 'env') = 'prod' order by name")
     expect((await ask('select name from clusters order by name', inProd)).rows).toEqual(prod.rows)
     expect((await ask('select distinct cluster from objects order by cluster', inProd)).rows).toEqual(prod.rows)
+    // AZ11
+    const placed = await ask(
+      "select distinct project, service from placements where cluster in (select name from clusters where label(labels, 'env') = 'prod') order by 1, 2",
+    )
+    expect((await ask('select project, name from services order by 1, 2', inProd)).rows).toEqual(placed.rows)
+    expect((await ask('select count(*) from services where error is not null', inProd)).rows).toEqual([[0]])
+    expect((await ask('select * from revisions', only({ clusters: { matchLabels: { env: 'none' } } }))).rows).toEqual([])
   })
 
   test('SQ4 an error tells nothing of rows that the caller may not read', async () => {

@@ -5,6 +5,7 @@ import type { ClusterId } from '../../shared/model/ids.ts'
 import { configMap, createIngestKit, type IngestKit } from '../support/ingest-kit.ts'
 
 const EVERY_RIGHT: SuspensionRights = {
+  knows: async () => true,
   scope: [{ projects: null, services: null, clusters: null }],
   require: async () => {},
   seen: async (all) => [...all],

@@ -14,10 +14,11 @@ let idOfB = ''
 beforeAll(async () => {
   admin = await createTestAdmin()
   const a = await joinCluster(admin.store, 'a', { env: 'prod' })
-  const b = await joinCluster(admin.store, 'b', { env: 'hidden-env' })
+  const b = await joinCluster(admin.store, 'b', { env: 'hidden-env', site: 'b' })
   idOfB = b
   const doc = { commit: 'c0ffee00', digest: 'd1', count: 1, sync: syncOptionsSchema.parse({}), protect: false }
   const hidden = serviceDoc('hidden-web', { project: 'hidden' })
+  const elsewhere = serviceDoc('elsewhere', { project: 'shop' })
   const bind = (name: string, spec: object) => ({
     ...{ ...meta, kind: 'RoleBinding' },
     metadata: { name },
@@ -26,6 +27,8 @@ beforeAll(async () => {
   const seeded = await admin.call('POST', `${API}/apply`, {
     resources: [
       ...[repositoryDoc('apps', { project: 'shop' }), serviceDoc('web', { project: 'shop' })],
+      // Meant for cluster-b alone, and an override of it that names that cluster.
+      { ...elsewhere, spec: { ...elsewhere.spec, targets: { selector: { matchLabels: { site: 'b' } } } } },
       ...[
         repositoryDoc('hidden-apps', { project: 'hidden' }),
         { ...hidden, spec: { ...hidden.spec, dependsOn: [{ name: 'web', project: 'shop' }] } },
@@ -148,6 +151,23 @@ test('AZ3 single objects of another project do not exist', async () => {
   expect(admin.asked.filter((text) => text.startsWith('confirm'))).toEqual([])
 })
 
+test('AZ3 a cluster without the service does not exist for a caller who may read the service alone', async () => {
+  for (const part of ['history', 'why'])
+    for (const cluster of ['cluster-a', 'cluster-z'])
+      expect([part, cluster, (await get('shop', `/projects/shop/services/elsewhere/${part}?cluster=${cluster}`)).status]).toEqual([
+        ...[part, cluster, 404],
+      ])
+  expect((await get('shop', '/projects/shop/services/elsewhere/why?cluster=cluster-b')).status).toBe(200)
+  const suspend = async (cluster: string) => {
+    const order = { project: 'shop', services: ['elsewhere'], clusters: [cluster], reason: 'r', dryRun: true }
+    const { status, body } = await admin.call('POST', `${API}/suspend`, order, as['owner'])
+    return [status, (body as { detail?: string }).detail]
+  }
+  const missing = (cluster: string) => [404, `cluster ${cluster} does not exist`]
+  expect([await suspend('cluster-a'), await suspend('cluster-z')]).toEqual([missing('cluster-a'), missing('cluster-z')])
+  expect((await suspend('cluster-b'))[0]).toBe(200)
+})
+
 test('AZ2 a binding for clusters reads and acts only there', async () => {
   const clusters = async (path: string) => [...new Set((await get('prod', path)).body.items.map(({ cluster }) => cluster))]
   expect(await clusters('/placements')).toEqual(['cluster-a'])
@@ -183,6 +203,72 @@ test('AZ4 a binding for clusters shows a service by these clusters, and changes 
   const own = new Set(changes.body.items.flatMap(({ topic, keys }) => (keys === null ? [] : [topic])))
   expect([...own].toSorted()).toEqual(['confirmation', 'desired', 'status'])
   expect(changes.body.items.map(({ topic }) => topic)).toContain('cluster')
+})
+
+test('AZ11 a service that is in none of the clusters of a binding does not exist for its caller', async () => {
+  const path = '/projects/shop/services/elsewhere'
+  for (const part of ['', '/clusters', '/revisions', '/why', '/removal', '/sync', '/dependencies', '/history?cluster=cluster-a'])
+    expect([part, (await get('prod', `${path}${part}`)).status, (await get('shop', `${path}${part}`)).status === 404]).toEqual([
+      ...[part, 404],
+      part === '/sync' || part.startsWith('/history'), // the test has no plans, and this caller may not read cluster-a
+    ])
+  const sync = await admin.call('POST', `${API}${path}/sync`, { digest: 'a'.repeat(64), clusters: ['cluster-a'] }, as['prod'])
+  expect(sync.status).toBe(404)
+  const order = { project: 'shop', services: ['elsewhere'], clusters: ['cluster-a'], reason: 'r', dryRun: true }
+  expect((await admin.call('POST', `${API}/suspend`, order, as['prod'])).status).toBe(404)
+  for (const list of ['/services', '/services?limit=1', '/changes?after=0&limit=500', '/events', '/placements', '/objects'])
+    expect([list, (await get('prod', list)).text.includes('elsewhere')]).toEqual([list, false])
+  expect((await get('prod', '/services')).body.items).toHaveLength(2)
+  const pages = []
+  for (let next: unknown = ''; next !== null; ) {
+    const { body } = await get('prod', `/services?limit=1&continue=${next}`)
+    pages.push(...body.items)
+    next = (body as unknown as { continue: string | null }).continue
+  }
+  expect(pages).toHaveLength(2)
+  const sql = 'select name, error, error_message from services order by name'
+  const rows = async (who?: string) =>
+    ((await admin.call('POST', `${API}/query`, { sql }, who === undefined ? undefined : as[who])).body as { rows: unknown[][] }).rows
+  expect([(await rows('prod')).length, (await rows()).length]).toEqual([2, 3])
+})
+
+test('AZ11 a render error names no cluster outside of a binding for clusters, and targets neither', async () => {
+  const message = 'in 2 of 2 clusters (cluster-a, cluster-b): at cluster-a, among others'
+  const group = { code: 'render_failed', without: [], moreWithout: 0 }
+  const error = {
+    ...{ code: 'render_failed', message, sinceMs: 1, problems: [{ path: 'x', message: 'at cluster-b' }] },
+    failing: [
+      { ...group, message: 'at cluster-a', keeping: ['cluster-a'] },
+      { ...group, message: 'at cluster-b', keeping: ['cluster-b'] },
+    ],
+  }
+  const state = { commit: 'c0ffee00', generation: 1, digest: 'd1', objectCount: 1, renderedMs: 1, error }
+  await admin.store.setRenderState({ project: 'shop', service: 'web' }, state)
+  const web = '/projects/shop/services/web'
+  for (const path of [
+    web,
+    `${web}/why`,
+    `${web}/clusters`,
+    '/services',
+    '/placements',
+    '/clusters',
+    '/clusters/cluster-a',
+    '/notifications',
+  ])
+    expect([path, (await get('prod', path)).text.includes('cluster-b')]).toEqual([path, false])
+  expect((await get('prod', web)).text).toContain('at cluster-a')
+  const sql = { sql: 'select error_message from services where error_message is not null' }
+  expect((await admin.call('POST', `${API}/query`, sql, as['prod'])).body).toMatchObject({ rows: [] })
+  expect((await admin.call('POST', `${API}/query`, sql)).body).toMatchObject({ rows: [[message]] })
+  await admin.store.setRenderState({ project: 'shop', service: 'web' }, { ...state, error: null })
+})
+
+test('AZ11 a service that was deleted has no name in the changes of a binding for clusters', async () => {
+  const { body } = await get('shop', '/changes')
+  const from = (body as unknown as { newest: number }).newest
+  await admin.store.deleteResource({ kind: 'Service', project: 'shop', name: 'elsewhere' })
+  const names = async (who: string) => (await get(who, `/changes?after=${from}`)).body.items.map(({ project, name }) => [project, name])
+  expect([await names('shop'), await names('prod')]).toEqual([[['shop', 'Service/elsewhere']], [[null, 'Service/*']]])
 })
 
 test('AZ4 a binding for clusters lists what waits for a person in these clusters', async () => {

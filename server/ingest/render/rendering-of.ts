@@ -43,7 +43,10 @@ export function renderingOf({ release, outcomes, factsKey }: RenderedFor): Rende
   }
   const failed = [...results].filter((result) => result instanceof AppError || result.kind === 'failed')
   const doubts = doubtsOf(outcomes.get(null), (result) => errors(result).message)
-  if (failed.length === results.size && doubts === null) return { kind: 'failed', commit, error: joined(failed.map(errors)) }
+  if (failed.length === results.size && doubts === null) {
+    const ofClusters = new Map([...clusters].flatMap(([id, one]) => (one.kind === 'failed' ? [[id, one.error] as const] : [])))
+    return { kind: 'failed', commit, error: joined(failed.map(errors)), ...(failed.length > 1 ? { clusters: ofClusters } : {}) }
+  }
   if (doubts?.kind === 'failed') return { kind: 'failed', commit, error: errors(doubts) }
   if (doubts?.kind === 'doubts') {
     const warnings = doubts.problems.filter((problem) => mayNeedCluster(problem) && !asksForCluster(problem))

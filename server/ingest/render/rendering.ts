@@ -46,8 +46,8 @@ export type Rendering =
       warnings: Problem[]
       author?: string | null
     }
-  /** Nothing could be rendered for anybody. */
-  | { kind: 'failed'; commit: string | null; author?: string | null; error: RenderError }
+  /** Nothing could be rendered for anybody. `clusters`: the error of each, where they differ. */
+  | { kind: 'failed'; commit: string | null; author?: string | null; error: RenderError; clusters?: ReadonlyMap<ClusterId, RenderError> }
   /** A repository was not read yet, or cannot be: its own state says why. */
   | { kind: 'no_content' }
 

@@ -1,7 +1,7 @@
 // The rows that a caller may read, as conditions of SQL. The scopes are those of the API (AZ4): a view never shows a row that a list would not.
 import { matchesSelector } from '../../../shared/model/labels.ts'
 import { quoteText } from '../../../shared/sql/dialect.ts'
-import { isEverywhere, type Place, type Scope } from '../../fleet/rights.ts'
+import { isEverywhere, type Place, type Scope, withoutClusters } from '../../fleet/rights.ts'
 
 /** Where the caller may read each kind. */
 export interface SqlScopes {
@@ -17,8 +17,12 @@ export interface ClusterLabels {
 
 /** Each answers a condition. `1 = 1`: every row. */
 export interface Sight {
-  /** A service; `cluster`: in the cluster of this number. Without it a place that is limited to clusters counts, too. */
-  services(columns: { project: string; service: string; cluster?: string }): string
+  /** A service in the cluster of this number. */
+  services(columns: { project: string; service: string; cluster: string }): string
+  /** A service as a whole: a place that is limited to clusters counts where the service is placed in one of them. */
+  wholeServices(columns: { project: string; service: string }): string
+  /** The same without places that are limited to clusters: what is said of all its clusters. */
+  unlimitedServices(columns: { project: string; service: string }): string
   clusters(no: string): string
   repositories(project: string): string
   /** Every row of every view: nothing is hidden from the caller. */
@@ -44,14 +48,24 @@ export function sightOf({ services, clusters, repositories }: SqlScopes, fleet: 
     }
     return found === '' ? NONE : `${column} in (${found})`
   }
+  const ofNames = ({ projects, services: some }: Place, { project, service }: { project: string; service: string }): string[] => [
+    projects === null ? ALL : textIn(project, projects),
+    some === null ? ALL : anyIs(some.map((pattern) => named(service, pattern))),
+  ]
+  const isPlacedIn = (place: Place, { project, service }: { project: string; service: string }): string => {
+    const inClusters = inPlace(place, 'c1.no')
+    if (inClusters === ALL || inClusters === NONE) return inClusters
+    return (
+      'exists (select 1 from desired d1 join clusters c1 on c1.cluster_id = d1.cluster_id ' +
+      `where d1.project = ${project} and d1.service = ${service} and d1.sync is not null and ${inClusters})`
+    )
+  }
   return {
     isWhole: isEverywhere(services) && isEverywhere(clusters) && isEverywhere(repositories),
     services: ({ project, service, cluster }) =>
-      anyOf(services, (place) => [
-        place.projects === null ? ALL : textIn(project, place.projects),
-        place.services === null ? ALL : anyIs(place.services.map((pattern) => named(service, pattern))),
-        cluster === undefined ? ALL : inPlace(place, cluster),
-      ]),
+      anyOf(services, (place) => [...ofNames(place, { project, service }), inPlace(place, cluster)]),
+    wholeServices: (columns) => anyOf(services, (place) => [...ofNames(place, columns), isPlacedIn(place, columns)]),
+    unlimitedServices: (columns) => anyOf(withoutClusters(services), (place) => ofNames(place, columns)),
     clusters: (no) => anyOf(clusters, (place) => [place.projects === null ? ALL : NONE, inPlace(place, no)]),
     repositories: (project) =>
       anyOf(repositories, (place) => [

@@ -37,6 +37,11 @@ const jsonNumber = (engine: SqlEngine, column: string, ...path: string[]): strin
 
 /** A cluster reports its own state in a row whose name is `cluster`. */
 const clusterName = "(select id from names where kind = 'cluster' and key = 'cluster')"
+/** AZ11: the error of a render may be one of other clusters, and name them. */
+function ofAllClusters(sight: Sight, column: string): string {
+  const condition = sight.unlimitedServices({ project: 'res.project', service: 'res.name' })
+  return condition === '1 = 1' ? column : `case when ${condition} then ${column} end`
+}
 const placed = (sight: Sight) => sight.services({ project: 'n.project', service: 'n.service', cluster: 'r.cluster_no' })
 /** Rows of one kind that agents reported. */
 const reported = (kind: 'object' | 'drift') =>
@@ -102,11 +107,11 @@ export const FLEET_VIEWS: Readonly<Record<string, FleetView>> = {
       digest: text('digest of the last render without an error'),
       object_count: integer('number of objects of that render'),
       rendered_ms: integer('time of that render'),
-      error: text('code of the error of the last render; null: it has none'),
+      error: text('code of the error of the last render; null: it has none, or you may read the service in some clusters only'),
       error_message: text('message of that error'),
       created_ms: integer('time at which the service was created'),
     },
-    select: ({ engine }) => ({
+    select: ({ engine, sight }) => ({
       project: 'res.project',
       name: 'res.name',
       repository: json(engine, 'res.spec', 'source', 'repository'),
@@ -118,13 +123,13 @@ export const FLEET_VIEWS: Readonly<Record<string, FleetView>> = {
       digest: 'rs.digest',
       object_count: 'coalesce(rs.object_count, 0)',
       rendered_ms: 'rs.rendered_ms',
-      error: json(engine, 'rs.error', 'code'),
-      error_message: json(engine, 'rs.error', 'message'),
+      error: ofAllClusters(sight, json(engine, 'rs.error', 'code')),
+      error_message: ofAllClusters(sight, json(engine, 'rs.error', 'message')),
       created_ms: 'res.created_ms',
     }),
     from: () => 'resources res left join render_states rs on rs.project = res.project and rs.service = res.name',
     where: () => "res.kind = 'Service'",
-    readable: (sight) => sight.services({ project: 'res.project', service: 'res.name' }),
+    readable: (sight) => sight.wholeServices({ project: 'res.project', service: 'res.name' }),
   },
   repositories: {
     about: 'Repositories with the commit that was read last.',
@@ -279,7 +284,7 @@ export const FLEET_VIEWS: Readonly<Record<string, FleetView>> = {
       rendered_ms: 'v.rendered_ms',
     }),
     from: () => 'revisions v',
-    readable: (sight) => sight.services({ project: 'v.project', service: 'v.service' }),
+    readable: (sight) => sight.wholeServices({ project: 'v.project', service: 'v.service' }),
   },
   commits: {
     about: 'Commits that repositories had since the server knows their authors, the newest 2,000 of each.',
