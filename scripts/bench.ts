@@ -10,6 +10,7 @@ const BENCHMARKS: Record<BenchmarkName, () => Promise<Benchmark>> = {
   chain: async () => (await import('./benchmarks/chain.ts')).benchChain,
   dashboard: async () => (await import('./benchmarks/dashboard.ts')).benchDashboard,
   observe: async () => (await import('./benchmarks/observe.ts')).benchObserve,
+  install: async () => (await import('./benchmarks/install.ts')).benchInstall,
   reconcile: async () => (await import('./benchmarks/reconcile.ts')).benchReconcile,
   render: async () => (await import('./benchmarks/render.ts')).benchRender,
   secrets: async () => (await import('./benchmarks/secrets.ts')).benchSecrets,

@@ -28,6 +28,7 @@ export const WITH_SERVER: readonly string[] = [
   'sources',
   'telemetry',
   'two-clusters',
+  'upgrade',
 ]
 
 /** Those in which the store itself is stressed, or that walk through all of the product: each check runs them on PostgreSQL too.
@@ -36,7 +37,7 @@ export const ON_EACH_STORE: readonly string[] = ['chain', 'chaos-kill', 'full-di
 
 /** Test files that only `scripts/check --long` runs. The older Kubernetes: what differs between minors is in tables that each check proves
  *  with recorded answers of both. */
-export const LONG_ONLY: readonly string[] = ['builds', 'cluster-older', 'gitea', 'image']
+export const LONG_ONLY: readonly string[] = ['builds', 'cluster-older', 'gitea', 'image', 'upgrade']
 
 /** Tests of the SQLite file itself, each with the reason. */
 export const SQLITE_ONLY: Readonly<Record<string, string>> = {

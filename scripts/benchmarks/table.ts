@@ -99,6 +99,33 @@ export const TABLE = {
       },
     },
   },
+  install: {
+    sizes: {
+      seconds: 15,
+      figures: {
+        image_server_mb: 'image of the server for amd64, compressed, MB',
+        image_agent_mb: 'image of the agent for amd64, compressed, MB',
+        agent_binary_mb: 'dist/skerry-agent, MB',
+      },
+    },
+    limit: {
+      seconds: 40,
+      figures: {
+        agent_rss_limit_128_ok: 'agent in a cgroup of 128 MB, page cache included: 1 if it applied 4,000 ConfigMaps and still runs',
+        agent_rss_limited_mb: 'its memory 5 s later, MB',
+      },
+    },
+    first: {
+      seconds: 30,
+      figures: { install_to_first_apply_s: 'helm install of the agent → first object of a service, without the download of the image, s' },
+    },
+    upgrade: {
+      seconds: 60,
+      figures: {
+        upgrade_api_writes: 'writes of 5 agents while server and agents are replaced by a newer build, but those of one commit in between',
+      },
+    },
+  },
   reconcile: {
     apps: {
       seconds: 80,
