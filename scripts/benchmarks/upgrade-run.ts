@@ -14,6 +14,16 @@ const ROOT = join(import.meta.dir, '..', '..')
 /** Commits in place of releases, of which there is none yet. `before` speaks version 1 of the protocol. */
 export const EARLIER = { previous: '5fc3070bc044', before: '57d3b3d56a2e' } as const
 
+/** Why the programs of an earlier commit cannot be built in this clone; null if they can. A full clone has the history of its branch. */
+export function lacksEarlier(commit: string): string | null {
+  const git = (...args: string[]) => Bun.spawnSync(['git', '-C', ROOT, ...args], { stderr: 'ignore' })
+  if (git('merge-base', '--is-ancestor', commit, 'HEAD').success) return null
+  if (git('rev-parse', '--is-shallow-repository').stdout.toString().trim() === 'true')
+    return `this clone is shallow and lacks ${commit}: run git fetch --unshallow`
+  if (!git('rev-parse', 'HEAD').success) return `this folder is no clone and lacks ${commit}`
+  throw new Error(`the history of HEAD lacks ${commit}: name another earlier build in scripts/benchmarks/upgrade-run.ts`)
+}
+
 /** Folders with `skerry` and `skerry-agent`. */
 export const THIS_BUILD = join(ROOT, 'dist')
 
@@ -41,6 +51,7 @@ export interface UpgradeRun {
 }
 
 const POLL_S = 1
+const STARTED_AT_ONCE = 5
 
 export async function until(what: string, timeoutMs: number, check: () => Promise<boolean>): Promise<void> {
   const end = performance.now() + timeoutMs
@@ -74,10 +85,15 @@ export async function startUpgradeRun(options: { agents: number; server: string;
     const etcd = await startEtcd()
     undo.push(() => etcd.stop())
     const clusters: KubeCluster[] = []
-    for (const name of names) {
-      const cluster = await startKubeCluster({ name, etcd, controllers: false })
-      clusters.push(cluster)
-      undo.push(() => cluster.stop())
+    for (let at = 0; at < names.length; at += STARTED_AT_ONCE) {
+      const few = names.slice(at, at + STARTED_AT_ONCE)
+      const started = await Promise.allSettled(few.map((name) => startKubeCluster({ name, etcd, controllers: false })))
+      for (const result of started)
+        if (result.status === 'fulfilled') {
+          clusters.push(result.value)
+          undo.push(() => result.value.stop())
+        }
+      for (const result of started) if (result.status === 'rejected') throw result.reason
     }
     const fleet = await createLocalFleet({ programs: (name) => [join(folders[name], name)] })
     undo.push(() => fleet.stop())
