@@ -15,7 +15,7 @@ const VARIANTS = [
 for (const [what, agents, commit, halves] of VARIANTS) {
   const lack = lacksEarlier(commit)
   test.skipIf(lack !== null)(
-    `IK12 ${what}, ${agents} agents: every change arrives, and no agent writes an unchanged document${lack === null ? '' : ` (${lack})`}`,
+    `IK20 ${what}, ${agents} agents: every change arrives, and no agent writes an unchanged document${lack === null ? '' : ` (${lack})`}`,
     async () => {
       const earlier = earlierBuild(commit)
       const run = await startUpgradeRun({ agents, server: earlier, agent: earlier })
