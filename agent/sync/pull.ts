@@ -3,7 +3,7 @@
 import { cursorText } from '../../shared/crdt/position.ts'
 import { ASK_FRAME_BEGINS, ASK_PARAM } from '../../shared/protocol/ask.ts'
 import { AppError } from '../../shared/protocol/error.ts'
-import { REFETCH_REASONS, type RefetchReason } from '../../shared/protocol/frames.ts'
+import { PROJECTS_PARAM, REFETCH_REASONS, type RefetchReason } from '../../shared/protocol/frames.ts'
 import { HEAD_PARAM } from '../../shared/protocol/head.ts'
 import type { KeyLink } from '../../shared/protocol/key-links.ts'
 import type { RefetchHead } from '../../shared/protocol/refetch.ts'
@@ -97,7 +97,7 @@ class ServerPull implements Pull {
     const keyLinks = this.#deps.keyLinks?.() ?? []
     const head: RefetchHead = proof === null ? {} : { proof, ...(keyLinks.length === 0 ? {} : { keyLinks: [...keyLinks] }) }
     const bytes = Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), sums ? replica.bucketSums() : new Uint8Array(0)])
-    const query = { [SEAL_PARAM]: '1', [BOUND_PARAM]: '1', ...this.#sliceQuery() }
+    const query = { ...FEATURES, ...this.#sliceQuery() }
     const common = { doing: 'refetch', ...PAGE, timeoutMs: REFETCH_TIMEOUT_MS, signal, query }
     const { session } = this.#deps
     return this.#page({ replica, task, cursor: null, signal }, () =>
@@ -115,7 +115,7 @@ class ServerPull implements Pull {
     const { asks } = this.#deps
     const askNonce = asks?.nonce()
     const query = {
-      ...{ cursor, wait: String(waitSeconds), [SEAL_PARAM]: '1', [BOUND_PARAM]: '1' },
+      ...{ cursor, wait: String(waitSeconds), ...FEATURES },
       ...(askNonce === undefined ? {} : { [ASK_PARAM]: askNonce }),
       ...(nonce === null ? {} : { [HEAD_PARAM]: nonce }),
       ...this.#sliceQuery(),
@@ -270,6 +270,8 @@ interface Asking {
 
 const PAGE = { answerBytesMax: PAGE_BYTES_MAX, pieceHeader: TRANSFER_HEADER } as const satisfies Partial<ServerCall>
 
+/** What this agent can read, beside rows as they always were. */
+const FEATURES = { [SEAL_PARAM]: '1', [BOUND_PARAM]: '1', [PROJECTS_PARAM]: '1' }
 const ASKS = Buffer.from(ASK_FRAME_BEGINS)
 const hasQuestions = ({ piece, body }: ServerAnswer): boolean => piece === null && ASKS.equals(body.subarray(0, ASKS.length))
 

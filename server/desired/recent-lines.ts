@@ -2,7 +2,7 @@
 // times: they are made, hashed and compressed once, and no page of that commit reads the shard file.
 import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { sealMarkOf } from '../../shared/kube/sealed-object.ts'
-import { type Row, rowLine } from '../../shared/protocol/frames.ts'
+import { isBounded, type Row, rowLine } from '../../shared/protocol/frames.ts'
 import type { SealedRow } from './row-lines.ts'
 
 export class RecentLines {
@@ -10,6 +10,7 @@ export class RecentLines {
   bytes: Buffer | null
   readonly rows: number
   readonly sealed: readonly SealedRow[]
+  readonly bounded: number
   /** In hex, of the bytes. */
   readonly sha256: string
   /** Writes that led to these lines. */
@@ -24,6 +25,7 @@ export class RecentLines {
       const mark = doc === null ? null : sealMarkOf(doc)
       return mark === null ? [] : [{ id, mark }]
     })
+    this.bounded = rows.filter(isBounded).length
     this.sha256 = sha256Hex(this.bytes)
   }
 

@@ -17,6 +17,8 @@ export interface RowBody {
   common: boolean
   /** Rows of the page whose keys go into its head. */
   sealed: readonly SealedRow[]
+  /** Services of the page with bounds of a project. */
+  bounded: number
 }
 
 export interface RowFrames {
@@ -46,15 +48,15 @@ export function createRowFrames(bytesMax: number): RowFrames {
     return frame
   }
   return {
-    body({ bytes, recent, sealed }, accepted) {
+    body({ bytes, recent, sealed, bounded }, accepted) {
       const common = recent !== undefined && recent.writes > 1
       const packed = accepted && (common || bytes.length >= FRAME_BYTES_MIN)
       const sha256 = recent?.sha256 ?? sha256Hex(bytes)
-      if (!packed) return { sha256, bytes, packed, common, sealed }
-      if (!common) return { sha256, bytes: pack(sha256, bytes), packed, common, sealed }
+      if (!packed) return { sha256, bytes, packed, common, sealed, bounded }
+      if (!common) return { sha256, bytes: pack(sha256, bytes), packed, common, sealed, bounded }
       if (recent.frame === null) compressions += 1
       recent.frame ??= zstd(bytes)
-      return { sha256, bytes: recent.frame, packed, common, sealed }
+      return { sha256, bytes: recent.frame, packed, common, sealed, bounded }
     },
     get compressions() {
       return compressions

@@ -1,6 +1,6 @@
 // The lines of a page, written as the rows are read: a large cluster's rows are never all there as objects and as text at once.
 import { type SealMark, sealMarkOf } from '../../shared/kube/sealed-object.ts'
-import { type Row, rowLine } from '../../shared/protocol/frames.ts'
+import { isBounded, type Row, rowLine } from '../../shared/protocol/frames.ts'
 import type { RecentLines } from './recent-lines.ts'
 
 /** More than this is not read. */
@@ -21,6 +21,8 @@ export interface RowLines {
   rows: number
   /** In the order of the lines. */
   sealed: readonly SealedRow[]
+  /** How many services of them have bounds of a project. */
+  bounded: number
   /** Present where other clusters may get the same lines. */
   recent?: RecentLines
 }
@@ -33,12 +35,13 @@ const BYTES_OF_UNIT = 3
 /** Null as soon as there is more than the bounds allow. */
 export function writeLines(source: Iterable<Row>, bounds: ReadBounds): RowLines | null {
   let buffer = desk
-  let [length, rows] = [0, 0]
+  let [length, rows, bounded] = [0, 0, 0]
   const sealed: SealedRow[] = []
   for (const row of source) {
     const line = rowLine(row)
     const mark = row.doc === null ? null : sealMarkOf(row.doc)
     if (mark !== null) sealed.push({ id: row.id, mark })
+    if (isBounded(row)) bounded += 1
     if (++rows > bounds.rows || length + line.length > bounds.bytes) return null
     const needed = length + line.length * BYTES_OF_UNIT
     if (needed > buffer.length) {
@@ -49,5 +52,5 @@ export function writeLines(source: Iterable<Row>, bounds: ReadBounds): RowLines 
     length += buffer.write(line, length)
   }
   const written = buffer.subarray(0, length)
-  return { bytes: buffer === desk ? Buffer.from(written) : written, rows, sealed }
+  return { bytes: buffer === desk ? Buffer.from(written) : written, rows, sealed, bounded }
 }

@@ -406,7 +406,9 @@ type ClockRow = Omit<ChangeRow, 'doc'> & { dv: number }
 const REMEMBERED_ROWS_MAX = 1_000
 
 function heldLines(lines: RecentLines | null): RowLines | null {
-  return lines === null || lines.bytes === null ? null : { bytes: lines.bytes, rows: lines.rows, sealed: lines.sealed, recent: lines }
+  if (lines === null || lines.bytes === null) return null
+  const { bytes, rows, sealed, bounded } = lines
+  return { bytes, rows, sealed, bounded, recent: lines }
 }
 
 /** What was said to be held is not: nothing is written on that ground. */

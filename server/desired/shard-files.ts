@@ -305,7 +305,7 @@ class ShardFiles implements Shards {
   async #page(
     clusterId: ClusterId,
     ask: Ask,
-    { zstd, seal = false, bound = false, sliceBytes = PART_BYTES_MAX }: Accept,
+    { zstd, seal = false, bound = false, projects = false, sliceBytes = PART_BYTES_MAX }: Accept,
   ): Promise<PullResult> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const endings = this.#endings.get(clusterId)
@@ -316,7 +316,8 @@ class ShardFiles implements Shards {
       const { kind: _, ...rest } = read
       const { sign, epochOf } = this.#options
       const from = ask.kind === 'pull' ? ask.cursor : null
-      const { sealed } = read.body
+      const { sealed, bounded } = read.body
+      if (bounded > 0 && !projects) throw ignoresBounds(bounded)
       if (sealed.length > 0 && (!seal || this.#options.seal === undefined)) throw cannotOpen(sealed.length)
       const epoch = epochOf(clusterId)
       const binding = bound ? pageBinding({ epoch, to: read.to }) : ''
@@ -368,6 +369,14 @@ const cannotOpen = (rows: number): AppError =>
   new AppError('protocol_unsupported', {
     doing: 'pull',
     detail: `${rows} rows are sealed, and this agent is too old to open sealed rows`,
+    remedy: 'Upgrade the agent. It enforces what it holds until then.',
+  })
+
+/** PJ14: an agent that ignores bounds gets no row that has some. */
+const ignoresBounds = (services: number): AppError =>
+  new AppError('protocol_unsupported', {
+    doing: 'pull',
+    detail: `${services === 1 ? 'a service belongs' : `${services} services belong`} to a project with bounds, and this agent is too old to keep to them`,
     remedy: 'Upgrade the agent. It enforces what it holds until then.',
   })
 

@@ -26,6 +26,8 @@ export interface Accept {
   zstd: boolean
   /** It opens sealed rows. Absent: false. */
   seal?: boolean
+  /** It keeps to the bounds of Projects (PJ14). Absent: false. */
+  projects?: boolean
   /** It opens keys that are bound to their page (SL13). Absent: false. */
   bound?: boolean
   /** A page of more than this comes in parts of this size; default PART_BYTES_MAX. */

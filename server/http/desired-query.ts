@@ -2,10 +2,15 @@
 import { cursorText, type Position, parseCursor } from '../../shared/crdt/position.ts'
 import { ASK_NONCE, ASK_PARAM } from '../../shared/protocol/ask.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import { PROJECTS_PARAM } from '../../shared/protocol/frames.ts'
 import { HEAD_NONCE, HEAD_PARAM } from '../../shared/protocol/head.ts'
 import { PART_BYTES_MAX, WAIT_SECONDS_DEFAULT, WAIT_SECONDS_MAX } from '../../shared/protocol/routes.ts'
 import { BOUND_PARAM, SEAL_PARAM } from '../../shared/protocol/sealed-keys.ts'
 import { SLICE_BYTES_MIN, SLICE_PARAM } from '../../shared/protocol/transfer.ts'
+import type { Accept } from '../desired/shards.ts'
+
+/** What the agent says of itself. */
+export type AgentFeatures = Required<Pick<Accept, 'seal' | 'bound' | 'projects'>>
 
 const QUERY_LENGTH_MAX = 1_024
 
@@ -18,9 +23,7 @@ export type DesiredQuery =
       sliceBytes: number
       head: string | null
       asks: string | null
-      seal: boolean
-      /** It opens keys that are bound to their page (SL13). */
-      bound: boolean
+      features: AgentFeatures
     }
   | { kind: 'part'; transfer: string; part: number }
 
@@ -34,7 +37,15 @@ export function desiredQuery(query: string): DesiredQuery {
     const asks = values[ASK_PARAM] ?? null
     if (asks !== null && !ASK_NONCE.test(asks)) throw new AppError('bad_request', { detail: `${ASK_PARAM} is not a nonce` })
     const waitSeconds = waitSecondsOf(values['wait'] ?? null)
-    return { kind: 'poll', cursor: cursorOf(cursor), waitSeconds, sliceBytes: sliceBytesOf(values), head, asks, ...sealOf(values) }
+    return {
+      kind: 'poll',
+      cursor: cursorOf(cursor),
+      waitSeconds,
+      sliceBytes: sliceBytesOf(values),
+      head,
+      asks,
+      features: featuresOf(values),
+    }
   }
   if (transfer === undefined || part === undefined || cursor !== undefined)
     throw new AppError('bad_request', { detail: 'a request for a part has only the parameters transfer and part' })
@@ -43,15 +54,16 @@ export function desiredQuery(query: string): DesiredQuery {
 }
 
 /** Reads the query of POST desired/buckets. */
-export function bucketsQuery(query: string): { sliceBytes: number; seal: boolean; bound: boolean } {
+export function bucketsQuery(query: string): { sliceBytes: number; features: AgentFeatures } {
   const values = parameters(query)
-  return { sliceBytes: sliceBytesOf(values), ...sealOf(values) }
+  return { sliceBytes: sliceBytesOf(values), features: featuresOf(values) }
 }
 
-const sealOf = (values: Record<string, string | undefined>): { seal: boolean; bound: boolean } => ({
-  seal: values[SEAL_PARAM] === '1',
-  bound: values[BOUND_PARAM] === '1',
-})
+/** An agent that opens sealed rows is newer than Projects; the first of these did not say so of both. */
+function featuresOf(values: Record<string, string | undefined>): AgentFeatures {
+  const seal = values[SEAL_PARAM] === '1'
+  return { seal, bound: values[BOUND_PARAM] === '1', projects: seal || values[PROJECTS_PARAM] === '1' }
+}
 
 function parameters(query: string): Record<string, string | undefined> {
   if (query.length > QUERY_LENGTH_MAX)

@@ -65,13 +65,13 @@ async function poll(request: Request, asked: Extract<DesiredQuery, { kind: 'poll
 
 async function pullOrWait(
   request: Request,
-  { cursor, waitSeconds, sliceBytes, head, seal, bound }: Extract<DesiredQuery, { kind: 'poll' }>,
+  { cursor, waitSeconds, sliceBytes, head, features }: Extract<DesiredQuery, { kind: 'poll' }>,
   { sessions, shards, restoreGate, onSeen, clock, sign }: Deps,
   drain: Drain,
   { turn, asking }: { turn: AgentTurn; asking: AskPoll | undefined },
 ): Promise<Response> {
   const authorization = request.headers.get('authorization')
-  const accept = { zstd: acceptsZstd(request), seal, bound, sliceBytes }
+  const accept = { zstd: acceptsZstd(request), ...features, sliceBytes }
   const waitMs = waitSeconds * 1_000
   const untilMs = clock.nowMs() + waitMs
   for (;;) {
@@ -122,11 +122,11 @@ export async function postBuckets(request: Request, query: string, context: Requ
     sessions.authorize(authorization) // it may have been revoked or superseded meanwhile
   }
   try {
-    const { sliceBytes, seal, bound } = bucketsQuery(query)
+    const { sliceBytes, features } = bucketsQuery(query)
     const { head, sums } = refetchBody(await readInflated(request, REFETCH_BODY_BYTES_MAX, { ready, signal: replaced.signal }))
     if (head.proof !== undefined) await restoreGate.offer(clusterId, head.proof, head.keyLinks)
     refuseWhileRestoring(restoreGate)
-    const accept: Accept = { zstd: acceptsZstd(request), seal, bound, sliceBytes }
+    const accept: Accept = { zstd: acceptsZstd(request), ...features, sliceBytes }
     const page = await timed(context, () => shards.refetch(clusterId, sums, accept))
     refuseWhileRestoring(restoreGate) // it may have been found out meanwhile
     return pageResponse(page)

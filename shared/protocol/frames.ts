@@ -109,3 +109,12 @@ export type HeadProof = z.infer<typeof headProofSchema>
 /** Why a cursor cannot be answered by a delta (PL1); member `reason` of the 409 problem. */
 export const REFETCH_REASONS = ['restored', 'forked', 'compacted', 'diverged', 'unknown'] as const
 export type RefetchReason = (typeof REFETCH_REASONS)[number]
+
+/** Feature bit: a query parameter of GET desired and POST desired/buckets by which an agent says that it keeps to the bounds of Projects. */
+export const PROJECTS_PARAM = 'projects'
+
+/** A text that canonical JSON has for the member of that name only: quotes in values are escaped. */
+const BOUNDS_MEMBER = '"bounds":{'
+/** PJ14: a service whose project has bounds. An agent from before Projects would ignore them. */
+export const isBounded = ({ id, doc }: Pick<Row, 'id' | 'doc'>): boolean =>
+  doc !== null && id.startsWith('service/') && doc.includes(BOUNDS_MEMBER)

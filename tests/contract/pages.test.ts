@@ -167,7 +167,14 @@ function memory(): number {
 }
 
 const pageOf = (bytes: number): WirePage => {
-  const body = { sha256: newId(), bytes: crypto.getRandomValues(new Uint8Array(bytes)), packed: true, common: false, sealed: [] }
+  const body = {
+    sha256: newId(),
+    bytes: crypto.getRandomValues(new Uint8Array(bytes)),
+    packed: true,
+    common: false,
+    sealed: [],
+    bounded: 0,
+  }
   return { head: new Uint8Array(10), body, tail: new Uint8Array(10), zstd: true }
 }
 

@@ -1,11 +1,13 @@
 // Sealed rows from shard file to replica: keys in the head of each page, kept beside the rows, opened on demand.
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { desiredQuery } from '../../server/http/desired-query.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
+import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { generateKey } from '../../shared/runtime/keys.ts'
 import { IDENTITY, pullPage, refetchPage, wholePage } from '../support/page-kit.ts'
 import { ACCEPT, opened, rowId, sealedWorld, secretDoc } from '../support/sealed-world.ts'
-import { CLUSTER, NEIGHBOUR } from '../support/sync-kit.ts'
+import { CLUSTER, NEIGHBOUR, serviceDoc, WEB } from '../support/sync-kit.ts'
 
 test('SL4 a key comes with its row, follows it through deltas and refetches, and goes with it', async () => {
   const { dir, shards, write, replicaOf, pull } = sealedWorld()
@@ -69,6 +71,28 @@ test('SL3 rows of clusters that share them are the same bytes, and their keys op
   expect(one.hello.seal?.enc).not.toBe(two.hello.seal?.enc)
   const thief = replicaOf('thief', CLUSTER, NEIGHBOUR)
   expect(thief.applyPage(await pull(thief))).toMatchObject({ kind: 'refused' }) // signed for this cluster, but sealed to another key
+})
+
+test('PJ14 an agent that does not say that it keeps to bounds gets no page with a bounded service', async () => {
+  const { shards } = sealedWorld()
+  const configMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' }, data: { b: '"bounds":{' } }
+  const objects = new Map([[rowId('a'), canonicalJson(configMap)]])
+  const bounded = canonicalJson({ ...JSON.parse(serviceDoc(objects)), bounds: { namespaces: ['web-*'] } })
+  const write = (ordinal: number, doc: string) => shards.writeRevisions([{ clusterId: CLUSTER, ...WEB, ordinal, serviceDoc: doc, objects }])
+  write(1, serviceDoc(objects))
+  const whole = await shards.pull(CLUSTER, null, IDENTITY)
+  expect(whole.kind).toBe('page')
+  write(2, bounded)
+  const from = whole.kind === 'page' ? whole.to : null
+  for (const asked of [() => shards.pull(CLUSTER, from, IDENTITY), () => shards.refetch(CLUSTER, new Uint8Array(), IDENTITY)])
+    await expect(asked()).rejects.toMatchObject({ code: 'protocol_unsupported', data: { remedy: expect.stringContaining('Upgrade') } })
+  expect((await shards.pull(CLUSTER, from, { ...IDENTITY, projects: true })).kind).toBe('page')
+  for (const [query, projects] of [
+    ['wait=0', false],
+    ['wait=0&projects=1', true],
+    ['wait=0&seal=1', true],
+  ] as const)
+    expect(desiredQuery(query)).toMatchObject({ features: { projects } })
 })
 
 test('SL5 an agent that does not say that it opens sealed rows is refused, and gets no clear text', async () => {
