@@ -45,13 +45,13 @@ export class FactsKeeper {
     const { state, clock, log } = this.#deps
     if (this.#version === '') {
       // Not postponed: discovery may run more often than that.
-      this.#lookAgainAt(Math.min(this.#againAtMs ?? Number.POSITIVE_INFINITY, clock.monotonicMs() + (this.#kept === null ? 0 : SOON_MS)))
+      this.#wakeAt(Math.min(this.#againAtMs ?? Number.POSITIVE_INFINITY, clock.monotonicMs() + (this.#kept === null ? 0 : SOON_MS)))
       this.#kept = discovery
       return
     }
     this.#kept = null
     const { changed, againAtMs } = this.#book.look(discovery, this.#version, clock.monotonicMs())
-    this.#lookAgainAt(againAtMs)
+    this.#wakeAt(againAtMs)
     if (changed === null) return
     try {
       state.report([{ kind: 'facts', key: 'cluster', doc: changed }])
@@ -60,7 +60,7 @@ export class FactsKeeper {
       // The next check reports it again. The caller that asked for the served kinds already has the answer.
       log.warn('cannot save the facts of the cluster', { error: describeError(error) })
       this.#book = this.#lastSaid()
-      this.#lookAgainAt(clock.monotonicMs() + SOON_MS)
+      this.#wakeAt(clock.monotonicMs() + SOON_MS)
     }
   }
 
@@ -68,7 +68,7 @@ export class FactsKeeper {
     return new FactsBook(factsStatusSchema.safeParse(this.#deps.state.lastReported('facts', 'cluster')).data ?? null)
   }
 
-  #lookAgainAt(atMs: number | null): void {
+  #wakeAt(atMs: number | null): void {
     if (atMs === this.#againAtMs) return
     this.#againAtMs = atMs
     this.#bell.abort()

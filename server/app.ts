@@ -38,7 +38,7 @@ import type { AdminDeps } from './http/deps.ts'
 import { diffRoutes } from './http/diff-routes.ts'
 import { fleetQueryRoutes } from './http/fleet-query-routes.ts'
 import { fleetRoutes } from './http/fleet-routes.ts'
-import { type BehindOf, createFleetViews, type LookOf } from './http/fleet-views.ts'
+import { type BehindOf, createFleetViews, type ReadTimesOf } from './http/fleet-views.ts'
 import { historyRoutes } from './http/history-routes.ts'
 import { createIdempotency } from './http/idempotency.ts'
 import { type MetricsSource, metricsRoutes } from './http/metrics-routes.ts'
@@ -109,7 +109,7 @@ export interface AppDeps
   actions: FleetActions
   /** Default: one of its own. */
   authorizer?: Authorizer
-  lookOf: LookOf
+  readTimesOf: ReadTimesOf
   /** Absent: no shard file is ever behind. */
   behindOf?: BehindOf
   clock: Clock
@@ -238,7 +238,7 @@ export function createApp(deps: AppDeps): App {
 
 function createElysia(deps: AppDeps, { callers, authorizer, links }: { callers: Callers; authorizer: Authorizer; links: SignInLinks }) {
   const auth = createAuth({ callers, authorizer, store: deps.store, logger: deps.logger })
-  const views = createFleetViews(deps.store, deps.clock, deps.restore, deps.lookOf, deps.behindOf)
+  const views = createFleetViews(deps.store, deps.clock, deps.restore, deps.readTimesOf, deps.behindOf)
   const admin: AdminDeps = { ...deps, views, authorizer, callers, principal: auth.principal }
   const api = new Elysia({ prefix: ADMIN_API })
     // The second lock: a route that the first plugin's path check did not cover has no principal.

@@ -355,7 +355,7 @@ async function startOn(
     url: () => url,
     actions,
     removals: createRemovalPlans({ store, content, clock }),
-    lookOf: (project, name) => ingest.lookOf(project, name),
+    readTimesOf: (project, name) => ingest.readTimesOf(project, name),
     behindOf: (clusterId) => shards.behind.of(clusterId),
     clock,
     logger: log,

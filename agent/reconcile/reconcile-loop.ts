@@ -14,7 +14,7 @@ import { noteShut, nothingBegun, revisionGate, takeHold } from './apply/begin.ts
 import { ContentsReader } from './apply/contents.ts'
 import { settleJobs } from './apply/gone-jobs.ts'
 import { MarkedSearch } from './apply/marked-search.ts'
-import { farewellRounds, phaseRounds } from './apply/phase-rounds.ts'
+import { phaseRounds, removalHookRounds } from './apply/phase-rounds.ts'
 import { pruneRounds } from './apply/prune-rounds.ts'
 import { forgetService, recallService, remember, writeApplied } from './apply/remember.ts'
 import { readRevision, recallInventory, retryWhatIsDue, wasRemoved, widenInventory } from './apply/revision.ts'
@@ -243,13 +243,13 @@ async function reconcileService(model: ServiceModel, deps: Ports): Promise<numbe
     if (model.hooks.isInUse())
       await phaseRounds(model, deps) // OR3: phases, waves, stages
     else await applyRounds(model, deps)
-    if (hasFarewell(model)) await farewellRounds(model, deps, 'pre-delete')
+    if (hasRemovalHooks(model)) await removalHookRounds(model, deps, 'pre-delete')
     await pruneRounds(model, deps) // PR1: past the guard, after health
-    if (hasFarewell(model) && (await farewellRounds(model, deps, 'post-delete'))) await pruneRounds(model, deps)
+    if (hasRemovalHooks(model) && (await removalHookRounds(model, deps, 'post-delete'))) await pruneRounds(model, deps)
   } while (model.revisionPending && !isStopped()) // RC14
   finishRemoval(model, deps)
   deps.explainer.look(model, deps) // HE8
-  const objects = model.agenda.touched.size
+  const objects = model.queue.touched.size
   publish(model, deps)
   // CM2, RC30: the rest begins when the claim returns, or in the service's next reconciliation.
   if (isStopped()) {
@@ -260,14 +260,14 @@ async function reconcileService(model: ServiceModel, deps: Ports): Promise<numbe
   return objects
 }
 
-const hasFarewell = ({ row, hooks }: ServiceModel): boolean => row?.removal !== undefined && hooks.awaitsFarewell(row.removal)
+const hasRemovalHooks = ({ row, hooks }: ServiceModel): boolean => row?.removal !== undefined && hooks.awaitsRemovalHooks(row.removal)
 
 /** A removal order is carried out when the inventory is empty; the service is forgotten when that is in the outbox. */
 function finishRemoval(model: ServiceModel, deps: Storage & Turns & Reports): void {
   if (model.inventory.size > 0) return
   const order = model.reading.kind === 'complete' ? model.row?.removal : undefined
   if (order !== undefined && !model.removal.isRecalled(order)) return
-  if (order !== undefined && model.row?.restored !== true && model.hooks.awaitsFarewell(order)) return // HK10
+  if (order !== undefined && model.row?.restored !== true && model.hooks.awaitsRemovalHooks(order)) return // HK10
   if (order !== undefined && !model.removal.isCarriedOut(order)) {
     model.removal.carriedOut(order)
     const message = `${model.key} was removed (${order.policy})`

@@ -51,7 +51,7 @@ export class WorkQueue {
   #begun = 0
   /** The next check of budgets, on the monotonic clock. */
   #lookAtMs = Number.POSITIVE_INFINITY
-  #endLook = new AbortController()
+  #endSleep = new AbortController()
 
   constructor(options: WorkQueueOptions) {
     this.#options = options
@@ -176,7 +176,7 @@ export class WorkQueue {
         } else this.#yield(who)
       }
     }
-    this.#lookAgainAt(nextMs, nowMs)
+    this.#wakeAt(nextMs, nowMs)
   }
 
   #oldest(): readonly [string, Turn] | null {
@@ -195,11 +195,11 @@ export class WorkQueue {
     })
   }
 
-  #lookAgainAt(atMs: number, nowMs: number): void {
+  #wakeAt(atMs: number, nowMs: number): void {
     if (atMs >= this.#lookAtMs || atMs === Number.POSITIVE_INFINITY) return
-    this.#endLook.abort()
+    this.#endSleep.abort()
     const cancel = new AbortController()
-    this.#endLook = cancel
+    this.#endSleep = cancel
     this.#lookAtMs = atMs
     void this.#options.clock.sleep(atMs - nowMs, cancel.signal).then(() => {
       if (cancel.signal.aborted) return
@@ -210,7 +210,7 @@ export class WorkQueue {
 
   #stop(): void {
     for (const { cancel } of this.#deadlines.values()) cancel.abort()
-    this.#endLook.abort()
+    this.#endSleep.abort()
     this.#deadlines.clear()
     for (const keys of Object.values(this.#ready)) keys.clear()
   }

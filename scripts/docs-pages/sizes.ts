@@ -25,7 +25,7 @@ import { CHANGES_KEPT_MAX, CHANGES_KEPT_MS } from '../../server/store/feed/chang
 import { STATUS_ROWS_PER_CLUSTER_MAX } from '../../server/store/status/status-rows.ts'
 import { EVENTS_MAX } from '../../server/store/status/store-events.ts'
 import { YAML_ALIASES_MAX, YAML_BYTES_MAX, YAML_DEPTH_MAX, YAML_NODES_MAX } from '../../shared/adapters/yaml.ts'
-import { STATUS_GRACE_MS } from '../../shared/kube/health-look.ts'
+import { STATUS_GRACE_MS } from '../../shared/kube/health-object.ts'
 import { NAME_LENGTH_MAX } from '../../shared/model/ids.ts'
 import { CONFIG_DATA_LENGTH_MAX, CONFIG_HOSTS_MAX, CONFIG_SECRETS_MAX } from '../../shared/model/render.ts'
 import { ADMIN_BODY_BYTES_MAX, APPLY_RESOURCES_MAX, LIST_LIMIT_MAX } from '../../shared/model/views.ts'

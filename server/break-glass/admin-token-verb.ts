@@ -16,7 +16,7 @@ import { actAs } from '../store/audit/caller.ts'
 import { SCHEMA_NEWEST } from '../store/engines/store-file.ts'
 import { openPostgresStore, openSqliteStore } from '../store/kysely-store.ts'
 import type { Store } from '../store/store.ts'
-import { lookIntoStore } from '../store/upkeep/store-check.ts'
+import { inspectStore } from '../store/upkeep/store-check.ts'
 import { type PostgresPlace, readStorePlace } from '../store-place.ts'
 import { type Flags, runVerb, type VerbIo } from '../verb-io.ts'
 
@@ -74,7 +74,7 @@ async function openStore(dataDir: string, postgres: PostgresPlace | null, clock:
       detail: `${dataDir} has no fleet store`,
       remedy: 'Set --data to the data folder of the server, or --store if its fleet store is a database.',
     })
-  const look = await lookIntoStore(postgres ?? { file })
+  const look = await inspectStore(postgres ?? { file })
   await look.close()
   // A program of another version would migrate the store under the running server.
   if (look.schema !== SCHEMA_NEWEST)

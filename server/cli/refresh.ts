@@ -54,8 +54,8 @@ export async function refresh(context: Context, kindText: string, nameText: stri
 }
 
 /** A read that was running when the refresh was requested leaves the next read due. */
-const wasRead = ({ status: { lookedAtMs, nextLookAtMs } }: RepositoryView, requestedMs: number): boolean =>
-  lookedAtMs !== null && lookedAtMs >= requestedMs && nextLookAtMs !== null && nextLookAtMs > lookedAtMs
+const wasRead = ({ status: { lastReadMs, nextReadMs } }: RepositoryView, requestedMs: number): boolean =>
+  lastReadMs !== null && lastReadMs >= requestedMs && nextReadMs !== null && nextReadMs > lastReadMs
 
 function foundText(before: RepositoryView, { status: { commit } }: RepositoryView): string {
   const now = commit === null ? '-' : shortRevision(commit, 12)

@@ -101,10 +101,10 @@ export function repositoryPlaceFacts({ spec, status }: RepositoryView, nowMs: nu
 }
 
 /** When it was last read, whether that failed, and when it is read next. Null: the server does not say. */
-export function readText({ ready, lookedAtMs, nextLookAtMs }: RepositoryView['status'], nowMs: number): string | null {
-  if (nextLookAtMs === null) return null
-  const last = lookedAtMs === null ? 'not since the server started' : `${ageText(lookedAtMs, nowMs)} ago${ready ? '' : ', failed'}`
-  return `${last}; next ${nextLookAtMs <= nowMs ? 'now' : `in about ${ageText(nowMs, nextLookAtMs)}`}`
+export function readText({ ready, lastReadMs, nextReadMs }: RepositoryView['status'], nowMs: number): string | null {
+  if (nextReadMs === null) return null
+  const last = lastReadMs === null ? 'not since the server started' : `${ageText(lastReadMs, nowMs)} ago${ready ? '' : ', failed'}`
+  return `${last}; next ${nextReadMs <= nowMs ? 'now' : `in about ${ageText(nowMs, nextReadMs)}`}`
 }
 
 /** WH2: what to enter where. */

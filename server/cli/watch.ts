@@ -88,6 +88,6 @@ function noneIfGone(error: unknown): null {
 }
 
 /** A contact of an agent, or a read of a repository, is no change. */
-const PASSING = new Set(['lastSeenMs', 'lookedAtMs', 'nextLookAtMs'])
+const PASSING = new Set(['lastSeenMs', 'lastReadMs', 'nextReadMs'])
 const textOf = (item: unknown): string | undefined =>
   JSON.stringify(item, (name, value: unknown) => (PASSING.has(name) ? undefined : value))

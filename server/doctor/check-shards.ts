@@ -15,11 +15,11 @@ import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import { SHARD_COUNT, shardOf } from '../desired/shard-files.ts'
 import { examineShard } from '../desired/shard-report.ts'
 import { createFileContentStore } from '../store/content/file-content-store.ts'
-import { readKnownShards, readWanted, type StoreLook, type WantedCluster } from '../store/upkeep/store-check.ts'
+import { readKnownShards, readWanted, type StoreReport, type WantedCluster } from '../store/upkeep/store-check.ts'
 import type { FindingCode, Findings } from './findings.ts'
 
 export interface CheckShardsDeps {
-  look: StoreLook
+  look: StoreReport
   dataDir: string
   running: boolean
   findings: Findings

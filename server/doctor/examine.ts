@@ -14,10 +14,10 @@ import { type ContentReference, SCHEMA_NEWEST } from '../store/engines/store-fil
 import {
   findBrokenRules,
   findStoreDamage,
-  lookIntoStore,
+  inspectStore,
   readContentReferences,
   readRestoreProofs,
-  type StoreLook,
+  type StoreReport,
 } from '../store/upkeep/store-check.ts'
 import type { PostgresPlace } from '../store-place.ts'
 import { checkContent } from './check-content.ts'
@@ -79,7 +79,7 @@ async function checkData(
   const loss = store === null && !running ? findLogLoss(join(dataDir, `${STORE}-wal`)) : null
   if (loss !== null)
     findings.tell('store_damaged', `${STORE}-wal at byte ${loss.at}: SQLite would drop the ${loss.commits} commits after it`)
-  const look = await openLook(dataDir, store, findings)
+  const look = await openReport(dataDir, store, findings)
   if (look === null) {
     await checkContent({ dataDir, references: null, findings, ...deps })
     return null
@@ -94,10 +94,10 @@ async function checkData(
   }
 }
 
-async function openLook(dataDir: string, store: PostgresPlace | null, findings: Findings): Promise<StoreLook | null> {
-  if (store !== null) return lookIntoStore(store)
+async function openReport(dataDir: string, store: PostgresPlace | null, findings: Findings): Promise<StoreReport | null> {
+  if (store !== null) return inspectStore(store)
   try {
-    return await lookIntoStore({ file: join(dataDir, STORE) })
+    return await inspectStore({ file: join(dataDir, STORE) })
   } catch (error) {
     findings.tell('store_damaged', `${STORE}: ${describeError(error)}`)
     return null
@@ -108,7 +108,7 @@ async function openLook(dataDir: string, store: PostgresPlace | null, findings: 
 const PROOFS_SCHEMA = 2
 
 /** What the store refers to; null: it cannot be gone through. */
-async function checkStore(look: StoreLook, findings: Findings, { progress }: ExamineDeps): Promise<ContentReference[] | null> {
+async function checkStore(look: StoreReport, findings: Findings, { progress }: ExamineDeps): Promise<ContentReference[] | null> {
   const { schema } = look
   if (schema === null || schema > SCHEMA_NEWEST) {
     findings.tell(schema === null ? 'store_damaged' : 'store_newer', schema === null ? 'it has no schema' : `schema ${schema}`)

@@ -1,6 +1,6 @@
 // Effects of a new render on the objects of a service in a cluster, by name, with those on data and replicas. Pure.
 import { deletionName, lossKind } from '../../shared/kube/data-loss.ts'
-import { fields } from '../../shared/kube/health-look.ts'
+import { fields } from '../../shared/kube/health-object.ts'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import { compareApply, comparePrune } from '../../shared/kube/order.ts'
 import { parseRowId } from '../../shared/model/desired.ts'

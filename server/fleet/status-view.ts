@@ -367,7 +367,7 @@ function errorState(reason: string, error: StoredError, kept?: string): Pick<Sta
 }
 
 /** But for the looks at it, which the store does not hold. */
-type RepositoryStatus = Omit<RepositoryView['status'], 'lookedAtMs' | 'nextLookAtMs'>
+type RepositoryStatus = Omit<RepositoryView['status'], 'lastReadMs' | 'nextReadMs'>
 
 export function repositoryStatusView({ commit, tag, fetchedMs, error }: RepositoryState): RepositoryStatus {
   const base = { commit, tag, fetchedMs, problems: error?.problems ?? [] }

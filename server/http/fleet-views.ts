@@ -53,8 +53,8 @@ import {
 } from '../fleet/unrendered.ts'
 import { configUsers } from '../ingest/config-users.ts'
 import { parseServiceSpec } from '../ingest/known-specs.ts'
-import type { RepositoryLook } from '../ingest/look-times.ts'
 import { countServices, parseProjectSpec, projectViolations, readProject } from '../ingest/projects.ts'
+import type { RepositoryReadTimes } from '../ingest/read-times.ts'
 import { listSuspensions } from '../ingest/suspension-rows.ts'
 import { FACTS_AWAITED_MS } from '../ingest/young-clusters.ts'
 import type { AwayOfService } from '../store/counts/rollups.ts'
@@ -85,7 +85,7 @@ export interface FleetViews {
 }
 
 /** When a repository was last read; null: unknown. */
-export type LookOf = (project: string, name: string) => RepositoryLook | null
+export type ReadTimesOf = (project: string, name: string) => RepositoryReadTimes | null
 
 /** Why the shard file of a cluster lacks what the fleet store holds; null: it does not. */
 export type BehindOf = (clusterId: ClusterId) => Behind | null
@@ -94,10 +94,10 @@ export function createFleetViews(
   store: Store,
   clock: Clock,
   restore: Pick<RestoreActions, 'pendingSinceMs'>,
-  lookOf: LookOf = () => null,
+  readTimesOf: ReadTimesOf = () => null,
   behindOf: BehindOf = () => null,
 ): FleetViews {
-  const reading = () => new FleetReading(store, clock, restore, lookOf, behindOf)
+  const reading = () => new FleetReading(store, clock, restore, readTimesOf, behindOf)
   return {
     async resources(resources, seen) {
       const shared = reading()
@@ -122,17 +122,17 @@ const YOUNG_MAX = 20
 class FleetReading {
   private readonly store: Store
   private readonly restore: Pick<RestoreActions, 'pendingSinceMs'>
-  private readonly lookOf: LookOf
+  private readonly readTimesOf: ReadTimesOf
   private readonly behindOf: BehindOf
   private readonly nowMs: number
   /** A service may be in every cluster of the fleet. */
   private readonly pace: Pace
   private readonly memo = new Map<string, Promise<unknown>>()
 
-  constructor(store: Store, clock: Clock, restore: Pick<RestoreActions, 'pendingSinceMs'>, lookOf: LookOf, behindOf: BehindOf) {
+  constructor(store: Store, clock: Clock, restore: Pick<RestoreActions, 'pendingSinceMs'>, readTimesOf: ReadTimesOf, behindOf: BehindOf) {
     this.store = store
     this.restore = restore
-    this.lookOf = lookOf
+    this.readTimesOf = readTimesOf
     this.behindOf = behindOf
     this.nowMs = clock.nowMs()
     this.pace = createPace(clock)
@@ -163,9 +163,9 @@ class FleetReading {
     switch (resource.kind) {
       case 'Repository': {
         const { project, name } = resource
-        const { lookedAtMs, nextLookAtMs } = this.lookOf(project, name) ?? { lookedAtMs: null, nextLookAtMs: null }
+        const { lastReadMs, nextReadMs } = this.readTimesOf(project, name) ?? { lastReadMs: null, nextReadMs: null }
         const view = repositoryStatusView(await this.store.repositoryState(project, name))
-        const status = { ...view, ...(await this.writtenBy(project, view.commit)), lookedAtMs, nextLookAtMs }
+        const status = { ...view, ...(await this.writtenBy(project, view.commit)), lastReadMs, nextReadMs }
         return { ...head, kind: 'Repository', spec: repositorySpecSchema.parse(spec), status }
       }
       case 'Service':

@@ -22,7 +22,7 @@ export interface ClusterChangesDeps {
   /** What the service renders to is the same whatever labels a cluster has, as far as is known. */
   ignoresLabels(id: ServiceId, spec: ServiceSpec): boolean
   /** Whether what the service renders to may depend on facts of clusters. */
-  looksAtFacts(id: ServiceId): boolean
+  dependsOnFacts(id: ServiceId): boolean
 }
 
 export interface ClusterChange {
@@ -67,12 +67,12 @@ export class ClusterChanges {
 
   /** FA5: their served APIs changed. Rejects if the store cannot tell the affected services. */
   async factsChanged(clusterIds: ReadonlySet<ClusterId>): Promise<void> {
-    const { store, passIn, looksAtFacts } = this.#deps
+    const { store, passIn, dependsOnFacts } = this.#deps
     const clusters = await store.findClusters({ ids: [...clusterIds] })
     this.#targets.update(await this.#deps.services())
     const concerned = gathering()
     for (const { clusterId, labels } of clusters)
-      for (const { id } of this.#targets.matching(labels)) if (looksAtFacts(id)) concerned.add(id, clusterId)
+      for (const { id } of this.#targets.matching(labels)) if (dependsOnFacts(id)) concerned.add(id, clusterId)
     await Promise.all(concerned.all().map(({ id, clusterIds: of }) => passIn(id, of)))
   }
 

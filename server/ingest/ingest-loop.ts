@@ -15,19 +15,19 @@ import type { StatusWrite, StoredResource } from '../fleet/records.ts'
 import type { ConfirmedData } from '../fleet/removal-effect.ts'
 import { createSlots } from '../render/sandbox/slots.ts'
 import { actAsSystem } from '../store/audit/caller.ts'
-import { Agenda } from './agenda.ts'
 import { type ClusterChange, ClusterChanges } from './cluster-changes.ts'
 import { createKnownFacts, type KnownFacts } from './cluster-facts.ts'
 import type { ContentSources } from './content-port.ts'
+import { DueQueue } from './due-queue.ts'
 import { FactsChanges } from './facts-changes.ts'
 import { HealthRuleRows } from './health-rule-rows.ts'
 import { KeyedQueue } from './keyed-queue.ts'
 import { KnownSpecs } from './known-specs.ts'
-import { LookTimes, type RepositoryLook } from './look-times.ts'
 import { PassExtents } from './pass-scope.ts'
 import { firstLookMs, HANDS, Hosts, hostOf, nextLookMs } from './poll-times.ts'
 import { PublishGroup } from './publish-group.ts'
 import { type RankedService, rankServices } from './publish-order.ts'
+import { ReadTimes, type RepositoryReadTimes } from './read-times.ts'
 import { RemoteBases, type RemoteBasesDeps } from './remote-bases.ts'
 import { ServiceRenderer, type ServiceRendererDeps } from './render/service-render.ts'
 import { passRepository, type RepositoryPass } from './repository-pass.ts'
@@ -74,7 +74,7 @@ export interface Ingest {
   /** Status rows of a cluster, written just now; what it says of itself may change renders (FA5). Returns at once. */
   statusReported(clusterId: ClusterId, rows: readonly StatusWrite[]): void
   /** Null means: there is no such repository, as far as is known. */
-  lookOf(project: string, name: string): RepositoryLook | null
+  readTimesOf(project: string, name: string): RepositoryReadTimes | null
   /** Without any consequence. */
   readonly render: ServiceRenderer['render']
   /** Facts of clusters, for other renders. */
@@ -106,11 +106,11 @@ export function createIngest(deps: IngestDeps): Ingest {
 
 class IngestLoop implements Ingest {
   private readonly deps: IngestDeps & ServicePassDeps
-  private readonly agenda: Agenda<RepositoryKey | ServiceKeyText | YoungKey>
+  private readonly queue: DueQueue<RepositoryKey | ServiceKeyText | YoungKey>
   /** As far as their specs were read. */
   private readonly hosts = new Map<RepositoryKey, string>()
   private readonly heard = new Hosts()
-  private readonly looks = new LookTimes<RepositoryKey>()
+  private readonly looks = new ReadTimes<RepositoryKey>()
   private readonly repositories = new KeyedQueue<RepositoryKey>(HANDS, (key, release) => this.readRepository(key, release), {
     of: (key) => this.hosts.get(key) ?? null,
     mayStart: (host, asked) => this.heard.mayAsk(host, asked),
@@ -149,7 +149,7 @@ class IngestLoop implements Ingest {
     const { configOf, ...rendering } = deps.rendering
     this.bases = new RemoteBases({
       ...{ sources, store, configOf, clock, random, log, stopping: signal },
-      wake: (id) => void this.passWhole(serviceKeyTextOf(id)).catch(() => {}), // entered in the agenda again
+      wake: (id) => void this.passWhole(serviceKeyTextOf(id)).catch(() => {}), // entered in the queue again
     })
     const facts = (clusters: readonly ClusterId[]) => this.facts.of(clusters)
     this.rules = new HealthRuleRows(deps)
@@ -167,14 +167,14 @@ class IngestLoop implements Ingest {
       publish: this.publishing.publish.bind(this.publishing),
       renderer: new ServiceRenderer({ ...rendering, store, content, sources, bases: this.bases, clock, log, facts, signal }),
     }
-    this.agenda = new Agenda(deps.clock)
+    this.queue = new DueQueue(deps.clock)
     this.clusterChanges = new ClusterChanges({
       ...{ store, clock },
       services: () => this.list('Service'),
       passIn: (id, clusterIds) => settled([this.passIn(serviceKeyTextOf(id), clusterIds)]),
       onUnknown: () => void this.enterAll('Service'), // else nobody would look before the next change
       ignoresLabels: (id, spec) => this.deps.renderer.ignoresLabels(id, spec),
-      looksAtFacts: (id) => !this.factless.has(serviceKeyTextOf(id)),
+      dependsOnFacts: (id) => !this.factless.has(serviceKeyTextOf(id)),
     })
     this.factsChanges = new FactsChanges({ ...deps, pass: (clusters) => this.clusterChanges.factsChanged(clusters) })
   }
@@ -187,8 +187,8 @@ class IngestLoop implements Ingest {
     // Changes while the server was down: labels, specs, confirmations, statuses.
     for (const kind of ['Repository', 'Service'] as const) await this.enterAll(kind)
     while (!stopping.aborted) {
-      for (const key of this.agenda.takeDue()) this.start(key)
-      await this.agenda.wait(stopping)
+      for (const key of this.queue.takeDue()) this.start(key)
+      await this.queue.wait(stopping)
     }
     await this.repositories.idle()
     await this.bases.idle()
@@ -264,7 +264,7 @@ class IngestLoop implements Ingest {
     return this.clusterChanges.deleted(clusterId, services)
   }
 
-  lookOf(project: string, name: string): RepositoryLook | null {
+  readTimesOf(project: string, name: string): RepositoryReadTimes | null {
     return this.looks.of(`repository/${project}/${name}`)
   }
 
@@ -286,7 +286,7 @@ class IngestLoop implements Ingest {
         const found = await this.list(kind)
         if (kind === 'Repository') await this.removeUnknown(found)
         for (const [index, one] of found.entries()) {
-          if (kind === 'Service') this.agenda.soonest(serviceKeyText(one), clock.nowMs())
+          if (kind === 'Service') this.queue.soonest(serviceKeyText(one), clock.nowMs())
           else this.enter(repositoryKey(one), await this.firstLook(one, index, found.length))
         }
         return
@@ -299,7 +299,7 @@ class IngestLoop implements Ingest {
   }
 
   private enter(key: RepositoryKey, waitMs: number): void {
-    this.looks.due(key, this.agenda.soonest(key, this.deps.clock.nowMs() + waitMs))
+    this.looks.due(key, this.queue.soonest(key, this.deps.clock.nowMs() + waitMs))
   }
 
   /** A leftover is harmless: the next start finds it again. */
@@ -324,7 +324,7 @@ class IngestLoop implements Ingest {
 
   private start(key: RepositoryKey | ServiceKeyText | YoungKey): void {
     const run = isRepositoryKey(key) ? this.repositories.run(key) : isYoungKey(key) ? this.passYoung(key) : this.passWhole(key)
-    run.catch(() => {}) // entered in the agenda again by whoever failed
+    run.catch(() => {}) // entered in the queue again by whoever failed
   }
 
   private passYoung(key: YoungKey): Promise<void> {
@@ -369,7 +369,7 @@ class IngestLoop implements Ingest {
         ? backoffMs(this.countFailure(key), { baseMs: 2_000, capMs: pollMs }, random, bounded(pass.error.retryAfterMs))
         : nextLookMs(pollMs, random)
     const nowMs = clock.nowMs()
-    this.agenda.set(key, nowMs + waitMs)
+    this.queue.set(key, nowMs + waitMs)
     this.looks.ended(key, nowMs, this.expectChange.has(key) ? nowMs : nowMs + waitMs)
     return pass
   }
@@ -409,16 +409,16 @@ class IngestLoop implements Ingest {
     })
     if (dataConfirmed !== undefined) await this.deps.store.dropConfirmedData(id, [...dataConfirmed.keys()])
     if (factless && (extent === 'fleet' || wasFactless)) this.factless.add(key)
-    if (againAtMs !== null) this.agenda.soonest(key, againAtMs)
+    if (againAtMs !== null) this.queue.soonest(key, againAtMs)
     if (young !== null) this.lookAgain(id, young)
     if (retry === null) return void this.countSuccess(key)
-    this.agenda.soonest(key, clock.nowMs() + backoffMs(this.countFailure(key), RETRY, random, bounded(retry.afterMs)))
+    this.queue.soonest(key, clock.nowMs() + backoffMs(this.countFailure(key), RETRY, random, bounded(retry.afterMs)))
   }
 
   private lookAgain({ project, service }: ServiceId, { clusters, untilMs }: NonNullable<ServicePass['young']>): void {
     const key: YoungKey = `young/${project}/${service}`
     this.young.set(key, new Set([...(this.young.get(key) ?? []), ...clusters]))
-    this.agenda.soonest(key, untilMs)
+    this.queue.soonest(key, untilMs)
   }
 
   /** Of that name, and deleted before anybody looked. */
@@ -432,7 +432,7 @@ class IngestLoop implements Ingest {
   }
 
   private async forgetRepository(key: RepositoryKey, project: string, name: string): Promise<void> {
-    this.agenda.drop(key)
+    this.queue.drop(key)
     const uid = this.uids.get(key)
     if (uid !== undefined) await this.deps.sources.forget(uid)
     for (const service of await this.list('Service', project)) {
@@ -453,7 +453,7 @@ class IngestLoop implements Ingest {
       if (isRepositoryKey(key)) {
         this.enter(key, retryInMs)
         this.unrevised.add(key)
-      } else this.agenda.soonest(key, this.deps.clock.nowMs() + retryInMs)
+      } else this.queue.soonest(key, this.deps.clock.nowMs() + retryInMs)
       throw error
     }
   }

@@ -14,7 +14,7 @@ export const asksForCluster = ({ needsCluster }: Problem): boolean => needsClust
 export const mayNeedCluster = ({ needsCluster }: Problem): boolean => needsCluster !== undefined
 
 /** `leavesOut`: there are overrides for clusters, and none of them counts here. */
-export const looksAtCluster = (looks: readonly InputRead[], leavesOut: boolean): boolean =>
+export const dependsOnCluster = (looks: readonly InputRead[], leavesOut: boolean): boolean =>
   looks.some(([first]) => first === 'cluster' || (leavesOut && (first === 'config' || first === 'values')))
 
 /** With those words, once. */

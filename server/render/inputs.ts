@@ -45,7 +45,7 @@ export interface FileRead {
 }
 
 /** A place where a render looked: of a file, or of an input. */
-export type Look = Pick<FileRead, 'source' | 'path'> | InputRead
+export type Dependency = Pick<FileRead, 'source' | 'path'> | InputRead
 
 /** All that a render depends on besides the service's own render options and the tools: with equal values at these places it gives the same again. */
 export interface Reads {
@@ -53,7 +53,7 @@ export interface Reads {
    * In the order of the reads, without those that earlier ones imply: renders with equal values so far read the same
    * next.
    */
-  looks: readonly Look[]
+  dependencies: readonly Dependency[]
   /** The same sorted, and only what no other one tells. */
   files: readonly FileRead[]
   inputs: readonly InputRead[]

@@ -9,7 +9,7 @@ import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import { type OpenedSource, pathSegments } from '../sources/source.ts'
 import type { ConfigLayer, MergedConfig } from './config-merge.ts'
 import { type ExcerptSource, withExcerpts } from './excerpts.ts'
-import { doubted, looksAtCluster } from './for-nobody.ts'
+import { dependsOnCluster, doubted } from './for-nobody.ts'
 import type { ClusterInputs, InputRead, Reads, RenderInputs } from './inputs.ts'
 import { baseName, type RemoteBase } from './kustomize/remote.ts'
 import { Meter } from './liquid/limits.ts'
@@ -287,7 +287,7 @@ const prefixOf = ({ label }: PipelineSource, all: readonly PipelineSource[]): st
 
 /** RD10: whether a cluster may bring what is missing. */
 const isForNobody = ({ cluster, settings }: PipelineInput, recorder: Recorder): boolean =>
-  cluster === null && looksAtCluster(recorder.reads().inputs, settings.leavesOut === true)
+  cluster === null && dependsOnCluster(recorder.reads().inputs, settings.leavesOut === true)
 
 /** RD10: whether what is wrong may be so for want of a cluster, in a program's words and in what it wrote. */
 interface Doubts {

@@ -84,7 +84,7 @@ export function createAgentStore(db: StoreDb): AgentStore {
     },
     // JN6: a stranger can make up any number of tokens, so only a join that would be granted takes the lock for writing.
     join: async (input) => {
-      const look = await lookAtJoin(db.read, input)
+      const look = await checkJoin(db.read, input)
       return look.kind === 'granted' ? db.write((tx) => join(tx, input)) : look
     },
     agent: async (agentId) => {
@@ -267,7 +267,7 @@ interface Granted {
 }
 
 /** Everything that is decided without writing. */
-async function lookAtJoin(read: ReadDb, input: JoinInput): Promise<Granted | JoinResult> {
+async function checkJoin(read: ReadDb, input: JoinInput): Promise<Granted | JoinResult> {
   const known = await agentRows(read).where('agents.public_key', '=', input.publicKey).executeTakeFirst()
   // A lost answer is asked for again, perhaps when the token is used up or expired by now. A revoked key gets its answer too and no use is spent: only
   // a person undoes a revocation, its sessions say so.
@@ -297,7 +297,7 @@ async function lookAtJoin(read: ReadDb, input: JoinInput): Promise<Granted | Joi
 
 async function join(tx: Tx, input: JoinInput): Promise<JoinResult> {
   const { sql: trx, changes, audit } = tx
-  const look = await lookAtJoin(trx, input) // again: another join may have been faster
+  const look = await checkJoin(trx, input) // again: another join may have been faster
   if (look.kind !== 'granted') return look
   const { known, token } = look
   // Counted down by the database and not by us, so that two servers cannot spend the same use.

@@ -21,7 +21,7 @@ import {
   type RenderOrder,
   ROWS_BYTES_MAX,
 } from './channel/messages.ts'
-import { looksToLines, rowsToLines } from './channel/render-lines.ts'
+import { dependenciesToLines, rowsToLines } from './channel/render-lines.ts'
 import { fromWire, toWire } from './channel/wire-error.ts'
 import { currentJob } from './current-job.ts'
 import { createOnce } from './once.ts'
@@ -114,25 +114,25 @@ function basesOf(sources: Sources) {
 }
 
 function answerOf({ result, reads, late }: PipelineOutcome, tools: Record<string, string | null>, rowsBytesMax: number) {
-  const looks = looksToLines(reads.looks)
-  if (looks.byteLength > LOOKS_BYTES_MAX)
+  const dependencies = dependenciesToLines(reads.dependencies)
+  if (dependencies.byteLength > LOOKS_BYTES_MAX)
     throw new AppError('source_refused', {
-      detail: `the render has ${reads.looks.length} dependencies, more than the limit; split the service`,
+      detail: `the render has ${reads.dependencies.length} dependencies, more than the limit; split the service`,
     })
-  const places = { looksBytes: looks.byteLength, secret: reads.secret, late, tools }
-  if (result instanceof AppError) return { value: { kind: 'error', error: toWire(result), ...places }, data: looks }
+  const places = { dependenciesBytes: dependencies.byteLength, secret: reads.secret, late, tools }
+  if (result instanceof AppError) return { value: { kind: 'error', error: toWire(result), ...places }, data: dependencies }
   if (result.kind === 'failed')
     return {
       value: { ...result, message: result.message.slice(0, MESSAGE_MAX), problems: bounded(result.problems), ...places },
-      data: looks,
+      data: dependencies,
     }
   const { digest, hooks, warnings, objects } = result
   const rows = rowsToLines(objects)
   if (rows.byteLength > rowsBytesMax) {
     const message = `its output has ${Math.ceil(rows.byteLength / MIB)} MiB of objects, more than ${Math.ceil(rowsBytesMax / MIB)}; split the service`
-    return { value: { kind: 'failed', code: 'render_failed', message, problems: [], ...places }, data: looks }
+    return { value: { kind: 'failed', code: 'render_failed', message, problems: [], ...places }, data: dependencies }
   }
-  return { value: { kind: 'rendered', digest, hooks, warnings: bounded(warnings), ...places }, data: Buffer.concat([looks, rows]) }
+  return { value: { kind: 'rendered', digest, hooks, warnings: bounded(warnings), ...places }, data: Buffer.concat([dependencies, rows]) }
 }
 
 /** Content can make thousands of problems, and long texts in each. */

@@ -1,6 +1,6 @@
 // A volume claim whose StorageClass binds at first use stays Pending until a Pod that uses it is scheduled: nothing is wrong with it, and whatever brings that Pod must not wait for it.
 // The class is another object, so its binding mode comes in as a fact.
-import { type Health, progressing, text } from './health-look.ts'
+import { type Health, progressing, text } from './health-object.ts'
 import { groupOf, type K8sObject } from './object.ts'
 
 /** Whether a StorageClass (null: the default one of the cluster) binds when the first consumer is scheduled. Null: not known. */

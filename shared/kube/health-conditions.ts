@@ -8,14 +8,14 @@ import {
   degraded,
   HEALTHY,
   type Health,
-  type Look,
   list,
   oneLine,
   progressing,
+  type Reading,
   type Rule,
   suspended,
   text,
-} from './health-look.ts'
+} from './health-object.ts'
 import { camelCase } from './health-words.ts'
 
 export const notReported = (what: string): Health => progressing('NotReported', `its controller has not reported ${what} yet`)
@@ -48,9 +48,9 @@ export function isTrue(type: string, { falseIs, patient = [], failed = [] }: Con
  * Ready is the summary, and the other conditions explain it, as for an unknown kind; but Ready always exists once the
  * controller has read the object.
  */
-export const readySummary: Rule = (look) => {
-  const found = byConditions(look.conditions, look.generation)
-  if (found !== null && (found.word === 'Degraded' || look.condition('Ready') !== undefined)) return found
+export const readySummary: Rule = (reading) => {
+  const found = byConditions(reading.conditions, reading.generation)
+  if (found !== null && (found.word === 'Degraded' || reading.condition('Ready') !== undefined)) return found
   return notReported('condition Ready')
 }
 
@@ -58,43 +58,43 @@ export const readySummary: Rule = (look) => {
  * All conditions together, as for an unknown kind; but one of them always exists once the controller has read the
  * object.
  */
-export const conditionsTogether: Rule = (look) =>
-  byConditions(look.conditions, look.generation) ?? notReported('a condition that tells how it is')
+export const conditionsTogether: Rule = (reading) =>
+  byConditions(reading.conditions, reading.generation) ?? notReported('a condition that tells how it is')
 
 /** The whole status, as for an unknown kind; but a known kind without any report is not healthy after a grace time. */
-export const statusTogether: Rule = (look) => {
-  const health = generalHealth(look)
-  const isSilent = health.reason === 'NotReported' || (health.word === 'Healthy' && Object.keys(look.status).length === 0)
+export const statusTogether: Rule = (reading) => {
+  const health = generalHealth(reading)
+  const isSilent = health.reason === 'NotReported' || (health.word === 'Healthy' && Object.keys(reading.status).length === 0)
   return isSilent ? notReported('a status') : health
 }
 
 /** A condition that is trouble while it is True. */
 export function unlessTrue(types: readonly string[], rule: Rule): Rule {
-  return (look) => {
+  return (reading) => {
     for (const type of types) {
-      const found = look.condition(type)
+      const found = reading.condition(type)
       if (found?.status === 'True') return failedBy(found)
     }
-    return rule(look)
+    return rule(reading)
   }
 }
 
 /** A condition that is trouble while it is False. */
 export function unlessFalse(types: readonly string[], rule: Rule): Rule {
-  return (look) => {
+  return (reading) => {
     for (const type of types) {
-      const found = look.condition(type)
+      const found = reading.condition(type)
       if (found?.status === 'False') return causeOf(found) === 'stopped' ? stoppedBy(found) : failedBy(found)
     }
-    return rule(look)
+    return rule(reading)
   }
 }
 
 /** A condition by which a person stopped it. */
 export function unlessStopped(type: string, rule: Rule): Rule {
-  return (look) => {
-    const found = look.condition(type)
-    return found?.status === 'True' ? stoppedBy(found) : rule(look)
+  return (reading) => {
+    const found = reading.condition(type)
+    return found?.status === 'True' ? stoppedBy(found) : rule(reading)
   }
 }
 const stoppedBy = ({ type, status, message }: Condition): Health => suspended(oneLine(message) || `condition ${type} is ${status}`)
@@ -136,24 +136,24 @@ export function byPhase({ at: path = ['phase'], message = ['message'], healthy, 
 
 /** A text in the status that is there only when something is wrong for good. */
 export function unlessSaid(path: readonly string[], message: readonly string[], reason: string, rule: Rule): Rule {
-  return (look) => {
-    const word = text(at(look.status, ...path))
-    return word === '' ? rule(look) : degraded(reason, oneLine(text(at(look.status, ...message)) || word))
+  return (reading) => {
+    const word = text(at(reading.status, ...path))
+    return word === '' ? rule(reading) : degraded(reason, oneLine(text(at(reading.status, ...message)) || word))
   }
 }
 
 /** The result of the first rule, unless that is Healthy: then that of the second one. */
 export function bothOf(first: Rule, second: Rule): Rule {
-  return (look) => {
-    const found = first(look)
-    return found.word === 'Healthy' ? second(look) : found
+  return (reading) => {
+    const found = first(reading)
+    return found.word === 'Healthy' ? second(reading) : found
   }
 }
 
 /** Operators of OpenShift's kind: Degraded, then Progressing, then Available. */
-export const availableProgressingDegraded: Rule = unlessTrue(['Degraded', 'Failing'], (look) => {
-  const moving = look.condition('Progressing')
-  return moving?.status === 'True' ? waitsFor(moving) : isTrue('Available')(look)
+export const availableProgressingDegraded: Rule = unlessTrue(['Degraded', 'Failing'], (reading) => {
+  const moving = reading.condition('Progressing')
+  return moving?.status === 'True' ? waitsFor(moving) : isTrue('Available')(reading)
 })
 
 /** As many ready as `spec.replicas` asks for; `readyReplicas` is absent while it is 0. */
@@ -161,15 +161,15 @@ export const replicasReady: Rule = ({ spec, status }) =>
   byCounters({ ...status, readyReplicas: status['readyReplicas'] ?? 0 }, { replicas: spec['replicas'] ?? 1 }) ?? HEALTHY
 
 /** Each list of conditions below `status.<name>[]`: the parents of a route, the listeners of a gateway. */
-export const conditionLists = (look: Look, name: string): Condition[][] =>
-  list(look.status[name]).map(({ conditions }) => conditionsIn(conditions))
+export const conditionLists = (reading: Reading, name: string): Condition[][] =>
+  list(reading.status[name]).map(({ conditions }) => conditionsIn(conditions))
 
 /** For kinds whose API promises that each condition names the generation that it was made for: an older one says nothing about this spec. */
 export function whenSeen(types: readonly string[], rule: Rule): Rule {
-  return (look) => {
-    const { generation = 0 } = look
-    const old = look.conditions.find((entry) => types.includes(entry.type) && entry.generation !== null && entry.generation < generation)
-    if (old === undefined) return rule(look)
+  return (reading) => {
+    const { generation = 0 } = reading
+    const old = reading.conditions.find((entry) => types.includes(entry.type) && entry.generation !== null && entry.generation < generation)
+    if (old === undefined) return rule(reading)
     return progressing('GenerationNotObserved', `condition ${old.type} is for generation ${old.generation}, not for ${generation} yet`)
   }
 }

@@ -13,7 +13,7 @@ import {
   type Rule,
   suspended,
   text,
-} from './health-look.ts'
+} from './health-object.ts'
 import { onSchedule } from './health-schedule.ts'
 
 /** A Pod may be unschedulable for a moment while nodes join or others leave. */
@@ -111,7 +111,7 @@ const daemonSet: Rule = ({ spec, status }) => {
   return HEALTHY
 }
 
-const replicationController: Rule = (look) => replicaSet(look)
+const replicationController: Rule = (reading) => replicaSet(reading)
 
 const pod: Rule = ({ status, condition, nowMs }) => {
   const phase = status['phase']
@@ -164,14 +164,14 @@ const job: Rule = ({ spec, status, condition }) => {
 const RUN_END_GRACE_MS = 10_000
 
 /** A CronJob is as well as its last run: it says when one was due last, when one last succeeded, and which still run. */
-const cronJob: Rule = (look) => {
-  const { spec, status, statusMs, nowMs } = look
+const cronJob: Rule = (reading) => {
+  const { spec, status, statusMs, nowMs } = reading
   if (spec['suspend'] === true) return suspended('spec.suspend is true')
   const due = text(status['lastScheduleTime'])
   if (list(status['active']).length > 0) return HEALTHY
-  if (due === '') return onSchedule(look)
+  if (due === '') return onSchedule(reading)
   const succeeded = text(status['lastSuccessfulTime'])
-  if (succeeded !== '' && Date.parse(succeeded) >= Date.parse(due)) return onSchedule(look)
+  if (succeeded !== '' && Date.parse(succeeded) >= Date.parse(due)) return onSchedule(reading)
   const failed = degraded('LastRunFailed', `its last run, due at ${due}, did not succeed`)
   // An agent's clock may be behind the API server's.
   const atMs = statusMs === null ? nowMs : Math.min(statusMs, nowMs) + RUN_END_GRACE_MS
@@ -242,7 +242,7 @@ const addressed: Rule = ({ spec, status, waitForAddress }) => {
   )
 }
 
-const service: Rule = (look) => (look.spec['type'] === 'LoadBalancer' ? addressed(look) : HEALTHY)
+const service: Rule = (reading) => (reading.spec['type'] === 'LoadBalancer' ? addressed(reading) : HEALTHY)
 
 /** Approved and signed, or refused by a person. */
 const signingRequest: Rule = ({ status, condition }) => {

@@ -2,15 +2,28 @@
 // types of those APIs, not another tool's table.
 import { bothOf, byPhase, isTrue, notReported, readySummary, statusTogether, unlessFalse, unlessSaid } from './health-conditions.ts'
 import { byCounters } from './health-general.ts'
-import { at, count, degraded, fields, HEALTHY, healthyWith, list, oneLine, progressing, type Rule, suspended, text } from './health-look.ts'
+import {
+  at,
+  count,
+  degraded,
+  fields,
+  HEALTHY,
+  healthyWith,
+  list,
+  oneLine,
+  progressing,
+  type Rule,
+  suspended,
+  text,
+} from './health-object.ts'
 import { camelCase, senseOf } from './health-words.ts'
 
 /** Strimzi has two conditions instead of one; `Creating` is how a NotReady begins. */
-const strimzi: Rule = (look) => {
-  const stopped = look.condition('ReconciliationPaused')
+const strimzi: Rule = (reading) => {
+  const stopped = reading.condition('ReconciliationPaused')
   if (stopped?.status === 'True') return suspended('its reconciliation is paused by annotation')
-  if (look.condition('Ready')?.status === 'True') return HEALTHY
-  const wrong = look.condition('NotReady')
+  if (reading.condition('Ready')?.status === 'True') return HEALTHY
+  const wrong = reading.condition('NotReady')
   if (wrong === undefined) return notReported('condition Ready')
   if (wrong.status !== 'True' || wrong.reason === 'Creating') return progressing(wrong.reason || 'NotReady', oneLine(wrong.message))
   return degraded(wrong.reason || 'NotReady', oneLine(wrong.message))
@@ -23,8 +36,8 @@ const strimziConnector: Rule = bothOf(strimzi, ({ status }) => {
   const stopped = states.find((entry) => entry['state'] === 'PAUSED' || entry['state'] === 'STOPPED')
   return stopped === undefined ? HEALTHY : suspended(`the connector is ${text(stopped['state'])}`)
 })
-const rebalance: Rule = (look) => {
-  const now = look.conditions.find(({ status }) => status === 'True')
+const rebalance: Rule = (reading) => {
+  const now = reading.conditions.find(({ status }) => status === 'True')
   if (now === undefined) return notReported('a condition')
   if (now.type === 'Ready') return HEALTHY
   if (now.type === 'ProposalReady') return suspended('a proposal waits: annotate it with strimzi.io/rebalance=approve')
@@ -33,17 +46,17 @@ const rebalance: Rule = (look) => {
   return progressing(now.type, oneLine(now.message))
 }
 
-const cnpgCluster: Rule = (look) => {
-  if (look.annotations['cnpg.io/hibernation'] === 'on') return suspended('the annotation cnpg.io/hibernation is on')
-  if (look.annotations['cnpg.io/reconciliationLoop'] === 'disabled')
+const cnpgCluster: Rule = (reading) => {
+  if (reading.annotations['cnpg.io/hibernation'] === 'on') return suspended('the annotation cnpg.io/hibernation is on')
+  if (reading.annotations['cnpg.io/reconciliationLoop'] === 'disabled')
     return suspended('the annotation cnpg.io/reconciliationLoop is disabled')
-  const phase = text(look.status['phase'])
-  const why = oneLine(text(look.status['phaseReason']) || phase)
+  const phase = text(reading.status['phase'])
+  const why = oneLine(text(reading.status['phaseReason']) || phase)
   if (phase === 'Failing over' || CNPG_FAILED.some((part) => phase.includes(part))) return degraded(camelCase(phase), why)
   if (phase === 'Waiting for user action') return suspended(why)
   // Before 1.17 there was no such condition.
-  if (look.condition('Ready') === undefined && phase === 'Cluster in healthy state') return HEALTHY
-  const ready = isTrue('Ready', { falseIs: 'Progressing' })(look)
+  if (reading.condition('Ready') === undefined && phase === 'Cluster in healthy state') return HEALTHY
+  const ready = isTrue('Ready', { falseIs: 'Progressing' })(reading)
   return ready.word === 'Healthy' || phase === '' ? ready : progressing(ready.reason, why)
 }
 const CNPG_FAILED = ['unrecoverable', 'failed', 'Failed', 'invalid', 'Not enough disk space', 'unknown plugin', 'cannot proceed']
@@ -54,11 +67,11 @@ const cnpgApplied: Rule = ({ status }) => {
 }
 
 /** Rook writes the phase; `state` is its older name. HEALTH_WARN is how Ceph looks during every recovery and, without redundancy, for ever: a note, not a failure. */
-const cephCluster: Rule = (look) => {
-  const health = at(look.status, 'ceph', 'health')
-  const why = oneLine(text(look.status['message']))
+const cephCluster: Rule = (reading) => {
+  const health = at(reading.status, 'ceph', 'health')
+  const why = oneLine(text(reading.status['message']))
   if (health === 'HEALTH_ERR') return degraded('HealthErr', why || 'Ceph reports HEALTH_ERR; ask `ceph status`')
-  const phase = look.status['phase'] === undefined ? cephState(look) : ceph(look)
+  const phase = reading.status['phase'] === undefined ? cephState(reading) : ceph(reading)
   if (phase.word !== 'Healthy' || health !== 'HEALTH_WARN') return phase
   return healthyWith('HealthWarn', 'Ceph reports HEALTH_WARN; ask `ceph status`')
 }
@@ -66,17 +79,17 @@ const ceph = byPhase({ healthy: ['Ready', 'Connected'], degraded: ['Failure', 'E
 const cephState = byPhase({ at: ['state'], healthy: ['Created', 'Connected'], degraded: ['Error'] })
 
 /** Yellow misses replica shards: for ever on one node alone, where it is a note, and until they are allocated on several. */
-const elasticsearch: Rule = (look) => {
-  const phase = text(look.status['phase'])
+const elasticsearch: Rule = (reading) => {
+  const phase = text(reading.status['phase'])
   if (phase === 'Invalid' || phase === 'Stalled') return degraded(phase, `status.phase is ${phase}`)
-  if (look.status['health'] === 'red') return degraded('Red', 'status.health is red: shards are missing')
+  if (reading.status['health'] === 'red') return degraded('Red', 'status.health is red: shards are missing')
   if (phase !== 'Ready') return phase === '' ? notReported('status.phase') : progressing(phase, `status.phase is ${phase}`)
-  if (look.status['health'] === 'yellow') {
-    const nodes = list(look.spec['nodeSets']).reduce((sum, { count: some }) => sum + count(some, 1), 0)
+  if (reading.status['health'] === 'yellow') {
+    const nodes = list(reading.spec['nodeSets']).reduce((sum, { count: some }) => sum + count(some, 1), 0)
     const why = 'status.health is yellow: replica shards are not allocated'
     return nodes > 1 ? progressing('Yellow', why) : healthyWith('Yellow', why)
   }
-  return byPhase({ at: ['health'], healthy: ['green'] })(look)
+  return byPhase({ at: ['health'], healthy: ['green'] })(reading)
 }
 /** Yellow means that a Pod or an association is not ready yet. */
 const elastic = byPhase({ at: ['health'], healthy: ['green'], degraded: ['red'] })
@@ -100,19 +113,21 @@ const snapshot: Rule = unlessSaid(['error', 'message'], ['error', 'message'], 'S
 )
 
 /** A Running that is False with reason Error names the import's failure, while the phase still reports progress. */
-const dataVolume: Rule = (look) => {
-  const running = look.condition('Running')
+const dataVolume: Rule = (reading) => {
+  const running = reading.condition('Running')
   if (running?.status === 'False' && senseOf(running.reason) === 'failing') return degraded(running.reason, oneLine(running.message))
-  return byPhase({ healthy: ['Succeeded', 'WaitForFirstConsumer', 'PendingPopulation'], degraded: ['Failed'], suspended: ['Paused'] })(look)
+  return byPhase({ healthy: ['Succeeded', 'WaitForFirstConsumer', 'PendingPopulation'], degraded: ['Failed'], suspended: ['Paused'] })(
+    reading,
+  )
 }
 
 const percona = byPhase({ at: ['state'], healthy: ['ready'], degraded: ['error'], suspended: ['paused'] })
 const rabbit: Rule = unlessFalse(['ReconcileSuccess'], isTrue('AllReplicasReady'))
 
 /** A backup or job with a schedule is as well as its last run; the reason is CronJobScheduled also for a run that failed. */
-const mariadbRun: Rule = (look) => {
-  const complete = look.condition('Complete')
-  if (complete?.reason !== 'CronJobScheduled' || complete.status === 'True') return isTrue('Complete')(look)
+const mariadbRun: Rule = (reading) => {
+  const complete = reading.condition('Complete')
+  if (complete?.reason !== 'CronJobScheduled' || complete.status === 'True') return isTrue('Complete')(reading)
   return senseOf(complete.message) === 'failing' ? degraded('CronJobFailed', oneLine(complete.message)) : HEALTHY
 }
 
@@ -126,13 +141,13 @@ const druid: Rule = ({ status }) => {
 }
 
 /** Each instance set counts its Pods; a count of 0 is left out. */
-const crunchy: Rule = (look) => {
-  const instances = list(look.status['instances'])
+const crunchy: Rule = (reading) => {
+  const instances = list(reading.status['instances'])
   if (instances.length === 0) return notReported('status.instances')
   const less = instances
     .map((entry) => byCounters({ ...entry, readyReplicas: entry['readyReplicas'] ?? 0 }, {}))
     .find((found) => found?.word === 'Progressing')
-  return less ?? statusTogether(look)
+  return less ?? statusTogether(reading)
 }
 
 const MINIO_FAILED = [
@@ -142,15 +157,17 @@ const MINIO_FAILED = [
   'Statefulset not controlled by operator',
   'Tenant credentials are not set properly',
 ] as const
-const minioTenant: Rule = bothOf(byPhase({ at: ['currentState'], healthy: ['Initialized'], degraded: MINIO_FAILED }), (look) =>
-  look.status['healthStatus'] === undefined ? HEALTHY : byPhase({ at: ['healthStatus'], healthy: ['green'], degraded: ['red'] })(look),
+const minioTenant: Rule = bothOf(byPhase({ at: ['currentState'], healthy: ['Initialized'], degraded: MINIO_FAILED }), (reading) =>
+  reading.status['healthStatus'] === undefined
+    ? HEALTHY
+    : byPhase({ at: ['healthStatus'], healthy: ['green'], degraded: ['red'] })(reading),
 )
 
 /** A connector runs while its tasks fail. */
-const confluentConnector: Rule = (look) => {
-  const failed = Object.keys(fields(look.status['failedTasks'])).length
+const confluentConnector: Rule = (reading) => {
+  const failed = Object.keys(fields(reading.status['failedTasks'])).length
   if (failed > 0) return degraded('TasksFailed', `${failed} tasks of the connector failed`)
-  return statusTogether(look)
+  return statusTogether(reading)
 }
 
 /** Racks count their members. */

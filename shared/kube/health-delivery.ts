@@ -12,32 +12,32 @@ import {
   unlessTrue,
   whenSeen,
 } from './health-conditions.ts'
-import { degraded, type Fields, fields, HEALTHY, list, progressing, type Rule, suspended, text } from './health-look.ts'
+import { degraded, type Fields, fields, HEALTHY, list, progressing, type Rule, suspended, text } from './health-object.ts'
 import { camelCase } from './health-words.ts'
 
 /** Flux sets Stalled for good and Reconciling meanwhile, which come first. A False without them has failed and is tried again at the next interval; so has one that is being retried. */
-const flux: Rule = (look) => {
-  const isRetry = look.condition('Reconciling')?.reason === 'ProgressingWithRetry'
+const flux: Rule = (reading) => {
+  const isRetry = reading.condition('Reconciling')?.reason === 'ProgressingWithRetry'
   const patient = isRetry ? [] : ['DependencyNotReady', 'ArtifactOutdated', 'Progressing']
-  return isTrue('Ready', { falseIs: 'Degraded', patient })(look)
+  return isTrue('Ready', { falseIs: 'Degraded', patient })(reading)
 }
 /** A repository of OCI charts is not reconciled and has no status. */
-const helmRepository: Rule = (look) => (look.spec['type'] === 'oci' ? HEALTHY : flux(look))
+const helmRepository: Rule = (reading) => (reading.spec['type'] === 'oci' ? HEALTHY : flux(reading))
 /** Since v1beta3 these are configuration without a status. */
-const fluxConfiguration: Rule = (look) => (look.conditions.length === 0 ? HEALTHY : flux(look))
+const fluxConfiguration: Rule = (reading) => (reading.conditions.length === 0 ? HEALTHY : flux(reading))
 
 const WORKLOAD_GENERATION = 'rollout.argoproj.io/workload-generation'
 /** The phase exists since 1.1; before that, conditions tell it. A Rollout of a workloadRef has to observe that workload's generation, too. */
-const rollout: Rule = (look) => {
-  const wanted = text(look.annotations[WORKLOAD_GENERATION])
-  const observed = look.status['workloadObservedGeneration']
+const rollout: Rule = (reading) => {
+  const wanted = text(reading.annotations[WORKLOAD_GENERATION])
+  const observed = reading.status['workloadObservedGeneration']
   if (wanted !== '' && observed !== undefined && String(observed) !== wanted)
     return progressing(
       'WorkloadGenerationNotObserved',
       `its controller has seen generation ${String(observed)} of ${wanted} of its workload`,
     )
-  if (look.status['phase'] === undefined) return statusTogether(look)
-  return byPhase({ healthy: ['Healthy'], degraded: ['Degraded'], suspended: ['Paused'] })(look)
+  if (reading.status['phase'] === undefined) return statusTogether(reading)
+  return byPhase({ healthy: ['Healthy'], degraded: ['Degraded'], suspended: ['Paused'] })(reading)
 }
 const measured = byPhase({ healthy: ['Successful'], degraded: ['Failed', 'Error', 'Inconclusive'] })
 const application = byPhase({
@@ -51,17 +51,17 @@ const application = byPhase({
 const canary = byPhase({ healthy: ['Initialized', 'Succeeded'], degraded: ['Failed'] })
 
 /** Tekton: condition Succeeded is Unknown while it runs. */
-const tektonRun: Rule = (look) => {
-  if (text(look.spec['status']).endsWith('Pending')) return suspended(`spec.status is ${text(look.spec['status'])}`)
-  return isTrue('Succeeded', { falseIs: 'Degraded' })(look)
+const tektonRun: Rule = (reading) => {
+  if (text(reading.spec['status']).endsWith('Pending')) return suspended(`spec.status is ${text(reading.spec['status'])}`)
+  return isTrue('Succeeded', { falseIs: 'Degraded' })(reading)
 }
 
 /** A keptn state is the worst of its phases; `status` is the whole. */
 const keptn = byPhase({ at: ['status'], healthy: ['Succeeded', 'Warning'], degraded: ['Failed'], suspended: ['Deprecated'] })
 const keptnEvaluation = byPhase({ at: ['overallStatus'], healthy: ['Succeeded', 'Warning'], degraded: ['Failed'] })
-const keptnAnalysis: Rule = (look) => {
-  const { status } = look
-  if (text(status['state']) !== 'Completed') return byPhase({ at: ['state'], healthy: [] })(look)
+const keptnAnalysis: Rule = (reading) => {
+  const { status } = reading
+  if (text(status['state']) !== 'Completed') return byPhase({ at: ['state'], healthy: [] })(reading)
   if (status['pass'] === true || status['warning'] === true) return HEALTHY
   return degraded('AnalysisFailed', 'status.pass is not true')
 }
@@ -101,26 +101,28 @@ const promotionStrategy: Rule = bothOf(promoter, ({ status }) => {
   return states.find(({ word }) => word === 'Degraded') ?? states.find(({ word }) => word === 'Progressing') ?? HEALTHY
 })
 const changeTransferPolicy: Rule = bothOf(promoter, ({ status }) => promotionOf(status))
-const commitStatus: Rule = bothOf(promoter, (look) =>
-  look.status['phase'] === undefined ? HEALTHY : byPhase({ healthy: ['success'], degraded: ['failure'] })(look),
+const commitStatus: Rule = bothOf(promoter, (reading) =>
+  reading.status['phase'] === undefined ? HEALTHY : byPhase({ healthy: ['success'], degraded: ['failure'] })(reading),
 )
-const selectedCommitStatus: Rule = bothOf(promoter, (look) => {
-  const phases = [...list(look.status['applicationsSelected']), ...list(look.status['environments'])].map((entry) => text(entry['phase']))
+const selectedCommitStatus: Rule = bothOf(promoter, (reading) => {
+  const phases = [...list(reading.status['applicationsSelected']), ...list(reading.status['environments'])].map((entry) =>
+    text(entry['phase']),
+  )
   if (phases.length === 0) return notReported('what it watches')
   if (phases.includes('failure')) return degraded('CheckFailed', 'a commit status that it watches is failure')
   return phases.includes('pending') ? progressing('CheckPending', 'a commit status that it watches is pending') : HEALTHY
 })
 
 /** Its job state decides: a streaming job runs until a person stops it. */
-const flinkSessionJob: Rule = (look) => {
-  const error = text(look.status['error'])
+const flinkSessionJob: Rule = (reading) => {
+  const error = text(reading.status['error'])
   if (error !== '') return degraded('Error', `status.error: ${error.slice(0, 400)}`)
   return byPhase({
     at: ['jobStatus', 'state'],
     healthy: ['RUNNING', 'FINISHED'],
     degraded: ['FAILED', 'FAILING'],
     suspended: ['SUSPENDED'],
-  })(look)
+  })(reading)
 }
 /** CREATED has not been processed, DEPLOYED may still be rolled back, ROLLED_BACK does not run what its spec says. */
 const flinkDeployment: Rule = bothOf(statusTogether, ({ status }) => {
@@ -146,10 +148,10 @@ export const DELIVERY_RULES: Readonly<Record<string, Rule>> = {
   'argoproj.io/Application': application,
   'argoproj.io/AppProject': () => HEALTHY,
   // conditions ErrorOccurred, ResourcesUpToDate, RolloutProgressing: argo-cd ApplicationSetConditionType.
-  'argoproj.io/ApplicationSet': unlessTrue(['ErrorOccurred'], (look) => {
-    const rolling = look.condition('RolloutProgressing')
+  'argoproj.io/ApplicationSet': unlessTrue(['ErrorOccurred'], (reading) => {
+    const rolling = reading.condition('RolloutProgressing')
     if (rolling?.status === 'True') return progressing(rolling.reason || 'RolloutProgressing', rolling.message)
-    return isTrue('ResourcesUpToDate')(look)
+    return isTrue('ResourcesUpToDate')(reading)
   }),
   // conditions: argo-events common Status; each of them is to be True.
   'argoproj.io/EventBus': allTrue,

@@ -8,14 +8,14 @@ import {
   fields,
   HEALTHY,
   type Health,
-  type Look,
   list,
   oneLine,
   progressing,
+  type Reading,
   suspended,
   text,
   unreported,
-} from './health-look.ts'
+} from './health-object.ts'
 import { camelCase, hasArrived, hasEnded, meaningOf, namesASchedule, type Sense, senseOf, senseOfState, wordsOf } from './health-words.ts'
 
 const CONDITIONS_MAX = 64
@@ -26,21 +26,21 @@ const ENTRIES_MAX = 64
 type Finding = Health | null
 
 /** HE12: a stop asked for, an empty status, conditions, then the worst of all that the status says. */
-export function generalHealth(look: Look): Health {
-  const { status, spec, kind } = look
-  const stopped = stopAskedFor(look)
+export function generalHealth(reading: Reading): Health {
+  const { status, spec, kind } = reading
+  const stopped = stopAskedFor(reading)
   if (stopped !== null) return stopped
-  if (isEmptyStatus(status)) return unreported(look)
-  const conditions = byConditions(look.conditions, look.generation)
+  if (isEmptyStatus(status)) return unreported(reading)
+  const conditions = byConditions(reading.conditions, reading.generation)
   if (conditions?.word === 'Degraded' || conditions?.word === 'Suspended') return conditions
   const words = byWords(status, kind, 'status')
   const main = mainWord(status, kind)
-  if (look.condition('Ready')?.status === 'True' && conditions?.word === 'Healthy') {
+  if (reading.condition('Ready')?.status === 'True' && conditions?.word === 'Healthy') {
     // A Ready that is True outweighs counters, old errors and side words, but neither a word of failure nor a main word that is on its way.
     if (words?.word === 'Degraded' || words?.word === 'Suspended') return words
     return main?.health?.word === 'Progressing' ? main.health : HEALTHY
   }
-  const found = worst([conditions, words, byErrors(status, words), byFlags(status, main), byCounters(status, spec), byNested(look)])
+  const found = worst([conditions, words, byErrors(status, words), byFlags(status, main), byCounters(status, spec), byNested(reading)])
   // An unknown word in a main field outweighs healthy side fields: one stage of several succeeded.
   const isVague = found?.word === 'Healthy' && conditions === null && main !== null && main.health === null
   if (found !== null && !isVague) return found
@@ -51,7 +51,7 @@ export function generalHealth(look: Look): Health {
   if (namesASchedule(kind) && main === null && isEmpty(status['active'])) return HEALTHY
   const why =
     main === null ? 'its status has no information about its health' : `${main.where} is ${oneLine(main.said)}, which no rule knows`
-  return unreported(look, 'NotUnderstood', why)
+  return unreported(reading, 'NotUnderstood', why)
 }
 
 const WORST_FIRST = ['Degraded', 'Suspended', 'Progressing', 'Healthy'] as const
@@ -65,7 +65,7 @@ function worst(findings: readonly Finding[]): Finding {
 
 const STOP_FIELDS = ['suspend', 'suspended', 'paused', 'pause'] as const
 /** `spec.suspend`, `spec.paused`, an annotation `<domain>/paused`. */
-export function stopAskedFor({ spec, annotations }: Pick<Look, 'spec' | 'annotations'>): Finding {
+export function stopAskedFor({ spec, annotations }: Pick<Reading, 'spec' | 'annotations'>): Finding {
   for (const field of STOP_FIELDS) if (spec[field] === true) return suspended(`spec.${field} is true`)
   for (const key in annotations) {
     const isStop = key.endsWith('/paused') || key.endsWith('/pause-reconciliation')
@@ -362,7 +362,7 @@ const PAST: ReadonlySet<string> = new Set(['history', 'last', 'previous'])
 const isPast = (key: string): boolean => PAST.has(wordsOf(key)[0] ?? '')
 
 /** HE13: one level down: `status.parents[]`, `status.listeners[]`, `status.conditionedStatus`, a map by controller. */
-function byNested({ status, kind, generation }: Look): Finding {
+function byNested({ status, kind, generation }: Reading): Finding {
   const findings: Finding[] = []
   for (const key of Object.keys(status).slice(0, FIELDS_MAX)) {
     const value = status[key]

@@ -19,12 +19,12 @@ import {
   fields,
   HEALTHY,
   type Health,
-  type Look,
   oneLine,
   progressing,
+  type Reading,
   type Rule,
   text,
-} from './health-look.ts'
+} from './health-object.ts'
 
 const isFalse =
   (...types: string[]) =>
@@ -32,29 +32,29 @@ const isFalse =
     status === 'False' && types.includes(type)
 
 /** A listener that is refused, whose references do not resolve, or that conflicts with another; null: none. */
-function wrongListener(look: Look): Condition | null {
-  const all = conditionLists(look, 'listeners').flat()
+function wrongListener(reading: Reading): Condition | null {
+  const all = conditionLists(reading, 'listeners').flat()
   return all.find(isFalse('Accepted', 'ResolvedRefs')) ?? all.find(({ type, status }) => type === 'Conflicted' && status === 'True') ?? null
 }
 
 /** HE5: a gateway without an address is programmed as far as an edge cluster can. */
-const gateway: Rule = whenSeen(['Accepted', 'Programmed'], (look) => {
-  const accepted = isTrue('Accepted', { falseIs: 'Degraded', patient: ['Pending', 'NotReconciled'] })(look)
+const gateway: Rule = whenSeen(['Accepted', 'Programmed'], (reading) => {
+  const accepted = isTrue('Accepted', { falseIs: 'Degraded', patient: ['Pending', 'NotReconciled'] })(reading)
   if (accepted.word !== 'Healthy') return accepted
-  const wrong = look.conditions.find(isFalse('ResolvedRefs')) ?? wrongListener(look)
+  const wrong = reading.conditions.find(isFalse('ResolvedRefs')) ?? wrongListener(reading)
   if (wrong !== null && wrong !== undefined) return failedBy(wrong)
-  const programmed = look.condition('Programmed')
-  if (!look.waitForAddress && programmed?.status === 'False' && programmed.reason === 'AddressNotAssigned') return HEALTHY
-  return isTrue('Programmed', { failed: ['Invalid', 'NoResources', 'AddressNotUsable'] })(look)
+  const programmed = reading.condition('Programmed')
+  if (!reading.waitForAddress && programmed?.status === 'False' && programmed.reason === 'AddressNotAssigned') return HEALTHY
+  return isTrue('Programmed', { failed: ['Invalid', 'NoResources', 'AddressNotUsable'] })(reading)
 })
 
 /** Every parent that has looked must accept it. */
 const attached =
   (name: 'parents' | 'ancestors'): Rule =>
-  (look) => {
-    const owners = conditionLists(look, name)
+  (reading) => {
+    const owners = conditionLists(reading, name)
     if (owners.length === 0) return progressing('NotReported', 'no gateway has reported on it yet; check its parentRefs if this persists')
-    const { generation = 0 } = look
+    const { generation = 0 } = reading
     if (owners.flat().some((entry) => entry.type === 'Accepted' && entry.generation !== null && entry.generation < generation)) {
       return progressing('GenerationNotObserved', `not every gateway has processed generation ${generation} yet`)
     }
@@ -71,8 +71,8 @@ const attached =
 const isPartlyInvalid = ({ type, status }: Condition): boolean => type === 'PartiallyInvalid' && status === 'True'
 
 /** Each router admits or rejects a Route. */
-const route: Rule = (look) => {
-  const admissions = conditionLists(look, 'ingress')
+const route: Rule = (reading) => {
+  const admissions = conditionLists(reading, 'ingress')
     .flat()
     .filter(({ type }) => type === 'Admitted')
   const rejected = admissions.find(({ status }) => status === 'False')

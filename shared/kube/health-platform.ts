@@ -15,23 +15,23 @@ import {
 } from './health-conditions.ts'
 import { CORE_RULES } from './health-core.ts'
 import { failedBy, generalHealth, waitsFor } from './health-general.ts'
-import { degraded, fields, HEALTHY, healthyWith, list, oneLine, progressing, type Rule, suspended, text } from './health-look.ts'
+import { degraded, fields, HEALTHY, healthyWith, list, oneLine, progressing, type Rule, suspended, text } from './health-object.ts'
 
 /** Issuing is True while a certificate is made, and False with reason Failed until the next attempt. */
-const certificate: Rule = whenSeen(['Ready'], (look) => {
-  const issuing = look.condition('Issuing')
+const certificate: Rule = whenSeen(['Ready'], (reading) => {
+  const issuing = reading.condition('Issuing')
   if (issuing?.status === 'False' && issuing.reason === 'Failed') return failedBy(issuing)
   if (issuing?.status === 'True') return waitsFor(issuing)
-  return isTrue('Ready')(look)
+  return isTrue('Ready')(reading)
 })
 const certificateRequest = unlessTrue(['Denied', 'InvalidRequest'], isTrue('Ready', { failed: ['Failed', 'Denied'] }))
 const issuer = isTrue('Ready', { falseIs: 'Degraded' })
 const acme = byPhase({ at: ['state'], message: ['reason'], healthy: ['valid', 'ready'], degraded: ['invalid', 'expired', 'errored'] })
 
 /** Ready in some namespaces only is a failure in the others; Ready itself comes when all are well. */
-const clusterExternalSecret: Rule = (look) => {
-  if (look.condition('Ready')?.status === 'True') return HEALTHY
-  return unlessTrue(['NotReady', 'PartiallyReady'], isTrue('Ready', { falseIs: 'Degraded' }))(look)
+const clusterExternalSecret: Rule = (reading) => {
+  if (reading.condition('Ready')?.status === 'True') return HEALTHY
+  return unlessTrue(['NotReady', 'PartiallyReady'], isTrue('Ready', { falseIs: 'Degraded' }))(reading)
 }
 
 /** With a fallback a trigger fails and the target runs at a fixed size. */
@@ -71,16 +71,16 @@ const grafana: Rule = ({ status }) => {
   return stage === 'complete' && result === 'success' ? HEALTHY : progressing('StageInProgress', said)
 }
 /** Before 5.15 a datasource had no conditions: a hash says that it was written to an instance. */
-const grafanaDatasource: Rule = (look) => {
-  if (look.conditions.length > 0) return grafanaContent(look)
-  if (look.status['NoMatchingInstances'] === true) return degraded('NoMatchingInstances', 'status.NoMatchingInstances is true')
-  return text(look.status['hash']) === '' ? notReported('status.hash') : HEALTHY
+const grafanaDatasource: Rule = (reading) => {
+  if (reading.conditions.length > 0) return grafanaContent(reading)
+  if (reading.status['NoMatchingInstances'] === true) return degraded('NoMatchingInstances', 'status.NoMatchingInstances is true')
+  return text(reading.status['hash']) === '' ? notReported('status.hash') : HEALTHY
 }
-const grafanaContent: Rule = (look) => generalHealth({ ...look, status: { conditions: look.status['conditions'] } })
+const grafanaContent: Rule = (reading) => generalHealth({ ...reading, status: { conditions: reading.status['conditions'] } })
 
-const vaultResource: Rule = (look) => {
-  if (look.status['valid'] === false) return degraded('NotValid', oneLine(text(look.status['error'])) || 'status.valid is false')
-  return statusTogether(look)
+const vaultResource: Rule = (reading) => {
+  if (reading.status['valid'] === false) return degraded('NotValid', oneLine(text(reading.status['error'])) || 'status.valid is false')
+  return statusTogether(reading)
 }
 
 /** Kinds without an update of their own (a VMRule, a VMServiceScrape) write only conditions. */
@@ -91,35 +91,35 @@ const victoriaUpdate = byPhase({
   degraded: ['failed'],
   suspended: ['paused'],
 })
-const victoria: Rule = (look) => (look.status['updateStatus'] === undefined ? statusTogether(look) : victoriaUpdate(look))
+const victoria: Rule = (reading) => (reading.status['updateStatus'] === undefined ? statusTogether(reading) : victoriaUpdate(reading))
 
 /** `UpToDate` is the only one that serves what the spec says; a ready predictor may still serve its former model. */
-const inferenceService: Rule = (look) => {
-  const model = fields(look.status['modelStatus'])
+const inferenceService: Rule = (reading) => {
+  const model = fields(reading.status['modelStatus'])
   const transition = text(model['transitionStatus'])
   const said = oneLine(text(fields(model['lastFailureInfo'])['message'])) || `status.modelStatus.transitionStatus is ${transition}`
   if (transition === 'BlockedByFailedLoad' || transition === 'InvalidSpec') return degraded(transition, said)
-  const found = isTrue('Ready', { patient: ['PredictorNotReady', 'RevisionMissing'] })(look)
+  const found = isTrue('Ready', { patient: ['PredictorNotReady', 'RevisionMissing'] })(reading)
   return found.word === 'Healthy' && transition === 'InProgress' ? progressing(transition, said) : found
 }
 
 /** Before 1.8 a policy had `status.ready` and no condition. */
-const kyvernoPolicy: Rule = (look) =>
-  look.conditions.length === 0 && look.status['ready'] === true ? HEALTHY : isTrue('Ready', { falseIs: 'Degraded' })(look)
+const kyvernoPolicy: Rule = (reading) =>
+  reading.conditions.length === 0 && reading.status['ready'] === true ? HEALTHY : isTrue('Ready', { falseIs: 'Degraded' })(reading)
 
 /** A rolling update that a person paused. */
 const unlessPausedUpdate =
   (rule: Rule): Rule =>
-  (look) => {
-    const strategy = fields(look.spec['updateStrategy'])
+  (reading) => {
+    const strategy = fields(reading.spec['updateStrategy'])
     const isPaused = strategy['paused'] === true || fields(strategy['rollingUpdate'])['paused'] === true
-    return isPaused ? suspended('spec.updateStrategy is paused') : rule(look)
+    return isPaused ? suspended('spec.updateStrategy is paused') : rule(reading)
   }
 
 /** A collector in a sidecar has no replicas of its own: then a version is all that its operator reports. */
-const collector: Rule = (look) => {
-  const found = statusTogether(look)
-  return found.reason === 'NotUnderstood' && text(look.status['version']) !== '' ? HEALTHY : found
+const collector: Rule = (reading) => {
+  const found = statusTogether(reading)
+  return found.reason === 'NotUnderstood' && text(reading.status['version']) !== '' ? HEALTHY : found
 }
 /** One word or sentence in `message`. */
 const sopsSecret: Rule = byPhase({ at: ['message'], message: [], healthy: ['Healthy'], suspended: ['Reconciliation is suspended'] })

@@ -14,10 +14,10 @@ import {
   unlessTrue,
 } from './health-conditions.ts'
 import { byConditions, byCounters, failedBy, waitsFor } from './health-general.ts'
-import { HEALTHY, oneLine, progressing, type Rule, suspended } from './health-look.ts'
+import { HEALTHY, oneLine, progressing, type Rule, suspended } from './health-object.ts'
 
 /** A revision that is not the active one runs nothing. */
-const packageRevision: Rule = (look) => (look.spec['desiredState'] === 'Inactive' ? HEALTHY : conditionsTogether(look))
+const packageRevision: Rule = (reading) => (reading.spec['desiredState'] === 'Inactive' ? HEALTHY : conditionsTogether(reading))
 const crossplanePackage = unlessFalse(['Installed'], isTrue('Healthy'))
 /** A condition Synced or LastAsyncOperation that is False names the cloud's own error. */
 const crossplaneManaged = unlessFalse(['Synced', 'LastAsyncOperation'], isTrue('Ready'))
@@ -25,33 +25,33 @@ const crossplaneManaged = unlessFalse(['Synced', 'LastAsyncOperation'], isTrue('
 /** ProviderConfig, StoreConfig, ProviderConfigUsage, Composition: configuration without conditions, whatever the provider. */
 const isCrossplaneConfiguration = (kind: string): boolean =>
   kind.endsWith('Config') || kind.endsWith('ConfigUsage') || kind === 'Composition' || kind === 'CompositionRevision' || kind === 'Lock'
-const crossplaneFamily: Rule = (look) => {
-  if (look.conditions.length === 0 && isCrossplaneConfiguration(look.kind)) return HEALTHY
-  if (look.conditions.length > 0 || look.spec['forProvider'] !== undefined) return crossplaneManaged(look)
-  return statusTogether(look)
+const crossplaneFamily: Rule = (reading) => {
+  if (reading.conditions.length === 0 && isCrossplaneConfiguration(reading.kind)) return HEALTHY
+  if (reading.conditions.length > 0 || reading.spec['forProvider'] !== undefined) return crossplaneManaged(reading)
+  return statusTogether(reading)
 }
 
 const capiBroken = (rule: Rule): Rule => unlessSaid(['failureReason'], ['failureMessage'], 'Failed', rule)
 /** Conditions explain a phase: one of severity Error ends no wait by itself. */
 const capiPhase = (...healthy: string[]): Rule => {
   const phase = byPhase({ healthy, degraded: ['Failed'], message: ['failureMessage'] })
-  return capiBroken((look) => {
+  return capiBroken((reading) => {
     // The summary: Available since v1beta2, Ready before.
-    const available = look.condition('Available')
-    const conditions = byConditions(available === undefined ? look.conditions : [available], look.generation)
+    const available = reading.condition('Available')
+    const conditions = byConditions(available === undefined ? reading.conditions : [available], reading.generation)
     if (conditions?.word === 'Degraded' || conditions?.word === 'Suspended') return conditions
-    const found = phase(look)
+    const found = phase(reading)
     return found.word === 'Healthy' && conditions !== null ? conditions : found
   })
 }
 const capiSet: Rule = capiBroken(
   bothOf(
     ({ status, spec }) => byCounters({ ...status, readyReplicas: status['readyReplicas'] ?? 0 }, spec) ?? HEALTHY,
-    (look) => byConditions(look.conditions, look.generation) ?? HEALTHY,
+    (reading) => byConditions(reading.conditions, reading.generation) ?? HEALTHY,
   ),
 )
-const controlPlane: Rule = capiBroken((look) =>
-  look.condition('Available') === undefined ? readySummary(look) : isTrue('Available')(look),
+const controlPlane: Rule = capiBroken((reading) =>
+  reading.condition('Available') === undefined ? readySummary(reading) : isTrue('Available')(reading),
 )
 /** RemediationAllowed is False when too many machines are unhealthy to continue. */
 const machineHealthCheck: Rule = unlessFalse(['RemediationAllowed'], ({ status }) => {
@@ -63,37 +63,37 @@ const machineHealthCheck: Rule = unlessFalse(['RemediationAllowed'], ({ status }
 })
 
 /** ACK.Terminal does not end by itself; ACK.Recoverable is the cloud's error, tried again; ACK.ResourceSynced is False while it waits. */
-const ack: Rule = unlessTrue(['ACK.Terminal', 'ACK.Recoverable'], (look) =>
-  look.condition('ACK.Adopted') === undefined ? isTrue('ACK.ResourceSynced')(look) : isTrue('ACK.Adopted')(look),
+const ack: Rule = unlessTrue(['ACK.Terminal', 'ACK.Recoverable'], (reading) =>
+  reading.condition('ACK.Adopted') === undefined ? isTrue('ACK.ResourceSynced')(reading) : isTrue('ACK.Adopted')(reading),
 )
 
 /** The verdict of Open Cluster Management's policies; a policy that was not evaluated for this generation says nothing of it. */
-const compliance: Rule = (look) => {
-  const { status, spec, generation = 0 } = look
+const compliance: Rule = (reading) => {
+  const { status, spec, generation = 0 } = reading
   if (spec['disabled'] === true) return suspended('spec.disabled is true')
   const evaluated = status['lastEvaluatedGeneration']
   if (typeof evaluated === 'number' && evaluated < generation)
     return progressing('GenerationNotObserved', `generation ${evaluated} of ${generation} was evaluated`)
-  return byPhase({ at: ['compliant'], healthy: ['Compliant'], degraded: ['NonCompliant'] })(look)
+  return byPhase({ at: ['compliant'], healthy: ['Compliant'], degraded: ['NonCompliant'] })(reading)
 }
 
 /** A plan that waits for a person is a stop. */
 const subscription: Rule = unlessTrue(
   ['CatalogSourcesUnhealthy', 'InstallPlanFailed', 'InstallPlanMissing', 'ResolutionFailed', 'BundleUnpackFailed'],
-  (look) => {
-    const pending = look.condition('InstallPlanPending')
+  (reading) => {
+    const pending = reading.condition('InstallPlanPending')
     if (pending?.status === 'True' && pending.reason === 'RequiresApproval') return suspended('its InstallPlan waits for approval')
-    const moving = pending?.status === 'True' ? pending : look.condition('BundleUnpacking')
+    const moving = pending?.status === 'True' ? pending : reading.condition('BundleUnpacking')
     if (moving?.status === 'True') return waitsFor(moving)
-    return byPhase({ at: ['state'], healthy: ['AtLatestKnown', 'UpgradeAvailable'], suspended: ['UpgradePending'] })(look)
+    return byPhase({ at: ['state'], healthy: ['AtLatestKnown', 'UpgradeAvailable'], suspended: ['UpgradePending'] })(reading)
   },
 )
 
 /** Succeeded is about the last operation; Ready stays True while an update runs or has failed. */
-const sapService: Rule = unlessTrue(['Failed'], (look) => {
-  const last = look.condition('Succeeded')
+const sapService: Rule = unlessTrue(['Failed'], (reading) => {
+  const last = reading.condition('Succeeded')
   if (last?.status === 'False') return last.reason.endsWith('Failed') ? failedBy(last) : waitsFor(last)
-  return isTrue('Ready')(look)
+  return isTrue('Ready')(reading)
 })
 
 export const PROVISION_RULES: Readonly<Record<string, Rule>> = {
@@ -158,10 +158,10 @@ export const PROVISION_RULES: Readonly<Record<string, Rule>> = {
   'work.karmada.io/ClusterResourceBinding': unlessFalse(['Scheduled'], isTrue('FullyApplied')),
   'work.karmada.io/ResourceBinding': unlessFalse(['Scheduled'], isTrue('FullyApplied')),
   // conditions Available, Progressing, Degraded, Ignored (no node matches): kubernetes-nmstate api/shared.
-  'nmstate.io/NodeNetworkConfigurationPolicy': (look) => {
-    const ignored = look.condition('Ignored')
+  'nmstate.io/NodeNetworkConfigurationPolicy': (reading) => {
+    const ignored = reading.condition('Ignored')
     if (ignored?.status === 'True') return suspended(oneLine(ignored.message) || 'condition Ignored is True: no node matches')
-    return availableProgressingDegraded(look)
+    return availableProgressingDegraded(reading)
   },
 }
 

@@ -1,7 +1,7 @@
 // Health by a rule that a service's author wrote (`spec.health`): CEL over the members of the object, in the form of Flux's healthCheckExprs. What an expression means is the
 // adapter's; here is what its answers mean.
-import type { Health } from './health-look.ts'
-import { degraded, HEALTHY, progressing } from './health-look.ts'
+import type { Health } from './health-object.ts'
+import { degraded, HEALTHY, progressing } from './health-object.ts'
 import type { K8sObject } from './object.ts'
 
 export type CelAnswer = { kind: 'answer'; value: boolean } | { kind: 'error'; why: string }

@@ -1,6 +1,6 @@
 // When the next run of a CronJob has to have been started. Nothing in the status of a CronJob tells that its controller stopped: `lastScheduleTime` stands still. Pure; it errs towards a later time.
 import { type CronTimes, nextOpening, parseCron } from './cron-times.ts'
-import { count, degraded, HEALTHY, type Health, type Look, text } from './health-look.ts'
+import { count, degraded, HEALTHY, type Health, type Reading, text } from './health-object.ts'
 import { createZone, type Zone } from './zone.ts'
 
 export const SCHEDULE_MISSED = 'ScheduleMissed'
@@ -24,11 +24,11 @@ const MACROS: Readonly<Record<string, string>> = {
 }
 
 /** HE24: Healthy until a run is due that was not started. */
-export function onSchedule(look: Look): Health {
-  const { spec, status, nowMs } = look
+export function onSchedule(reading: Reading): Health {
+  const { spec, status, nowMs } = reading
   const last = text(status['lastScheduleTime'])
   const schedule = text(spec['schedule']).trim()
-  const dueMs = nextRunMs(schedule, spec['timeZone'], Date.parse(last), quietSinceMs(look))
+  const dueMs = nextRunMs(schedule, spec['timeZone'], Date.parse(last), quietSinceMs(reading))
   if (dueMs === null) return HEALTHY
   const lateMs = Math.max(START_GRACE_MS, count(spec['startingDeadlineSeconds']) * 1_000)
   const atMs = dueMs + lateMs
@@ -42,7 +42,7 @@ export function onSchedule(look: Look): Health {
 }
 
 /** Since when nothing about the object has moved. A change of the schedule, the end of a suspension and the end of a run count from when they were written. */
-function quietSinceMs({ status, createdMs, changedMs }: Look): number {
+function quietSinceMs({ status, createdMs, changedMs }: Reading): number {
   const told = ['lastScheduleTime', 'lastSuccessfulTime'].map((name) => Date.parse(text(status[name])))
   return Math.max(createdMs, changedMs ?? createdMs, ...told.filter((ms) => !Number.isNaN(ms)))
 }

@@ -1,11 +1,11 @@
 // Kinds whose controllers report nothing while all is well: configuration that other objects refer to. Their CRDs have a status subresource or may get one, so that only this list tells
 // them from kinds whose status is still to come. What they do report counts. Each row names where the API says what its status is for.
 import { generalHealth } from './health-general.ts'
-import { HEALTHY, type Rule } from './health-look.ts'
+import { HEALTHY, type Rule } from './health-object.ts'
 
 /** HE19. */
-const silent: Rule = (look) => {
-  const health = generalHealth(look)
+const silent: Rule = (reading) => {
+  const health = generalHealth(reading)
   return health.reason === 'NotReported' || health.reason === 'NotUnderstood' ? HEALTHY : health
 }
 

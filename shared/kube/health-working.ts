@@ -1,6 +1,6 @@
 // Kinds that run to an end may be Progressing for hours while their work continues, and without end while it cannot
 // begin. Their status distinguishes the two: only work that continues stops the clock of the health deadline.
-import { at, count, type Fields, fields, list, text } from './health-look.ts'
+import { at, count, type Fields, fields, list, text } from './health-object.ts'
 import { groupOf, type K8sObject } from './object.ts'
 
 type Works = (status: Fields) => boolean

@@ -10,8 +10,8 @@ import { CORE_RULES } from './health-core.ts'
 import { DATA_RULES } from './health-data.ts'
 import { DELIVERY_RULES } from './health-delivery.ts'
 import { generalHealth, stopAskedFor } from './health-general.ts'
-import { degraded, HEALTHY, type Health, type Look, lookAt, oneLine, progressing, type Rule } from './health-look.ts'
 import { NETWORK_RULES } from './health-network.ts'
+import { degraded, HEALTHY, type Health, oneLine, progressing, type Reading, type Rule, readObject } from './health-object.ts'
 import { PLATFORM_RULES } from './health-platform.ts'
 import { familyRule, PROVISION_RULES } from './health-provision.ts'
 import { type CompiledRule, healthByRule } from './health-rule.ts'
@@ -19,7 +19,7 @@ import { SILENT_RULES, silentGroup } from './health-silent.ts'
 import { groupOf, type K8sObject } from './object.ts'
 import { isBuiltInGroup } from './order.ts'
 
-export { HEALTHY, type Health } from './health-look.ts'
+export { HEALTHY, type Health } from './health-object.ts'
 
 /** What the object's service asks for. */
 export interface HealthOptions {
@@ -46,9 +46,9 @@ export function healthOf(object: K8sObject, nowMs: number, options?: Partial<Hea
     note?.('deletion')
     return progressing('Deleting', deleting)
   }
-  const look = lookAt(object, nowMs, options)
+  const reading = readObject(object, nowMs, options)
   const group = groupOf(object.apiVersion)
-  const unseen = generationUnseen(look, object.metadata.generation)
+  const unseen = generationUnseen(reading, object.metadata.generation)
   if (unseen !== null) {
     note?.('observedGeneration')
     return unseen
@@ -65,17 +65,17 @@ export function healthOf(object: K8sObject, nowMs: number, options?: Partial<Hea
     return health
   }
   const isCustom = !isBuiltInGroup(group)
-  const stopped = isCustom ? stopAskedFor(look) : null
+  const stopped = isCustom ? stopAskedFor(reading) : null
   if (stopped !== null) {
     note?.('stop')
     return stopped
   }
-  const stalled = look.condition('Stalled')
+  const stalled = reading.condition('Stalled')
   if (stalled?.status === 'True') {
     note?.('condition:Stalled')
     return degraded(stalled.reason || 'Stalled', oneLine(stalled.message))
   }
-  const reconciling = look.condition('Reconciling')
+  const reconciling = reading.condition('Reconciling')
   // Flux tries again after a failure: Ready tells about that failure.
   if (reconciling?.status === 'True' && reconciling.reason !== 'ProgressingWithRetry') {
     note?.('condition:Reconciling')
@@ -83,8 +83,8 @@ export function healthOf(object: K8sObject, nowMs: number, options?: Partial<Hea
   }
   const rule = KIND_RULES.get(`${group}/${object.kind}`) ?? (isCustom ? (familyRule(group) ?? silentGroup(group)) : null)
   note?.(rule !== null ? `kind:${group === '' ? '' : `${group}/`}${object.kind}` : isCustom ? 'general' : 'existence')
-  if (rule !== null) return rule(look)
-  return isCustom ? generalHealth(look) : HEALTHY
+  if (rule !== null) return rule(reading)
+  return isCustom ? generalHealth(reading) : HEALTHY
 }
 
 const KIND_RULES: ReadonlyMap<string, Rule> = new Map(
@@ -94,7 +94,7 @@ const KIND_RULES: ReadonlyMap<string, Rule> = new Map(
 )
 
 /** Argo Rollouts writes the number as a text. */
-function generationUnseen({ status }: Look, generation: number | undefined): Health | null {
+function generationUnseen({ status }: Reading, generation: number | undefined): Health | null {
   const raw = status['observedGeneration']
   const observed = typeof raw === 'string' && /^\d{1,15}$/.test(raw) ? Number(raw) : raw
   if (typeof observed !== 'number' || generation === undefined || observed >= generation) return null

@@ -76,9 +76,9 @@ export const repositoryViewSchema = z.object({
     tag: z.string().nullable(),
     fetchedMs: ms.nullable(),
     /** When the last look ended, well or not. Null: there was none since the server started. */
-    lookedAtMs: ms.nullable().default(null),
+    lastReadMs: ms.nullable().default(null),
     /** In the past: it is being read, or waits for its turn. */
-    nextLookAtMs: ms.nullable().default(null),
+    nextReadMs: ms.nullable().default(null),
     reason: z.string(),
     message: z.string(),
     next: z.string(),

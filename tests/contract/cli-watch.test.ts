@@ -93,20 +93,20 @@ test('CL12 get NAME -w shows that one only; of a kind that there is nothing of y
 })
 
 test('SO52 CL12 looks at repositories are no change to who follows them', async () => {
-  let lookedAtMs = 1_000
+  let lastReadMs = 1_000
   await admin.store.close()
-  admin = await createTestAdmin({ lookOf: () => ({ lookedAtMs, nextLookAtMs: lookedAtMs + 60_000 }) })
+  admin = await createTestAdmin({ readTimesOf: () => ({ lastReadMs, nextReadMs: lastReadMs + 60_000 }) })
   await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc('apps'), repositoryDoc('more')] })
   const { printed, result, stop } = run('get repositories -w -o json')
   await printed('"more"')
-  lookedAtMs = 2_000
+  lastReadMs = 2_000
   const [before, other] = [await admin.store.repositoryState('default', 'apps'), { commit: 'c', fetchedMs: 1, tag: null, error: null }]
   for (const state of [other, before]) await admin.store.setRepositoryState('default', 'apps', state) // both read again, and as they were
   await admin.store.setRepositoryState('default', 'more', other)
   await printed('"commit":"c"')
   stop()
   const shown = (await result).out.trim().split('\n').map((line) => JSON.parse(line)) // biome-ignore format: one line
-  expect(shown.map(({ metadata, status }) => [metadata.name, status.lookedAtMs])).toEqual([
+  expect(shown.map(({ metadata, status }) => [metadata.name, status.lastReadMs])).toEqual([
     ['apps', 1_000],
     ['more', 1_000],
     ['more', 2_000],

@@ -5,10 +5,10 @@ import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, utimesSyn
 import { join } from 'node:path'
 import { loadSecretBox } from '../../server/access/secret-box.ts'
 import { type CacheFiles, createCacheFiles } from '../../server/render/cache/files.ts'
-import { LookPaths, type Spot } from '../../server/render/cache/paths.ts'
+import { DependencyPaths, type Spot } from '../../server/render/cache/paths.ts'
 import { createRenderCache } from '../../server/render/cache/renders.ts'
 import type { KeptRender } from '../../server/render/cache/results.ts'
-import type { Look } from '../../server/render/inputs.ts'
+import type { Dependency } from '../../server/render/inputs.ts'
 import type { RenderResult } from '../../server/render/object-rows.ts'
 import { createOnce } from '../../server/worker/once.ts'
 import { setDigest } from '../../shared/kube/canonical.ts'
@@ -138,17 +138,17 @@ describe('files', () => {
 })
 
 describe('renders', () => {
-  const looks: Look[] = [{ source: 0, path: 'shop' }, ['cluster', 'labels', 'region']]
+  const dependencies: Dependency[] = [{ source: 0, path: 'shop' }, ['cluster', 'labels', 'region']]
   const cacheOf = (files: CacheFiles | null, mac = testMac) => createRenderCache({ mac, files })
   /** The point to which these values lead; looks that are not known yet are entered. */
-  const walk = (paths: LookPaths, values: readonly string[], at: readonly Look[] = looks): Spot =>
+  const walk = (paths: DependencyPaths, values: readonly string[], at: readonly Dependency[] = dependencies): Spot =>
     values.reduce((spot, value, index) => {
       const step = paths.stepAt(spot) ?? paths.add(spot, at[index] ?? [])
       return paths.next(spot, step, value)
     }, paths.start)
   const follow = (...args: Parameters<typeof walk>): string => args[0].pointOf(walk(...args))
 
-  test('IC8 looks and renders are known to the next process; what failed only to this one', async () => {
+  test('IC8 dependencies and renders are known to the next process; what failed only to this one', async () => {
     const { open } = kit()
     const before = cacheOf(open())
     const paths = await before.paths('spec')
@@ -161,8 +161,8 @@ describe('renders', () => {
 
     const after = cacheOf(open())
     const found = await after.paths('spec')
-    expect(found.stepAt(found.start)?.look).toEqual(looks[0])
-    expect(found.stepAt(walk(found, ['tree']))?.look).toEqual(looks[1])
+    expect(found.stepAt(found.start)?.dependency).toEqual(dependencies[0])
+    expect(found.stepAt(walk(found, ['tree']))?.dependency).toEqual(dependencies[1])
     expect(follow(found, ['tree', 'eu'])).toBe(key)
     expect(found.stepAt(walk(found, ['tree', 'eu']))).toBe(undefined)
     expect(await after.get(key)).toEqual(rendered('eu'))
@@ -171,8 +171,8 @@ describe('renders', () => {
   })
 
   test('IC7 a key says nothing of the values without the key of the server, and differs by spec, place and value', async () => {
-    const elsewhere: Look[] = [{ source: 1, path: 'shop' }, ['cluster', 'labels', 'region']]
-    const keyAt = async (spec: string, values: readonly string[], at = looks, mac = testMac) =>
+    const elsewhere: Dependency[] = [{ source: 1, path: 'shop' }, ['cluster', 'labels', 'region']]
+    const keyAt = async (spec: string, values: readonly string[], at = dependencies, mac = testMac) =>
       follow(await cacheOf(null, mac).paths(spec), values, at)
     const keys = [
       await keyAt('spec', ['tree', 'eu']),
@@ -181,7 +181,7 @@ describe('renders', () => {
       await keyAt('spec', ['tree']),
       await keyAt('other', ['tree', 'eu']),
       await keyAt('spec', ['tree', 'eu'], elsewhere),
-      await keyAt('spec', ['tree', 'eu'], looks, (text) => testMac(`other key ${text}`)),
+      await keyAt('spec', ['tree', 'eu'], dependencies, (text) => testMac(`other key ${text}`)),
     ]
     expect(new Set(keys).size).toBe(keys.length)
     expect(await keyAt('spec', ['tree', 'eu'])).toBe(keys[0] ?? '')
@@ -203,14 +203,14 @@ describe('renders', () => {
   })
 
   test('IC9 what is looked at next is forgotten beyond the bound, first what was not passed lately; what cannot be read is nothing', () => {
-    const paths = new LookPaths('spec', testMac, 4)
+    const paths = new DependencyPaths('spec', testMac, 4)
     const spots = ['a', 'b', 'c', 'd', 'e'].map((name): Spot => ({ from: testMac(name), seen: '', run: null, index: 0 }))
     const [a, , , , e] = spots
     for (const spot of spots.slice(0, 4)) paths.add(spot, ['cluster', 'name'])
     if (a !== undefined) paths.stepAt(a)
     if (e !== undefined) paths.add(e, ['cluster', 'name'])
     expect(paths.size).toBe(4)
-    const again = new LookPaths('spec', testMac)
+    const again = new DependencyPaths('spec', testMac)
     again.fill(paths.toBytes())
     expect(spots.map((spot) => again.stepAt(spot) !== undefined)).toEqual([true, false, true, true, true])
     again.fill(new TextEncoder().encode('no such thing'))

@@ -1,6 +1,6 @@
 // A service with very many clusters: what a pass costs, and that others have their turn meanwhile.
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import type { RenderCluster } from '../../server/ingest/render/look-values.ts'
+import type { RenderCluster } from '../../server/ingest/render/dependency-values.ts'
 import { ServiceRenderer, type ServiceRendererDeps } from '../../server/ingest/render/service-render.ts'
 import { createRenderCache } from '../../server/render/cache/renders.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'

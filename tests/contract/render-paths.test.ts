@@ -1,13 +1,13 @@
 // How many renders a service costs its clusters, whatever its renders look at: as many as there are differences, also where each cluster has a file of its own.
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { RenderCluster } from '../../server/ingest/render/look-values.ts'
+import type { RenderCluster } from '../../server/ingest/render/dependency-values.ts'
 import { type ClusterRun, renderClusters } from '../../server/ingest/render/render-clusters.ts'
 import { ToolVersions } from '../../server/ingest/render/tool-versions.ts'
 import type { CacheFiles } from '../../server/render/cache/files.ts'
-import { LookPaths } from '../../server/render/cache/paths.ts'
+import { DependencyPaths } from '../../server/render/cache/paths.ts'
 import { createRenderCache, type RenderCache } from '../../server/render/cache/renders.ts'
-import type { Look } from '../../server/render/inputs.ts'
+import type { Dependency } from '../../server/render/inputs.ts'
 import type { RenderResult } from '../../server/render/object-rows.ts'
 import { leastReads } from '../../server/render/record/reads.ts'
 import { createSlots } from '../../server/render/sandbox/slots.ts'
@@ -18,12 +18,12 @@ import { AppError } from '../../shared/protocol/error.ts'
 import { testMac } from '../support/render-kit.ts'
 
 const SETTINGS = { config: { values: {}, secrets: new Set<string>() }, helmValues: [], patches: [] }
-const file = (path: string): Look => ({ source: 0, path })
+const file = (path: string): Dependency => ({ source: 0, path })
 const fleet = (count: number, labelsOf: (index: number) => Labels = () => ({})): RenderCluster[] =>
   Array.from({ length: count }, (_, index) => ({ clusterId: `c${index}` as ClusterId, name: `c${index}`, labels: labelsOf(index) }))
 
 interface Made {
-  looks: readonly Look[]
+  dependencies: readonly Dependency[]
   text: string | AppError
 }
 
@@ -46,10 +46,14 @@ function runOf(make: (cluster: RenderCluster) => Made | Promise<Made>, change: P
     },
     ...{ fileId: async () => 'id', tools: toolsOf(() => null), factsOf: () => ({ kubernetesVersion: '', apiVersions: {} }) },
     render: async ({ cluster }) => {
-      const { looks, text } = await make(cluster ?? { clusterId: '' as ClusterId, name: '', labels: {} })
-      const files = looks.flatMap((look) => ('path' in look ? [{ ...look, id: 'id' }] : []))
-      const inputs = leastReads(looks.flatMap((look) => ('path' in look ? [] : [look])))
-      return { result: text instanceof AppError ? text : resultOf(text), reads: { looks, files, inputs, secret: false }, late: false }
+      const { dependencies, text } = await make(cluster ?? { clusterId: '' as ClusterId, name: '', labels: {} })
+      const files = dependencies.flatMap((dependency) => ('path' in dependency ? [{ ...dependency, id: 'id' }] : []))
+      const inputs = leastReads(dependencies.flatMap((dependency) => ('path' in dependency ? [] : [dependency])))
+      return {
+        result: text instanceof AppError ? text : resultOf(text),
+        reads: { dependencies, files, inputs, secret: false },
+        late: false,
+      }
     },
     ...change,
   }
@@ -88,7 +92,7 @@ describe('a values file for each cluster', () => {
       async ({ name }) => {
         const path = `envs/${name}.yaml`
         const text = `${path} ${await fileId(0, path)} ${await fileId(0, 'chart')}`
-        return { looks: [file('chart'), ['cluster', 'name'], file(path), ['values'], ['tools', 'helm'], ['patches']], text }
+        return { dependencies: [file('chart'), ['cluster', 'name'], file(path), ['values'], ['tools', 'helm'], ['patches']], text }
       },
       { fileId },
     )
@@ -143,16 +147,16 @@ test('IC3 those who wait for a place are not rendered when somebody equal was me
   const run = runOf(async ({ name, labels }) => {
     await new Promise((resolve) => setImmediate(resolve))
     const isProd = labels['env'] === 'prod'
-    return { looks: [['cluster', 'labels', 'env'], ...(isProd ? [['cluster', 'name']] : [])], text: isProd ? name : 'same' }
+    return { dependencies: [['cluster', 'labels', 'env'], ...(isProd ? [['cluster', 'name']] : [])], text: isProd ? name : 'same' }
   })
   const clusters = fleet(400, (index) => ({ env: index < 2 || index % 2 === 0 ? 'prod' : 'staging' }))
   expect((await pass(cacheOf(), run, clusters)).renders).toBe(202)
 })
 
 test('IC9 beyond what is remembered of a service it is rendered again, and right', async () => {
-  const small = new LookPaths('spec', testMac, 20)
+  const small = new DependencyPaths('spec', testMac, 20)
   const cache = Object.assign(cacheOf(), { paths: async () => small })
-  const run = runOf(({ name }) => ({ looks: [['cluster', 'name'], file(name), ['values']], text: name }))
+  const run = runOf(({ name }) => ({ dependencies: [['cluster', 'name'], file(name), ['values']], text: name }))
   for (const _ of [1, 2]) {
     const { texts } = await pass(cache, run, fleet(100))
     expect([...texts]).toEqual(fleet(100).map(({ name }) => [name, name]))
@@ -160,21 +164,21 @@ test('IC9 beyond what is remembered of a service it is rendered again, and right
   }
 })
 
-test('IC3 IC8 IC9 clusters with many variables of their own cost an entry and an eighth of one for each further look, and are not rendered again, also after a restart', async () => {
+test('IC3 IC8 IC9 clusters with many variables of their own cost an entry and an eighth of one for each further dependency, and are not rendered again, also after a restart', async () => {
   const clusters = fleet(500)
   const keys = Array.from({ length: 55 }, (_, index) => `v${index}`)
-  const looks = keys.map((key): Look => ['config', key])
+  const dependencies = keys.map((key): Dependency => ['config', key])
   const own = new Map(clusters.map(({ name }) => [name, Object.fromEntries(keys.map((key) => [key, `${key} of ${name}`]))]))
   const settings = new Map(clusters.map(({ name }) => [name, { ...SETTINGS, config: { ...SETTINGS.config, values: own.get(name) ?? {} } }]))
   const settingsOf: ClusterRun['settingsOf'] = (cluster) => settings.get((cluster as RenderCluster).name) ?? SETTINGS
-  const run = runOf(({ name }) => ({ looks, text: name }), { settingsOf })
-  const held = { paths: new LookPaths('spec', testMac, 5_000) }
+  const run = runOf(({ name }) => ({ dependencies, text: name }), { settingsOf })
+  const held = { paths: new DependencyPaths('spec', testMac, 5_000) }
   const cache = Object.assign(cacheOf(), { paths: async () => held.paths })
   const renders: number[] = []
   for (const _ of [1, 2, 3]) renders.push((await pass(cache, run, clusters)).renders)
   expect(held.paths.size).toBeLessThan(500 * (1 + 55 / 8) + 1)
   const saved = held.paths.toBytes()
-  held.paths = new LookPaths('spec', testMac, 5_000)
+  held.paths = new DependencyPaths('spec', testMac, 5_000)
   held.paths.fill(saved)
   const last = await pass(cache, run, [...clusters].reverse())
   expect([...renders, last.renders]).toEqual([500, 0, 0, 0])
@@ -183,7 +187,7 @@ test('IC3 IC8 IC9 clusters with many variables of their own cost an entry and an
 
 test('IC3 whoever was rendered alone makes others look at nothing that their own renders do not look at', async () => {
   const run = runOf(({ name, labels }) => ({
-    looks: [file('chart'), ['cluster', 'labels', 'env'], ...(labels['env'] === 'own' ? [['cluster', 'name']] : []), ['values']],
+    dependencies: [file('chart'), ['cluster', 'labels', 'env'], ...(labels['env'] === 'own' ? [['cluster', 'name']] : []), ['values']],
     text: labels['env'] === 'own' ? name : 'same',
   }))
   const cache = cacheOf()
@@ -194,7 +198,10 @@ test('IC3 whoever was rendered alone makes others look at nothing that their own
 
 test('IC8 a long name of a file or a variable costs nobody what is remembered', async () => {
   const files = memoryFiles()
-  const run = runOf(({ name }) => ({ looks: [['cluster', 'name'], file('x'.repeat(5_000)), ['config', 'y'.repeat(70_000)]], text: name }))
+  const run = runOf(({ name }) => ({
+    dependencies: [['cluster', 'name'], file('x'.repeat(5_000)), ['config', 'y'.repeat(70_000)]],
+    text: name,
+  }))
   const renders = [(await pass(cacheOf(files), run, fleet(20))).renders, (await pass(cacheOf(files), run, fleet(20))).renders]
   expect(renders).toEqual([20, 0])
 })
@@ -202,7 +209,7 @@ test('IC8 a long name of a file or a variable costs nobody what is remembered', 
 describe('what cannot be read again', () => {
   test('IC15 a good render whose places cannot be read again is nobody else’s: it fails, and is tried again', async () => {
     const readable = { now: false }
-    const run = runOf(({ name }) => ({ looks: [file('shop'), ['cluster', 'name']], text: name }), {
+    const run = runOf(({ name }) => ({ dependencies: [file('shop'), ['cluster', 'name']], text: name }), {
       fileId: async () => (readable.now ? 'id' : undefined),
     })
     const cache = cacheOf()
@@ -217,7 +224,7 @@ describe('what cannot be read again', () => {
   test('IC12 a file of one cluster that cannot be read is the error of that one', async () => {
     const run = runOf(
       ({ name }) => ({
-        looks: [['cluster', 'name'], file(name)],
+        dependencies: [['cluster', 'name'], file(name)],
         text: name === 'c1' ? new AppError('source_refused', { detail: 'no' }) : name,
       }),
       { fileId: async (_, path) => (path === 'c1' ? undefined : 'id') },
@@ -232,7 +239,7 @@ describe('what cannot be read again', () => {
   })
 
   test('IC12 an error of a source is shared by those who see the same, and asked for again by the next pass', async () => {
-    const run = runOf(() => ({ looks: [['cluster', 'labels', 'env']], text: new AppError('source_unreachable') }))
+    const run = runOf(() => ({ dependencies: [['cluster', 'labels', 'env']], text: new AppError('source_unreachable') }))
     const cache = cacheOf()
     for (const _ of [1, 2]) {
       const { renders, clusters } = await pass(
@@ -247,14 +254,14 @@ describe('what cannot be read again', () => {
 })
 
 test('RL6 what a render was made of has one name, in whatever order it looked and whoever was rendered first', async () => {
-  const looks: Look[] = [['tools', 'helm'], file('chart'), ['cluster', 'name'], file('other')]
-  const names = async (order: readonly Look[], clusters: readonly RenderCluster[]) => {
-    const run = runOf(({ name }) => ({ looks: order, text: name }), { tools: toolsOf(() => '4.1.0') })
+  const dependencies: Dependency[] = [['tools', 'helm'], file('chart'), ['cluster', 'name'], file('other')]
+  const names = async (order: readonly Dependency[], clusters: readonly RenderCluster[]) => {
+    const run = runOf(({ name }) => ({ dependencies: order, text: name }), { tools: toolsOf(() => '4.1.0') })
     const { clusters: found } = await pass(cacheOf(), run, clusters)
     return new Map([...found].map(([cluster, { renderedFrom, tools }]) => [cluster?.name, [renderedFrom, tools]]))
   }
-  const first = await names(looks, fleet(3))
-  const second = await names([...looks].reverse(), fleet(3).reverse())
+  const first = await names(dependencies, fleet(3))
+  const second = await names([...dependencies].reverse(), fleet(3).reverse())
   for (const [name, made] of first) expect(second.get(name)).toEqual(made)
   expect(new Set([...first.values()].map(([renderedFrom]) => renderedFrom)).size).toBe(3)
 })
@@ -275,7 +282,7 @@ test('RL3 a program that is replaced in the midst of a pass: what came since is 
           tools.note('helm', program.version)
           if (run++ === at && index === program.pending) program.version = `helm 4.${++program.minor}.0`
           return {
-            looks: [
+            dependencies: [
               ['cluster', 'name'],
               ['tools', 'helm'],
             ],
@@ -304,15 +311,15 @@ test('RL3 a program that is replaced in the midst of a pass: what came since is 
   ])
 })
 /** What is looked at next, by the value that was there; a text is the end. */
-type Program = string | { look: string; on: readonly [Program, Program] }
+type Program = string | { dependency: string; on: readonly [Program, Program] }
 const VALUES = ['0', '1']
 
-test('IC3 any program, its looks in any order: each cluster gets what it makes for it, once for equal values, and nothing is rendered again', async () => {
+test('IC3 any program, its dependencies in any order: each cluster gets what it makes for it, once for equal values, and nothing is rendered again', async () => {
   const { program } = fc.letrec<{ program: Program }>((tie) => ({
     program: fc.oneof(
       { maxDepth: 4, depthSize: 'large' },
       fc.constantFrom('a', 'b', 'c'),
-      fc.record({ look: fc.constantFrom('k', 'l', 'm', 'n'), on: fc.tuple(tie('program'), tie('program')) }),
+      fc.record({ dependency: fc.constantFrom('k', 'l', 'm', 'n'), on: fc.tuple(tie('program'), tie('program')) }),
     ),
   }))
   const labels = fc.record({ k: fc.constantFrom(...VALUES), l: fc.constantFrom(...VALUES), m: fc.constantFrom(...VALUES) })
@@ -323,15 +330,15 @@ test('IC3 any program, its looks in any order: each cluster gets what it makes f
     async (tasks, all, turns) => {
       // Tasks that run at the same time: whose turn it is is anybody's guess.
       const make = (cluster: RenderCluster): Made => {
-        const looks: Look[] = []
+        const dependencies: Dependency[] = []
         const at = [...tasks]
         for (;;) {
           const open = at.flatMap((task, index) => (typeof task === 'string' ? [] : [{ task, index }]))
           const next = open[(turns.next().value ?? 0) % Math.max(1, open.length)]
-          if (next === undefined) return { looks, text: at.join(' ') }
-          const look = ['cluster', 'labels', next.task.look]
-          if (!looks.some((one) => JSON.stringify(one) === JSON.stringify(look))) looks.push(look)
-          at[next.index] = next.task.on[cluster.labels[next.task.look] === '1' ? 1 : 0]
+          if (next === undefined) return { dependencies, text: at.join(' ') }
+          const dependency = ['cluster', 'labels', next.task.dependency]
+          if (!dependencies.some((one) => JSON.stringify(one) === JSON.stringify(dependency))) dependencies.push(dependency)
+          at[next.index] = next.task.on[cluster.labels[next.task.dependency] === '1' ? 1 : 0]
         }
       }
       const cache = cacheOf()
@@ -342,7 +349,10 @@ test('IC3 any program, its looks in any order: each cluster gets what it makes f
         clusters.map((cluster) =>
           JSON.stringify(
             make(cluster)
-              .looks.map((look) => ['path' in look ? '' : look[2], cluster.labels[`${'path' in look ? '' : look[2]}`]])
+              .dependencies.map((dependency) => [
+                'path' in dependency ? '' : dependency[2],
+                cluster.labels[`${'path' in dependency ? '' : dependency[2]}`],
+              ])
               .sort(),
           ),
         ),

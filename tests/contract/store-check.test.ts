@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { examine } from '../../server/doctor/examine.ts'
 import { parsePostgresUrl } from '../../server/store/engines/postgres-url.ts'
-import { findBrokenRules, lookIntoStore } from '../../server/store/upkeep/store-check.ts'
+import { findBrokenRules, inspectStore } from '../../server/store/upkeep/store-check.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { fillDataFolder } from '../support/data-folder-kit.ts'
 import { POSTGRES, SQLITE, STORES } from '../support/stores.ts'
@@ -38,7 +38,7 @@ describe.each(STORES)('on $name', (kind) => {
   test('DO2 a whole store breaks no rule, and what is broken is named', async () => {
     const place = await kind.place()
     await fillDataFolder(join(tempDir()), await place.open())
-    const look = await lookIntoStore(kind === SQLITE ? { file: place.at } : { target: parsePostgresUrl(place.at), password })
+    const look = await inspectStore(kind === SQLITE ? { file: place.at } : { target: parsePostgresUrl(place.at), password })
     const broken = () => look.inOneState((db) => findBrokenRules(look, db, () => {}))
     expect(await broken()).toEqual([])
     const { writer, close } = await place.connect()

@@ -80,7 +80,7 @@ export async function createTestAdmin(
     checkPatches: checkPatchesHere,
     restore: NO_RESTORE,
     removals: createRemovalPlans({ store, content: { get: async (sha256) => content.get(sha256) ?? null }, clock }),
-    lookOf: () => null,
+    readTimesOf: () => null,
     webhook: async (project, name) => ({ url: `https://skerry.example/webhooks/v1/${project}/${name}`, secret: 'hook-secret' }),
     version: () => ({ version: '1.2.3' }),
     ready: () => true,

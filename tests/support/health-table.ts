@@ -1,7 +1,7 @@
 // Documents of custom kinds in few words, and the health that each of them has.
 import { expect, test } from 'bun:test'
 import { healthOf } from '../../shared/kube/health.ts'
-import type { Rule } from '../../shared/kube/health-look.ts'
+import type { Rule } from '../../shared/kube/health-object.ts'
 import { groupOf, type K8sObject } from '../../shared/kube/object.ts'
 
 export type Part = Record<string, unknown>

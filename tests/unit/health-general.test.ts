@@ -1,7 +1,7 @@
 // What is said of kinds that nobody wrote a rule for, by what their status says.
 import { describe, expect, test } from 'bun:test'
 import { healthOf } from '../../shared/kube/health.ts'
-import { STATUS_GRACE_MS } from '../../shared/kube/health-look.ts'
+import { STATUS_GRACE_MS } from '../../shared/kube/health-object.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { conditions, type Part } from '../support/health-table.ts'
 

@@ -104,7 +104,7 @@ test('HK12 the owner of an object is told that it was deleted for another servic
   const { watches, step, drop } = await dropped()
   const marked: string[] = []
   const woken: string[] = []
-  const other = { key: 'web/other', agenda: { mark: (key: string) => void marked.push(key) } }
+  const other = { key: 'web/other', queue: { mark: (key: string) => void marked.push(key) } }
   const deps = { watches, owners: new Map([[step.key, OTHER]]), modelOf: () => other as never, wake: (key: string) => void woken.push(key) }
   await drop(() => dropDeleted({ key: 'web/shop' } as never, deps, step))
   expect([marked, woken]).toEqual([[step.key], ['web/other']])

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { Agenda } from '../../server/ingest/agenda.ts'
+import { DueQueue } from '../../server/ingest/due-queue.ts'
 import { KeyedQueue, type QueueGroups } from '../../server/ingest/keyed-queue.ts'
 import { publishRank } from '../../server/ingest/publish-order.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -99,7 +99,7 @@ describe('keyed queue', () => {
   })
 })
 
-describe('agenda', () => {
+describe('queue', () => {
   const clock = (): Clock & { at: number; slept: number[] } => {
     const self = {
       at: 0,
@@ -115,51 +115,51 @@ describe('agenda', () => {
   }
   test('IN9 takes what is due, once', () => {
     const time = clock()
-    const agenda = new Agenda<string>(time)
-    agenda.set('a', 10)
-    agenda.soonest('a', 20)
-    agenda.soonest('b', 11)
+    const queue = new DueQueue<string>(time)
+    queue.set('a', 10)
+    queue.soonest('a', 20)
+    queue.soonest('b', 11)
     time.at = 10
-    expect([agenda.takeDue(), agenda.takeDue()]).toEqual([['a'], []])
+    expect([queue.takeDue(), queue.takeDue()]).toEqual([['a'], []])
   })
   test('IN9 sleeps until the next time and wakes for something new', async () => {
     const time = clock()
-    const agenda = new Agenda<string>(time)
-    agenda.set('a', 500)
-    const waiting = agenda.wait(new AbortController().signal)
+    const queue = new DueQueue<string>(time)
+    queue.set('a', 500)
+    const waiting = queue.wait(new AbortController().signal)
     expect(time.slept).toEqual([500])
-    agenda.soonest('b', 0)
+    queue.soonest('b', 0)
     await waiting
-    expect(agenda.takeDue()).toEqual(['b'])
+    expect(queue.takeDue()).toEqual(['b'])
   })
   test('IN9 a clock that is set back delays what is waited for once more at most, however far that is', () => {
     const time = clock()
-    const agenda = new Agenda<string>(time)
+    const queue = new DueQueue<string>(time)
     const year = 365 * 86_400_000
     time.at = 10 * year
-    agenda.set('a', time.at + 500)
-    agenda.set('b', time.at + 900)
+    queue.set('a', time.at + 500)
+    queue.set('b', time.at + 900)
     time.at -= 9 * year // in the midst of a sleep, which is not told
-    expect(agenda.takeDue()).toEqual([])
-    agenda.set('c', time.at + 100)
+    expect(queue.takeDue()).toEqual([])
+    queue.set('c', time.at + 100)
     time.at += 500
-    expect(agenda.takeDue()).toEqual(['a', 'c'])
+    expect(queue.takeDue()).toEqual(['a', 'c'])
     time.at += 400
-    expect(agenda.takeDue()).toEqual(['b'])
+    expect(queue.takeDue()).toEqual(['b'])
   })
   test('IN9 what is entered after the clock was set back, before anybody looked, is due at its time or sooner', () => {
     const time = clock()
-    const agenda = new Agenda<string>(time)
+    const queue = new DueQueue<string>(time)
     time.at = 1_000_000
-    agenda.set('a', 1_000_500)
+    queue.set('a', 1_000_500)
     time.at = 1_000
-    expect(agenda.soonest('a', 1_200)).toBe(1_200)
-    agenda.set('b', 1_300)
-    expect(agenda.takeDue()).toEqual([])
+    expect(queue.soonest('a', 1_200)).toBe(1_200)
+    queue.set('b', 1_300)
+    expect(queue.takeDue()).toEqual([])
     time.at = 1_200
-    expect(agenda.takeDue()).toEqual(['a'])
+    expect(queue.takeDue()).toEqual(['a'])
     time.at = 1_300
-    expect(agenda.takeDue()).toEqual(['b'])
+    expect(queue.takeDue()).toEqual(['b'])
   })
 })
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { LastLooks, lastLookOf } from '../../server/ingest/render/last-looks.ts'
+import { LastDependencies, lastDependenciesOf } from '../../server/ingest/render/last-dependencies.ts'
 import type { ClusterOutcomes } from '../../server/ingest/render/render-clusters.ts'
 import type { Source } from '../../server/sources/source.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
@@ -21,12 +21,12 @@ const outcomes = (error: ErrorCode | null) => {
   return { clusters: new Map([[null, { key: null, shape, result }]]), renders: 1 } as unknown as ClusterOutcomes
 }
 async function lookedAt(error: ErrorCode | null) {
-  const looks = new LastLooks(() => null)
+  const looks = new LastDependencies(() => null)
   looks.begin(ID)
-  looks.end(ID, await lastLookOf('s', [], outcomes(error), async () => 'one'))
+  looks.end(ID, await lastDependenciesOf('s', [], outcomes(error), async () => 'one'))
   return looks
 }
-const changed = (looks: LastLooks, id: string) => looks.changedBy(LOOKED, 'apps', source(id), 'c2')
+const changed = (looks: LastDependencies, id: string) => looks.changedBy(LOOKED, 'apps', source(id), 'c2')
 
 describe('IC13 what a commit changes of a service', () => {
   test('what it looked at', async () => {
@@ -44,7 +44,7 @@ describe('IC13 what a commit changes of a service', () => {
 
   test('all, while nobody knows: no render yet, one that did not end, another spec', async () => {
     const looks = await lookedAt(null)
-    expect(await new LastLooks(() => null).changedBy(LOOKED, 'apps', source('one'), 'c2')).toBe(true)
+    expect(await new LastDependencies(() => null).changedBy(LOOKED, 'apps', source('one'), 'c2')).toBe(true)
     expect(await looks.changedBy({ ...LOOKED, specText: 't' }, 'apps', source('one'), 'c2')).toBe(true)
     looks.begin(ID)
     expect(await changed(looks, 'one')).toBe(true)
@@ -56,8 +56,8 @@ describe('IC13 what a commit changes of a service', () => {
 })
 
 test('IC13 what is remembered is bounded: services that were rendered the longest time ago are forgotten, and count as changed', async () => {
-  const looks = new LastLooks(() => null, 2)
-  const look = await lastLookOf('s', [], outcomes(null), async () => 'one')
+  const looks = new LastDependencies(() => null, 2)
+  const look = await lastDependenciesOf('s', [], outcomes(null), async () => 'one')
   const ids = ['a', 'b', 'c'].map((service) => ({ project: 'default', service }))
   const unchanged = async () => {
     const answers = await Promise.all(ids.map((id) => looks.changedBy({ ...LOOKED, id }, 'apps', source('one'), 'c2')))

@@ -189,28 +189,28 @@ test('IN9b repositories that are down keep their content and are asked no more o
 
 test('SO52 when each was looked at last, also in vain, and when it will be next is known from the start on, and nothing is written for it', async () => {
   const { clock, startMs, looks, written, gone, ingest, end } = world({ hasContent: true, isDown: (name) => name === 'r-001' })
-  const look = (name: string) => ingest.lookOf('default', name)
+  const look = (name: string) => ingest.readTimesOf('default', name)
   const lastOf = (name: string) => looks.findLast((one) => one.name === name)?.atMs ?? 0
   await clock.advance(SECOND)
-  expect(look('r-499')).toEqual({ lookedAtMs: null, nextLookAtMs: startMs + 499 * 100 })
+  expect(look('r-499')).toEqual({ lastReadMs: null, nextReadMs: startMs + 499 * 100 })
   expect(look('other')).toBeNull()
   await clock.advance(5 * 60 * SECOND)
   for (const name of ['r-000', 'r-001', 'r-499']) {
-    const { lookedAtMs, nextLookAtMs = 0 } = look(name) ?? {}
-    expect([name, lookedAtMs]).toEqual([name, startMs + lastOf(name) + 50])
-    await clock.advance(nextLookAtMs + 1 - clock.nowMs())
-    expect(startMs + lastOf(name) - nextLookAtMs).toBeWithin(-1, 2)
-    expect(look(name)).toEqual({ lookedAtMs: lookedAtMs ?? 0, nextLookAtMs }) // it is on its way
+    const { lastReadMs, nextReadMs = 0 } = look(name) ?? {}
+    expect([name, lastReadMs]).toEqual([name, startMs + lastOf(name) + 50])
+    await clock.advance(nextReadMs + 1 - clock.nowMs())
+    expect(startMs + lastOf(name) - nextReadMs).toBeWithin(-1, 2)
+    expect(look(name)).toEqual({ lastReadMs: lastReadMs ?? 0, nextReadMs }) // it is on its way
     await clock.advance(50)
-    expect(look(name)?.lookedAtMs).toBe(startMs + lastOf(name) + 50)
-    expect(Number.isInteger(look(name)?.nextLookAtMs)).toBe(true)
+    expect(look(name)?.lastReadMs).toBe(startMs + lastOf(name) + 50)
+    expect(Number.isInteger(look(name)?.nextReadMs)).toBe(true)
   }
   expect(written).toEqual(['r-001'])
   const told = ingest.repositoryChanged('default', 'r-499')
-  expect(look('r-499')?.nextLookAtMs).toBe(clock.nowMs())
+  expect(look('r-499')?.nextReadMs).toBe(clock.nowMs())
   await clock.advance(200)
   await told
-  expect(look('r-499')?.nextLookAtMs).toBeGreaterThan(clock.nowMs())
+  expect(look('r-499')?.nextReadMs).toBeGreaterThan(clock.nowMs())
   gone.add('r-499')
   const removed = ingest.repositoryChanged('default', 'r-499')
   await clock.advance(200)

@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { loadCel } from '../../shared/adapters/cel.ts'
-import { STATUS_GRACE_MS } from '../../shared/kube/health-look.ts'
+import { STATUS_GRACE_MS } from '../../shared/kube/health-object.ts'
 import { type K8sObject, refKey } from '../../shared/kube/object.ts'
 import type { ServiceHealth } from '../../shared/model/health-rules.ts'
 import { createFakeCluster, type FakeCluster } from '../support/fake-cluster.ts'

@@ -10,7 +10,7 @@ import { configMap, SHOP } from '../support/reconcile-kit.ts'
 function watchOrder() {
   const spies = [
     spyOn(phaseRounds, 'phaseRounds'),
-    spyOn(phaseRounds, 'farewellRounds'),
+    spyOn(phaseRounds, 'removalHookRounds'),
     spyOn(phases, 'positionOf'),
     spyOn(phases, 'orderGate'),
     spyOn(HookBook.prototype, 'setRun'),

@@ -1,7 +1,7 @@
 // `skerry refresh repository`, when sources are read, and how wide `get -o wide` is.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { type Column, renderTable, WIDE_COLUMNS } from '../../server/cli/columns.ts'
-import type { RepositoryLook } from '../../server/ingest/look-times.ts'
+import type { RepositoryReadTimes } from '../../server/ingest/read-times.ts'
 import { authorName } from '../../server/sources/git/text.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
 import { runTestCli } from '../support/cli-run.ts'
@@ -9,10 +9,10 @@ import { runTestCli } from '../support/cli-run.ts'
 const FETCHED = { fetchedMs: 1, tag: null, error: null }
 let admin: TestAdmin
 /** Read one after the other, the last one again and again. */
-let looks: RepositoryLook[]
+let looks: RepositoryReadTimes[]
 beforeEach(async () => {
   looks = []
-  admin = await createTestAdmin({ lookOf: () => (looks.length > 1 ? (looks.shift() ?? null) : (looks[0] ?? null)) })
+  admin = await createTestAdmin({ readTimesOf: () => (looks.length > 1 ? (looks.shift() ?? null) : (looks[0] ?? null)) })
   await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc('apps'), serviceDoc('web')] })
   admin.asked.length = 0
 })
@@ -23,12 +23,12 @@ const NOW = 1_000_000
 
 test('CL20 refresh waits for a read that began after the request, and says what it found', async () => {
   await admin.store.setRepositoryState('default', 'apps', { ...FETCHED, commit: 'aaaaaaaaaaaaaaaa' })
-  const before = { lookedAtMs: NOW - 9_000, nextLookAtMs: NOW + 51_000 }
+  const before = { lastReadMs: NOW - 9_000, nextReadMs: NOW + 51_000 }
   looks = [
     before,
-    { ...before, nextLookAtMs: NOW },
-    { lookedAtMs: NOW + 5, nextLookAtMs: NOW + 5 },
-    { lookedAtMs: NOW + 9, nextLookAtMs: NOW + 60_009 },
+    { ...before, nextReadMs: NOW },
+    { lastReadMs: NOW + 5, nextReadMs: NOW + 5 },
+    { lastReadMs: NOW + 9, nextReadMs: NOW + 60_009 },
   ]
   let slept = 0
   const { code, out } = await cli('refresh repository apps', async () => {
@@ -42,9 +42,9 @@ test('CL20 refresh waits for a read that began after the request, and says what 
 test('CL20 a read that fails, or does not end in time, is exit code 1; --no-wait asks and goes', async () => {
   const error = { code: 'git_unreachable', message: 'no route', problems: [], sinceMs: 1 }
   await admin.store.setRepositoryState('default', 'apps', { ...FETCHED, commit: null, error })
-  looks = [{ lookedAtMs: NOW + 1, nextLookAtMs: NOW + 60_000 }]
+  looks = [{ lastReadMs: NOW + 1, nextReadMs: NOW + 60_000 }]
   expect(await cli('refresh repository apps')).toMatchObject({ code: 1, err: expect.stringContaining('repository apps: no route') })
-  looks = [{ lookedAtMs: NOW - 1, nextLookAtMs: NOW }]
+  looks = [{ lastReadMs: NOW - 1, nextReadMs: NOW }]
   const late = await cli('refresh repository apps --timeout 2s', async () => {
     admin.clock.nowMs += 500
   })
@@ -58,7 +58,7 @@ test('CL20 a read that fails, or does not end in time, is exit code 1; --no-wait
 })
 
 test('CL21 describe service says when its repository was last read and is read next', async () => {
-  looks = [{ lookedAtMs: NOW - 12_000, nextLookAtMs: NOW + 48_000 }]
+  looks = [{ lastReadMs: NOW - 12_000, nextReadMs: NOW + 48_000 }]
   expect((await cli('describe service web')).out).toMatch(/^Source read: +12s ago, failed; next in about 48s$/m)
 })
 

@@ -12,13 +12,13 @@ const inputs = {
 }
 type Inputs = typeof inputs & { config: Record<string, unknown> }
 
-function looksOf(look: (given: Inputs) => unknown): InputRead[] {
-  const looks: InputRead[] = []
-  look(recordedInputs(inputs as Inputs, (path) => looks.push(path)))
-  return leastReads(looks)
+function looksOf(dependency: (given: Inputs) => unknown): InputRead[] {
+  const dependencies: InputRead[] = []
+  dependency(recordedInputs(inputs as Inputs, (path) => dependencies.push(path)))
+  return leastReads(dependencies)
 }
 
-describe('what counts as a look', () => {
+describe('what counts as a dependency', () => {
   const cases: ReadonlyArray<[string, (given: Inputs) => unknown, InputRead[]]> = [
     ['a value', ({ cluster }) => cluster.labels.region, [['cluster', 'labels', 'region']]],
     ['a value that is not there', ({ config }) => config['missing'], [['config', 'missing']]],
@@ -36,7 +36,7 @@ describe('what counts as a look', () => {
     ['everything', (given) => JSON.stringify(given), [[]]],
     ['nothing', () => 0, []],
   ]
-  test.each(cases)('IC1 %s', (_, look, expected) => expect(looksOf(look)).toEqual(expected))
+  test.each(cases)('IC1 %s', (_, dependency, expected) => expect(looksOf(dependency)).toEqual(expected))
 })
 
 test('IC1 whoever looked at all of it looked at each part; who looked into it knows that it is there', () => {
@@ -57,7 +57,7 @@ test('IC1 whoever looked at all of it looked at each part; who looked into it kn
   ])
 })
 
-test('IC1 the order of looks makes no difference', () => {
+test('IC1 the order of dependencies makes no difference', () => {
   const path = fc.array(fc.constantFrom('a', 'b', 'c', KIND_ONLY), { maxLength: 4 })
   fc.assert(
     fc.property(fc.array(path, { maxLength: 8 }), fc.array(fc.nat(), { minLength: 8, maxLength: 8 }), (paths, order) => {
@@ -67,7 +67,7 @@ test('IC1 the order of looks makes no difference', () => {
   )
 })
 
-test('IC1 with equal values at the recorded places the same look sees the same', () => {
+test('IC1 with equal values at the recorded places the same dependency sees the same', () => {
   // A reader that wanders through the inputs by the values it meets, over two sets of inputs.
   const leaf = fc.oneof(fc.constantFrom('a', 'b', 'c'), fc.constant(null), fc.constant(['a']))
   const given = fc.dictionary(fc.constantFrom('a', 'b', 'c'), fc.oneof(leaf, fc.dictionary(fc.constantFrom('a', 'b', 'c'), leaf)))
@@ -90,12 +90,12 @@ test('IC1 with equal values at the recorded places the same look sees the same',
   }
   fc.assert(
     fc.property(given, given, steps, (one, other, walk) => {
-      const looks: InputRead[] = []
+      const dependencies: InputRead[] = []
       const saw = wander(
-        recordedInputs(one, (path) => looks.push(path)),
+        recordedInputs(one, (path) => dependencies.push(path)),
         walk,
       )
-      const places = leastReads(looks)
+      const places = leastReads(dependencies)
       if (places.every((path) => valueAt(one, path) === valueAt(other, path))) {
         const again = wander(
           recordedInputs(other, () => {}),
@@ -129,7 +129,7 @@ test.each([
   [['config', 'toString'], '1:absent'],
 ])('IC1 the value at %j is %s', (path, text) => expect(valueAt(inputs, path)).toBe(text))
 
-test('IC3 looks keep the order in which they were made first, without what earlier ones tell already', () => {
+test('IC3 dependencies keep the order in which they were made first, without what earlier ones tell already', () => {
   const recorder = createRecorder()
   const file = (path: string) => recorder.file({ source: 0, path, id: 'x' })
   for (const path of [
@@ -140,7 +140,7 @@ test('IC3 looks keep the order in which they were made first, without what earli
     recorder.input(path)
   for (const path of ['b.yaml', 'a.yaml', 'b.yaml']) file(path)
   for (const path of [['cluster', 'name'], ['config', 'shop', KIND_ONLY], ['config'], ['config', 'other']]) recorder.input(path)
-  expect(recorder.reads().looks.map((look) => ('path' in look ? look.path : look.join(' ')))).toEqual([
+  expect(recorder.reads().dependencies.map((dependency) => ('path' in dependency ? dependency.path : dependency.join(' ')))).toEqual([
     ...[`config shop ${KIND_ONLY}`, 'config shop title', 'cluster name', 'b.yaml', 'a.yaml', 'config'],
   ])
 })
@@ -160,14 +160,14 @@ describe('looks into a tree', () => {
     file: async (path) => (path === 'base/a.yaml' ? file('a') : null),
     files: async () => new Map([['base/a.yaml', file('a')]]),
   }
-  const looksAt = async (look: (recorded: SourceTree) => Promise<unknown>) => {
+  const looksAt = async (dependency: (recorded: SourceTree) => Promise<unknown>) => {
     const recorder = createRecorder()
-    await look(recordedTree(tree, 1, recorder.file))
+    await dependency(recordedTree(tree, 1, recorder.file))
     return recorder.reads().files.map(({ source, path, id }) => `${source} ${path} ${id}`)
   }
   test('IC2 a file, and one that is not there', async () => {
-    const looks = await looksAt(async (recorded) => [await recorded.file('./base/a.yaml'), await recorded.file('none.yaml')])
-    expect(looks).toEqual(['1 base/a.yaml oid-a', '1 none.yaml null'])
+    const dependencies = await looksAt(async (recorded) => [await recorded.file('./base/a.yaml'), await recorded.file('none.yaml')])
+    expect(dependencies).toEqual(['1 base/a.yaml oid-a', '1 none.yaml null'])
   })
   test('IC2 a folder by its id, and what its links lead to', async () => {
     expect(await looksAt((recorded) => recorded.files('base', () => true))).toEqual(['1 base folder', '1 base/link.yaml oid-elsewhere'])

@@ -1,7 +1,7 @@
 // What people read of sources, renders and repositories: where they come from, with what, and what to be warned of.
 import { expect, test } from 'bun:test'
 import { repositoryPlaceFacts, sourceFacts, WEBHOOK_HELP, warningsText } from '../../server/cli/source-facts.ts'
-import type { RepositoryLook } from '../../server/ingest/look-times.ts'
+import type { RepositoryReadTimes } from '../../server/ingest/read-times.ts'
 import { repositorySpecSchema, serviceSpecSchema } from '../../shared/model/resources.ts'
 import { type RepositoryView, repositoryViewSchema, type ServiceView, serviceViewSchema } from '../../shared/model/views.ts'
 import { createTestAdmin, repositoryDoc } from '../support/admin-app.ts'
@@ -105,22 +105,22 @@ test.each([
 
 test.each([
   [{}, null],
-  [{ lookedAtMs: null, nextLookAtMs: 103_000 }, 'not since the server started; next in about 3s'],
-  [{ lookedAtMs: 88_000, nextLookAtMs: 148_000 }, '12s ago; next in about 48s'],
-  [{ lookedAtMs: 88_000, nextLookAtMs: 100_000 }, '12s ago; next now'],
-  [{ lookedAtMs: 88_000, nextLookAtMs: 148_000, ready: false }, '12s ago, failed; next in about 48s'],
-  [{ lookedAtMs: null, nextLookAtMs: 99_000, ready: false }, 'not since the server started; next now'],
+  [{ lastReadMs: null, nextReadMs: 103_000 }, 'not since the server started; next in about 3s'],
+  [{ lastReadMs: 88_000, nextReadMs: 148_000 }, '12s ago; next in about 48s'],
+  [{ lastReadMs: 88_000, nextReadMs: 100_000 }, '12s ago; next now'],
+  [{ lastReadMs: 88_000, nextReadMs: 148_000, ready: false }, '12s ago, failed; next in about 48s'],
+  [{ lastReadMs: null, nextReadMs: 99_000, ready: false }, 'not since the server started; next now'],
 ])('SO52 of a repository with %j describe says when it was looked at: %s', (status, expected) => {
   const facts = repositoryPlaceFacts(repository({ git: { url: 'https://git.example/a.git' } }, status), 100_000)
   expect(facts.find(([name]) => name === 'Last read')?.[1] ?? null).toBe(expected)
 })
 
 test('SO52 the API, describe and get -o wide show when a repository was looked at', async () => {
-  const looks: Record<string, RepositoryLook> = { apps: { lookedAtMs: 988_000, nextLookAtMs: 1_048_000 } }
-  const admin = await createTestAdmin({ lookOf: (project, name) => (project === 'default' ? (looks[name] ?? null) : null) })
+  const looks: Record<string, RepositoryReadTimes> = { apps: { lastReadMs: 988_000, nextReadMs: 1_048_000 } }
+  const admin = await createTestAdmin({ readTimesOf: (project, name) => (project === 'default' ? (looks[name] ?? null) : null) })
   for (const name of ['apps', 'new']) await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc(name)] })
   const { body } = await admin.call('GET', '/api/v1/repositories?project=default')
-  const shown = (body as { items: RepositoryView[] }).items.map(({ status: { lookedAtMs, nextLookAtMs } }) => [lookedAtMs, nextLookAtMs])
+  const shown = (body as { items: RepositoryView[] }).items.map(({ status: { lastReadMs, nextReadMs } }) => [lastReadMs, nextReadMs])
   expect(shown).toEqual([
     [988_000, 1_048_000],
     [null, null],

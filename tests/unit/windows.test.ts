@@ -115,9 +115,9 @@ describe('WI1 windows', () => {
     const morning = deny('* 0-11 * * *', '1m', 'UTC')
     let nowMs = at('2026-06-01T00:00Z')
     for (let looks = 0; ; looks += 1) {
-      const { closed, changesAtMs, looksAgainAtMs } = judgeWindows([morning], nowMs)
+      const { closed, changesAtMs, checkedAgainAtMs } = judgeWindows([morning], nowMs)
       expect(closed).not.toContain('no window opens soon')
-      nowMs = changesAtMs ?? looksAgainAtMs ?? Number.NaN
+      nowMs = changesAtMs ?? checkedAgainAtMs ?? Number.NaN
       if (changesAtMs !== null) break
       expect(looks).toBeLessThan(5)
     }

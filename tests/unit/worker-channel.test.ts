@@ -8,7 +8,7 @@ import type { Sources } from '../../server/sources/sources.ts'
 import { type ByteStream, Channel, type Handlers } from '../../server/worker/channel/channel.ts'
 import { encodeFrame, FrameReader, FrameTooLarge } from '../../server/worker/channel/frames.ts'
 import type { RenderOrder } from '../../server/worker/channel/messages.ts'
-import { looksToLines, rowsToLines } from '../../server/worker/channel/render-lines.ts'
+import { dependenciesToLines, rowsToLines } from '../../server/worker/channel/render-lines.ts'
 import { createRenderJobs } from '../../server/worker/render-jobs.ts'
 import { setDigest } from '../../shared/kube/canonical.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -137,8 +137,21 @@ const ROWS = new Map([
   ['object/p/s/b', '{}'],
 ])
 
-function answerOf({ rows = ROWS, digest = setDigest(ROWS), looks = looksToLines([{ source: 0, path: 'a' }, ['cluster', 'name']]) } = {}) {
-  const value = { kind: 'rendered', digest, hooks: 0, warnings: [], looksBytes: looks.byteLength, secret: false, late: false, tools: {} }
+function answerOf({
+  rows = ROWS,
+  digest = setDigest(ROWS),
+  looks = dependenciesToLines([{ source: 0, path: 'a' }, ['cluster', 'name']]),
+} = {}) {
+  const value = {
+    kind: 'rendered',
+    digest,
+    hooks: 0,
+    warnings: [],
+    dependenciesBytes: looks.byteLength,
+    secret: false,
+    late: false,
+    tools: {},
+  }
   const answer = { value, data: Buffer.concat([looks, rowsToLines(rows)]) } as JobAnswer<'render'>
   const renders = createRemoteRenders({ workers: { run: async () => answer }, clock: systemClock } as unknown as RemoteRendersDeps)
   return renders.run(REQUEST)

@@ -75,13 +75,13 @@ function refusing(cluster: Cluster, acting: ActingAs): Cluster {
   }
 }
 
-type Documented = Pick<ServiceSnapshot, 'wanted' | 'inventory'> & { hooks: Pick<HookBook, 'specs' | 'farewell' | 'runs'> }
+type Documented = Pick<ServiceSnapshot, 'wanted' | 'inventory'> & { hooks: Pick<HookBook, 'specs' | 'removalSpecs' | 'runs'> }
 
 /** KA51: the documents of an object, as far as the service has them. */
 function* documentsOf({ wanted, inventory, hooks }: Documented, key: string): Generator<unknown> {
   const texts = new Set([wanted.get(key)?.sent, inventory.get(key)?.appliedDoc])
   for (const { key: name, run } of hooks.runs())
-    if (refKey(run.ref) === key) texts.add((hooks.specs.get(name) ?? hooks.farewell.get(name))?.doc)
+    if (refKey(run.ref) === key) texts.add((hooks.specs.get(name) ?? hooks.removalSpecs.get(name))?.doc)
   for (const text of texts) if (text != null) yield JSON.parse(text)
 }
 

@@ -28,7 +28,7 @@ export function takeHold(model: ServiceModel, { times }: Pick<Turns, 'times'>, n
 
 /** A hold or window shuts corrections, too, of which some have no problem: what other tools wrote beside ours. */
 export function noteShut(model: ServiceModel, isShut: boolean): void {
-  if (model.gating.opens(isShut)) for (const key of model.wanted.keys()) model.agenda.plan(key)
+  if (model.gating.opens(isShut)) for (const key of model.wanted.keys()) model.queue.plan(key)
 }
 
 /** All of the revision is applied: nothing holds it back any more. */

@@ -12,7 +12,7 @@ import { remember } from './remember.ts'
 
 /** JB1, JB2 */
 export async function settleJobs(model: ServiceModel, deps: Site & Requests & Storage): Promise<void> {
-  for (const key of [...model.agenda.dirty].filter(isJob)) {
+  for (const key of [...model.queue.dirty].filter(isJob)) {
     const entry = model.inventory.get(key)
     if (entry === undefined || entry.uid === null || entry.appliedDoc?.includes('"ttlSecondsAfterFinished"') !== true) continue
     const { ref, apiVersion, uid } = entry

@@ -214,7 +214,7 @@ function owned({ model, deps }: HookWork, { ref }: Look, owner: string, more: { 
   const attempt = before?.kind === 'owned' ? before.attempt + 1 : 0
   const retryAtMs = deps.clock.nowMs() + backoffMs(attempt, RETRY_BACKOFF, deps.random)
   model.objects.setProblem(key, { kind: 'owned', owner, attempt, retryAtMs, ...more })
-  model.agenda.touch(key)
+  model.queue.touch(key)
   return []
 }
 
@@ -252,7 +252,7 @@ const isForGood = ({ model }: HookWork, key: string, kind: ApiFailure['kind']): 
   isRefusedForGood(model.problems.get(key)) ||
   (model.row?.removal !== undefined && (kind === 'namespace_missing' || kind === 'namespace_terminating'))
 
-const isNamedNow = ({ model }: HookWork, key: string): boolean => model.hooks.specs.has(key) || model.hooks.farewell.has(key)
+const isNamedNow = ({ model }: HookWork, key: string): boolean => model.hooks.specs.has(key) || model.hooks.removalSpecs.has(key)
 
 function endRunsOf({ model, deps }: HookWork, objectKey: string, end: HookEnd): void {
   for (const { phase, key, run } of [...model.hooks.runs()]) {
@@ -277,7 +277,7 @@ function settle(work: HookWork, { spec, phase, runId, ref, step }: Look): boolea
   model.deadlines.forget(runId)
   hooks.setRun(phase, spec.key, { ...record, ...step.end, atMs: nowMs })
   model.objects.setProblem(refKey(ref), null)
-  model.agenda.touch(refKey(ref))
+  model.queue.touch(refKey(ref))
   const failed = step.end.outcome === 'failed'
   deps.emit({
     type: failed ? 'Warning' : 'Normal',
@@ -300,7 +300,7 @@ export async function tidyHooks(work: HookWork, isOver: (phase: Phase) => boolea
   const view = planView(model, deps)
   const steps: Step[] = []
   for (const { phase, key, run } of [...hooks.runs()]) {
-    const spec = hooks.specs.get(key) ?? (phase.endsWith('delete') ? hooks.farewell.get(key) : undefined)
+    const spec = hooks.specs.get(key) ?? (phase.endsWith('delete') ? hooks.removalSpecs.get(key) : undefined)
     const objectKey = refKey(run.ref)
     const apiVersion = spec?.apiVersion ?? model.inventory.get(objectKey)?.apiVersion ?? 'v1'
     const live = viewOfHook(view, { apiVersion }, run.ref)

@@ -77,7 +77,7 @@ function move(model: ServiceModel, position: Position | null): void {
   hooks.position = position
   if (before === position || (before !== null && position !== null && isSame(before, position))) return
   for (const [key, problem] of model.problems)
-    if (problem.kind === 'contested' || (problem.kind === 'gated' && isOrderReason(problem.reason))) model.agenda.mark(key)
+    if (problem.kind === 'contested' || (problem.kind === 'gated' && isOrderReason(problem.reason))) model.queue.mark(key)
 }
 
 function findPosition({ model, deps, digest }: HookWork): Position {
@@ -162,7 +162,7 @@ const isTried = ({ problems }: ServiceModel, { key }: Wanted): boolean => !BEFOR
 function unappliedOf(model: ServiceModel, { key, ref, sent }: Wanted): Untimed | null {
   if (model.inventory.get(key)?.appliedDoc === sent) return null
   const problem = model.problems.get(key)
-  if (problem === undefined && !model.agenda.dirty.has(key)) return null
+  if (problem === undefined && !model.queue.dirty.has(key)) return null
   const said = problem === undefined || problem.kind === 'gated' ? '' : describeProblem(problem).message
   const failed = isRefusedForGood(problem) ? said : null
   return { ref, lacks: 'applied', failed, detail: failed === null ? said : '' }
@@ -194,16 +194,16 @@ function sinceOf(model: ServiceModel, { state, clock }: Site & Storage, key: str
 const TO_ORDER_AGAIN = 'nothing is removed; correct the cause and request the removal again to run the hook again'
 
 /** HK10: hooks of a removal with prune. True: the prune may continue. */
-export async function farewellRounds(
+export async function removalHookRounds(
   model: ServiceModel,
   deps: Site & Requests & Storage & Services & Turns & Reports,
   phase: 'pre-delete' | 'post-delete',
 ): Promise<boolean> {
   const { hooks, row } = model
   const order = row?.removal
-  if (order === undefined || !hooks.awaitsFarewell(order)) return true
-  if (phase === 'post-delete' && (hooks.farewellWhy !== null || model.leaving().length > 0 || isInterrupted(model, deps))) return false
-  hooks.farewellWhy = null
+  if (order === undefined || !hooks.awaitsRemovalHooks(order)) return true
+  if (phase === 'post-delete' && (hooks.removalWait !== null || model.leaving().length > 0 || isInterrupted(model, deps))) return false
+  hooks.removalWait = null
   // A held prune also holds its hooks.
   const mayBegin = deps.replica.verified() && deps.isCurrent() && removalWait(model, deps) === null
   if (!mayBegin || (row?.restored === true && row.pruneConfirmed !== row.digest)) return true
@@ -211,13 +211,13 @@ export async function farewellRounds(
   deps.followKinds(model)
   for (;;) {
     const facts = {
-      specs: [...hooks.farewell.values()],
+      specs: [...hooks.removalSpecs.values()],
       stateOf: (at: Phase, spec: HookSpec) => stateOf(model, deps, work.digest, at, spec),
     }
     const stand = hookWave(facts, phase)
     const failed = stand !== null && stand.wait.failed !== null
     if (stand === null || (failed && phase === 'post-delete')) break
-    hooks.farewellWhy = waitText({ phase, waitsFor: stand.wait, wave: stand.wave }, TO_ORDER_AGAIN)
+    hooks.removalWait = waitText({ phase, waitsFor: stand.wait, wave: stand.wave }, TO_ORDER_AGAIN)
     const changed = await runHooks(work, stand.open, phase)
     if (isInterrupted(model, deps)) return false
     if (!changed) {
@@ -225,10 +225,10 @@ export async function farewellRounds(
       return false
     }
   }
-  hooks.farewellWhy = null
+  hooks.removalWait = null
   if (phase === 'pre-delete') return true
   // Everything else is gone: their objects are deleted now, whatever their result.
-  hooks.endFarewell(order.atMs)
+  hooks.endRemovalHooks(order.atMs)
   save(work)
   return true
 }

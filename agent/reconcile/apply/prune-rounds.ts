@@ -41,7 +41,7 @@ export async function pruneRounds(model: ServiceModel, deps: Site & Requests & S
     await deleteLeaving(model, row, deps)
   }
   if (model.leaving().length > 0) return
-  model.pruning.waits(model.hooks.farewellWhy)
+  model.pruning.waits(model.hooks.removalWait)
   ask(model, deps, row, null, [])
 }
 
@@ -172,7 +172,7 @@ const unservedAmong = ({ inventory }: ServiceModel, { kinds }: Site, keys: reado
 
 /** OR5, HK10. */
 const orderHold = ({ hooks, row }: ServiceModel): string | null =>
-  row?.removal === undefined ? pruneHold(hooks.position) : deletes(row.removal) ? hooks.farewellWhy : null
+  row?.removal === undefined ? pruneHold(hooks.position) : deletes(row.removal) ? hooks.removalWait : null
 
 /** Returns the reason why nothing is deleted now, or null. Steps that delete nothing continue. */
 function whyHeld(

@@ -57,7 +57,7 @@ export class Recorder {
       case 'cleared':
         dropDeleted(model, this.#deps, result.step)
         model.objects.setProblem(result.step.key, null)
-        model.agenda.mark(result.step.key)
+        model.queue.mark(result.step.key)
         break
       case 'gone':
         this.#takeGone(result.step)
@@ -66,7 +66,7 @@ export class Recorder {
         const message = deletingText(result.finalizers)
         this.#deps.watches.markDeleting(result.step.resource, result.step.key, message)
         model.objects.setProblem(result.step.key, { kind: 'waiting', on: result.step.key, message })
-        model.agenda.touch(result.step.key)
+        model.queue.touch(result.step.key)
         break
       }
       case 'changed':
@@ -107,7 +107,7 @@ export class Recorder {
     const { othersWanting, othersNeeding, wake } = this.#deps
     for (const taker of [...othersWanting(this.#model, key), ...othersNeeding(this.#model, key)]) {
       taker.expectNewObjects()
-      taker.agenda.mark(key)
+      taker.queue.mark(key)
       // A hook waits for the time of its problem.
       if (taker.hooks.specs.has(key)) taker.objects.setProblem(key, null)
       wake(taker.key)
@@ -153,14 +153,14 @@ export class Recorder {
     const isNews = before?.uid !== entry.uid || before.appliedDoc !== doc || before.ownedHash !== entry.ownedHash
     model.applied(entry, isNews)
     // It disappeared again before this answer; its event came before the object was known.
-    if (liveIn(this.#deps, { key, ref, apiVersion: object.apiVersion }).kind === 'absent') model.agenda.mark(key)
+    if (liveIn(this.#deps, { key, ref, apiVersion: object.apiVersion }).kind === 'absent') model.queue.mark(key)
     if (withoutNulls !== undefined) this.#takeWithoutNulls(step)
     const wanted = model.wanted.get(key)
     const of = step.shaped?.of ?? step.doc
     if (wanted !== undefined && wanted.sent !== (withoutNulls === undefined ? of : (dropNulls(of) ?? of))) {
       // DR6: corrected to the applied document; the obstacle of the wanted one is found again, or nothing would
       // remember that it is still to be applied.
-      model.agenda.mark(key)
+      model.queue.mark(key)
     } else if (wanted !== undefined) {
       model.objects.setProblem(key, null)
       if (model.recreates.has(key)) {
@@ -168,7 +168,7 @@ export class Recorder {
         this.#emit('Normal', 'Recreated', `${refText(ref)} was recreated, because an immutable field changed`, key)
       }
     }
-    model.agenda.touch(key)
+    model.queue.touch(key)
     if (why === 'new' || why === 'changed') {
       this.#deps.emitOnObject({
         type: 'Normal',
@@ -186,7 +186,7 @@ export class Recorder {
     if (why === 'drift') this.#tellHealed(key, ref, created)
     // An apply to an object without managedFields creates an entry `before-first-apply` of all its fields: it is taken
     // over like any other tool's.
-    if (live.others !== undefined && why !== 'takeover') model.agenda.mark(key)
+    if (live.others !== undefined && why !== 'takeover') model.queue.mark(key)
     if (step.shaped?.take)
       this.#emit('Normal', 'FieldsTaken', `${refText(ref)}: fields applied by other tools are now managed from Git`, key)
     model.objects.setNote(key, null)
@@ -229,7 +229,7 @@ export class Recorder {
     const attempt = before?.kind === 'owned' && before.going !== undefined ? before.attempt + 1 : 0
     const retryAtMs = clock.nowMs() + backoffMs(attempt, RETRY_BACKOFF, random)
     model.objects.failed(key, { kind: 'owned', owner: refText(ref), going: safeDeletion(object) ?? '', attempt, retryAtMs })
-    model.agenda.touch(key)
+    model.queue.touch(key)
   }
 
   /** RC3: the other tool's mark stays, because its fields belong to that tool; the consequence is reported once. */
@@ -273,8 +273,8 @@ export class Recorder {
       const failure: ApiFailure = { kind: 'conflict', status: 409, reason: CHANGED_BEFORE_DELETE, message }
       model.objects.setProblem(key, { kind: 'failed', failure, attempt, retryAtMs, sent: null })
     }
-    if (kind === 'recreate') model.agenda.plan(key)
-    model.agenda.touch(key)
+    if (kind === 'recreate') model.queue.plan(key)
+    model.queue.touch(key)
     if (attempt === DELETES_AT_ONCE_MAX) this.#emit('Warning', 'DeletionConflict', `${refText(ref)}: ${message}`, key)
   }
 
@@ -298,14 +298,14 @@ export class Recorder {
     const retryAtMs = failure.kind === 'namespace_terminating' ? this.#sharedRetry(ref.namespace, ownRetryAtMs) : ownRetryAtMs
     const problem: Problem = { kind: 'failed', failure, attempt, retryAtMs, sent, ...(heals ? { heals } : {}) }
     model.objects.failed(key, problem)
-    model.agenda.touch(key)
+    model.queue.touch(key)
     this.#deps.lacking.add(failure.kind, model.key, key)
     const wanted = model.wanted.get(key)
     if (step.kind === 'apply' && wanted?.sent === sent) {
       const refused = terminal && failure.kind !== 'immutable' ? refusedRecreate(model, key, failure.message) : null
       if (refused !== null) keepRecreates(model, this.#deps, new Map([[key, refused]]))
       // Evaluated again at once: it may be recreated, or else the former object is restored (DR6).
-      model.agenda.plan(key)
+      model.queue.plan(key)
     }
     if (before?.kind !== 'failed' || before.failure.kind !== failure.kind) {
       // A manifest with Force needs no hint about Force.
@@ -321,7 +321,7 @@ export class Recorder {
     // if it is gone.
     const namespace = namespaceKey(ref.namespace)
     if (failure.kind === 'namespace_missing' && model.wanted.get(namespace)?.onlyIfAbsent && model.objects.forgetContact(namespace))
-      model.agenda.mark(namespace)
+      model.queue.mark(namespace)
   }
 
   /** RC36: one time for all objects of the namespace. */

@@ -99,7 +99,7 @@ export function letGo(
     const key = refKey(entry.ref)
     heir.objects.own(entry)
     heir.foundByLabel.delete(key)
-    heir.agenda.mark(key)
+    heir.queue.mark(key)
     owners.set(key, heir.id)
   }
 }
@@ -117,7 +117,7 @@ export function dropDeleted(
   const owner = owners.get(key)
   const other = owner === undefined || serviceKey(owner) === service ? null : modelOf(serviceKey(owner))
   if (other === null) return
-  other.agenda.mark(key)
+  other.queue.mark(key)
   wake(other.key)
 }
 

@@ -73,7 +73,7 @@ export async function readRevision(model: ServiceModel, deps: Site & Storage & S
         commit: row.commit,
         ...withTrace(row.trace),
         objects: row.count,
-        changed: model.agenda.dirty.size,
+        changed: model.queue.dirty.size,
       })
     }
   }
@@ -108,7 +108,7 @@ export async function widenInventory(model: ServiceModel, deps: Site & Storage &
     // It may have been evaluated while it had no owner, in a reconciliation during another service's prune.
     for (const key of takeIn(model, deps, missing.slice(start, start + TAKEN_AT_ONCE))) {
       model.foundByLabel.delete(key)
-      model.agenda.mark(key)
+      model.queue.mark(key)
     }
   }
   adoptMarked(model, deps)
@@ -132,7 +132,7 @@ function adoptMarked(model: ServiceModel, deps: Site & Storage & Services): void
     if (ref === null) continue
     for (const taken of takeIn(model, deps, [{ ref, apiVersion, uid: live.uid }])) {
       if (!model.deletedUids.has(live.uid)) model.foundByLabel.add(taken)
-      model.agenda.mark(taken)
+      model.queue.mark(taken)
     }
   }
 }
@@ -142,12 +142,12 @@ export async function retryWhatIsDue(model: ServiceModel, deps: Site & Storage &
   const { clock, random, kinds, clusterId, replica } = deps
   const nowMs = clock.nowMs()
   model.objects.noteDate(nowMs - clock.monotonicMs())
-  model.agenda.began(nowMs)
+  model.queue.began(nowMs)
   let askKinds = false
   for (const [key, problem] of model.problems) {
     const retryAtMs = retryAtOf(problem)
     if (retryAtMs === null || isStillToCome(retryAtMs, nowMs)) continue
-    model.agenda.mark(key)
+    model.queue.mark(key)
     if (problem.kind === 'unserved' || (problem.kind === 'failed' && problem.failure.kind === 'not_found')) askKinds = true
     if (problem.kind === 'owned') {
       model.objects.forgetContact(key)
@@ -196,7 +196,7 @@ export async function recallInventory(model: ServiceModel, deps: Site & Requests
   }
   const found = marked.of(model)
   deps.log.info('searched the objects of a service before its removal', { service: model.key, found: found.length })
-  for (const key of takeIn(model, deps, found)) model.agenda.mark(key)
+  for (const key of takeIn(model, deps, found)) model.queue.mark(key)
   model.removal.recalled(order)
   model.expectNewObjects() // also what watches show of it
   return true

@@ -23,14 +23,14 @@ import { RETRY_BACKOFF } from './revision.ts'
 /** True: something was sent, so that others may have their turn. */
 export async function applyRounds(model: ServiceModel, deps: Site & Requests & Storage & Services & Turns & Reports): Promise<boolean> {
   let sent = false
-  while (model.agenda.dirty.size > 0 && !isInterrupted(model, deps)) {
-    const keys = model.agenda.takePlanned()
+  while (model.queue.dirty.size > 0 && !isInterrupted(model, deps)) {
+    const keys = model.queue.takePlanned()
     const change = changeGate(model, deps)
     const plan = planApply(planView(model, deps, change.gate), keys)
     takeJudgement(model, deps, change.asked(), true)
     absorb(model, deps, plan.problems)
     model.objects.contested(plan.contests, deps.clock.nowMs())
-    for (const key of plan.later) model.agenda.plan(key)
+    for (const key of plan.later) model.queue.plan(key)
     sent ||= plan.steps.length > 0
     await carryOut(model, deps, plan.steps)
     if (model.unread.size > 0) await healUnread(model, deps, keys)
@@ -40,8 +40,8 @@ export async function applyRounds(model: ServiceModel, deps: Site & Requests & S
 
 /** OR6: before hooks are sent. Other work stays to be planned. Null: there is nothing to heal. */
 export function healRound(model: ServiceModel, deps: Site & Requests & Storage & Services & Turns & Reports): Promise<void> | null {
-  if (model.agenda.dirty.size === 0 || isInterrupted(model, deps)) return null
-  const plan = planApply(planView(model, deps), model.agenda.dirty)
+  if (model.queue.dirty.size === 0 || isInterrupted(model, deps)) return null
+  const plan = planApply(planView(model, deps), model.queue.dirty)
   const steps = plan.steps.filter(isHealing)
   const keys = new Set(steps.map(({ key }) => key))
   const ofHeals = <T>(all: ReadonlyMap<string, T>) => new Map([...all].filter(([key]) => keys.has(key)))
@@ -76,7 +76,7 @@ async function healUnread(
     recorder.take(result)
     if (result.kind === 'applied') model.objects.setProblem(key, model.unread.get(key)?.problem ?? null)
   })
-  for (const key of open) model.agenda.mark(key)
+  for (const key of open) model.queue.mark(key)
 }
 
 /** RC14, RC30: a newer revision pre-empts at the next object, and so does the end of the turn's time. */
@@ -112,7 +112,7 @@ export async function carryOut(
     },
   })
   recorder.flush()
-  for (const { key } of open) if (model.wanted.has(key)) model.agenda.putBack(key)
+  for (const { key } of open) if (model.wanted.has(key)) model.queue.putBack(key)
 }
 
 /** RM3: objects of others in a Namespace are deleted by others, or not at all; services that are being removed with
@@ -137,7 +137,7 @@ export function absorb(
     const before = model.problems.get(key)
     const problem = timed(found, nowMs, deps)
     model.objects.setProblem(key, problem)
-    if (before?.kind !== problem?.kind || problem !== null) model.agenda.touch(key)
+    if (before?.kind !== problem?.kind || problem !== null) model.queue.touch(key)
     if (problem === null && key.startsWith(namespaceKey(''))) model.markWaiting(key)
     if ((problem?.kind === 'contested' || problem?.kind === 'drifted') && before?.kind !== problem.kind)
       reportDrift(model, deps, key, problem)

@@ -1,6 +1,6 @@
 // Explains kinds without a useful status by the warnings about an object: Pods that quota or admission refuses, volumes
 // that cannot be created. Pure.
-import { fields, text } from '../../../shared/kube/health-look.ts'
+import { fields, text } from '../../../shared/kube/health-object.ts'
 import type { K8sObject } from '../../../shared/kube/object.ts'
 import { safeText } from '../../cluster/redact/safe-text.ts'
 

@@ -58,16 +58,16 @@ export class Explainer {
       const ref = named(model, key)?.ref
       if (ref === undefined || !isExplained(ref)) continue
       if (nowMs - sinceMs >= lateMs) {
-        if (!this.#known.has(`${model.key}/${key}`)) model.agenda.touch(key)
+        if (!this.#known.has(`${model.key}/${key}`)) model.queue.touch(key)
       } else deps.wakeAt(model.key, sinceMs + lateMs)
     }
     const due = this.#due.get(model.key)
     for (const [key, atMs] of due ?? []) {
       if (atMs > nowMs) continue
       due?.delete(key)
-      model.agenda.touch(key)
+      model.queue.touch(key)
     }
-    for (const key of model.agenda.touched) this.#consider(model, deps, key, nowMs)
+    for (const key of model.queue.touched) this.#consider(model, deps, key, nowMs)
     for (const atMs of due?.values() ?? []) deps.wakeAt(model.key, atMs)
     if (due?.size === 0) this.#due.delete(model.key)
   }
@@ -130,7 +130,7 @@ export class Explainer {
       this.#known.set(id, { ...asked, text })
       if (isRun) this.#later(model, deps, key, nowMs + againAfterMs)
       if (text === asked.before && text === '') return
-      model.agenda.touch(key)
+      model.queue.touch(key)
       deps.wake(model.key)
     })
   }

@@ -93,7 +93,7 @@ export class HealthChoices {
     for (const [objectKey, { ref, apiVersion }] of model.inventory) {
       if (!concerned.has(`${ref.group}/${ref.kind}`)) continue
       const lookup = kinds.findAny(ref.group, versionOf(apiVersion), ref.kind)
-      if (lookup.kind === 'served' && watches.judgeAgain(lookup.resource, ref)) model.agenda.touch(objectKey)
+      if (lookup.kind === 'served' && watches.judgeAgain(lookup.resource, ref)) model.queue.touch(objectKey)
     }
   }
 

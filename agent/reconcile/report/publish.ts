@@ -36,8 +36,8 @@ export function publish(model: ServiceModel, deps: Site & Storage & Services & T
   const nowMs = deps.clock.nowMs()
   const rows: StatusUpdate[] = []
   touchUnread(model)
-  for (const key of model.agenda.touched) rows.push(...objectRows(model, deps, key, nowMs))
-  model.agenda.allSaid()
+  for (const key of model.queue.touched) rows.push(...objectRows(model, deps, key, nowMs))
+  model.queue.allSaid()
   const before = model.progress.reached
   advance(model, deps, nowMs)
   const previous = model.told.last
@@ -60,7 +60,7 @@ export function publish(model: ServiceModel, deps: Site & Storage & Services & T
 /** Passed health deadlines change the report of their objects. */
 export function touchOverdue(model: ServiceModel, nowMs: number): void {
   const deadlineMs = durationMs(model.sync().healthDeadline)
-  for (const [key, sinceMs] of model.progressingSinceMs) if (nowMs - sinceMs >= deadlineMs) model.agenda.touch(key)
+  for (const [key, sinceMs] of model.progressingSinceMs) if (nowMs - sinceMs >= deadlineMs) model.queue.touch(key)
 }
 
 function objectRows(model: ServiceModel, deps: Site & Storage & Turns & Reports, key: string, nowMs: number): StatusUpdate[] {
@@ -115,7 +115,7 @@ function objectRows(model: ServiceModel, deps: Site & Storage & Turns & Reports,
     progressingSinceMs,
     kind: ref.kind,
     leaves: view.kind === 'absent' && leaves(model, key),
-    unbegun: model.agenda.unbegun.has(key),
+    unbegun: model.queue.unbegun.has(key),
     deadlineMs,
   }
   // HK4: from now on, not from the next evaluation.
@@ -204,9 +204,9 @@ function keyInForce({ row, unread, inventory }: ServiceSnapshot, named: string):
 }
 
 /** An event is of an object where it is; its row that cannot be read may name no namespace. */
-function touchUnread({ unread, agenda }: ServiceModel): void {
+function touchUnread({ unread, queue }: ServiceModel): void {
   if (unread.size === 0) return
-  for (const key of [...agenda.touched].map(keyOutsideNamespaces)) if (unread.has(key)) agenda.touch(key)
+  for (const key of [...queue.touched].map(keyOutsideNamespaces)) if (unread.has(key)) queue.touch(key)
 }
 
 /** RC15: applied means that no work of the revision is left; healthy means that, in addition, all of it is healthy. */
@@ -218,7 +218,7 @@ function advance(model: ServiceModel, deps: Site & Storage & Services & Turns & 
   const point = { digest: row.digest, commit: row.commit, atMs: nowMs, ...withTrace(row.trace) }
   const desired = [...model.wanted.keys(), ...[...model.unread].flatMap(([key, { hook }]) => (hook === undefined ? [key] : []))]
   const { position } = model.hooks
-  const isApplied = desired.every((key) => !model.problems.has(key)) && model.agenda.dirty.size === 0 && position?.applied !== false
+  const isApplied = desired.every((key) => !model.problems.has(key)) && model.queue.dirty.size === 0 && position?.applied !== false
   if (!isApplied || (progress.applied?.digest !== row.digest && !isAllInForce(model, deps, nowMs))) return
   isInForce(model, row)
   // HK3: post-sync hooks are part of being healthy.
@@ -326,8 +326,8 @@ function wakeLater(model: ServiceSnapshot, deps: Turns, nowMs: number): void {
     // Due work was evaluated when the reconciliation began. If it still waits (a held prune), an event ends it, and a
     // timer would only spin.
     if (retryAtMs === null) continue
-    const wasSetBack = nowMs < model.agenda.turnBeganMs // the clock, during the turn (RC17)
-    if (wasSetBack || retryAtMs > model.agenda.turnBeganMs) atMs = Math.min(atMs, isStillToCome(retryAtMs, nowMs) ? retryAtMs : nowMs)
+    const wasSetBack = nowMs < model.queue.turnBeganMs // the clock, during the turn (RC17)
+    if (wasSetBack || retryAtMs > model.queue.turnBeganMs) atMs = Math.min(atMs, isStillToCome(retryAtMs, nowMs) ? retryAtMs : nowMs)
   }
   const deadlineMs = durationMs(model.sync().healthDeadline)
   // HE8: at half of it the explainer asks why.

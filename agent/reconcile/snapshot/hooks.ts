@@ -8,7 +8,7 @@ import type { Position } from '../plan/order/phases.ts'
 import { type HookEnd, type HookRun, type HookSpec, runSchema, specSchema } from './hook-spec.ts'
 
 const RUN = 'hook/run/'
-const FAREWELL = 'hook/delete/'
+const REMOVAL_HOOKS = 'hook/delete/'
 
 const runKey = (phase: Phase, key: string): string => `${phase}/${key}`
 
@@ -24,7 +24,7 @@ export class HookBook {
   /** Objects that annotations keep from being applied; existing ones stay. */
   skipped = new Set<string>()
   /** Hooks of the last complete revision that run when the service is removed. */
-  readonly farewell = new Map<string, HookSpec>()
+  readonly removalSpecs = new Map<string, HookSpec>()
   /** The position of the revision; null: it has no order. */
   position: Position | null = null
   /** More than one wave. */
@@ -32,11 +32,11 @@ export class HookBook {
   /** PR14: objects of former runs whose deletion a person is asked to confirm. */
   heldBack: ReadonlyArray<{ ref: ObjectRef; what: string }> = []
   /** Why a removal waits; null: it does not. */
-  farewellWhy: string | null = null
+  removalWait: string | null = null
   /** Digest of the completed revision: from then on it is only healed. */
   finished: string | null = null
   /** `atMs` of the removal order whose hooks have all ended. */
-  farewellOverMs: number | null = null
+  removalHooksDoneMs: number | null = null
   readonly #runs = new Map<string, HookRun>()
   readonly #changed = new Map<string, unknown>()
   /** By UID: events of a watch, until they are recorded. An object may be gone before its service reconciles. */
@@ -48,8 +48,8 @@ export class HookBook {
     for (const [key, doc] of facts) {
       const run = key.startsWith(RUN) ? runSchema.safeParse(doc).data : undefined
       if (run !== undefined) this.#runs.set(key.slice(RUN.length), run)
-      const spec = key.startsWith(FAREWELL) ? specSchema.safeParse(doc).data : undefined
-      if (spec !== undefined) this.farewell.set(spec.key, spec)
+      const spec = key.startsWith(REMOVAL_HOOKS) ? specSchema.safeParse(doc).data : undefined
+      if (spec !== undefined) this.removalSpecs.set(spec.key, spec)
     }
   }
 
@@ -94,22 +94,22 @@ export class HookBook {
     this.specs = new Map(specs)
     this.unread = unread
     this.heldBack = []
-    this.farewellWhy = null
-    this.farewellOverMs = null
+    this.removalWait = null
+    this.removalHooksDoneMs = null
     for (const { phase, key, run } of [...this.runs()]) {
       if (run.outcome !== 'running' && specs.get(key)?.phases.includes(phase) !== true && !this.isUnread(key)) this.setRun(phase, key, null)
     }
     const needed = [...specs.values()].filter(({ phases }) => phases.includes('pre-delete') || phases.includes('post-delete'))
-    for (const key of [...this.farewell.keys()]) {
+    for (const key of [...this.removalSpecs.keys()]) {
       if (needed.some((spec) => spec.key === key) || this.isUnread(key)) continue
-      this.farewell.delete(key)
-      this.#changed.set(FAREWELL + key, null)
+      this.removalSpecs.delete(key)
+      this.#changed.set(REMOVAL_HOOKS + key, null)
     }
     for (const spec of needed) {
-      const known = this.farewell.get(spec.key)
+      const known = this.removalSpecs.get(spec.key)
       if (known?.hash === spec.hash && known.wave === spec.wave) continue
-      this.farewell.set(spec.key, spec)
-      this.#changed.set(FAREWELL + spec.key, spec)
+      this.removalSpecs.set(spec.key, spec)
+      this.#changed.set(REMOVAL_HOOKS + spec.key, spec)
     }
   }
 
@@ -124,13 +124,13 @@ export class HookBook {
   }
 
   /** The hooks of a removal have ended: their objects go too. */
-  endFarewell(orderMs: number): void {
-    this.farewellWhy = null
-    this.farewellOverMs = orderMs
+  endRemovalHooks(orderMs: number): void {
+    this.removalWait = null
+    this.removalHooksDoneMs = orderMs
     for (const { phase, key } of [...this.runs()]) this.setRun(phase, key, null)
     // So that a restart does not begin again.
-    for (const key of this.farewell.keys()) this.#changed.set(FAREWELL + key, null)
-    this.farewell.clear()
+    for (const key of this.removalSpecs.keys()) this.#changed.set(REMOVAL_HOOKS + key, null)
+    this.removalSpecs.clear()
   }
 
   /** HK7: objects that are neither pruned nor healed: those of known runs, and those whose phase will come. */
@@ -182,7 +182,7 @@ export class HookBook {
   }
 
   /** HK10: hooks of this order will still run, or run now. */
-  awaitsFarewell({ policy, atMs }: RemovalOrder): boolean {
-    return policy !== 'orphan' && this.farewell.size > 0 && this.farewellOverMs !== atMs
+  awaitsRemovalHooks({ policy, atMs }: RemovalOrder): boolean {
+    return policy !== 'orphan' && this.removalSpecs.size > 0 && this.removalHooksDoneMs !== atMs
   }
 }

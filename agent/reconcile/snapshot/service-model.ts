@@ -20,7 +20,7 @@ import type { HookBook } from './hooks.ts'
 import { mayName, ObjectStates } from './objects.ts'
 import { Deadlines } from './overdue.ts'
 import { optionsText, permitText, type SitePolicy } from './permits.ts'
-import { Agenda, DeletedUids, Gating, Progress, PruneState, Removal, Told } from './service-state.ts'
+import { DeletedUids, Gating, ObjectQueue, Progress, PruneState, Removal, Told } from './service-state.ts'
 import { type Closed, isOrderReason, namespaceKey, type Problem } from './situation.ts'
 import {
   heldWanted,
@@ -90,7 +90,7 @@ export class ServiceModel {
   readonly progressed = this.objects.facet('progressed')
   readonly recreates = this.objects.facet('recreate')
   readonly refusedNulls = this.objects.facet('refusedNulls')
-  readonly agenda = new Agenda()
+  readonly queue = new ObjectQueue()
   readonly gating: Gating
   readonly removal: Removal
   readonly pruning: PruneState
@@ -209,9 +209,9 @@ export class ServiceModel {
   }
 
   markAll(): void {
-    for (const key of this.wanted.keys()) this.agenda.mark(key)
-    for (const key of this.inventory.keys()) this.agenda.mark(key)
-    for (const key of this.unread.keys()) this.agenda.touch(key)
+    for (const key of this.wanted.keys()) this.queue.mark(key)
+    for (const key of this.inventory.keys()) this.queue.mark(key)
+    for (const key of this.unread.keys()) this.queue.touch(key)
   }
 
   /** `isNews`: it has to be written down. */
@@ -235,15 +235,15 @@ export class ServiceModel {
   markGated(shut: Closed | null): void {
     for (const [key, problem] of this.problems) {
       // A fight about the applied document does not concern the document to send.
-      if (problem.kind === 'contested' && shut === null) this.agenda.plan(key)
+      if (problem.kind === 'contested' && shut === null) this.queue.plan(key)
       if (problem.kind !== 'gated' || isOrderReason(problem.reason)) continue
-      if (problem.reason !== shut?.reason || problem.message !== shut.message) this.agenda.plan(key)
+      if (problem.reason !== shut?.reason || problem.message !== shut.message) this.queue.plan(key)
     }
   }
 
   /** PR14: the condition of a recreation is no event of the object. */
   planHeldAgain(): void {
-    for (const [key, problem] of this.problems) if (problem.kind === 'failed' && problem.again !== undefined) this.agenda.plan(key)
+    for (const [key, problem] of this.problems) if (problem.kind === 'failed' && problem.again !== undefined) this.queue.plan(key)
   }
 
   /** RC3: the state of an object that is not created yet is valid for one reconciliation. */
@@ -257,7 +257,7 @@ export class ServiceModel {
 
   /** Objects that wait for `key`. */
   markWaiting(key: string): void {
-    for (const [waiting, problem] of this.problems) if (problem.kind === 'waiting' && problem.on === key) this.agenda.mark(waiting)
+    for (const [waiting, problem] of this.problems) if (problem.kind === 'waiting' && problem.on === key) this.queue.mark(waiting)
   }
 
   /** Inventory that no row of the revision asks for. */
@@ -294,7 +294,7 @@ export class ServiceModel {
       if (parsed.kind !== 'object') continue
       const key = this.#read(parsed.ref, doc, full, named)
       hashes.set(rowId, { hash, key })
-      this.agenda.mark(key)
+      this.queue.mark(key)
     }
     this.#specs = named.specs
     this.#skipped = named.skipped
@@ -372,7 +372,7 @@ export class ServiceModel {
       changed = true
       if (next !== key) this.#left(key)
       for (const [rowId, known] of this.#rowHashes) if (known.key === key) this.#rowHashes.set(rowId, { ...known, key: next })
-      this.agenda.mark(next)
+      this.queue.mark(next)
     }
     if (reordered && this.row !== null) this.#order(this.row)
     return changed
@@ -417,7 +417,7 @@ export class ServiceModel {
     if (named.unread.has(namespaceKey(name)) || !mayMakeNamespace(name, context)) return
     const wanted = isUnreadable(labels) || isUnreadable(annotations) ? this.#namespaceAsItIs(name) : wantedNamespace(name, context)
     if (wanted === null || named.wanted.has(wanted.key)) return
-    if (this.wanted.get(wanted.key)?.sent !== wanted.sent) this.agenda.mark(wanted.key)
+    if (this.wanted.get(wanted.key)?.sent !== wanted.sent) this.queue.mark(wanted.key)
     named.wanted.set(wanted.key, wanted)
   }
 
@@ -432,14 +432,14 @@ export class ServiceModel {
   #optionsChanged(): void {
     for (const [key, problem] of this.problems) {
       if (problem.kind === 'failed') this.objects.setProblem(key, null)
-      this.agenda.mark(key)
+      this.queue.mark(key)
     }
-    for (const key of this.wanted.keys()) this.agenda.mark(key)
+    for (const key of this.wanted.keys()) this.queue.mark(key)
   }
 
   /** The facts about an object that the revision no longer names; its inventory entry stays until it is pruned. */
   #left(key: string): void {
-    this.agenda.touch(key)
+    this.queue.touch(key)
     // RC11: an event of a namespace that is no longer owned would never come.
     if (key.startsWith(namespaceKey(''))) this.markWaiting(key)
     this.objects.left(key)
@@ -488,13 +488,13 @@ export type ServiceSnapshot = Readonly<
     | 'recreates'
     | 'refusedNulls'
   > & {
-    agenda: Pick<Agenda, 'dirty' | 'touched' | 'turnBeganMs'>
+    queue: Pick<ObjectQueue, 'dirty' | 'touched' | 'turnBeganMs'>
     gating: Pick<Gating, 'hold' | 'held' | 'begun' | 'begunBefore'>
     removal: Pick<Removal, 'isCarriedOut' | 'isRecalled' | 'attempts' | 'keepsNamespace'>
     pruning: Pick<PruneState, 'refusal' | 'why' | 'isOverdue' | 'confirmedHere' | 'confirmation'>
     progress: Pick<Progress, 'reached'>
     told: Pick<Told, 'status' | 'last' | 'degraded'>
-    hooks: Readonly<Pick<HookBook, 'position' | 'specs' | 'farewell' | 'run' | 'held' | 'heldBack' | 'count' | 'isOrdered'>>
+    hooks: Readonly<Pick<HookBook, 'position' | 'specs' | 'removalSpecs' | 'run' | 'held' | 'heldBack' | 'count' | 'isOrdered'>>
     finishedJobs: Pick<FinishedJobs, 'endOf'>
   }
 >

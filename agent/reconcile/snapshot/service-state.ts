@@ -7,7 +7,7 @@ import type { ActiveHold } from '../plan/gates/hold.ts'
 import type { Closed } from './situation.ts'
 
 /** The work that the next round plans, and the facts that the report at the end uses. */
-export class Agenda {
+export class ObjectQueue {
   readonly #dirty = new Set<string>()
   readonly #touched = new Set<string>()
   readonly #unbegun = new Set<string>()

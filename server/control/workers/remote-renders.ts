@@ -13,12 +13,12 @@ import type { FindChart } from '../../ingest/chart-supply.ts'
 import type { RenderAnswer, RenderRequest, Renders } from '../../ingest/content-port.ts'
 import type { RenderAnswers } from '../../render/cache/renders.ts'
 import type { ConfigLayer } from '../../render/config-merge.ts'
-import type { Look, Reads } from '../../render/inputs.ts'
+import type { Dependency, Reads } from '../../render/inputs.ts'
 import type { RenderResult } from '../../render/object-rows.ts'
 import { leastReads } from '../../render/record/reads.ts'
 import type { Handlers } from '../../worker/channel/channel.ts'
 import { ASKED, type AskedAnswers, type Layer, type RenderOrder } from '../../worker/channel/messages.ts'
-import { looksFromLines, rowsFromLines } from '../../worker/channel/render-lines.ts'
+import { dependenciesFromLines, rowsFromLines } from '../../worker/channel/render-lines.ts'
 import { fromWire, toWire } from '../../worker/channel/wire-error.ts'
 import type { JobAnswer, WorkerPool } from './pool.ts'
 import { credentialsOf, type RemoteSourcesDeps } from './remote-sources.ts'
@@ -56,13 +56,18 @@ export function createRemoteRenders(deps: RemoteRendersDeps): Renders {
   }
 }
 
-const NO_READS: Reads = { looks: [], files: [], inputs: [], secret: false }
+const NO_READS: Reads = { dependencies: [], files: [], inputs: [], secret: false }
 const NOTHING_READ = { reads: NO_READS, late: false, tools: {} }
 
 function stopped({ sources }: RenderRequest, error: AppError): RenderAnswer {
   const result: RenderResult = { kind: 'failed', code: 'render_failed', message: error.message, problems: [] }
-  const looks = sources.map((_, source) => ({ source, path: '' }))
-  return { result, reads: { ...NO_READS, looks, files: looks.map((look) => ({ ...look, id: null })) }, late: true, tools: {} }
+  const dependencies = sources.map((_, source) => ({ source, path: '' }))
+  return {
+    result,
+    reads: { ...NO_READS, dependencies, files: dependencies.map((dependency) => ({ ...dependency, id: null })) },
+    late: true,
+    tools: {},
+  }
 }
 
 function orderOf({ id, namespace, render, sources, cluster, settings, configs }: RenderRequest, seal: SealingKeys | null): RenderOrder {
@@ -125,8 +130,8 @@ async function answerOf(
   clock: Pick<Clock, 'nowMs'>,
 ): Promise<RenderAnswer> {
   const pace = createPace(clock)
-  const { looksBytes, secret, late, tools } = value
-  const reads = readsOf(await looksFromLines(data.subarray(0, looksBytes), pace), secret)
+  const { dependenciesBytes, secret, late, tools } = value
+  const reads = readsOf(await dependenciesFromLines(data.subarray(0, dependenciesBytes), pace), secret)
   if (value.kind === 'error') {
     const error = fromWire(value.error)
     if (!(error instanceof AppError)) throw error
@@ -143,7 +148,7 @@ async function answerOf(
     row.length <= ROW_ID_BYTES_MAX &&
     doc.length <= ROW_DOC_BYTES_MAX &&
     (seal === null || isSealed(doc) || !(value.secret || isSecretRow(id, row)))
-  const objects = await rowsFromLines(data.subarray(looksBytes), digest, pace, isRow)
+  const objects = await rowsFromLines(data.subarray(dependenciesBytes), digest, pace, isRow)
   return { result: { kind, objects, digest, count: objects.size, hooks, warnings: plainProblems(warnings) }, reads, late, tools }
 }
 
@@ -151,8 +156,15 @@ type Problems = JobAnswer<'patches.check'>['value']['problems']
 /** Leaves out fields that are undefined. */
 export const plainProblems = (problems: Problems): Problem[] => problems.map(plainProblem)
 
-function readsOf(looks: readonly Look[], secret: boolean): Reads {
-  const files = looks.flatMap((look) => ('path' in look ? [{ source: look.source, path: look.path, id: null }] : []))
+function readsOf(dependencies: readonly Dependency[], secret: boolean): Reads {
+  const files = dependencies.flatMap((dependency) =>
+    'path' in dependency ? [{ source: dependency.source, path: dependency.path, id: null }] : [],
+  )
   files.sort((a, b) => a.source - b.source || (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))
-  return { looks, files, inputs: leastReads(looks.flatMap((look) => ('path' in look ? [] : [look]))), secret }
+  return {
+    dependencies,
+    files,
+    inputs: leastReads(dependencies.flatMap((dependency) => ('path' in dependency ? [] : [dependency]))),
+    secret,
+  }
 }

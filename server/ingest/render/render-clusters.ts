@@ -3,14 +3,14 @@
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Pace } from '../../../shared/runtime/pace.ts'
-import { type LookPaths, lookText, type Spot, type Step } from '../../render/cache/paths.ts'
+import { type DependencyPaths, dependencyText, type Spot, type Step } from '../../render/cache/paths.ts'
 import type { RenderCache } from '../../render/cache/renders.ts'
-import type { ClusterFacts, InputRead, Look, Reads } from '../../render/inputs.ts'
+import type { ClusterFacts, Dependency, InputRead, Reads } from '../../render/inputs.ts'
 import type { RenderResult } from '../../render/object-rows.ts'
 import type { RenderSettings } from '../../render/overrides-of.ts'
 import type { PipelineOutcome } from '../../render/pipeline.ts'
+import { type DependedOn, DependencyValues, isFile, type Wanted } from './dependency-values.ts'
 import type { InForce } from './in-force.ts'
-import { isFile, type LookedAt, LookValues, type Wanted } from './look-values.ts'
 
 export interface Subject {
   cluster: Wanted
@@ -18,7 +18,7 @@ export interface Subject {
   facts: ClusterFacts
 }
 
-export interface ClusterRun extends LookedAt {
+export interface ClusterRun extends DependedOn {
   /** Names all that is the same for every cluster. */
   spec: string
   /** The same without the build of this server (RL6). */
@@ -29,7 +29,7 @@ export interface ClusterRun extends LookedAt {
 
 /** Where a render looked. */
 interface Places {
-  files: ReadonlyArray<Exclude<Look, InputRead>>
+  files: ReadonlyArray<Exclude<Dependency, InputRead>>
   inputs: readonly InputRead[]
 }
 
@@ -93,8 +93,8 @@ interface Trail {
 class ClusterRenders {
   private readonly deps: ClusterRunDeps
   private readonly run: ClusterRun
-  private readonly paths: LookPaths
-  private readonly values: LookValues
+  private readonly paths: DependencyPaths
+  private readonly values: DependencyValues
   private readonly outcomes = new Map<Wanted, ClusterOutcome>()
   /** The end points of the clusters that share it. */
   private readonly byPoint = new Map<string, ClusterOutcome>()
@@ -104,11 +104,11 @@ class ClusterRenders {
   /** A program has changed since this reconciliation began: it renders nothing more. */
   private changed: AppError | null = null
 
-  constructor(deps: ClusterRunDeps, run: ClusterRun, paths: LookPaths) {
+  constructor(deps: ClusterRunDeps, run: ClusterRun, paths: DependencyPaths) {
     this.deps = deps
     this.run = run
     this.paths = paths
-    this.values = new LookValues(run, deps.pace)
+    this.values = new DependencyValues(run, deps.pace)
   }
 
   async of(clusters: readonly Wanted[]): Promise<ClusterOutcomes> {
@@ -181,7 +181,7 @@ class ClusterRenders {
     const { result: rendered, reads, late } = await this.run.render(subject)
     this.renders += 1
     await pace()
-    const { isWhole, ...end } = await this.place(cluster, from, reads.looks)
+    const { isWhole, ...end } = await this.place(cluster, from, reads.dependencies)
     const tool = await this.values.changedTool(reads.inputs)
     if (tool !== null) this.changed ??= new AppError('renderer_missing', { detail: `${tool} was replaced during a render`, remedy: AGAIN })
     // It may be of the other one, though the point names the first.
@@ -205,8 +205,8 @@ class ClusterRenders {
    * A render that did not (its reads have no fixed order) takes the known path: additional reads are always safe, they
    * only make fewer clusters equal.
    */
-  private async place(cluster: Wanted, from: End, looks: readonly Look[]): Promise<End & { isWhole: boolean }> {
-    const left = new Map(looks.map((look) => [lookText(look), look]))
+  private async place(cluster: Wanted, from: End, dependencies: readonly Dependency[]): Promise<End & { isWhole: boolean }> {
+    const left = new Map(dependencies.map((dependency) => [dependencyText(dependency), dependency]))
     for (let trail = from.trail; trail !== null; trail = trail.before) left.delete(trail.step.text)
     // One iterator for all: each new one would pass over every deleted entry, of which a template can make 60,000.
     const inOrder = left.entries()
@@ -248,10 +248,10 @@ function placesOf(trail: Trail | null, versions: ReadonlyMap<string, string>): {
   const inputs: InputRead[] = []
   const tools: Record<string, string> = {}
   for (let at = trail; at !== null; at = at.before) {
-    const { look } = at.step
-    if (isFile(look)) files.push(look)
-    else inputs.push(look)
-    const [first, tool = ''] = isFile(look) ? [] : look
+    const { dependency } = at.step
+    if (isFile(dependency)) files.push(dependency)
+    else inputs.push(dependency)
+    const [first, tool = ''] = isFile(dependency) ? [] : dependency
     const version = first === 'tools' ? versions.get(tool) : undefined
     if (version !== undefined) tools[tool] = version
   }

@@ -13,7 +13,7 @@ import {
   sortedProblems,
 } from '../../render/object-rows.ts'
 import { specRemedy } from '../../render/spec-problems.ts'
-import type { Wanted } from './look-values.ts'
+import type { Wanted } from './dependency-values.ts'
 import type { ClusterOutcome } from './render-clusters.ts'
 import { type ClusterRender, type GoodRender, mayPass, type Release, type RenderError, type Rendering, renderErrorOf } from './rendering.ts'
 

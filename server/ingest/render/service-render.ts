@@ -19,10 +19,10 @@ import type { ContentStore } from '../../store/content/content-store.ts'
 import type { Store } from '../../store/store.ts'
 import type { ContentSource, ContentSources, Renders, ServiceSource } from '../content-port.ts'
 import type { BasesOfPass, RemoteBases } from '../remote-bases.ts'
+import { NO_FACTS, type RenderCluster } from './dependency-values.ts'
 import { inForceOf } from './in-force.ts'
-import { LastLooks, lastLookOf } from './last-looks.ts'
+import { LastDependencies, lastDependenciesOf } from './last-dependencies.ts'
 import { LateRenders } from './late-renders.ts'
-import { NO_FACTS, type RenderCluster } from './look-values.ts'
 import { type OpenSourcesDeps, openSources } from './open-sources.ts'
 import { type ClusterOutcomes, renderClusters, type Subject } from './render-clusters.ts'
 import { failuresOf, type NamingService, type Rendering } from './rendering.ts'
@@ -59,7 +59,7 @@ const CONFIGS_LOOKED_MAX = 1_000
 
 export class ServiceRenderer {
   private readonly deps: ServiceRendererDeps
-  private readonly looks: LastLooks
+  private readonly dependencies: LastDependencies
   private readonly lates = new LateRenders()
   /** One render of a service at a time: the second one finds what the first one made. */
   private readonly lanes = new Map<string, Promise<unknown>>()
@@ -68,12 +68,12 @@ export class ServiceRenderer {
 
   constructor(deps: ServiceRendererDeps) {
     this.deps = deps
-    this.looks = new LastLooks((key) => deps.cache.peek(key))
+    this.dependencies = new LastDependencies((key) => deps.cache.peek(key))
   }
 
   /** `at`: other revisions than those that were read last, by repository; nothing of such a render is remembered. */
   render(id: ServiceId, spec: ServiceSpec, clusters: readonly RenderCluster[], at?: Readonly<Record<string, string>>): Promise<Rendering> {
-    if (at === undefined) this.looks.begin(id)
+    if (at === undefined) this.dependencies.begin(id)
     return this.inLane(id, () => this.renderNow(id, spec, clusters, at === undefined ? { kind: 'all' } : { kind: 'at', revisions: at }))
   }
 
@@ -99,30 +99,30 @@ export class ServiceRenderer {
 
   /** Whether its last render finished and read no label of any cluster. */
   ignoresLabels(id: ServiceId, { overrides = [] }: ServiceSpec): boolean {
-    return overrides.length === 0 && this.looks.ignoresLabels(id)
+    return overrides.length === 0 && this.dependencies.ignoresLabels(id)
   }
 
   /** Whether its last render lacked something, perhaps of a Repository that is not one of the service's. */
   isLacking(id: ServiceId): boolean {
-    return this.looks.isLacking(id)
+    return this.dependencies.isLacking(id)
   }
 
   /** Whether another revision of a repository changes what the service renders to, as far as that is known. */
   changedBy(id: ServiceId, spec: ServiceSpec, repository: string, source: ContentSource, revision: string): Promise<boolean> {
-    return this.looks.changedBy({ id, spec, specText: this.specText(id, spec) }, repository, source, revision)
+    return this.dependencies.changedBy({ id, spec, specText: this.specText(id, spec) }, repository, source, revision)
   }
 
   rendersNaming(objects: ReadonlySet<string>): NamingService[] {
-    return this.looks.rendersNaming(objects)
+    return this.dependencies.rendersNaming(objects)
   }
 
   /** Clusters that have it no more. */
   forgetClusters(id: ServiceId, clusterIds: ReadonlySet<ClusterId>): void {
-    this.looks.forgetClusters(id, clusterIds)
+    this.dependencies.forgetClusters(id, clusterIds)
   }
 
   forget(id: ServiceId): void {
-    this.looks.forget(id)
+    this.dependencies.forget(id)
     this.deps.bases?.forget(id)
     this.lates.forget(serviceKey(id))
   }
@@ -159,19 +159,19 @@ export class ServiceRenderer {
     if (opening.kind !== 'opened') return opening
     const { sources, release, project } = opening
     const versions = sources.map(({ opened }) => opened.version)
-    if (extent.kind === 'more' && !this.looks.isCurrent(id, this.specText(id, spec), versions)) return null
+    if (extent.kind === 'more' && !this.dependencies.isCurrent(id, this.specText(id, spec), versions)) return null
     if (extent.kind === 'more')
-      for (const [name, revision] of this.looks.basesOf(id)) if ((await bases?.valueOf(name)) !== revision) return null
+      for (const [name, revision] of this.dependencies.basesOf(id)) if ((await bases?.valueOf(name)) !== revision) return null
     const names = async (project: string) =>
       (await this.deps.store.listResources('Config', { limit: CONFIGS_LOOKED_MAX, project })).items.map(({ name }) => name)
     const found = await configsOfService(this.deps.config, names, id, spec)
     if (found.kind === 'failed') {
-      if (extent.kind === 'all') this.looks.end(id, null)
+      if (extent.kind === 'all') this.dependencies.end(id, null)
       return { kind: 'failed', commit: release.commit, author: await opening.authorOf(), error: found.error }
     }
     const known = await this.deps.facts(clusters.map(({ clusterId }) => clusterId))
     const factsOf = (clusterId: ClusterId) => known.get(clusterId) ?? NO_FACTS
-    await this.looks.ahead(id, sources)
+    await this.dependencies.ahead(id, sources)
     const fileId = fileIds(sources)
     const outcomes = await this.renderAll(
       { id, spec, sources, project, configs: found.configs, factsOf, fileId, bases, isRemembered: extent.kind === 'all' },
@@ -187,13 +187,13 @@ export class ServiceRenderer {
     if (bases?.isPending() === true || (await opening.isGone(outcomes))) return { kind: 'no_content' }
     const named = basesIn(outcomes)
     if (extent.kind !== 'at') {
-      const look = await lastLookOf(this.specText(id, spec), sources, outcomes, fileId, bases?.valueOf)
+      const dependency = await lastDependenciesOf(this.specText(id, spec), sources, outcomes, fileId, bases?.valueOf)
       if (extent.kind === 'all' && allRendered(outcomes)) bases?.end(named)
-      if (extent.kind === 'all') this.looks.end(id, look)
+      if (extent.kind === 'all') this.dependencies.end(id, dependency)
       else
-        this.looks.extend(
+        this.dependencies.extend(
           id,
-          look,
+          dependency,
           clusters.map(({ clusterId }) => clusterId),
         )
     }

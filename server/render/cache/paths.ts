@@ -6,15 +6,15 @@
 // and not a thousand entries.
 import { z } from 'zod'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
-import type { Look } from '../inputs.ts'
+import type { Dependency } from '../inputs.ts'
 
 /** IC9: of one service; beyond it those that were not passed lately are forgotten, and what they led to is rendered again. */
 const STEPS_MAX = 500_000
 /** IC9: what each further look of a run counts: it takes a reference and four digits. */
-const FURTHER_LOOK = 1 / 8
+const FURTHER_DEPENDENCY = 1 / 8
 
 export interface Step {
-  look: Look
+  dependency: Dependency
   text: string
 }
 
@@ -41,9 +41,10 @@ export interface Spot {
 }
 
 /** Equal for equal looks only: the index of a source is a number, names of inputs are texts. */
-export const lookText = (look: Look): string => canonicalJson('path' in look ? [look.source, look.path] : look)
+export const dependencyText = (dependency: Dependency): string =>
+  canonicalJson('path' in dependency ? [dependency.source, dependency.path] : dependency)
 
-export class LookPaths {
+export class DependencyPaths {
   /** Where all renders of the service begin. */
   readonly start: Spot
   private readonly key: string
@@ -91,15 +92,15 @@ export class LookPaths {
   }
 
   /** Where nothing was known. */
-  add(spot: Spot, look: Look): Step {
+  add(spot: Spot, dependency: Dependency): Step {
     const { run, index } = spot
-    const step = this.stepOf(look, lookText(look))
+    const step = this.stepOf(dependency, dependencyText(dependency))
     // The end of a run continues the run: so the reads of one render stay together.
     const isEnd = run !== null && index === run.steps.length && this.held(run.key) === run
     if (isEnd) run.steps.push(step)
     else this.enter({ key: keyOf(this.pointOf(spot)), steps: [step], marks: '' })
-    this.unsaved += isEnd ? FURTHER_LOOK : 1
-    if (isEnd) this.weigh(FURTHER_LOOK)
+    this.unsaved += isEnd ? FURTHER_DEPENDENCY : 1
+    if (isEnd) this.weigh(FURTHER_DEPENDENCY)
     return step
   }
 
@@ -116,12 +117,12 @@ export class LookPaths {
     const places = new Map<string, number>()
     const runs: string[] = []
     for (const { key, steps, marks } of [...this.old.values(), ...this.young.values()]) {
-      const looks = steps.map(({ text }) => {
+      const dependencies = steps.map(({ text }) => {
         const place = places.get(text) ?? places.size
         places.set(text, place)
         return place
       })
-      runs.push(`[${key},"${marks}",[${looks.join(',')}]]`)
+      runs.push(`[${key},"${marks}",[${dependencies.join(',')}]]`)
     }
     this.unsaved = 0
     return Bun.zstdCompressSync(`{"looks":[${[...places.keys()].join(',')}],"runs":[${runs.join(',')}]}`, { level: 1 })
@@ -129,8 +130,8 @@ export class LookPaths {
 
   /** Nothing, of bytes that are none of these. */
   fill(bytes: Uint8Array): void {
-    const { looks, runs } = savedOf(bytes)
-    const known = looks.map((look) => this.stepOf(look, lookText(look)))
+    const { looks: dependencies, runs } = savedOf(bytes)
+    const known = dependencies.map((dependency) => this.stepOf(dependency, dependencyText(dependency)))
     for (const [key, marks, places] of runs) {
       const steps = places.flatMap((place) => known[place] ?? [])
       const isWhole = steps.length === places.length && marks.length % MARK_DIGITS === 0
@@ -190,9 +191,9 @@ export class LookPaths {
     return (Bun.hash.xxHash32(value, this.seed) % 16 ** MARK_DIGITS).toString(16).padStart(MARK_DIGITS, '0')
   }
 
-  private stepOf(look: Look, text: string): Step {
+  private stepOf(dependency: Dependency, text: string): Step {
     if (this.byText.size > this.max) this.byText.clear()
-    const step = this.byText.get(text) ?? { look, text }
+    const step = this.byText.get(text) ?? { dependency, text }
     this.byText.set(text, step)
     return step
   }
@@ -208,13 +209,13 @@ const keyOf = (point: string): number => Number.parseInt(point.slice(0, KEY_DIGI
 
 const MARK_DIGITS = 4
 const spotAt = (point: string): Spot => ({ from: point, seen: '', run: null, index: 0 })
-const weightOf = (run: Run | undefined): number => (run === undefined ? 0 : 1 + (run.steps.length - 1) * FURTHER_LOOK)
+const weightOf = (run: Run | undefined): number => (run === undefined ? 0 : 1 + (run.steps.length - 1) * FURTHER_DEPENDENCY)
 
 // Names as long as those that renders read: the file is sealed and our own.
 const name = z.string()
-const lookSchema = z.union([z.tuple([z.number().int(), name]).transform(([source, path]) => ({ source, path })), z.array(name)])
+const dependencySchema = z.union([z.tuple([z.number().int(), name]).transform(([source, path]) => ({ source, path })), z.array(name)])
 const savedSchema = z.strictObject({
-  looks: z.array(lookSchema),
+  looks: z.array(dependencySchema),
   runs: z.array(z.tuple([z.number().int(), z.string().regex(/^[0-9a-f]*$/), z.array(z.number().int())])),
 })
 

@@ -3,7 +3,7 @@
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { RenderedObjects, RenderResult } from '../object-rows.ts'
 import type { CacheFiles } from './files.ts'
-import { LookPaths } from './paths.ts'
+import { DependencyPaths } from './paths.ts'
 import { type KeptRender, renderFromBytes, renderToBytes } from './results.ts'
 
 /** IC9: of rows of rendered objects. */
@@ -25,9 +25,9 @@ export interface RenderCacheDeps {
 
 export interface RenderCache {
   /** `spec` names all that is the same for every cluster of the service: its render options, its own name, the build of this server. */
-  paths(spec: string): Promise<LookPaths>
+  paths(spec: string): Promise<DependencyPaths>
   /** Writes them down, if there are new ones. */
-  savePaths(spec: string, paths: LookPaths): Promise<void>
+  savePaths(spec: string, paths: DependencyPaths): Promise<void>
   /** Names what a render was made of. */
   mac(text: string): string
   /** `known`: rows in memory that it may share. */
@@ -53,14 +53,14 @@ export function createRenderCache(deps: RenderCacheDeps): RenderCache {
 class TwoStepCache implements RenderCache {
   private readonly deps: RenderCacheDeps
   private readonly results: Weighed<KeptRender>
-  private readonly pathsBySpec = new Weighed<Promise<LookPaths>>(STEPS_MEMORY_MAX)
+  private readonly pathsBySpec = new Weighed<Promise<DependencyPaths>>(STEPS_MEMORY_MAX)
 
   constructor(deps: RenderCacheDeps) {
     this.deps = deps
     this.results = new Weighed(deps.memoryBytesMax ?? CACHE_MEMORY_BYTES_MAX)
   }
 
-  paths(spec: string): Promise<LookPaths> {
+  paths(spec: string): Promise<DependencyPaths> {
     const held = this.pathsBySpec.use(spec)
     if (held !== undefined) return held
     const paths = this.readPaths(spec)
@@ -68,7 +68,7 @@ class TwoStepCache implements RenderCache {
     return paths
   }
 
-  async savePaths(spec: string, paths: LookPaths): Promise<void> {
+  async savePaths(spec: string, paths: DependencyPaths): Promise<void> {
     this.pathsBySpec.set(spec, Promise.resolve(paths), SERVICE_STEPS + paths.size)
     // Sealed: a name of a file may have been made with a secret.
     if (paths.isDue(0)) await this.deps.files?.put(this.pathsKey(spec), paths.toBytes(), true).catch(() => {})
@@ -111,8 +111,8 @@ class TwoStepCache implements RenderCache {
     },
   }
 
-  private async readPaths(spec: string): Promise<LookPaths> {
-    const paths = new LookPaths(spec, this.deps.mac)
+  private async readPaths(spec: string): Promise<DependencyPaths> {
+    const paths = new DependencyPaths(spec, this.deps.mac)
     const bytes = await this.deps.files?.get(this.pathsKey(spec))
     if (bytes != null) paths.fill(bytes)
     return paths

@@ -1,7 +1,7 @@
 // The reads of a render: collected while it runs, and put into one form, so that two renders that read the same places
 // name them by the same text.
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
-import { type FileRead, type InputRead, KIND_ONLY, type Look, type Reads } from '../inputs.ts'
+import { type Dependency, type FileRead, type InputRead, KIND_ONLY, type Reads } from '../inputs.ts'
 
 export interface Recorder {
   file(read: FileRead): void
@@ -20,17 +20,17 @@ export interface Recorder {
 export function createRecorder(): Recorder {
   const files = new Map<string, FileRead>()
   const inputs = newPlace()
-  const looks: Look[] = []
+  const dependencies: Dependency[] = []
   let secret = false
   let outOfTime = false
   return {
     file(read) {
       const key = fileKey(read)
-      if (!files.has(key)) looks.push({ source: read.source, path: read.path })
+      if (!files.has(key)) dependencies.push({ source: read.source, path: read.path })
       files.set(key, read)
     },
     input(path) {
-      if (enter(inputs, path)) looks.push(path)
+      if (enter(inputs, path)) dependencies.push(path)
     },
     secret() {
       secret = true
@@ -40,7 +40,7 @@ export function createRecorder(): Recorder {
       outOfTime = true
     },
     wasLate: () => outOfTime,
-    reads: () => ({ looks: [...looks], files: [...files.values()].sort(byFile), inputs: leastOf(inputs), secret }),
+    reads: () => ({ dependencies: [...dependencies], files: [...files.values()].sort(byFile), inputs: leastOf(inputs), secret }),
   }
 }
 

@@ -11,15 +11,15 @@ export function recordedTree(tree: SourceTree, source: number, note: (read: File
     return id
   }
   /** A link is listed by its own id; what it leads to may change without it. */
-  const lookAtLinks = async (path: string, wanted: (path: string) => boolean, depth = 0): Promise<void> => {
+  const findLinks = async (path: string, wanted: (path: string) => boolean, depth = 0): Promise<void> => {
     if (depth > LINK_DEPTH_MAX) return
     for (const { name, kind } of (await tree.list(path)) ?? []) {
       const child = [...pathSegments(path), name].join('/')
       if (kind === 'link') {
         if (!wanted(child) && !wanted(`${child}/`)) continue
         await look(child)
-        if (wanted(`${child}/`)) await lookAtLinks(child, wanted, depth + 1)
-      } else if (kind === 'folder' && wanted(`${child}/`)) await lookAtLinks(child, wanted, depth + 1)
+        if (wanted(`${child}/`)) await findLinks(child, wanted, depth + 1)
+      } else if (kind === 'folder' && wanted(`${child}/`)) await findLinks(child, wanted, depth + 1)
     }
   }
   return {
@@ -35,7 +35,7 @@ export function recordedTree(tree: SourceTree, source: number, note: (read: File
     async files(path, wanted) {
       await look(path)
       const files = await tree.files(path, wanted)
-      await lookAtLinks(path, wanted)
+      await findLinks(path, wanted)
       return files
     },
   }

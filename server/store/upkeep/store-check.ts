@@ -11,7 +11,7 @@ import { sqliteDialect } from '../engines/sqlite-dialect.ts'
 import type { ReadDb } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
 
-export interface StoreLook {
+export interface StoreReport {
   engine: Engine
   /** Null means: it has none. */
   schema: number | null
@@ -22,9 +22,9 @@ export interface StoreLook {
   close(): Promise<void>
 }
 
-export type StorePlaceToLook = { file: string } | { target: PostgresTarget; password(): Promise<string | null> }
+export type StorePlaceToInspect = { file: string } | { target: PostgresTarget; password(): Promise<string | null> }
 
-export async function lookIntoStore(place: StorePlaceToLook): Promise<StoreLook> {
+export async function inspectStore(place: StorePlaceToInspect): Promise<StoreReport> {
   const engine: Engine = 'file' in place ? 'sqlite' : 'postgres'
   const db = new Kysely<Tables>({
     dialect:
@@ -215,7 +215,7 @@ const NAMED_MAX = 5
 
 /** All rules that the schema knows. `onRule`: before each, for progress. */
 export async function findBrokenRules(
-  look: Pick<StoreLook, 'engine' | 'schema'>,
+  look: Pick<StoreReport, 'engine' | 'schema'>,
   db: ReadDb,
   onRule: (done: number, of: number) => void,
 ): Promise<BrokenRule[]> {

@@ -129,7 +129,7 @@ export const MESSAGE_MAX = 20_000
 export const TEXTS_MAX = 20_000
 const problems = z.array(problemSchema.extend({ path: text(PROBLEM_TEXT_MAX), message: text(PROBLEM_TEXT_MAX) })).max(PROBLEMS_MAX)
 const places = {
-  looksBytes: z.int().nonnegative(),
+  dependenciesBytes: z.int().nonnegative(),
   secret: z.boolean(),
   late: z.boolean(),
   tools: z.record(text(300), text(300).nullable()),

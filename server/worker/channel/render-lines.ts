@@ -2,28 +2,32 @@
 // Rows have the form in which they are stored; neither an id nor canonical JSON holds a tab or a line feed.
 import { createSetDigest } from '../../../shared/kube/canonical.ts'
 import type { Pace } from '../../../shared/runtime/pace.ts'
-import type { Look } from '../../render/inputs.ts'
+import type { Dependency } from '../../render/inputs.ts'
 
 const LINE_END = 0x0a
 const LOOK_LENGTH_MAX = 20_000
 
 export class BadLines extends Error {}
 
-export const looksToLines = (looks: readonly Look[]): Uint8Array =>
-  Buffer.from(looks.map((look) => `${JSON.stringify('path' in look ? [look.source, look.path] : look)}\n`).join(''))
+export const dependenciesToLines = (dependencies: readonly Dependency[]): Uint8Array =>
+  Buffer.from(
+    dependencies
+      .map((dependency) => `${JSON.stringify('path' in dependency ? [dependency.source, dependency.path] : dependency)}\n`)
+      .join(''),
+  )
 
-export async function looksFromLines(lines: Uint8Array, pace: Pace): Promise<Look[]> {
-  const looks: Look[] = []
+export async function dependenciesFromLines(lines: Uint8Array, pace: Pace): Promise<Dependency[]> {
+  const dependencies: Dependency[] = []
   for (const line of eachLine(lines)) {
     if (line.length > LOOK_LENGTH_MAX) throw new BadLines('a dependency that is too long')
-    looks.push(lookOf(JSON.parse(line)))
+    dependencies.push(readTimesOf(JSON.parse(line)))
     const turn = pace()
     if (turn !== undefined) await turn
   }
-  return looks
+  return dependencies
 }
 
-function lookOf(read: unknown): Look {
+function readTimesOf(read: unknown): Dependency {
   if (!Array.isArray(read)) throw new BadLines('an invalid dependency')
   const [source, path] = read as unknown[]
   if (typeof source === 'number' && Number.isInteger(source) && typeof path === 'string' && read.length === 2) return { source, path }

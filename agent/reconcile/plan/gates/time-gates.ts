@@ -66,7 +66,7 @@ export class TimeGates {
     const hold = this.#holds.of(id, nowMs)
     if (hold !== null) return hold.untilMs ?? null
     const verdict = this.#verdict(id, nowMs)
-    return verdict === null || verdict.closed === null ? null : (verdict.changesAtMs ?? verdict.looksAgainAtMs ?? null)
+    return verdict === null || verdict.closed === null ? null : (verdict.changesAtMs ?? verdict.checkedAgainAtMs ?? null)
   }
 
   #verdict(id: ServiceId, nowMs: number): WindowVerdict | null {
@@ -82,4 +82,5 @@ export class TimeGates {
 }
 
 const isFresh = ({ askedMs, verdict }: { askedMs: number; verdict: WindowVerdict }, nowMs: number): boolean =>
-  nowMs >= askedMs && nowMs < Math.min(verdict.changesAtMs ?? verdict.looksAgainAtMs ?? Number.POSITIVE_INFINITY, askedMs + VERDICT_MS_MAX)
+  nowMs >= askedMs &&
+  nowMs < Math.min(verdict.changesAtMs ?? verdict.checkedAgainAtMs ?? Number.POSITIVE_INFINITY, askedMs + VERDICT_MS_MAX)

@@ -23,7 +23,7 @@ export interface WindowVerdict {
   /** When that changes; null: never, as far as a year can tell. */
   changesAtMs: number | null
   /** It changes later than this, and has to be asked again then. */
-  looksAgainAtMs?: number
+  checkedAgainAtMs?: number
 }
 
 const OPEN_FOR_EVER: WindowVerdict = { closed: null, changesAtMs: null }
@@ -54,7 +54,7 @@ export function judgeWindows(windows: readonly ChangeWindow[], nowMs: number): W
   }
   const closed = closedBy(read, nowMs)
   const next = nextChange(read, nowMs, closed !== null)
-  if (next?.kind === 'later') return { closed: closed && `${closed}; checked again later`, changesAtMs: null, looksAgainAtMs: next.atMs }
+  if (next?.kind === 'later') return { closed: closed && `${closed}; checked again later`, changesAtMs: null, checkedAgainAtMs: next.atMs }
   const changesAtMs = next?.atMs ?? null
   if (closed === null) return { closed: null, changesAtMs }
   const until =

@@ -69,7 +69,7 @@ export class EventRouter implements WatchSink {
       const isWaiting = model.problems.get(key)?.kind === 'unknown'
       if (targets === null && !isWaiting && autoscalers.of(key, null).length === 0 && model.inventory.get(key)?.appliedDoc === wanted.sent)
         continue
-      model.agenda.mark(key)
+      model.queue.mark(key)
       this.#deps.wake(model.key)
     }
   }
@@ -107,7 +107,7 @@ export class EventRouter implements WatchSink {
     const isDrift = entry !== undefined && isDrifted(entry, live)
     if (isDrift && !(live !== null && object !== null && this.#settle(model, key, entry, live, object)))
       this.#noteDrift(model, key, entry, object)
-    model.agenda.mark(key)
+    model.queue.mark(key)
     model.markWaiting(key)
     this.#deps.wake(model.key, isDrift ? 'heal' : 'other')
     this.causeChanged(key, live?.health.word === 'Healthy')
@@ -120,7 +120,7 @@ export class EventRouter implements WatchSink {
   doubted(key: string): void {
     const model = this.#deps.registry.ownerOf(key)
     if (model === null) return
-    model.agenda.mark(key)
+    model.queue.mark(key)
     this.#deps.wake(model.key)
   }
 
@@ -171,11 +171,11 @@ export class EventRouter implements WatchSink {
         for (const [key, object] of named) {
           if (!concerns(object)) continue
           isConcerned = true
-          model.agenda.mark(key)
+          model.queue.mark(key)
         }
       }
-      const { specs, farewell } = model.hooks
-      isConcerned ||= [...specs.values(), ...farewell.values()].some(concerns)
+      const { specs, removalSpecs } = model.hooks
+      isConcerned ||= [...specs.values(), ...removalSpecs.values()].some(concerns)
       if (isConcerned) this.#deps.wake(model.key)
     }
     // Also services that want nothing of the kind: objects with their marks may exist from an earlier incarnation
@@ -223,7 +223,7 @@ export class EventRouter implements WatchSink {
       this.lacking.drop(kind, model.key, key)
       if (!isLacking) continue
       model.objects.setProblem(key, null)
-      model.agenda.mark(key)
+      model.queue.mark(key)
       this.#deps.wake(model.key)
     }
   }

@@ -120,8 +120,8 @@ function useOf(model: ServiceSnapshot): Use {
     }
   }
   add(model.wanted.values(), true)
-  const { specs, farewell } = model.hooks
-  add((model.row?.removal === undefined ? specs : farewell).values(), false)
+  const { specs, removalSpecs } = model.hooks
+  add((model.row?.removal === undefined ? specs : removalSpecs).values(), false)
   add(model.inventory.values(), false)
   const scaled = new Set<Scaled>()
   for (const { leave } of model.wanted.values()) for (const part of leave?.scaled ?? []) scaled.add(part)

@@ -57,7 +57,7 @@ const COLUMNS: ReadonlyArray<Column<RepositoryView>> = [
     head: heads.looked,
     width: '110px',
     weight: 3,
-    cell: ({ status }) => <span class="muted">{status.lookedAtMs === null ? '–' : <Age ms={status.lookedAtMs} />}</span>,
+    cell: ({ status }) => <span class="muted">{status.lastReadMs === null ? '–' : <Age ms={status.lastReadMs} />}</span>,
   },
 ]
 

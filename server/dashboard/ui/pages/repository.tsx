@@ -67,7 +67,7 @@ export function RepositoryPage() {
                 <dt>{text.repositories.columns.commit}</dt>
                 <dd class="mono">{view.status.commit === null ? '–' : shortCommit(view.status.commit)}</dd>
                 <dt>{text.repositories.columns.looked}</dt>
-                <dd>{view.status.lookedAtMs === null ? text.repositories.never : <Age ms={view.status.lookedAtMs} />}</dd>
+                <dd>{view.status.lastReadMs === null ? text.repositories.never : <Age ms={view.status.lastReadMs} />}</dd>
               </dl>
             )}
           </Shown>

@@ -1,7 +1,7 @@
 // When what is due: one time for each key, and a bell for what cannot wait. Holds no timer while nothing is due.
 import type { Clock } from '../../shared/runtime/clock.ts'
 
-export class Agenda<K extends string> {
+export class DueQueue<K extends string> {
   private readonly dueMs = new Map<K, number>()
   private readonly clock: Clock
   private bell = new AbortController()
@@ -14,7 +14,7 @@ export class Agenda<K extends string> {
 
   /** An earlier time for the key stays. Returns the one that counts. */
   soonest(key: K, atMs: number): number {
-    this.look()
+    this.readClock()
     const held = this.dueMs.get(key)
     if (held !== undefined && held <= atMs) return held
     this.dueMs.set(key, atMs)
@@ -23,7 +23,7 @@ export class Agenda<K extends string> {
   }
 
   set(key: K, atMs: number): void {
-    this.look()
+    this.readClock()
     this.dueMs.set(key, atMs)
     this.bell.abort()
   }
@@ -32,9 +32,9 @@ export class Agenda<K extends string> {
     this.dueMs.delete(key)
   }
 
-  /** Takes what is due out of the agenda. */
+  /** Takes what is due out of the queue. */
   takeDue(): K[] {
-    const nowMs = this.look()
+    const nowMs = this.readClock()
     const due = [...this.dueMs].filter(([, atMs]) => atMs <= nowMs).map(([key]) => key)
     for (const key of due) this.dueMs.delete(key)
     return due
@@ -43,14 +43,14 @@ export class Agenda<K extends string> {
   /** Resolves when something is due, something new was entered, or on abort. */
   async wait(signal: AbortSignal): Promise<void> {
     this.bell = new AbortController()
-    this.look()
+    this.readClock()
     const next = Math.min(...this.dueMs.values())
     const waitMs = Number.isFinite(next) ? next - this.lastMs : LONGEST_WAIT_MS
     if (waitMs > 0) await this.clock.sleep(Math.min(waitMs, LONGEST_WAIT_MS), AbortSignal.any([signal, this.bell.signal]))
   }
 
   /** What the clock says. Where it was set back, what waits is set back with it: else nothing would be due for as long. */
-  private look(): number {
+  private readClock(): number {
     const nowMs = this.clock.nowMs()
     if (nowMs < this.lastMs) for (const [key, atMs] of this.dueMs) this.dueMs.set(key, atMs - (this.lastMs - nowMs))
     this.lastMs = nowMs

@@ -10,12 +10,12 @@ import { tempDir } from '../support/temp-dir.ts'
 
 afterEach(stopAll)
 
-const FAREWELL = () => [hook('first', 'pre-delete'), hook('last', 'post-delete'), configMap('a')]
+const REMOVAL_HOOKS = () => [hook('first', 'pre-delete'), hook('last', 'post-delete'), configMap('a')]
 
 describe('a removal', () => {
   test('HK10 runs pre-delete before anything goes and post-delete after, also after a restart, then nothing is left', async () => {
     const { cluster, kit, run, settle } = setup()
-    kit.desire(FAREWELL())
+    kit.desire(REMOVAL_HOOKS())
     await run()
     expect(writes(cluster)).toEqual(['apply ConfigMap a'])
     await kit.stop()
@@ -42,7 +42,7 @@ describe('a removal', () => {
 
   test('HK10 a failed pre-delete stops it and says so; another order runs it again', async () => {
     const { cluster, kit, run, settle, clock } = setup()
-    kit.desire(FAREWELL())
+    kit.desire(REMOVAL_HOOKS())
     await run()
     kit.remove('prune', SHOP, 5)
     await settle()
@@ -64,7 +64,7 @@ describe('a removal', () => {
 
   test('HK10 a failed post-delete stops nothing, and is an event', async () => {
     const { cluster, kit, run, settle } = setup()
-    kit.desire(FAREWELL())
+    kit.desire(REMOVAL_HOOKS())
     await run()
     kit.remove('prune')
     await settle()
@@ -81,7 +81,7 @@ describe('a removal', () => {
 
   test('HK10 letting go runs none', async () => {
     const { cluster, kit, run, settle } = setup()
-    kit.desire(FAREWELL())
+    kit.desire(REMOVAL_HOOKS())
     await run()
     writes(cluster)
     kit.remove('orphan')
@@ -93,7 +93,7 @@ describe('a removal', () => {
   test('HK10, PR7 none runs before the server confirmed the replica', async () => {
     let current = true
     const { cluster, kit, run, settle } = setup({ isCurrent: () => current })
-    kit.desire(FAREWELL())
+    kit.desire(REMOVAL_HOOKS())
     await run()
     writes(cluster)
     current = false
@@ -108,7 +108,7 @@ describe('a removal', () => {
 
   test('HK10 a removal that is taken back goes on as before', async () => {
     const { cluster, kit, run, settle } = setup()
-    kit.desire(FAREWELL())
+    kit.desire(REMOVAL_HOOKS())
     await run()
     kit.remove('prune')
     await settle()

@@ -3,9 +3,9 @@ import { sha256Hex } from '../../../shared/kube/canonical.ts'
 import type { ClusterId } from '../../../shared/model/ids.ts'
 import type { Pace } from '../../../shared/runtime/pace.ts'
 import type { TargetCluster } from '../../fleet/targeting.ts'
-import { lookText, type Step } from '../../render/cache/paths.ts'
+import { dependencyText, type Step } from '../../render/cache/paths.ts'
 import type { ConfigLayer } from '../../render/config-merge.ts'
-import type { ClusterFacts, InputRead, Look } from '../../render/inputs.ts'
+import type { ClusterFacts, Dependency, InputRead } from '../../render/inputs.ts'
 import type { ClusterSettings, RenderSettings, SettingsOf } from '../../render/overrides-of.ts'
 import { valueAt } from '../../render/record/reads.ts'
 import type { ToolVersions } from './tool-versions.ts'
@@ -14,7 +14,7 @@ export type RenderCluster = TargetCluster & ClusterSettings
 /** Null means: for no cluster. */
 export type Wanted = RenderCluster | null
 
-export interface LookedAt {
+export interface DependedOn {
   settingsOf: SettingsOf
   configs: ReadonlyMap<string, ConfigLayer>
   /** Of each source, at the revision that is rendered. */
@@ -35,30 +35,30 @@ const OF_SETTINGS: readonly unknown[] = ['config', 'values', 'patches', 'bounds'
 /** Longer ones are compared by their digests. */
 const VALUE_LENGTH_MAX = 64
 
-export class LookValues {
+export class DependencyValues {
   /** Versions of programs that were read and exist. */
   readonly tools = new Map<string, string>()
-  private readonly from: LookedAt
+  private readonly from: DependedOn
   private readonly pace: Pace
   /** By the text of the look; undefined: it cannot be read. */
   private readonly common = new Map<string, string | undefined>()
   private readonly settled = new Map<string, Map<RenderSettings, string>>()
 
-  constructor(from: LookedAt, pace: Pace) {
+  constructor(from: DependedOn, pace: Pace) {
     this.from = from
     this.pace = pace
   }
 
   /** Which of the clusters have which value there; null: it cannot be read. */
-  async split({ look, text }: Step, clusters: readonly Wanted[]): Promise<ReadonlyMap<string, readonly Wanted[]> | null> {
-    if (isCommon(look)) {
-      if (!this.common.has(text)) this.common.set(text, await this.commonAt(look))
+  async split({ dependency, text }: Step, clusters: readonly Wanted[]): Promise<ReadonlyMap<string, readonly Wanted[]> | null> {
+    if (isCommon(dependency)) {
+      if (!this.common.has(text)) this.common.set(text, await this.commonAt(dependency))
       const value = this.common.get(text)
       return value === undefined ? null : new Map([[value, clusters]])
     }
     const found = new Map<string, Wanted[]>()
     for (const cluster of clusters) {
-      const value = this.ownAt(look, text, cluster)
+      const value = this.ownAt(dependency, text, cluster)
       const same = found.get(value)
       if (same === undefined) found.set(value, [cluster])
       else same.push(cluster)
@@ -75,19 +75,20 @@ export class LookValues {
   }
 
   /** With their places, sorted; of what was read before. */
-  async all(looks: readonly Look[], cluster: Wanted): Promise<string[][]> {
+  async all(dependencies: readonly Dependency[], cluster: Wanted): Promise<string[][]> {
     const found: string[][] = []
-    for (const look of looks) {
-      const text = lookText(look)
-      found.push([text, (await this.at({ look, text }, cluster)) ?? ''])
+    for (const dependency of dependencies) {
+      const text = dependencyText(dependency)
+      found.push([text, (await this.at({ dependency, text }, cluster)) ?? ''])
     }
     return found.sort(([a = ''], [b = '']) => (a < b ? -1 : 1))
   }
 
   /** RL3: one of those that has changed since the first read of the reconciliation; null: none. */
-  async changedTool(looks: readonly InputRead[]): Promise<string | null> {
+  async changedTool(dependencies: readonly InputRead[]): Promise<string | null> {
     const { tools } = this.from
-    for (const [first, tool = ''] of looks) if (first === 'tools' && (await tools.now(tool)) !== (await tools.held(tool))) return tool
+    for (const [first, tool = ''] of dependencies)
+      if (first === 'tools' && (await tools.now(tool)) !== (await tools.held(tool))) return tool
     return null
   }
 
@@ -99,25 +100,25 @@ export class LookValues {
     return cluster === null ? NO_FACTS : this.from.factsOf(cluster.clusterId)
   }
 
-  private async commonAt(look: Look): Promise<string | undefined> {
+  private async commonAt(dependency: Dependency): Promise<string | undefined> {
     const { versions, configs, fileId, tools } = this.from
-    if (isFile(look)) {
-      const id = await fileId(look.source, look.path)
+    if (isFile(dependency)) {
+      const id = await fileId(dependency.source, dependency.path)
       return id === null ? 'none' : id
     }
-    const [first, second = ''] = look
+    const [first, second = ''] = dependency
     if (first === 'tools') {
       const version = await tools.held(second)
       if (version !== null) this.tools.set(second, version)
       return version ?? 'none'
     }
     if (first === 'bases') return (await this.from.baseOf?.(second)) ?? 'none'
-    if (first === 'configs') return short(valueAt(configs.get(second)?.values, look.slice(2)))
-    return short(valueAt({ source: Object.fromEntries(versions.map((version, index) => [index, { version }])) }, look))
+    if (first === 'configs') return short(valueAt(configs.get(second)?.values, dependency.slice(2)))
+    return short(valueAt({ source: Object.fromEntries(versions.map((version, index) => [index, { version }])) }, dependency))
   }
 
-  private ownAt(look: Look, text: string, cluster: Wanted): string {
-    const path = look as InputRead
+  private ownAt(dependency: Dependency, text: string, cluster: Wanted): string {
+    const path = dependency as InputRead
     if (!OF_SETTINGS.includes(path[0])) {
       const { name = '', labels = {} } = cluster ?? {}
       return short(valueAt({ cluster: cluster === null ? null : { name, labels, facts: this.factsOf(cluster) } }, path))
@@ -137,8 +138,9 @@ export class LookValues {
   }
 }
 
-export const isFile = (look: Look): look is Exclude<Look, InputRead> => 'path' in look
-const isCommon = (look: Look): boolean => isFile(look) || !(look[0] === 'cluster' || OF_SETTINGS.includes(look[0]))
+export const isFile = (dependency: Dependency): dependency is Exclude<Dependency, InputRead> => 'path' in dependency
+const isCommon = (dependency: Dependency): boolean =>
+  isFile(dependency) || !(dependency[0] === 'cluster' || OF_SETTINGS.includes(dependency[0]))
 
 const short = (value: string): string => (value.length <= VALUE_LENGTH_MAX ? value : `sha256 ${sha256Hex(value)}`)
 const NOBODY = { labels: {}, isNobody: true }

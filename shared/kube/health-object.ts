@@ -35,7 +35,7 @@ export interface Condition {
   /** Error, Warning, Info; '' where the API has none (Cluster API, Azure and others have). */
   severity: string
 }
-export interface Look {
+export interface Reading {
   kind: string
   spec: Fields
   status: Fields
@@ -55,17 +55,17 @@ export interface Look {
   /** When anybody wrote anything of it last, in whole seconds. Null: managedFields does not say. */
   changedMs: number | null
 }
-export type Rule = (look: Look) => Health
+export type Rule = (reading: Reading) => Health
 
 /** Facts about an object from outside of it. */
-export interface LookContext {
+export interface ReadingContext {
   /** `sync.waitForAddress`. */
   waitForAddress?: boolean
   /** From discovery: its kind has a status subresource. Absent means not known. */
   hasStatus?: boolean | undefined
 }
 
-export function lookAt(object: K8sObject, nowMs: number, { waitForAddress = false, hasStatus }: LookContext = {}): Look {
+export function readObject(object: K8sObject, nowMs: number, { waitForAddress = false, hasStatus }: ReadingContext = {}): Reading {
   const status = fields(object['status'])
   // Read when a rule asks: most objects have none, and each event of each object comes through here.
   let parsed: readonly Condition[] | null = null
@@ -148,7 +148,7 @@ export const STATUS_GRACE_MS = 120_000
  * a note. A kind without a status subresource never reports anything.
  */
 export function unreported(
-  { hasStatus, createdMs, nowMs }: Look,
+  { hasStatus, createdMs, nowMs }: Reading,
   reason = 'NotReported',
   message = 'its controller has not reported a status',
 ): Health {

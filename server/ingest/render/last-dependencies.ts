@@ -15,7 +15,7 @@ import { pickOf } from './open-sources.ts'
 import type { ClusterOutcomes } from './render-clusters.ts'
 import type { NamingService } from './rendering.ts'
 
-interface LastLook {
+interface LastDependencySet {
   /** All but what is of the clusters. */
   spec: string
   /** Where renders looked, with what was there. */
@@ -43,12 +43,12 @@ interface LookedService {
 
 interface Last {
   /** Null means: there was none yet that came to its end. */
-  look: LastLook | null
+  recorded: LastDependencySet | null
   /** A later one has begun, and did not come to its end: perhaps the content could not be read. */
   unread: boolean
 }
 
-export class LastLooks {
+export class LastDependencies {
   private readonly peek: RenderCache['peek']
   private readonly lasts = new Map<string, Last>()
   /** By names without their namespaces: for some kinds it is unknown here whether they have one. */
@@ -63,49 +63,49 @@ export class LastLooks {
   }
 
   begin(id: ServiceId): void {
-    this.remember(serviceKey(id), { look: this.lookOf(id), unread: true })
+    this.remember(serviceKey(id), { recorded: this.readTimesOf(id), unread: true })
   }
 
   /** Null means: it failed before it looked anywhere, for a reason that no commit changes. */
-  end(id: ServiceId, look: LastLook | null): void {
-    this.remember(serviceKey(id), { look: look ?? this.lookOf(id), unread: false })
+  end(id: ServiceId, recorded: LastDependencySet | null): void {
+    this.remember(serviceKey(id), { recorded: recorded ?? this.readTimesOf(id), unread: false })
     this.naming.changed(serviceKey(id))
   }
 
   /** Whether it rendered all of its clusters, at these versions of its sources, and lacked nothing: what more clusters render to is the same release. */
   isCurrent(id: ServiceId, specText: string, versions: readonly string[]): boolean {
-    const { look = null, unread = true } = this.lasts.get(serviceKey(id)) ?? {}
-    if (look === null || unread || look.lacking || look.spec !== specText) return false
-    return look.versions.length === versions.length && look.versions.every((version, index) => version === versions[index])
+    const { recorded = null, unread = true } = this.lasts.get(serviceKey(id)) ?? {}
+    if (recorded === null || unread || recorded.lacking || recorded.spec !== specText) return false
+    return recorded.versions.length === versions.length && recorded.versions.every((version, index) => version === versions[index])
   }
 
   /** Of a few clusters, after `isCurrent`; the others stay as they are. */
-  extend(id: ServiceId, more: LastLook, clusters: readonly ClusterId[]): void {
-    const { look = null, unread = true } = this.lasts.get(serviceKey(id)) ?? {}
-    if (look === null) return
-    const others = new Map(look.others)
+  extend(id: ServiceId, more: LastDependencySet, clusters: readonly ClusterId[]): void {
+    const { recorded = null, unread = true } = this.lasts.get(serviceKey(id)) ?? {}
+    if (recorded === null) return
+    const others = new Map(recorded.others)
     for (const clusterId of clusters) {
       const key = more.others.has(clusterId) ? (more.others.get(clusterId) ?? null) : more.most
-      if (key === look.most) others.delete(clusterId)
+      if (key === recorded.most) others.delete(clusterId)
       else others.set(clusterId, key)
     }
-    const placeOf = ({ source, path }: LastLook['files'][number]) => `${source}\0${path}`
-    const known = new Map(look.files.map((file) => [placeOf(file), file.id]))
+    const placeOf = ({ source, path }: LastDependencySet['files'][number]) => `${source}\0${path}`
+    const known = new Map(recorded.files.map((file) => [placeOf(file), file.id]))
     const files = more.files.filter((file) => !known.has(placeOf(file)))
     // An input that it read elsewhere before, it may still read elsewhere.
     const isOther = more.files.some((file) => known.has(placeOf(file)) && known.get(placeOf(file)) !== file.id)
-    const versioned = look.versioned.union(more.versioned)
-    const all = files.length === 0 ? look.files : [...look.files, ...files]
-    const bases = new Map([...look.bases, ...more.bases])
-    const both = { ...look, files: all, versioned, others, bases, labels: look.labels || more.labels }
-    this.remember(serviceKey(id), { look: both, unread: unread || isOther })
+    const versioned = recorded.versioned.union(more.versioned)
+    const all = files.length === 0 ? recorded.files : [...recorded.files, ...files]
+    const bases = new Map([...recorded.bases, ...more.bases])
+    const both = { ...recorded, files: all, versioned, others, bases, labels: recorded.labels || more.labels }
+    this.remember(serviceKey(id), { recorded: both, unread: unread || isOther })
   }
 
   forgetClusters(id: ServiceId, clusterIds: ReadonlySet<ClusterId>): void {
     const last = this.lasts.get(serviceKey(id))
-    if (last?.look == null || ![...clusterIds].some((clusterId) => last.look?.others.has(clusterId))) return
-    const others = new Map([...last.look.others].filter(([clusterId]) => !clusterIds.has(clusterId)))
-    this.remember(serviceKey(id), { ...last, look: { ...last.look, others } })
+    if (last?.recorded == null || ![...clusterIds].some((clusterId) => last.recorded?.others.has(clusterId))) return
+    const others = new Map([...last.recorded.others].filter(([clusterId]) => !clusterIds.has(clusterId)))
+    this.remember(serviceKey(id), { ...last, recorded: { ...last.recorded, others } })
   }
 
   forget(id: ServiceId): void {
@@ -131,36 +131,36 @@ export class LastLooks {
 
   /** Where it looked last it will look again: that is read at once. */
   async ahead(id: ServiceId, sources: readonly ServiceSource[]): Promise<void> {
-    const files = this.lookOf(id)?.files ?? []
+    const files = this.readTimesOf(id)?.files ?? []
     for (const [index, { opened }] of sources.entries())
       await opened.tree.ahead?.(files.flatMap(({ source, path }) => (source === index ? [path] : [])))
   }
 
   isLacking(id: ServiceId): boolean {
-    return this.lookOf(id)?.lacking ?? false
+    return this.readTimesOf(id)?.lacking ?? false
   }
 
   /** Remote bases of the last render, by name. */
   basesOf(id: ServiceId): ReadonlyMap<string, string> {
-    return this.lookOf(id)?.bases ?? NO_BASES
+    return this.readTimesOf(id)?.bases ?? NO_BASES
   }
 
   ignoresLabels(id: ServiceId): boolean {
-    const { look = null, unread = true } = this.lasts.get(serviceKey(id)) ?? {}
-    return look !== null && !unread && !look.lacking && !look.labels
+    const { recorded = null, unread = true } = this.lasts.get(serviceKey(id)) ?? {}
+    return recorded !== null && !unread && !recorded.lacking && !recorded.labels
   }
 
   /** IC13: whether another revision of a repository changes what the service renders to, as far as that is known. */
   async changedBy({ id, spec, specText }: LookedService, repository: string, source: ContentSource, revision: string): Promise<boolean> {
-    const { look = null, unread = true } = this.lasts.get(serviceKey(id)) ?? {}
-    if (look === null || unread || look.lacking || look.spec !== specText) return true
+    const { recorded = null, unread = true } = this.lasts.get(serviceKey(id)) ?? {}
+    if (recorded === null || unread || recorded.lacking || recorded.spec !== specText) return true
     for (const [index, named] of sourcesOf(spec).entries()) {
       if (named.repository !== repository) continue
       const opened = await source.open(revision, pickOf(named)).catch(() => null)
-      if (opened === null || (look.versioned.has(index) && opened.version !== look.versions[index])) return true
+      if (opened === null || (recorded.versioned.has(index) && opened.version !== recorded.versions[index])) return true
       // An unchanged folder includes all its content: most reads of a render are in the service's own.
       const same = new Set<string>()
-      const files = look.files.filter(({ source: of }) => of === index).sort((a, b) => a.path.length - b.path.length)
+      const files = recorded.files.filter(({ source: of }) => of === index).sort((a, b) => a.path.length - b.path.length)
       await opened.tree.ahead?.(files.map(({ path }) => path))
       for (const { path, id: held } of files) {
         if (foldersOf(path).some((folder) => same.has(folder))) continue
@@ -178,12 +178,12 @@ export class LastLooks {
     const names = objectNames(objects)
     const areDoubtful = [...objects].some(isOfUnknownScope)
     for (const key of this.naming.having([...objects].map(keyOutsideNamespaces))) {
-      const { look = null } = this.lasts.get(key) ?? {}
-      if (look === null) continue
-      const { most, others } = look
+      const { recorded = null } = this.lasts.get(key) ?? {}
+      if (recorded === null) continue
+      const { most, others } = recorded
       const id = parseServiceKey(key)
       const prefix = objectRowPrefix(id)
-      const renders = this.rendersOf(look)
+      const renders = this.rendersOf(recorded)
       // Whichever is less to look at.
       const isNaming = (rows: ReadonlyMap<string, string>) =>
         rows.size < objects.size || areDoubtful
@@ -196,21 +196,21 @@ export class LastLooks {
   }
 
   /** Null means: it is not in memory any more. */
-  private rendersOf({ most, others }: LastLook): Array<ReadonlyMap<string, string> | null> {
+  private rendersOf({ most, others }: LastDependencySet): Array<ReadonlyMap<string, string> | null> {
     return [...new Set([most, ...others.values()])].filter((one) => one !== null).map((one) => this.objectsOf(one))
   }
 
   private namesOf(service: string): KnownNames {
-    const { look = null } = this.lasts.get(service) ?? {}
-    const renders = look === null ? [] : this.rendersOf(look)
+    const { recorded = null } = this.lasts.get(service) ?? {}
+    const renders = recorded === null ? [] : this.rendersOf(recorded)
     const { length } = objectRowPrefix(parseServiceKey(service))
     const names = new Set<string>()
     for (const rows of renders) for (const rowId of rows?.keys() ?? []) names.add(keyOutsideNamespaces(rowId.slice(length)))
     return { names, isComplete: !renders.includes(null) }
   }
 
-  private lookOf(id: ServiceId): LastLook | null {
-    return this.lasts.get(serviceKey(id))?.look ?? null
+  private readTimesOf(id: ServiceId): LastDependencySet | null {
+    return this.lasts.get(serviceKey(id))?.recorded ?? null
   }
 
   private objectsOf(key: string | null): ReadonlyMap<string, string> | null {
@@ -221,7 +221,7 @@ export class LastLooks {
 
 /** Files and clusters that are remembered, of all services together: 100 bytes each. */
 const ENTRIES_MAX = 1_000_000
-const entriesOf = (last: Last | undefined): number => (last?.look == null ? 0 : last.look.files.length + last.look.others.size)
+const entriesOf = (last: Last | undefined): number => (last?.recorded == null ? 0 : last.recorded.files.length + last.recorded.others.size)
 
 /** Those that it lies in: '', `a` and `a/b` of `a/b/c`. */
 const foldersOf = (path: string): string[] => ['', ...[...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index))]
@@ -233,16 +233,16 @@ const isOfLabels = ([first, second]: InputRead): boolean =>
   first === 'bounds' || (first === 'cluster' && (second === undefined || second === 'labels'))
 
 /** Of a render that came to its end. */
-export async function lastLookOf(
+export async function lastDependenciesOf(
   spec: string,
   sources: readonly ServiceSource[],
   { clusters }: ClusterOutcomes,
   fileId: (source: number, path: string) => Promise<string | null | undefined>,
   baseOf?: (name: string) => Promise<string>,
-): Promise<LastLook> {
+): Promise<LastDependencySet> {
   // Not where older renders looked, too: one that failed listed the whole repository, which every commit changes.
   const shapes = [...new Set([...clusters.values()].map(({ shape }) => shape))]
-  const files = new Map<string, LastLook['files'][number]>()
+  const files = new Map<string, LastDependencySet['files'][number]>()
   for (const { source, path } of shapes.flatMap((shape) => shape.files))
     files.set(`${source}\0${path}`, { source, path, id: await fileId(source, path) })
   const versioned = shapes.flatMap(({ inputs }) => inputs.flatMap(([first, index]) => (first === 'source' ? [Number(index)] : [])))
