@@ -45,7 +45,7 @@ export interface AgentOptions {
   dataDir: string
   serverUrl: string
   clusterName: string
-  /** Null means: it must have joined before. */
+  /** Null if it must have joined before. */
   joinToken: string | null
   /** Longest wait of a poll; null: what the network bears. */
   waitSeconds: number | null
@@ -94,7 +94,7 @@ export interface Agent {
    *  agent is to be created on this data folder. */
   run(signal: AbortSignal): Promise<'stopped' | 'join_anew'>
   report(): AgentReport
-  /** Of a person at the site. */
+  /** Carries out the order of a person at the site. */
   order(order: EdgeOrder): EdgeAnswer
   close(): void
 }

@@ -109,7 +109,10 @@ function deedOf(order: EdgeOrder) {
 export interface ReadOrderLog {
   /** Oldest first. */
   entries: AuditRecord[]
-  /** Null: each entry follows the one before it. Entries before the earlier file are gone, so the first one is believed. */
+  /**
+   * Null if each entry follows the one before it. Entries before the earlier file are gone, so the first one is
+   * believed.
+   */
   broken: AuditBreak | null
 }
 

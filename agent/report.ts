@@ -19,7 +19,7 @@ export const linkReportSchema = z.object({
   parts: z.object({ have: z.number(), of: z.number(), bytes: z.number() }).nullable(),
   /** Every byte is paid for. */
   metered: z.boolean(),
-  /** Of the next poll. */
+  /** The wait of the next poll. */
   waitSeconds: z.number(),
   /** For a day (UTC); 0 is none. */
   budgetBytes: z.number(),

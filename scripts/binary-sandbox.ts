@@ -21,7 +21,7 @@ export interface SandboxResult {
   stderr: string
 }
 
-/** What any glibc program of Debian 12 needs of the system: the loader and its libraries. */
+/** The files of the system that any glibc program of Debian 12 needs: the loader and its libraries. */
 export const LIBC_FILES: Readonly<Record<string, string>> = Object.fromEntries([
   ...['libc.so.6', 'libm.so.6', 'libdl.so.2', 'libpthread.so.0'].map((name) => [
     `/lib/x86_64-linux-gnu/${name}`,

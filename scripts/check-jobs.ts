@@ -32,7 +32,9 @@ const MINUTE_MS = 60_000
 const UNIT_PARTS = 2
 const CONTRACT_PARTS = 12
 
-/** Of random requests to the API (`scripts/fuzz-api`); reading the document and the shrinking of failures come on top. */
+/**
+ * The time of random requests to the API (`scripts/fuzz-api`); reading the document and shrinking failures come on top.
+ */
 const FUZZ_SECONDS = 60
 const LONG_FUZZ_SECONDS = 600
 

@@ -1,4 +1,4 @@
-// What the stages of scripts/check add up to. Pure; scripts/check.ts runs them.
+// Adds up the stages of scripts/check. Pure; scripts/check.ts runs them.
 
 export interface Counts {
   passed: number

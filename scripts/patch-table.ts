@@ -72,7 +72,10 @@ const wrapped = (words: readonly string[]): string => {
 
 process.stdout.write(`// Made by scripts/patch-table.ts of the OpenAPI document of Kubernetes ${/@(v[^/]+)/.exec(path)?.[1]}: do not edit.
 
-/** Of each type with a list that is merged, in it or below it: its fields as \`name:type\`, and with a strategy \`name:type:strategy:key\`. */
+/**
+ * For each type with a merged list in it or below it: its fields as \`name:type\`, and with a strategy
+ * \`name:type:strategy:key\`.
+ */
 export const PATCH_TYPES = \`
 ${types.join('\n')}
 \`

@@ -17,7 +17,7 @@ const { values } = parseArgs({
     json: { type: 'boolean', default: false },
     /** Folder for the trace of each history. */
     trace: { type: 'string' },
-    /** Of a process that does a part. */
+    /** Set in a process that runs a part. */
     part: { type: 'boolean', default: false },
     /** Ends at the first that is wrong. */
     first: { type: 'boolean', default: false },

@@ -17,7 +17,7 @@ const { values } = parseArgs({
     steps: { type: 'string' },
     /** Folder for the trace of each history. */
     trace: { type: 'string' },
-    /** Of a process that plays a part: each history is one line of output. */
+    /** Set in a process that runs a part: each history is one line of output. */
     part: { type: 'boolean', default: false },
   },
 })
@@ -38,7 +38,7 @@ const base = existsSync(ramDisk) ? ramDisk : tmpdir()
 
 /** A report as one line of JSON. */
 interface Played extends Omit<SimReport, 'trace'> {
-  /** What a person reads of a history that went wrong; else empty. */
+  /** The description of a history that went wrong, for people; otherwise empty. */
   failure: string
 }
 

@@ -1,5 +1,6 @@
-// What the server answers to everyone but agents (`server/http/agent-routes.ts`): webhooks by their own handler, before anything parses a body; the admin API
-// by Elysia. One function from a request to an answer, so that tests and simulations need no socket.
+// The server's answers to all but agents (`server/http/agent-routes.ts`): webhooks by their own handler, before
+// anything parses a body; the admin API by Elysia. One function from a request to an answer, so that tests and
+// simulations need no socket.
 import { openapi } from '@elysiajs/openapi'
 import { Elysia } from 'elysia'
 import { createProfiler } from '../shared/adapters/profiler.ts'
@@ -77,7 +78,7 @@ const bodyMax = (path: string): number => (DIFF_PATH.test(path) ? DIFF_BODY_BYTE
 /** HT5: without a valid credential, of each address. */
 const STRANGERS_PER_SECOND = 20
 
-/** Null means: no such route. */
+/** Null if there is no such route. */
 type Handler = (request: Request) => Promise<Response | null>
 
 export interface AppDeps
@@ -133,7 +134,7 @@ export interface AppDeps
 
 export interface App {
   fetch(request: Request): Promise<Response>
-  /** Of the admin API and the probes: tests walk them. */
+  /** The routes of the admin API and the probes, for tests that walk them. */
   routes: { method: string; path: string }[]
 }
 

@@ -117,7 +117,7 @@ export interface ServerOptions {
   metrics?: { series: Series; listen?: { hostname: string; port: number } }
   /** Processes that read content of tenants; default one. */
   workers?: number
-  /** Of each of them; default WORKER_MEMORY_MIB_DEFAULT. */
+  /** The memory of each worker; default WORKER_MEMORY_MIB_DEFAULT. */
   workerMemoryMib?: number
   /** PATH and outbound proxies for those; default none. */
   env?: Readonly<Record<string, string | undefined>>

@@ -21,7 +21,10 @@ export interface PostgresPlace {
   password(): Promise<string | null>
 }
 
-/** Null: SQLite in the data folder. Throws `bad_options`. Relative file names are those of the folder that the server was started in. */
+/**
+ * Null for SQLite in the data folder. Throws `bad_options`. Relative file names start at the folder in which the server
+ * was started.
+ */
 export function readStorePlace({ url, asFlag, file, env }: StoreInput): PostgresPlace | null {
   if (url !== undefined && file !== undefined) throw refused('--store and --store-file exclude each other')
   const text = file === undefined ? url : readText(file).trim()

@@ -1,4 +1,4 @@
-// What the verbs that work on the server's own machine (backup, doctor) may touch of their process, and how they end.
+// The parts of their process that the verbs on the server's own machine (backup, doctor) may use, and how they end.
 import { AppError } from '../shared/protocol/error.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
 import { describeError } from '../shared/runtime/loop.ts'

@@ -7,7 +7,7 @@ export interface WorkerLineOptions {
   clock: Clock
   /** A Worker that is at one request for longer hangs. */
   answerMsMax: number
-  /** What the request that it was at fails with. */
+  /** The error for the request that was running. */
   onDied(why: string): Error
 }
 
@@ -58,7 +58,8 @@ export class WorkerLine<Request, Answer> {
   #start(): Worker {
     const worker = this.#options.start()
     worker.onmessage = ({ data }: MessageEvent<Answer>) => {
-      // What one that was ended had sent already is no answer to what is asked now: it may be another cluster's rows (PL7).
+      // An answer of a worker that was stopped must not answer the present request: it may hold another cluster's rows
+      // (PL7).
       if (this.#worker === worker) this.#answered(data)
     }
     worker.onerror = (event) => {

@@ -39,7 +39,7 @@ export type EdgeAnswer = z.infer<typeof edgeAnswerSchema>
 
 export interface EdgeDeps {
   holds: Holds
-  /** Null means: no such service here. */
+  /** Null if there is no such service here. */
   modelOf(key: string): ServiceModel | null
   turn: Pick<Site, 'clock'> & Pick<Storage, 'state'> & Pick<Turns, 'wake'> & Pick<Reports, 'emit' | 'flushReports'>
   services(): readonly ServiceId[]

@@ -75,7 +75,7 @@ export interface ReconcilerDeps {
   onClaim(claim: ClaimState): void
   /** How often each watched kind is compared with a list of it (LS6); null or absent: never. */
   resyncMs?: number | null
-  /** Null means: discovery answers. Otherwise the reason why nothing can begin. */
+  /** Null if discovery answers. Otherwise the reason why nothing can begin. */
   onUnreachable(message: string | null): void
   /** Called for each answer of discovery. */
   onDiscovery?(discovery: Discovery): void

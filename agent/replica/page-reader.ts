@@ -54,7 +54,7 @@ export function readPage(frames: Uint8Array, clusterId: string, serverKeys: read
   }
 }
 
-/** Of a refused page. The server may have a key by now that follows from the pinned ones (RP7). */
+/** The reason for refusing a page. Meanwhile the server may have a key that follows from the pinned ones (RP7). */
 export const NOT_SIGNED = 'not signed by a key of this server for this cluster'
 
 class BadPage extends Error {}

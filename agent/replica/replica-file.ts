@@ -69,7 +69,10 @@ VALUES ('desired', crsql_pack_columns(?1, ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9)`
 /** Kept rows enter a new file without a history, so that every row of the server wins (PL9). */
 const KEPT = { colVersion: 1, cl: 1 } as const
 
-/** Of a file that is open as long as the agent runs: a delta is small, and the kernel has the pages. A file that is being built has SQLite's own 2 MB. */
+/**
+ * The cache of a file that stays open while the agent runs: a delta is small, and the kernel has the pages. A file that
+ * is being built uses SQLite's default of 2 MB.
+ */
 const FOLLOWING_CACHE_KIB = 512
 
 /** Rows of a delta that are read at once, before and after they are merged. */

@@ -13,7 +13,7 @@ export interface InventoryEntry {
   ref: ObjectRef
   /** API version it was last applied with. */
   apiVersion: string
-  /** Null means: on paper only, not yet known to exist. */
+  /** Null if it was only planned, and is not yet known to exist. */
   uid: string | null
   /** The document to which drift is corrected, canonical JSON as sent; null before the first apply. Stored whole:
    *  the replica may have the next revision already. */
@@ -59,7 +59,7 @@ export interface TurnRecord {
   service: ServiceId
   /** As `recordApplied`. */
   applied: readonly InventoryEntry[]
-  /** Null means: unchanged. */
+  /** Null if it is unchanged. */
   state: ServiceState | null
 }
 

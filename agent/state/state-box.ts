@@ -6,7 +6,7 @@ import { type Database, writeTransaction } from '../../shared/adapters/sqlite.ts
 export interface StateBox {
   /** `place`: the column and key it is stored at; it opens nowhere else. */
   seal(place: string, text: string): Uint8Array
-  /** Null means: sealed with another key, or changed. */
+  /** Null if it was sealed with another key, or changed. */
   open(place: string, bytes: Uint8Array): string | null
 }
 

@@ -56,7 +56,7 @@ export const proxyWantsCredentials: Required<LinkFailure> = {
   remedy: PROXY_CREDENTIALS,
 }
 
-/** Of a failure with words of our own, Bun's name for it is enough; its advice is for programmers. */
+/** Bun's name is enough for a failure that has a message of our own; Bun's advice is for programmers. */
 export function plainCause(error: unknown): unknown {
   const code = codeOf(error)
   return code in BY_CODE ? new Error(code) : error

@@ -15,7 +15,7 @@ const taskSchema = z.discriminatedUnion('kind', [
 
 const stagedSchema = z.object({
   transfer: z.object({ id: z.string(), parts: z.number().int(), bytes: z.number().int() }),
-  /** Of every part but the last. */
+  /** The size of every part but the last. */
   partBytes: z.number().int().positive(),
   /** The task that needs the page. */
   of: taskSchema,

@@ -2,7 +2,7 @@
 // no CIDR and would use the proxy for the Kubernetes link too. So the choice is made here and passed to Bun.
 import { AppError } from '../../shared/protocol/error.ts'
 
-/** Null means: straight to the server. Lower case wins where both are set, as with curl. */
+/** Null for a direct connection. The lower-case variable wins where both are set, as in curl. */
 export function proxyFor(url: URL, env: Readonly<Record<string, string | undefined>>): string | null {
   const names = url.protocol === 'https:' ? ['https_proxy', 'HTTPS_PROXY'] : ['http_proxy', 'HTTP_PROXY']
   const name = names.find((each) => (env[each] ?? '').trim() !== '')

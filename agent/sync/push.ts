@@ -11,7 +11,7 @@ import { CALL_TIMEOUT_MS, parseAnswer, type SessionKeeper } from './session-keep
 export interface PushLimits {
   /** The greatest rev that the server can have from here; raised before the request. */
   sentRev: number
-  /** Of one push before compression: a smaller one gets through a worse link. */
+  /** The size of one push before compression. A smaller push gets through a worse link. */
   bytesMax: number
 }
 
@@ -112,7 +112,7 @@ export async function pushInventory(
   return upTo
 }
 
-/** Of one push: a cluster that is past its bound has thousands. */
+/** The limit of one push: a cluster over its limit has thousands. */
 const REFUSED_TOLD_MAX = 20
 
 function tellRefused(reject: StatusAnswer['reject'], what: string, log: Logger): void {

@@ -4,7 +4,10 @@ export const RETRY_AFTER_MS_MAX = 3_600_000
 
 const HTTP_DATE = /^[A-Za-z]{3,9},? /
 
-/** Undefined: no time given. A date is read by this machine's clock, which may be wrong; it is bounded all the same. */
+/**
+ * Undefined if no time is given. A date is compared with this machine's clock, which may be wrong, so the wait is
+ * bounded.
+ */
 export function retryAfterMsOf(bodyMs: number | undefined, header: string | null, nowMs: number): number | undefined {
   const asked = bodyMs ?? headerMs(header?.trim() ?? '', nowMs)
   return asked === undefined ? undefined : Math.min(Math.max(0, asked), RETRY_AFTER_MS_MAX)

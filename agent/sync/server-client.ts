@@ -74,7 +74,7 @@ export interface Cut {
   bodyBytes: number
 }
 
-/** Null means: another failure, or an answer from another program than the server. */
+/** Null for another failure, or for an answer from another program than the server. */
 export const cutOf = (error: unknown): Cut | null =>
   error instanceof AppError && error.code === 'server_unreachable' ? ((error.data.extra?.['cut'] as Cut | undefined) ?? null) : null
 
@@ -215,7 +215,7 @@ const REQUEST_LINE = '  HTTP/1.1\r\n'.length
 const STATUS_LINE = 'HTTP/1.1 200 \r\n'.length
 const BLANK_LINE = 2
 
-/** Of the request as Bun writes it; tests/contract/server-client.test.ts compares it with a socket. */
+/** The bytes of the request as Bun writes it; tests/contract/server-client.test.ts compares them with a socket. */
 function requestBytes(method: string, path: string, host: string, headers: Record<string, string>, body: Uint8Array | null): number {
   const own: Array<[string, string]> = [...Object.entries(headers), ['host', host]]
   if (body !== null) own.push(['content-length', String(body.length)])

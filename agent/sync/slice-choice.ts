@@ -5,7 +5,7 @@ import { PART_BYTES_MAX } from '../../shared/protocol/routes.ts'
 import { SLICE_BYTES_MIN } from '../../shared/protocol/transfer.ts'
 
 export interface SliceChoice {
-  /** Null means: as the server likes. */
+  /** Null if the server may choose. */
   bytes: number | null
   cutsInARow: number
   /** Most bytes that arrived before an interruption, of those in a row. */

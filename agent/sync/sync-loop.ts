@@ -187,7 +187,7 @@ export class SyncLoop {
     return beginSync({ joined: identity !== null, verified, behind, staged: ours ? staged.of : null }, nowMs)
   }
 
-  /** What the agent enforces; null until it has joined. */
+  /** The replica that the agent enforces. Null until it has joined. */
   replica(): CheckedReplica | null {
     return this.#replica
   }

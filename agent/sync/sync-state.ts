@@ -124,7 +124,7 @@ export interface Beginning {
   /** The replica is older than the last head that the server signed. Only a refetch shows that head, and a server
    *  that lost it too learns of it in no other way. */
   behind: boolean
-  /** What the staged parts of a page are for, when there are any. */
+  /** The purpose of the staged parts of a page, when there are any. */
   staged: PageTask | null
 }
 

@@ -61,7 +61,7 @@ export function createTrafficDay({ path, budgetBytes, clock }: { path: string | 
   }
 }
 
-/** Of an agent that does not run. */
+/** Reads the traffic of an agent that does not run. */
 export function readToday(path: string, nowMs: number): number {
   const held = readDay(path)
   return held?.day === dayOf(nowMs) ? held.bytes : 0

@@ -56,7 +56,7 @@ interface Parts {
 
 const many = <T>(count: number, make: () => T): T[] => Array.from({ length: count }, make)
 
-/** What an object has besides its head. */
+/** The members of an object besides its head. */
 export function corpusSpec(name: string, parts: Parts): Record<string, unknown> {
   return SPECS[name]?.(parts) ?? { spec: { parameters: data(parts.fake, 6) } }
 }

@@ -1,5 +1,6 @@
-// What a large site looks like: services of some forty objects, 27 kinds, a median document of 1.5 kB, random names, images, digests and data, so that no object
-// is another's clone and nothing compresses better than in life. The same seed gives the same bytes.
+// A corpus like a large site: services of about forty objects, 27 kinds, a median document of 1.5 kB, random names,
+// images, digests and data, so that no object is a copy of another and compression is as in production. The same seed
+// gives the same bytes.
 import { canonicalJson, setDigest } from '../../shared/kube/canonical.ts'
 import { type K8sObject, refOf } from '../../shared/kube/object.ts'
 import { objectRowId } from '../../shared/model/desired.ts'

@@ -13,7 +13,7 @@ export interface FollowersReport {
   latencies: number[]
 }
 
-/** Of both processes: ms since the epoch, with fractions. */
+/** The time in both processes: ms since the epoch, with fractions. */
 export const exactMs = (): number => performance.timeOrigin + performance.now()
 
 const heard: Array<Map<number, number>> = []

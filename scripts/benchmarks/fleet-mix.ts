@@ -1,5 +1,5 @@
-// What people ask of a fleet, as a fixed mix: every filter alone and with others, every order, searches that find much, little and nothing, pages far into a list, states that
-// hardly anything is in. Each kind of question counts the same.
+// A fixed mix of the queries that people make: every filter alone and with others, every order, searches with many, few
+// and no results, pages far into a list, states that hardly any row is in. Each kind of query counts the same.
 import { OBJECT_SORTS } from '../../shared/model/views.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
 import { clusterName, REGIONS } from './fleet-rows.ts'

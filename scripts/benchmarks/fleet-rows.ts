@@ -51,7 +51,7 @@ const RINGS = ['0', '1', '1', '2', '2', '2', '2', '3']
 const TENANTS = 25
 const KINDS_OF_CLUSTER = ['store', 'store', 'store', 'store', 'store', 'store', 'ship', 'plant', 'depot', 'kiosk']
 const PROJECTS = ['shop', 'plant', 'edge', 'ops']
-/** Of which each cluster has twenty: sixteen that all have, and four of its region. */
+/** Each cluster has twenty of these: sixteen that all have, and four of its region. */
 const EVERYWHERE = [
   'web', 'checkout', 'inventory', 'pricing', 'gateway', 'metrics', 'logging', 'ingress-nginx',
   'cert-manager', 'backup', 'printer', 'signage', 'camera', 'scanner', 'loyalty', 'mqtt',
@@ -153,7 +153,7 @@ export class FleetRows {
       })
     }
     for (const [index, placed] of services.entries()) {
-      // What is left over goes to the first ones.
+      // The remainder goes to the first ones.
       const isUsual = index < usual.length
       const count = isUsual ? Math.floor(objects / usual.length) + (index < objects % usual.length ? 1 : 0) : 1
       const version = random() < 0.9 ? 0 : 1 + Math.floor(random() * 3)

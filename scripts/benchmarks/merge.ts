@@ -1,5 +1,6 @@
-// What the agent's replica costs: applying a page through all its checks against the bare loop that hands the same rows to cr-sqlite, in the page's order, in one
-// transaction of a file opened like any replica (CU4: with a log, synchronous=NORMAL).
+// The cost of the agent's replica: a page applied with all checks, against the bare loop that hands the same rows to
+// cr-sqlite in the page's order, in one transaction of a file opened like any replica (CU4: with a log,
+// synchronous=NORMAL).
 import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'

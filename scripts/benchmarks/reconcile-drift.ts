@@ -1,4 +1,4 @@
-// What others change and delete, one by one and all at once; and what others may change without a write of ours.
+// Changes and deletions by others, one by one and all at once, and the changes of others that need no write of ours.
 import { percentile, rounded } from './figures.ts'
 import type { Part } from './parts.ts'
 import { configMap, each, type ReconcileSite, serviceDocument, startReconcileSite, until } from './reconcile-site.ts'

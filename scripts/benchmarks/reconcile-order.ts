@@ -1,4 +1,5 @@
-// What waves and hooks cost besides the work itself: from the moment in which what is waited for is well to the next request.
+// The cost of waves and hooks besides the work itself: from the moment when the awaited object is Healthy to the next
+// request.
 import { percentile, rounded } from './figures.ts'
 import type { Part } from './parts.ts'
 import { type ReconcileSite, serviceDocument, startReconcileSite, until } from './reconcile-site.ts'

@@ -92,7 +92,7 @@ export const enforcing = (agent: LocalAgent): Promise<void> =>
     throw new Error(`${error.message}; its log ends with\n${agent.log().split('\n').slice(-10).join('\n')}`, { cause: error.cause })
   })
 
-/** What cannot be asked yet (a process that is just starting) is asked again. */
+/** Asks again while there is no answer yet, for example because a process is still starting. */
 export async function until(what: string, check: () => Promise<boolean>, timeoutMs = 120_000, everyMs = 50): Promise<void> {
   const deadline = performance.now() + timeoutMs
   let last: unknown = 'not yet'

@@ -1,5 +1,6 @@
-// What one render costs beside the bare program: the whole way from a commit to rows, every look recorded as the server does it, and the program alone on the same files,
-// one after the other in turn. No result is kept from one time to the next; what the server keeps is kept here too: its clone, and a large folder of files in the sandbox.
+// The cost of one render besides the bare program. The two take turns on the same files: the whole way from a commit to
+// rows, with every dependency recorded as the server does it, and the program alone. No result is kept between runs;
+// the server's clone and its folder of extracted files are kept, as in the server.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type PipelineDeps, runPipeline } from '../../server/render/pipeline.ts'
@@ -17,10 +18,10 @@ const WARM_UPS = 3
 
 export interface CostJob {
   files: ReadonlyMap<string, string>
-  /** Of the files, what is rendered. */
+  /** The folder, within the files, that is rendered. */
   root: string
   spec: RenderSpec
-  /** What both have to come to. */
+  /** The number of objects that both must give. */
   objects: number
   /** The program that the sandbox has too. */
   program: string

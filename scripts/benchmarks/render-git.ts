@@ -1,5 +1,5 @@
-// What one new commit costs on the wire: a repository of some hundred files, one line of one of them changed, everything that goes through the socket in both directions counted,
-// HTTP's own heads too.
+// The traffic of one new commit: a repository of some hundred files with one changed line. All bytes of the socket
+// count in both directions, the heads of HTTP too.
 import { join } from 'node:path'
 import { createAddressGuard } from '../../server/sources/address/guard.ts'
 import { parseRanges } from '../../server/sources/address/range.ts'

@@ -1,4 +1,4 @@
-// What a render of a chart costs beside `helm template` alone: thirty templates of a Deployment each.
+// The cost of rendering a chart besides `helm template` alone: thirty templates of one Deployment each.
 import type { Sandbox } from '../../server/render/sandbox.ts'
 import { measureCost, type RenderCost } from './render-cost.ts'
 

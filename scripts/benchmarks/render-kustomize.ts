@@ -1,4 +1,5 @@
-// What a render of a kustomization costs beside `kustomize build` alone: an overlay of a base with twenty Deployments, a generator, patches and images.
+// The cost of rendering a kustomization besides `kustomize build` alone: an overlay of a base with twenty Deployments,
+// a generator, patches and images.
 import type { Sandbox } from '../../server/render/sandbox.ts'
 import { measureCost, type RenderCost } from './render-cost.ts'
 

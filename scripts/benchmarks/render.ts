@@ -1,4 +1,4 @@
-// What rendering costs, and how seldom it happens: `scripts/bench render`.
+// The cost of rendering, and how rarely it happens: `scripts/bench render`.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'

@@ -1,4 +1,5 @@
-// What a server process costs, seen from outside: memory and processor time from /proc, and how late its event loop runs by the probe that is preloaded.
+// The cost of a server process as seen from outside: memory and processor time from /proc, and the delay of its event
+// loop from a preloaded probe.
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createDataFolder } from '../local-cluster/child-process.ts'

@@ -49,7 +49,7 @@ export async function fillSqlite(path: string, shape: FleetShape): Promise<numbe
   }
 }
 
-/** What the server keeps with every change, made from the rows at once. */
+/** Computes from the rows, at once, the counts that the server updates with every change. */
 async function count({ writer, engine, close }: Connections): Promise<void> {
   await writer.transaction().execute((trx) => rebuildCounts(trx, engine))
   await close()

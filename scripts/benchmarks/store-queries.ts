@@ -99,7 +99,7 @@ interface Answered {
   p50Ms: number
   p95Ms: number
   maxMs: number
-  /** Of questions until their page was full or the list at its end, however many requests that took. */
+  /** The time until a page was full or the list at its end, over all requests that this took. */
   wholeP95Ms: number
 }
 

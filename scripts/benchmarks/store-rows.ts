@@ -1,5 +1,5 @@
-// What the agents of a large fleet say, from a site's number and nothing else: forty services, of which each site has four; names are the same everywhere, images and
-// states are those of a few versions that are rolled out in waves.
+// Statuses of the agents of a large fleet, computed from a site's number alone: forty services, of which each site has
+// four. Names are the same everywhere; images and states are those of a few versions that are rolled out in waves.
 import type { ServiceStatus } from '../../shared/model/status.ts'
 import { REV_INCARNATION } from '../../shared/protocol/status.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
@@ -59,8 +59,10 @@ export function firstRows(site: number): ReportedRow[] {
   return rows.rows
 }
 
-/** What gathers while a new version of all four is rolled out: 20 rows. Odd rounds end in the midst of it, even ones after it. `atMs`: when it happened; without it, some time
- *  within an hour in which there was no server. */
+/**
+ * The changes while a new version of all four is rolled out: 20 rows. Odd rounds end in the middle of it, even ones
+ * after it. `atMs`: the time of the change; without it, some time within an hour in which there was no server.
+ */
 export function changedRows(site: number, round: number, atMs?: number): ReportedRow[] {
   const rows = new Rows(site, round, atMs)
   const done = round % 2 === 0
@@ -116,7 +118,7 @@ class Rows {
 
   object(n: number, object: Object, round: number, healthy: boolean): void {
     const [kind, name] = object
-    // What is there for long came into its state at any time; what changes says so within a minute.
+    // Rows that last came into their state at any time; rows that change report it within a minute.
     const sinceMs = this.atMs - Math.floor(this.random() * (round === 0 ? SETTLED_MS : 60_000))
     const replicas = 1 + Math.floor(this.random() * 2)
     const state = healthy

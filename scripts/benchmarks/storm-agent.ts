@@ -30,7 +30,7 @@ export interface StormCounts {
   cuts: number
   /** From the sending of a request to its answer, the making of a connection included; the waiting polls are not among them. */
   latenciesMs: number[]
-  /** What should not have been answered so. */
+  /** Requests that should have had another answer. */
   failures: string[]
 }
 
@@ -139,7 +139,7 @@ export class StormAgent {
     throw new Error(`${what}: sent away ${FIRST_TRIES_MAX} times`)
   }
 
-  /** Null means: there was no answer. */
+  /** Null if there was no answer. */
   async #timed(ask: Ask): Promise<RawAnswer | null> {
     const startMs = performance.now()
     try {

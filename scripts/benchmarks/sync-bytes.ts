@@ -1,5 +1,6 @@
-// What comes back costs: bytes at the socket, both ways with all headers, counted by a TCP proxy between the server's process and the agent's real loop. Counted
-// until the line is quiet again, so that the poll that waits afterwards is in it.
+// The cost of coming back: bytes at the socket, in both directions with all headers, counted by a TCP proxy between the
+// server's process and the agent's real loop. Counting goes on until the line is quiet again, so that the poll that
+// waits afterwards is included.
 import { rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { startTcpProxy, type TcpProxy } from '../../tests/support/tcp-proxy.ts'

@@ -1,4 +1,5 @@
-// What a reverse proxy is to a server on plain HTTP: TLS in front, with a certificate of a CA made here. TCP behind; it looks at nothing.
+// A stand-in for a reverse proxy before a server on plain HTTP: TLS in front, with a certificate of a CA made here, and
+// TCP behind. It reads no content.
 import { constants } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -39,7 +40,7 @@ export async function startTlsFront(dir: string, targetPort: number): Promise<Tl
           },
         })
       },
-      // What goes through here is far below the buffer of a socket.
+      // The amounts here are far below the buffer of a socket.
       data({ data: pipe }, chunk) {
         if (pipe.server === null) pipe.waiting.push(new Uint8Array(chunk))
         else pipe.server.write(chunk)

@@ -1,4 +1,4 @@
-// What this demo will show, from its flags. Pure.
+// Plans what the demo will show, from its flags. Pure.
 export interface DemoPlan {
   once: boolean
   /** A cluster of the user's; null: real clusters of our own. */

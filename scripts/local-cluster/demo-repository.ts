@@ -83,7 +83,7 @@ const EXPECTED_UNHEALTHY: readonly Exception[] = [
 ]
 
 const CONFIG_MAPS = 30
-// What Kubernetes' own scripts fill in. (Other __X__ in these files are filled in by the containers themselves.)
+// Placeholders that Kubernetes' own scripts fill in. (The containers fill in other __X__ of these files themselves.)
 const PLACEHOLDER = /\{\{.*\}\}|__PILLAR__\w*/
 
 export function demoRepository(): DemoRepository {

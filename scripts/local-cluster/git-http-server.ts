@@ -8,7 +8,7 @@ import { join } from 'node:path'
 export type FileChanges = Readonly<Record<string, string | null>>
 
 export interface GitServer {
-  /** Of the repository, for `git clone`. Its branch is `main`. */
+  /** The address of the repository, for `git clone`. Its branch is `main`. */
   readonly url: string
   /** Commits and publishes; answers the commit's id. Without any change in the files it makes an empty commit. */
   commit(files: FileChanges, message: string): Promise<string>

@@ -30,7 +30,7 @@ export interface KubeClusterOptions {
 
 export interface KubeCluster {
   readonly name: string
-  /** Of an admin in system:masters, CA and token inside. */
+  /** A kubeconfig for an admin in system:masters, with CA and token inside. */
   readonly kubeconfigPath: string
   readonly contextName: string
   /** https://127.0.0.1:PORT */

@@ -74,7 +74,7 @@ export interface LocalFleet {
   /** Holds the token, for people who type commands. */
   readonly tokenFile: string
   readonly dataDir: string
-  /** What the server's fleet store is in; null: SQLite in `dataDir`. */
+  /** The database of the fleet store. Null for SQLite in `dataDir`. */
   readonly database: FleetDatabase | null
   /** `wait: false`: does not wait until it answers. */
   startServer(options?: { wait?: boolean }): Promise<void>

@@ -18,7 +18,7 @@ export interface Callers {
 
 export interface CallersDeps {
   tokens: Pick<ApiTokens, 'authenticate' | 'ended' | 'hasExpired'>
-  /** Null means: sign-in is not configured. */
+  /** Null if sign-in is not configured. */
   sessions: Pick<UserSessions, 'authenticate' | 'ended'> | null
   /** URL under which browsers know this server. */
   url(): string

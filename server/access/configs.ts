@@ -7,7 +7,7 @@ import { bindConfig, bindingOf, type OpenedConfig, openConfig } from './config-s
 import type { SecretBox } from './secret-box.ts'
 
 export interface Configs {
-  /** Null means: the project has none of that name. Throws `credential_missing` when its secrets do not open. */
+  /** Null if the project has no Config of that name. Throws `credential_missing` when its secrets cannot be opened. */
   read(project: string, name: string): Promise<OpenedConfig | null>
   /** CG8: the secrets alone, to be sent as `use` says; throws `credential_missing` when there is no such Config, and `source_refused` for a host to which
    *  it is not bound. The first use binds it. */

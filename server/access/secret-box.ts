@@ -9,7 +9,7 @@ import { readOrMake, replaceSecret } from './secret-file.ts'
 export interface SecretBox {
   /** `place`: where it is kept; it opens nowhere else. */
   seal(bytes: Uint8Array, place?: string): Uint8Array
-  /** Null means: sealed under a key that is not here, for another place, or changed since. */
+  /** Null if it was sealed with a key that is not here or for another place, or if it was changed. */
   open(sealed: Uint8Array, place?: string): Uint8Array | null
   /**
    * 16 hex digits that are equal for equal texts and reveal nothing else of them. Callers with chosen texts prefix

@@ -15,7 +15,7 @@ export function readOrMake(path: string, make: () => string): string {
   return text
 }
 
-/** What a crash leaves of a file that was being replaced. */
+/** The file that a crash leaves when it interrupts a replacement. */
 export const stagedPath = (path: string) => `${path}.new`
 
 function writeWhole(path: string, text: string): void {

@@ -29,13 +29,13 @@ export interface KeyHistory {
 export interface ServerKeys extends Omit<MacKeys, 'rotate'> {
   /** The one that signs. */
   readonly publicKeys: readonly [string]
-  /** Of the signing key, 32 hex digits. */
+  /** The fingerprint of the signing key, 32 hex digits. */
   readonly fingerprint: string
   /** Oldest first: from the oldest key that is remembered to the one that signs. */
   readonly links: readonly KeyLink[]
   /** All that are remembered, oldest first; the last one signs. */
   readonly history: readonly KeyHistory[]
-  /** Undefined: no key is revoked. */
+  /** Undefined if no key is revoked. */
   readonly revocation: KeyRevocation | undefined
   /** Another one after each change of these keys: sessions end with it. */
   readonly generation: string

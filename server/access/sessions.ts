@@ -47,7 +47,7 @@ export interface Sessions {
   authorize(authorization: string | null): AgentRecord
 }
 
-/** What a token says, and never changes. */
+/** The content of a token, which never changes. */
 interface Claim {
   agentId: AgentId
   incarnation: number
@@ -60,7 +60,7 @@ export interface SessionDeps {
   store: Pick<Store, 'raiseIncarnation' | 'removedCluster' | 'changeRecipient'>
   clock: Clock
   randomBytes(count: number): Uint8Array
-  /** Of this process alone: a nonce that an earlier one gave out may have been used, which only that one knew. Default: none. */
+  /** Random bytes of this process alone: only an earlier process knew which of its nonces were used. Default: none. */
   salt?: Uint8Array
   /** Default NONCES_USED_MAX. */
   usedMax?: number

@@ -14,7 +14,7 @@ export type DeleteOutcome =
   | { kind: 'waiting'; confirmation: Confirmation }
 
 export interface ChangedResource extends ResourceKey {
-  /** Of a Cluster: its spec is as it was. */
+  /** For a Cluster: only the labels count, and its spec stays. */
   labelsOnly?: boolean
 }
 
@@ -26,11 +26,11 @@ export interface FleetActions {
    * service then.
    */
   takeBackDeletion(id: ServiceId, by: string): Promise<boolean>
-  /** What is applied in the cluster stays applied. False: there is none of that name. */
+  /** Objects that are applied in the cluster stay. Resolves to false if there is no cluster of that name. */
   deleteCluster(name: string, by: string): Promise<boolean>
-  /** Null means: nothing of that id waits. `upTo`: as `Store.confirm` has it. */
+  /** Null if nothing of that id waits. `upTo`: as `Store.confirm` has it. */
   confirm(id: string, by: string, confirmed?: ConfirmedData, upTo?: number): Promise<Confirmation | null>
-  /** What a sync by hand would change in the wanted clusters. Null: there is no such service. */
+  /** The changes of a sync by hand in the wanted clusters. Null if there is no such service. */
   planSync(id: ServiceId, wanted: (cluster: ClusterRecord) => boolean): Promise<SyncPlanView | null>
   /** Throws `conflict` for a digest that is not current. Null: there is no such service. */
   allowSync(id: ServiceId, request: SyncRequest, by: string): Promise<SyncAnswer | null>

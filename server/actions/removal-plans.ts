@@ -35,7 +35,7 @@ export interface RemovalPlans {
   ofService(id: ServiceId, isShown?: (cluster: string) => boolean): Promise<PlannedRemoval[] | null>
   /** The removals of several services. `missing`: the first one that does not exist. */
   ofServices(ids: readonly ServiceId[]): Promise<PlannedRemoval[] | { missing: ServiceId }>
-  /** Of what a confirmation that is open asks; of another kind than a removal there is none. */
+  /** The removals that an open confirmation asks about. There are none for another kind of confirmation. */
   ofConfirmation(confirmation: Confirmation): Promise<PlannedRemoval[]>
 }
 
@@ -129,7 +129,7 @@ export function confirmedData(removals: readonly PlannedRemoval[], given: readon
   return confirmed
 }
 
-/** What it read and evaluated for one group of leavers counts for the next. */
+/** Objects that were read and evaluated for one group of leaving clusters are reused for the next. */
 function removalReader({ store, content, clock, effectOf = removalEffect }: RemovalPlansDeps) {
   const pace = createPace(clock)
   const sent = sentSets(content, pace)

@@ -16,13 +16,16 @@ import type { Store } from '../store/store.ts'
 export interface RestoreGate {
   /** Pulls are answered 503 `restore_pending`. Asked at every poll: no I/O. */
   pending(): boolean
-  /** What an agent that must refetch shows of this server's own past. A proof of this server that is newer than the fleet store sets `pending`. */
+  /**
+   * Takes the proof that an agent which must refetch shows of this server's own past. A proof of this server that is
+   * newer than the fleet store sets `pending`.
+   */
   offer(clusterId: ClusterId, proof: HeadProof, keyLinks?: readonly KeyLink[]): Promise<void>
   /** Status rows that changed, after they are in the store. */
   onStatus(clusterId: ClusterId, changed: readonly StatusWrite[]): void
   /** This cluster's agent reported on its services while the restore is pending. */
   heard(clusterId: ClusterId): boolean
-  /** What was shown so far is in the store. */
+  /** Resolves when all proofs shown so far are in the store. */
   saved(): Promise<void>
   /** `forget` makes the store forget the matter; then pages are served again. */
   settle(forget: () => Promise<void>): Promise<void>

@@ -33,7 +33,7 @@ interface Placed {
   row: NonNullable<DesiredService['doc']>
 }
 
-/** Null means: there is no such service. `wanted`: only these clusters. */
+/** Null if there is no such service. `wanted`: only these clusters. */
 export async function planSync(
   { store, content, clock }: SyncActionsDeps,
   id: ServiceId,
@@ -63,7 +63,7 @@ export async function planSync(
   return { project: id.project, service: id.service, mode: sync.mode ?? 'auto', prunes: sync.prune, clusters, changes }
 }
 
-/** TG17. Null: there is no such service. Throws `conflict` for what is not as the person saw it. */
+/** TG17: null if there is no such service. Throws `conflict` for what is not as the person saw it. */
 export async function allowSync(deps: SyncActionsDeps, id: ServiceId, request: SyncRequest, by: string): Promise<SyncAnswer | null> {
   const { store, ingest, clock, log } = deps
   if ((await store.getResource({ kind: 'Service', project: id.project, name: id.service })) === null) return null
@@ -163,7 +163,7 @@ async function readChange(
   return { ...head, known: true, ...compareObjects(held, to) }
 }
 
-/** Undefined: they are not kept (any more). */
+/** Undefined if they are not kept (any more). */
 async function readObjects(content: Pick<ContentStore, 'get'>, sha: string | null, count: number): Promise<RevisionObjects | undefined> {
   if (sha === null) return count === 0 ? new Map() : undefined
   const bytes = await content.get(sha)

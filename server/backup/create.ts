@@ -142,7 +142,7 @@ async function copyStore(dataDir: string, partial: string, deps: BackupDeps) {
   }
 }
 
-/** What is there, set aside or not: what the dump refers to is known to the database only. */
+/** All content, set aside or not: only the database knows what the dump refers to. */
 async function allContent(dataDir: string, { clock }: BackupDeps): Promise<string[]> {
   const files = contentFilesIn(join(dataDir, CONTENT), clock)
   const names = new Set<string>()

@@ -1,5 +1,6 @@
-// What a backup says of itself: `manifest.json`, written last and read first. A backup may come from anybody's disk, so names are held against what can be in one,
-// and nothing of it is followed, unpacked or looked up by a name that it chose.
+// The description of a backup: `manifest.json`, written last and read first. A backup may come from anybody's disk, so
+// its names are compared with those that can be in one, and nothing is followed, unpacked or looked up by a name from
+// it.
 import { lstatSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -12,7 +13,7 @@ export const KEYS = ['keys/signing.json', 'keys/mac.key', 'keys/secrets.json', '
 export const mayBeMissing = (path: (typeof KEYS)[number]): boolean => path === 'keys/secrets.json' || path === 'keys/sealing.json'
 export const CONTENT = 'content'
 
-/** Of this program; a later one may read older ones. */
+/** The format of this program. A later program may read older formats. */
 export const FORMAT = 1
 /** 700,000 files of content. */
 const MANIFEST_BYTES_MAX = 64 * 1_024 * 1_024
@@ -30,7 +31,7 @@ const manifestSchema = z.object({
   skerry: printable,
   /** `postgres`: the database is not in it, but in a dump of its own. */
   store: z.enum(['sqlite', 'postgres']),
-  /** Of the fleet store; null: it is not in it. */
+  /** The schema of the fleet store. Null if the store is not in the backup. */
   schema: z.number().int().nullable(),
   createdMs: size.max(TIME_MS_MAX),
   /** Fingerprint of the key that the server signed with; null: the keys were left out. */

@@ -29,7 +29,7 @@ export interface RestoreDeps extends BackupDeps {
   openFolder(dataDir: string): DataFolder
 }
 
-/** What a restore makes, and an unfinished one may have left. */
+/** Files that a restore makes, and that an unfinished restore may have left. */
 const MADE = [STORE, CONTENT, 'keys', RESTORED_NOTE]
 
 export async function restoreBackup(options: RestoreOptions, deps: RestoreDeps): Promise<Manifest> {

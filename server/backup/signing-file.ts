@@ -9,7 +9,7 @@ const linksSchema = z.object({
   revocation: z.object({ oldest: publicKeySchema }).optional(),
 })
 
-/** Null means: it is no key, or its halves do not belong together. */
+/** Null if it is not a key, or if its halves do not belong together. */
 export function signingFingerprint(text: string): string | null {
   try {
     const { publicKey, privateKey } = signingSchema.parse(JSON.parse(text))

@@ -67,7 +67,7 @@ function listFiles(folder: string, expected: ReadonlyMap<string, unknown>, { pro
   return found
 }
 
-/** Of files that are what the manifest says: whether they are what a server needs. */
+/** Checks files that match the manifest: whether a server can use them. */
 function checkMeaning(folder: string, { manifest, problems, warnings }: Verified, deps: BackupDeps): void {
   const paths = new Set(manifest.files.map(({ path }) => path))
   const keys = KEYS.filter((path) => paths.has(path))

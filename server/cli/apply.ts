@@ -66,8 +66,11 @@ export async function apply(
   if (options.output !== 'name' && !answer.dryRun) io.stderr.write(keptText(kept, confirmData, null))
 }
 
-/** What files say by themselves, and what the server alone sees in those documents that are right by their fields: one answer, in the order of the files. Documents that are
- *  wrong go along, so that nothing is said of what they replace; whatever the server says of them is said already. */
+/**
+ * Problems of the files themselves, and those that only the server sees in documents whose fields are right: one
+ * answer, in the order of the files. Documents with problems are sent too, so that the server does not report what they
+ * replace; its own problems with them are dropped, since they are listed already.
+ */
 async function everythingWrong(
   context: Context,
   { read, wrong, problems: own }: ReturnType<typeof parseResources>,
@@ -79,7 +82,7 @@ async function everythingWrong(
   return new AppError('invalid_resource', { detail: `${countText(problems.length, 'problem')}; nothing was changed${more}`, problems })
 }
 
-/** Null means: it did not say. */
+/** Null if it did not say. */
 async function seenByServer(
   context: Context,
   read: readonly ReadDocument[],
@@ -109,7 +112,7 @@ function inFileOrder(problems: readonly Problem[], files: readonly ResourceFile[
   return keyed.sort(({ key: a }, { key: b }) => a[0] - b[0] || a[1] - b[1]).map(({ problem }) => problem)
 }
 
-/** What a relabelled cluster, or a service with other targets, loses and gets. */
+/** Lines about the services that a relabelled cluster, or a service with other targets, loses and gains. */
 function movedLines({ kind, project, name }: Result, { moves = [], dryRun }: ApplyAnswer): string[] {
   const moved = moves.find((one) => one.kind === kind && one.project === project && one.name === name)
   if (moved === undefined) return []
@@ -134,7 +137,9 @@ function movedLines({ kind, project, name }: Result, { moves = [], dryRun }: App
 const violationLines = ({ kind, name }: Result, { violations = [] }: ApplyAnswer): string[] =>
   kind !== 'Project' ? [] : violations.flatMap((one) => (one.resource.startsWith(`${name}/`) ? [`not allowed: ${violationText(one)}`] : []))
 
-/** What a relabelled cluster, or a service with another namespace, changes where the service stays. */
+/**
+ * Lines about changes where the service stays: those of a relabelled cluster, or of a service with another namespace.
+ */
 const changedLines = ({ kind, project, name }: Result, { changes = [], dryRun }: ApplyAnswer): string[] =>
   changes
     .filter((one) => one.kind === kind && one.name === name && (kind === 'Cluster' || one.project === project))
@@ -192,7 +197,7 @@ function placed(error: unknown, documents: readonly ReadDocument[]): unknown {
 
 const AT_RESOURCE = /^resources\[(\d+)\]\.?(.*)$/
 
-/** Of which document; null: of none in particular. */
+/** The index of the document. Null if the problem is of none in particular. */
 function indexOf({ path }: Problem): number | null {
   const index = AT_RESOURCE.exec(path)?.[1]
   return index === undefined ? null : Number(index)

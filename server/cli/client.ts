@@ -15,7 +15,7 @@ export const SILENCE_MS = 60_000
 
 const SERVER_REMEDY = 'Check --server (SKERRY_SERVER) or the context (`skerry config get-contexts`), and that the server runs.'
 const TOKEN_REMEDY = 'Set SKERRY_TOKEN, or save a context with a token: skerry config set-context NAME --server URL --token-file FILE.'
-/** Of an answer that is not in the form of this server: no proxy before one says these. */
+/** Statuses of an answer that is not in the form of this server: no proxy before one sends these. */
 const NOT_OURS: readonly number[] = [400, 404, 405, 501]
 
 /** Why there was no answer, in words that do not depend on the HTTP client. */
@@ -31,7 +31,7 @@ function silenceText(base: string, cause: unknown): string {
 }
 
 export interface Pages {
-  /** Of all pages together. */
+  /** The limit of all pages together. */
   limit?: number | undefined
   chunkSize?: number | undefined
 }

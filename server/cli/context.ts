@@ -1,4 +1,4 @@
-// What every command works with, and how results and errors reach a person.
+// The surroundings of every command, and how results and errors reach a person.
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Client } from './client.ts'
 import { type Column, plainText, renderTable, type TableStyle, WIDE_COLUMNS } from './columns.ts'
@@ -48,7 +48,7 @@ export function printItems<T>(
   }
 }
 
-/** What went wrong, where, and what to do next. */
+/** The message of an error: the problem, its place and the next step. */
 export function errorText(error: unknown): string {
   if (!(error instanceof AppError)) return `error: ${plainText(error instanceof Error ? error.message : String(error))}\n`
   const problems = (error.data.problems ?? []).map(({ path, message }) => `  ${plainText(path)}: ${plainText(message)}\n`)

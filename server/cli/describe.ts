@@ -163,7 +163,7 @@ export async function describe(
   }
 }
 
-/** Of a server that does not say when it reads, and of a repository that does not exist, there is nothing to tell. */
+/** Nothing is added for a server that does not say when it reads, and for a repository that does not exist. */
 async function sourceReadFacts(client: Client, { metadata, spec }: ServiceView, nowMs: number): Promise<Fact[]> {
   const names = [...new Set(sourcesOf(spec).map(({ repository }) => repository))]
   const read = async (name: string): Promise<Fact[]> => {
@@ -314,7 +314,7 @@ const INSTEAD: Record<string, string> = {
   release: 'Without confirmation nothing changes; to undo, start the server with the old version of the tool',
 }
 
-/** What a person can answer. */
+/** The commands with which a person answers. */
 export const answersText = ({ id, kind }: ConfirmationView): string =>
   `Confirm with: skerry confirm ${id}\n${INSTEAD[kind] === undefined ? '' : `${INSTEAD[kind]}\n`}`
 

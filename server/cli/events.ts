@@ -5,7 +5,7 @@ import { follow, gathered, patiently } from './follow.ts'
 import { streamPrinter } from './stream-printer.ts'
 import { eventColumns } from './tables.ts'
 
-/** What happens at once is asked for at once. */
+/** Hints within this time are answered by one read. */
 const GATHER_MS = 100
 const PAGE = 500
 

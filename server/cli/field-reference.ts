@@ -31,7 +31,7 @@ const SCHEMAS: Partial<Record<Kind, z.ZodObject>> = {
 const EXPLAINED = Object.keys(SCHEMAS) as Kind[]
 
 interface Field {
-  /** What is left when optional, default and the like are taken off. */
+  /** The schema without optional, default and the like. */
   core: unknown
   isRequired: boolean
   /** As JSON; null: none. */
@@ -143,6 +143,6 @@ function fieldOf(schema: unknown): Field {
   }
 }
 
-/** Of an object, the defaults stand at its fields. */
+/** The defaults of an object are shown at its fields. */
 const defaultText = (value: unknown): string | null =>
   typeof value === 'object' && value !== null && Object.keys(value).length > 0 ? null : JSON.stringify(value)

@@ -19,7 +19,7 @@ export interface FilterOptions {
   image?: string | undefined
 }
 
-/** What the status selector of a kind may name; null: any text. */
+/** The values that the status selector of a kind accepts. Null for any text. */
 const STATUS_KEYS: Partial<Record<Kind, Readonly<Record<string, readonly string[] | null>>>> = {
   objects: { sync: SYNC_WORDS, health: HEALTH_WORDS, reason: null, drift: ['open'] },
   placements: { sync: SYNC_WORDS, health: HEALTH_WORDS, revision: null },
@@ -27,7 +27,7 @@ const STATUS_KEYS: Partial<Record<Kind, Readonly<Record<string, readonly string[
 }
 const SORTS: Partial<Record<Kind, readonly string[]>> = { objects: OBJECT_SORTS, placements: PLACEMENT_SORTS, clusters: CLUSTER_SORTS }
 const SELECTABLE: readonly Kind[] = ['clusters', 'services', 'repositories', 'objects', 'placements']
-/** Whose texts are searched. */
+/** The kinds whose texts are searched. */
 const LISTS: readonly Kind[] = ['clusters', 'objects', 'placements']
 
 export function filterQuery(kind: Kind, options: FilterOptions): Query {

@@ -1,4 +1,5 @@
-// What changes at the server from now on: a stream of hints, each of which says what to read again. It comes back by itself where it was.
+// Changes at the server from now on: a stream of hints, each of which says what to read again. It resumes where it was
+// cut.
 
 import { readEventStream, type StreamEvent } from '../../client/events.ts'
 import { type ChangeTopic, type ChangeView, changeViewSchema, positionSchema, READY_EVENT, RESET_EVENT } from '../../shared/model/change.ts'
@@ -59,7 +60,7 @@ export async function patiently<T>({ io }: Context, signal: AbortSignal, read: (
   }
 }
 
-/** Null means: only the position moved, or it is an event of a newer server. */
+/** Null if only the position moved, or it is an event of a newer server. */
 function stepOf({ event, data }: StreamEvent): FollowStep | null {
   if (event === '') return null
   const parsed: unknown = JSON.parse(data)
@@ -71,7 +72,7 @@ function stepOf({ event, data }: StreamEvent): FollowStep | null {
   return change.success ? { kind: 'change', change: change.data } : null
 }
 
-/** What comes within so long of the first belongs together: it is read once. */
+/** Items that come within this time of the first are returned together, so that they are read once. */
 export async function* gathered<T>(items: AsyncIterable<T>, gatherMs: number, clock: Clock): AsyncGenerator<T[]> {
   const iterator = items[Symbol.asyncIterator]()
   let pending = iterator.next()

@@ -55,9 +55,9 @@ export interface GetOptions extends FilterOptions {
   allProjects?: true | undefined
   cluster?: string | undefined
   service?: string | undefined
-  /** Of all pages together. */
+  /** The limit of all pages together. */
   limit?: number | undefined
-  /** Of one page. */
+  /** The limit of one page. */
   chunkSize?: number | undefined
   watch?: true | undefined
   showLabels?: true | undefined
@@ -278,7 +278,7 @@ export async function get(context: Context, kindText: string, nameText: string |
   }
 }
 
-/** Of the past, when those that come are watched. */
+/** The number of past events that are shown before new ones are watched. */
 const EVENTS_BEFORE = 50
 
 /** Kinds whose resources may belong to the fleet instead of a project. */

@@ -1,4 +1,4 @@
-// What describe says of a HealthRule, and where the server has it.
+// The facts about a HealthRule for `describe`, and whether the server has accepted it.
 import { type HealthRuleSpec, VERDICTS } from '../../shared/model/health-rules.ts'
 import type { HealthRuleView } from '../../shared/model/views.ts'
 import { path } from './client.ts'

@@ -1,4 +1,4 @@
-// What the command line may touch of its process; main hands it in, tests hand in their own.
+// The parts of its process that the command line may use; main passes the real ones, tests pass their own.
 import type { Clock } from '../../shared/runtime/clock.ts'
 
 /** Bun's members: the certificate authorities to trust, and the path of a Unix socket. */

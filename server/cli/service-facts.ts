@@ -1,13 +1,14 @@
-// What describe says of a service's options: those that are not as by default, rules, and the services that it waits for.
+// The facts about a service's options for `describe`: options that differ from the default, rules, and the services
+// that it waits for.
 
 import type { DependenciesView, DependencyView } from '../../shared/model/dependency-views.ts'
 import { type IgnoreRule, type ServiceSpec, syncOptionsSchema } from '../../shared/model/resources.ts'
 import { countText, labelsText } from './columns.ts'
 
-/** What is empty is left out. */
+/** Empty values are left out. */
 export type Fact = [name: string, value: string | number | null | undefined]
 
-/** Of options that are absent by default. */
+/** Defaults of options that are absent by default. */
 const DEFAULTS: Readonly<Record<string, unknown>> = {
   mode: 'auto',
   waitForHealth: true,

@@ -1,4 +1,4 @@
-// What describe says of where things come from and what is done to them: sources of a service, and a repository with what to enter in a forge.
+// The facts about sources for `describe`: the sources of a service, and a repository with the settings for its forge.
 import type { RenderSpec } from '../../shared/model/render.ts'
 import { placeOf, placeTexts, type ServiceSpec, sourcesOf, sourceText } from '../../shared/model/resources.ts'
 import type { RepositoryView, ServiceView } from '../../shared/model/views.ts'

@@ -5,9 +5,9 @@ import { FLEET, sourcesOf } from '../../shared/model/resources.ts'
 import type { ClusterView, ServiceView } from '../../shared/model/views.ts'
 import type { Kind } from './kinds.ts'
 
-/** What is shown. */
+/** One row as shown. */
 export interface Shown {
-  /** Undefined: of all projects. */
+  /** Undefined for all projects. */
   project?: string | undefined
   service?: string | undefined
   /** With the id that changes have. */
@@ -15,7 +15,7 @@ export interface Shown {
   items: ReadonlyMap<string, unknown>
 }
 
-/** Null means: none of them. Else the keys of those that may have changed. */
+/** The keys of those that may have changed. Null if none did. */
 export type About = readonly string[] | 'all' | null
 
 export type WatchedKind = Exclude<Kind, 'events'>
@@ -106,7 +106,7 @@ function aboutObjects({ topic, cluster, keys }: ChangeView, shown: Shown): About
 const ofCluster = (cluster: string | null, shown: Shown): 'all' | null =>
   shown.cluster === undefined || shown.cluster.id === cluster ? 'all' : null
 
-/** Of statuses: `kind/project/service…`. */
+/** The services named by keys of statuses: `kind/project/service…`. */
 function ofKeys(keys: readonly string[] | null, kinds: readonly string[], { project, service }: Shown): 'all' | null {
   if (keys === null) return 'all'
   const isShown = (key: string) => {

@@ -34,7 +34,7 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml',
 }
 
-/** Null means: the request is not for the dashboard. */
+/** Null if the request is not for the dashboard. */
 export async function dashboardAnswer(request: Request): Promise<Response | null> {
   if (request.method !== 'GET' && request.method !== 'HEAD') return null
   const { pathname } = new URL(request.url)

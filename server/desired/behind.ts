@@ -22,7 +22,7 @@ export class BehindClusters {
     return this.#clusters.size
   }
 
-  /** Null means: the shard file has everything, as far as is known. */
+  /** Null if the shard file has everything, as far as is known. */
   of(clusterId: ClusterId): Behind | null {
     return this.#clusters.get(clusterId) ?? null
   }

@@ -2,7 +2,7 @@
 import type { Clock } from '../../shared/runtime/clock.ts'
 
 export abstract class Deadline {
-  /** Of its queue's own time; set by it. */
+  /** The time of its entry in the queue, set by the queue. */
   atMs = 0
   /** Place in the heap; -1: none. */
   place = -1

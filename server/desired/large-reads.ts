@@ -10,7 +10,7 @@ import type { Ask } from './shard-reader.ts'
 
 export interface LargeRead {
   path: string
-  /** Of the file as the main thread knows it. */
+  /** The id of the file as the main thread knows it. */
   dbId: string
   clusterId: string
   ask: Ask

@@ -1,4 +1,5 @@
-// What was read of a shard → the bytes of one page, signed. Pure: what is in it was read before, in one transaction with its head (PL2).
+// Makes one signed page from what was read of a shard. Pure: the rows were read before, in one transaction with their
+// head (PL2).
 import type { Position } from '../../shared/crdt/position.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { type Checkpoint, checkpointBytes, type Hello } from '../../shared/protocol/frames.ts'
@@ -17,7 +18,7 @@ export interface PageInput {
   /** Live rows of the cluster at `to`. */
   count: number
   siteId: string
-  /** Of a re-base (PL9). */
+  /** The rows that a re-base keeps (PL9). */
   keep?: string
   /** Keys of its sealed rows; absent: it has none. */
   keys?: PageKeys

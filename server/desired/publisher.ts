@@ -50,7 +50,7 @@ export async function publishRevisions(deps: PublishDeps, publications: readonly
   return publications.map((publication) => changed.has(publication))
 }
 
-/** What many publications share, by identity. */
+/** Parts that many publications share, by identity. */
 interface Prepared {
   setShas: Map<Objects, string | null>
   docs: Map<ServiceRow, string>

@@ -42,7 +42,7 @@ export async function replayShards({ store, content, shards, log, pace }: Replay
   return written
 }
 
-/** What the shards of these clusters lack, in order. */
+/** Writes the rows that the shards of these clusters lack, in order. */
 export async function replayClusters(
   {
     store,

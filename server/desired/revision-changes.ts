@@ -1,5 +1,6 @@
-// What a revision changes of the rows that a shard holds: which rows are written and deleted, and what that does to the cluster's hash and count. Pure. A commit
-// that reaches thousands of clusters is the same difference in each, so it is computed once for the pair of sets.
+// The changes of a revision to the rows of a shard: rows that are written and deleted, and their effect on the
+// cluster's hash and count. Pure. A commit that reaches thousands of clusters is the same difference in each, so it is
+// computed once for the pair of sets.
 import { addHash, removeHash, rowHash } from '../../shared/crdt/row-hash.ts'
 import { serviceRowId } from '../../shared/model/desired.ts'
 import type { ServiceRevision } from './shards.ts'
@@ -9,9 +10,9 @@ type Rows = ReadonlyMap<string, string>
 export interface Changes {
   /** Sorted by id; `doc: null` deletes. Each of them changes something (RV4). */
   changes: ReadonlyArray<{ id: string; doc: string | null }>
-  /** What is added to the cluster's hash, modulo 2^128. */
+  /** The addend to the cluster's hash, modulo 2^128. */
   sum: bigint
-  /** What is added to its number of rows. */
+  /** The addend to its number of rows. */
   count: number
 }
 

@@ -8,7 +8,7 @@ import type { RowLines, SealedRow } from './row-lines.ts'
 export const FRAME_BYTES_MIN = 4 * 1_024
 
 export interface RowBody {
-  /** Of the lines. */
+  /** The digest of the lines. */
   sha256: string
   bytes: Uint8Array
   /** `bytes` is a zstd frame of the lines. */

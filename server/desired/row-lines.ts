@@ -27,7 +27,10 @@ export interface RowLines {
   recent?: RecentLines
 }
 
-/** What small pages are written in, one after the other: a buffer for each of ten thousand would be garbage at once. */
+/**
+ * The buffer in which small pages are written, one after the other: a buffer for each of ten thousand pages would be
+ * garbage at once.
+ */
 const desk = Buffer.allocUnsafe(16 * 1_024)
 /** UTF-8 needs at most this many for a unit of a string. */
 const BYTES_OF_UNIT = 3

@@ -8,7 +8,7 @@ import type { ServiceRevision, Shards } from './shards.ts'
 const CHUNK_ROWS = 350
 const ROWS_OF_A_VERSION = 10
 
-/** Of one cluster, the order stays. */
+/** The order within one cluster stays. */
 export function byShard<T extends { clusterId: ClusterId }>(shards: Pick<Shards, 'shardOf'>, items: readonly T[]): T[] {
   const placed = items.map((item) => ({ item, shard: shards.shardOf(item.clusterId) }))
   placed.sort((a, b) => a.shard - b.shard || compare(a.item.clusterId, b.item.clusterId))

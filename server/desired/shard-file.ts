@@ -52,7 +52,7 @@ export interface ShardFile {
   /** For a cursor that was the head before the cluster's last write, where that write led, from memory. Null for any other: the file knows. */
   led(clusterId: string, cursor: Position): KnownHead | null
   ordinal(clusterId: string): number
-  /** Of which it remembers anything. */
+  /** The clusters of which it remembers anything. */
   clusters(): ClusterId[]
   removeCluster(clusterId: string): void
   readonly dbId: string
@@ -411,7 +411,7 @@ function heldLines(lines: RecentLines | null): RowLines | null {
   return { bytes, rows, sealed, bounded, recent: lines }
 }
 
-/** What was said to be held is not: nothing is written on that ground. */
+/** The shard does not hold what was said to be held: nothing is written. */
 class NotAsBefore extends Error {}
 
 function prepare(db: Database) {

@@ -31,7 +31,7 @@ import { Waits } from './waits.ts'
 export const SHARD_COUNT = 16
 /** Its presence at start says that the last stop was not clean. Beside the files and synced, because their own pages are not. */
 const IN_USE = 'in-use'
-/** What the main thread reads itself: a few milliseconds' work. */
+/** The bounds of reads on the main thread: a few milliseconds' work. */
 const SMALL: ReadBounds = { rows: 256, bytes: 512 * 1_024 }
 /** Compressed rows of small pages that may be asked for again by the next cluster. */
 const FRAMES_BYTES_MAX = 16 * 1_024 * 1_024
@@ -59,13 +59,16 @@ export interface ShardsOptions {
    * works.
    */
   withoutThreads?: boolean
-  /** Of the pages in parts; default a folder beside the files. */
+  /** The folder of pages in parts. Default: a folder beside the files. */
   spoolDir?: string
 }
 
 export interface OpenedShards {
   shards: Shards
-  /** Of each file; another one than the last time: raise the epochs of its clusters, then replay (CU5). */
+  /**
+   * The id of each file. An id that differs from last time raises the epochs of its clusters, then they are replayed
+   * (CU5).
+   */
   dbIds: readonly string[]
   /** The last stop was not clean: a log may lack its end, of pages that went out. */
   suspect: boolean

@@ -8,7 +8,10 @@ import { BUCKET_COUNTS, BucketSums, equalBuckets, SUM_BYTES } from '../../shared
 import { assert } from '../../shared/runtime/assert.ts'
 import { type ReadBounds, type RowLines, UNBOUNDED, writeLines } from './row-lines.ts'
 
-/** What an agent asks for: what came after its cursor (null: everything), or everything but the buckets whose sums are equal (PL9). */
+/**
+ * The question of an agent: the rows after its cursor (null: everything), or everything but the buckets whose sums are
+ * equal (PL9).
+ */
 export type Ask = { kind: 'pull'; cursor: Position | null; led?: KnownHead } | { kind: 'refetch'; sums: Uint8Array }
 
 /**
@@ -75,7 +78,8 @@ LEFT JOIN desired d ON d.cluster = p.cluster AND d.id = p.id
 WHERE t.cluster = $cluster AND t.dv > $after
 ORDER BY t.dv, c.seq, p.id`
 
-// Of a delta, before it is read on the main thread: to sort what is too large would cost the time that the Worker is there to spare. Reads no document.
+// The size of a delta, read before the delta itself: sorting a large one on the main thread would cost the time that
+// the Worker saves. Reads no document.
 const DELTA_SIZE = `
 SELECT count(*) AS cells, coalesce(sum(octet_length(d.doc)), 0) AS bytes
 FROM (SELECT c.key AS key FROM tx_log t CROSS JOIN desired__crsql_clock c ON c.db_version = t.dv

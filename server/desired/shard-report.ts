@@ -1,10 +1,11 @@
-// What a full look at a shard file says: whether it is whole, and how much of it is history. Reads on a connection of its own, so it can run in a Worker.
+// The report of a full check of a shard file: whether it is whole, and how much of it is history. Reads on a connection
+// of its own, so it can run in a Worker.
 import { type Database, isDamage, openSqlite, readTransaction } from '../../shared/adapters/sqlite.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { findDamage } from './shard-file.ts'
 
 export interface ShardReport {
-  /** Null means: everything fits (CU5). */
+  /** Null if everything fits (CU5). */
   damage: string | null
   /** Live rows of all clusters. */
   rows: number

@@ -15,13 +15,16 @@ export interface ServiceRevision extends ServiceId {
   serviceDoc: string | null
   /** Row id → canonical JSON. */
   objects: ReadonlyMap<string, string>
-  /** What the fleet store had of the service one ordinal ago. A shard that has followed this far takes the difference from here and need not read its rows. */
+  /**
+   * The fleet store's copy of the service one ordinal ago. A shard that has followed this far takes the difference and
+   * need not read its rows.
+   */
   before?: Pick<ServiceRevision, 'serviceDoc' | 'objects'>
   /** RV3: an earlier revision of it was aborted, and no agent may still get that one. Absent: false. */
   withdraw?: boolean
 }
 
-/** What the asking agent can read. */
+/** The encodings that the asking agent can read. */
 export interface Accept {
   zstd: boolean
   /** It opens sealed rows. Absent: false. */

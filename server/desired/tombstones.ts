@@ -16,7 +16,7 @@ export interface TombstoneDeps {
   pace?: Pace
 }
 
-/** What a shard file holds of each cluster that has tombstones. */
+/** The ordinals that a shard file holds for each cluster with tombstones. */
 export type ReachedOrdinals = ReadonlyMap<ClusterId, number>
 
 const FIRST_AFTER_MS = 60_000

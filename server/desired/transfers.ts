@@ -17,7 +17,7 @@ import type { WirePage } from './page.ts'
 const MEMORY_BYTES_MAX = 1_024 * 1_024
 /** …and all of them, while this much is in memory. */
 const MEMORY_BYTES_TOTAL = 32 * 1_024 * 1_024
-/** Of all open transfers together. */
+/** The limit of all open transfers together. */
 const SPOOL_BYTES_MAX = 1_024 * 1_024 * 1_024
 const RETRY_AFTER_MS = 10_000
 
@@ -109,7 +109,7 @@ export class Transfers {
     return transfer
   }
 
-  /** Null means: gone, never there, or another cluster's. */
+  /** Null if it is gone, never existed, or belongs to another cluster. */
   part(clusterId: ClusterId, id: string, part: number): Uint8Array | null {
     const transfer = this.#transfers.get(clusterId)
     if (transfer?.head.id !== id || part < 0 || part >= transfer.head.parts) return null
@@ -134,7 +134,7 @@ export class Transfers {
     this.#spooled.delete(spooled.key)
     this.#bytes -= spooled.bytes
     const { at } = spooled
-    // What cannot be removed is removed at the next start.
+    // A file that cannot be removed now is removed at the next start.
     if (typeof at === 'string') spooled.ready.finally(() => rmSync(at, { force: true })).catch(() => {})
     else this.#memoryBytes -= spooled.bytes
   }

@@ -10,7 +10,7 @@ import { Deadline, Deadlines } from './deadlines.ts'
 export const WAITS_OF_CLUSTER_MAX = 8
 
 class Wait extends Deadline {
-  /** Of the same cluster. */
+  /** The next wait of the same cluster. */
   next: Wait | null
   readonly #resolve: () => void
   readonly #ended: (wait: Wait) => void

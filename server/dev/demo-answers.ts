@@ -1,4 +1,5 @@
-// What a simulated site answers to questions of people: the objects of its services as if they ran there, with Pods, events and logs that are made up.
+// The answers of a simulated site to questions of people: the objects of its services as if they ran there, with
+// made-up Pods, events and logs.
 import { createHash } from 'node:crypto'
 import type { DriftStatus, ObjectStatus } from '../../shared/model/status.ts'
 import { type AnswerLine, ASK_REFUSALS, type AskedRef, type Question } from '../../shared/protocol/ask.ts'

@@ -1,5 +1,5 @@
-// What happens in the demo fleet: it is filled with services and clusters, gets the trouble that a fleet has on any day, and then commits, drifts, failures and outages, a few
-// in each round.
+// The life of the demo fleet: it is filled with services and clusters, gets the problems that a fleet has on any day,
+// and then commits, drifts, failures and outages, a few in each round.
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { systemRandom } from '../../shared/runtime/random.ts'
 import {

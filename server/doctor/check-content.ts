@@ -16,7 +16,7 @@ import type { Findings } from './findings.ts'
 
 export interface CheckContentDeps {
   dataDir: string
-  /** Of a state of the store that is not older than a day (ST12). Null: the store cannot be read. */
+  /** The references of a state of the store that is not older than a day (ST12). Null if the store cannot be read. */
   references: readonly ContentReference[] | null
   findings: Findings
   clock: Clock

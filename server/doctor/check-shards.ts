@@ -124,7 +124,7 @@ interface HeldCluster {
   ofFleet: Map<string, string>
 }
 
-/** Of the clusters that do not fit; `only`: of no others. One cluster's rows are in memory at a time. */
+/** Judges the clusters whose rows do not match; `only` limits them. One cluster's rows are in memory at a time. */
 function judgeFile(
   path: string,
   wanted: ReadonlyMap<string, WantedCluster>,
@@ -230,7 +230,7 @@ type Rows = ReadonlyMap<string, string>
 type Sets = ReadonlyMap<string, Rows>
 const sameRows = (a: Rows, b: Rows): boolean => a.size === b.size && [...a].every(([id, doc]) => b.get(id) === doc)
 
-/** Of the rows of no service that these clusters shall have: most have the same. */
+/** The rows of these clusters that belong to no service: most clusters have the same. */
 async function readFleetSets(dataDir: string, clock: Clock, wanted: Iterable<WantedCluster>): Promise<Sets> {
   const content = createFileContentStore(join(dataDir, 'content'), clock)
   const sets = new Map<string, Rows>()

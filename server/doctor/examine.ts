@@ -28,7 +28,7 @@ import { createFindings, type DoctorReport, type Findings } from './findings.ts'
 
 export interface ExamineOptions {
   dataDir: string
-  /** Null means: SQLite in the data folder. */
+  /** Null for SQLite in the data folder. */
   store: PostgresPlace | null
 }
 
@@ -104,10 +104,10 @@ async function openReport(dataDir: string, store: PostgresPlace | null, findings
   }
 }
 
-/** What a restore waits for is in the store from this one on. */
+/** The first schema whose store holds the proofs that a restore waits for. */
 const PROOFS_SCHEMA = 2
 
-/** What the store refers to; null: it cannot be gone through. */
+/** The references of the store. Null if it cannot be read through. */
 async function checkStore(look: StoreReport, findings: Findings, { progress }: ExamineDeps): Promise<ContentReference[] | null> {
   const { schema } = look
   if (schema === null || schema > SCHEMA_NEWEST) {

@@ -1,4 +1,4 @@
-// What the doctor can find, each with what it means and what to do, and the document that it answers with.
+// The findings of the doctor, each with its meaning and what to do, and the document that it prints.
 import { z } from 'zod'
 
 /**
@@ -277,7 +277,7 @@ export const doctorReportSchema = z.object({
   /** Neither errors nor warnings. */
   fine: z.boolean(),
   tookMs: z.number().int().nonnegative(),
-  /** What was counted on the way, by name. */
+  /** Counts made on the way, by name. */
   facts: z.record(z.string(), z.union([z.number(), z.string()])),
   findings: z.array(findingSchema),
 })

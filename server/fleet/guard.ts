@@ -18,7 +18,10 @@ export interface Removals {
    * removals in a row are one large one.
    */
   ordered: number
-  /** Of those leaving: how many because the service's targets were changed, not because they were relabelled. */
+  /**
+   * The number of leaving clusters that leave because the service's targets were changed, not because they were
+   * relabelled.
+   */
   leftByNewTargets: number
   /** Number of leaving clusters that the targets match but no destination of the project selects. Absent: none. */
   leftOut?: number

@@ -6,14 +6,14 @@ import type { ObjectNames } from './named-objects.ts'
 
 export type Handover = NonNullable<ServiceRow['handover']>[number]
 
-/** What the server knows of a service that may gain. */
+/** The server's knowledge of a service that may gain objects. */
 export interface Gainer {
   id: ServiceId
-  /** Of what it renders to now, in that cluster; null: unknown. */
+  /** The objects of its present render for that cluster. Null if unknown. */
   namesIn(clusterId: ClusterId): ObjectNames | null
   /** Where it is, or is about to be. */
   targets: ReadonlySet<ClusterId>
-  /** What its row says in a cluster, where it has one. */
+  /** The rows of the clusters that have one. */
   rows: ReadonlyMap<ClusterId, { digest: string; names: ObjectNames }>
 }
 

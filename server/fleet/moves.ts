@@ -1,4 +1,5 @@
-// What leaves and what comes when clusters are relabelled or services get other targets, before it happens: by the rules that planService goes by afterwards. Pure.
+// Computes the leaving and arriving services when clusters are relabelled or services get other targets, before it
+// happens, by the rules of planService. Pure.
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
@@ -42,7 +43,10 @@ interface Moved {
   cluster: string
 }
 
-/** Of one resource; `waiting`: why services may not leave yet, by key. `isShown`: services that may be named; the others only count. Null: nothing moves. */
+/**
+ * The moves of one resource. `waiting`: why services may not leave yet, by key. `isShown`: services that may be named;
+ * the others only count. Null if nothing moves.
+ */
 export function moveView(
   resource: Pick<MoveView, 'kind' | 'project' | 'name'>,
   leaves: readonly Moved[],
@@ -76,7 +80,7 @@ function firstOf(moved: readonly Moved[]): MoveView['leaves']['first'] {
   return first.map(({ cluster, service: { id } }) => ({ ...id, cluster }))
 }
 
-/** What the guard must know of all clusters of a service, as they will be. */
+/** Facts for the guard about all clusters of a service, as they will be. */
 export interface LeavingFacts {
   /** Clusters that have the service, without those that have an order to remove it. */
   holders: number

@@ -1,4 +1,5 @@
-// What a person does next about a state that an agent reports by reason. Pure. What is not here is answered by looking at the objects.
+// The next step of a person for a state that an agent reports with a reason. Pure. For a reason that is not here, the
+// next step is to look at the objects.
 
 interface Place {
   project: string
@@ -21,6 +22,6 @@ const STEPS: Readonly<Record<string, (place: Place) => string>> = {
   RevisionIncomplete: () => 'Upgrade the agent if the message says so. Otherwise no action is needed: the rest arrives soon.',
 }
 
-/** Null means: there is none of its own. */
+/** Null if there is none of its own. */
 export const nextStep = (reason: string, place: Place): string | null =>
   Object.hasOwn(STEPS, reason) ? (STEPS[reason]?.(place) ?? null) : null

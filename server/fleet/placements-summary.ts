@@ -19,7 +19,10 @@ export interface PlacementsSummary {
 }
 
 export const isFine = (state: PlacementWords): boolean => state.sync === 'Synced' && state.health === 'Healthy'
-/** Of what cannot be rendered it is known; of all else the words say enough, so that lists and single views say the same. */
+/**
+ * Placements that cannot be rendered name their group; for all others the words suffice, so that lists and single views
+ * agree.
+ */
 const alikeOf = ({ reason }: State, placements: readonly PlacementView[]): { alike?: number } =>
   reason === 'RenderFailed' ? { alike: placements.filter((one) => !isFine(one) && one.reason === reason).length } : {}
 const hasWords = (one: PlacementWords, { sync, health }: PlacementWords): boolean => one.sync === sync && one.health === health
@@ -61,7 +64,7 @@ export function summarise(placements: readonly PlacementView[], placeOf: (placem
   }
 }
 
-/** Null means: none is bad. */
+/** Null if none is bad. */
 export function worstWords(counts: PlacementsSummary['counts']): PlacementsSummary['counts'][number] | null {
   const [worst] = counts.filter((words) => !isFine(words)).sort((a, b) => severity(a) - severity(b))
   return worst ?? null

@@ -1,4 +1,5 @@
-// What one service should be everywhere, from what it is: pure, sorted, and repeatable: planned again after its own plan was carried out, nothing is left to do.
+// Plans the rows of one service for every cluster from its present state. Pure, sorted and repeatable: planned again
+// after its own plan was carried out, it has nothing left to do.
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
 import { type Bounds, boundsIn, defaultAccount, nothingAllowed } from '../../shared/model/bounds.ts'
 import { confirmationToken, type RemovalOrder, type ServiceRow } from '../../shared/model/desired.ts'
@@ -41,7 +42,7 @@ export interface PlanInput {
   project?: NamedProject | null
   /** All rows of the service, tombstones too. */
   current: readonly DesiredService[]
-  /** Whose agents report that a removal order was carried out, with the time of that order. */
+  /** Clusters whose agents report that a removal order was carried out, with the time of that order. */
   removed: ReadonlyMap<ClusterId, number>
   /** By subject; open ones and confirmed ones. */
   confirmations: ReadonlyMap<string, Confirmation>
@@ -50,12 +51,15 @@ export interface PlanInput {
    * reconciliation only.
    */
   dataConfirmed?: ReadonlyMap<ClusterId, readonly string[]>
-  /** What is handed over to other services with the next revision of a cluster, or with its removal; absent: nothing. */
+  /**
+   * Objects that are handed over to other services with the next revision of a cluster, or with its removal. Absent:
+   * none.
+   */
   handover?(row: DesiredService, deed: 'revision' | 'removal'): Handover[]
   /** RL5: whether its render lacks something that the row names. Asked only where that may be because of facts. */
   loses(row: DesiredService): boolean
   nowMs: number
-  /** What is so in the clusters that are not among `clusters`. Absent: these are all there are. */
+  /** Facts about clusters that are not among `clusters`. Absent: these are all clusters. */
   elsewhere?: Elsewhere
 }
 
@@ -64,7 +68,7 @@ export interface Elsewhere {
   holders: number
   /** Removal orders without a confirmation. */
   unasked: number
-  /** Of a cluster that has this digest; null: none has it. */
+  /** The origin of a cluster's digest. Null if no cluster has this digest. */
   originOf(digest: string): Origin | null
 }
 
@@ -351,7 +355,7 @@ function originOf({ elsewhere }: PlanInput, render: Origin, digest: string, hold
 const withConfirmed = (doc: ServiceRow, names: readonly string[]): ServiceRow =>
   names.length === 0 || doc.removal?.policy !== 'delete' ? doc : { ...doc, confirmed: namesWith([], names) }
 
-/** What a person said of this digest in a cluster. */
+/** A person's confirmation of this digest in a cluster. */
 interface Yes {
   /** The names that were shown (PR4); null: nothing. */
   prune: readonly string[] | null
@@ -380,7 +384,7 @@ function wantedDocs(spec: ServiceSpec, bounds: Bounds | undefined, { digest, cou
     const before = held?.removal === undefined ? held : null
     const isKept = before?.pruneConfirmed === digest
     const yes = said.prune !== null || isKept
-    // Of a whole revision that an older server confirmed no names are known.
+    // No names are known of a whole revision that an older server confirmed.
     const names = isKept && before.confirmed === undefined ? undefined : namesWith(isKept ? before.confirmed : [], said.prune ?? [])
     const synced = spec.sync.mode !== 'manual' ? undefined : said.sync ? digest : lastAllowed(before)
     const { commit, trace } = before?.digest === digest ? before : origin
@@ -418,7 +422,10 @@ function wantedDocs(spec: ServiceSpec, bounds: Bounds | undefined, { digest, cou
 const NOTHING_HANDED_OVER: readonly Handover[] = []
 const NOTHING_CONFIRMED: readonly string[] = []
 
-/** What a row says of facts: whether what is lost may be lost to them, and the facts that count as those for which its objects were made. */
+/**
+ * A row's note about facts: whether what is lost may be lost because of them, and the facts for which its objects were
+ * made.
+ */
 interface FactsNote {
   factsOnly: boolean
   factsKey: string | undefined

@@ -70,11 +70,11 @@ export interface StoredError {
   message: string
   problems: Problem[]
   sinceMs: number
-  /** What to do in this particular case; absent: what its code says. */
+  /** The remedy for this particular case. Absent: the remedy of its code. */
   remedy?: string
-  /** Of a render: for whom it failed. */
+  /** For a render: the clusters for which it failed. */
   failing?: FailingClusters[]
-  /** Of a render: the revision at which it first failed so. */
+  /** For a render: the revision at which this failure first appeared. */
   at?: FailedRevision
 }
 
@@ -99,7 +99,7 @@ export interface FailingClusters {
   moreWithout: number
 }
 
-/** Of the last render of a service. With an error, the last good revision stays in force. */
+/** The state of the last render of a service. With an error, the last good revision stays in force. */
 export interface RenderState {
   commit: string | null
   /** Generation of the service's spec that was rendered. */
@@ -117,15 +117,15 @@ export interface ReleaseNote {
   variants: number
   /** By repository: what was read for it. Empty where there is one only, and no program took part. */
   revisions: Readonly<Record<string, string>>
-  /** Of the programs that took part (RL3). */
+  /** The programs that took part (RL3), with versions. */
   tools: Readonly<Record<string, string>>
-  /** Of the last render; the first of them. */
+  /** Warnings of the last render; only the first ones. */
   warnings: Problem[]
 }
 
-/** What a service was rendered to at some time. */
+/** A rendered revision of a service. */
 export interface Revision {
-  /** Of its service, from 1; grows by one with every other digest. */
+  /** The number within its service, from 1; it grows by one with every new digest. */
   number: number
   commit: string | null
   generation: number
@@ -162,7 +162,7 @@ export interface PlacementTotals {
   orders: DesiredService[]
 }
 
-/** What a service in a cluster said of itself from a time on. */
+/** A state of a service in a cluster, from a time on. */
 export interface HistoryEntry {
   /** When this server heard of it. */
   atMs: number
@@ -173,7 +173,10 @@ export interface HistoryEntry {
   commit: string | null
 }
 
-/** What one cluster shall have of one service. Rows with `doc: null` are tombstones: the service is gone there, the ordinal tells the shard. */
+/**
+ * The desired state of one service in one cluster. A row with `doc: null` is a tombstone: the service is gone there,
+ * and the ordinal tells the shard.
+ */
 export interface DesiredService extends ServiceId {
   clusterId: ClusterId
   /** Counts the cluster's shard transactions (CU7). */
@@ -205,13 +208,12 @@ export interface ApiTokenRecord {
   createdMs: number
   /** Name of the token that made it; null for the first admin token. */
   createdBy: string | null
-  /** Null means: never. Within a minute of the last use. */
+  /** When it was last used, to within a minute. Null if never. */
   lastUsedMs: number | null
   /** Address of that caller; null if it is not known. */
   lastUsedFrom: string | null
 }
 
-/** What a new token is made of; `tokenHash` is the SHA-256 of its text. */
 /** A person or a pipeline that signed in through an identity provider. */
 export interface SessionRecord {
   id: string
@@ -302,7 +304,7 @@ export interface ClusterRecord {
   name: string
   labels: Labels
   revoked: boolean
-  /** Of its spec: what is different in it. */
+  /** Deviations from its spec. */
   config?: ConfigData
   overrides?: readonly ClusterOverride[]
   joinedMs: number
@@ -367,7 +369,10 @@ export interface Confirmation {
   createdMs: number
   confirmedMs: number | null
   confirmedBy: string | null
-  /** Of several clusters that ask the same, in place of `cluster`: how many, the first ones by name, and the number of the last one (`confirm`). */
+  /**
+   * For several clusters with the same question, in place of `cluster`: their number, the first ones by name, and the
+   * number of the last one (`confirm`).
+   */
   clusters?: { count: number; first: string[]; upTo: number }
 }
 
@@ -386,7 +391,7 @@ export interface Tombstone extends ServiceId {
   hasStatus: boolean
 }
 
-/** What a cluster's agent can prove that this server once said (RP2). */
+/** A proof, held by a cluster's agent, of what this server once sent (RP2). */
 export interface RestoreProof {
   clusterId: ClusterId
   epoch: number

@@ -12,7 +12,7 @@ export interface RestoreInput {
   lastSeenMs: number | null
   /** Its agent made contact since the matter was found out. */
   heard: boolean
-  /** What its agent could prove, with what the store has instead; null: nothing (yet). */
+  /** The proof of its agent, with what the store has instead. Null if there is none (yet). */
   ahead: { proof: Pick<RestoreProof, 'epoch' | 'ordinal'>; epoch: number; ordinal: number } | null
   desired: readonly DesiredService[]
   /** By a suspension that the store has. */
@@ -73,7 +73,9 @@ function compare(doc: ServiceRow, status: ServiceStatus | null): 'same' | Pick<R
   return status.received.digest === doc.digest ? 'same' : { what: 'change', from, to: doc.commit }
 }
 
-/** Of the changes, not of the times of the last contact: otherwise nobody could ever confirm. */
+/**
+ * Covers the changes, not the times of the last contact: otherwise the token would change before anybody could confirm.
+ */
 export function restoreToken(clusters: readonly RestoreClusterView[]): string {
   const shown = clusters.map(({ cluster, behind, services }) => ({
     cluster,

@@ -1,5 +1,6 @@
-// What a person is shown of a fleet: resource, render, desired rows, agents' reports and liveness folded into words. Pure. Every state that is not Synced and
-// Healthy has a reason, a message and a next step; a cluster that is away shows what it last said, and never turns green or red by its absence.
+// The view of a fleet for people: resource, render, desired rows, agents' reports and liveness become words. Pure.
+// Every state that is not Synced and Healthy has a reason, a message and a next step. A cluster that is offline shows
+// its last report, and its absence never makes it green or red.
 import { confirmationToken } from '../../shared/model/desired.ts'
 import { placementWords } from '../../shared/model/placement-words.ts'
 import { revisionWords } from '../../shared/model/revision-text.ts'
@@ -343,7 +344,7 @@ function doubtsText({ commit, release }: RenderState): string {
   return commit === null ? ', and without one it cannot be rendered' : ''
 }
 
-/** Of several repositories, the name says which. */
+/** With several repositories, the message names the one. */
 function unreadable(name: string, error: StoredError, isOneOfMany = false): ReturnType<typeof errorState> {
   const state = errorState('RepositoryUnreadable', error)
   return isOneOfMany ? { ...state, message: `repository ${name}: ${state.message}` } : state
@@ -427,7 +428,7 @@ export function clusterStatusView({
   }
   const folded = { ...foldSummary(placements), ...(services.total === 0 ? NOTHING_PLACED : {}) }
   const away = absence(cluster.name, liveness)
-  // What the server ordered it knows better than a report from before.
+  // The server knows its own orders better than an older report.
   const problem = base.problems.find(({ code }) => code !== 'suspended')
   if (restoreSinceMs !== null) {
     const { cause, remedy } = ERRORS.restore_pending

@@ -1,4 +1,5 @@
-// What a sync by hand would change: from what was allowed in a cluster last to what its row names now. Pure.
+// The changes of a sync by hand: from the revision that was last allowed in a cluster to the one that its row names
+// now. Pure.
 import { refText } from '../../shared/kube/object.ts'
 import { parseRowId, type ServiceRow } from '../../shared/model/desired.ts'
 import type { ServiceStatus } from '../../shared/model/status.ts'
@@ -14,7 +15,7 @@ export const waitsForSync = ({ sync, synced, digest, removal }: ServiceRow): boo
 /** TG16: what the cluster had: what a person allowed, else what it says it applied. */
 export const fromDigest = (row: ServiceRow, status: ServiceStatus | null): string | null => row.synced ?? status?.applied?.digest ?? null
 
-/** What the row of a cluster says of the digest that was allowed there last (TG17); undefined: none was. */
+/** The digest that was last allowed in a cluster, as its row says (TG17). Undefined if none was. */
 export function lastAllowed(before: ServiceRow | null): string | undefined {
   if (before === null || before.removal !== undefined) return undefined
   return before.sync.mode === 'manual' ? before.synced : before.digest

@@ -13,7 +13,7 @@ export interface TargetCluster {
   clusterId: ClusterId
   name: string
   labels: Labels
-  /** Of its spec: what is different in it. */
+  /** Deviations from its spec. */
   config?: ConfigData
   overrides?: readonly ClusterOverride[]
 }
@@ -61,7 +61,7 @@ export function renderedFor<Cluster extends TargetCluster>(
   return clusters.filter(({ clusterId, labels }) => isTarget(labels, targets) || holding.has(clusterId))
 }
 
-/** What a desired row remembers of the targets that placed it. */
+/** The targets that placed a desired row, as the row remembers them. */
 export const placedByText = ({ selector, exclude }: Targets): string => canonicalJson({ selector, exclude })
 
 const placedBySchema = z.object({ selector: labelSelectorSchema, exclude: z.array(labelSelectorSchema) })

@@ -11,7 +11,7 @@ import { isFine, nameList, type PlacementsSummary, severity } from './placements
 import type { FailingClusters, StoredError } from './records.ts'
 import { isTarget } from './targeting.ts'
 
-/** Of one service; of more, how many there are. */
+/** The limit for one service; for several, only their number is given. */
 const NAMED_MAX = 1_000
 
 export interface FailedCluster {
@@ -46,14 +46,14 @@ export function gatherFailing(failed: readonly FailedCluster[]): FailingClusters
   return [...groups.values()]
 }
 
-/** What is said of a cluster; the names of all that fail alike are another matter. */
+/** The words about a cluster, without the names of all clusters that fail alike. */
 export type FailedWords = Pick<FailingClusters, 'code' | 'message' | 'remedy' | 'problem'>
 
 /** For whom a service cannot be rendered, one by one. */
 export interface FailingIn {
-  /** Of a cluster that has nothing of it. */
+  /** The words for a cluster that has nothing of the service. */
   without(cluster: { name: string; labels: Labels }): FailedWords | undefined
-  /** Of one that keeps its last good revision. */
+  /** The words for a cluster that keeps its last good revision. */
   keeping(name: string): FailedWords | undefined
   /** By name: all that have nothing, but for those that are too many to be named. */
   named: ReadonlyMap<string, FailedWords>
@@ -126,7 +126,7 @@ export const unrenderedPlacement = (
   ...{ removal: null, refusal: null, confirmationId: null, suspensions: [] },
 })
 
-/** What a cluster runs is as it was said to be, and still not what it should have by now. */
+/** The placement runs what was reported, which is not yet what it should run. */
 export const keepingPlacement = (placement: PlacementView, group: FailedWords, sinceMs: number | null): PlacementView =>
   isFine(placement) && placement.removal === null ? { ...placement, ...unrenderedState(group, true, sinceMs) } : placement
 

@@ -1,4 +1,4 @@
-// What agents send: counted while it is read, inflated under the same limit, parsed by a schema.
+// Bodies of agents: counted while they are read, inflated under the same limit, parsed by a schema.
 import type { z } from 'zod'
 import { AppError } from '../../shared/protocol/error.ts'
 import { unzstd } from '../../shared/runtime/zstd.ts'

@@ -123,9 +123,9 @@ export function createAgentRoutes(deps: AgentRoutesDeps): AgentRoutes {
 
 interface Pushes {
   turns: AgentTurns
-  /** Of bodies that still come in. */
+  /** The budget of bodies that are still arriving. */
   reading: BodyBudget
-  /** Of those that were read and are not answered. */
+  /** The budget of bodies that were read and are not answered yet. */
   waiting: BodyBudget
 }
 

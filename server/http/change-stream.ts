@@ -10,7 +10,7 @@ export const STREAMS_OF_CALLER_MAX = 100
 /** Below the idle timeouts of this server (30 s) and of proxies on the way. */
 export const HEARTBEAT_MS = 15_000
 const RETRY_AFTER_MS = 10_000
-/** What a browser waits before it comes back. */
+/** The time after which a browser reconnects. */
 const RECONNECT_MS = 2_000
 /** Handed to the connection at once. */
 const CHUNK_BYTES = 64 * 1_024

@@ -8,7 +8,10 @@ import type { ConfirmedData } from '../fleet/removal-effect.ts'
 /** The body of a deletion or a confirmation; it may be left out. */
 export const confirmDataBody = z.strictObject({ confirmData: confirmDataSchema })
 
-/** Undefined: the body names nothing. Throws `bad_request` for a body of another form, and for a name that `removals` do not show. */
+/**
+ * Undefined if the body names nothing. Throws `bad_request` for a body of another form, and for a name that `removals`
+ * do not show.
+ */
 export async function readConfirmedData(
   body: unknown,
   removals: () => Promise<readonly PlannedRemoval[]>,

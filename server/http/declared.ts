@@ -58,7 +58,7 @@ const SUCCESSES = { 200: 'Done', 201: 'Created', 202: 'In progress, or waiting f
 type Success = keyof typeof SUCCESSES
 type Answer = z.ZodType | { schema: z.ZodType; headers: Record<string, object> } | null
 
-/** Null: an answer without a body. Elysia does not check what is declared so: views are made by their own schemas already. */
+/** Null for an answer without a body. Elysia does not check the answer against it: the views' own schemas built it. */
 export const answers = (declared: Partial<Record<Success, Answer>>) =>
   Object.fromEntries(
     Object.entries(declared).map(([status, answer]) => {

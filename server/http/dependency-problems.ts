@@ -47,7 +47,7 @@ export async function dependencyProblems(
   return problems
 }
 
-/** What each service depends on that the written ones reach. */
+/** The dependencies of each service that the written ones reach. */
 async function readGraph(
   store: Pick<Store, 'getResource'>,
   resources: readonly Applicable[],
@@ -72,7 +72,10 @@ async function readGraph(
   return graph
 }
 
-/** What others depend on comes first: then no step on the way has a circle that neither the beginning nor the end has. Else in the order given. */
+/**
+ * Services that others depend on come first: then no step between has a cycle that neither the start nor the end has.
+ * Otherwise the given order stays.
+ */
 export function dependenciesFirst<T>(items: readonly T[], resourceOf: (item: T) => Applicable): T[] {
   const byKey = new Map(
     items.flatMap((item) => (resourceOf(item).kind === 'Service' ? [[keyOfService(resourceOf(item)), item] as const] : [])),

@@ -1,4 +1,4 @@
-// What the admin routes work with.
+// The dependencies of the admin routes.
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { ApiTokens } from '../access/api-tokens.ts'
 import type { AuditTrail } from '../access/audit-trail.ts'

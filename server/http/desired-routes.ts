@@ -17,15 +17,15 @@ import type { AgentTurn, AgentTurns } from './agent-turns.ts'
 import { bucketsQuery, type DesiredQuery, desiredQuery } from './desired-query.ts'
 import type { Drain } from './drain.ts'
 
-/** What the HTTP server lends to one request. */
+/** The HTTP server's services for one request. */
 export interface RequestContext {
   /** Seconds without bytes after which the connection is cut; 0 never. */
   setIdleTimeout(seconds: number): void
-  /** Of the caller; null: not known. */
+  /** The caller's address. Null if it is not known. */
   address(): string | null
 }
 
-/** Of a connection between requests; a poll that waits has none. */
+/** The idle limit of a connection between requests. A poll that waits has none. */
 export const IDLE_TIMEOUT_SECONDS = 30
 /** A person has to decide: no agent hurries. */
 const RESTORE_RETRY_AFTER_MS = 60_000
@@ -41,7 +41,7 @@ export interface DesiredRoutesDeps {
   clock: Clock
 }
 
-/** Of one API: what its agents have under way (AR1). */
+/** The dependencies of one API, with the turns of its agents (AR1). */
 type Deps = DesiredRoutesDeps & { pulls: AgentTurns; sign: ServerKeys['sign'] }
 
 export function getDesired(request: Request, query: string, context: RequestContext, deps: Deps, drain: Drain): Promise<Response> {
@@ -145,7 +145,7 @@ function refetchBody(bytes: Uint8Array): { head: RefetchHead; sums: Uint8Array }
   return { head: parseJson(bytes.subarray(0, end), refetchHeadSchema), sums }
 }
 
-/** What takes its time may; afterwards the connection is like any other, else the idle ones would pile up. */
+/** Long work has no idle limit; afterwards the connection has the usual one, or idle ones would pile up. */
 async function timed<T>(context: RequestContext, work: () => Promise<T>): Promise<T> {
   context.setIdleTimeout(0)
   try {

@@ -3,7 +3,7 @@ import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 
-/** What is under way gets this long. */
+/** The time that running requests get. */
 export const DRAIN_MS_MAX = 10_000
 /** Ten thousand agents come back over this long, not in one instant. */
 const RETRY_AFTER_MS_MIN = 1_000

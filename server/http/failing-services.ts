@@ -9,7 +9,7 @@ import type { UnrenderedBy } from './fleet-counts.ts'
 export const readFailing = async (store: Pick<Store, 'renderErrors'>): Promise<FailingService[]> =>
   (await store.renderErrors()).flatMap(({ id, error, spec }) => failing(id, error, spec) ?? [])
 
-/** Of one; null: it can be rendered, or is being deleted. */
+/** The failure of one service. Null if it can be rendered, or is being deleted. */
 export async function failingService(store: Pick<Store, 'renderState' | 'getResource'>, id: ServiceId): Promise<FailingService | null> {
   const { error } = await store.renderState(id)
   if (error?.failing === undefined) return null

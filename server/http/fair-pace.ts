@@ -10,7 +10,7 @@ export type FairPace = () => Promise<void> | undefined
 
 export function createFairPace(clock: Pick<Clock, 'nowMs'>, sliceMs: number = SLICE_MS): FairPace {
   let waiting: Array<() => void> = []
-  /** Null means: no request in this turn of the loop. */
+  /** Null if there was no request in this turn of the event loop. */
   let sinceMs: number | null = null
 
   const over = (): boolean => {

@@ -73,14 +73,14 @@ export const placementParameters = z.strictObject({
 export const clusterParameters = z.strictObject({
   labelSelector,
   liveness: listOf(LIVENESS_WORDS),
-  /** Of the agent or of Kubernetes, or the beginning of one. */
+  /** The version of the agent or of Kubernetes, or the beginning of one. */
   version: text(64),
   search,
   sort: z.enum(CLUSTER_SORTS).default('name'),
   ...paged,
 })
 
-/** What of an address `schema` understands. Throws with everything that is wrong. */
+/** Reads the parameters of an address that `schema` knows. Throws with all problems. */
 export function readParameters<T extends z.ZodType>(schema: T, request: Request): z.infer<T> {
   const input: Record<string, string | string[]> = {}
   // A parameter that comes twice is a list of both.
@@ -99,7 +99,7 @@ export function readParameters<T extends z.ZodType>(schema: T, request: Request)
 const position = z.array(z.union([z.string().max(1_024), z.int(), z.null()])).max(5)
 const token = z.tuple([z.string(), position])
 
-/** Of a query without its page. */
+/** Identifies a query without its page. */
 const queryMark = (query: object): string => sha256Hex(canonicalJson(query)).slice(0, 16)
 
 export const writeToken = (query: object, at: Position | null): string | null =>

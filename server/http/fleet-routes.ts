@@ -1,4 +1,4 @@
-// What is going on: services in clusters, objects, events, what waits for a person.
+// The current activity: services in clusters, objects, events, and what waits for a person.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { nameSchema } from '../../shared/model/ids.ts'
@@ -132,7 +132,10 @@ export function fleetRoutes(deps: AdminDeps) {
       },
       {
         params: confirmationId,
-        /** Of a question of several clusters, `clusters.upTo` as it was shown: clusters that came later are asked about again. */
+        /**
+         * For a question of several clusters, `clusters.upTo` as it was shown: clusters that came later get a new
+         * question.
+         */
         query: z.object({ upTo: z.coerce.number().int().min(0).optional() }),
         response: confirmationViewSchema,
         detail: {

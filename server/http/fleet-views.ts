@@ -146,7 +146,7 @@ class FleetReading {
 
   private readonly clusters = () =>
     this.once('clusters', async () => new Map((await this.store.listClusters()).map((cluster) => [cluster.clusterId, cluster])))
-  /** Null means: there is none of that name. */
+  /** Null if there is none of that name. */
   private readonly repository = (project: string, name: string) =>
     this.once(`repository ${project}/${name}`, async () => {
       const held = await this.store.getResource({ kind: 'Repository', project, name })
@@ -359,7 +359,10 @@ class FleetReading {
   private readonly hasFacts = (clusterId: ClusterRecord['clusterId']) =>
     this.once(`facts ${clusterId}`, async () => (await this.store.listStatus({ clusterId, kind: 'facts' })).length > 0)
 
-  /** Of several, what hinders the service most: one that is not there, then one that cannot be read, then one that was not read yet. */
+  /**
+   * The repository that hinders the service most: a missing one, then an unreadable one, then one that was not read
+   * yet.
+   */
   private async worstRepository(project: string, spec: ServiceSpec): Promise<ServiceInput['repository']> {
     const names = [...new Set(sourcesOf(spec).map(({ repository }) => repository))]
     const isOneOfMany = names.length > 1

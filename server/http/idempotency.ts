@@ -14,7 +14,7 @@ const KEPT_BYTES_MAX = 32 * 1_024 * 1_024
 
 interface Kept {
   digest: string
-  /** Null means: it ended without an answer to repeat. */
+  /** Null if it ended without an answer to repeat. */
   answer: Promise<KeptAnswer | null>
   untilMs: number
   bytes: number

@@ -34,7 +34,7 @@ export interface Listener {
   origin: string
   /** 0 of a socket. */
   port: number
-  /** Of a request that is being answered; null: not known. */
+  /** The address of a request that is being answered. Null if it is not known. */
   addressOf(request: Request): string | null
   /** HT1: new connections get this certificate. Requests that are open are answered on the connection that they came on. */
   useTls(pair: TlsPair): void
@@ -44,7 +44,7 @@ export interface Listener {
 
 export interface Handlers {
   agents: AgentRoutes
-  /** Of every other path. */
+  /** Answers every other path. */
   others(request: Request): Promise<Response>
 }
 

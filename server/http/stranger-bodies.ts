@@ -5,7 +5,7 @@ import { networkOf } from './caller-address.ts'
 export interface StrangerLimits {
   /** Bytes of all bodies that are being read. */
   bytesMax: number
-  /** Of those from one address; of IPv6, from one network. */
+  /** The limit of one address; for IPv6, of one network. */
   ofOneBytesMax: number
   /** Milliseconds until a body has to be complete. */
   bodyMs: number

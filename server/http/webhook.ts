@@ -68,7 +68,10 @@ export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<
 /** HMAC-SHA-256 of the body in hex: GitHub and Gitea, Forgejo and Gitea, Bitbucket (its older header; others send SHA-1 there, which proves nothing), and anybody else. */
 const SIGNATURES = ['x-skerry-signature', 'x-hub-signature-256', 'x-gitea-signature', 'x-forgejo-signature', 'x-hub-signature'] as const
 
-/** Whatever of it is there has to be right. GitLab sends the secret itself; so do registries, which can send a fixed header only. */
+/**
+ * All headers that are present must be right. GitLab sends the secret itself; so do registries, which can send only a
+ * fixed header.
+ */
 export function isSigned(headers: Headers, body: Uint8Array, secret: string): boolean {
   const expected = createHmac('sha256', secret).update(body).digest('hex')
   const given = SIGNATURES.flatMap((name) => {

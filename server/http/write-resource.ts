@@ -96,7 +96,7 @@ export function secretProblems({ secrets }: AdminDeps, resource: Applicable, hel
   return sealed.kind === 'refused' ? sealed.problems : []
 }
 
-/** What is kept of a spec: of a Config with its secrets sealed. */
+/** The stored form of a spec: a Config with its secrets sealed. */
 export function storedSpec({ secrets }: AdminDeps, resource: Applicable, held: StoredResource | null): string {
   if (resource.kind !== 'Config') return canonicalJson(resource.spec)
   const sealed = sealConfig(secrets, keyOf(resource), resource.spec, held?.spec ?? null)
@@ -104,7 +104,7 @@ export function storedSpec({ secrets }: AdminDeps, resource: Applicable, held: S
   return sealed.spec
 }
 
-/** What a write would do. */
+/** The action that a write would take. */
 export function plannedAction(deps: AdminDeps, resource: Applicable, held: StoredResource | null): WriteAction {
   if (held === null) return 'created'
   if (held.deletingMs !== null) return 'configured'

@@ -14,7 +14,7 @@ interface Dependency {
   name: string
 }
 
-/** Null means: it is in no such place. A registry's Repository may be of the chart itself, or of the path above it. */
+/** Null if it is in no such place. The Repository of a registry may name the chart itself, or the path above it. */
 export function holdsDependency({ kind, spec }: RepositoryPlace, { repository, name }: Dependency): boolean {
   const wanted = plainUrl(repository)
   if (kind === 'helm') return plainUrl(spec.url) === wanted
@@ -49,7 +49,7 @@ export function createFindChart(store: Pick<Store, 'listResources' | 'getResourc
 
 interface Found {
   found: SourceKey | null
-  /** Of those that have charts and are not it, by the names of their Repositories. */
+  /** Other charts' addresses, by the names of their Repositories. */
   urls: ReadonlyMap<string, string>
 }
 

@@ -19,7 +19,7 @@ export interface ClusterChangesDeps {
   passIn(id: ServiceId, clusterIds: ReadonlySet<ClusterId>): Promise<void>
   /** The store could not tell the affected services: all services must be reconciled. */
   onUnknown(): void
-  /** What the service renders to is the same whatever labels a cluster has, as far as is known. */
+  /** True if the service renders to the same whatever labels a cluster has, as far as is known. */
   ignoresLabels(id: ServiceId, spec: ServiceSpec): boolean
   /** Whether what the service renders to may depend on facts of clusters. */
   dependsOnFacts(id: ServiceId): boolean

@@ -1,4 +1,5 @@
-// What each cluster serves, as its agent said last: kept in memory, for every render may ask. Most clusters say the same: it is held once.
+// The API of each cluster as its agent last reported it, kept in memory because every render may ask. Most clusters
+// report the same, which is held once.
 
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { factsStatusSchema } from '../../shared/model/status.ts'
@@ -9,7 +10,7 @@ import type { ClusterFacts } from '../render/inputs.ts'
 import type { Store } from '../store/store.ts'
 
 export interface KnownFacts {
-  /** Of those of the clusters that have said any; equal facts are one and the same object. */
+  /** The facts of those clusters that have reported any. Equal facts are one and the same object. */
   of(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, ClusterFacts>>
   /** Rows that were just written, a null document among them for a cluster that is no more. Whether what is known of the cluster changed. */
   reported(clusterId: ClusterId, rows: readonly StatusWrite[]): boolean

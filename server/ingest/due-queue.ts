@@ -49,7 +49,10 @@ export class DueQueue<K extends string> {
     if (waitMs > 0) await this.clock.sleep(Math.min(waitMs, LONGEST_WAIT_MS), AbortSignal.any([signal, this.bell.signal]))
   }
 
-  /** What the clock says. Where it was set back, what waits is set back with it: else nothing would be due for as long. */
+  /**
+   * The present time. If the clock was set back, all entries are set back with it: otherwise nothing would be due for
+   * as long.
+   */
   private readClock(): number {
     const nowMs = this.clock.nowMs()
     if (nowMs < this.lastMs) for (const [key, atMs] of this.dueMs) this.dueMs.set(key, atMs - (this.lastMs - nowMs))

@@ -139,7 +139,10 @@ function numbering(): (objects: HandoverRender['objects'] | null) => number {
   }
 }
 
-/** What was handed over before may be in the cluster still. One set for all rows that hold the same: there may be thousands. */
+/**
+ * Objects that were handed over before may still be in the cluster. One set serves all rows that hold the same: there
+ * may be thousands.
+ */
 function namesHeld(): (names: ReadonlySet<string>, handover: ServiceRow['handover']) => ReadonlySet<string> {
   const made = new Map<ReadonlySet<string>, Map<ServiceRow['handover'], ReadonlySet<string>>>()
   return (names, handover) => {

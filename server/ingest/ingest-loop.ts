@@ -73,7 +73,7 @@ export interface Ingest {
   suspensionsChanged(clusterNames?: readonly string[]): Promise<void>
   /** Status rows of a cluster, written just now; what it says of itself may change renders (FA5). Returns at once. */
   statusReported(clusterId: ClusterId, rows: readonly StatusWrite[]): void
-  /** Null means: there is no such repository, as far as is known. */
+  /** Null if there is no such repository, as far as is known. */
   readTimesOf(project: string, name: string): RepositoryReadTimes | null
   /** Without any consequence. */
   readonly render: ServiceRenderer['render']
@@ -128,7 +128,7 @@ class IngestLoop implements Ingest {
   private readonly expectChange = new Set<RepositoryKey>()
   /** IN7b: a failure may have come after their commit was stored: their services may not have been reconciled since. */
   private readonly unrevised = new Set<RepositoryKey>()
-  /** Of the repositories that there were, to clean up after those that are deleted. */
+  /** The UIDs of earlier repositories, to clean up after deleted ones. */
   private readonly uids = new Map<RepositoryKey, string>()
   private readonly confirmed = new Map<ServiceKeyText, ReadonlyMap<ClusterId, readonly string[]>>()
   private readonly specs = new KnownSpecs()
@@ -421,7 +421,7 @@ class IngestLoop implements Ingest {
     this.queue.soonest(key, untilMs)
   }
 
-  /** Of that name, and deleted before anybody looked. */
+  /** Forgets an earlier repository of that name, which was deleted before it was read. */
   private async forgetOther(key: RepositoryKey, uid: string): Promise<void> {
     const { sources, log } = this.deps
     const before = this.uids.get(key)

@@ -3,7 +3,7 @@
 // and then waits knows that the change was seen. Groups have a number of workers each.
 
 interface Lane {
-  /** Of the run that has a hand: as of when it got it. */
+  /** The group of a running entry, as of its start. */
   group: string | null
   running: boolean
   /** Its run has one of the hands. */
@@ -12,7 +12,7 @@ interface Lane {
 }
 
 export interface QueueGroups<K extends string> {
-  /** Null means: of none. */
+  /** Null if it belongs to none. */
   of(key: K): string | null
   /** Whether a further run of that group may begin beside those that have a hand, counted by group. */
   mayStart(group: string, running: ReadonlyMap<string, number>): boolean

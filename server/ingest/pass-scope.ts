@@ -11,7 +11,7 @@ export interface PassScope {
   current: readonly DesiredService[]
   /** The same of another service. */
   desiredOf(other: ServiceId): Promise<DesiredService[]>
-  /** What the agents of these clusters report of the service. */
+  /** The reports of these clusters' agents about the service. */
   reports(): Promise<StatusEntry[]>
 }
 

@@ -22,7 +22,7 @@ export interface JudgedRelease {
   id: ServiceId
   spec: ServiceSpec
   generation: number
-  /** Of what is published. */
+  /** The render state of the published revision. */
   before: RenderState
   rendering: Rendering
   /** That it was rendered for. */
@@ -84,7 +84,7 @@ const isHeld = ({ doc }: DesiredService): boolean => doc !== null && doc.removal
 interface ReleaseChange {
   /** How many get something else. */
   clusters: number
-  /** Of some it cannot be said. */
+  /** True if it is not known for some. */
   unknown: boolean
   /** That they would get. */
   digests: Set<string>

@@ -16,10 +16,10 @@ export const nextLookMs = (pollMs: number, random: Random): number => pollMs * (
 export const hostOf = (url: string): string =>
   URL.canParse(url) && url.includes('://') ? new URL(url).host : url.replace(/^.*@/, '').replace(/:.*$/, '')
 
-/** Of repositories that are asked at the same time. */
+/** The number of repositories that are asked at the same time. */
 export const HANDS = 8
 const HANDS_OF_HOST = 4
-/** Of all silent hosts together. */
+/** The number for all hosts together that do not answer. */
 const HANDS_OF_SILENT = 4
 
 /** Which hosts answer: one that was not heard from, or that is silent now, takes one hand, and all silent ones together half of them. A question to them lasts until its deadline. */

@@ -21,7 +21,7 @@ export function parseProjectSpec(text: string): ProjectSpec {
   return spec
 }
 
-/** Null means: the project has no boundary. */
+/** Null if the project has no boundary. */
 export async function readProject({ getResource }: Pick<Store, 'getResource'>, name: string): Promise<NamedProject | null> {
   const held = await getResource({ kind: 'Project', project: FLEET, name })
   return held === null ? null : { name, spec: parseProjectSpec(held.spec) }

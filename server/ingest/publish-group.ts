@@ -121,6 +121,6 @@ export class PublishGroup {
   }
 }
 
-/** Of clusters that get the same, the rows are held once. */
+/** Rows of clusters that get the same are held once. */
 const weightOf = (publications: readonly Publication[]): number =>
   publications.length + [...new Set(publications.map(({ objects }) => objects))].reduce((rows, { size }) => rows + size, 0) / ROWS_OF_ONE

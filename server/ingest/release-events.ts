@@ -114,7 +114,7 @@ function writtenText({ author, subject }: WrittenBy): string {
 }
 
 const countText = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
-/** Of several sources, what of each but the first. */
+/** With several sources, the text covers each but the first. */
 function releaseText({ release }: Extract<Rendering, { kind: 'good' }>, spec: ServiceSpec): string {
   const [first, ...others] = sourcesOf(spec)
   const names = new Set(

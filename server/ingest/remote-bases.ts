@@ -21,7 +21,7 @@ import { KeyedQueue } from './keyed-queue.ts'
 import { HANDS, Hosts, hostOf } from './poll-times.ts'
 import { readProject } from './projects.ts'
 
-/** Of one service, all of its clusters together. */
+/** The limit for one service with all of its clusters. */
 export const BASES_OF_SERVICE_MAX = 200
 const RETRY = { baseMs: 2_000, capMs: 60_000 }
 /** Until then folders of bases that no service asked for since the start are kept. */
@@ -46,7 +46,7 @@ interface Held {
   base: RemoteBase
   key: SourceKey
   revision: string | null
-  /** Of the last look, if that failed. */
+  /** The error of the last read, if that failed. */
   error: AppError | null
   failures: number
   retryAtMs: number

@@ -1,4 +1,4 @@
-// What is remembered of a service's last render, from what it rendered to. Pure.
+// The record of a service's last render. Pure.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
@@ -88,7 +88,7 @@ function releaseNote(rendering: Extract<Rendering, { kind: 'good' }>, least: num
   return { variants, revisions: isPlain ? {} : revisions, tools, warnings }
 }
 
-/** What was read is another matter: a commit that changes nothing is not written. */
+/** Read versions are left out: a commit that changes nothing is not written. */
 const noteText = (note: ReleaseNote | undefined): string =>
   canonicalJson(note === undefined ? null : [note.variants, note.tools, note.warnings])
 

@@ -37,7 +37,7 @@ import { clustersWithoutFacts, NOBODY_YOUNG, withoutClusters, type YoungClusters
 
 export interface ServicePassDeps extends CarryOutDeps {
   renderer: ServiceRenderer
-  /** What is known of those clusters; absent: nothing is waited for. */
+  /** Known facts of those clusters. Absent: nothing is waited for. */
   factsOf?(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, unknown>>
   /** The server stops: what fails from now on says nothing about the service. */
   stopping?: AbortSignal
@@ -100,11 +100,11 @@ interface About {
   id: ServiceId
   service: StoredResource
   spec: ServiceSpec
-  /** Null means: it has no boundary. */
+  /** Null if it has no boundary. */
   project: NamedProject | null
   /** With the destinations of its project. */
   targets: Targets
-  /** Of the last render. */
+  /** The state of the last render. */
   before: RenderState
   options: ServicePassOptions
 }
@@ -140,7 +140,7 @@ async function passFleet(deps: ServicePassDeps, about: About, scope: PassScope):
   if (question === null && held !== undefined && rendering.kind === 'good') plan.close.push(held.subject)
   deps.onPlanned?.(id, clusters.length)
   await carryOut(deps, service, input, plan, { rendering: published, startMs, endMs, release: options.release ?? (() => {}) })
-  // What is due already was hindered by something that wakes the service when it is gone.
+  // A render that is due already was hindered by something that wakes the service when it ends.
   const againMs = deps.renderer.againMs(id)
   const againAtMs = againMs !== null && againMs > nowMs ? againMs : null
   return { retry: retryOf(rendering), factless: isFactless(rendering), againAtMs, young: youngAfter(young, nowMs) }
@@ -214,7 +214,7 @@ function leavingOf(targets: Targets, clusters: readonly ClusterRecord[], current
   })
 }
 
-/** What the plan must know of the other clusters; their number only where a cluster is to leave. */
+/** The plan's facts about the other clusters; their number only where a cluster is to leave. */
 async function readElsewhere(
   store: Store,
   id: ServiceId,

@@ -32,7 +32,7 @@ export class SuspensionRows {
   #last: Promise<unknown> = Promise.resolve()
   /** A run that was requested and has not begun. */
   #queued: Promise<void> | null = null
-  /** Of that look; null: all clusters. */
+  /** The cluster names of that read. Null for all clusters. */
   #names: Set<string> | null = new Set()
 
   constructor(deps: HealthRuleRowsDeps) {
@@ -79,7 +79,7 @@ export class SuspensionRows {
   async #publish(names: ReadonlySet<string> | null): Promise<void> {
     const { store, clock, log } = this.#deps
     const suspensions = await listSuspensions(store)
-    // What was lifted is taken from clusters by the look at all of them.
+    // Lifted suspensions are taken from clusters by the read of all of them.
     if (suspensions.length === 0 && (names !== null || !(await this.#isSomewhere()))) return
     const clusters: readonly ClusterRecord[] = names === null ? await store.listClusters() : await store.findClusters({ names: [...names] })
     const shared = rowsOf(suspensions.filter(({ cluster }) => cluster === null))

@@ -45,7 +45,7 @@ export interface LocalCluster {
   spec: ClusterResource['spec'] | undefined
 }
 
-/** Null means: for no cluster in particular. What the files say of the cluster of that name, flags say over it. */
+/** Null for no cluster in particular. Flags override the facts that the files give for the cluster of that name. */
 export function clusterOf(resources: readonly Applicable[], flags: ClusterFlags): LocalCluster | null {
   const { clusterName, clusterLabels, kubeVersion = '', apiVersions = '' } = flags
   if (Object.values(flags).every((flag) => flag === undefined)) return null
@@ -64,7 +64,7 @@ function readLabels(text: string): Labels {
   throw new AppError('bad_options', { doing: 'read --cluster-labels', detail: 'expected key=value,key=value' })
 }
 
-/** Of the service's project. A mark in the place of a secret is what it looks like: a text. */
+/** The Configs of the service's project. A mark in the place of a secret is shown as it is: a text. */
 export function configLayers(resources: readonly Applicable[], project: string): ReadonlyMap<string, ConfigLayer> {
   const configs = resources.filter((one) => one.kind === 'Config').filter((one) => projectOf(one) === project)
   return new Map(

@@ -23,7 +23,7 @@ export interface LocalRender {
   cluster: LocalCluster | null
   /** `PATH`, or `REPOSITORY=PATH,…`. */
   dirs: string
-  /** What the sources' versions are taken for. */
+  /** The version that the sources are taken to have. */
   version: string
 }
 
@@ -31,7 +31,7 @@ export interface LocalRenderDeps {
   renderers: Readonly<Record<RendererName, Renderer>>
   sandbox: Sandbox
   signal: AbortSignal
-  /** What stands for a text of a Secret. */
+  /** The mark for a text of a Secret. */
   mark(text: string): string
 }
 

@@ -96,7 +96,7 @@ function told({ err }: VerbIo, error: string, problems: readonly Problem[]): num
   return 1
 }
 
-/** Of this run only: nothing can be learned from a mark, and equal texts have equal ones. */
+/** Marks of this run only: equal texts have equal marks, and a mark reveals nothing. */
 function createMarks(): (text: string) => string {
   const key = randomBytes(32)
   return (text) => `hmac:${createHmac('sha256', key).update(text).digest('hex').slice(0, 16)}`

@@ -246,7 +246,10 @@ class Running {
     if (this.#cursor !== this.#keptCursor) await this.#write([], [])
   }
 
-  /** What messages need beside the event, read once for the whole batch, and only for events that somebody takes. */
+  /**
+   * The facts that messages need beside the event, read once for the whole batch, and only for events that some route
+   * takes.
+   */
   async #factsOf(events: readonly FleetEvent[], pace: Pace) {
     const { store } = this.#deps
     const names = this.#routing.readsLabels ? [...new Set(events.flatMap(({ cluster }) => cluster ?? []))] : []

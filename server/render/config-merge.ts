@@ -6,7 +6,7 @@ export type ConfigLayer = {
   values: Readonly<Record<string, unknown>>
   /** For people: which level it is. */
   from?: string
-  /** Of `values`, those that are secrets. */
+  /** Those of `values` that are secrets. */
   secrets?: ReadonlySet<string>
 }
 

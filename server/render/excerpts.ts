@@ -6,16 +6,19 @@ const EXCERPT_MAX = 200
 /** A file that may hold a Secret, or is about to be one: its lines are values. */
 const SECRET = /\bkind\b[\s\S]{0,40}?\bSecret(List)?\b|\bstringData\b|\bsecretGenerator\b/i
 const SECRET_WORD = /passw|passphrase|pwd|secret|token|credential|:\/\/[^\s/@:]*:[^\s/@]*@/i
-/** Of more than one word as API_KEY, tls.key and privateKeys are; `keyboard` is none. */
+/** Matches names of several words such as API_KEY, tls.key and privateKeys, but not `keyboard`. */
 const KEY_WORD = /([kK]ey|KEY)s?(?![a-z])/
 /** Lines further up are not searched for the parent of a line. */
 const LINES_ABOVE_MAX = 10_000
 
 export interface ExcerptSource {
-  /** What paths of this source begin with in messages. */
+  /** The prefix of this source's paths in messages. */
   prefix: string
   source: JobSource
-  /** What it rendered to. Of a file with other bytes than the source has under that name, a line here is no line there. */
+  /**
+   * The rendered files. Where a file has other bytes than the source has under that name, its lines are not lines of
+   * the source.
+   */
   files: ReadonlyMap<string, Uint8Array>
 }
 
@@ -39,7 +42,7 @@ export async function withExcerpts(problems: readonly Problem[], sources: readon
   return told
 }
 
-/** Null means: there is none to show. */
+/** Null if there is none to show. */
 async function excerptsIn(path: string, sources: readonly ExcerptSource[]): Promise<Excerpts | null> {
   const found = sources.find(({ prefix }) => path.startsWith(prefix))
   if (found === undefined) return null
@@ -55,7 +58,7 @@ async function excerptsIn(path: string, sources: readonly ExcerptSource[]): Prom
   }
 }
 
-/** Of a line and a column, both from 1. Empty: the line is empty or may hold a secret. */
+/** The excerpt at a line and a column, both from 1. Empty if the line is empty or may hold a secret. */
 export type Excerpts = (line: number, column: number) => string
 
 /** RD7: the parts of a text that may be shown beside an error; all code that shows a line asks here. */

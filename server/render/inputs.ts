@@ -1,4 +1,5 @@
-// What templates may look at: the cluster, the variables, the service, and where its files come from. The same names in Liquid, in TypeScript and for exec renderers.
+// The inputs of templates: the cluster, the variables, the service, and the source of its files. The same names in
+// Liquid, in TypeScript and for exec renderers.
 import type { Labels } from '../../shared/model/labels.ts'
 
 /** Reported by the agent; from complete discovery only (FA1). */
@@ -19,11 +20,11 @@ export interface ClusterInputs {
 }
 
 export interface RenderInputs {
-  /** Null means: for no cluster in particular. */
+  /** Null for no cluster in particular. */
   cluster: ClusterInputs | null
   config: Readonly<Record<string, unknown>>
   service: { name: string; project: string; namespace: string | null }
-  /** Of the source that is rendered: its commit, or version and digest. */
+  /** The rendered source: its commit, or version and digest. */
   source: { version: string }
 }
 

@@ -18,7 +18,7 @@ export function isManifestPath(path: string): boolean {
   return folder || MANIFEST.test(name) || OTHER_RENDERERS.has(renderedName(name))
 }
 
-/** What a file announces that raw rendering cannot do; null: nothing. */
+/** The feature of a file that raw rendering does not support. Null if there is none. */
 export function otherRenderer(path: string): string | null {
   return OTHER_RENDERERS.get(renderedName(path.slice(path.lastIndexOf('/') + 1))) ?? null
 }

@@ -15,7 +15,7 @@ export interface Manifest {
   object: K8sObject
   /** `file:line:column`. */
   place: string
-  /** Of what is wrong with its names: where a field stands (RN10). Absent: nothing was when it was read. */
+  /** The place of a field with a wrong name (RN10). Absent if nothing was wrong when it was read. */
   placeOf?: (path: readonly PropertyKey[]) => string
 }
 
@@ -89,7 +89,10 @@ function isLocal(value: object): boolean {
 }
 const LOCAL_MARK = 'config.kubernetes.io/local-config'
 
-/** What is wrong with the identity (apiVersion, kind, name, namespace) of an object that was changed after it was read; null: nothing. */
+/**
+ * The problem with the identity (apiVersion, kind, name, namespace) of an object that was changed after it was read.
+ * Null if there is none.
+ */
 export function wrongIdentity({ apiVersion, kind, metadata }: K8sObject): string | null {
   const { name, generateName, namespace, annotations } = metadata
   if (!API_VERSION.test(apiVersion)) return 'apiVersion is not valid in Kubernetes'

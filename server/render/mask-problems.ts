@@ -1,10 +1,13 @@
-// What is wrong, without secrets: programs of others write error messages, and what they were given may be in them. Pure.
+// Removes secrets from problems: programs of others write error messages, and these may hold parts of their input.
+// Pure.
 import type { Problem } from '../../shared/protocol/error.ts'
 import type { ConfigLayer, MergedConfig } from './config-merge.ts'
 
 /** A secret that is "a" is no reason to take every a out of a message. */
 const LENGTH_MIN = 4
-/** Of a text of several lines, such as a key: a message may show one of them. */
+/**
+ * The least length of a secret's line: a text of several lines, such as a key, may appear in a message by one of them.
+ */
 const LINE_LENGTH_MIN = 8
 
 /** Texts that no message has, longest first. */

@@ -13,7 +13,7 @@ interface TextRule {
   pattern: RegExp
   max: number
   expected: string
-  /** What else is put in the place of what cannot stand there. */
+  /** Replaces characters that are not allowed there. */
   other: RegExp
 }
 
@@ -120,7 +120,7 @@ export const wrongSegment = (name: string, prefix = false): string | null =>
 export const wrongNamespace = (name: string): string | null => (holds(name, LABEL) ? null : expectedOf(name, LABEL))
 
 function wrongName(field: 'name' | 'generateName', text: string, rule: TextRule): { found: string; be: string; expected: string } | null {
-  // What is put behind it begins with a letter or digit, and cuts what would be too long.
+  // The suffix begins with a letter or digit, and may shorten a text that would be too long.
   if (field === 'generateName' ? text.length <= rule.max && rule.pattern.test(`${text}0`) : holds(text, rule)) return null
   const be = field === 'name' ? 'be the name' : 'begin the name'
   return { found: `metadata.${field} ${shown(text)}`, be, expected: expectedOf(text, rule) }
@@ -140,7 +140,7 @@ const holds = (text: string, { pattern, max }: TextRule): boolean => text.length
 const expectedOf = (text: string, rule: TextRule): string =>
   `expected ${rule.expected}, at most ${rule.max} characters, such as ${exampleOf(text, rule)}`
 
-/** Of what was meant, probably. */
+/** A probable correction, as an example. */
 function exampleOf(text: string, rule: TextRule): string {
   const lower = rule.pattern.test('A') ? text : text.toLowerCase()
   const near = lower.slice(0, EXAMPLE_LENGTH_MAX).replace(rule.other, '-').replace(/^[-._]+|[-._]+$/g, '').replace(/-*\.-*/g, '.') // biome-ignore format: in its order

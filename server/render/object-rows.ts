@@ -25,7 +25,7 @@ export interface RenderedObjects {
   objects: ReadonlyMap<string, string>
   digest: string
   count: number
-  /** Of `count`, those that are no objects of the revision: hooks, and what is skipped. */
+  /** The part of `count` that is not objects of the revision: hooks, and skipped ones. */
   hooks: number
   warnings: Problem[]
 }

@@ -9,7 +9,7 @@ import { type ConfigLayer, type MergedConfig, mergeLayers } from './config-merge
 import type { RenderBounds } from './render-bounds.ts'
 import type { HelmLayer } from './renderer.ts'
 
-/** Of a Cluster's spec. */
+/** The part of a Cluster's spec that renders read. */
 export interface ClusterSettings {
   config?: ConfigData | undefined
   overrides?: readonly ClusterOverride[] | undefined

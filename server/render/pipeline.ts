@@ -45,13 +45,13 @@ export interface PipelineSource {
 export interface PipelineInput {
   id: ServiceId
   namespace: string | undefined
-  /** Of the service. */
+  /** The service's render options. */
   render: RenderSpec
   sources: readonly PipelineSource[]
-  /** Null means: for no cluster. */
+  /** Null for a render without a cluster. */
   cluster: ClusterInputs | null
   settings: RenderSettings
-  /** Of the project, those that the service names. */
+  /** The project's Configs that the service names. */
   configs: ReadonlyMap<string, ConfigLayer>
   /** Seals the rows that hold secrets; absent: rows stay in clear, as on somebody's desk. */
   seal?: SealingKeys | undefined
@@ -182,7 +182,7 @@ async function renderParts(deps: PipelineDeps, unplaced: PipelineInput, recorder
     : { ...result, warnings: await withExcerpts(result.warnings, texts) }
 }
 
-/** RD1. Null means that the renderer may run. */
+/** RD1: null if the renderer may run. */
 function refused({ refusal, folder, file }: ChosenRenderer): RendererResult | null {
   if (refusal === undefined) return null
   return { kind: 'failed', problems: [{ path: [...pathSegments(folder), file ?? ''].join('/'), message: refusal }] }
@@ -277,7 +277,7 @@ function noteInput(recorder: Recorder, config: MergedConfig, source: number, pat
   if (first === 'config' && isSecret) recorder.secret()
 }
 
-/** What a source came to. */
+/** The result of one source. */
 interface Part extends Manifests {
   source: PipelineSource
   files: ReadonlyMap<string, Uint8Array>

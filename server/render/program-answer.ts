@@ -1,4 +1,5 @@
-// What a program said to a renderer, and how long that is kept: what it made on the disk as well, what it refused in memory only, and nothing of one that did not come to its end.
+// Keeps a program's answers to a renderer: results on the disk too, refusals in memory only, and nothing of a program
+// that did not end.
 import type { RenderJob } from './renderer.ts'
 import type { SandboxOutcome } from './sandbox.ts'
 
@@ -46,5 +47,5 @@ function packed<Notes>({ failed, notes, output }: ProgramAnswer<Notes>): Uint8Ar
   return Buffer.concat([new TextEncoder().encode(`${JSON.stringify({ failed, notes })}\n`), output])
 }
 
-/** Of what is packed. */
+/** True if the packed answer is a refusal. */
 export const isFailedAnswer = (bytes: Uint8Array): boolean => new TextDecoder().decode(bytes.subarray(0, FAILED.length)) === FAILED

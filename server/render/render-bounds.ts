@@ -11,7 +11,7 @@ import type { Problem } from '../../shared/protocol/error.ts'
 export interface RenderBounds {
   /** Its name. */
   project: string
-  /** Null means: the cluster is no destination of the project. */
+  /** Null if the cluster is no destination of the project. */
   bounds: Bounds | null
   renderers: readonly RendererName[] | null
   objects: number | null

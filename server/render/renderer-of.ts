@@ -11,7 +11,7 @@ import { optionsIn, RENDERER_OF, type WithOptions } from './renderer-options.ts'
 const KUSTOMIZATIONS = [...KUSTOMIZATION_NAMES, ...KUSTOMIZATION_NAMES.map(templateName)]
 export interface ChosenRenderer {
   renderer: RendererName
-  /** What the spec says that decides it; null: the folder does. */
+  /** The spec's choice of the renderer. Null if the folder decides. */
   said: string | null
   /** The file of the folder that decides it; null: none. */
   file: string | null

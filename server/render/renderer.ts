@@ -36,7 +36,7 @@ export interface RenderJob {
   named: ReadonlyMap<string, JobSource>
   /** Every look is recorded: take no more of it than is needed, and never the whole. */
   inputs: RenderInputs
-  /** What all templates of the source may cost together. Absent: each has one of its own. */
+  /** The meter that all templates of the source share. Absent: each template has its own. */
   meter?: Meter | undefined
   /**
    * For reads in another process, which cannot be seen here: every place of `inputs` that it read, also missing ones.
@@ -57,7 +57,10 @@ export interface RenderJob {
   /** A remote base at the revision of this render, recorded as an input. Absent: nothing is fetched here. */
   bases?: (base: RemoteBase) => Promise<OpenedBase>
   sandbox: Sandbox
-  /** What a program said for exactly these parts, which name all that it got; runs it if that is not known. Bounded, and shared by all services. */
+  /**
+   * The output of a program for exactly these parts, which identify its whole input; runs the program if the output is
+   * not known. Bounded, and shared by all services.
+   */
   once(parts: readonly string[], run: () => Promise<Uint8Array>): Promise<Uint8Array>
   signal: AbortSignal
 }

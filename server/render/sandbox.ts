@@ -4,7 +4,7 @@
 export interface SandboxLimits {
   timeoutMs: number
   memoryBytes: number
-  /** Of standard output. Standard error is cut at 64 KiB. */
+  /** The limit of standard output. Standard error is cut at 64 KiB. */
   outputBytes: number
 }
 export const SANDBOX_LIMITS: SandboxLimits = { timeoutMs: 30_000, memoryBytes: 512 * 1024 * 1024, outputBytes: 64 * 1024 * 1024 }

@@ -1,4 +1,4 @@
-// Whose fault it is: what is wrong in the Service resource is corrected there, and nothing is pushed for it. Pure.
+// Decides whose error it is: an error in the Service resource is corrected there, without a commit. Pure.
 import type { Problem } from '../../shared/protocol/error.ts'
 
 /** As the pipeline writes places in a spec: `render.patches[0]`, `source.path`, `sources[1].render.helm`, `overrides[0].patches[2]`, `cluster overrides[0].helm`. */
@@ -30,7 +30,7 @@ export function errorsText(problems: readonly Problem[]): string {
 }
 
 const FIELDS_NAMED_MAX = 3
-/** Of a failed render; null: all of it is in files, and the table's words are right. */
+/** The remedy for a failed render. Null if all problems are in files, for which the table's words are right. */
 export function specRemedy(problems: readonly Problem[]): string | null {
   const found = problems.map(specFieldOf)
   const fields = [...new Set(found.filter((field) => field !== null))]

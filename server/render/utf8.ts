@@ -1,6 +1,6 @@
 // Bytes of files that others wrote, as text.
 
-/** Null means: they are no UTF-8. */
+/** Null if they are no UTF-8. */
 export function decodeUtf8(bytes: Uint8Array): string | null {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)

@@ -31,7 +31,7 @@ export function readLogin(secrets: Readonly<Record<string, string>>, host: strin
 /** Files end with one, and people put files into Configs. */
 const withoutLineEnd = (text: string | undefined): string | undefined => text?.replace(/\r?\n$/, '')
 
-/** Of Helm repositories and registries. Null: there is nothing to send. */
+/** The header for Helm repositories and registries. Null if there is nothing to send. */
 export function authorizationOf(secrets: Readonly<Record<string, string>>, host: string): string | null {
   const login = readLogin(secrets, host)
   if (login.kind === 'none') return null

@@ -17,7 +17,10 @@ const parseVersion = (text: string): Version | null => {
   return parsed === null ? null : { text, parsed }
 }
 
-/** Of versions that are equal but for what does not count (a leading v, build metadata) the lesser text, which is the one without a v, so that the order they came in changes nothing. */
+/**
+ * Orders versions, newest first. Of versions that are equal but for a leading v or build metadata, the lesser text
+ * comes first, which is the one without a v: the order of arrival changes nothing.
+ */
 const newestFirst = (a: Version, b: Version): number =>
   semver.rcompare(a.parsed, b.parsed) || semver.compareBuild(b.parsed, a.parsed) || (a.text < b.text ? -1 : a.text > b.text ? 1 : 0)
 
@@ -27,7 +30,10 @@ const versionsOf = (texts: Iterable<string>): Version[] =>
     return version === null ? [] : [version]
   })
 
-/** Null: it is no range. Commas mean a space, as helm has them. A pre-release is in a range only if one of the comparators beside it names a pre-release. */
+/**
+ * Null if it is not a range. Commas mean a space, as in helm. A pre-release is in a range only if one of the
+ * comparators beside it names a pre-release.
+ */
 function parseRange(text: string): ((version: SemVer) => boolean) | null {
   const alternatives = text.split('||').map((part) => {
     const spaced = part.replaceAll(',', ' ').replaceAll('=>', '>=').replaceAll('=<', '<=').trim()

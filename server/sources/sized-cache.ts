@@ -1,4 +1,4 @@
-// What was read lately, bounded by what it weighs and not by how many there are: one folder may hold four thousand entries.
+// Recent reads, limited by their size and not by their number: one folder may hold four thousand entries.
 export class SizedCache<Value> {
   readonly #held = new Map<string, Value>()
   readonly #max: number

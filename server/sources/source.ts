@@ -6,7 +6,7 @@ import { AppError } from '../../shared/protocol/error.ts'
 
 /** Larger folders are refused, not cut. */
 export const SOURCE_FILES_MAX = 10_000
-/** Of one file, and of all that are read at once. */
+/** The limit of one file, and of all files that are read at once. */
 export const SOURCE_FILE_BYTES_MAX = 16 * 1024 * 1024
 export const SOURCE_TREE_BYTES_MAX = 64 * 1024 * 1024
 /** Characters. */
@@ -31,15 +31,21 @@ export interface SourceEntry {
 export interface SourceTree {
   /** Names the content of a file or folder: equal ids, equal bytes. Null: there is none. */
   id(path: string): Promise<string | null>
-  /** Of a folder, sorted by name. Null: it is no folder. */
+  /** The entries of a folder, sorted by name. Null if it is not a folder. */
   list(path: string): Promise<SourceEntry[] | null>
-  /** Null means: there is no such file. */
+  /** Null if there is no such file. */
   file(path: string): Promise<SourceFile | null>
-  /** Of a folder and the folders in it, by path from the tree's root, sorted; only those that are `wanted` (a folder is asked for with a slash at its end). Empty: there is no such folder. */
+  /**
+   * The files of a folder and its subfolders, by path from the tree's root, sorted; only the `wanted` ones (a folder is
+   * asked for with a slash at its end). Empty if there is no such folder.
+   */
   files(path: string, wanted: (path: string) => boolean): Promise<Map<string, SourceFile>>
 }
 
-/** What a service takes of a repository: a folder, or a chart of a Helm repository in the newest version of a semver range (absent: the newest that is no pre-release). */
+/**
+ * The part of a repository that a service takes: a folder, or a chart of a Helm repository in the newest version of a
+ * semver range (absent: the newest that is no pre-release).
+ */
 export type SourcePick = { path: string } | { chart: string; version?: string | undefined }
 
 export interface OpenedSource {
@@ -66,7 +72,10 @@ export interface Source {
   head(): Promise<string>
   /** Makes head and revision readable in as few round trips as there can be; returns what the ref names now. For when a change is expected. */
   fetch(): Promise<string>
-  /** What people call a revision that was looked up since the start: the tag that a semver range chose. Null, or absent: nothing else. */
+  /**
+   * The name that people use for a revision that was read since the start: the tag that a semver range chose. Null or
+   * absent if there is none.
+   */
   tagOf?(revision: string): string | null
   /** Author and subject of a revision that was fetched. Null, or absent: the source does not say. */
   noteOf?(revision: string): Promise<CommitNote | null>
@@ -78,7 +87,7 @@ export interface Source {
   chart?(repository: string, name: string, version: string): Promise<OpenedSource>
 }
 
-/** Of what is named in the spec of a service, and is not there to be what it is named for. */
+/** The remedy for a name in a Service's spec that does not exist, or is of another type than needed. */
 export const CORRECT_SPEC = 'Correct the source in the spec of the service and `skerry apply` it.'
 
 /** A folder was meant. */

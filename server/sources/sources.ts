@@ -19,7 +19,7 @@ import { createUploadSource } from './upload-source.ts'
 import type { WebCredential } from './web-request.ts'
 
 export interface SourceKey {
-  /** Of the Repository resource; of a remote base see remoteBaseUid. */
+  /** The UID of the Repository resource; for a remote base see remoteBaseUid. */
   uid: string
   project: string
   place: SourcePlace
@@ -42,7 +42,7 @@ export interface Sources {
 export interface SourceDeps {
   /** A folder for each source is made below it. */
   root: string
-  /** Of several processes that share the root: its name. Absent: there is no other one. */
+  /** The name of this process among several that share the root. Absent if there is no other. */
   owner?: string
   /** Every request of every source goes through it (SO1). */
   addresses: AddressGuard

@@ -13,7 +13,7 @@ export const DEADLINES: WebDeadlines = { wholeMs: 120_000, silentMs: 30_000 }
 
 /** Read again for each request: a Config may change at any time. */
 export interface WebCredential {
-  /** Null means: the repository names no Config. */
+  /** Null if the repository names no Config. */
   secretRef: string | null
   /** `tokenServer`: host of another server that gets them, too, which the repository named. Throws `source_refused` for a host that they are not for. */
   read(tokenServer?: string): Promise<Readonly<Record<string, string>>>
@@ -29,7 +29,7 @@ export interface WebRequest {
   /** PEM of the authorities that the other side's certificate may be from. Absent: those that this server trusts. */
   ca?: string | string[] | undefined
   bytesMax: number
-  /** What came before it broke off; it may be asked on from there. */
+  /** Takes the bytes that came before the transfer broke off, so that it can resume. */
   onPart?: (bytes: Uint8Array) => Promise<void>
 }
 
@@ -139,7 +139,7 @@ function tlsRemedy(error: unknown, url: string): { remedy?: string } {
   }
 }
 
-/** What a status other than the expected one means. */
+/** The error for a status other than the expected one. */
 export function statusError(what: string, { url, status, headers }: WebAnswer, { secretRef }: WebCredential): AppError {
   const { host } = new URL(url)
   if (status === 401 || status === 403) {

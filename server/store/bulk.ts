@@ -11,9 +11,12 @@ export interface Bulk {
   before: string
   /** One row, each parameter as `?`. */
   row: string
-  /** What comes after the last row. */
+  /** The text after the last row. */
   after: string
-  /** Of its parameters. PostgreSQL then gets an array for each, and the same text whatever the number of rows: to read a long one costs it more than to write the rows. */
+  /**
+   * The types of its parameters. PostgreSQL gets an array for each, and the same text whatever the number of rows:
+   * parsing a long text costs more than writing the rows.
+   */
   types: readonly ColumnType[]
 }
 

@@ -15,7 +15,10 @@ const keysOf = (project: string, spec: string): string[] =>
 /** Services that are asked for at once. */
 const KEYS_A_TIME = 200
 
-/** Null means: none. Reads what the service reaches and no other. What does not exist (yet) depends on nothing. */
+/**
+ * Null if there is none. Reads only the services that can be reached. A service that does not exist (yet) depends on
+ * nothing.
+ */
 export async function findDependencyCycle(trx: ReadDb, { project, name }: ResourceKey, spec: string): Promise<DependencyCycle | null> {
   const own = serviceKey({ project, service: name })
   const entries = keysOf(project, spec)
@@ -31,7 +34,7 @@ export async function findDependencyCycle(trx: ReadDb, { project, name }: Resour
   return cycle === null ? null : { cycle, entry: entries.indexOf(cycle[1] ?? own) }
 }
 
-/** Of each key; those that do not exist have none. */
+/** The dependencies of each key. A key that does not exist has none. */
 async function readDependencies(trx: ReadDb, keys: readonly string[]): Promise<Map<string, readonly string[]>> {
   const found = new Map<string, readonly string[]>(keys.map((key) => [key, []]))
   const ids = keys.map(parseServiceKey)

@@ -4,7 +4,7 @@ import { storable } from './status/storable-text.ts'
 import type { Store } from './store.ts'
 import type { StoreDb } from './store-db.ts'
 
-/** Of each repository. */
+/** The limit of each repository. */
 export const COMMITS_KEPT = 2_000
 const IDS_A_TIME = 500
 

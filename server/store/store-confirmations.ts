@@ -1,5 +1,6 @@
-// What waits for a person. What the agents of many clusters refuse with the same revision and the same names is one question, with one row for each cluster: the
-// names are kept once, and one yes is for all clusters that the person was shown.
+// Questions that wait for a person. Refusals of many clusters' agents with the same revision and the same names are one
+// question, with one row for each cluster: the names are kept once, and one answer holds for all clusters that the
+// person was shown.
 import { setImmediate } from 'node:timers/promises'
 import type { Selectable, Transaction } from 'kysely'
 import { canonicalJson, sha256Hex } from '../../shared/kube/canonical.ts'
@@ -30,7 +31,7 @@ type ConfirmationStore = Pick<
 type Row = Selectable<Tables['confirmations']>
 type Member = Selectable<Tables['confirmation_clusters']>
 type Asked = Parameters<Store['openConfirmation']>[0]
-/** Of one cluster. */
+/** The question of one cluster. */
 type AskedOfCluster = Asked & { cluster: string }
 
 /** Clusters that are named with a question of many. */
@@ -99,7 +100,7 @@ export const confirmationNote = ({ id, project, service }: Pick<Row, 'id' | 'pro
 /** Equal for what is one question. It is stored: another formula needs a migration. */
 export const groupKey = ({ project, service, token, names }: Pick<Confirmation, 'project' | 'service' | 'token' | 'names'>): string =>
   sha256Hex(canonicalJson([project, service, token, names]))
-/** Of a question with rows for its clusters. */
+/** The subject of a question with rows for its clusters. */
 export const groupSubject = (id: string): string => `clusters/${id}`
 
 const findRow = (sql: ReadDb, column: 'id' | 'subject', value: string) =>
@@ -281,7 +282,7 @@ interface Yes {
   id: string
   by: string
   nowMs: number
-  /** Of a question of many clusters: the yes is for those with a number up to this one; null: for all. */
+  /** For a question of many clusters: the answer holds for those with a number up to this one. Null for all. */
   upTo: number | null
 }
 

@@ -20,7 +20,7 @@ export interface Tx {
   sql: Transaction<Tables>
   /** The changes of this transaction, for watchers. */
   changes: ChangeLog
-  /** What it adds to and takes from the counts. */
+  /** Its changes to the counts. */
   rollups: RollupDeltas
   /** Audit entries of the transaction. */
   audit: AuditLog
@@ -46,7 +46,7 @@ export interface StoreDb {
   settledChange(): number
   /** After each commit that changed something, with the number of its last change; only commits of this process. Returns what ends it. */
   onCommit(listener: (lastChange: number) => void): () => void
-  /** Of `Connections`. */
+  /** Listens as `Connections` does. */
   listen(onCommit: () => void, signal: AbortSignal): void
   destroy(): Promise<void>
 }

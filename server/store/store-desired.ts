@@ -1,5 +1,5 @@
-// What each cluster shall have of each service. The ordinal is taken from the cluster's row in the transaction that writes the desired row (CU7), so a
-// shard that lags knows exactly what it lacks.
+// The desired services of each cluster. The ordinal is taken from the cluster's row in the transaction that writes the
+// desired row (CU7), so a shard that lags knows exactly which rows it lacks.
 import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { canonicalJson } from '../../shared/kube/canonical.ts'

@@ -37,7 +37,10 @@ type ResourceStore = Pick<
 /** Rows read at once while a selector is looked for. */
 const SCAN_ROWS = 500
 
-/** Of services that cannot be rendered, for some of their clusters or for all. Not of those that are being deleted: nothing is rendered for them any more. */
+/**
+ * Services that cannot be rendered for some or all of their clusters. Services that are being deleted are left out:
+ * nothing is rendered for them any more.
+ */
 export const readRenderErrors = (db: ReadDb) =>
   db
     .selectFrom('render_states')
@@ -50,7 +53,7 @@ export const readRenderErrors = (db: ReadDb) =>
     .where('resources.deleting_ms', 'is', null)
     .execute()
 
-/** AP25. Null: the resource must not exist, or does not. */
+/** AP25: null if the resource must not exist, or does not. */
 export function versionConflict({ kind, name }: ResourceKey, expected: number | null, version: number | null): AppError {
   const is = version === null ? 'does not exist' : `is at version ${version}`
   const asked = expected === null ? 'the request creates it' : `the request is for version ${expected}`
@@ -304,7 +307,7 @@ interface Filterable {
 const whereKey = <T extends Filterable>(query: T, { kind, project, name }: ResourceKey): T =>
   query.where('kind', '=', kind).where('project', '=', project).where('name', '=', name)
 
-/** Of a cluster: with its id, which is its resource's uid, as in all that is said of clusters. */
+/** A note on a cluster carries its id, which is the uid of its resource, as all records about clusters do. */
 const resourceNote = ({ kind, project, name, uid }: ResourceKey & { uid?: string }): ChangeNote => ({
   topic: 'resource',
   ...(kind === 'Cluster' && uid !== undefined ? { cluster: uid } : { project }),

@@ -1,4 +1,5 @@
-// What is known of a fleet store that was set back (RP2): proofs that its own server once said more than it holds, until a person settled the matter.
+// Evidence that a fleet store was set back (RP2): proofs that its own server once sent more than it holds, until a
+// person resolves it.
 import { sql } from 'kysely'
 import type { RestoreProof } from '../fleet/records.ts'
 import { leapChanges } from './feed/change-log.ts'

@@ -59,7 +59,7 @@ export interface Store {
   ): Promise<
     | { kind: 'created' | 'configured' | 'unchanged'; resource: StoredResource }
     | { kind: 'conflict'; version: number | null }
-    /** Of a service: its dependencies would lead back to it (TG15). */
+    /** A service whose dependencies would lead back to it (TG15). */
     | ({ kind: 'cycle' } & DependencyCycle)
   >
   /** The same values, sealed under another key or bound to hosts: no new generation. False: it is at another version by now. */
@@ -99,7 +99,7 @@ export interface Store {
   setRenderState(id: ServiceId, state: RenderState, variants?: readonly Variant[], events?: readonly UnnumberedEvent[]): Promise<void>
   /** Newest first; `before`: strictly below that number. */
   revisions(id: ServiceId, query: { before?: number; limit: number }): Promise<Revision[]>
-  /** Of these digests, those that are variants of the newest revision, or its only one. */
+  /** Those of the digests that are variants of the newest revision, or its only one. */
   newestVariants(id: ServiceId, digests: readonly string[]): Promise<Set<string>>
   /** To the newest revision, those that it has not; a service without revisions gets none. How many variants it has then. */
   addVariants(id: ServiceId, variants: readonly Variant[]): Promise<number>
@@ -128,22 +128,25 @@ export interface Store {
    * the cluster's ordinal from it. Returns the number of removed ones.
    */
   dropTombstones(tombstones: readonly Tombstone[]): Promise<number>
-  /** Of these clusters, those that have a service of the project, one that is being removed too. */
+  /** Those of the clusters that have a service of the project, also one that is being removed. */
   clustersOfProject(project: string, among: readonly ClusterId[]): Promise<Set<ClusterId>>
-  /** Of these keys of the content store, those that a desired row or a revision names (ST12). */
+  /** Those of the keys of the content store that a desired row or a revision names (ST12). */
   referencedContent(sha256s: readonly string[]): Promise<Set<string>>
 
   // Clusters and agents
   createJoinToken(record: JoinTokenRecord): Promise<void>
   listJoinTokens(): Promise<JoinTokenRecord[]>
   deleteJoinToken(id: string): Promise<boolean>
-  /** Of the token with that id (`joinTokenId`), or of the one with which the agent of that key joined, also after it is deleted; null: neither. */
+  /**
+   * The hash of the token with that id (`joinTokenId`), or of the one with which the agent of that key joined, also
+   * after the token is deleted. Null if there is neither.
+   */
   joinTokenHash(tokenId: string, publicKey: string): Promise<string | null>
   /** Uses one use of the token, makes cluster and agent; the same token and key again answer the same and use nothing. Another token with a known key and
    *  name is a re-join: same cluster, next incarnation and epoch. A revoked key is answered but stays revoked. A known key under another name is
    *  `name_taken`. Name and key of a cluster that was deleted are free again. */
   join(input: JoinInput): Promise<JoinResult>
-  /** Of a cluster that was removed; null: no such agent, or too long ago. */
+  /** The removed cluster of that agent. Null if there is no such agent, or if the removal is too long ago. */
   removedCluster(agentId: AgentId): Promise<{ clusterId: ClusterId; name: string } | null>
   /** Ids of removed clusters with this kube-system UID, the newest first; none for ''. */
   formerClusters(clusterUid: string): Promise<ClusterId[]>
@@ -209,8 +212,10 @@ export interface Store {
   // A store that was set back
   /** After an unclean stop: that a shard's log does not know a page of before proves nothing. */
   distrustLogs(): Promise<void>
-  /** What a proof is held against; null: no such cluster. `adoptedOrdinal`: whatever page goes beyond it is of the shard file in use now, and in its log. `settledEpoch`: what is of a
-   *  lower one was settled by a person. */
+  /**
+   * The facts that a proof is compared with. Null if there is no such cluster. `adoptedOrdinal`: a page beyond it is of
+   * the shard file in use now, and in its log. `settledEpoch`: a person has resolved all lower epochs.
+   */
   restoreFacts(clusterId: ClusterId): Promise<{ epoch: number; ordinal: number; adoptedOrdinal: number; settledEpoch: number } | null>
   /** While there is one, a restore waits for a person. */
   restoreProofs(): Promise<RestoreProof[]>
@@ -220,7 +225,7 @@ export interface Store {
   /** Every cluster's epoch leaps past all that any proof says, and the proofs are gone. */
   settleRestore(nowMs: number): Promise<void>
 
-  // What changed
+  // Changes
   readonly changes: ChangeFeed
   /** Another number before and after each write: what was read under one number is current as long as it stays. */
   writeVersion(): number
@@ -231,11 +236,10 @@ export interface Store {
   // Counts
   readonly rollups: Rollups
 
-  /** What is not kept for ever. */
+  /** Records that are kept for a limited time. */
   readonly upkeep: StoreUpkeep
 
-  // What waits for a person
-  /** Of kind prune with a cluster: clusters of one service with the same token and names ask together. */
+  /** For the kind prune with a cluster: clusters of one service with the same token and names ask together. */
   openConfirmation(confirmation: Omit<Confirmation, 'id' | 'confirmedMs' | 'confirmedBy' | 'clusters'>): Promise<Confirmation>
   confirmation(id: string): Promise<Confirmation | null>
   /**

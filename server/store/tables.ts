@@ -77,13 +77,13 @@ export interface Tables {
     doc: string | null
     set_sha: string | null
     placed_by: string
-    /** Of a row that was made of facts of the cluster, among others (RL5). */
+    /** For a row that depends on facts of the cluster, among others (RL5). */
     facts_key: string | null
     /** For a row of a program's render: all inputs that it read (RL6). */
     rendered_from: string | null
-    /** Of the revision that it shall have; null for a removal order and a tombstone. */
+    /** The digest of the desired revision. Null for a removal order and a tombstone. */
     digest: string | null
-    /** What people see of it, liveness apart: of this row and the agent's report; null for a tombstone. */
+    /** The word that people see, without liveness: from this row and the agent's report. Null for a tombstone. */
     sync: SyncWord | null
     health: HealthWord | null
     /** 1: a tombstone whose status rows may not all be removed yet. */
@@ -156,7 +156,7 @@ export interface Tables {
     name: string
     refs: number
   }
-  /** What objects, services and drifts say of themselves, but since when: most of them say the same. */
+  /** Reports of objects, services and drifts without their time: most rows share one. */
   states: {
     id: Generated<number>
     /** SHA-256 of all that follows but `refs`. */
@@ -169,8 +169,11 @@ export interface Tables {
     images: string | null
     refs: number
   }
-  /** What agents reported: `state_id` and `since_ms` for objects, services and drifts; `doc` for all but objects. Neither: removed by its agent. The row stays until the next complete
-   *  inventory, so that a late copy of an older write is still recognised. */
+  /**
+   * Reports of agents: `state_id` and `since_ms` for objects, services and drifts; `doc` for all but objects. With
+   * neither, the agent removed it. The row stays until the next complete inventory, so that a late copy of an older
+   * write is still recognised.
+   */
   status_rows: {
     cluster_no: number
     name_id: number
@@ -207,7 +210,7 @@ export interface Tables {
     /** By repository; null where there is one only. */
     sources: string | null
   }
-  /** Of revisions that are not the same in every cluster. */
+  /** Variants of revisions that differ between clusters. */
   revision_variants: {
     project: string
     service: string
@@ -295,7 +298,7 @@ export interface Tables {
     expires_ms: number
     /** Id of the token that ends with the first use of this one. */
     replaces: string | null
-    /** Null means: made before there were roles, an admin's. */
+    /** Null for one made before there were roles: it is an admin's. */
     role: string | null
     created_by: string | null
     /** 0: never. */
@@ -328,7 +331,7 @@ export interface Tables {
   kept_requests: {
     /** Digest of the caller and its key. */
     id: string
-    /** Of the request. */
+    /** The digest of the request. */
     digest: string
     until_ms: number
     /** JSON. Null means that the request did not end, or that its answer is not kept. */

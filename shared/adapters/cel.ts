@@ -18,13 +18,16 @@ const CHOICES_BESIDE_REPEATS_MAX = 3
 const LIMITS = { maxAstNodes: 400, maxDepth: 32, maxListElements: 100, maxMapEntries: 100, maxCallArguments: 8 }
 /** With the guards around its parts. */
 const GUARDED_LIMITS = { ...LIMITS, maxAstNodes: 4 * LIMITS.maxAstNodes, maxDepth: 4 * LIMITS.maxDepth }
-/** What the comparisons and functions of one evaluation may look at: items of lists and maps, and texts of this length. A tenth of a second. */
+/**
+ * The limit of comparisons and functions in one evaluation: items of lists and maps, and texts of this length. A tenth
+ * of a second.
+ */
 const CEL_PARTS_MAX = 1_000_000
 const CHARS_A_PART = 64
 
 /** Their first argument names a variable. */
 const ITERATING: ReadonlySet<string> = new Set(['all', 'exists', 'exists_one', 'map', 'filter'])
-/** Whatever is not here could make values that grow, or reads what is no part of an object. */
+/** The allowed functions. All others could make values that grow, or read something besides the object. */
 const ALLOWED: ReadonlySet<string> = new Set([
   ...ITERATING,
   ...[
@@ -95,7 +98,7 @@ function placeOf(text: string, { start, end }: Node): { start: number; end: numb
   return { start: from, end: to }
 }
 
-/** What is put around parts of a rule, so that they count. Throws what is wrong with the rule. */
+/** The wrappers around parts of a rule, so that they count. Throws the problem of a wrong rule. */
 function wrapsOf(rule: string, root: Node): Wrap[] {
   const wraps: Wrap[] = []
   const walk = (node: unknown, inMacro: boolean): void => {
@@ -163,7 +166,7 @@ function checkPattern(args: unknown, op: string): void {
 }
 
 const rewritten = (text: string, wraps: readonly Wrap[]): string =>
-  // Of two at one place the one that was found first is the outer one: it opens first and closes last.
+  // Of two at one place, the first found is the outer one: it opens first and closes last.
   wraps
     .map((wrap, order) => ({ ...wrap, order: wrap.text === ')' ? order : -order }))
     .sort((a, b) => b.at - a.at || b.order - a.order)
@@ -189,7 +192,7 @@ function createCel({ Environment }: Library): Cel {
     else if (typeof value === 'object' && value !== null && partsLeft >= 0) {
       const items = Array.isArray(value) ? value : Object.values(value)
       partsLeft -= items.length
-      // What is too much is not counted to its end.
+      // Counting stops at the limit.
       if (partsLeft >= 0) for (const item of items) weigh(item)
     }
     if (partsLeft < 0) throw new Error(`its comparisons and functions read more than ${CEL_PARTS_MAX} parts`)
@@ -280,7 +283,10 @@ export const loadCel = (): Promise<Cel> => {
 
 const PARTS = ['current', 'inProgress', 'failed'] as const
 
-/** Null: the rule can be used. Else which expression is wrong, and why. For the server, when a service is written. */
+/**
+ * Null if the rule can be used; otherwise the wrong expression and the reason. For the server, when a service is
+ * written.
+ */
 export async function checkServiceHealth(rule: ServiceHealth): Promise<string | null> {
   const compiled = await compileServiceHealth(rule)
   return typeof compiled === 'string' ? compiled : null

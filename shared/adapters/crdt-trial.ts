@@ -37,7 +37,7 @@ export function tryCrdtFiles(paths: readonly string[], run: RunTrial): ReadonlyM
   return refused
 }
 
-/** What the end of the child says about the file that it was trying; null when it says nothing. */
+/** The message about the tried file in the end of the child. Null if it has none. */
 function deathOf({ exitCode, signal, timedOut }: ReturnType<RunTrial>): string | null {
   if (timedOut) return `native code did not open the file within ${TRIAL_MS_MAX / 1_000} s`
   if (signal !== null) return OUTSIDE_SIGNALS.includes(signal) ? null : `native code ended a process with ${signal}`
@@ -68,7 +68,7 @@ function trial(path: string, libraryDir: string): string {
   }
 }
 
-/** Whatever the writers of these files ask of native code; nothing of it stays. */
+/** Uses every native function that the writers of these files use; keeps nothing. */
 function useEverything(db: Database, siteId: string): void {
   db.run('BEGIN IMMEDIATE')
   try {

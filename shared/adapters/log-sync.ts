@@ -65,7 +65,7 @@ export function createLogSync(path: string, file: LogFile = logFileOf(path)): Lo
     settled: () => {
       if (refused !== null) return Promise.reject(refused)
       if (running === null) return begin()
-      // What is committed while a sync is under way may have come too late for it.
+      // A commit during a sync may have come too late for it.
       const after = () => {
         next = null
         if (refused === null) return begin()

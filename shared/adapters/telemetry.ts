@@ -32,7 +32,7 @@ const STOP_MS = 2_000
 /** One line of the log for a collector that does not answer. */
 const SILENT_MS = 300_000
 
-/** Null: no endpoint is set, or the usual variables turn it off. */
+/** Null if no endpoint is set, or the usual variables turn it off. */
 export async function openTelemetry(deps: TelemetryDeps): Promise<Telemetry | null> {
   const { env, log } = deps
   const endpoint = said(env, 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') ?? said(env, 'OTEL_EXPORTER_OTLP_ENDPOINT')

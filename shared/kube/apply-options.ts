@@ -1,11 +1,13 @@
-// What annotations of a manifest say about how that one object is applied: our own words, and those of the tools that people come from. Read from the
-// desired manifest, never from the live object, so that only Git decides.
+// The annotations of a manifest that control how its object is applied: Skerry's own, and those of tools that people
+// come from. Read from the desired manifest, never from the live object, so that only Git decides.
 import { editDistance } from '../runtime/edit-distance.ts'
 import { compareText } from './order.ts'
 import { ARGO_OPTIONS, PLURAL_OPTIONS, wordsIn } from './sync-options.ts'
 
 export interface ApplyOptions {
-  /** What others wrote into the object is taken over before the apply, so that all that Git does not name goes. */
+  /**
+   * Fields that others wrote are taken over before the apply, so that all fields without an entry in Git are removed.
+   */
   replace: boolean
   /** When the API server refuses because a field is immutable: delete, wait until it is gone, create. `foreign`: said in another tool's word, which does not reach
    *  kinds that hold data or other objects. */

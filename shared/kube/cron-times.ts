@@ -15,7 +15,7 @@ const DAY_MS = 86_400_000
 /** A schedule that is asked for openings further off than this has none. */
 const HORIZON_DAYS = 366
 
-/** Null means: not a cron line. A day matches by its date or by its weekday when both are given, as everywhere. */
+/** Null if it is not a cron line. A day matches by its date or by its weekday when both are given, as in cron. */
 export function parseCron(line: string): CronTimes | null {
   const fields = line.trim().split(/\s+/)
   if (fields.length !== 5) return null
@@ -62,7 +62,7 @@ function parseField(text: string, low: number, high: number, names: readonly str
   return found
 }
 
-/** Null means: none within a year. */
+/** Null if there is none within a year. */
 export function nextOpening({ zone, times }: { zone: Pick<Zone, 'dayOf' | 'instantOf'>; times: CronTimes }, atMs: number): number | null {
   const today = zone.dayOf(atMs)
   for (let day = today; day <= today + HORIZON_DAYS; day += 1) {

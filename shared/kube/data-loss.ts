@@ -59,7 +59,10 @@ interface StorageSpec {
   volumeClaimTemplates?: unknown
 }
 
-/** What the deletion of an object takes along by its spec: `claims` of a StatefulSet that says so; `nothing`: a volume that stays when its object goes. Null: its kind tells. */
+/**
+ * The objects that the deletion of an object takes along by its spec: `claims` of a StatefulSet that says so; `nothing`
+ * for a volume that stays when its object goes. Null if the kind tells.
+ */
 export function takesAlong({ apiVersion, kind, ...object }: K8sObject): 'claims' | 'nothing' | null {
   const spec = object['spec'] as StorageSpec | null | undefined
   if (apiVersion === 'v1' && kind === 'PersistentVolume') return spec?.persistentVolumeReclaimPolicy === 'Retain' ? 'nothing' : null

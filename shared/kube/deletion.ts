@@ -2,7 +2,7 @@
 // the same object.
 import { groupOf, type K8sObject } from './object.ts'
 
-/** Null means: it is not being deleted. Else what holds it, for people. */
+/** The reason, for people, why the deletion is held up. Null if it is not being deleted. */
 export function deletionText(object: K8sObject): string | null {
   const { metadata } = object
   if (metadata.deletionTimestamp === undefined) return null
@@ -26,7 +26,7 @@ const NAMESPACE_HOLDS: ReadonlySet<string> = new Set([
 ])
 const HOLD_CHARS_MAX = 400
 
-/** What content remains, which finalizers hold it, which API group answers nothing. */
+/** The remaining content, the finalizers that hold it, and the API groups that do not answer. */
 function namespaceText(object: K8sObject): string {
   const status = object['status']
   const conditions = status !== null && typeof status === 'object' && 'conditions' in status ? status.conditions : null

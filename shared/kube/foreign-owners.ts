@@ -13,7 +13,7 @@ interface Mark {
   key: string
   /** False: some controller copied it from another object. */
   isOf?(ref: ObjectRef, value: string, metadata: Marked): boolean
-  /** What happens as long as the mark stays, for people. */
+  /** The effect while the mark stays, for people. */
   warning?: string
 }
 

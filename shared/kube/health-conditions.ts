@@ -21,7 +21,10 @@ import { camelCase } from './health-words.ts'
 export const notReported = (what: string): Health => progressing('NotReported', `its controller has not reported ${what} yet`)
 
 interface ConditionWords {
-  /** What a False means: a failure unless its reason is `patient`, a delay unless its reason is `failed`, or, by default, what its reason and message say. */
+  /**
+   * The meaning of False: a failure unless its reason is `patient`, a delay unless its reason is `failed`, or, by
+   * default, as its reason and message say.
+   */
   falseIs?: 'Degraded' | 'Progressing'
   /** Reasons of a False that end by themselves. */
   patient?: readonly string[]

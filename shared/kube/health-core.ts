@@ -199,7 +199,7 @@ const budget: Rule = ({ status, conditions }) => {
   const failed = conditions.find(({ type, reason }) => type === 'DisruptionAllowed' && reason === 'SyncFailed')
   if (failed !== undefined) return degraded('SyncFailed', failed.message || 'its controller cannot count its Pods')
   const [now, wanted] = [count(status['currentHealthy']), count(status['desiredHealthy'])]
-  // Of a workload at zero replicas there is nothing to keep.
+  // A workload at zero replicas has nothing to keep.
   return now >= wanted || status['expectedPods'] === 0 ? HEALTHY : progressing('BudgetNotMet', `${now} of ${wanted} Pods are healthy`)
 }
 

@@ -255,7 +255,7 @@ function byErrors(status: Fields, words: Finding, where = 'status'): Finding {
     // `failedNamespaces` lists what failed; `failedAt` does not.
     const isError = ERROR_FIELDS.has(key) || ERROR_WORDS.has(last) || (first === 'failed' && typeof value === 'object')
     if (!isError) continue
-    // What went wrong last may be over.
+    // The last error may be over.
     if (isPast(key) && words?.word === 'Healthy') continue
     const one: unknown = Array.isArray(value) ? value[0] : value
     const said = text(one) || text(fields(one)['message']) || text(fields(one)['reason'])

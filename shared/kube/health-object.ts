@@ -1,4 +1,4 @@
-// What a health rule sees of an object, and the words it answers in.
+// The inputs of a health rule, and the words of its answer.
 import type { HealthWord } from '../model/status.ts'
 import type { K8sObject } from './object.ts'
 
@@ -30,7 +30,7 @@ export interface Condition {
   message: string
   /** Unparsed; the rules that need it parse it. */
   changedAt: string
-  /** Null means: it does not say for which generation it holds. */
+  /** Null if it does not say for which generation it holds. */
   generation: number | null
   /** Error, Warning, Info; '' where the API has none (Cluster API, Azure and others have). */
   severity: string

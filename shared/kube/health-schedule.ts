@@ -47,7 +47,7 @@ function quietSinceMs({ status, createdMs, changedMs }: Reading): number {
   return Math.max(createdMs, changedMs ?? createdMs, ...told.filter((ms) => !Number.isNaN(ms)))
 }
 
-/** Null means: the schedule cannot be understood, or has no time within a year. */
+/** Null if the schedule cannot be understood, or has no time within a year. */
 function nextRunMs(schedule: string, timeZone: unknown, lastMs: number, sinceMs: number): number | null {
   const times = parseCron((MACROS[schedule.toLowerCase()] ?? schedule).replaceAll('?', '*'))
   if (times === null) return null

@@ -139,7 +139,10 @@ function senseOfNegated(word: string): Sense {
   return WORDS.done.has(word) ? 'unmet' : null
 }
 
-/** What the type of a condition is about. `good` is to be True and `bad` to be False; `moving` and `stopped` hold while True; null: its status says nothing about health. */
+/**
+ * The role of a condition's type. `good` is to be True and `bad` to be False; `moving` and `stopped` hold while True.
+ * Null if its status says nothing about health.
+ */
 type Role = 'good' | 'bad' | 'moving' | 'stopped' | null
 export interface TypeMeaning {
   role: Role

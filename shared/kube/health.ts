@@ -21,7 +21,7 @@ import { isBuiltInGroup } from './order.ts'
 
 export { HEALTHY, type Health } from './health-object.ts'
 
-/** What the object's service asks for. */
+/** The options that the object's service sets. */
 export interface HealthOptions {
   /** `sync.waitForAddress`. */
   waitForAddress: boolean

@@ -12,7 +12,7 @@ export const PRUNE_ANNOTATION = 'skerry.dev/prune'
 const hasOption = (option: string) => (value: string) => parseSyncOptions(value).has(option)
 const is = (wanted: string) => (value: string) => value === wanted
 
-/** Of others. */
+/** Annotations of other tools that keep an object. */
 const KEEP_MARKS: ReadonlyArray<readonly [key: string, matches: (value: string) => boolean, deed?: Deed]> = [
   [ARGO_OPTIONS, hasOption('prune=false')],
   [PLURAL_OPTIONS, hasOption('prune=false')],

@@ -1,4 +1,5 @@
-// What Skerry knows of any Kubernetes object. Loose on purpose: typed model classes drop unknown fields and rewrite dates.
+// The known members of any Kubernetes object. Loose on purpose: typed model classes drop unknown fields and rewrite
+// dates.
 import { z } from 'zod'
 
 const ownerReference = z.looseObject({ kind: z.string(), name: z.string(), uid: z.string() })

@@ -7,7 +7,7 @@ export const PLURAL_OPTIONS = 'deployment.plural.sh/sync-options'
 export const parseSyncOptions = (value: string): ReadonlySet<string> =>
   new Set(value.split(',').map((option) => option.replaceAll(' ', '').toLowerCase()))
 
-/** Of other lists: the words as they are written. */
+/** The words of other lists, as they are written. */
 export const wordsIn = (text: string): string[] =>
   text
     .split(',')

@@ -1,5 +1,6 @@
-// What a plain YAML scalar means to Kubernetes: the resolver of go.yaml.in/yaml/v2, which kubectl and the API server read manifests with (`resolve.go`).
-// YAML 1.1 words, octal `0644`, `_` inside numbers; no base-60 numbers, and timestamps stay text. Pure; tests/contract/yaml-kubectl.test.ts is its oracle.
+// The meaning of a plain YAML scalar in Kubernetes: the resolver of go.yaml.in/yaml/v2, which kubectl and the API
+// server use (`resolve.go`). YAML 1.1 words, octal `0644`, `_` inside numbers; no base-60 numbers, and timestamps stay
+// text. Pure; tests/contract/yaml-kubectl.test.ts compares it with kubectl.
 
 export type PlainScalar =
   | { kind: 'value'; value: string | number | boolean | null }

@@ -14,7 +14,7 @@ const HOUR_MS = 3_600_000
 
 const zones = new Map<string, Zone>()
 
-/** Null means: no such zone. Absent: the machine's own. */
+/** Null if there is no such zone. Absent: the machine's own zone. */
 export function createZone(timeZone: string | undefined): Zone | null {
   const known = zones.get(timeZone ?? '')
   if (known !== undefined) return known
@@ -40,7 +40,7 @@ const FIELDS = {
 } as const satisfies Intl.DateTimeFormatOptions
 
 function zoneOf(format: Intl.DateTimeFormat): Zone {
-  /** What the wall clock shows, as if it were UTC. */
+  /** The wall clock as if it were UTC. */
   const wallMs = (atMs: number): number => {
     const parts: Record<string, number> = {}
     for (const { type, value } of format.formatToParts(atMs)) parts[type] = Number(value)

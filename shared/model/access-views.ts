@@ -5,7 +5,7 @@ import { labelSelectorSchema } from './labels.ts'
 const texts = z.array(z.string())
 export const rightSourceSchema = z.object({
   role: z.string(),
-  /** Null means: the role that the token itself has. Project '': a binding of the fleet. */
+  /** Null for the role that the token itself has. Project '': a binding of the fleet. */
   binding: z.object({ project: z.string(), name: z.string() }).nullable(),
   /** Null, here and below: not limited. */
   projects: texts.nullable(),

@@ -1,5 +1,6 @@
-// What a service may be made of and as whom it is applied: the rules of its Project, which the server checks and signs into the service's row, and those of a
-// site's own policy. Pure, and the same for server and agent. A rule that is left out allows everything.
+// The limits of a service's content and of the account that applies it: the rules of its Project, which the server
+// checks and signs into the service's row, and those of a site's own policy. Pure, and the same for server and agent.
+// An absent rule allows everything.
 import { z } from 'zod'
 import { type ObjectRef, refText } from '../kube/object.ts'
 import { matchesSelector } from './labels.ts'

@@ -27,7 +27,7 @@ export const changeViewSchema = z.object({
   cluster: z.string().nullable(),
   project: z.string().nullable(),
   name: z.string().nullable(),
-  /** What of it; null: too much to name, or it is all of it. */
+  /** The changed keys. Null if they are too many to name, or if all changed. */
   keys: z.array(z.string()).nullable(),
 })
 export type ChangeView = z.infer<typeof changeViewSchema>

@@ -28,7 +28,7 @@ const countRowSchema = z.object({
   count,
   /** By sync and health together, of drift-age by what the agents did about it; empty where it is not divided further. */
   parts: z.record(z.string(), count),
-  /** Of label: clusters that have it. */
+  /** For a label: the clusters that have it. */
   clusters: count.optional(),
 })
 export type CountRow = z.infer<typeof countRowSchema>

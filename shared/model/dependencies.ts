@@ -1,7 +1,7 @@
 // `dependsOn` between services as a graph of their keys: the server refuses circles in it, the agent waits along it. Pure.
 import type { Dependency } from './resources.ts'
 
-/** What a service names without a project is of its own. Sorted, each once. */
+/** The keys of the dependencies, sorted, each once. A name without a project belongs to the service's own project. */
 export const dependencyKeys = (project: string, dependsOn: readonly Dependency[] = []): string[] =>
   [...new Set(dependsOn.map((dependency) => dependencyKey(project, dependency)))].sort()
 

@@ -55,7 +55,7 @@ export function pathText(path: readonly PropertyKey[]): string {
   return text
 }
 
-/** What `pathText` made the text of. */
+/** The inverse of `pathText`. */
 export const pathSegments = (text: string): PropertyKey[] =>
   [...text.matchAll(/\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]|([^.[\]]+)/g)].map(([, index, quoted, word]) =>
     index !== undefined ? Number(index) : quoted !== undefined ? String(JSON.parse(`"${quoted}"`)) : (word ?? ''),
@@ -79,7 +79,7 @@ const typesOf = ({ errors }: UnionIssue): Array<{ issues: z.core.$ZodIssue[]; ex
     return { issues, expected: first?.code === 'invalid_type' && first.path.length === 0 ? first.expected : null }
   })
 
-/** What is wrong by the member that was meant: the only one of the right type. Null: there is none, or more than one. */
+/** The problem by the intended member: the only one of the right type. Null if there is none, or more than one. */
 function branchOf(issue: UnionIssue, given: unknown): z.core.$ZodIssue[] | null {
   if (given === undefined) return null
   const [meant, ...others] = typesOf(issue).filter(({ expected }) => expected === null)
@@ -162,7 +162,7 @@ function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   return value
 }
 
-/** What the discriminator at this path may say. */
+/** The allowed words of the discriminator at this path. */
 function discriminatorWords(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
   if (!(schema instanceof z.ZodDiscriminatedUnion) || path.length !== 1 || path[0] !== schema.def.discriminator) return []
   return schema.options.flatMap((option) => {

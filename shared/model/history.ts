@@ -1,4 +1,5 @@
-// What was: the revisions of a service, and how its words changed in a cluster. Times are ms since the epoch, by the server's clock.
+// The past: the revisions of a service, and the changes of its words in a cluster. Times are ms since the epoch, by the
+// server's clock.
 import { z } from 'zod'
 import { writtenBy } from './commits.ts'
 import { HEALTH_WORDS, SYNC_WORDS } from './status.ts'
@@ -6,13 +7,13 @@ import { HEALTH_WORDS, SYNC_WORDS } from './status.ts'
 const ms = z.number().int()
 
 export const revisionViewSchema = z.object({
-  /** Of its service, from 1. */
+  /** The number within its service, from 1. */
   number: ms,
   /** That it was rendered from first. */
   commit: z.string().nullable(),
   ...writtenBy,
   digest: z.string(),
-  /** Of the service's spec. */
+  /** The generation of the service's spec. */
   generation: ms,
   objectCount: ms,
   renderedMs: ms,
@@ -49,12 +50,12 @@ export const historyViewSchema = z.object({
   /** That was applied, or received if none was. */
   commit: z.string().nullable(),
   ...writtenBy,
-  /** Null means: not known. A server before this field sends none. */
+  /** Null if it is not known. A server before this field sends none. */
   cause: historyCauseSchema.nullable().default(null),
 })
 export type HistoryView = z.infer<typeof historyViewSchema>
 
-/** What happened in a cluster: changes of its services, and events of the cluster itself, which have no service. */
+/** The timeline of a cluster: changes of its services, and events of the cluster itself, which have no service. */
 export const timelineViewSchema = historyViewSchema.extend({
   project: z.string().nullable(),
   service: z.string().nullable(),

@@ -12,7 +12,7 @@ export const notificationViewSchema = z.object({
   id: z.string(),
   /** Project of the route; null means the fleet. */
   project: z.string().nullable(),
-  /** Null means: a commit status, a test. */
+  /** Null for a commit status and for a test. */
   route: z.string().nullable(),
   sink: z.string(),
   type: z.enum(SINK_TYPES),

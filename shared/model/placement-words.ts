@@ -8,7 +8,7 @@ export interface PlacementWords {
   health: HealthWord
 }
 
-/** What the words depend on. */
+/** The inputs of the words. */
 export type ReportedService = Pick<ServiceStatus, 'sync' | 'health' | 'received' | 'applied' | 'refusal'>
 
 /** `desired` null: nothing of it is left here; `digest` null: it is being removed. `status` null: its agent did not report it. */

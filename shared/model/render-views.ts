@@ -1,4 +1,5 @@
-// What a service renders to, asked by a person: for one cluster, and in how many ways for all of them. Secrets are not in it.
+// The render of a service, requested by a person: for one cluster, with the number of variants for all of them. It
+// holds no secrets.
 import { z } from 'zod'
 import { problemSchema } from '../protocol/error.ts'
 
@@ -19,20 +20,20 @@ export type ExplainedValue = z.infer<typeof explainedValueSchema>
 export const renderViewSchema = z.object({
   project: z.string(),
   service: z.string(),
-  /** Null means: for no cluster in particular. */
+  /** Null for no cluster in particular. */
   cluster: z.string().nullable(),
   /** About the choice of the cluster; null: there is nothing to say. */
   note: z.string().nullable(),
-  /** Of the source: its commit, or version and digest. */
+  /** The version of the source: its commit, or version and digest. */
   version: z.string().nullable(),
-  /** Of the programs that took part. */
+  /** The programs that took part, with versions. */
   tools: z.record(z.string(), z.string()),
-  /** Null means: it does not render. */
+  /** Null if it does not render. */
   digest: z.string().nullable(),
   /** As they are sent; data of Secrets, and what came of a Config's secrets, is a mark. */
   objects: z.array(z.record(z.string(), z.unknown())),
   warnings: z.array(problemSchema),
-  /** What is wrong, in a sentence; null: it renders. */
+  /** The problem in one sentence. Null if it renders. */
   error: z.string().nullable(),
   problems: z.array(problemSchema),
   /** Effective variables of templates; only if they were asked for. */

@@ -199,7 +199,7 @@ export const overrideSchema = z.strictObject({
   ...overrideShape,
 })
 export type Override = z.infer<typeof overrideSchema>
-/** Of a Cluster: for one service, over everything that the service itself says. */
+/** An override for one service in a Cluster: it wins over the service's own settings. */
 export const clusterOverrideSchema = z.strictObject({
   service: nameSchema.describe('Name of the service.'),
   project: nameSchema.optional().describe('Project of the service. Default "default".'),

@@ -32,7 +32,7 @@ const URL_FORM = /^([a-z][a-z0-9+.-]*):\/\/(?:([^/@]*)@)?([^/:@]+|\[[0-9A-Fa-f:.
 const PLAIN_HOST = /^(?:(?:\*\.)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?|\[[0-9a-f:.]+\])$/
 const PLAIN_PATH = /^[A-Za-z0-9\-._~!$&'()*+,;=:@/]*$/
 
-/** Null means: two programs could read it differently. The user name of ssh is no part of the address. */
+/** Null if two programs could read it differently. The user name of ssh is not part of the address. */
 function parse(text: string): Address | null {
   const scp = SCP_FORM.exec(text)
   const [scheme = '', user, rawHost = '', rawPort, rawPath = ''] =

@@ -1,4 +1,5 @@
-// What an agent says about its cluster: typed rows, one last state for each key. Enums that travel have a fallback, because the other side may be newer.
+// An agent's report about its cluster: typed rows, one last state for each key. Enums that are sent have a fallback,
+// because the other side may be newer.
 import { z } from 'zod'
 import { traceIdSchema } from '../runtime/trace-id.ts'
 
@@ -18,7 +19,7 @@ export type SyncWord = (typeof SYNC_WORDS)[number]
 export type HealthWord = (typeof HEALTH_WORDS)[number]
 /** Nothing is waited for. */
 export const isWell = (health: HealthWord): boolean => health === 'Healthy' || health === 'Suspended'
-/** Of no words it is the best one. */
+/** Without words, the result is the best one. */
 export const worstOf = <Word extends string>(order: readonly Word[], words: readonly Word[]): Word =>
   order.find((word) => words.includes(word)) ?? (order.at(-1) as Word)
 
@@ -30,7 +31,7 @@ const reason = z.string().max(128)
 const message = z.string().max(4096)
 const ms = z.number().int().nonnegative()
 
-/** Of one object; a workload that names more says the first of them. */
+/** The limit of one object; a workload with more images reports the first ones. */
 export const IMAGES_MAX = 20
 export const IMAGE_CHARS_MAX = 512
 
@@ -64,7 +65,7 @@ export const pruneRefusalSchema = z.object({
   count: z.number().int().nonnegative(),
   ownedCount: z.number().int().nonnegative(),
   why: message,
-  /** Of digest and names: what a confirmation at the site names. */
+  /** The digest of the confirmation's digest and names: a confirmation at the site names it. */
   list: z.string().max(64).optional(),
   /** Only the named objects wait; the other deletions continue. Absent: nothing of the revision is deleted. */
   only: z.boolean().optional(),

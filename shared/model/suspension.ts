@@ -26,7 +26,7 @@ export function suspensionRowId({ service, cluster }: SuspendedScope): string {
   return `${SUSPENSION_PREFIX}${cluster === null ? 'services' : `placement/${cluster}`}/${serviceKey(service)}`
 }
 
-/** Null means: it is not of this version. */
+/** Null if it is of another version. */
 export function parseSuspensionRowId(id: string): SuspendedScope | null {
   if (!id.startsWith(SUSPENSION_PREFIX)) return null
   const [kind, ...rest] = id.slice(SUSPENSION_PREFIX.length).split('/')
@@ -46,7 +46,7 @@ export const isSuspendedBy = ({ service, cluster }: SuspendedScope, id: ServiceI
 /** Wider ones first: as long as one is there, lifting a narrower one changes nothing. */
 export const widthOf = ({ service, cluster }: SuspendedScope): number => (service === null ? 0 : 2) + (cluster === null ? 0 : 1)
 
-/** What `skerry resume` is given to lift it. */
+/** The arguments of `skerry resume` that lift it. */
 export function resumeFlags({ service, cluster }: SuspendedScope): string {
   const where = cluster === null ? '' : `--cluster ${cluster}`
   if (service === null) return where === '' ? '--all' : where
@@ -92,7 +92,7 @@ export const SUSPEND_ACTIONS = ['suspended', 'resumed', 'unchanged'] as const
 export const suspendAnswerSchema = z.object({
   dryRun: z.boolean(),
   results: z.array(suspensionViewSchema.extend({ action: z.enum(SUSPEND_ACTIONS) })),
-  /** Of `resume`: suspensions that still concern what was resumed. */
+  /** For `resume`: suspensions that still apply to the resumed services. */
   remaining: z.array(suspensionViewSchema),
 })
 export type SuspendAnswer = z.infer<typeof suspendAnswerSchema>

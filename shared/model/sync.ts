@@ -6,18 +6,18 @@ import { livenessSchema } from './views.ts'
 
 const count = z.number().int().nonnegative()
 
-/** Of each list at most this many names are shown. */
+/** The limit of the names shown in each list. */
 export const SYNC_NAMES_MAX = 200
 
 /** Sorted; `count` is the whole number when there are more than are named. */
 export const namesSchema = z.object({ count, names: z.array(z.string()) })
 export type SyncNames = z.infer<typeof namesSchema>
 
-/** What would change where a cluster goes from one revision to another; clusters share them. */
+/** The changes when a cluster goes from one revision to another; clusters share them. */
 export const syncChangeSchema = z.object({
   digest: z.string(),
   commit: z.string(),
-  /** What was allowed there last, or else applied; null: nothing, or not known. */
+  /** The digest that was last allowed there, or else applied. Null if there is none, or it is not known. */
   fromDigest: z.string().nullable(),
   fromCommit: z.string().nullable(),
   /** False: the objects of one of the two are not kept any more, so there is nothing to compare. */

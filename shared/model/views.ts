@@ -1,5 +1,5 @@
-// What the admin API shows: resources with their status, a service in a cluster, an object, what waits for a person. The server makes these, the command
-// line prints them; times are ms since the epoch. Absent from a list filter means all.
+// The views of the admin API: resources with their status, a service in a cluster, an object, questions for a person.
+// The server makes these, the command line prints them. Times are ms since the epoch. An absent list filter means all.
 
 import { z } from 'zod'
 import { problemSchema } from '../protocol/error.ts'
@@ -19,7 +19,7 @@ import { suspensionViewSchema } from './suspension.ts'
 
 export { LIST_LIMIT_MAX }
 export const LIST_LIMIT_DEFAULT = 100
-/** Of one request to the admin API. */
+/** The limit of one request to the admin API. */
 export const ADMIN_BODY_BYTES_MAX = 4 * 1_024 * 1_024
 export const APPLY_RESOURCES_MAX = 500
 
@@ -50,7 +50,7 @@ export type LivenessWord = (typeof LIVENESS_WORDS)[number]
 /** Beside the two axes: is what we show now, or what was last known? */
 export const livenessSchema = z.object({
   word: z.enum(LIVENESS_WORDS).catch('Offline'),
-  /** Of the last request of its agent; null: never. */
+  /** The time of the last request of its agent. Null if never. */
   lastSeenMs: ms.nullable(),
 })
 export type Liveness = z.infer<typeof livenessSchema>
@@ -103,18 +103,18 @@ export const serviceViewSchema = z.object({
     variants: ms.default(1),
     /** By repository: what was read of it, where there are several, or a program took part. */
     revisions: z.record(z.string(), z.string()).default({}),
-    /** Of the programs that took part in the last render: `{ helm: '4.3.1' }`. */
+    /** The programs that took part in the last render: `{ helm: '4.3.1' }`. */
     tools: z.record(z.string(), z.string()).default({}),
-    /** Of the last render that was good; the first of them. */
+    /** Warnings of the last good render; only the first ones. */
     warnings: z.array(problemSchema).default([]),
-    /** Of the last render: `path` is `file:line:column` where there is a line. */
+    /** Problems of the last render: `path` is `file:line:column` where there is a line. */
     problems: z.array(problemSchema),
     /**
      * The revision at which the last render first failed with its present error, and its author. Null: it did not fail,
      * or nothing was read.
      */
     failedAt: z.object({ commit: z.string(), author: z.string().nullable(), subject: z.string().optional() }).nullable().default(null),
-    /** What `skerry confirm` takes, when this service waits for a person. */
+    /** The argument of `skerry confirm`, when this service waits for a person. */
     confirmationId: z.string().nullable(),
     /** PJ11: clusters that its targets match and no destination of its project selects. Not named: they may be of other tenants. Absent: none, or a list. */
     leftOut: ms.exactOptional(),
@@ -133,7 +133,10 @@ export const clusterViewSchema = z.object({
     joinedMs: ms,
     agentVersion: z.string().nullable(),
     kubernetesVersion: z.string().nullable(),
-    /** What templates may ask of it: its version, and what it serves by group and version; null: its agent said nothing yet, or this is a list. */
+    /**
+     * The facts for templates: its version, and its API by group and version. Null if its agent has not reported yet,
+     * or in a list.
+     */
     facts: factsStatusSchema.nullable().default(null),
     nodeCount: ms.nullable(),
     services: counts,
@@ -210,7 +213,7 @@ export const placementViewSchema = z.object({
   cluster: z.string(),
   liveness: livenessSchema,
   ...state,
-  /** What the cluster shall have; null while it goes away. */
+  /** The desired state. Null while it goes away. */
   desired: z.object({ commit: z.string(), ...writtenBy, digest: z.string(), count: ms, ...correlated }).nullable(),
   received: point,
   applied: point,
@@ -337,10 +340,10 @@ export type RestoreClusterView = z.infer<typeof restoreClusterViewSchema>
 export const restorePlanViewSchema = z.object({
   pending: z.boolean(),
   sinceMs: ms.nullable(),
-  /** Of exactly these clusters and services: what `confirm` takes. Null when nothing is pending. */
+  /** The argument of `confirm` for exactly these clusters and services. Null when nothing is pending. */
   token: z.string().nullable(),
   clusters: z.array(restoreClusterViewSchema),
-  /** Whose agent asks for a session and is not known here. */
+  /** Agents that ask for a session and are not known here. */
   unknownAgents: z.array(z.object({ agentId: z.string(), tries: ms, lastMs: ms })),
 })
 export type RestorePlanView = z.infer<typeof restorePlanViewSchema>
@@ -348,12 +351,12 @@ export const restoreConfirmSchema = z.strictObject({ token: z.string().min(1).ma
 export const restoreConfirmedSchema = z.object({ clusters: ms, marked: ms })
 
 export const serverKeyViewSchema = z.object({
-  /** What join tokens carry of it. */
+  /** The part of the key that join tokens carry. */
   fingerprint: z.string(),
   publicKey: z.string(),
   /** `signing`; `earlier`: it signs no more, its private half is destroyed, and agents trust it still; `revoked`: agents that heard of it do not. */
   state: z.string(),
-  /** Null means: it is the server's first, or as good as. */
+  /** Null if it is the server's first, or as good as that. */
   sinceMs: ms.nullable(),
 })
 export type ServerKeyView = z.infer<typeof serverKeyViewSchema>
@@ -373,18 +376,18 @@ export const keyRevokeSchema = z.strictObject({
 export { listOf } from './list-page.ts'
 
 const placeSchema = z.object({ project: z.string(), service: z.string(), cluster: z.string() })
-/** What a relabelled cluster, or a service with other targets, loses and gets. */
+/** The services that a relabelled cluster, or a service with other targets, loses and gains. */
 const moveSchema = z.object({
-  /** Of the resource: `Cluster` or `Service`. */
+  /** The kind of the resource: `Cluster` or `Service`. */
   kind: z.string(),
   project: z.string(),
   name: z.string(),
   /** `first`: of so many, by name. `prunes`: how many of them have their objects deleted; those of the others stay. */
   leaves: z.object({ count: z.number(), prunes: z.number(), first: z.array(placeSchema) }),
   comes: z.object({ count: z.number(), first: z.array(placeSchema) }),
-  /** Of those that leave: services that leave no cluster until a person says yes, and why. */
+  /** Services among the leaving ones that leave no cluster until a person confirms, and the reason. */
   waits: z.array(z.object({ project: z.string(), service: z.string(), why: z.string() })),
-  /** What is deleted where services leave; absent: nothing leaves, or the server does not say. */
+  /** The deletions where services leave. Absent if nothing leaves, or if the server does not say. */
   removals: z.array(removalViewSchema).exactOptional(),
 })
 export type MoveView = z.infer<typeof moveSchema>
@@ -395,7 +398,7 @@ export interface KeptChange {
   /** `overrides[1] (region=eu)`, `from web to shop`. */
   detail: string
 }
-/** What changes of a service in clusters that keep it, because of the resource `kind`/`name`. */
+/** The changes of a service in clusters that keep it, because of the resource `kind`/`name`. */
 const changeInPlaceSchema = z.object({
   kind: z.string(),
   name: z.string(),
@@ -416,7 +419,7 @@ const objectEffectsSchema = z.object({
   changed: namedSchema,
   /** Deleted or recreated objects that hold data or other objects. */
   data: namedSchema,
-  /** Null means: the manifest does not say. */
+  /** Null if the manifest does not say. */
   replicas: z.array(z.object({ name: z.string(), from: z.number().nullable(), to: z.number().nullable() })),
 })
 export type ObjectEffectsView = z.infer<typeof objectEffectsSchema>
@@ -472,9 +475,9 @@ export const whoamiAnswerSchema = z.object({
   id: z.string(),
   kind: z.enum(['token', 'user', 'workload']),
   name: z.string(),
-  /** Null means: rights come from role bindings alone. */
+  /** Null if its rights come from role bindings alone. */
   role: z.enum(TOKEN_ROLES).nullable(),
-  /** Null means: an API token. */
+  /** Null for an API token. */
   provider: z.string().nullable(),
   subject: z.string().nullable(),
   email: z.string().nullable(),

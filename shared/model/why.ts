@@ -27,7 +27,7 @@ export type WhyCause = z.infer<typeof whyCauseSchema>
 export const whyViewSchema = z.object({
   project: z.string(),
   service: z.string(),
-  /** Null means: all clusters of the service. */
+  /** Null for all clusters of the service. */
   cluster: z.string().nullable(),
   sync: z.string(),
   health: z.string(),

@@ -7,11 +7,11 @@ export type ErrorCode = keyof typeof ERRORS
 export const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERRORS, code)
 
 export interface AppErrorData {
-  /** What was being done, in a few words: "pull", "apply resources". */
+  /** The failed activity in a few words: "pull", "apply resources". */
   doing?: string
   /** The particular case: names, places, limits. Never a secret, never an echo of a whole input. */
   detail?: string
-  /** What to do next in this particular case; else the table's. */
+  /** The next step in this particular case; otherwise the table's. */
   remedy?: string
   /** Paths and messages of several problems found at once. */
   problems?: readonly Problem[]

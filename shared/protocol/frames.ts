@@ -11,7 +11,7 @@ import { signatureSchema } from './signatures.ts'
 const counter = z.number().int().positive().max(INTEGER_BOUND)
 const siteId = z.string().regex(/^[0-9a-f]{32}$/)
 
-/** What a re-base keeps of the agent's rows (PL9): one digit for each bucket, 1 for a bucket that is equal on both sides. */
+/** The rows that a re-base keeps (PL9): one digit for each bucket, 1 for a bucket that is equal on both sides. */
 const keepSchema = z.string().regex(/^([01]|[01]{16}|[01]{256})$/)
 
 export const helloSchema = z.object({
@@ -36,7 +36,7 @@ export type Hello = z.infer<typeof helloSchema>
 /** A row as it travels: its latest state, never its history. */
 export interface Row {
   id: string
-  /** Null means: deleted. */
+  /** Null if it was deleted. */
   doc: string | null
   colVersion: number
   /** Causal length: odd is alive, even is deleted. */
@@ -51,7 +51,7 @@ const bytesAtMost = (text: string, max: number) => text.length <= max && (text.l
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it looks for
 const CONTROL = /[\u0000-\u001f\u007f]/
 
-/** What an id may not be; null for a good one. Server and agent ask the same. */
+/** The problem with an id. Null for a good one. Server and agent apply the same rule. */
 export function badRowId(id: string): string | null {
   if (id === '') return 'an empty id'
   if (!bytesAtMost(id, ROW_ID_BYTES_MAX)) return `an id longer than ${ROW_ID_BYTES_MAX} bytes`

@@ -7,6 +7,6 @@ export const HEAD_HEADER = 'skerry-head'
 /** 128 random bits, base64url without padding. */
 export const HEAD_NONCE = /^[A-Za-z0-9_-]{22}$/
 
-/** What the signature covers: the position that the agent showed as its cursor. */
+/** The signed bytes: the position that the agent sent as its cursor. */
 export const headBytes = (clusterId: string, nonce: string, position: Position): Uint8Array =>
   new TextEncoder().encode(['skerry-head-v1', clusterId, nonce, cursorText(position)].join('\n'))

@@ -19,7 +19,7 @@ export const joinRequestSchema = z.object({
     .string()
     .regex(/^[0-9a-f]{64}$/)
     .optional(),
-  /** What the cluster shall be called. */
+  /** The name that the cluster gets. */
   cluster: nameSchema,
   /** Ed25519; from now on identity is this key. */
   publicKey: publicKeySchema,
@@ -52,7 +52,7 @@ export const joinAnswerSchema = z.object({
 })
 export type JoinAnswer = z.infer<typeof joinAnswerSchema>
 
-/** What a join token is kept by; also the key of the proof that an agent has it. */
+/** The stored hash of a join token; also the key of the proof that an agent has it. */
 export const joinTokenHash = (secret: string): string => sha256Hex(secret)
 
 /** Names a token and gives nothing of it away. */
@@ -62,17 +62,17 @@ export const joinTokenId = (tokenHash: string): string => sha256Hex(`skerry-join
 export const joinTokenProof = (tokenHash: string, bytes: Uint8Array): string =>
   createHmac('sha256', Buffer.from(tokenHash, 'hex')).update(bytes).digest('hex')
 
-/** What the token proves and the key signs in version 2: everything of the request that is kept. */
+/** The bytes that the token proves and the key signs in version 2: every stored part of the request. */
 export const joinBytes = (
   tokenId: string,
   { cluster, publicKey, recipient, clusterUid }: Pick<JoinRequest, 'cluster' | 'publicKey' | 'recipient' | 'clusterUid'>,
 ): Uint8Array => new TextEncoder().encode(['skerry-join-v2', tokenId, publicKey, recipient, cluster, clusterUid].join('\n'))
 
-/** What the join proof signs in version 1. */
+/** The bytes that the join proof signs in version 1. */
 export const joinProofBytes = (tokenHash: string, publicKey: string, recipient: string, cluster: string): Uint8Array =>
   new TextEncoder().encode(['skerry-join-v1', tokenHash, publicKey, recipient, cluster].join('\n'))
 
-/** What the server signs of its answer, for the agent that holds `publicKey` and for no other. */
+/** The bytes of the answer that the server signs, for the agent that holds `publicKey` and for no other. */
 export const joinAnswerBytes = (
   { clusterId, agentId, incarnation, serverKeys }: Pick<JoinAnswer, 'clusterId' | 'agentId' | 'incarnation' | 'serverKeys'>,
   publicKey: string,

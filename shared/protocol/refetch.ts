@@ -10,7 +10,7 @@ export const BUCKET_COUNTS = [0, 1, 16, 256] as const
 export type BucketCount = (typeof BUCKET_COUNTS)[number]
 
 export const refetchHeadSchema = z.object({
-  /** Of the last page that was applied; absent when nothing is left of it. */
+  /** The proof of the last applied page. Absent if nothing is left of it. */
   proof: headProofSchema.optional(),
   /** By which the agent came to its newest key: a server that was set back behind a rotation knows by them that the proof's key was its own (RP7). */
   keyLinks: keyLinksSchema.optional(),

@@ -19,7 +19,7 @@ export const PAGE_ROWS_MAX = 250_000
 export const PART_BYTES_MAX = 256 * 1_024
 /** Bodies that the server takes from an agent, inflated. */
 export const JOIN_BODY_BYTES_MAX = 64 * 1_024
-/** Of a session request. An agent that comes back shows no more than a nonce and a signature. */
+/** The limit of a session request. An agent that comes back sends only a nonce and a signature. */
 export const SESSION_BODY_BYTES_MAX = 2 * 1_024
 /** A head proof and 256 sums. */
 export const REFETCH_BODY_BYTES_MAX = 16 * 1_024

@@ -22,7 +22,7 @@ export const challengeSchema = z.string().regex(/^[A-Za-z0-9_-]{22}$/)
 
 export const sessionRequestSchema = z.object({
   agentId: agentIdSchema,
-  /** Null means: the agent's disk was lost and it asks for the next incarnation. */
+  /** Null if the agent's disk was lost and it asks for the next incarnation. */
   incarnation: z.number().int().positive().nullable(),
   /** Absent at the first try; the 401 brings one. */
   nonce: nonceSchema.optional(),
@@ -69,7 +69,7 @@ export type SessionAnswer = z.infer<typeof sessionAnswerSchema>
 export const sessionProofBytes = (agentId: string, incarnation: number | null, nonce: string): Uint8Array =>
   new TextEncoder().encode(['skerry-session-v1', agentId, incarnation ?? 'new', nonce].join('\n'))
 
-/** What the server signs of its answer; the nonce makes it good for one session only. */
+/** The bytes of the answer that the server signs; the nonce binds it to one session. */
 export const sessionAnswerBytes = (
   { token, clusterId, incarnation }: Pick<SessionAnswer, 'token' | 'clusterId' | 'incarnation'>,
   nonce: string,

@@ -19,7 +19,7 @@ export type StatusRow = z.infer<typeof statusRowSchema>
 export const inventoryRangeSchema = z.object({ after: z.string().max(1_100).nullable(), upTo: z.string().max(1_100).nullable() })
 export type InventoryRange = z.infer<typeof inventoryRangeSchema>
 
-/** Of `kind/key`. */
+/** Takes `kind/key`. */
 export const inRange = (name: string, { after, upTo }: InventoryRange): boolean =>
   (after === null || name > after) && (upTo === null || name <= upTo)
 
@@ -38,7 +38,10 @@ export type RejectCode = (typeof REJECT_CODES)[number]
 export const statusAnswerSchema = z.object({
   /** Greatest rev of this cluster that the server knows: the agent acknowledges its rows up to it and never counts below it. */
   ack: z.number().int().nonnegative(),
-  /** What `ack` was before this push: less than the agent was acknowledged means that the server lost some of it since (PU7). */
+  /**
+   * The value of `ack` before this push: if it is less than the agent was acknowledged, the server lost some of it
+   * since (PU7).
+   */
   had: z.number().int().nonnegative().optional(),
   reject: z.array(z.object({ key: z.string(), code: z.string() })),
 })

@@ -14,7 +14,7 @@ export interface TransferHead {
   /** 22 characters, base64url of 128 random bits. */
   id: string
   parts: number
-  /** Of all parts together. */
+  /** The size of all parts together. */
   bytes: number
 }
 

@@ -1,4 +1,4 @@
-// What this program is made of. Version and commit are put in by scripts/build; a run from source says so.
+// The build of this program. scripts/build puts in version and commit; a run from source says so.
 import packageJson from '../../package.json' with { type: 'json' }
 
 declare const SKERRY_VERSION: string

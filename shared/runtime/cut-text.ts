@@ -1,6 +1,6 @@
 // Long texts beside short ones: in a cell they are cut, and said in full once below.
 
-/** What a line of a terminal bears beside other columns. */
+/** The width of a cell that a line of a terminal can hold besides other columns. */
 export const CELL_CHARS_MAX = 80
 
 export const cutText = (text: string, max = CELL_CHARS_MAX): string => {

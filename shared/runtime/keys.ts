@@ -52,7 +52,7 @@ export function verifyBytes(publicKey: string, bytes: Uint8Array, signature: str
   }
 }
 
-/** Of a public key, 32 hex digits: what a join token carries and people compare. */
+/** The fingerprint of a public key, 32 hex digits: join tokens carry it, and people compare it. */
 export const fingerprint = (publicKey: string): string =>
   createHash('sha256').update(Buffer.from(publicKey, 'base64url')).digest('hex').slice(0, 32)
 

@@ -1,4 +1,4 @@
-// What the product knows of logging: an interface. Only shared/adapters/pino-logger.ts knows the library behind it.
+// The logging interface of the product. Only shared/adapters/pino-logger.ts imports the library behind it.
 export type LogFields = Record<string, unknown>
 
 /** A line is a constant lower-case message plus fields: one line for a change of state, none for a tick. Secrets never enter fields. */

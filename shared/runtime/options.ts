@@ -13,10 +13,10 @@ export interface OptionEntry {
   default?: string
   required?: boolean
   choices?: readonly string[]
-  /** Of an integer. */
+  /** The least integer. */
   min?: number
   max?: number
-  /** Of an interval. */
+  /** The least interval. */
   leastMs?: number
   /** Shown for the value in `--help`: DIR, URL. */
   placeholder?: string

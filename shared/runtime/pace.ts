@@ -3,7 +3,10 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Clock } from './clock.ts'
 
-/** Of work without a break. A poll that came meanwhile waits this long at most, and the piece that is just being done. */
+/**
+ * The longest work without a break. A poll that arrives meanwhile waits this long at most, and for the piece that is
+ * being done.
+ */
 export const SLICE_MS = 5
 
 /** Resolves at once while the slice lasts; when it is over, or `over` says so, after everything else that is due had its turn. */

@@ -10,7 +10,7 @@ import { remember } from './remember.ts'
 
 type Beginning = Pick<Storage, 'state'> & Pick<Services, 'dependents' | 'modelOf'>
 
-/** DE3, SM1. Null: it may, or it has begun already. */
+/** DE3, SM1: null if it may, or it has begun already. */
 export function revisionGate(model: ServiceModel, deps: Beginning): Closed | null {
   return takeJudgement(model, deps, judgeRevision(model, deps), false)
 }

@@ -22,10 +22,10 @@ import { TerminatingNamespaces } from './terminating.ts'
 
 export interface ExecuteDeps {
   cluster: Cluster
-  /** Whose marks are ours. */
+  /** The registrations whose marks on objects are this cluster's own. */
   own: Pick<PlanView, 'id' | 'clusterId' | 'former'>
   scheduler: RequestScheduler
-  /** Of all services together. */
+  /** Shared by all services. */
   firstContacts: FirstContacts
   signal: AbortSignal
   /** RC36: the last attempt of this object was refused for its namespace. */

@@ -31,7 +31,7 @@ export async function healLeaving(
   return leaving.filter((key) => !wanted.has(key))
 }
 
-/** What failed while it was put back is no reason to keep what goes now. */
+/** Clears the failures of healing: they are no reason to keep objects that leave now. */
 export function forgetHealing({ problems, objects }: ServiceModel, leaving: readonly string[]): void {
   for (const key of leaving) {
     const problem = problems.get(key)

@@ -23,7 +23,7 @@ import { dropDeleted, letGo, remember, takeIn } from './remember.ts'
 import { RETRY_BACKOFF } from './revision.ts'
 import { carryOut, isInterrupted } from './rounds.ts'
 
-/** What a turn does about hooks is done for one revision, or for one removal order. */
+/** The work of one turn on hooks, for one revision or for one removal order. */
 export interface HookWork {
   model: ServiceModel
   deps: Site & Requests & Storage & Services & Turns & Reports
@@ -151,7 +151,7 @@ function begun({ model, deps }: HookWork, { spec, phase, runId, ref }: Look): vo
   deps.followKinds(model)
 }
 
-/** Null means: its kind is not served at the moment. */
+/** Null if its kind is not served at the moment. */
 function resourceOf(view: PlanView, { apiVersion }: HookSpec, ref: ObjectRef) {
   const lookup = view.findAny(ref.group, versionOf(apiVersion), ref.kind)
   return lookup.kind === 'served' ? lookup.resource : null

@@ -21,7 +21,7 @@ import type { Step } from './step.ts'
 export interface PlanView extends Registrations {
   id: ServiceId
   sync: SyncOptions
-  /** Of the row; null: no complete revision was read. */
+  /** The commit of the row. Null if no complete revision was read. */
   commit: string | null
   wanted: ReadonlyMap<string, Wanted>
   inventory: ReadonlyMap<string, InventoryEntry>

@@ -34,7 +34,7 @@ export interface RecreateCase {
   ref: ObjectRef
   recreate: ApplyOptions['recreate']
   sent: string
-  /** Null means: the present object is not watched, so not ours. */
+  /** Null if the present object is not watched, so not ours. */
   live: LiveObject | null
   isOurs: boolean
   protect: boolean

@@ -54,7 +54,7 @@ export interface Explanation {
   text: string
   /** Objects of the message: logs may hold their values. */
   documents: readonly K8sObject[]
-  /** Whose last log lines belong to it. */
+  /** The container whose last log lines belong to the explanation. */
   log: { pod: ObjectRef; container: string; previous: boolean } | null
   /** The Pod whose Events say more than its status: a volume that is not mounted, a probe that fails. Null: its status says why. */
   eventsOf: K8sObject | null
@@ -94,7 +94,7 @@ export class PodFindings {
     if (worst === null || says > 0) this.#worst = { object: pod, pod: ref, madeAt, finding }
   }
 
-  /** Null means: none of them has a problem. */
+  /** Null if none of them has a problem. */
   explain(): Explanation | null {
     const worst = this.#worst
     if (worst === null) return null
@@ -180,7 +180,7 @@ function inContainer(container: Fields, noun: string, reasonText: Reason): Findi
   return null
 }
 
-/** Null means: it did not end, or ended well. */
+/** Null if it did not end, or ended well. */
 function endText(terminated: Fields, reasonText: Reason): string | null {
   const { exitCode, signal } = terminated
   if (typeof exitCode !== 'number' || exitCode === 0) return null

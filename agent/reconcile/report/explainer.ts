@@ -21,7 +21,7 @@ const TEXT_CHARS_MAX = 600
 const RUN_HANGS = 'RunHangs'
 
 interface Explained {
-  /** Of the object that was explained. */
+  /** The version of the object that was explained. */
   resourceVersion: string
   atMs: number
   /** '' if there is no explanation; null while it is being read. */
@@ -34,7 +34,7 @@ interface Explained {
 }
 
 export interface ExplainerOptions {
-  /** Null means: logs are never read, since they may hold confidential values. */
+  /** Null if logs are never read, since they may hold confidential values. */
   logs: (PodLogs & { lines: number }) | null
 }
 

@@ -34,7 +34,7 @@ export class HealthChoices {
   readonly #joined = new Map<string, HealthOptions>()
   #reading: Promise<void> = Promise.resolve()
 
-  /** Undefined: as everybody else. */
+  /** Undefined if the usual options apply. */
   of(owner: Owner): HealthOptions | undefined {
     if (owner.kind !== 'service') return undefined
     const fleetRules = this.#fleetRules.of(owner.project)

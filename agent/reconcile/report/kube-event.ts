@@ -12,14 +12,14 @@ export type KubeEvents = (typeof KUBE_EVENTS)[number]
 
 export const EVENT_CONTROLLER = 'skerry.dev/agent'
 const COMPONENT = 'skerry-agent'
-/** Of Kubernetes' own validation. */
+/** The limit of Kubernetes' own validation. */
 const MESSAGE_CHARS_MAX = 1_024
 const NAME_CHARS_MAX = 253
 
 export interface Subject {
   ref: ObjectRef
   apiVersion: string
-  /** Null means: it was never seen. */
+  /** Null if it was never seen. */
   uid: string | null
 }
 

@@ -22,7 +22,7 @@ export interface KubeEventsDeps {
   clock: Clock
   log: Logger
   signal: AbortSignal
-  /** Of this agent, as `reportingInstance`. */
+  /** The name of this agent, as `reportingInstance`. */
   agent: string
   /** True: the API server has enough to do without us. */
   isStrained(): boolean

@@ -112,7 +112,7 @@ function endedHealth({ outcome, message }: HookEnd): Health {
 }
 
 export interface ServiceFacts {
-  /** Null means: no complete revision was read. `why`: the problem of the received one. */
+  /** Null if no complete revision was read. `why`: the problem of the received one. */
   revision:
     | { kind: 'complete'; commit: string; digest: string; count: number }
     | { kind: 'incomplete'; why: string }

@@ -2,7 +2,7 @@
 import type { ObjectStatus } from '../../../shared/model/status.ts'
 import type { Progressed } from '../snapshot/objects.ts'
 
-/** Whatever the object's own times are, this much of the deadline is left at the first evaluation. */
+/** The first evaluation leaves at least this much of the deadline, however old the object is. */
 const LEAST_MS = 60_000
 /** HE30: a container without a readiness probe is ready for the moment that it lives, before each of its crashes. */
 const WELL_MS = 60_000

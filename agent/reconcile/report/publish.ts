@@ -149,7 +149,7 @@ function settled(model: ServiceModel, key: string, view: LiveView, nowMs: number
 
 const digestOf = ({ inventory }: ServiceSnapshot, key: string): string | null => inventory.get(key)?.digest ?? null
 
-/** Null means: the applied object was not Progressing before. */
+/** Null if the applied object was not Progressing before. */
 function progressedBefore(model: ServiceModel, key: string): Progressed | null {
   const progressed = model.progressed.get(key)
   return progressed !== undefined && progressed.digest === digestOf(model, key) ? progressed : null
@@ -282,7 +282,7 @@ function serviceRow(model: ServiceModel, previous: ServiceStatus | null, nowMs: 
   return { kind: 'service', key: model.key, doc: status }
 }
 
-/** Null means: there is nothing to report. */
+/** Null if there is nothing to report. */
 function serviceFacts(model: ServiceSnapshot): ServiceFacts | null {
   const { reading } = model
   if (reading.kind === 'none' || (reading.kind === 'absent' && model.inventory.size === 0)) return null

@@ -24,7 +24,7 @@ export interface CauseReader {
   kinds: Pick<ServedKinds, 'find'>
   clock: Clock
   signal: AbortSignal
-  /** Null means: logs are never read, since they may hold confidential values. */
+  /** Null if logs are never read, since they may hold confidential values. */
   logs: (PodLogs & { lines: number }) | null
 }
 

@@ -11,7 +11,7 @@ export interface ReportsDeps {
   clock: Clock
   log: Logger
   state: Pick<AgentState, 'report'>
-  /** Undefined: logs are never read. */
+  /** Undefined if logs are never read. */
   podLogs: (PodLogs & { lines: number }) | undefined
   /** CO1: of the revision of a service; undefined: unknown. */
   traceOf(service: string): string | undefined

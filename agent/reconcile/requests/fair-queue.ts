@@ -4,7 +4,7 @@
 import { type Target, targetKey } from './blame.ts'
 
 export interface Ticket extends Target {
-  /** Whose turn it is. */
+  /** The service whose turn it is. */
   service: string
   /** `heal`: it restores the applied document, or is needed to decide about that. */
   purpose: 'heal' | 'other'

@@ -55,7 +55,7 @@ export function actingFacts({ row, actedAs }: Acted): ReadonlyMap<string, unknow
   return new Map([[FACT, serviceAccount === undefined ? null : { serviceAccount, ...(namespace === undefined ? {} : { namespace }) }]])
 }
 
-/** Null means: the agent writes as itself, or cannot. */
+/** Null if the agent writes as itself, or cannot. */
 export function accountOf(model: Acted): Account | null {
   const acting = actingOf(model)
   return acting.kind === 'account' ? acting.account : null

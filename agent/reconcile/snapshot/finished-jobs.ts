@@ -10,7 +10,7 @@ const FACT = 'job/'
 const MESSAGE_CHARS_MAX = 500
 
 const finishedSchema = z.object({
-  /** Of the Job that ended: another one under its name has not. */
+  /** The UID of the Job that ended. Another Job under its name has not ended. */
   uid: z.string(),
   outcome: z.enum(['succeeded', 'failed']),
   message: z.string(),
@@ -29,7 +29,7 @@ export class FinishedJobs {
     }
   }
 
-  /** Null means: the Job that was applied last is not known to have ended. */
+  /** Null if the Job that was applied last is not known to have ended. */
   endOf(key: string, uid: string | null): HookEnd | null {
     const job = this.#byKey.get(key)
     return job === undefined || job.uid !== uid ? null : { outcome: job.outcome, message: job.message }

@@ -8,7 +8,7 @@ import { HOOK_POLICIES, type HookPolicy, PHASES, type Phase } from '../../../sha
 const refSchema = z.object({ group: z.string(), kind: z.string(), namespace: z.string(), name: z.string() })
 
 export const specSchema = z.object({
-  /** Of its row, which names it also where each run's object has a name of its own. */
+  /** The key of its row. It names the row also where each run's object has a name of its own. */
   key: z.string(),
   ref: refSchema,
   apiVersion: z.string(),
@@ -18,7 +18,7 @@ export const specSchema = z.object({
   /** Clean, without marks, canonical JSON. */
   doc: z.string(),
   hash: z.string(),
-  /** Null means: its object is called as its row. Else what each run's name begins with. */
+  /** Null if its object is called as its row. Else what each run's name begins with. */
   generateName: z.string().nullable(),
 })
 export interface HookSpec extends Omit<z.infer<typeof specSchema>, 'phases' | 'policies' | 'ref'> {
@@ -31,7 +31,7 @@ export const runSchema = z.object({
   /** Names revision, manifest and phase. */
   run: z.string(),
   ref: refSchema,
-  /** Null means: its object is not known to exist. */
+  /** Null if its object is not known to exist. */
   uid: z.string().nullable(),
   outcome: z.enum(['running', 'succeeded', 'failed']),
   message: z.string(),

@@ -16,7 +16,7 @@ const runKey = (phase: Phase, key: string): string => `${phase}/${key}`
 const NOTHING_HELD: ReadonlySet<string> = new Set()
 
 export class HookBook {
-  /** Of the revision, by key. */
+  /** The hooks of the revision, by key. */
   specs = new Map<string, HookSpec>()
   /** Those that cannot run, because their kind is not served or they have an error: work that waits for them keeps
    *  waiting. */
@@ -156,7 +156,7 @@ export class HookBook {
     return uid !== null && this.#asked.has(uid)
   }
 
-  /** Null means: no Event tells it. */
+  /** Null if no Event reports it. */
   noteAsked(uid: string, end: HookEnd | null): void {
     this.#asked.add(uid)
     if (end !== null) this.#seen.set(uid, end)

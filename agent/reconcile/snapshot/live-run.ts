@@ -6,14 +6,14 @@ import { HOOK_RUN_ANNOTATION } from '../../../shared/kube/waves.ts'
 import type { HookEnd } from './hook-spec.ts'
 import type { LiveObject } from './watch/live-object.ts'
 
-/** Of which run a live object is, and whether that has ended. */
+/** The run to which a live object belongs, and whether that run has ended. */
 export interface LiveRun {
   /** '' for a Job with a TTL that is no hook. */
   id: string
   ended: 'no' | 'well' | 'ill'
 }
 
-/** HK3, JB1. Undefined: it is neither. */
+/** HK3, JB1: undefined if it is neither. */
 export function liveRunOf(object: K8sObject, health: Health): LiveRun | undefined {
   const id = object.metadata.annotations?.[HOOK_RUN_ANNOTATION]
   if (id !== undefined) return { id, ended: endedOf(object, health) }
@@ -30,7 +30,7 @@ function endedOf(object: K8sObject, { word }: Health): LiveRun['ended'] {
   return word === 'Healthy' ? 'well' : word === 'Degraded' ? 'ill' : 'no'
 }
 
-/** Null means: it has not ended, or is no run. */
+/** Null if it has not ended, or is no run. */
 export const endOf = ({ run, health }: Pick<LiveObject, 'run' | 'health'>): HookEnd | null => {
   if (run === undefined || run.ended === 'no') return null
   return run.ended === 'well' ? { outcome: 'succeeded', message: '' } : { outcome: 'failed', message: health.message || health.reason }
@@ -74,7 +74,7 @@ const FAILURES: ReadonlyMap<unknown, string> = new Map([
 ])
 const EXIT_CODE = / failed with exit code (\d{1,3}) matching FailJob rule at index \d{1,3}$/
 
-/** Null means: this Event does not tell the end of its Job. */
+/** Null if this Event does not tell the end of its Job. */
 export function jobEndIn(event: K8sObject): HookEnd | null {
   const { type, reason, message } = event
   if (type === 'Normal' && reason === 'Completed') return { outcome: 'succeeded', message: '' }

@@ -35,13 +35,13 @@ export interface ObjectState {
   readonly unread: Unread
   /** The revision names it as a hook. */
   readonly hook: HookSpec
-  /** Of the inventory. */
+  /** The entry in the inventory. */
   readonly entry: InventoryEntry
   /** Why it differs from its wanted state. */
   readonly problem: Problem
   readonly contact: Contact
   readonly contest: Contest
-  /** What its last drift was. */
+  /** The last drift. */
   readonly note: TimedNote
   readonly status: ObjectStatus
   /** Warnings of the API server about writes, until they are in a status. */
@@ -58,7 +58,7 @@ export interface ObjectState {
 export interface Progressed {
   sinceMs: number
   wellMs: number
-  /** Of the revision that was in force. */
+  /** The digest of the revision that was in force. */
   digest: string | null
 }
 
@@ -341,7 +341,7 @@ export class ObjectStates {
     this.#put(key, { status: undefined, progressingSinceMs: undefined })
   }
 
-  /** Null means: it is not on its way. */
+  /** Null if it is not on its way. */
   progresses(key: string, sinceMs: number | null): void {
     if (sinceMs === null && !this.#facets.progressingSinceMs.has(key)) return
     this.#put(key, { progressingSinceMs: sinceMs ?? undefined })

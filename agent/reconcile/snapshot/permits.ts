@@ -59,9 +59,9 @@ export interface Refused {
 /** A service, as far as it decides what is allowed. */
 export interface Permitted {
   id: ServiceId
-  /** Null means: no revision was read yet. */
+  /** Null if no revision was read yet. */
   row: Pick<ServiceRow, 'bounds' | 'sync' | 'namespace'> | null
-  /** Null means: the site has none. */
+  /** Null if the site has none. */
   policy: SitePolicy | null
 }
 

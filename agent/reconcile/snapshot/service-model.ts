@@ -98,7 +98,7 @@ export class ServiceModel {
   readonly told: Told
   readonly hooks: HookBook
   readonly finishedJobs: FinishedJobs
-  /** Of hooks, and of objects that hooks or waves wait for. */
+  /** Deadlines of hooks, and of objects that hooks or waves wait for. */
   readonly deadlines = new Deadlines()
   /** LX1: of the site; null: none. */
   policy: SitePolicy | null = null

@@ -225,7 +225,7 @@ export const sentObject = ({ doc, commit }: { doc: string; commit: string | null
 
 // The applied document, as if a revision still named it: it is in force while the newer one cannot be read, or waits.
 
-/** Null means: it was never applied, or is a hook, which is not put back. */
+/** Null if it was never applied, or is a hook, which is not put back. */
 export function heldWanted({ ref, apiVersion, appliedDoc }: InventoryEntry): Wanted | null {
   if (appliedDoc === null || isHookDocument(appliedDoc)) return null
   const leave = heldLeaveFacts(appliedDoc, ref)

@@ -16,7 +16,7 @@ export interface LoginChecks {
 
 export interface ProviderGrant {
   identity: Identity
-  /** Null means: the provider gave none. */
+  /** Null if the provider gave none. */
   refreshToken: string | null
   idToken: string | null
 }
@@ -51,7 +51,7 @@ export interface IdentityProvider {
 }
 
 export interface ProviderDeps {
-  /** Null means: a public client. */
+  /** Null for a public client. */
   clientSecret: string | null
   ca: string | null
   clock: Clock

@@ -128,7 +128,7 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
     refreshToken === null && idToken === null
       ? null
       : Buffer.from(secrets.seal(Buffer.from(JSON.stringify({ refreshToken, idToken })), PLACE)).toString('base64')
-  /** Null means: sealed with a key that was destroyed since. */
+  /** Null if it was sealed with a key that was destroyed since. */
   const unseal = ({ sealed }: SessionRecord): { refreshToken: string | null; idToken: string | null } | null => {
     if (sealed === null) return { refreshToken: null, idToken: null }
     const opened = secrets.open(Buffer.from(sealed, 'base64'), PLACE)

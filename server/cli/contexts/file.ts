@@ -56,7 +56,9 @@ export const isContextName = (name: string): boolean => CONTEXT_NAME.test(name)
 
 export const emptyContexts = (): ContextsFile => ({ apiVersion: FORMAT, contexts: {} })
 
-/** Null: neither XDG_CONFIG_HOME nor HOME is set. A relative XDG_CONFIG_HOME is ignored, as its specification says. */
+/**
+ * Null if neither XDG_CONFIG_HOME nor HOME is set. A relative XDG_CONFIG_HOME is ignored, as its specification says.
+ */
 export function contextsPath(env: Record<string, string | undefined>): string | null {
   const xdg = env['XDG_CONFIG_HOME'] ?? ''
   if (isAbsolute(xdg)) return join(xdg, 'skerry', 'config.yaml')

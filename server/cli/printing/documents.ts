@@ -4,7 +4,7 @@ import type { Column } from '../columns.ts'
 import { type Output, parseCustomColumns } from '../outputs.ts'
 import { compareValues, jsonPathText, jsonPathValues, parseJsonPath, valueText } from './jsonpath.ts'
 
-/** Null means: the form is a table, names or nothing, which the caller knows better. */
+/** Null if the form is a table, names or nothing: the caller formats those. */
 export function documentText(value: unknown, output: Output): string | null {
   if (output === 'json') return `${JSON.stringify(value, null, 2)}\n`
   if (output === 'yaml') return toYaml(value)

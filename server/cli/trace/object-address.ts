@@ -6,7 +6,7 @@ export interface ObjectAddress {
   kind: string
   /** The same, and for a kind that has no words here its singulars, if the word is a plural. */
   kinds: readonly string[]
-  /** Undefined: any. */
+  /** Undefined for any group. */
   group: string | undefined
   /** '' for an object without a namespace. */
   namespace: string

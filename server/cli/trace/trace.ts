@@ -38,7 +38,7 @@ const ELSEWHERE_NAMED = 10
 
 interface TraceSource {
   repository: string
-  /** Of the repository now; null: it is deleted, or the caller may not read it. */
+  /** The address of the repository now. Null if it is deleted, or if the caller may not read it. */
   url: string | null
   ref: string | null
   path: string | null
@@ -58,16 +58,16 @@ export interface Trace {
   sinceMs: number | null
   project: string
   service: string
-  /** Of the revision that is applied; null: the cluster has applied none yet. */
+  /** The commit of the applied revision. Null if the cluster has applied none yet. */
   commit: string | null
   digest: string | null
   appliedMs: number | null
   /** Correlation id of the applied revision: logs, events and spans of the change have it. Null: its server or agent knew none. */
   trace: string | null
-  /** Null means: the server does not know it. */
+  /** Null if the server does not know it. */
   author: string | null
   subject: string | null
-  /** Of the history of the service; null: too old, or deleted with the service. */
+  /** The revision in the history of the service. Null if it is too old, or was deleted with the service. */
   revision: { number: number; renderedMs: number; generation: number } | null
   /** That the cluster shall have; null: the service leaves it. */
   desired: { commit: string; digest: string } | null
@@ -141,7 +141,7 @@ function unlessForbidden(error: unknown): null {
   throw error
 }
 
-/** Null means: deleted meanwhile, or not for the eyes of the caller. */
+/** Null if it was deleted meanwhile, or if the caller may not read it. */
 export function whenReadable(error: unknown): null {
   if (error instanceof AppError && (error.code === 'not_found' || error.code === 'forbidden')) return null
   throw error

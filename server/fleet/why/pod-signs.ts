@@ -55,7 +55,7 @@ export const POD_SIGNS: readonly Sign[] = [
     depth: DEPTH.place,
     next: 'Delete the Pod that uses the volume on the other node, or use strategy Recreate.',
   },
-  // What a Pod refers to
+  // References of a Pod
   {
     cause: 'SecretMissing',
     words: /secrets? "([\w.-]+)" not found/i,

@@ -111,5 +111,5 @@ const STATES: Readonly<Record<string, StateCause>> = {
   ),
 }
 
-/** Null means: the reason is that of an object, or nothing is wrong. */
+/** Null if the reason is that of an object, or nothing is wrong. */
 export const readState = (reason: string): StateCause | null => (Object.hasOwn(STATES, reason) ? (STATES[reason] ?? null) : null)

@@ -86,7 +86,7 @@ const FILES: ReadonlyMap<string, { type: string; text: string }> = new Map([
   [`${API_DOCS}/page.js`, { type: 'text/javascript; charset=utf-8', text: script }],
 ])
 
-/** Null means: no file of the page. */
+/** Null if the path is not a file of the page. */
 export function apiDocs(method: string, path: string): Response | null {
   const file = method === 'GET' || method === 'HEAD' ? FILES.get(path) : undefined
   if (file === undefined) return null

@@ -1,4 +1,5 @@
-// What differs between two renderings of a service, for each cluster. Clusters with the same pair of renders are one group. Pure.
+// Differences between two renders of a service, for each cluster. Clusters with the same pair of renders are one group.
+// Pure.
 import { deletionName } from '../../../shared/kube/data-loss.ts'
 import { parseRowId } from '../../../shared/model/desired.ts'
 import type { DiffObject, DiffView } from '../../../shared/model/diff-views.ts'

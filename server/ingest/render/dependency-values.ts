@@ -1,4 +1,5 @@
-// What is there now where renders look, for each of the clusters of a service; what clusters have in common is looked up once.
+// The present values of the renders' dependencies for each cluster of a service. Values that clusters have in common
+// are read once.
 import { sha256Hex } from '../../../shared/kube/canonical.ts'
 import type { ClusterId } from '../../../shared/model/ids.ts'
 import type { Pace } from '../../../shared/runtime/pace.ts'
@@ -11,17 +12,17 @@ import { valueAt } from '../../render/record/reads.ts'
 import type { ToolVersions } from './tool-versions.ts'
 
 export type RenderCluster = TargetCluster & ClusterSettings
-/** Null means: for no cluster. */
+/** Null for a render without a cluster. */
 export type Wanted = RenderCluster | null
 
 export interface DependedOn {
   settingsOf: SettingsOf
   configs: ReadonlyMap<string, ConfigLayer>
-  /** Of each source, at the revision that is rendered. */
+  /** The version of each source, at the revision that is rendered. */
   versions: readonly string[]
   /** Content id; undefined: it cannot be read. */
   fileId(source: number, path: string): Promise<string | null | undefined>
-  /** Null means: it is not there. */
+  /** Null if it is not there. */
   tools: Pick<ToolVersions, 'held' | 'now'>
   factsOf(clusterId: ClusterId): ClusterFacts
   /** Revision of a remote base by its name. Absent: the service has none. */

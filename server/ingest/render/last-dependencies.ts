@@ -1,5 +1,5 @@
-// What is remembered of the last render of each service: where it looked, and what it rendered to. In memory only, and bounded: a service that is not remembered
-// is rendered with the next commit of a repository that it uses, and after a start each is.
+// The last render of each service: its dependencies, and its result. In memory only, and bounded: a service that is not
+// remembered is rendered with the next commit of a repository that it uses. After a start, every service is.
 
 import { keyOutsideNamespaces } from '../../../shared/kube/object.ts'
 import { objectRowPrefix } from '../../../shared/model/desired.ts'
@@ -42,7 +42,7 @@ interface LookedService {
 }
 
 interface Last {
-  /** Null means: there was none yet that came to its end. */
+  /** Null if there was none yet that came to its end. */
   recorded: LastDependencySet | null
   /** A later one has begun, and did not come to its end: perhaps the content could not be read. */
   unread: boolean
@@ -66,7 +66,7 @@ export class LastDependencies {
     this.remember(serviceKey(id), { recorded: this.readTimesOf(id), unread: true })
   }
 
-  /** Null means: it failed before it looked anywhere, for a reason that no commit changes. */
+  /** Null if it failed before it looked anywhere, for a reason that no commit changes. */
   end(id: ServiceId, recorded: LastDependencySet | null): void {
     this.remember(serviceKey(id), { recorded: recorded ?? this.readTimesOf(id), unread: false })
     this.naming.changed(serviceKey(id))
@@ -79,7 +79,7 @@ export class LastDependencies {
     return recorded.versions.length === versions.length && recorded.versions.every((version, index) => version === versions[index])
   }
 
-  /** Of a few clusters, after `isCurrent`; the others stay as they are. */
+  /** Adds a few clusters, after `isCurrent`; the others stay as they are. */
   extend(id: ServiceId, more: LastDependencySet, clusters: readonly ClusterId[]): void {
     const { recorded = null, unread = true } = this.lasts.get(serviceKey(id)) ?? {}
     if (recorded === null) return
@@ -195,7 +195,7 @@ export class LastDependencies {
     return found
   }
 
-  /** Null means: it is not in memory any more. */
+  /** Null if it is not in memory any more. */
   private rendersOf({ most, others }: LastDependencySet): Array<ReadonlyMap<string, string> | null> {
     return [...new Set([most, ...others.values()])].filter((one) => one !== null).map((one) => this.objectsOf(one))
   }
@@ -232,7 +232,7 @@ const NO_BASES: ReadonlyMap<string, string> = new Map()
 const isOfLabels = ([first, second]: InputRead): boolean =>
   first === 'bounds' || (first === 'cluster' && (second === undefined || second === 'labels'))
 
-/** Of a render that came to its end. */
+/** The dependencies of a render that came to its end. */
 export async function lastDependenciesOf(
   spec: string,
   sources: readonly ServiceSource[],

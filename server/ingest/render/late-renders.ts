@@ -9,7 +9,9 @@ interface Late {
 }
 
 export class LateRenders {
-  /** Of each service by the key of the render: each has its own time, whatever else of the service is late. */
+  /**
+   * Late renders of each service by the key of the render. Each has its own time, whatever else of the service is late.
+   */
   private readonly lates = new Map<string, Map<string, Late>>()
 
   /** When the next one is due; null: never. */
@@ -19,7 +21,7 @@ export class LateRenders {
     return next
   }
 
-  /** What is to be tried again now. */
+  /** Renders that are to be tried again now. */
   due(service: string, nowMs: number): ReadonlySet<string> {
     return new Set([...(this.lates.get(service) ?? [])].flatMap(([key, { againMs }]) => (againMs <= nowMs ? [key] : [])))
   }

@@ -32,7 +32,7 @@ export type Opening =
   | {
       kind: 'opened'
       sources: ServiceSource[]
-      /** Null means: the project has no boundary. */
+      /** Null if the project has no boundary. */
       project: NamedProject | null
       release: Omit<Release, 'tools'>
       /** The author of the revision of the first source; null: the source does not say. */
@@ -42,7 +42,7 @@ export type Opening =
     }
   | Exclude<Rendering, { kind: 'good' }>
 
-/** Of repositories, for the name that was meant. */
+/** The limit of repositories that are compared for a suggestion. */
 const NAMES_LOOKED_MAX = 1_000
 /** As agents take it; of a chart it is the version and the beginning of its digest. */
 const COMMIT_LENGTH_MAX = 64

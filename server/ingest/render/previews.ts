@@ -38,7 +38,7 @@ export type ProposedContent = { archive: string } | { ref: string }
 
 export interface Proposal {
   id: ServiceId
-  /** Null means: the present spec. */
+  /** Null for the present spec. */
   spec: ServiceSpec | null
   /** By repository. */
   content: ReadonlyMap<string, ProposedContent>
@@ -47,7 +47,7 @@ export interface Proposal {
 }
 
 export interface Previews {
-  /** Null means: the service neither exists nor is proposed. */
+  /** Null if the service neither exists nor is proposed. */
   diff(proposal: Proposal): Promise<DiffView | null>
 }
 

@@ -34,12 +34,12 @@ interface Places {
 }
 
 export interface ClusterOutcome {
-  /** Null means: it was not kept. */
+  /** Null if it was not kept. */
   key: string | null
   shape: Places
-  /** What is wrong with this server or with reading a source is an error, and not kept. */
+  /** A failure of this server or of reading a source is an error, and not kept. */
   result: RenderResult | AppError
-  /** Of programs that took part. */
+  /** The programs that took part. */
   tools: Readonly<Record<string, string>>
   /** Names the values at all places where it looked, by whatever build; null: no program took part. */
   renderedFrom: string | null

@@ -23,7 +23,10 @@ export interface RenderedFor {
   factsKey(cluster: Wanted): string
 }
 
-/** What the outcomes of all clusters come to: a release with its renders, or one error when nothing could be rendered for anybody. Renders with equal digests become one. */
+/**
+ * Combines the outcomes of all clusters: a release with its renders, or one error when nothing could be rendered for
+ * any. Renders with equal digests become one.
+ */
 export function renderingOf({ release, outcomes, factsKey }: RenderedFor): Rendering {
   const { commit } = release
   const good = sharedRenders()

@@ -1,4 +1,4 @@
-// What a service renders to now: for each of its clusters, where clusters that get the same get one and the same object.
+// The present render of a service for each of its clusters. Clusters that get the same share one object.
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
 import type { ClusterId, ServiceId } from '../../../shared/model/ids.ts'
 import { type AppError, isErrorCode, type Problem } from '../../../shared/protocol/error.ts'
@@ -15,20 +15,20 @@ export interface GoodRender {
   factsKey?: string
   /** RL6: names the values at all places where it looked, facts among them, by whatever build of the server; absent: no program took part. */
   renderedFrom?: string
-  /** Of `count`, those that are no objects of the revision: hooks, and what is skipped. */
+  /** The part of `count` that is not objects of the revision: hooks, and skipped ones. */
   hooks: number
 }
 /** `retryAfterMs`: the other side asks for so much time. */
 export type RenderError = Omit<StoredError, 'sinceMs'> & { retryAfterMs?: number }
 export type ClusterRender = GoodRender | { kind: 'failed'; error: RenderError }
 
-/** What was rendered, and with what. */
+/** The rendered sources, and the programs that rendered them. */
 export interface Release {
   /** Goes where people look for a commit: of the first source. */
   commit: string
   /** By repository: the revision that was read. */
   revisions: Readonly<Record<string, string>>
-  /** Of the programs that took part: `{ helm: '4.3.1' }`. */
+  /** The programs that took part: `{ helm: '4.3.1' }`. */
   tools: Readonly<Record<string, string>>
 }
 
@@ -51,7 +51,7 @@ export type Rendering =
   /** A repository was not read yet, or cannot be: its own state says why. */
   | { kind: 'no_content' }
 
-/** Null means: nothing of it can be published there. */
+/** Null if nothing of it can be published there. */
 export function renderOf(rendering: Rendering, clusterId: ClusterId): GoodRender | null {
   const render = rendering.kind === 'good' ? rendering.clusters.get(clusterId) : undefined
   return render?.kind === 'rendered' ? render : null
@@ -67,7 +67,7 @@ export function renderErrorOf({ code, message, data }: AppError): RenderError {
   }
 }
 
-/** Of the service, or of each cluster; empty: none. */
+/** Failures of the service, or of each cluster. Empty if there are none. */
 export const failuresOf = (rendering: Rendering): RenderError[] =>
   rendering.kind === 'failed'
     ? [rendering.error]
@@ -100,7 +100,7 @@ export function variantsOf(rendering: Rendering, among?: ReadonlySet<ClusterId>)
   return [...counts].map(([digest, objectCount]) => ({ digest, objectCount })).sort((a, b) => (a.digest < b.digest ? -1 : 1))
 }
 
-/** What a service renders to in a cluster, as of its last render; null: it was not rendered for it, or that failed. */
+/** The objects of a service's last render for a cluster. Null if it was not rendered for it, or if that failed. */
 export interface NamingService {
   id: ServiceId
   objectsIn(clusterId: ClusterId): ReadonlyMap<string, string> | null

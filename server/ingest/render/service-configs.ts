@@ -7,7 +7,7 @@ import { nearest } from '../../../shared/runtime/edit-distance.ts'
 import type { ConfigLayer } from '../../render/config-merge.ts'
 import { type RenderError, renderErrorOf } from './rendering.ts'
 
-/** Null means: the project has none of that name. */
+/** Null if the project has none of that name. */
 export type ReadConfig = (
   project: string,
   name: string,

@@ -1,4 +1,5 @@
-// What a service renders to now, for each of its clusters: its sources at the revisions that were read last. Asked again with nothing changed, it reads and renders nothing.
+// Renders a service for each of its clusters, from its sources at the revisions that were read last. Asked again with
+// nothing changed, it reads and renders nothing.
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import { type ServiceSpec, sourcesOf } from '../../../shared/model/resources.ts'
@@ -38,7 +39,7 @@ export interface ServiceRendererDeps {
   renders: Renders
   config: ReadConfig
   facts(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, ClusterFacts>>
-  /** Of this program: another one may render the same to something else. */
+  /** The build of this program: another build may render the same to something else. */
   build: string
   /** Absent: rows stay in clear. */
   sealing?: Pick<Sealing, 'current' | 'keysFor' | 'keysOf'> | undefined
@@ -51,7 +52,7 @@ export interface ServiceRendererDeps {
   signal: AbortSignal
 }
 
-/** Of one service: more would only wait in line, and hold what they are made of. */
+/** The limit of one service: more would only wait, and hold memory meanwhile. */
 const RENDERS_AT_ONCE = 4
 
 /** For the name that was meant. */
@@ -265,12 +266,12 @@ interface ServiceRun {
   id: ServiceId
   spec: ServiceSpec
   sources: readonly ServiceSource[]
-  /** Null means: the project has no boundary. */
+  /** Null if the project has no boundary. */
   project: NamedProject | null
   configs: ReadonlyMap<string, ConfigLayer>
   factsOf(clusterId: ClusterId): ClusterFacts
   fileId: FileIds
-  /** Null means: the service has no remote bases. */
+  /** Null if the service has no remote bases. */
   bases: BasesOfPass | null
   isRemembered: boolean
 }
@@ -297,7 +298,7 @@ function lastingText({ project, service }: ServiceId, spec: ServiceSpec): string
   return canonicalJson({ id: { project, service }, namespace, render, sources })
 }
 
-/** Of facts that many clusters share it is made once. */
+/** Made once for facts that many clusters share. */
 const factsKeys = new WeakMap<ClusterFacts, string>()
 function factsKeyOf(facts: ClusterFacts): string {
   const known = factsKeys.get(facts) ?? sha256Hex(canonicalJson(facts)).slice(0, 32)

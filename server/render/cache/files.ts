@@ -11,12 +11,12 @@ const PLACE = 'render'
 /** Seals what was made with secrets. */
 export interface CacheSeal {
   seal(bytes: Uint8Array, place: string): Uint8Array
-  /** Null means: it cannot be opened any more. */
+  /** Null if it cannot be opened any more. */
   open(sealed: Uint8Array, place: string): Uint8Array | null
 }
 
 export interface CacheFiles {
-  /** Null means: there is none. */
+  /** Null if there is none. */
   get(key: string): Promise<Uint8Array | null>
   /** `secret`: it is sealed. */
   put(key: string, bytes: Uint8Array, secret: boolean): Promise<void>
@@ -26,7 +26,7 @@ export interface CacheFilesOptions {
   dir: string
   seal: CacheSeal
   clock: Clock
-  /** Of all files together. */
+  /** The limit of all files together. */
   bytesMax: number
 }
 

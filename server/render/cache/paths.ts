@@ -33,7 +33,7 @@ interface Run {
 export interface Spot {
   /** The last point that was named: where he came upon the run. */
   from: string
-  /** What he saw since. */
+  /** The path that was seen since. */
   seen: string
   /** He goes along it, and stands before its step `index`. */
   run: Run | null

@@ -1,5 +1,6 @@
-// What was rendered before, by what it depended on: the paths of a service lead from look to look to the key of a render. In memory and on the disk, both bounded; a key is a MAC
-// under a key of the server, so that no file name lets anybody guess a secret.
+// Earlier renders by their dependencies: the paths of a service lead from dependency to dependency to the key of a
+// render. In memory and on the disk, both bounded. A key is a MAC under a key of the server, so that no file name lets
+// anybody guess a secret.
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { RenderedObjects, RenderResult } from '../object-rows.ts'
 import type { CacheFiles } from './files.ts'
@@ -8,17 +9,17 @@ import { type KeptRender, renderFromBytes, renderToBytes } from './results.ts'
 
 /** IC9: of rows of rendered objects. */
 export const CACHE_MEMORY_BYTES_MAX = 64 * 1024 * 1024
-/** Of what holds little, beside its text. */
+/** The weight of an entry beside its text. */
 const ENTRY_BYTES = 256
 /** IC9: of all services. */
 const STEPS_MEMORY_MAX = 1_000_000
-/** What a service weighs beside its steps. */
+/** The weight of a service beside its steps. */
 const SERVICE_STEPS = 100
 
 export interface RenderCacheDeps {
   /** 32 hex digits. */
   mac(text: string): string
-  /** Null means: in memory only. */
+  /** Null if it is kept in memory only. */
   files: CacheFiles | null
   memoryBytesMax?: number
 }
@@ -32,15 +33,15 @@ export interface RenderCache {
   mac(text: string): string
   /** `known`: rows in memory that it may share. */
   get(key: string, known?: ReadonlyMap<string, string>): Promise<KeptRender | null>
-  /** Of what is in memory. */
+  /** Reads from memory only. */
   peek(key: string): RenderResult | null
   put(key: string, render: KeptRender, secret: boolean): Promise<void>
-  /** What failed is to be tried again. */
+  /** A failed render is dropped, so that it is tried again. */
   drop(key: string): void
   readonly answers: RenderAnswers
 }
 
-/** What programs said, by a digest of all that they got; as it comes and goes, compressed. */
+/** Outputs of programs, by a digest of their whole input; compressed as they come and go. */
 export interface RenderAnswers {
   get(parts: string): Promise<Uint8Array | null>
   put(parts: string, answer: Uint8Array, secret: boolean): Promise<undefined>

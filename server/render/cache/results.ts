@@ -25,7 +25,7 @@ export function renderToBytes({ objects, digest, hooks, warnings }: RenderedObje
   return Bun.zstdCompressSync(JSON.stringify({ objects: [...objects], digest, hooks, warnings, renderedFrom }), { level: LEVEL })
 }
 
-/** Null means: these are none. `known`: rows that are in memory already; what is equal is not held twice. */
+/** Null if these are none. `known`: rows that are in memory already, so that equal rows are held once. */
 export function renderFromBytes(bytes: Uint8Array, known: ReadonlyMap<string, string> = new Map()): KeptRender | null {
   try {
     const parsed = resultSchema.parse(JSON.parse(new TextDecoder().decode(Bun.zstdDecompressSync(bytes))))

@@ -26,7 +26,7 @@ export type ExecEntry = z.infer<typeof entrySchema>
 
 const listSchema = z.record(nameSchema, entrySchema)
 
-/** Of the file's values; `file` is for messages. */
+/** Reads the list from the file's values; `file` is for messages. */
 export function readExecList(value: unknown, file: string): { entries: ReadonlyMap<string, ExecEntry> } | { problems: Problem[] } {
   const read = listSchema.safeParse(value ?? {})
   if (read.success) return { entries: new Map(Object.entries(read.data)) }

@@ -4,13 +4,13 @@ import type { Problem } from '../../../shared/protocol/error.ts'
 import type { RenderInputs } from '../inputs.ts'
 import type { ChartScan, Literal } from './scan.ts'
 
-/** Of all names together, on helm's command line. */
+/** The limit of all names together, on helm's command line. */
 export const API_VERSIONS_BYTES_MAX = 1024 * 1024
 /** A single argument has to stay below 128 KiB. */
 const ARGUMENT_BYTES_MAX = 64 * 1024
 
 export interface Capabilities {
-  /** Null means: helm's own default. */
+  /** Null for helm's own default. */
   kubeVersion: string | null
   /** Sorted. */
   served: readonly string[]
@@ -56,7 +56,7 @@ export function capabilitiesOf(
   return { kubeVersion: version === '' ? null : version, served, notServed: scan.apis.filter(({ api }) => !isServed(api)), warnings }
 }
 
-/** Null means: they are too many. */
+/** Null if they are too many. */
 export function apiVersionArguments(served: readonly string[]): string[] | null {
   const groups: string[] = []
   let total = 0

@@ -13,7 +13,7 @@ import { isValues } from './values.ts'
 /** Charts in charts in charts. */
 const CHART_DEPTH_MAX = 10
 const CHARTS_MAX = 100
-/** Of all files of a chart with the charts in it, unpacked. */
+/** The limit of all files of a chart with its subcharts, unpacked. */
 const CHART_BYTES_MAX = SOURCE_TREE_BYTES_MAX
 
 interface ChartDependency {
@@ -69,7 +69,7 @@ class ChartReader {
     this.job = job
   }
 
-  /** What helm sees of a folder of the tree, as `folder` of the chart. */
+  /** Adds the files that helm sees of a folder of the tree, as `folder` of the chart. */
   async addFolder(tree: SourceTree, root: string, folder: string): Promise<void> {
     const prefix = root === '' ? '' : `${root}/`
     const rules = await tree.file(`${prefix}.helmignore`)

@@ -1,5 +1,5 @@
-// What helm said on standard error → problems at files of the chart. Words of the chart's author (`fail`, `required`) stay; what a function of the template language quotes
-// may be a value, and values may be secrets: it is cut.
+// Turns helm's standard error into problems at files of the chart. Words of the chart's author (`fail`, `required`)
+// stay. Text that a function of the template language quotes may be a value, and values may be secrets: it is cut.
 
 export interface HelmError {
   /** As helm names it: `podinfo/templates/deployment.yaml`. Null: the error is of the chart, or of its values. */
@@ -10,7 +10,7 @@ export interface HelmError {
   kind: 'execute' | 'parse' | 'yaml' | 'schema' | 'other'
   /** The template that helm rendered when it failed: without it the others can be reported too. Null: no others can. */
   template: string | null
-  /** Of `schema`: the chart's name, and where in its values. */
+  /** For `schema`: the chart's name, and the place in its values. */
   values?: { chart: string; at: readonly string[] }
 }
 

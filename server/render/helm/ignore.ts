@@ -2,7 +2,7 @@
 // helm holds what it gets against the rules once more.
 
 interface Rule {
-  /** Of each name between slashes; of a rule by name there is one. */
+  /** The patterns of the names between slashes. A rule by name has one. */
   names: readonly Pattern[]
   byName: boolean
   foldersOnly: boolean
@@ -19,17 +19,17 @@ export const IGNORE_LENGTH_MAX = 64 * 1024
 /** Characters of rules and names that are held against each other, for all files together: a name with a rule of stars takes as many as the one has times the other. */
 export const IGNORE_STEPS_MAX = 20_000_000
 
-/** What a rule costs with a name, whatever the two are. */
+/** The cost of comparing a rule with a name, whatever the two are. */
 const RULE_STEPS = 5
 
 export interface HelmIgnore {
-  /** Of paths from the chart's folder; a folder has a slash at its end, and what is in a hidden folder is hidden. */
+  /** Takes paths from the chart's folder. A folder ends with a slash, and everything in a hidden folder is hidden. */
   hides(path: string): boolean
   /** Then everything was hidden from there on. */
   tookTooMany(): boolean
 }
 
-/** Null means: too many rules. */
+/** Null if it has too many rules. */
 export function helmIgnore(text: string): HelmIgnore | null {
   if (text.length > IGNORE_LENGTH_MAX) return null
   const lines = text.replace(/^\ufeff/, '').split(/\r?\n/)

@@ -9,7 +9,7 @@ import { treePath } from '../tree-path.ts'
 import { decodeUtf8 } from '../utf8.ts'
 import { isValues, mapTexts, mergeValues, type ReadValues, readValues, type Values, valueAt } from './values.ts'
 
-/** Of all values together, written as JSON; what aliases repeat counts each time. */
+/** The limit of all values together, written as JSON. Content that aliases repeat counts each time. */
 export const HELM_VALUES_BYTES_MAX = 4 * 1024 * 1024
 
 /** `place`: for messages. */
@@ -24,7 +24,7 @@ const refused = (path: string, message: string): LayerResult => ({ kind: 'refuse
 const layerOf = (place: string, read: ReadValues): LayerResult =>
   read.kind === 'refused' ? read : { kind: 'layer', layer: { place, values: read.values } }
 
-/** What a template made, and what is in a Config, may be secret: messages about it quote nothing. */
+/** Values that a template made or that a Config holds may be secret: messages about them quote nothing. */
 const withoutQuotes = (read: ReadValues): ReadValues =>
   read.kind === 'values'
     ? read

@@ -16,7 +16,7 @@ const RAW = /`[^`]*`/y
 const CHARACTER = /'(?:[^'\\\n]|\\.)*'/y
 const MARK = /:=|[^\s]/uy
 
-/** What stands within `{{ }}`, in its order. */
+/** The tokens within `{{ }}`, in their order. */
 export function templateTokens(source: string): TemplateToken[] {
   const tokens: TemplateToken[] = []
   for (let at = source.indexOf('{{'); at >= 0; at = source.indexOf('{{', at)) at = readAction(source, at, tokens)

@@ -27,7 +27,7 @@ export interface HelmCall {
   valuePlace(chart: string, names: readonly string[]): string
 }
 
-/** Of a chart that fails, `always` is said of what would fail with any values and capabilities. */
+/** A note on a chart that fails; `always` marks what would fail with any values and capabilities. */
 export interface HelmNote extends Problem {
   always?: true
 }
@@ -153,7 +153,7 @@ function templateLine(template: string, rendered: string): number | null {
 
 const HOOKS_TOLD_MAX = 20
 
-/** Of helm 2, or misspelt: helm leaves the whole object out and says so only here. */
+/** Hooks of helm 2, or misspelt ones: helm leaves the whole object out and reports it only here. */
 function droppedHooks(stderr: string, chart: Chart): Problem[] {
   // Each is looked for in the text of all templates.
   const words = [...stderr.matchAll(/skipping unknown hooks?(?:: "([^"]*)"|" hookTypes="?([^"\n]*)"?)/g)].map(([, three, four]) =>

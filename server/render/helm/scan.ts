@@ -1,11 +1,12 @@
-// What the text of a chart names: capabilities of the target cluster, and functions that give something else at each render or nothing at all here. Found in the templates
-// that can be reached, as far as names are literal; where they are not, everything counts.
+// Finds in the text of a chart the capabilities of the target cluster that it names, and functions that give something
+// else at each render or nothing at all here. It reads the templates that can be reached, as far as names are literal;
+// where they are not, everything counts.
 import { TextPlaces } from '../text-places.ts'
 import { type TemplateToken, templateTokens } from './lexer.ts'
 
 /** The reason why a use is reported. */
 export type UseKind = 'random' | 'time' | 'lookup' | 'dns' | 'missing' | 'install'
-/** Of a function that means something else here (HM7). */
+/** A use of a function that means something else here (HM7). */
 export interface Use {
   name: string
   kind: UseKind
@@ -17,7 +18,7 @@ export interface Use {
 export interface Literal {
   api: string
   file: string
-  /** Of the whole look, `.Capabilities.APIVersions.Has "x"`, in the text of the file. */
+  /** The offset of the whole expression, `.Capabilities.APIVersions.Has "x"`, in the text of the file. */
   at: number
   end: number
 }
@@ -72,7 +73,7 @@ const KINDS: Readonly<Record<string, UseKind>> = {
   expandenv: 'missing',
 }
 
-/** What one template (a file, or a `define` of a file) does by itself, without those that it includes. */
+/** The findings in one template (a file, or a `define` of a file) itself, without the templates that it includes. */
 interface Found extends ChartScan {
   includes: Set<string>
   /** It includes what cannot be read. */
@@ -112,7 +113,7 @@ export function scanChart(files: readonly ScannedFile[]): ChartScan {
 function reachable(roots: readonly Found[], tplTexts: readonly Found[], defined: ReadonlyMap<string, readonly Found[]>): Found[] {
   const reached = new Set<Found>()
   const waiting = [...roots]
-  // Of each list once, however many include it.
+  // Each list counts once, however many include it.
   const taken = new Set<readonly Found[]>()
   const take = (list: readonly Found[] | undefined) => {
     if (list === undefined || taken.has(list)) return

@@ -1,5 +1,5 @@
-// What a service adds to its kustomization, written into it as `kustomize edit` would: it comes where its author would have put it, before patches and other
-// transformers that build on it.
+// The additions of a service to its kustomization, written into it as `kustomize edit` would. They come where the
+// author would have put them, before patches and other transformers that build on them.
 import { parseYamlDocuments, toYaml } from '../../../shared/adapters/yaml.ts'
 
 export interface KustomizeAdditions {
@@ -19,7 +19,7 @@ export interface ImageChange {
 export const hasAdditions = ({ namePrefix, nameSuffix, images, components }: KustomizeAdditions): boolean =>
   namePrefix !== undefined || nameSuffix !== undefined || (images ?? []).length > 0 || (components ?? []).length > 0
 
-/** Null means: the text is no kustomization, which kustomize says better. */
+/** Null if the text is not a kustomization: kustomize's own message says it better. */
 export function editKustomization(text: string, additions: KustomizeAdditions): string | null {
   const { documents, problems } = parseYamlDocuments(text, { file: '' })
   const value = documents.length === 0 ? {} : documents[0]?.value

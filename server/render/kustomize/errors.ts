@@ -1,5 +1,5 @@
-// What kustomize says on its standard error → problems for the author: file and line where they can be found, without folders of the sandbox and without the
-// configurations that it prints, which may hold values.
+// Turns kustomize's standard error into problems for the author: with file and line where they can be found, without
+// folders of the sandbox and without the configurations that it prints, which may hold values.
 import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { templateName } from '../liquid/files.ts'
@@ -43,7 +43,10 @@ export function missingFile(stderr: string): string | null {
 }
 const NO_FILE = 'no such file or directory'
 
-/** Of what it says: it repeats names and files of others, and the patterns here must not take the square of their length. */
+/**
+ * The limit of the text that is read: it repeats names and files of others, and the patterns here must not take time in
+ * the square of its length.
+ */
 const ERROR_MAX = 4_096
 
 /**
@@ -56,7 +59,7 @@ function shortened(said: string): string {
   return text.length <= ERROR_MAX ? text : `${text.slice(0, half)} … ${text.slice(-half)}`
 }
 
-/** KU8. What is not closed ends with the text. */
+/** KU8: an open quote ends with the text. */
 function withoutValues(said: string): string {
   const patch = said.indexOf(' [patch: ')
   const patchEnd = patch < 0 ? -1 : said.lastIndexOf(']')
@@ -69,7 +72,7 @@ function withoutValues(said: string): string {
     .replace(/(literal source|Invalid value:?) .*?(?=, expected|: |$)/gs, '$1')
 }
 
-/** Of what `kustomize build` said as it failed. */
+/** Reads the problems from the output of a failed `kustomize build`. */
 export function problemsOf(stderr: string, built: Built): Problem[] {
   const error = shortened(
     stderr
@@ -127,7 +130,9 @@ function brokenFiles(files: Files): Problem[] {
   return problems
 }
 
-/** Of errors within errors the one that says what is wrong: each resource is tried as a file first, then as a folder. */
+/**
+ * Picks, of nested errors, the one that tells the problem: each resource is tried as a file first, then as a folder.
+ */
 function innermost(error: string): string {
   const asFile = /accumulation err='accumulating resources from '[^']*': (.*)': must build at directory: /s.exec(error)?.[1]
   const shorter = (asFile ?? error)

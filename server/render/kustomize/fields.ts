@@ -1,4 +1,5 @@
-// What a kustomization and the files of its plugins name: files, folders, charts. Pure: values in, names with their places out.
+// The names in a kustomization and in the files of its plugins: files, folders, charts. Pure: values in, names with
+// their places out.
 import { type ParsedYaml, parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
 import { TextPlaces } from '../text-places.ts'
 import { isInline } from './paths.ts'
@@ -18,7 +19,7 @@ export interface Need {
   optional: boolean
 }
 
-/** What a kustomization asks for and is never done here. */
+/** A request of a kustomization that is always refused here. */
 export interface Refused {
   line: number
   message: string
@@ -47,7 +48,7 @@ const PLUGINS = ['generators', 'transformers', 'validators']
 const GENERATORS = ['configMapGenerator', 'secretGenerator']
 const CHARTS = ['helmCharts', 'helmChartInflationGenerator']
 const FIELDS = [...LISTS.map(([field]) => field), ...WITH_PATH, ...GENERATORS, ...CHARTS, 'openapi', 'helmGlobals']
-/** Of mappings below those fields: what names a file or a folder. */
+/** Members of mappings below those fields that name a file or a folder. */
 const FILE_MEMBERS = ['path', 'paths', 'files', 'envs', 'env', 'valuesFile', 'additionalValuesFiles', 'values', 'chartHome']
 
 export interface Named {
@@ -142,7 +143,10 @@ const valuesFilesOf = (item: Mapping, line: number): Need[] =>
     ...{ kind: 'file' as const, path, field: 'helmCharts[].valuesFile', line, optional: false },
   }))
 
-/** Of a file of `generators`, `transformers` or `validators`: its documents configure built-in plugins, which name files from the kustomization's folder. */
+/**
+ * Reads the documents of a file of `generators`, `transformers` or `validators`: they configure built-in plugins, which
+ * name files from the kustomization's folder.
+ */
 export function namedByPlugins(parsed: ParsedYaml): Named {
   const needs: Need[] = []
   const refused: Refused[] = []

@@ -5,7 +5,7 @@ export const inFolder = (folder: string, name: string): string => (folder === ''
 
 export const isBelow = (path: string, folder: string): boolean => folder === '' || path === folder || path.startsWith(`${folder}/`)
 
-/** Whatever else there is of that name: this is never a file. */
+/** An address, which is never a file, whatever else has that name. */
 export const isAddress = (text: string): boolean => /^[a-z][a-z0-9+.-]*(::|:\/\/)/i.test(text) || /^[\w.-]+@[\w.-]+:/.test(text)
 
 /** As kustomize guesses when there is no such file: `github.com/org/repo//path?ref=v1`. */

@@ -10,7 +10,7 @@ export const REMOTE_DEPTH_MAX = 5
 /** Fields of a kustomization that take remote bases. */
 export const REMOTE_FIELDS: readonly string[] = ['resources', 'bases', 'components']
 
-/** What is fetched: a Git repository at a ref, or one file. */
+/** A remote base: a Git repository at a ref, or one file. */
 export const remoteBaseSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('git'), url: gitUrlSchema, ref: z.string().min(1).max(255), submodules: z.boolean() }),
   z.strictObject({ kind: z.literal('file'), url: webUrlSchema }),
@@ -57,7 +57,7 @@ const SLUG_LENGTH = 100
 const HEAD = 'HEAD'
 const SCHEMES = ['ssh://', 'https://', 'http://', 'file://'] as const
 
-/** KU12. Null means that kustomize takes the text for a local path. `mayBeFile`: the field takes files, too. */
+/** KU12: null if kustomize takes the text for a local path. `mayBeFile`: the field takes files, too. */
 export function parseRemote(text: string, mayBeFile: boolean): RemoteAddress | null {
   const [address = '', query = ''] = split(text, '?')
   const unforced = address.replace(/^git::/i, '')

@@ -95,7 +95,9 @@ function filesDigest(files: Built['files']): string {
   return digest.digest('hex')
 }
 
-/** What the scan did not see that kustomize needs it. Null: the tree is too large to be handed over. */
+/**
+ * Renders with the whole tree, for files that the scan did not find. Null if the tree is too large to be handed over.
+ */
 async function withWholeTree(job: RenderJob, built: Built): Promise<Built | null> {
   try {
     const all = await job.source.tree.files('', (path) => !path.startsWith('.git/'))

@@ -51,7 +51,10 @@ export async function scanKustomization(job: ScanJob, more: { folders: readonly 
 interface Place {
   file: string
   folder: string
-  /** What it names configures plugins, as one of `generators`, `transformers` or `validators` led to it. */
+  /**
+   * True if the files that it names configure plugins, because one of `generators`, `transformers` or `validators` led
+   * to it.
+   */
   isOfPlugins: boolean
 }
 
@@ -178,7 +181,7 @@ class Scan {
     if (mayBeFolder && isOfPlugins) this.readPlugins(path, bytes, place)
   }
 
-  /** KU12. What is fetched is read as if it lay in the tree, and the kustomization is given its path there. */
+  /** KU12: a fetched base is read as if it lay in the tree, and the kustomization gets its path there. */
   private async readRemote({ base, path }: Extract<RemoteAddress, { kind: 'remote' }>, need: Need, place: Place): Promise<void> {
     const at = `${place.file}:${need.line}`
     const told = (message: string) => this.problem(at, `${need.field}: ${withoutQuery(need.path)} ${message}`)
@@ -203,7 +206,7 @@ class Scan {
       return
     }
     this.problems.push(...parsed.problems)
-    // What its documents name is found from the kustomization's folder, not from theirs.
+    // Names in its documents start at the kustomization's folder, not at theirs.
     this.take(namedByPlugins(parsed), { ...place, file: path })
   }
 

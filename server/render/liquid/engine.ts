@@ -235,7 +235,7 @@ function parseAnew(text: string, file: string, kind: TemplateKind): Parsed {
 function syntaxFindings(error: unknown): Finding[] {
   const errors: unknown[] = error instanceof Error && 'errors' in error && Array.isArray(error.errors) ? error.errors : [error]
   const findings = errors.map((one) => ({ at: LiquidError.is(one) ? one.token.begin : 0, message: messageOf(one) }))
-  // What ends a block that could not be read is no error of its own.
+  // The end of a block that could not be read is not an error of its own.
   const [first, ...rest] = findings
   return first === undefined ? [] : [first, ...rest.filter(({ message }) => !/^unknown tag (end\w+|else|elsif|when)\b/.test(message))]
 }

@@ -24,7 +24,10 @@ export const isTemplate = (path: string, templated: boolean): boolean =>
 
 export type RenderedFile = { kind: 'rendered'; bytes: Uint8Array } | { kind: 'failed'; problems: Problem[] }
 
-/** Of a file that is no template: its own bytes. Templates are worked on in this thread: other work has its turn before each. */
+/**
+ * Renders a template; returns the bytes of a file that is none. Templates run in this thread, so other work has its
+ * turn before each.
+ */
 export async function renderFile(path: string, bytes: Uint8Array, job: TemplateJob): Promise<RenderedFile> {
   if (!isTemplate(path, job.templated)) return { kind: 'rendered', bytes }
   await setImmediate()

@@ -11,7 +11,7 @@ export const LIQUID_FILTERS: ReadonlySet<string> = new Set(
    remove remove_first remove_last rstrip split strip strip_newlines squish capitalize replace replace_first replace_last truncate truncatewords
    base64_encode base64_decode sha256 json to_integer`.split(/\s+/),
 )
-/** Of them, those whose work grows with the value and with what they look for. */
+/** Filters among them whose work grows with the value and with the searched text. */
 export const SEARCHING_FILTERS: ReadonlySet<string> = new Set([
   'split',
   'remove',

@@ -1,4 +1,5 @@
-// What a template may cost, counted and not timed: the same template with the same inputs fails or succeeds on every machine.
+// The cost of a template, counted and not timed: the same template with the same inputs fails or succeeds on every
+// machine.
 
 export const TEMPLATE_BYTES_MAX = 1024 * 1024
 /** Characters within outputs and tags: what parsing costs. */
@@ -19,7 +20,7 @@ export class TemplateRefusal extends Error {}
 /** Nothing of the template is rendered any further. */
 export class TemplateStop extends TemplateRefusal {}
 
-/** Of all templates of one render. */
+/** Counts the work of all templates of one render. */
 export class Meter {
   private work = 0
   private output = 0
@@ -69,7 +70,7 @@ export class Meter {
     let weight = 1
     for (const [name, member] of Object.entries(value)) weight += name.length / 16 + this.weightOf(member, depth + 1)
     this.weights.set(value, weight)
-    // What was counted is work, too.
+    // Counting is work, too.
     this.charge(1)
     return weight
   }

@@ -1,4 +1,5 @@
-// What is wrong with a template, for its author: where, the line as written, and the name that was probably meant. Never a value of an input.
+// Problems of a template for its author: the place, the line as written, and the name that was probably meant. Never a
+// value of an input.
 import type { Problem } from '../../../shared/protocol/error.ts'
 import { editDistance, nearestOf } from '../../../shared/runtime/edit-distance.ts'
 import { type Excerpts, excerptsOf, speaksOfSecrets } from '../excerpts.ts'
@@ -22,7 +23,7 @@ const NAME_LENGTH_MAX = 200
 /** A name as messages show it. */
 export const shownName = (text: string): string => (text.length > NAME_LENGTH_MAX ? `${text.slice(0, NAME_LENGTH_MAX)}…` : text)
 
-/** What is wrong at an offset of a text. */
+/** A problem at an offset of a text. */
 export interface TextFault {
   file: string
   text: string
@@ -54,7 +55,7 @@ function linesIn(text: string, from: number, to: number): number {
 
 function problemAt(place: TemplatePlace, { text, at, message, needsCluster }: TextFault, line: number, excerptAt: Excerpts): Problem {
   const start = at === 0 ? 0 : text.lastIndexOf('\n', at - 1) + 1
-  // Of a value in a resource the name is all that tells what it is.
+  // For a value in a resource, the name alone identifies it.
   const excerpt = place.line === null && speaksOfSecrets(place.file) ? '' : excerptAt(line, at - start + 1)
   const path = place.line === null ? place.file : `${place.file}:${line + (place.line ?? 1) - 1}:${at - start + 1}`
   return { path, message, ...(excerpt === '' ? {} : { excerpt }), ...(needsCluster === undefined ? {} : { needsCluster }) }
@@ -65,7 +66,7 @@ export function nearestName(wrong: string, names: Iterable<string>): string | nu
   const limit = Math.max(2, Math.floor(wrong.length / 4)) + 1
   if (wrong.length > NAME_LENGTH_MAX) return null
   return nearestOf(firstOf(names, NAMES_MAX), limit, (name) => {
-    // What the wrong name was looked up in is there, and no answer.
+    // The parent of the wrong name exists, so it is not a suggestion.
     if (name === wrong || wrong.startsWith(`${name}.`)) return limit
     const whole = Math.abs(name.length - wrong.length) >= limit ? limit : editDistance(wrong, name)
     return Math.min(whole, misplacedBy(wrong, name))

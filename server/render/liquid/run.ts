@@ -14,7 +14,7 @@ export type Partials = ReadonlyMap<string, { file: string; text: string }>
 export class Run {
   readonly meter: Meter
   readonly found = new Map<string, TextFault>()
-  /** Of the template itself; what they lie in says nothing new when it is rendered. */
+  /** Findings of the template itself; the blocks around them add nothing when it is rendered. */
   findings: readonly Finding[] = []
   private failures = 0
   private names: readonly string[] | null = null
@@ -67,7 +67,7 @@ export class Run {
   }
 }
 
-/** What names mean, counted; only own members of plain data. */
+/** Looks up names and counts it; only own members of plain data. */
 export class Scope extends Context {
   readonly run: Run
 
@@ -109,7 +109,7 @@ export class Scope extends Context {
 }
 
 const EMPTY = Object.freeze({})
-/** Of forloop, which is an object of the library. */
+/** Members of forloop, which is an object of the library. */
 const LOOP_MEMBERS = new Set(['index', 'index0', 'rindex', 'rindex0', 'first', 'last', 'length'])
 
 /** The library knows by this name that `default` may step in. */
@@ -117,7 +117,7 @@ class MissingName extends Error {
   override name = 'InternalUndefinedVariableError'
 }
 
-/** Of the data that templates see; forloop is an object of the library. */
+/** True for the data that templates see; forloop is an object of the library. */
 const isPlain = (value: object): boolean => {
   const prototype: unknown = Object.getPrototypeOf(value)
   return prototype === Object.prototype || prototype === null

@@ -1,5 +1,5 @@
-// What can be said of a template before it is rendered: every unknown filter, every name that no template knows, and which partials it renders. Also the words for
-// what the library finds wrong.
+// Checks of a template before it is rendered: every unknown filter, every name that no template knows, and the partials
+// that it renders. Also the words for errors of the library.
 
 import { LiquidError, RenderTag, type Template, type Token, TypeGuards, Value } from 'liquidjs'
 import type { Problem } from '../../../shared/protocol/error.ts'
@@ -34,7 +34,7 @@ interface Check {
   lenient: Value[]
 }
 
-/** What inputs have whatever their values are. */
+/** Members that inputs always have. */
 const MEMBERS: Readonly<Record<string, readonly string[] | null>> = {
   cluster: ['name', 'labels', 'facts'],
   'cluster.facts': ['kubernetesVersion', 'apiVersions'],

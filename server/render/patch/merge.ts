@@ -6,7 +6,7 @@ import type { PatchField, PatchType } from './schema.ts'
 export type Json = null | boolean | number | string | Json[] | JsonMap
 export type JsonMap = { [key: string]: Json }
 
-/** What is wrong with a patch, for its author; `path` leads to the place in the object. */
+/** A problem with a patch, for its author; `path` leads to the place in the object. */
 export class PatchError extends Error {}
 
 const DIRECTIVE = '$patch'
@@ -65,7 +65,7 @@ function setClean(target: JsonMap, key: string, value: Json): void {
   else target[key] = clean
 }
 
-/** What is added has no directives in it; undefined: it is one itself. */
+/** Removes directives from an added value. Undefined if the value itself is one. */
 function withoutDirectives(value: Json): Json | undefined {
   if (Array.isArray(value)) return value.map(withoutDirectives).filter((item) => item !== undefined)
   if (!isMap(value)) return value
@@ -134,7 +134,7 @@ function orderBefore(held: Json, patch: Json, key: string | undefined): Json[] {
   return isReplaced || kept.length === held.length ? held : [...kept, ...added].slice(0, held.length)
 }
 
-/** What is in the patch has to be in the order, in the same order. */
+/** Items of the patch must be in the order, and in the same sequence. */
 function checkOrder(patch: readonly Json[], order: readonly Json[], key: string | undefined, path: string): void {
   const items = patch.filter((item) => !(isMap(item) && DIRECTIVE in item))
   if (order.length === 0 || patch.length === 0) return

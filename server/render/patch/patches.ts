@@ -11,7 +11,7 @@ import { isMap, type Json, type JsonMap, mergePatch, PatchError, strategicMerge 
 import { patchTypeOf } from './schema.ts'
 import { type IsTarget, namedTarget, targetOf } from './target.ts'
 
-/** Null means: the object goes. */
+/** Null if the object goes. */
 type Change = (object: K8sObject) => K8sObject | null
 /** One document of a patch. */
 interface ReadPatch {

@@ -1,8 +1,8 @@
-// What a strategic merge patch has to know of built-in kinds: which lists are merged, and by which key. Pure.
+// The facts about built-in kinds that a strategic merge patch needs: merged lists and their keys. Pure.
 import { PATCH_KINDS, PATCH_TYPES } from './table.ts'
 
 export interface PatchField {
-  /** Of the object, or of each item of the list. */
+  /** The type of the object, or of each item of the list. */
   type: PatchType | null
   /** A list is merged; else it is replaced. */
   merge: boolean
@@ -64,7 +64,7 @@ const withoutVersion = (key: string): string => {
 
 let kinds: Kinds | null = null
 
-/** Null means: no built-in kind. */
+/** Null if it is not a built-in kind. */
 export function patchTypeOf(apiVersion: string, kind: string): PatchType | null {
   kinds ??= readKinds()
   const key = `${apiVersion}/${kind}`

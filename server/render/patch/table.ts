@@ -1,6 +1,9 @@
 // Made by scripts/patch-table.ts of the OpenAPI document of Kubernetes v1.36.3: do not edit.
 
-/** Of each type with a list that is merged, in it or below it: its fields as `name:type`, and with a strategy `name:type:strategy:key`. */
+/**
+ * For each type with a merged list in it or below it: its fields as `name:type`, and with a strategy
+ * `name:type:strategy:key`.
+ */
 export const PATCH_TYPES = `
 v1.MutatingAdmissionPolicy metadata:v1.ObjectMeta spec:v1.MutatingAdmissionPolicySpec
 v1.MutatingAdmissionPolicySpec matchConditions::merge:name

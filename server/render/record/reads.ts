@@ -96,7 +96,10 @@ function leave({ whole, kind, below }: Place, path: InputRead, found: InputRead[
   else if (kind) found.push([...path, KIND_ONLY])
 }
 
-/** What there is at a place, as text: equal texts, equal answers to that look. Where the path ends early, the text says where, and at what. */
+/**
+ * The value at a place, as text: equal texts, equal answers. Where the path ends early, the text gives the place and
+ * the type of value there.
+ */
 export function valueAt(root: unknown, path: InputRead): string {
   let value = root
   for (const [depth, name] of path.entries()) {
@@ -113,7 +116,7 @@ const kindOf = (value: unknown): string =>
 
 const isMap = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Of objects that many clusters share (what their API servers serve) the text is made once. */
+/** The text is made once for objects that many clusters share (the API that they serve). */
 const texts = new WeakMap<object, string>()
 function textOf(value: unknown): string {
   if (typeof value !== 'object' || value === null) return canonicalJson(value)

@@ -6,13 +6,13 @@ import { enterGroup } from './process-groups.ts'
 import type { PlacedProgram } from './programs.ts'
 import type { PlacedFiles } from './trees.ts'
 
-/** Of what is mounted at /tmp inside; it counts besides the memory. */
+/** The size of the mount at /tmp inside; it counts besides the memory. */
 const TEMP_BYTES_MAX = 64 * 1024 * 1024
 const FILE_BYTES_MAX = 64 * 1024 * 1024
 const OPEN_FILES_MAX = 256
 /** The most processes and threads of a run. The kernel counts those of the run's own user namespace, not those of the server; it does not count those of root, for whom process-groups.ts sets the limit. */
 export const THREADS_MAX = 256
-/** What a Go program maps beside its heap. */
+/** The memory that a Go program maps besides its heap. */
 const GO_DATA_BYTES = 160 * 1024 * 1024
 
 export interface StartOptions {
@@ -28,17 +28,17 @@ export interface StartOptions {
 export interface StartCommand {
   argv: string[]
   env: Record<string, string>
-  /** Null means: it does not matter. */
+  /** Null if it does not matter. */
   cwd: string | null
   /** Open, with the system calls that are refused; the program's helper finds it as FILTER_FD. Null: none. */
   filter: number | null
 }
-/** Of a process that is started, the first after standard error. */
+/** The file descriptor of the filter in a started process, the first after standard error. */
 export const FILTER_FD = 3
 
 interface ProcessLimits {
   cpuSeconds: number
-  /** Null means: none. */
+  /** Null if there is none. */
   dataBytes: number | null
 }
 

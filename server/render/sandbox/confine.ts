@@ -29,7 +29,7 @@ const PR_SET_NO_NEW_PRIVS = 38
 const SIGKILL = 9
 const O_PATH_CLOEXEC = 0o12000000
 
-/** Of files by version of Landlock, from 1: each knows all of those before. */
+/** The rights on files by version of Landlock, from 1: each version has all earlier rights. */
 const FILE_RIGHTS = [0x1fffn, 0x3fffn, 0x7fffn, 0x7fffn, 0xffffn]
 /** Execute, write, read, truncate, ioctl: those that a file can have that is no folder. */
 const OF_NO_FOLDER = 0xc007n

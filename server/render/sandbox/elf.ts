@@ -1,9 +1,10 @@
-// What a program needs to be started where there is nothing else: its loader and its libraries, read from its own file, since `ldd` would run it.
+// Finds the files that a program needs in an empty root: its loader and its libraries, read from its own file, since
+// `ldd` would run it.
 import { closeSync, existsSync, openSync, readSync, realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
 export interface ElfNeeds {
-  /** Null means: it is linked statically. */
+  /** Null if it is linked statically. */
   loader: string | null
   libraries: string[]
   /** Where it looks first. */
@@ -71,7 +72,7 @@ interface Segment {
   size: number
 }
 
-/** Null means: no 64-bit little-endian ELF file, a script for example. */
+/** Null if it is not a 64-bit little-endian ELF file, for example a script. */
 export function elfNeeds(read: (offset: number, length: number) => Buffer): ElfNeeds | null {
   const head = read(0, 64)
   if (head.length < 64 || head.readUInt32BE(0) !== 0x7f454c46 || head[4] !== 2 || head[5] !== 1) return null

@@ -34,7 +34,10 @@ export async function execVersion({ command, mounts }: Pick<PlacedProgram, 'comm
 
 const FOLDERS = { readdir: (folder: string): Promise<string[]> => readdir(folder), lstat, readlink }
 
-/** What the server may not read, or what went away meanwhile, is a part of what it is: the renderer runs without it as well. */
+/**
+ * A file that the server may not read, or that disappeared meanwhile, counts in the identity of the program: the
+ * renderer runs without it as well.
+ */
 const UNSEEN: Readonly<Record<string, string>> = { EACCES: 'unreadable', EPERM: 'unreadable', ENOENT: 'gone' }
 
 async function addFolder(hash: Hash, folder: string, folders: typeof FOLDERS): Promise<void> {

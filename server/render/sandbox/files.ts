@@ -22,7 +22,7 @@ export interface SharedFolder {
 }
 
 export interface FilePlan {
-  /** Of this run alone. */
+  /** The files of this run alone. */
   own: Files
   shared: readonly SharedFolder[]
 }
@@ -64,7 +64,7 @@ function checkPaths(files: Files): void {
   for (const folder of folders) if (files.has(folder)) throw refused(`${JSON.stringify(folder)} is a file and a folder`)
 }
 
-/** Null means: it is a plain path inside the tree. One spelling each, so that no file is there twice. */
+/** Null unless it is a plain path inside the tree. Each file has one spelling, so that no file is there twice. */
 export function wrongPath(path: string): string | null {
   if (path === '') return 'an empty path'
   if (path.includes('\0')) return 'a path with a NUL byte'

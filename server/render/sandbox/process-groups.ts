@@ -26,7 +26,7 @@ export function enterGroup(shell: string, group: string, limits: string): string
 const enter = (who: string, limits: string): string =>
   `{ echo ${who} >"$0" && ${limits}; } 2>/dev/null || { echo "bwrap: cannot enter $0 with its limits" >&2; exit 1; }; exec "$@"`
 
-/** Null means: none is needed, or this machine has none to give. `owner` tells those apart that one process has. */
+/** Null if none is needed, or this machine offers none. `owner` tells apart the groups of one process. */
 export function createProcessGroups(owner: string, processesMax: number): ProcessGroups | null {
   const base = process.getuid?.() === 0 ? baseFolder() : null
   if (base === null) return null
@@ -65,7 +65,10 @@ function remove(group: string): void {
   } catch {} // something is in it still: the next start removes it
 }
 
-/** Of version 1 the hierarchy that counts processes, of version 2 its root if that counts them for what is below. Null: there is neither. */
+/**
+ * For version 1, the hierarchy that counts processes; for version 2, its root if that counts processes below it. Null
+ * if there is neither.
+ */
 function baseFolder(): string | null {
   try {
     const own = /^\d+:pids:(\/.*)$/m.exec(readFileSync('/proc/self/cgroup', 'utf8'))?.[1]

@@ -150,7 +150,7 @@ function limitMet(child: Child, stderr: string, name: string, limits: SandboxLim
   return null
 }
 
-/** What a program does not do to itself: the kernel that needs memory, or a person. */
+/** Signals that a program does not send to itself: they come from the kernel that needs memory, or from a person. */
 const BY_OTHERS: ReadonlyArray<Child['signalCode']> = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP']
 /** As bubblewrap and shells tell it of the program that they started. Of other signals not: programs end with such codes by themselves, git with 129. */
 const KILLED = 128 + 9

@@ -20,7 +20,7 @@ export interface ProgramChoices {
 
 /** A program as a sandbox starts it. */
 export interface PlacedProgram {
-  /** Of this machine. */
+  /** The path on this machine. */
   path: string
   /** Inside: the program and what it always gets. */
   command: readonly string[]
@@ -36,7 +36,7 @@ export const programName = (program: SandboxProgram): string => (typeof program 
 export interface Programs {
   /** Throws `renderer_missing`. The same object as long as nothing that it is made of changed. */
   place(program: SandboxProgram): PlacedProgram
-  /** Of what helps to start others: bwrap, prlimit. */
+  /** The path of a program that helps to start others: bwrap, prlimit. */
   tool(name: string): string | null
 }
 

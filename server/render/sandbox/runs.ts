@@ -205,7 +205,7 @@ async function makeTemp(temp: string, { mounts }: PlacedProgram): Promise<void> 
   for (const [from, to] of mounts.slice(1)) if (to.startsWith('/bin/')) await symlink(from, join(temp, to))
 }
 
-/** What renderers of ours got wrong; never what a person wrote. */
+/** Checks the arguments of our own renderers; a person never writes these. */
 function checkRun({ args, cwd = '', env = {} }: SandboxRun): void {
   if (cwd !== '' && wrongPath(cwd) !== null) throw new Error(`a folder outside the files: ${cwd}`)
   if ([...args, ...Object.values(env)].some((text) => text.includes('\0'))) throw new Error('an argument with a NUL byte')

@@ -1,4 +1,5 @@
-// What a values.schema.json may refer to where a program is not cut off from files and from the network: helm would fetch or read whatever a reference names.
+// The references that a values.schema.json may have where a program is not cut off from files and the network: helm
+// would fetch or read whatever a reference names.
 
 import { AppError } from '../../../shared/protocol/error.ts'
 import { readArchive } from '../../sources/archive/archive.ts'

@@ -7,7 +7,7 @@ interface Machine {
   /** As the kernel names the architecture of a call (AUDIT_ARCH_*). */
   audit: number
   refused: Readonly<Record<string, number>>
-  /** Whose first argument is a family of addresses. */
+  /** System calls whose first argument is an address family. */
   sockets: Readonly<Record<'socket' | 'socketpair', number>>
 }
 

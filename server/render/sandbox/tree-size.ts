@@ -1,17 +1,20 @@
-// What a process and all that came of it take of this machine, as the kernel tells it.
+// The memory and processes of a process and its descendants, as the kernel reports them.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { setPriority } from 'node:os'
 
 export interface TreeSize {
   processes: number
-  /** Of their own: pages of programs and libraries are shared and not counted. */
+  /** Their own memory: pages of programs and libraries are shared and not counted. */
   memoryBytes: number
 }
 
 /** Larger trees are not counted to their end. */
 const COUNTED_MAX = 512
 
-/** Of a process and all that it started, as far as they are still below it; of none that there is, one process without memory. */
+/**
+ * Measures a process and its descendants, as far as they are still below it. A process that does not exist counts as
+ * one without memory.
+ */
 export function measureTree(pid: number): TreeSize {
   let processes = 0
   let memoryBytes = 0
@@ -24,7 +27,7 @@ export function measureTree(pid: number): TreeSize {
   return { processes, memoryBytes }
 }
 
-/** Of all threads: each has the children that it made. A process that just ended has none. */
+/** The children of all threads: each thread has those that it made. A process that just ended has none. */
 export function childrenOf(pid: number): number[] {
   try {
     return readdirSync(`/proc/${pid}/task`).flatMap((thread) => {

@@ -6,7 +6,7 @@ import { AppError } from '../../../shared/protocol/error.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import { planFiles, type SharedFolder } from './files.ts'
 
-/** Of trees that no run uses at the moment. */
+/** Limits of process trees that no run uses at the moment. */
 export interface IdleLimits {
   trees: number
   bytes: number

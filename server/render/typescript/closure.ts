@@ -14,7 +14,7 @@ export const isScript = (path: string): boolean => SCRIPT.test(path)
 const YAML = /\.ya?ml$/
 const YAML_LENGTH_MAX = 16 * 1024 * 1024
 const SCRIPT_BYTES_MAX = 1024 * 1024
-/** Of one service, packages with them. */
+/** The limit of one service, packages included. */
 export const SCRIPTS_MAX = 5_000
 
 export interface Closure {
@@ -109,7 +109,7 @@ async function importsOf(tree: SourceTree, path: string, { bytes }: SourceFile, 
 
 type Resolved = string | { wrong: string } | null
 
-/** Null means: it is a package, whose files are in already. */
+/** Null if it is a package, whose files are in already. */
 async function resolveImport(tree: SourceTree, from: string, specifier: string, packages: Set<string>, found: Closure): Promise<Resolved> {
   if (/^\.\.?(\/|$)/.test(specifier)) {
     const target = treePath(folderOf(from), specifier)

@@ -1,4 +1,5 @@
-// What a program made → a flat list of plain JSON objects, or an error that names the place of what is none. Members are dropped as JSON drops them.
+// Turns a program's output into a flat list of plain JSON objects, or into an error that names the place of a wrong
+// one. Members are dropped as JSON drops them.
 
 export class NotPlainError extends Error {}
 

@@ -1,4 +1,5 @@
-// What the server and the runner inside the sandbox say to each other: a task on standard input, an answer between two frames on standard output.
+// The messages between the server and the runner inside the sandbox: a task on standard input, an answer between two
+// frames on standard output.
 import { z } from 'zod'
 import type { InputRead, RenderInputs } from '../inputs.ts'
 
@@ -12,9 +13,9 @@ export interface RunnerTask {
 
 export interface RunnerFault {
   message: string
-  /** Of what cannot be read. */
+  /** The place that cannot be read. */
   position?: { file: string; line: number; column: number }
-  /** Of what was thrown. */
+  /** The stack of the thrown error. */
   stack?: string
 }
 

@@ -57,7 +57,7 @@ function withStderr(message: string, stderr: string): string {
   return lines.length === 0 ? message : `${message}:\n${inSource(lines.slice(0, STDERR_LINES).join('\n')).slice(0, 1_000)}`
 }
 
-/** Null means: there is none, or it is not of the form that the runner writes. */
+/** Null if there is none, or it is not of the form that the runner writes. */
 function readAnswer(stdout: Uint8Array, frame: string): RunnerAnswer | null {
   const text = new TextDecoder().decode(stdout)
   const mark = `\n${frame}\n`
@@ -92,7 +92,7 @@ const WANTS_NETWORK =
   /unable to connect|\bfetch failed|typo in the url|failed to (connect|open socket)|connection ?refused|\b(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|ECONNRESET|DNS_\w+)\b|getaddrinfo|socket (is|was) closed|dns /i
 const NO_NETWORK = '; renders have no network: use files of its source, config or a Config'
 
-/** Of what was thrown: the innermost place that is a file of the source. */
+/** The problem of a thrown error: at the innermost place that is a file of the source. */
 function problemOf({ message, position, stack }: RunnerFault, entry: string, files: ReadonlyMap<string, Uint8Array>): Problem {
   const place = position ?? firstPlace(stack ?? '')
   const told = `${inSource(message).slice(0, 2_000)}${WANTS_NETWORK.test(message) ? NO_NETWORK : ''}`

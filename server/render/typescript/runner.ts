@@ -26,7 +26,7 @@ const text = JSON.stringify({ ...answer, reads: reads.size > READS_MAX ? [[]] : 
 write(`\n${task.frame}\n${text}\n${task.frame}\n`)
 process.exit(0) // a timer or a server that the manifests left behind keeps nobody waiting
 
-/** What the manifests print is for their author, and must not stand between the frames. */
+/** Output that the manifests print is for their author, and must not appear between the frames. */
 function quietStdout(): void {
   const { console: shown } = globalThis
   for (const name of ['log', 'info', 'debug', 'dir', 'table', 'group', 'count', 'timeEnd', 'timeLog'] as const)

@@ -30,7 +30,7 @@ export interface AddressGuardDeps {
 }
 
 export const REDIRECTS_MAX = 5
-/** Of one name that are tried, one after the other. */
+/** The number of a name's addresses that are tried, one after the other. */
 const ADDRESSES_TRIED_MAX = 4
 const REDIRECTS = [301, 302, 303, 307, 308]
 /** They are for the host that they were made for. */

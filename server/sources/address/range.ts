@@ -57,7 +57,7 @@ export function parseRange(text: string): AddressRange | null {
   return (address.value >> hostBits) << hostBits === address.value ? { ...address, bits } : null
 }
 
-/** Of `--source-addresses`: ranges with commas between them. */
+/** Parses `--source-addresses`: ranges with commas between them. */
 export function parseRanges(text: string): { ranges: AddressRange[]; wrong: string[] } {
   const parts = text.split(',').flatMap((part) => (part.trim() === '' ? [] : [part.trim()]))
   const parsed = parts.map((part) => ({ part, range: parseRange(part) }))
@@ -122,7 +122,7 @@ const EMBEDDING: ReadonlyArray<{ range: AddressRange; shift: bigint }> = [
   { range: known('2002::/16'), shift: 80n },
 ]
 
-/** Null means: a source may be there. Else what it is, for a message. */
+/** Null if a source may be there. Otherwise what the address is, for a message. */
 export function checkAddress(address: Address, allowed: readonly AddressRange[]): string | null {
   const embedding = EMBEDDING.find(({ range }) => holds(range, address))
   const outer = embedding === undefined ? refusalOf(address) : null

@@ -2,7 +2,7 @@
 import { lookup } from 'node:dns/promises'
 import type { Resolver } from './guard.ts'
 
-/** What the code of a failed request says of a name that has no address; null: it is about something else. */
+/** The words for a failed request whose name has no address. Null if the code is about something else. */
 export function unresolvedText(code: string): string | null {
   if (code === 'EAI_AGAIN' || code === 'DNS_ETIMEOUT' || code === 'DNS_ESERVFAIL')
     return 'cannot be resolved: the name server of this machine did not answer'
@@ -28,7 +28,7 @@ export const resolverWithin =
     }
   }
 
-/** Of an error of a resolver or a request. */
+/** The words for an error of a resolver or a request. */
 export const unreachedText = (error: unknown): string =>
   unresolvedText(error instanceof Error && 'code' in error ? String(error.code) : '') ?? 'cannot be reached'
 

@@ -3,13 +3,13 @@
 import { AppError } from '../../../shared/protocol/error.ts'
 import { SOURCE_FILE_BYTES_MAX, SOURCE_FILES_MAX, SOURCE_PATH_LENGTH_MAX, SOURCE_TREE_BYTES_MAX } from '../source.ts'
 
-/** Of a link, `to` counts from its folder (symbolic) or from the archive's root (hard). */
+/** The target `to` of a link starts at its folder (symbolic) or at the archive's root (hard). */
 export type TarEntry = { kind: 'file'; bytes: Uint8Array } | { kind: 'link'; to: string; from: 'folder' | 'root' } | { kind: 'folder' }
 
 export const archiveRefused = (detail: string): AppError => new AppError('source_refused', { detail: `the archive is refused: ${detail}` })
 
 const BLOCK = 512
-/** Of long names and extended headers: they are read whole before they are understood. */
+/** The limit of long names and extended headers, which are read whole before they are understood. */
 const EXTENSION_BYTES_MAX = 64 * 1024
 const MIB = 1024 * 1024
 
@@ -56,7 +56,7 @@ interface Extended {
   size?: number
 }
 
-/** What comes before the entry that it is about. Global ones (`g`) hold comments only, as git archive writes them. */
+/** Entries that describe the next entry. Global ones (`g`) hold comments only, as git archive writes them. */
 const EXTENSIONS: Readonly<Record<string, (before: Extended, bytes: Uint8Array) => Extended>> = {
   x: (before, bytes) => ({ ...before, ...readPax(bytes) }),
   g: (before, bytes) => {
@@ -192,7 +192,7 @@ class ByteReader {
     this.#chunks = chunks[Symbol.asyncIterator]()
   }
 
-  /** Null means: it ended before that. */
+  /** Null if it ended before that. */
   async take(length: number): Promise<Uint8Array | null> {
     if (this.#rest.byteLength >= length) return this.#split(length)
     const pieces = [this.#rest]

@@ -46,7 +46,7 @@ export class Patience {
     this.bytes += bytes
   }
 
-  /** Null means: it is not over. */
+  /** Null if it is not over. */
   whyOver(): { why: string; remedy?: string } | null {
     if (!this.over.signal.aborted) return null
     const seconds = this.stallMs / 1000
@@ -101,11 +101,11 @@ interface PartsOptions {
   turn: LargeTurn
   clock: Clock
   bytesMax: number
-  /** What is past 8 MiB waits in a file beside it. */
+  /** The file that holds bytes after the first 8 MiB. */
   beside: string
 }
 
-/** Of a large answer the rest is given when all of it is here and its turn has come. */
+/** Gives the rest of a large answer when all of it has arrived and its turn has come. */
 export async function* partsOf(
   answer: Response,
   { host, patience, turn, clock, bytesMax, beside }: PartsOptions,
@@ -144,7 +144,7 @@ const busy = (host: string): AppError =>
 
 const CERTIFICATE = /CERT|ISSUER|SELF_SIGNED|VERIFY|ALTNAME/
 
-/** What is an AppError says more, and is passed on. */
+/** An AppError says more, and is passed on. */
 export function unreachable(host: string, patience: Patience, error: unknown): AppError {
   if (error instanceof AppError) return error
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''

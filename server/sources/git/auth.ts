@@ -1,4 +1,5 @@
-// What a Config's secrets mean for a Git server over http: which headers are tried, in which order. Never logged, never in a message.
+// The headers that a Config's secrets give for a Git server over http, and the order in which they are tried. Never
+// logged, never in a message.
 import { AppError } from '../../../shared/protocol/error.ts'
 import { basicHeader, readLogin } from '../credentials.ts'
 import type { GitTokens } from './tokens.ts'
@@ -9,7 +10,7 @@ export type GitSecrets = Readonly<Record<string, string>>
 export interface WebTry {
   /** For messages: which secret, and how it is sent. */
   what: string
-  /** Of the Authorization header. */
+  /** The value of the Authorization header. */
   header(): Promise<string>
 }
 
@@ -21,7 +22,10 @@ export interface WebAccess {
 
 export const NO_ACCESS: WebAccess = { ca: null, tries: [] }
 
-/** Of GitHub, GitLab, Gitea, Forgejo, Azure and most others a token is the password of basic authentication, with nearly any user; those named here insist on one. */
+/**
+ * GitHub, GitLab, Gitea, Forgejo, Azure and most others take a token as the password of basic authentication, with
+ * nearly any user; the hosts here require a certain one.
+ */
 const TOKEN_USERS: ReadonlyArray<[host: RegExp, user: string]> = [
   [/^(.*\.)?gitlab\./, 'oauth2'],
   [/^(.*\.)?bitbucket\.org$/, 'x-token-auth'],

@@ -45,15 +45,15 @@ export interface GitCliOptions {
   place: string
   /** The source's folder: what is private lies beside it. */
   dir: string
-  /** Null means: it is reached by ssh. */
+  /** Null if it is reached by ssh. */
   web: GitWeb | null
-  /** Of ssh alone. */
+  /** The secrets for ssh alone. */
   secrets(): Promise<GitSecrets>
   /** The name of the Config, for messages. */
   config?: string | undefined
   /** The address to connect to instead of the host; throws if it is refused. */
   allowedAddress(host: string): Promise<string>
-  /** Of http; null: connect directly. */
+  /** The proxy for http. Null for a direct connection. */
   proxyOf(url: string): string | null
   clock: Clock
   stopping: AbortSignal | null

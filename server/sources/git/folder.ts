@@ -11,7 +11,7 @@ export async function removeUnfinished(gitdir: string): Promise<void> {
   }
 }
 
-/** Of what is on the disk, finished or not. */
+/** The size of packs on the disk, finished or not. */
 export async function packBytes(gitdir: string): Promise<number> {
   const folder = join(gitdir, 'objects', 'pack')
   const names = await readdir(folder).catch(() => [])

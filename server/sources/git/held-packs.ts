@@ -4,7 +4,7 @@ import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 
-/** Of all repositories together; the one that is being read now is always held. */
+/** The limit of all repositories together. The one that is being read now is always held. */
 export const HELD_BYTES_MAX = 128 * 1024 * 1024
 /** Since the last read. */
 export const HELD_FOR_MS = 1_000

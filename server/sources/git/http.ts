@@ -11,7 +11,10 @@ import type { RemoteRef } from './objects.ts'
 
 /** The library takes about five times as much memory while it works on one. */
 export const GIT_ANSWER_BYTES_MAX = 96 * 1024 * 1024
-/** What to do where the other side says that there is nothing: forges say so too of what may not be seen. */
+/**
+ * The next step when the server answers that there is no repository: forges answer so too for one that the caller may
+ * not see.
+ */
 export const NO_REPOSITORY = 'Correct spec.git.url, or name a Config in spec.git.auth.secretRef.'
 const REDIRECTS_MAX = 5
 const NOTHING_SEEN = 'the repository does not exist, or needs a credential'
@@ -60,7 +63,7 @@ export function createGitWeb(options: GitWebOptions): GitWeb {
 
 class Web implements GitWeb {
   private readonly options: GitWebOptions
-  /** Of the try that was taken last. */
+  /** The attempt that succeeded last. */
   private liked = ''
 
   constructor(options: GitWebOptions) {

@@ -2,7 +2,7 @@
 import { SizedCache } from '../sized-cache.ts'
 
 const KEPT_BYTES_MAX = 64 * 1024 * 1024
-/** Of a file beside its content. */
+/** The weight of a file besides its content. */
 const FILE_BYTES = 250
 const KEPT = new SizedCache<Uint8Array>(KEPT_BYTES_MAX, ({ byteLength }) => byteLength + FILE_BYTES)
 let owners = 0

@@ -1,4 +1,4 @@
-// What a knownHosts text says of one host, for messages: whether it is trusted decides ssh alone.
+// The entries of a knownHosts text for one host, for messages: ssh alone decides whether the host is trusted.
 import { createHmac } from 'node:crypto'
 import type { SshPlace } from './url.ts'
 

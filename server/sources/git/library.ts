@@ -31,10 +31,13 @@ const LOCAL_REF = 'refs/skerry/head'
 const FOLDER_ENTRIES_KEPT_MAX = 50_000
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
-/** Of what packs that were fetched begin at, together: they are in memory for one fetch. */
+/** The limit of all bases of fetched packs together: they are in memory for one fetch. */
 const BASE_BYTES_MAX = 256 * 1024 * 1024
 
-/** What isomorphic-git writes: a pack is checked before anything of it is unpacked, and made whole when its index shows what it lacks. What ends history is written in place. */
+/**
+ * The file system that isomorphic-git writes to: a pack is checked before anything of it is unpacked, and completed
+ * when its index shows what it lacks. Ends of history are written in place.
+ */
 function checkedFs(gitdir: string): typeof fs {
   const packs = new Map<string, SentPack>()
   const writeFile = async (...args: Parameters<typeof fs.promises.writeFile>): Promise<void> => {

@@ -1,9 +1,9 @@
-// What may be fetched into memory, and what the files of one read may weigh, counted before they are kept.
+// The limits of a fetch into memory, and of the files of one read, counted before they are kept.
 import { AppError } from '../../../shared/protocol/error.ts'
 import { SOURCE_FILE_BYTES_MAX, SOURCE_TREE_BYTES_MAX } from '../source.ts'
 import type { BlobWanted } from './objects.ts'
 
-/** What the git program can still read. */
+/** The fetch is too large for memory; the git program can still read it. */
 export class GitTooLarge extends AppError {
   constructor(detail: string) {
     super('git_failed', { detail, remedy: USE_PROGRAM })

@@ -18,7 +18,7 @@ export function askForRefs(prefixes: readonly string[]): Uint8Array<ArrayBuffer>
   return new Uint8Array(Buffer.from([...command, ...wanted, FLUSH].join('')))
 }
 
-/** Null means: no answer of protocol 2. */
+/** Null if it is not an answer of protocol 2. */
 export function readRefs(answer: Uint8Array): RemoteRef[] | null {
   const bytes = Buffer.from(answer.buffer, answer.byteOffset, answer.byteLength)
   const refs: RemoteRef[] = []

@@ -13,7 +13,7 @@ export interface ModuleBounds {
   count: number
   /** On the disk. */
   bytes: number
-  /** Of fetching, before there is a rest as long; time without any makes up for as much. */
+  /** The duration of a fetch before a rest of the same length; idle time counts as rest. */
   ms: number
 }
 export const MODULE_BOUNDS: ModuleBounds = { count: 50, bytes: 4 * 1024 * 1024 * 1024, ms: 10 * 60_000 }

@@ -3,7 +3,7 @@
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { SourceEntry } from '../source.ts'
 
-/** What is in the folder cannot be read; nothing of it was asked of the other side. Errors that are none of ours mean the same. */
+/** The folder cannot be read, and nothing of it was asked of the server. Errors of other classes mean the same. */
 export class GitDamaged extends AppError {
   constructor({ code, data }: AppError) {
     super(code, data)
@@ -31,9 +31,9 @@ export interface BlobWanted {
 }
 
 export interface GitObjects {
-  /** Null means: it is not here, or it is something else. */
+  /** Null if it is not here, or is of another type. */
   text(oid: string): Promise<GitText | null>
-  /** Of trees, in the order of the ids. Throws `git_failed` when one is not here. */
+  /** The folders of trees, in the order of the ids. Throws `git_failed` when one is not here. */
   folders(oids: readonly string[]): Promise<readonly GitFolder[]>
   /** By content id. Throws `source_refused` for a file, or files together, past the limits of source.ts. */
   blobs(wanted: readonly BlobWanted[]): Promise<Map<string, Uint8Array>>
@@ -43,9 +43,9 @@ export interface GitObjects {
 
 export interface RemoteRef {
   name: string
-  /** What it names itself: of an annotated tag the tag's. */
+  /** The id that it names itself: for an annotated tag, the tag's. */
   oid: string
-  /** Of the commit, if it is an annotated tag. */
+  /** The id of the commit, if it is an annotated tag. */
   commit: string
 }
 

@@ -33,7 +33,7 @@ export interface GitOpenOptions extends GitSpec {
   dir: string
   /** Secrets of the Config of `auth`, read again for each request. Null means no auth. */
   secrets: (() => Promise<GitSecrets>) | null
-  /** Of the library: without a byte, and in one answer. */
+  /** The library's limit of one answer without a byte. */
   stallMs?: number | undefined
   answerBytesMax?: number | undefined
   fetchMs?: number | undefined
@@ -51,7 +51,7 @@ export function openGitSource(options: GitOpenOptions, deps: GitDeps): Source {
   return openAt(options, deps, { depth: 0, modules, programs })
 }
 
-/** Of the repository that a resource names and all submodules below it. */
+/** The repository that a resource names, with all submodules below it. */
 interface Family {
   depth: number
   modules: Modules
@@ -146,7 +146,7 @@ function submodulesOf(parent: GitOpenOptions, deps: GitDeps, family: Family): Su
       const url = moduleUrl(parent.url, path, gitmodules)
       const secrets = parent.submoduleCredentials === true && isSameHost(parent.url, url) ? parent.secrets : null
       const openIn = (dir: string) => openAt(submoduleOptions(parent, { url, commit, dir, secrets }), deps, { ...family, depth: depth + 1 })
-      // What was read with credentials is not there for a submodule that may not show them.
+      // Content that was read with credentials is not available to a submodule that may not use them.
       const source = await modules.source(secrets === null ? `${url} without` : url, commit, openIn)
       return (await source.open(commit, { path: '.' })).tree
     },

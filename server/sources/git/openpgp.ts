@@ -10,7 +10,7 @@ export interface OpenPgpKey {
 /** `againMs`: from then on it may be good. */
 export type OpenPgpCheck = { kind: 'good'; fingerprint: string } | { kind: 'bad'; signer: string | null; why: string; againMs?: number }
 
-/** Null means: it is no armored public key, or holds a private one. */
+/** Null if it is no armored public key, or holds a private one. */
 export async function readOpenPgpKeys(armored: string): Promise<OpenPgpKey[] | null> {
   try {
     const keys = await readKeys({ armoredKeys: armored })
@@ -53,7 +53,7 @@ export async function checkOpenPgpSignature(
   return isGood ? { kind: 'good', fingerprint: owner.fingerprint } : bad('it does not match the commit')
 }
 
-/** Of a key, its parts, and what it says of itself. */
+/** The times at which a key says that its parts were made. */
 const madeTimes = (key: PublicKey): number[] =>
   key.toPacketList().flatMap((packet) => ('created' in packet && packet.created instanceof Date ? [packet.created.getTime()] : []))
 

@@ -7,9 +7,9 @@ import { GitTooLarge } from './limits.ts'
 /** Limit for one object: as packed, and as the result of a delta. */
 export const PACK_OBJECT_BYTES_MAX = 128 * 1024 * 1024
 const DELTA_BYTES_MAX = 16 * 1024 * 1024
-/** Of all of them, as they are packed. */
+/** The limit of all objects, as they are packed. */
 const PACK_INFLATED_BYTES_MAX = 4 * 1024 * 1024 * 1024
-/** Of all that deltas make: it is time and not memory that they take. */
+/** The limit of all results of deltas: they take time, not memory. */
 const PACK_MADE_BYTES_MAX = 32 * 1024 * 1024 * 1024
 const PAUSE_AFTER_BYTES = 16 * 1024 * 1024
 
@@ -18,7 +18,7 @@ const OFS_DELTA = 6
 const REF_DELTA = 7
 const ID_BYTES = 20
 
-/** What differences by id begin at, and where the last object ends. */
+/** The bases of deltas by id, and the end of the last object. */
 export interface PackParts {
   bases: ReadonlySet<string>
   end: number
@@ -72,7 +72,7 @@ function inflateAt(pack: Buffer, at: number, bytesMax: number): { bytes: Buffer;
     throw new AppError('git_failed', { detail: 'the Git server sent a damaged pack' })
   }
 }
-/** What zlib gives with `info`; its types do not know of it. */
+/** zlib's result with `info`; its types do not have it. */
 interface Inflated {
   buffer: Buffer
   engine: { bytesWritten: number }

@@ -19,14 +19,14 @@ const KEPT_MAX = 4 * 1024 * 1024
 const TARGETS_KEPT_MAX = 8 * 1024 * 1024
 const TOO_LONG = ' '.repeat(SOURCE_PATH_LENGTH_MAX + 1)
 
-/** Of a submodule at the commit that is named; null: they are not asked for. */
+/** Opens a submodule at the commit that is named. Null if submodules are not read. */
 export type OpenSubmodule = (path: string, commit: string) => Promise<SourceTree | null>
 
 /** In a submodule that lies at `path`; `rest` is looked for in its tree. */
 export type ModulePlace = { kind: 'module'; tree: SourceTree; path: string; rest: string }
 export type Place = { kind: 'file' | 'folder'; oid: string; path: string } | ModulePlace | { kind: 'submodule'; oid: string; path: string }
 
-/** What one call of a tree may cost. */
+/** The limits of one call of a tree. */
 export class Pace {
   private readonly path: string
   private steps = 0
@@ -73,7 +73,7 @@ export interface GitPlacesOptions {
 
 export class GitPlaces {
   private readonly options: GitPlacesOptions
-  /** Of links, by the id of their content. */
+  /** The targets of links, by the id of their content. */
   private readonly targets = new Map<string, string>()
   private targetsKept = 0
   private root: Known
@@ -84,7 +84,10 @@ export class GitPlaces {
     this.root = known('', options.root)
   }
 
-  /** Null: it leads nowhere. Throws `source_refused` for what leads out of the repository, in circles or over more than 40 links, and past the limits of the pace. */
+  /**
+   * Null if it leads nowhere. Throws `source_refused` for a link that leads out of the repository, in circles or over
+   * more than 40 links, and past the limits of the pace.
+   */
   async find(path: string, pace: Pace): Promise<Place | null> {
     const segments = pathSegments(path)
     if (segments.includes('..')) throw refused(`${path} leads outside the repository`)
@@ -206,7 +209,7 @@ function beyond(place: Place | null, rest: readonly string[]): Place | null {
   return place.kind === 'module' ? { ...place, rest: [...pathSegments(place.rest), ...rest].join('/') } : null
 }
 
-/** Null means: it climbs above the root. */
+/** Null if it climbs above the root. */
 function within(folder: readonly string[], target: string): string[] | null {
   const path = [...folder]
   for (const segment of pathSegments(target)) {

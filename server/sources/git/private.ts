@@ -23,7 +23,7 @@ export async function withPrivateFolder<T>(beside: string, owner: string, act: (
   }
 }
 
-/** What a process left behind that was killed. */
+/** Removes the folders that a killed process left. */
 export async function removePrivateFolders(beside: string, owner: string): Promise<void> {
   const names = await readdir(dirname(beside)).catch(() => [])
   const left = names.filter((name) => name.startsWith(`${basename(beside)}${privateMark(owner)}`))
@@ -88,7 +88,7 @@ function sshSecrets(place: SshPlace, secrets: GitSecrets, config: string | undef
   return { key, knownHosts }
 }
 
-/** What a person types to see the host keys of that place. */
+/** The command with which a person shows the host keys of that place. */
 export const scanLine = ({ host, port }: SshPlace): string =>
   `ssh-keyscan${port === 22 ? '' : ` -p ${port}`} ${host.replace(/^\[|\]$/g, '')}`
 
@@ -149,7 +149,9 @@ function isEncrypted(key: string): boolean {
   return blob.toString('latin1', 19, 19 + length) !== 'none'
 }
 
-/** Of the public half, as `ssh-keygen -l` and forges show it; null: it is not in OpenSSH's form. */
+/**
+ * The fingerprint of the public half, as `ssh-keygen -l` and forges show it. Null if the key is not in OpenSSH's form.
+ */
 export function keyFingerprint(key: string): string | null {
   const blob = openSshBlob(key)
   if (blob === null) return null

@@ -10,7 +10,10 @@ const TAGS = 'refs/tags/'
 export const refNames = (ref: string): string[] =>
   ref.startsWith('refs/') || ref === 'HEAD' ? [ref] : [`refs/heads/${ref}`, `${TAGS}${ref}`]
 
-/** What may not be in the name of a ref (git check-ref-format), and a dash at its begin, which a program takes for an option. */
+/**
+ * Refuses names that are not allowed for a ref (git check-ref-format), and a dash at the beginning, which a program
+ * takes for an option.
+ */
 export const isRefName = (ref: string): boolean =>
   !/^[-/.]|[\p{Cc} ~^:?*[\\]|\.\.|\/\/|\/\.|@\{|[/.]$|\.lock(\/|$)/u.test(ref) && ref !== '@'
 

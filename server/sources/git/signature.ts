@@ -39,7 +39,7 @@ export async function readKeys(texts: readonly string[]): Promise<Keys> {
 
 export interface Signed {
   payload: Uint8Array
-  /** Null means: there is none. */
+  /** Null if there is none. */
   signature: string | null
 }
 

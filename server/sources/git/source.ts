@@ -50,7 +50,7 @@ const READS_REMEMBERED_MAX = 2_000
 /** More are fetched and checked again. */
 const REFUSED_KEPT_MAX = 100
 const GITMODULES = '.gitmodules'
-/** What cannot be read after a fresh fetch either is not the disk's doing. */
+/** A clone that cannot be read after a fresh fetch either is not damaged by the disk. */
 const MEND_AGAIN_MS = 86_400_000
 /** In a folder that `larger` fetched. */
 const LARGE_MARK = 'skerry-large'
@@ -63,7 +63,7 @@ export class GitSource implements Source {
   private backend: GitBackend
   /** Said by the last fetch: the next one does not try again. */
   private tooLarge: GitTooLarge | null = null
-  /** What a ref named when it was looked up last. */
+  /** The commit that the ref named at its last read. */
   private looked: string | null = null
   /** Too large for the library, without an alternative: not requested again while the ref names it. */
   private unreadable: { oid: string; error: GitTooLarge } | null = null
@@ -82,7 +82,7 @@ export class GitSource implements Source {
   private chosen: { commit: string; tag: string } | null = null
   /** Until the next fetch, which may take another folder. */
   private lately: { commit: string; tree: SourceTree } | null = null
-  /** What was read lately, with the id of what was there: with a new commit it will be read again. */
+  /** Recent reads, with the id of their content: with a new commit they are repeated. */
   private readonly reads = new Map<string, { path: string; wanted: Wanted | null; id: string | null }>()
 
   /** Places of submodules that were read. */
@@ -178,7 +178,7 @@ export class GitSource implements Source {
     }
   }
 
-  /** What one of the two keeps is not what the other reads. */
+  /** Each of the two programs keeps its own clone, which the other does not read. */
   private async fetchLarge(want: GitWant, backend: GitBackend, tooLarge: GitTooLarge, oid: string | null): Promise<string> {
     try {
       const commit = await this.fetchAfresh(want, backend)
@@ -282,7 +282,7 @@ export class GitSource implements Source {
     }
   }
 
-  /** What is likely to be read next, while the other side is there. */
+  /** Fetches the content that is likely to be read next, while the server can be reached. */
   private async bringReads(objects: GitObjects, commit: string): Promise<void> {
     if (objects.bring === null) return
     try {

@@ -179,7 +179,7 @@ class Reader {
     return this.take(this.uint32())
   }
 
-  /** Of that many bytes, with zeros before it. */
+  /** Formats a number in that many bytes, with zeros before it. */
   number(bytes: number): Buffer {
     const value = withoutZeros(this.field())
     if (value.length > bytes) throw new RangeError('too large')

@@ -26,7 +26,7 @@ export function readTree(bytes: Buffer): GitFolder | null {
   return folder
 }
 
-/** Of the lines before the message: the id behind `tree` of a commit, `object` of a tag. */
+/** Reads the head before the message: the id behind `tree` of a commit, `object` of a tag. */
 export function headId(text: Uint8Array, name: 'tree' | 'object'): string | null {
   const [line = ''] = new TextDecoder().decode(text.subarray(0, 64)).split('\n')
   const match = /^(tree|object) ([0-9a-f]{40})$/.exec(line)

@@ -17,7 +17,7 @@ export function askForThinPacks(http: HttpClient): HttpClient {
   }
 }
 
-/** What a server can is said with its first ref. */
+/** A server sends its capabilities with its first ref. */
 const OFFER_BYTES = 4_096
 
 /** `want ID ofs-delta …` is the first line: its length in four hexadecimal digits, itself included, and what the client can behind the id. */

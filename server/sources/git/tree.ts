@@ -71,7 +71,7 @@ export class GitTree implements SourceTree {
     return this.collect(await this.walk(path, wanted))
   }
 
-  /** Of the files that `files` gives, in this repository itself. */
+  /** The ids of the files that `files` gives, in this repository itself. */
   async contentIds(path: string, wanted: (path: string) => boolean): Promise<string[]> {
     return (await this.walk(path, wanted)).found.map(({ oid }) => oid)
   }

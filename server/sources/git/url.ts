@@ -9,7 +9,7 @@ export interface SshPlace {
 const SCP_FORM = /^(?:([A-Za-z_][-A-Za-z0-9_.]*)@)([A-Za-z0-9][-A-Za-z0-9.]*):(?!\/\/)\S+$/
 const HOST = /^([A-Za-z0-9][-A-Za-z0-9.]*|\[[0-9A-Fa-f:.]+\])$/
 
-/** Null means: it is not reached by ssh. */
+/** Null if it is not reached by ssh. */
 export function sshPlace(url: string): SshPlace | null {
   const scp = SCP_FORM.exec(url)
   if (scp !== null) return { user: scp[1] ?? null, host: scp[2] ?? '', port: 22 }
@@ -39,7 +39,10 @@ function hostOf(url: string): { host: string; port: number; way: string; isUsual
   return { host: hostname.toLowerCase(), port: number, way: protocol, isUsual: protocol === 'https:' && number === 443 }
 }
 
-/** What a repository may name in its .gitmodules: an address of the kinds above without credentials, or a path relative to its own. Null: anything else. */
+/**
+ * The address that a repository may name in its .gitmodules: one of the kinds above without credentials, or a path
+ * relative to its own. Null for anything else.
+ */
 export function submoduleUrl(parent: string, text: string): string | null {
   const url = /^\.\.?\//.test(text) ? relativeTo(parent, text) : text
   if (url === null || /[\s\p{Cc}]/u.test(url) || url.length > 2_048) return null

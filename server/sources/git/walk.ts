@@ -1,4 +1,4 @@
-// What one call of a tree found so far, and how much it may look at.
+// The findings so far of one call of a tree, and the amount that it may read.
 import { SOURCE_FILES_MAX, type SourceFile } from '../source.ts'
 import type { BlobWanted } from './objects.ts'
 import { Pace, refused } from './places.ts'
@@ -10,7 +10,7 @@ const ENTRIES_MAX = 1_000_000
 /** Links that one id looks behind. */
 const LINKS_LOOKED_MAX = 20_000
 
-/** Of one call: folders by their paths, as far as they are known. */
+/** The folders of one call by their paths, as far as they are known. */
 export class Ids {
   readonly known = new Map<string, string>()
   readonly pace: Pace

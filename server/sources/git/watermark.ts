@@ -18,7 +18,7 @@ export interface SignedCommit extends Watermark {
 
 const pathOf = (dir: string) => `${dir}.watermark`
 
-/** Null means: nothing was verified yet, or that cannot be read. */
+/** Null if nothing was verified yet, or that cannot be read. */
 export function readWatermark(dir: string): Watermark | null {
   try {
     const parsed = fileSchema.safeParse(JSON.parse(readFileSync(pathOf(dir), 'utf8')))

@@ -29,7 +29,7 @@ export async function readWhole(gitdir: string, commit: string): Promise<WholeNo
   return 'whole'
 }
 
-/** Whatever ends the process or the machine, there are the bytes of before or these. */
+/** Writes a file whole: after a crash of the process or the machine, it holds the old bytes or these. */
 export async function writeWhole(path: string, data: string | Uint8Array): Promise<void> {
   const file = await open(`${path}.new`, 'w')
   try {

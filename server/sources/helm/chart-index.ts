@@ -14,14 +14,14 @@ const LINES_AT_ONCE = 20_000
 const WHOLE_LENGTH_MAX = 2 * 1024 * 1024
 /** Read at once, and small values of it weigh many times their text. */
 const JSON_LENGTH_MAX = 8 * 1024 * 1024
-/** Of one version: of its version, URLs and digest. */
+/** The limit of one entry: its version, URLs and digest. */
 const ENTRY_LENGTH_MAX = 64 * 1024
 const NAME_LENGTH_MAX = 250
 
 export interface ChartVersion {
   version: string
   urls: readonly string[]
-  /** Of the archive, SHA-256 in hex. Null: the index has none. */
+  /** The SHA-256 of the archive in hex. Null if the index has none. */
   digest: string | null
 }
 /** By name. */
@@ -178,7 +178,7 @@ class Scanner {
     return indent > this.#itemIndent ? this.#insideItem(line, indent, isItem) : 'other'
   }
 
-  /** What was gathered since. */
+  /** The text that was collected since. */
   taken(): { chart: string; text: string } | null {
     if (this.#lines.length === 0 || this.#chart === null) return null
     const text = this.#lines.join('\n')

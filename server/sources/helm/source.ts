@@ -47,7 +47,7 @@ const fetchedSchema = z.object({ sha256: z.string() })
 const refused = (detail: string, remedy?: string): AppError =>
   new AppError('source_refused', { detail, ...(remedy === undefined ? {} : { remedy }) })
 
-/** Of all Helm repositories together, by revision. */
+/** The indexes of all Helm repositories together, by revision. */
 export type IndexCache = SizedCache<{ index: ChartIndex; length: number }>
 const INDEX_LENGTH_KEPT_MAX = 16 * 1024 * 1024
 export const createIndexCache = (): IndexCache => new SizedCache(INDEX_LENGTH_KEPT_MAX, ({ length }) => length)
@@ -61,7 +61,7 @@ class HelmSource implements Source {
   private readonly options: HelmSourceOptions
   private readonly stored: StoredFiles
   private readonly base: URL
-  /** Of the repository, for messages. */
+  /** The name of the repository, for messages. */
   private readonly name: string
   private readonly once = createInFlight<string>()
   /** Files of indexes, by when they were fetched or opened since the start: the last one at the end. */
@@ -100,7 +100,7 @@ class HelmSource implements Source {
     return this.openVersion(pick.chart, versionIn(index, pick, this.name))
   }
 
-  /** Of what is known already, if it is there. */
+  /** Opens a chart that is known already, if it is here. */
   async chart(_: string, name: string, version: string): Promise<OpenedSource> {
     const head = await this.readHead()
     const known = head === null ? null : await this.index(head.revision)
@@ -184,7 +184,7 @@ class HelmSource implements Source {
     return { tree, root: '', version: `${version} sha256:${sha256}`.slice(0, 200) }
   }
 
-  /** What an index gives no digest of is what it was when it was fetched first. */
+  /** An index entry without a digest must give the same archive as at its first fetch. */
   private firstSeen(chart: string, found: ChartVersion): Promise<string> {
     const note = `fetched-${sha256Of(JSON.stringify([chart, found.version, found.urls]))}.json`
     return this.once(note, async () => {

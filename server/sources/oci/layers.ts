@@ -8,7 +8,7 @@ import { chartFiles } from '../stored/tree.ts'
 import { INDEX_TYPES, isDigest, type LayerUse, layerUse, MANIFEST_TYPES } from './reference.ts'
 
 const LAYERS_MAX = 100
-/** Of all layers together, as they come. */
+/** The limit of all layers together, as they come. */
 const LAYERS_BYTES_MAX = 2 * ARCHIVE_BYTES_MAX
 
 export interface Layer {

@@ -1,4 +1,4 @@
-// What a Repository says of a registry, as a registry to ask; and a chart's archive by its reference alone.
+// Reads a Repository as a registry to ask, and a chart's archive by its reference alone.
 import type { OciSpec } from '../../../shared/model/sources.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { AddressGuard } from '../address/guard.ts'

@@ -7,7 +7,10 @@ export interface OciPlace {
   repository: string
 }
 
-/** Of `oci://host/path`, which the schema of a Repository has checked. Docker Hub's API is not where its name says. */
+/**
+ * Splits `oci://host/path`, which the schema of a Repository has checked. Docker Hub's API has another host than its
+ * name says.
+ */
 export function ociPlace(url: string): OciPlace {
   const [host = '', ...path] = url.replace(/^oci:\/\//, '').split('/')
   const hub = ['docker.io', 'index.docker.io'].includes(host)
@@ -37,7 +40,7 @@ export const tagOfVersion = (version: string): string => version.replaceAll('+',
 /** How a registry wants to be asked; `realm` is where tokens are. */
 export type Challenge = { scheme: 'bearer'; realm: string; service: string | null; scope: string | null } | { scheme: 'basic' }
 
-/** Of WWW-Authenticate; bearer before basic where both are offered. Null: nothing that we know. */
+/** Reads WWW-Authenticate; bearer before basic where both are offered. Null for an unknown scheme. */
 export function readChallenge(header: string | null): Challenge | null {
   const text = header ?? ''
   const bearer = /(?:^|,\s*)bearer\s+(.*)$/i.exec(text)?.[1]
@@ -76,7 +79,7 @@ export interface LayerText {
   mediaType: string
   annotations?: Readonly<Record<string, string>> | undefined
 }
-/** What its files are for: `nothing` is passed over, `unknown` is refused. */
+/** The use of a layer's files: `nothing` is skipped, `unknown` is refused. */
 export type LayerUse = { kind: 'chart' } | { kind: 'archive' } | { kind: 'file'; name: string } | { kind: 'nothing' } | { kind: 'unknown' }
 
 /** A file that was pushed alone has its name as a title, whatever its type; one with `unpack` is a folder's archive. */

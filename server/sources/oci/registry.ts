@@ -20,7 +20,7 @@ export interface RegistryOptions {
 }
 
 export interface Registry {
-  /** What a tag is now. */
+  /** The digest that the tag has now. */
   digestOf(tag: string): Promise<string>
   tags(): Promise<string[]>
   manifest(digest: string): Promise<Uint8Array>
@@ -38,7 +38,7 @@ const TAGS_BYTES_MAX = 4 * 1024 * 1024
 const TAG_PAGES_MAX = 100
 const TAGS_MAX = 100_000
 const TOKEN_BYTES_MAX = 256 * 1024
-/** Of one blob in one go: each has to bring something. */
+/** The limit of resumed downloads of one blob; each must bring some bytes. */
 const RESUMES_MAX = 5
 
 const tagsSchema = z.object({ tags: z.array(z.string()).nullish() })
@@ -69,7 +69,8 @@ class HttpRegistry implements Registry {
     this.options = options
     const base = `${options.plain ? 'http' : 'https'}://${options.place.host}/v2/${options.place.repository}/`
     const parsedBase = URL.canParse(base) ? new URL(base) : null
-    // What a URL takes for `..`, a query or a fragment would be another repository, asked with this one's credential.
+    // A name that a URL reads as `..`, a query or a fragment would lead to another repository, asked with this one's
+    // credential.
     if (parsedBase === null || parsedBase.pathname !== `/v2/${options.place.repository}/`)
       throw refused(`${options.url} is not the address of a registry`)
     this.base = parsedBase
@@ -122,7 +123,7 @@ class HttpRegistry implements Registry {
           await keep(held)
         })
         if (before.byteLength === 0 || `sha256:${sha256Of(bytes)}` === digest) return this.checked(bytes, digest, what)
-        // What was held may have been something else: the page of a proxy that broke off.
+        // The held bytes may have been something else: the page of a proxy that broke off.
         held = new Uint8Array()
         await keep(null)
         if (resumes === RESUMES_MAX) this.checked(bytes, digest, what)
@@ -176,7 +177,7 @@ class HttpRegistry implements Registry {
     const key = JSON.stringify(secrets)
     if (this.authorization?.secrets !== key) this.authorization = null
     const first = await this.send(url, request, secrets, onHead)
-    // What a host that it was redirected to asks for is not for this registry's credential.
+    // A host that the registry redirects to must not ask for the registry's credential.
     if (first.status !== 401 || new URL(first.url).origin !== this.base.origin) return first
     const header = await this.authorize(first, request.what, secrets)
     if (header === null) return first
@@ -201,7 +202,7 @@ class HttpRegistry implements Registry {
     return askWeb({ ...request, fetcher: watched, url: url.href, headers: sent, ca: secrets['caCert'] })
   }
 
-  /** Null means: with what there is, nothing more can be tried. */
+  /** Null if nothing more can be tried with the present credentials. */
   private async authorize(answer: WebAnswer, what: string, secrets: Readonly<Record<string, string>>): Promise<string | null> {
     const challenge = readChallenge(answer.headers.get('www-authenticate'))
     const own = authorizationOf(secrets, this.base.host)

@@ -24,7 +24,7 @@ export interface OciSourceOptions {
   unpacked: Unpacked
 }
 
-/** Of services that still wait for something, an older revision is shown. */
+/** The number of notes on tags. Services that still wait for something show an older revision. */
 const TAG_NOTES_MAX = 20
 
 const refused = (detail: string, remedy?: string): AppError =>

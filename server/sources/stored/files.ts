@@ -1,4 +1,5 @@
-// What a source keeps in its folder: small documents by name, and archives by the SHA-256 of their content. Written whole or not at all; what is read back is checked.
+// The folder of a source: small documents by name, and archives by the SHA-256 of their content. Written whole or not
+// at all, and checked when they are read.
 import { createHash } from 'node:crypto'
 import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -6,14 +7,14 @@ import { isDiskFull } from '../../../shared/adapters/sqlite.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 
 export interface StoredFiles {
-  /** Null means: there is none. */
+  /** Null if there is none. */
   readText(name: string): Promise<string | null>
   hasText(name: string): Promise<boolean>
   writeText(name: string, text: string): Promise<void>
   /** Names of documents that begin so, the newest first. */
   names(prefix: string): Promise<string[]>
   remove(name: string): Promise<void>
-  /** Null means: there is none, or its content is not what it was. */
+  /** Null if there is none, or its content is not what it was. */
   readBlob(sha256: string): Promise<Uint8Array | null>
   hasBlob(sha256: string): Promise<boolean>
   writeBlob(sha256: string, bytes: Uint8Array): Promise<void>

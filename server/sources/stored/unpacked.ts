@@ -11,7 +11,7 @@ export interface Unpacked {
 }
 
 const UNPACKED_BYTES_MAX = 96 * 1024 * 1024
-/** Of a file beside its content: path, ids, map entries. */
+/** The weight of a file besides its content: path, ids, map entries. */
 const FILE_BYTES = 500
 
 export function createUnpacked(bytesMax: number = UNPACKED_BYTES_MAX): Unpacked {

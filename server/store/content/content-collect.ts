@@ -33,7 +33,7 @@ export interface Collected {
   back: number
   removed: number
   bytes: number
-  /** What crashes left. */
+  /** The number of files that crashes left. */
   leftovers: number
 }
 

@@ -1,4 +1,5 @@
-// What the content store and its collection ask of a folder. Each call is one step that happens whole or not at all, so that a test can put any other between two.
+// The operations of the content store and its collection on a folder. Each happens whole or not at all, so that a test
+// can put any other between two.
 import { constants, copyFile, link, mkdir, open, readdir, readFile, rename, stat, unlink, utimes } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Clock } from '../../../shared/runtime/clock.ts'
@@ -7,9 +8,9 @@ import type { Clock } from '../../../shared/runtime/clock.ts'
 export interface ContentFiles {
   /** Names in a folder, '' for the top one; none if it is not there. */
   list(folder: string): Promise<string[]>
-  /** Null means: there is none. */
+  /** Null if there is none. */
   read(path: string): Promise<Uint8Array | null>
-  /** Null means: there is none. */
+  /** Null if there is none. */
   stat(path: string): Promise<{ mtimeMs: number; bytes: number } | null>
   /** Whole and synced, of now; its folder is made. The name must be new. */
   writeNew(path: string, bytes: Uint8Array): Promise<void>

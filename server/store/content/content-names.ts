@@ -16,7 +16,7 @@ export const isContentFolder = (name: string): boolean => /^[0-9a-f]{2}$/.test(n
 
 export type ContentName = { kind: 'content' | 'aside'; sha256: string } | { kind: 'temporary' } | { kind: 'foreign' }
 
-/** Of a file in the folder given. */
+/** Reads a file in the given folder. */
 export function readContentName(folder: string, name: string): ContentName {
   const match = /^([0-9a-f]{62})(\..+)?$/.exec(name)
   if (match === null) return { kind: 'foreign' }

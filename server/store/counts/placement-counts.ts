@@ -10,7 +10,7 @@ import type { Tx } from '../store-db.ts'
 import { readLabels, type Tables } from '../tables.ts'
 import { clusterFacts, placementFacts, wordsText } from './rollup-facts.ts'
 
-/** What an agent says now of one service; null: nothing any more. */
+/** The present report of an agent about one service. Null if it no longer reports it. */
 export interface PlacementReport extends ServiceId {
   clusterId: ClusterId
   status: ReportedService | null
@@ -85,20 +85,20 @@ async function labelsOfClusters({ sql: trx, engine }: Tx, ids: ReadonlySet<Clust
   )
 }
 
-/** Of a desired row; null: nothing of it is left there, or it never was. */
+/** The words of a desired row. Null if nothing of it is left there, or it never was. */
 export function wordsOf(row: Pick<Tables['desired'], 'sync' | 'health'> | undefined): PlacementWords | null {
   const { sync = null, health = null } = row ?? {}
   return sync === null || health === null ? null : { sync, health }
 }
 
-/** What a publication does to the words of a service in a cluster. */
+/** The change of a service's words in a cluster by a publication. */
 export interface WordMove {
   clusterId: ClusterId
   before: PlacementWords | null
   after: PlacementWords | null
 }
 
-/** What happens to many clusters alike is counted at once. */
+/** Counts at once the same change in many clusters. */
 export async function countMoves(tx: Tx, id: ServiceId, moves: readonly WordMove[]): Promise<void> {
   const changed = moves.filter(({ before, after }) => before?.sync !== after?.sync || before?.health !== after?.health)
   if (changed.length === 0) return
@@ -132,7 +132,7 @@ export const labelsIn = (eb: ExpressionBuilder<Tables, 'clusters'>) =>
     .whereRef('resources.name', '=', 'clusters.name')
 
 const reportSchema = serviceStatusSchema.pick({ sync: true, health: true, received: true, applied: true, refusal: true })
-/** Null means: there is none. */
+/** Null if there is none. */
 export const readReport = (doc: string | null): ReportedService | null =>
   doc === null ? null : (reportSchema.safeParse(JSON.parse(doc)).data ?? null)
 

@@ -1,4 +1,4 @@
-// What one write transaction adds to and takes from the counts: summed, and written once at its end, in the order of their keys.
+// The changes of one write transaction to the counts: summed, and written once at its end, in the order of their keys.
 import type { Transaction } from 'kysely'
 import { type Bulk, runBulk } from '../bulk.ts'
 import type { Engine } from '../engines/engine.ts'

@@ -1,4 +1,4 @@
-// What is counted: dimension, key, value.
+// The counted properties: dimension, key, value.
 export const ROLLUP_DIMENSIONS = [
   'placement',
   'service',

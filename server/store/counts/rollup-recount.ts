@@ -15,7 +15,9 @@ import { clusterFacts, driftFacts, HOUR_MS, objectFacts, placementFacts, version
 const CLUSTERS_A_TIME = 50
 const ROWS_A_TIME = 500
 
-/** What all rows together count. Of a store that others write to meanwhile it is right only inside a transaction that sees one moment. */
+/**
+ * Counts all rows again. While others write to the store, it is right only inside a transaction that sees one moment.
+ */
 export async function recount(db: ReadDb): Promise<RollupDeltas> {
   const counts = new RollupDeltas()
   await countDrifts(db, counts)
@@ -174,7 +176,7 @@ export async function* wordDifferences(db: ReadDb): AsyncGenerator<WordDifferenc
   }
 }
 
-/** Null means: an order to remove it, or no row that this version understands. */
+/** Null for an order to remove it, and for a row that this version does not understand. */
 function digestOf(text: string): string | null {
   const { data } = serviceRowSchema.safeParse(JSON.parse(text))
   return data === undefined || data.removal !== undefined ? null : data.digest

@@ -14,7 +14,7 @@ import type { Tables } from '../tables.ts'
 import type { RollupDimension } from './rollup-dimensions.ts'
 import { HOUR_MS, hourText } from './rollup-facts.ts'
 
-/** What is counted under one key, by value. */
+/** The counts under one key, by value. */
 export interface CountedKey {
   key: string
   counts: Record<string, number>
@@ -22,7 +22,7 @@ export interface CountedKey {
 
 export interface CountQuery {
   dimension: RollupDimension
-  /** Of keys. */
+  /** The prefix of the keys. */
   prefix?: string | undefined
   limit: number
 }
@@ -44,7 +44,7 @@ export interface Rollups {
   top(
     query: CountQuery & { weigh(counts: Record<string, number>): number },
   ): Promise<{ items: CountedKey[]; rest: { keys: number; count: number } }>
-  /** Of keys that count nothing there is none. */
+  /** The counts of these keys. A key without counts is absent. */
   ofKeys(dimension: RollupDimension, keys: readonly string[]): Promise<Map<string, Record<string, number>>>
   /** How many drifts there are, by action, that are at least so old. */
   driftsSince(untilMs: number): Promise<Record<string, number>>
@@ -144,7 +144,7 @@ async function top(db: StoreDb, keys: Keys, limit: number, weigh: (counts: Recor
   }
 }
 
-/** What agents may say was done about a drift. */
+/** Actions that agents may report for a drift. */
 const DRIFT_STATES = driftStatusSchema.shape.action.unwrap().options.map((action) => stateDigest(stateText(driftState(action))))
 
 /** Whole hours are counted already; of the hour that `untilMs` is in, the rows are. */
@@ -240,7 +240,7 @@ interface LivenessAsked {
   revokedNames: RevokedNames
 }
 
-/** Of each cluster. There are few different waits. */
+/** The word of each cluster's liveness. There are few different waits. */
 async function livenessWord(db: ReadDb, { nowMs, within, revokedNames }: LivenessAsked) {
   const waits = await db.selectFrom('clusters').select('wait_s').distinct().execute()
   const revoked = await revokedNames(db)

@@ -32,7 +32,7 @@ export interface PostgresOptions {
   applicationName: string
 }
 
-/** What is done with a raw connection of the writer before it is used. */
+/** Prepares a raw connection of the writer before its use. */
 export type OnConnect = (query: (sql: string, parameters?: unknown[]) => Promise<Array<Record<string, unknown>>>) => Promise<void>
 
 /** Any number that is ours alone among the advisory locks of a PostgreSQL database. */
@@ -212,7 +212,10 @@ function dialect(pool: pg.Pool, { target }: PostgresOptions, { slots, begin, ans
   return new PostgresDialect({ pool: { options: {}, connect, end: () => pool.end() } satisfies PostgresPool })
 }
 
-/** What is short and asked again and again is read by the database once for each connection: that is half of what a small question costs. It is planned each time. */
+/**
+ * The longest statement that is prepared: the database parses a short, frequent statement once for each connection,
+ * which saves half of the cost of a small query. It is planned each time.
+ */
 const NAMED_LENGTH_MAX = 1_000
 const NAMES_MAX = 200
 

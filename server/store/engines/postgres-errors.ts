@@ -1,4 +1,5 @@
-// What PostgreSQL and the way to it can answer, in our words. Texts of the database itself may quote rows, so they go into the cause and not to people.
+// Errors of PostgreSQL and of the connection to it, in our words. Texts of the database itself may quote rows, so they
+// go into the cause and not to people.
 import { AppError } from '../../../shared/protocol/error.ts'
 
 /** How soon it is worth to ask again. */
@@ -8,7 +9,7 @@ const codeOf = (error: unknown): string => (error instanceof Error && 'code' in 
 
 /** SQLSTATE: a connection that is gone or was not made (08), a server that stops, starts or has no room for us, one that only reads (a standby). */
 const UNREACHABLE_STATE = /^(08...|57P0[1-5]|53300|25006)$/
-/** Of the system, of sockets and of TLS: no SQLSTATE begins so. */
+/** Codes of the system, of sockets and of TLS: no SQLSTATE begins so. */
 const UNREACHABLE_CODE = /^(E[A-Z_]{4,}|CERT_|UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_MISMATCH)/
 const UNREACHABLE_TEXT =
   /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed|Query read timeout|The server does not support SSL|Cannot use a pool after)/

@@ -12,7 +12,7 @@ export interface PostgresTarget {
   port: number
   user: string
   database: string
-  /** Null means: from another place, or none is needed. */
+  /** Null if it comes from another place, or if none is needed. */
   password: string | null
   tls: TlsMode
   /** Files, with their whole paths. */
@@ -45,7 +45,7 @@ export function parsePostgresUrl(text: string): PostgresTarget {
   if (user === '') return refuse('it has no user')
   if (database === '' || database.includes('/')) return refuse('it has no database')
   for (const name of url.searchParams.keys()) {
-    // What is no name of an option may be the rest of a password with a `?` in it.
+    // An unknown option may be the rest of a password with a `?` in it.
     if (!KNOWN.includes(name)) refuse(`it has an unknown option${/^[a-z_]+$/.test(name) ? `: ${name}` : ''}`)
   }
   if (!Number.isInteger(port) || port < 1 || port > 65_535) return refuse('its port is invalid')

@@ -11,7 +11,10 @@ const STATEMENTS_MAX = 200
 /** One connection: the rows of some thousand clusters. */
 const CACHE_KIB = 8_192
 
-/** Of the one that writes: a commit of some thousand rows of as many clusters changes pages all over the file, and what does not fit is written twice. */
+/**
+ * The cache of the writing connection: a commit of some thousand rows of as many clusters changes pages all over the
+ * file, and pages that do not fit are written twice.
+ */
 const WRITER_CACHE_KIB = 32_768
 
 /** Pages in the log at which the writer itself moves them into the file, on the server's only thread: twice of what the keeper of the log lets it become (`wal-keeper.ts`). */

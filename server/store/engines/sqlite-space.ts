@@ -7,13 +7,13 @@ import type { Tables } from '../tables.ts'
 export interface SqliteSpace {
   path: string
   bytes: number
-  /** Of pages that nothing is in. */
+  /** The number of free pages. */
   freeInside: number
   /** On its disk. */
   freeOutside: number
 }
 
-/** Null means: it is in memory. */
+/** Null if it is in memory. */
 export async function sqliteSpace(db: Kysely<Tables>): Promise<SqliteSpace | null> {
   const { rows } = await sql<{ file: string; size: number; pages: number; free: number }>`select
     (select file from pragma_database_list where name = 'main') as file,

@@ -51,7 +51,7 @@ export interface StoreFile {
   close(): void
 }
 
-/** What of the tables is counted, by the word that people know. */
+/** The tables whose rows are counted, by the word that people know. */
 const COUNTED: Record<string, string> = {
   clusters: 'SELECT count(*) AS n FROM clusters',
   repositories: "SELECT count(*) AS n FROM resources WHERE kind = 'Repository'",

@@ -26,7 +26,7 @@ export function refuseLostStore(path: string, hadStore: boolean): void {
   throw storeDamaged(`${path} is ${existsSync(path) ? 'empty' : 'missing'}, but the keys of its server exist`, { remedy })
 }
 
-/** Whatever was being read: the file, or a row of it, is not what the server wrote. */
+/** The file that was being read, or a row of it, is not as the server wrote it. */
 export const storeDamaged = (detail: string, { cause, remedy }: { cause?: unknown; remedy?: string } = {}): AppError =>
   new AppError('store_damaged', { doing: 'open the fleet store', detail, ...(remedy === undefined ? {} : { remedy }) }, { cause })
 
@@ -47,7 +47,7 @@ const structureOf = (path: string): string | null => looked(path, (db) => struct
 const isEmpty = (path: string): boolean =>
   looked(path, (db) => (db.query('SELECT 1 FROM sqlite_master LIMIT 1').get() === null ? '' : null)) === ''
 
-/** What `look` says; a file that cannot be read says why. */
+/** Calls `look`; for a file that cannot be read, returns the reason. */
 function looked(path: string, look: (db: ReturnType<typeof openSqlite>) => string | null): string | null {
   try {
     const db = openSqlite(path, { readonly: true })

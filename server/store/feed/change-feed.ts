@@ -17,7 +17,7 @@ export interface Change {
   cluster: string | null
   project: string | null
   name: string | null
-  /** What of it; null: too much to name, look at all of it. */
+  /** The changed keys. Null if they are too many to name: read all. */
   keys: readonly string[] | null
 }
 
@@ -27,7 +27,7 @@ export interface Change {
  */
 export interface FeedGone {
   kind: 'gone'
-  /** Of the changes that are kept; null: there are none. */
+  /** The oldest of the kept changes. Null if there are none. */
   oldest: number | null
   newest: number
 }

@@ -15,7 +15,10 @@ export interface ChangeNote {
   project?: string
   /** Topics desired and render: of the service; confirmation: of its service, too; repository: of the repository. Else with its kind before it: `Service/podinfo`. */
   name?: string
-  /** What of it: `kind/key` of statuses, cluster ids of desired rows, ids of questions; null: too much to name, look at all of it. */
+  /**
+   * The changed keys: `kind/key` of statuses, cluster ids of desired rows, ids of questions. Null if they are too many
+   * to name: read all.
+   */
   keys?: readonly string[] | null
 }
 
@@ -25,7 +28,7 @@ export interface WrittenChanges {
   last: number
 }
 
-/** Of LISTEN and NOTIFY on PostgreSQL. */
+/** The channel of LISTEN and NOTIFY on PostgreSQL. */
 export const CHANGES_CHANNEL = 'skerry_changes'
 /** Keys that an entry names. */
 export const CHANGE_KEYS_MAX = 64

@@ -41,7 +41,7 @@ export class ChangeTail {
   #bytes = 0
   #base = 0
   #followers = 0
-  /** Null means: no watchers, or nothing read yet. */
+  /** Null if there are no watchers, or nothing was read yet. */
   #last: number | null = null
   #reading = false
   #woken = false
@@ -84,7 +84,10 @@ export class ChangeTail {
     else if (!this.#pausing) void this.#pause(pauseMs)
   }
 
-  /** What comes after that number, if it is here: null when it is older than what is in memory, or newer. Empty: nothing came after it yet. */
+  /**
+   * The changes after that number, if they are in memory: null if the number is older than those, or newer. Empty if
+   * nothing came after it yet.
+   */
   after(position: number): readonly Change[] | null {
     if (this.#last === null || position < this.#base || position > this.#last) return null
     const start = position - this.#base

@@ -74,7 +74,7 @@ async function* follow(
     let at = after
     let saidMs = clock.nowMs()
     while (!signal.aborted && !closing.aborted) {
-      // What is not in memory, the store knows: also whether that number ever was.
+      // The store knows changes that are not in memory, and whether that number ever existed.
       const held = tail.after(at)
       const read =
         held === null

@@ -53,7 +53,7 @@ async function readSeen(db: ReadDb): Promise<Map<number, { lastSeenMs: number | 
   return new Map(rows.map(({ no, last_seen_ms, wait_s }) => [no, { lastSeenMs: last_seen_ms, waitSeconds: wait_s }]))
 }
 
-/** What agents said last of themselves and their cluster; `1.34` is Kubernetes v1.34.2, too. */
+/** The clusters whose agent last reported that version; `1.34` also finds Kubernetes v1.34.2. */
 async function ofVersion(db: ReadDb, engine: Engine, version: string): Promise<Set<number>> {
   const member = (name: string) =>
     engine === 'sqlite' ? sql<string>`doc ->> ${sql.lit(name)}` : sql<string>`doc::json ->> ${sql.lit(name)}`

@@ -25,14 +25,17 @@ export interface ClusterEntry {
 
 export type NameEntry = Omit<Tables['names'], 'id'> & {
   id: number
-  /** What is searched. A word has no line feed in it. */
+  /** The searched text. A word has no line feed in it. */
   text: string
 }
 
-/** Of long texts only the beginning: what one hostile cluster makes up shall not fill the memory of everybody's queries. Whole ones are read for a page. */
+/**
+ * Only the beginning of long texts: one hostile cluster must not fill the memory of everybody's queries. Whole texts
+ * are read for a page.
+ */
 export type StateEntry = Pick<Tables['states'], 'sync' | 'health' | 'reason' | 'images' | 'refs'> & { id: number; text: string }
 
-/** What is searched of a state's message, and of its images as JSON. */
+/** The searched part of a state's message, and of its images as JSON. */
 const MESSAGE_CHARS = 512
 const IMAGES_CHARS = 2_048
 
@@ -66,10 +69,10 @@ export class FleetDictionary {
   readonly namesById = new Map<number, NameEntry>()
   /** Number of the name of a service, by its key. */
   readonly serviceNames = new Map<string, number>()
-  /** Of names that a drift and an object share: the number of the other one. */
+  /** For names that a drift and an object share: the number of the other one. */
   readonly twins = new Map<number, number>()
   readonly states = new Map<number, StateEntry>()
-  /** Of names of objects. */
+  /** The number of names of objects. */
   objectRows = 0
   /** They outlive their entries: a running query finds its entries while others update the dictionary. */
   readonly places = { clusters: new DensePlaces(), names: new DensePlaces(), states: new DensePlaces() }
@@ -180,7 +183,7 @@ export class FleetDictionary {
       const { name } = row
       const [project, service, object_kind] = [this.#same(row.project), this.#same(row.service), this.#same(row.object_kind)]
       const [api_group, namespace] = [this.#same(row.api_group), this.#same(row.namespace)]
-      // What has not the form of an object is none.
+      // A row without the form of an object is skipped.
       if (row.kind === 'object' && (object_kind === '' || name === '' || name.includes('/'))) continue
       const parts = { project, service, api_group, object_kind, namespace }
       const entry: NameEntry = { ...row, ...parts, text: `${name}\n${namespace}\n${object_kind}\n${service}\n${project}`.toLowerCase() }

@@ -74,7 +74,7 @@ export class ObjectMasks {
       split[side] += n
     }
     const { asksCluster, asksName, asksState } = filterParts(filter)
-    // What nothing is asked of was worked out before.
+    // A plain query without conditions was computed before.
     const isPlain = words.length === 0
     const plain = dictionary.everything(PASSES)
     if (isPlain && !asksCluster) {
@@ -168,7 +168,7 @@ export function clusterTest({ cluster, labels, scope }: ClusterFilter): (entry: 
     (scope === undefined || scope.some(({ clusters }) => clusters === null || matchesSelector(entry.labels, clusters)))
 }
 
-/** Null means: all services are in scope, in every cluster. */
+/** Null if all services are in scope, in every cluster. */
 export const limiting = (scope: Scope | undefined): Scope | null => (scope === undefined || isEverywhere(scope) ? null : scope)
 
 /** A name that some place holds; in which of the clusters, `pairTest` says. */

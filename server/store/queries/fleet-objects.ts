@@ -167,7 +167,7 @@ export class ObjectReader {
     return objects.map((object) => ({ ...object, state_id: null, since_ms: null }))
   }
 
-  /** Of all rows of the answer: those of this page. */
+  /** Sorts all rows of the answer and returns those of this page. */
   #sorted(rows: StatusRow[]): RowPage {
     const { sort, after, limit } = this.#query
     switch (sort) {
@@ -393,7 +393,7 @@ export class ObjectReader {
     this.#clusterName(row),
   ]
 
-  /** What a row says, in words. One that was removed meanwhile is left out. */
+  /** The facts of the rows, in words. A row that was removed meanwhile is left out. */
   async #facts(rows: readonly StatusRow[]): Promise<ObjectFacts[]> {
     const bare = rows.filter(({ state_id }) => state_id === null)
     const looked = new Map((await this.#rows.ofPairs(bare)).map((row) => [this.#dictionary.pairOf(row), row]))

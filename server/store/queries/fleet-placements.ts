@@ -67,7 +67,7 @@ export class PlacementReader {
     return { items: await this.#facts(rows), next }
   }
 
-  /** What has no row comes where the order has it. */
+  /** Services without a row are put at their place in the order. */
   async #withUnrendered({ rows, next }: Page): Promise<{ rows: Array<Placed | Unrendered>; next: Position | null }> {
     const { sort, limit } = this.#query
     const key = this.#keyOf(sort)
@@ -182,7 +182,7 @@ export class PlacementReader {
     const columns = ['cluster_id', 'project', 'service', 'sync', 'health'] as const
     if (this.#clusters.length <= CHUNK_CLUSTERS_MAX && this.#clusters.length < this.#dictionary.clusters.length)
       return this.#matching(await this.#ofClusters(this.#clusters, health))
-    // What says nothing beyond what most rows say leads nowhere.
+    // A filter that most rows match leads nowhere.
     const isWord = (sync !== undefined && !sync.includes('Synced')) || (health !== undefined && !health.includes('Healthy'))
     const isService = project !== undefined && service !== undefined
     if (!isWord && !isService && revision === undefined) return null
@@ -284,7 +284,7 @@ export class PlacementReader {
     return { rows, next: null }
   }
 
-  /** Null means: too many. */
+  /** Null if there are too many. */
   async #someOfHealth(word: HealthWord, after: Position | undefined, limit: number): Promise<Page | null> {
     if (word === 'Healthy') return null
     const columns = ['cluster_id', 'project', 'service', 'sync', 'health'] as const
@@ -330,7 +330,10 @@ export class PlacementReader {
   }
 }
 
-/** Of these clusters, one after the other: planners that may choose would look at all of them in an index that has the words. */
+/**
+ * Reads these clusters one after the other: a planner with a free choice would scan all of them in an index that has
+ * the words.
+ */
 export function desiredIn(db: ReadDb, engine: Engine, clusters: readonly ClusterEntry[]): SelectQueryBuilder<Tables, 'desired', object> {
   const ids = clusters.map(({ clusterId }) => clusterId)
   const one =
@@ -368,7 +371,7 @@ function parseRow(doc: string): ServiceRow {
   return row
 }
 
-/** What rows that were found say, in the same order. One that went meanwhile is left out. */
+/** The facts of the found rows, in the same order. A row that was removed meanwhile is left out. */
 export async function placementFacts(
   { db, engine, dictionary, statuses }: Omit<Source, 'costs'>,
   rows: readonly Placed[],
@@ -402,7 +405,7 @@ export async function placementFacts(
   })
 }
 
-/** Of clusters by number: when they were seen last. */
+/** The time of the last contact of clusters, by number. */
 export async function seenClusters(
   db: ReadDb,
   dictionary: FleetDictionary,

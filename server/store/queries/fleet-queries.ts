@@ -22,7 +22,7 @@ interface Paged {
   after?: Position | undefined
 }
 
-/** Of which clusters. */
+/** The clusters that a query covers. */
 export interface ClusterFilter {
   cluster?: string | undefined
   labels?: LabelSelector | undefined

@@ -55,7 +55,7 @@ export class FleetQueryEngine {
       case 'chart':
         return readChart({ db, engine, dictionary, words: this.#words }, question.query)
       case 'warm':
-        // What the first ones would wait for: statements, sorted names, the pages where each order begins.
+        // Loads what the first requests would wait for: statements, sorted names, the pages where each order begins.
         for (const sort of OBJECT_SORTS) await new ObjectReader(db, dictionary, statuses, costs, { sort, limit: 1 }).page()
         await this.#words.at(db, dictionary.clustersById)
         return null

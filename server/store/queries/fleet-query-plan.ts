@@ -2,7 +2,7 @@
 // Pure: numbers of rows in, a decision out. Wrong numbers make a plan slow, never wrong.
 import type { ObjectSort } from '../../../shared/model/views.ts'
 
-/** Of each word that is searched for: rows of the clusters, names and states in which it occurs. */
+/** For each searched word: the clusters' rows, and the names and states in which it occurs. */
 export interface WordCounts {
   clusters: number
   names: number
@@ -20,14 +20,14 @@ export interface PlanInput {
   states: number | null
   drifts: number | null
   words: readonly WordCounts[]
-  /** Of several words: rows of names in which all occur, and of clusters and states in which any does. */
+  /** For several words: the rows of names in which all occur, and of clusters and states in which any does. */
   split: WordCounts | null
   /** Whether a row's state says if it belongs to the answer, or where. */
   needsState: boolean
   costs: Costs
 }
 
-/** What a row costs in µs, by the way it is fetched, and what one request may cost. */
+/** The cost of a row in µs by the way it is fetched, and the limit of one request. */
 export interface Costs {
   /** In the order of an index that has all. */
   scan: number
@@ -39,7 +39,7 @@ export interface Costs {
   walkMax: number
   /** Open drifts that are known before the search for objects; of more, each object's own is read. */
   driftsMax: number
-  /** Of services in clusters: rows that are fetched whole, rows that a walk looks at. */
+  /** The limits for services in clusters: rows that are fetched whole, rows that a walk reads. */
   placementsCollect: number
   placementsWalk: number
 }

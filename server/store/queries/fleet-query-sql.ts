@@ -19,7 +19,7 @@ export interface RowPage {
   next: Position | null
 }
 
-/** What a row is found by. */
+/** The key of a row. */
 export type RowKey = Pick<StatusRow, 'cluster_no' | 'name_id'>
 
 /** One text for any number of values, so that it is prepared once. */
@@ -102,7 +102,7 @@ export class StatusRows {
       : sql`unnest(${values}::bigint[]) as ${sql.raw(name)}(value)`
   }
 
-  /** What states say, whole. */
+  /** The whole texts of states. */
   async textsOfStates(ids: readonly number[]): Promise<Map<number, Pick<Tables['states'], 'message' | 'images'>>> {
     if (ids.length === 0) return new Map()
     const { rows } = await sql<{ id: number } & Pick<Tables['states'], 'message' | 'images'>>`
@@ -120,13 +120,13 @@ export class StatusRows {
         where s.cluster_no = pair.cluster_no and s.name_id = pair.name_id`
   }
 
-  /** Of one state, from the newest (or oldest) on that is not beyond `from`. */
+  /** The rows of one state, from the newest (or oldest) that is not beyond `from`. */
   async ofState(id: number, order: 'newest' | 'oldest', from: number, max: number): Promise<StatusRow[]> {
     const tail = order === 'newest' ? sql`since_ms <= ${from} order by since_ms desc` : sql`since_ms >= ${from} order by since_ms`
     return this.#run(sql`select ${COLUMNS} from status_rows where state_id = ${id} and ${tail} limit ${max}`)
   }
 
-  /** Of these states, from `from` to `to`, both included. */
+  /** The rows of these states, from `from` to `to`, both included. */
   async ofStatesBetween(ids: readonly number[], from: number, to: number, max: number): Promise<StatusRow[]> {
     if (ids.length === 0) return []
     return this.#run(

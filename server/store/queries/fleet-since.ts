@@ -7,7 +7,7 @@ import type { RowPage, StatusRow, StatusRows } from './fleet-query-sql.ts'
 /** States that are asked one by one. */
 const LARGE_STATES = 24
 const ROWS_EACH_MIN = 16
-/** Of all other states in one window: what is more is read in a smaller one. */
+/** The limit of all other states in one window; a larger result is read in a smaller window. */
 const WINDOW_ROWS_MAX = 20_000
 const SHRINK = 8
 
@@ -50,7 +50,7 @@ export async function walkSince(source: StatusRows, walk: SinceWalk): Promise<Ro
       const found = await source.ofState(state.id, order, from, max)
       for (const row of found) parts.push(row)
       const last = found.at(-1)?.since_ms ?? null
-      // Of this state there may be more, from the last one's time on.
+      // This state may have more, from the last one's time on.
       if (found.length < max || last === null) continue
       isWhole = false
       if (sign * last < sign * reach) reach = last

@@ -21,7 +21,7 @@ interface Failing {
 }
 type Row = Awaited<ReturnType<typeof readRenderErrors>>[number]
 
-/** What is noted of all renders that failed, as one question sees it. */
+/** The failed renders, as one query sees them. */
 export class FailureList {
   /** In the order of their keys. */
   readonly all: readonly Failing[]
@@ -41,7 +41,7 @@ export class FailureList {
     return others.length === 0 ? named : [...named, ...others].sort((a, b) => byText(a.key, b.key))
   }
 
-  /** Of a service that has something in that cluster. */
+  /** The failure of a service that has something in that cluster. */
   keeping(key: string, cluster: string): FailedNote | undefined {
     const one = this.#byKey.get(key)
     const group = one?.failing.keeping(cluster)
@@ -135,7 +135,7 @@ export function* unrenderedOf(failures: FailureList, clusters: readonly ClusterE
     note: { words: wordsOf(group), sinceMs },
   })
   const asked = failures.all.filter(isAsked)
-  // What is not in the one name has to be in the other: few different words are left to be looked for.
+  // A part that is not in one name must be in the other, so few different words remain to be searched.
   const textOf = ({ id }: Failing) => `${id.project}\n${id.service}`
   const clustersWith = remembered((left) => clusters.filter(({ name }) => left.every((word) => name.includes(word))))
   const servicesWith = remembered((left) => new Set(asked.filter((one) => left.every((word) => textOf(one).includes(word)))))

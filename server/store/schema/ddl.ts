@@ -3,7 +3,7 @@ import { type CreateTableBuilder, sql, type Transaction } from 'kysely'
 import type { Engine } from '../engines/engine.ts'
 import type { Tables } from '../tables.ts'
 
-/** What a migration works with. */
+/** The parts of the store that a migration uses. */
 export interface Ddl {
   engine: Engine
   trx: Transaction<Tables>
@@ -14,7 +14,7 @@ export interface Ddl {
 export interface MigrationProgress {
   what: string
   done: number
-  /** Null means: not known beforehand. */
+  /** Null if it is not known beforehand. */
   total: number | null
 }
 

@@ -57,7 +57,7 @@ async function readSlice({ trx }: Pick<Ddl, 'trx'>, after: Placement | null): Pr
   return query.orderBy('desired.cluster_id').orderBy('desired.project').orderBy('desired.service').limit(SLICE_ROWS).execute()
 }
 
-/** Null means: an order to remove it, or it cannot be read. */
+/** Null for an order to remove it, and for a row that cannot be read. */
 function readDigest(doc: string): string | null {
   const row = serviceRowSchema.safeParse(parse(doc)).data
   return row === undefined || row.removal !== undefined ? null : row.digest

@@ -30,7 +30,7 @@ async function indexDesired({ trx }: Ddl): Promise<void> {
   await trx.schema.createIndex('desired_by_digest').on('desired').column('digest').execute()
 }
 
-/** What is new is in the log and in the file before what was there goes: measured, half of the size. */
+/** New rows are in the log and in the file before the old ones are removed: measured, half of the size. */
 async function checkSpace({ engine, trx }: Ddl): Promise<void> {
   const space = engine === 'sqlite' ? await sqliteSpace(trx) : null
   if (space === null || space.freeOutside >= space.bytes) return

@@ -33,7 +33,7 @@ export async function migrateTo8(ddl: Ddl): Promise<void> {
 
 const QUESTIONS_A_TIME = 100
 
-/** Of clusters that asked the same, the first question stays, and the others become its clusters. */
+/** Groups equal questions: the first cluster's question stays, and the others become its clusters. */
 async function groupQuestions({ trx }: Ddl): Promise<void> {
   const open = new Map<string, { id: string; count: number }>()
   for (let after = ''; ; ) {

@@ -241,7 +241,7 @@ export const MIGRATIONS: readonly Migration[] = [
     async up(ddl) {
       await addTexts(ddl, 'clusters', ['sweep_from'])
       await addNumbers(ddl, 'clusters', ['sweep_floor', 'adopted_ordinal', 'settled_epoch', 'wait_s'])
-      // Whatever pages went out before are no proof of anything.
+      // Pages that were sent before prove nothing.
       await ddl.trx
         .updateTable('clusters')
         .set((eb) => ({ adopted_ordinal: eb.ref('ordinal') }))

@@ -5,7 +5,7 @@ import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Random } from '../../../shared/runtime/random.ts'
 import { RecentMap } from '../recent-map.ts'
 
-/** What may wait: this many rows… */
+/** The number of rows that may wait… */
 export const BACKLOG_ROWS_MAX = 100_000
 /** …and none of it longer than this before newcomers are sent away. */
 export const BACKLOG_AGE_MAX_MS = 2_000

@@ -38,7 +38,7 @@ interface NewState {
   state: StateParts
 }
 
-/** Of one database. Entries that are not collected in between never change. */
+/** The dictionary of one database. Entries that are not collected meanwhile never change. */
 export class Dictionary {
   readonly engine: Engine
   readonly names = perKind((share) => new RecentMap<number>(NAMES_MAX * share))
@@ -194,7 +194,7 @@ export class DictionaryWork {
     note(await runBulk(this.#tx.sql, this.engine, ADD_STATES, values))
   }
 
-  /** Of each number that there is. */
+  /** The states of each number that exists. */
   async statesOf(ids: Iterable<number>): Promise<Map<number, StateParts>> {
     const states = new Map<number, StateParts>()
     const missing: number[] = []

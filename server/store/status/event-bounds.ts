@@ -8,7 +8,7 @@ import type { NewEvent } from './store-events.ts'
 export const EVENTS_BURST = 2_000
 const EVENTS_AN_HOUR = 2_000
 const HOUR_MS = 3_600_000
-/** Of one cluster. */
+/** The limit of one cluster. */
 export const EVENTS_PER_CLUSTER_MAX = 10_000
 /** After so many new ones it is looked whether a cluster has too many. */
 const EVENTS_A_LOOK = 500
@@ -26,7 +26,7 @@ interface Bucket {
 export class EventBounds {
   readonly #buckets = new RecentMap<Bucket>(CLUSTERS_MAX)
   readonly #fresh = new RecentMap<number>(CLUSTERS_MAX)
-  /** Of the transaction that is under way: what is undone took nothing. */
+  /** The uses in the running transaction: one that is rolled back used nothing. */
   readonly #told = new Map<string, Bucket>()
   readonly #added = new Map<string, number>()
 

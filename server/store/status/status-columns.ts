@@ -1,4 +1,5 @@
-// What an agent says of a key ↔ the columns that hold it: what most rows say alike is a state of its own, shared by all of them. Pure; docs come back exactly as they were written.
+// Maps an agent's report of a key to its columns and back: parts that most rows share are a state, stored once. Pure;
+// docs are restored exactly.
 import { sha256Hex } from '../../../shared/kube/canonical.ts'
 import { HEALTH_WORDS, type HealthWord, type StatusKind, SYNC_WORDS, type SyncWord } from '../../../shared/model/status.ts'
 import type { Tables } from '../tables.ts'
@@ -26,10 +27,10 @@ export function nameParts(kind: RowKind, key: string): NameParts {
 
 const REMOVED: StatusColumns = { state: null, sinceMs: null, doc: null }
 
-/** Of a drift, beside its time. */
+/** The state of a drift, besides its time. */
 export const driftState = (action: string): StateParts => ({ sync: '', health: '', reason: action, message: '', images: null })
 
-/** Of an object nothing is left for `doc`, unless it says what only a newer version of it would. */
+/** An object has no `doc`, unless its report holds something that only a newer version knows. */
 export function statusColumns(kind: RowKind, doc: unknown): StatusColumns {
   if (doc === null || doc === undefined) return REMOVED
   if (isOfCluster(kind)) return { state: null, sinceMs: null, doc: JSON.stringify(doc) }
@@ -50,7 +51,7 @@ export function statusColumns(kind: RowKind, doc: unknown): StatusColumns {
   return kind === 'object' && isWhole(said, state) ? columns : { ...columns, doc: JSON.stringify(doc) }
 }
 
-/** Null means: removed by its agent. */
+/** Null if its agent removed it. */
 export function statusDoc({ state, sinceMs, doc }: StatusColumns): unknown {
   if (doc !== null) return JSON.parse(doc)
   if (state === null) return null
@@ -79,5 +80,5 @@ const numberOf = (value: unknown): number => (typeof value === 'number' && Numbe
 /** Tells states apart: equal only of equal ones. */
 export const stateText = ({ sync, health, reason, message, images }: StateParts): string =>
   `${sync} ${health} ${reason.length} ${reason} ${message.length} ${message}${images ?? ''}`
-/** Of `stateText`. */
+/** The digest of `stateText`. */
 export const stateDigest = (text: string): string => sha256Hex(text)

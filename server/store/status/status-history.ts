@@ -15,7 +15,7 @@ type Row = Tables['status_history']
 type Words = Pick<Row, 'sync' | 'health' | 'reason'>
 type Said = Words & Pick<Row, 'commit_id'>
 export type HistoryNote = Words & Pick<Row, 'project' | 'service' | 'commit_id'>
-/** Of a cluster, at a time. */
+/** A note with its cluster and time. */
 export type PlacedNote = HistoryNote & { clusterNo: number; nowMs: number }
 
 export function createHistoryStore(db: StoreDb): Pick<Store, 'statusHistory' | 'clusterHistory'> {
@@ -51,7 +51,7 @@ const toEntry = ({ at_ms, commit_id, ...words }: Said & Pick<Row, 'at_ms'>): His
   ...{ atMs: at_ms, commit: commit_id },
 })
 
-/** What is to be remembered of rows that changed; a service that is gone has no words. */
+/** The notes to keep for changed rows. A service that is gone has no words. */
 export function historyNotes(rows: ReadonlyArray<{ kind: string; key: string; doc: unknown }>): HistoryNote[] {
   return rows.flatMap(({ kind, key, doc }): HistoryNote[] => {
     if (kind !== 'service' || doc === null) return []

@@ -29,7 +29,10 @@ interface Taken {
   push: Push
   cluster: Cluster
   newest: number
-  /** What an inventory is about: a row that it does not name is gone if its rev is no greater. 0: it is none, or nothing of it is new. */
+  /**
+   * The bound of an inventory: a row that it does not name is gone if its rev is not greater. 0 if it is not an
+   * inventory, or if nothing of it is new.
+   */
   bound: number
   swept: Sweep
   events: StatusWrite[]
@@ -164,7 +167,7 @@ async function writeClusters({ tx, dictionary }: StatusTx, all: readonly Taken[]
   await runBulk(tx.sql, dictionary.engine, WRITE_CLUSTERS, values)
 }
 
-/** What depends on rows that changed. */
+/** Updates all that depends on changed rows. */
 async function follow(status: StatusTx, all: readonly Taken[]): Promise<void> {
   const reports = all.flatMap(({ cluster, of, gone }) =>
     [...of.written, ...gone].map(({ kind, key, doc }) => ({ clusterId: cluster.cluster_id, kind, key, doc })),
@@ -173,7 +176,7 @@ async function follow(status: StatusTx, all: readonly Taken[]): Promise<void> {
   await status.pace()
   const notes = all.flatMap(({ of, cluster }) =>
     historyNotes(of.reworded).flatMap((note) =>
-      // What an agent makes up has no history: it would grow without end.
+      // Keys that an agent invents have no history: it would grow without end.
       placed.has(placementKey(cluster.cluster_id, note)) ? [{ ...note, clusterNo: of.no, nowMs: of.nowMs }] : [],
     ),
   )

@@ -30,7 +30,8 @@ export async function listStatus(db: () => ReadDb, { clusterId, kind, key, keyPr
   } else {
     const cluster = await db().selectFrom('clusters').select(['no', 'row_count']).where('cluster_id', '=', clusterId).executeTakeFirst()
     if (cluster === undefined) return []
-    // Of one key there is one name. Of a service, or of a large cluster's services, names lead to fewer rows than the cluster has.
+    // Each key has one name. For one service, or for services of a large cluster, names lead to fewer rows than the
+    // cluster has.
     const isSmall = cluster.row_count <= SMALL_CLUSTER_ROWS
     const byName = isOfCluster(kind) || key !== undefined || (!isSmall && (kind === 'service' || keyPrefix !== undefined))
     const rows = byName ? namesInCluster(db, cluster.no, range) : rowsOfCluster(db, cluster.no, isSmall ? kind : null)

@@ -19,7 +19,7 @@ export interface ClusterRows {
   /** How many it has. */
   rowCount: number
   readonly nowMs: number
-  /** What counted, in the order in which it came. */
+  /** The writes that took effect, in the order of arrival. */
   written: RowWrite[]
   /** Keys that it has no room for. */
   refused: string[]

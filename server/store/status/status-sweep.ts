@@ -17,10 +17,10 @@ export interface NamedRow {
   rev: number
   state_id: number | null
   since_ms: number | null
-  /** Of kind cluster only. */
+  /** Only for the kind cluster. */
   doc: string | null
 }
-/** Of a push; `doc` null: it says that the row is gone. */
+/** A row of a push. With `doc: null` the row is gone. */
 export interface Named {
   nameId: number | null
   doc: unknown

@@ -19,7 +19,7 @@ import type { RowKind } from './status-columns.ts'
  */
 export const ROWS_A_TURN = 256
 
-/** What of a row is counted. */
+/** The counted part of a row. */
 export interface CountedState {
   state_id: number | null
   since_ms: number | null
@@ -77,7 +77,7 @@ export class StatusTx {
   }
 }
 
-/** What writes statuses: the store, what it knows of names and states, and whose time it takes. */
+/** The parts that write statuses: the store, its names and states, and the pace. */
 export interface StatusWriter {
   db: StoreDb
   dictionary: Dictionary
@@ -105,7 +105,7 @@ export async function writeStatuses<T>(
   return result
 }
 
-/** What became of a row; `doc` null: it is gone. */
+/** The new state of a row. With `doc: null` it is gone. */
 export interface Report {
   clusterId: ClusterId
   kind: string
@@ -121,7 +121,7 @@ export async function noteReports({ tx }: StatusTx, reports: readonly Report[]):
   return ofServices.length > 0 ? placementsReported(tx, ofServices) : new Set()
 }
 
-/** What came in by the door has its form; a test's may not. */
+/** Reports were checked on arrival; those of a test may not have been. */
 function reportedService(doc: unknown): ReportedService | null {
   const said = doc as Partial<ServiceStatus> | null
   return said?.sync === undefined || said.health === undefined ? null : (said as ServiceStatus)

@@ -1,4 +1,4 @@
-// What agents reported: pushes that come together are committed together, and read as they were written.
+// Reports of agents: pushes that arrive together are committed together, and read as they were written.
 import { setImmediate } from 'node:timers/promises'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
@@ -17,9 +17,9 @@ import { StatusTx, writeStatuses } from './status-tx.ts'
 
 type StatusStore = Pick<Store, 'upsertStatus' | 'statusBacklog' | 'listStatus' | 'deleteStatusOfService'>
 
-/** What waits to be committed with others. */
+/** Work that waits to be committed with other work. */
 type Waiting = Push | Forget
-/** Of a Forget: where its next step begins. */
+/** For a Forget: the start of its next step. */
 type Written = Pushed & { next?: number }
 
 export function createStatusStore(db: StoreDb, { clock, random }: { clock: Clock; random: Random }): StatusStore {

@@ -1,4 +1,4 @@
-// What each service was rendered to, one number after the other: a render that brings another digest is its next revision.
+// The renders of each service, one number after the other: a render with another digest is its next revision.
 import type { Transaction } from 'kysely'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
 import type { ServiceId } from '../../../shared/model/ids.ts'
@@ -73,7 +73,7 @@ async function clustersByDigest(db: ReadDb, { project, service }: ServiceId): Pr
   return clusters
 }
 
-/** Null means: the revision is the same in every cluster. */
+/** Null if the revision is the same in every cluster. */
 async function countVariants(
   db: ReadDb,
   id: ServiceId,
@@ -190,7 +190,7 @@ async function variantsAmong(
   return found
 }
 
-/** Of a digest that was there before: clusters that have it take no new set. */
+/** For an earlier digest: clusters that have it take no new set. */
 async function knownSet(trx: Transaction<Tables>, id: ServiceId, digest: string): Promise<string | null> {
   const row = await ofService(trx, id)
     .select('set_sha')

@@ -1,4 +1,5 @@
-// What has to hold inside of a fleet store, as questions to either database. It only reads: on a SQLite file with a connection of its own, in one state of it.
+// The invariants of a fleet store, as queries to either database. They only read: on a SQLite file with a connection of
+// its own, in one state of it.
 import { Kysely, sql } from 'kysely'
 import { isDamage } from '../../../shared/adapters/sqlite.ts'
 import { HEALTH_RULES } from '../../../shared/model/desired.ts'
@@ -13,9 +14,9 @@ import type { Tables } from '../tables.ts'
 
 export interface StoreReport {
   engine: Engine
-  /** Null means: it has none. */
+  /** Null if it has none. */
   schema: number | null
-  /** Of one state of the store for as long as `work` lasts. */
+  /** One state of the store while `work` runs. */
   inOneState<T>(work: (db: ReadDb) => Promise<T>): Promise<T>
   /** Each statement for itself, as of now. */
   db: ReadDb
@@ -54,7 +55,7 @@ export async function inspectStore(place: StorePlaceToInspect): Promise<StoreRep
   }
 }
 
-/** Null means: the file is whole. Of SQLite. */
+/** Null if the SQLite file is whole. */
 export async function findStoreDamage(db: ReadDb): Promise<string | null> {
   try {
     const { rows } = await sql<{ integrity_check: string }>`pragma integrity_check(3)`.execute(db)
@@ -260,7 +261,7 @@ function outOfRange(engine: Engine, table: string, columns: readonly string[]): 
   return `select '${table}: ' || ${shown} as at from ${table} where ${columns.map(odd).join(' or ')}`
 }
 
-/** What is in use of the content store, each name once, with one `project/service` that uses it. */
+/** The content that is in use, each name once, with one `project/service` that uses it. */
 export async function readContentReferences(db: ReadDb, schema: number): Promise<Array<{ sha256: string; of: string; desired: boolean }>> {
   const read = async (table: 'desired' | 'revisions' | 'revision_variants') => {
     const { rows } = await sql<{

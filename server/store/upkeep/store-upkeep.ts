@@ -16,7 +16,7 @@ import type { KeepBounds, StoreUpkeep, UpkeepSlice, UpkeepTask } from './upkeep.
 
 /** That go in one transaction: a few milliseconds. */
 const ROWS_MAX = 200
-/** Of each service in each cluster. */
+/** The limit of each service in each cluster. */
 export const HISTORY_KEPT = 100
 /** Clusters whose histories are read together. */
 const CLUSTERS_A_TIME = 1
@@ -105,7 +105,7 @@ const DROP_CHANGES: Bulk = {
 
 type RevisionKey = Pick<Tables['revisions'], 'project' | 'service' | 'number'>
 
-/** What a cluster shall have stays, and so does the newest of each service. */
+/** Keeps desired revisions, and the newest of each service. */
 async function revisions(db: StoreDb, { revisionsMax }: KeepBounds, from: string | null): Promise<UpkeepSlice> {
   if (!Number.isFinite(revisionsMax)) return { removed: 0, next: null }
   const [project = '', service = ''] = (from ?? '').split('/')

@@ -7,12 +7,12 @@ import { describeError } from '../../../shared/runtime/loop.ts'
 import type { Random } from '../../../shared/runtime/random.ts'
 import { CHANGES_KEPT_MAX } from '../feed/change-feed.ts'
 
-/** What an operator wants to be kept; 0: all of it. */
+/** The operator's choice of retention; 0 keeps all. */
 export interface Retention {
   eventsKept: number
   eventsDays: number
   historyDays: number
-  /** Of each service. */
+  /** The number for each service. */
   revisionsKept: number
   changesKept: number
 }

@@ -26,7 +26,7 @@ export interface Blocked {
   on: string[]
 }
 
-/** DE1, DE2. Null: everything that `key` depends on is ready. */
+/** DE1, DE2: null if everything that `key` depends on is ready. */
 export function blockedBy(key: string, { stateOf, dependenciesOf }: DependencyView): Blocked | null {
   const states = dependenciesOf(key).map((dependency) => ({ dependency, state: stateOf(dependency) }))
   const on = states.filter(({ state }) => state.kind !== 'ready').map(({ dependency }) => dependency)

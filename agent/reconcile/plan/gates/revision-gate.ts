@@ -16,7 +16,7 @@ import { type Gate, manualGate } from './gates.ts'
 type OtherServices = Pick<Services, 'dependents' | 'modelOf'>
 
 export interface RevisionJudgement {
-  /** DE3, SM1. Null: it may begin, or it has begun already. */
+  /** DE3, SM1: null if it may begin, or it has begun already. */
   shut: Closed | null
   /** Services that it waits for; null: there was nothing to check. */
   on: readonly string[] | null

@@ -44,7 +44,7 @@ export class TimeGates {
     this.#verdicts.delete(serviceKey(id))
   }
 
-  /** Null means: open. Hold before window: a person's order comes first. */
+  /** Null if it is open. A hold comes before a window: it is a person's order. */
   shut(id: ServiceId, nowMs: number): Closed | null {
     const hold = this.#holds.of(id, nowMs)
     if (hold !== null) return heldGate(hold)

@@ -17,8 +17,9 @@ export interface ChangeWindow {
 }
 
 export interface WindowVerdict {
-  /** Null means: changes are allowed. Otherwise the reason, for people; the same text for as long as nothing
-   *  changes. */
+  /**
+   * The reason, for people, why changes are not allowed; the same text while nothing changes. Null if they are allowed.
+   */
   closed: string | null
   /** When that changes; null: never, as far as a year can tell. */
   changesAtMs: number | null

@@ -105,7 +105,7 @@ function judgeOwn({ ref }: HookSpec, live: LiveObject, begun: HookRun | null, is
   return wait(message || reason)
 }
 
-/** Null means: there is no obstacle. */
+/** Null if there is no obstacle. */
 function judgeFormer({ spec, record, live, former, isOfHook }: RunFacts): RunStep | null {
   const replaces = spec.policies.includes('before-hook-creation')
   for (const [found, ref] of [

@@ -37,7 +37,7 @@ export interface PhaseFacts {
   digest: string
   specs: readonly HookSpec[]
   stateOf(phase: Phase, spec: HookSpec): HookState
-  /** Of ordinary objects. */
+  /** The waves of ordinary objects. */
   waves: ReadonlyMap<number, WaveState>
   waitForHealth: boolean
 }
@@ -51,7 +51,7 @@ export interface Position {
   hooks: readonly HookSpec[]
   /** Those of sync-fail, when something failed. */
   failHooks: readonly HookSpec[]
-  /** Null means: for nothing (the end). */
+  /** Null at the end: there is nothing left to wait for. */
   waitsFor: Wait | null
   /** Everything of the sync phase is applied, its hooks have ended. */
   applied: boolean
@@ -138,7 +138,7 @@ export function hookWave({ specs, stateOf }: Pick<PhaseFacts, 'specs' | 'stateOf
 
 const timeText = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
 
-/** Of a revision, or of a removal. */
+/** The position of a revision, or of a removal. */
 type Standing = Pick<Position, 'wave' | 'waitsFor'> & { phase: string }
 const TO_COMMIT = 'correct it and commit; a new revision runs it again'
 

@@ -255,7 +255,7 @@ export function permitRecreate({ ref, live, ownWord, allowed, hold, confirmed }:
   return permitFor('recreate')
 }
 
-/** Null means: Git can restore everything that is deleted with the object. */
+/** Names the data that is lost with the object. Null if Git can restore everything that is deleted with it. */
 function lostWith(ref: ObjectRef, live: Pick<LiveObject, 'takes'>): string | null {
   if (live.takes === 'claims') return CLAIMS_LOST
   const kind = lossKind(ref)

@@ -77,7 +77,7 @@ export function toTake(others: readonly OtherFields[] | null, { moment, leave, w
   return [...new Set(found.map(({ manager }) => manager))].sort()
 }
 
-/** Of a live object; more than its metadata is not needed here. */
+/** A live object with its metadata; nothing else is needed here. */
 export type Managed = Pick<K8sObject, 'apiVersion' | 'metadata'>
 
 const NOTHING_TAKEN: Split = { taken: null, left: null }

@@ -12,7 +12,7 @@ export interface LeftFacts {
   /** The applied document; null: there is none. */
   applied: string | null
   autoscalers: readonly Autoscaler[]
-  /** Null means: additions are not asked for. */
+  /** Null if additions are not asked for. */
   additions: { others: readonly OtherFields[] | null } | null
 }
 

@@ -20,7 +20,7 @@ const SHARED_MAX = 500
 const SHARED_CHARS_MAX = 4_000
 const shared = new Map<string, readonly OtherFields[]>()
 
-/** Null means: nobody else owns anything except status. */
+/** Null if nobody else owns anything except status. */
 export function otherFieldsOf(object: K8sObject): readonly OtherFields[] | null {
   const entries = object.metadata.managedFields
   if (entries === undefined || entries.length < 2) if (entries?.[0] === undefined || isOwnEntry(entries[0])) return null

@@ -29,7 +29,7 @@ export interface Autoscaler {
 const KINDS: ReadonlyArray<{ part: Scaled; group: string; versions: readonly string[]; kind: string; target: string }> = [
   { part: 'replicas', group: 'autoscaling', versions: ['v2', 'v1'], kind: 'HorizontalPodAutoscaler', target: 'scaleTargetRef' },
 ]
-/** Whose writes of the `scale` subresource are an autoscaler's. A person's `kubectl scale` is drift. */
+/** Writers of the `scale` subresource that are autoscalers. A person's `kubectl scale` is drift. */
 const SCALERS: ReadonlySet<string> = new Set(['kube-controller-manager', 'horizontal-pod-autoscaler', 'keda-operator', 'keda'])
 
 interface Stream {

@@ -79,7 +79,7 @@ export class Definitions {
     }
   }
 
-  /** Null means: CRDs themselves are not served. */
+  /** Null if CRDs themselves are not served. */
   async #read(name: string): Promise<GetResult | null> {
     const lookup = this.#deps.kinds.find(CRD_GROUP, 'v1', CRD_KIND)
     if (lookup.kind !== 'served') return null

@@ -4,7 +4,7 @@ import type { ApiFailure } from '../../../cluster/cluster.ts'
 import type { LiveView } from './live-object.ts'
 
 interface Doubt {
-  /** Of the last read; null: none was answered yet. */
+  /** The failure of the last read. Null if no read was answered yet. */
   failure: ApiFailure | null
   /** A later list did not show the object either: the pending answer may be older than that list. */
   again: boolean
@@ -20,7 +20,7 @@ export class Doubts {
     return this.#open.has(key)
   }
 
-  /** Null means: the object is not in doubt. */
+  /** Null if the object is not in doubt. */
   view(key: string): LiveView | null {
     const doubt = this.#open.get(key)
     if (doubt === undefined) return null

@@ -58,7 +58,7 @@ export interface KindWatchDeps {
   followUps: Pick<FollowUps, 'get' | 'begin' | 'end'>
   /** The stored form of `object`. */
   judge(resource: ApiResource, object: K8sObject): LiveObject
-  /** Undefined: it is not known, or not any more. */
+  /** Undefined if it is not known, or not any more. */
   noted(resource: ApiResource, key: string, before: LiveObject | undefined, now: LiveObject | undefined): void
 }
 
@@ -463,7 +463,7 @@ export class KindWatch {
     }
   }
 
-  /** Null means: the answer is taken in. */
+  /** Null if the answer is taken in. */
   async read(ref: ObjectRef): Promise<ApiFailure | null> {
     const key = refKey(ref)
     const before = this.#objects.get(key)

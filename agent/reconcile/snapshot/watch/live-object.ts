@@ -23,7 +23,7 @@ export interface LiveObject {
   /** DR1. */
   ownedHash: string
   health: Health
-  /** Null means: not being deleted. Otherwise the obstacle. */
+  /** The obstacle to its deletion. Null if it is not being deleted. */
   deleting: string | null
   /** Annotation that keeps it from being pruned, or null. */
   keep: string | null
@@ -35,11 +35,11 @@ export interface LiveObject {
   /** The mark of another tool on it, beside ours or without. Set only if there is one. */
   otherMark?: string
   owner: Owner
-  /** Of a hook: which run of it; of a Job with a TTL: whether it has ended. Only set there. */
+  /** For a hook, the run that it belongs to; for a Job with a TTL, whether it has ended. Set only for these. */
   run?: LiveRun
   /** Owners of its fields other than Skerry, except of its status. Set only if there are any. */
   others?: readonly OtherFields[]
-  /** Of its pod template; null for a kind without. */
+  /** The images of its pod template. Null for a kind without one. */
   images: string[] | null
   /** The StorageClass (null: the default one) that decides whether this unbound volume claim waits for a consumer. Only set for such a claim. */
   pendingClass?: string | null
@@ -69,7 +69,7 @@ export type Owner =
   | { kind: 'service'; clusterId: string; project: string; service: string }
   | { kind: 'other'; name: string }
 
-/** Of which cluster a mark has to be to be ours. */
+/** The registrations of a cluster whose marks count as this agent's own. */
 export interface Registrations {
   clusterId: string
   /** Earlier registrations of this very cluster (CM8). */

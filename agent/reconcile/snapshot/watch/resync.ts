@@ -22,7 +22,7 @@ const NAMES_MAX = 10
 export interface ResyncDeps {
   list: List
   clusterId: string
-  /** Null means: no kind is ever compared. */
+  /** Null if no kind is ever compared. */
   intervalMs: number | null
   clock: Clock
   log: Logger

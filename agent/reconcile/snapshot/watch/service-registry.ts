@@ -65,7 +65,7 @@ export class ServiceRegistry {
     return model
   }
 
-  /** Null means: unknown. */
+  /** Null if the service is unknown. */
   known(serviceKey: string): ServiceModel | null {
     return this.#models.get(serviceKey) ?? null
   }

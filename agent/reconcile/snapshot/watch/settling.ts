@@ -27,7 +27,7 @@ export class Settling {
     return this.#dueMs.size > 0
   }
 
-  /** Undefined: it does not settle, or not any more. */
+  /** Undefined if it does not settle, or not any more. */
   note(id: string, atMs: number | undefined): void {
     if (atMs === undefined) {
       this.#dueMs.delete(id)

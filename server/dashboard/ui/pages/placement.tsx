@@ -107,7 +107,7 @@ export function PlacementPage() {
   )
 }
 
-/** Null: the agent can be asked. */
+/** Null if the agent can be asked. */
 function awayText(view: PlacementView | undefined): string | null {
   if (view === undefined || view.liveness.word === 'Online') return null
   const { lastSeenMs } = view.liveness

@@ -1,4 +1,5 @@
-// What a service renders to now, for a chosen cluster: the objects as they would be sent, or the errors with file and line; and in how many variants its clusters get it.
+// The render of a service for a chosen cluster: the objects as they would be sent, or the errors with file and line,
+// and the number of variants that its clusters get.
 
 import { useMemo } from 'preact/hooks'
 import { useRoute } from 'preact-iso'

@@ -16,7 +16,7 @@ export const labelText = (labels: Readonly<Record<string, string>>): string =>
     .map(([key, value]) => `${key}=${value}`)
     .join('\n')
 
-/** Null: a line that is no label. */
+/** Null if the line holds no label. */
 export function labelsOf(lines: string): Record<string, string> | null {
   const labels: Record<string, string> = {}
   for (const line of lines.split(/[\n,]/)) {

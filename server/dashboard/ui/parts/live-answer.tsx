@@ -1,4 +1,4 @@
-// What every answer of an agent shares: waiting, refused, cut short, its notes, and asking again.
+// The common parts of every answer of an agent: waiting, refused, cut short, its notes, and asking again.
 import type { ComponentChildren } from 'preact'
 import { type Answer, linesOf } from '../state/ask.ts'
 import { more } from '../words-more.ts'

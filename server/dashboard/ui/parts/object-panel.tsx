@@ -21,7 +21,7 @@ export type ObjectTab = 'state' | 'diff' | 'events' | 'logs' | 'yaml'
 interface PanelProps {
   at: At
   of: AskedRef
-  /** Null: no object of the service, but one that Kubernetes made of it. */
+  /** Null if Kubernetes made the object from one of the service's objects. */
   object: ObjectView | null
   tab: string
   onTab(tab: ObjectTab): void

@@ -11,7 +11,7 @@ import { MarkShape } from './mark.tsx'
 export const refKey = ({ group, kind, namespace, name }: AskedRef): string => `${group}/${kind}/${namespace}/${name}`
 export const refOf = ({ group, kind, namespace, name }: AskedRef): AskedRef => ({ group, kind, namespace, name })
 
-/** Null: no key of an object. */
+/** Null if the text is not the key of an object. */
 export function parseRefKey(key: string): AskedRef | null {
   const [group, kind, namespace, name, ...more] = key.split('/')
   if (group === undefined || !kind || namespace === undefined || !name || more.length > 0) return null

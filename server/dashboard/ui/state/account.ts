@@ -17,7 +17,7 @@ export interface Provider {
   url: string
 }
 
-/** Null means: signed in; else why not. */
+/** Resolves to null when signed in, otherwise to the reason for the refusal. */
 export async function openSession(refused: string): Promise<string | null> {
   const code = takeCode()
   if (code !== null) {
@@ -51,7 +51,7 @@ export async function openSession(refused: string): Promise<string | null> {
   }
 }
 
-/** Null means: the code of the link became the token of this tab; else why not. */
+/** Resolves to null when the code of the link was exchanged for the token of this tab, otherwise to the reason. */
 async function redeem(code: string): Promise<string | null> {
   try {
     const response = await send('POST', serverUrl('auth/link'), { code })

@@ -15,7 +15,7 @@ const ANY_LABEL: typeof ANY = '*'
 export interface Fleet {
   clusters: Map<string, ChartCluster>
   labels: ChartView['labels']
-  /** Null: by no label. */
+  /** Null if they are not grouped. */
   by: string | null
 }
 
