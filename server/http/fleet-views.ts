@@ -359,10 +359,7 @@ class FleetReading {
   private readonly hasFacts = (clusterId: ClusterRecord['clusterId']) =>
     this.once(`facts ${clusterId}`, async () => (await this.store.listStatus({ clusterId, kind: 'facts' })).length > 0)
 
-  /**
-   * The repository that hinders the service most: a missing one, then an unreadable one, then one that was not read
-   * yet.
-   */
+  /** The repository that hinders the service most: a missing one, then an unreadable one, then an unread one. */
   private async worstRepository(project: string, spec: ServiceSpec): Promise<ServiceInput['repository']> {
     const names = [...new Set(sourcesOf(spec).map(({ repository }) => repository))]
     const isOneOfMany = names.length > 1
