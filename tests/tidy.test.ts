@@ -146,6 +146,19 @@ function opensWithComment(text: string): boolean {
 
 const RULE_ID = '[A-Z]{2}\\d+[a-z]?'
 
+test('no comment of the product opens with Of, What, Who or Null:', () => {
+  const opening = new RegExp(
+    `^\\s*(?:/\\*\\*|//) (?:(?:${RULE_ID}(?:, )?)+[:.]? )?(?:Of|What|Whoever|Whatever|Whose|Who|Null:|Null means:|Undefined:)(?: |$)`,
+  )
+  const product = handWritten.filter(({ path }) => /^(shared|server|agent|client|scripts)\/.*\.tsx?$/.test(path))
+  const opened = product.flatMap(({ path, text }) => {
+    const lines = text.split('\n')
+    const isInside = (index: number) => /^\s*\/\//.test(lines[index] ?? '') && /^\s*\/\//.test(lines[index - 1] ?? '')
+    return lines.flatMap((line, index) => (opening.test(line) && !isInside(index) ? [`${path}:${index + 1}`] : []))
+  })
+  expectNone(opened, 'begin with the subject: "The digest of the row.", not "Of the row."')
+})
+
 /** The ids that SPEC defines: at the head of a list item or table row. */
 function ruleIds(spec: string): string[] {
   return [...spec.matchAll(new RegExp(`^(?:[-*] |\\| )\\**(${RULE_ID})\\**[ |:]`, 'gm'))].map((match) => match[1] ?? '')
