@@ -166,7 +166,7 @@ function checkPattern(args: unknown, op: string): void {
 }
 
 const rewritten = (text: string, wraps: readonly Wrap[]): string =>
-    // The first found of two at one place is the outer one: it opens first and closes last.
+  // The first found of two at one place is the outer one: it opens first and closes last.
   wraps
     .map((wrap, order) => ({ ...wrap, order: wrap.text === ')' ? order : -order }))
     .sort((a, b) => b.at - a.at || b.order - a.order)
