@@ -141,7 +141,7 @@ export async function startUpgradeRun(options: { agents: number; server: string;
           await fleet.killServer()
           await fleet.startServer()
         } else for (const agent of agents) await agent.start()
-        // What the first looks at the cluster lead to.
+        // The effects of the first reads of the cluster.
         await Bun.sleep(5_000)
       },
       change: async (text, away) => {

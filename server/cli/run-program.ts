@@ -6,7 +6,7 @@ export interface ProgramResult {
   err: string
 }
 
-/** Null: there is no such program. */
+/** Null if there is no such program. */
 export async function runProgramOf(command: readonly string[], stdin: string): Promise<ProgramResult | null> {
   const [program = '', ...args] = command
   const path = Bun.which(program)

@@ -3,7 +3,7 @@ import { toYaml } from '../adapters/yaml.ts'
 import type { OpenNode, OpenSops } from './open.ts'
 import type { SopsParcel } from './parcel.ts'
 
-/** Null: the file has not the form of its format. */
+/** Null if the file does not have the form of its format. */
 export function emitSops({ format }: SopsParcel, { docs, values }: OpenSops): Buffer | null {
   const [first] = docs
   if (format === 'yaml') return Buffer.from(docs.map((doc) => toYaml(plainOf(doc))).join('---\n'))

@@ -4,7 +4,10 @@ import { emitSops } from './emit.ts'
 import { type OpenSops, placeText, type SopsScalar } from './open.ts'
 import { isSopsValue, SOPS, type SopsMember, type SopsNode, type SopsParcel } from './parcel.ts'
 
-/** Of an object: `decrypted` is set by the agent, so that its contents are never shown; `disabled`, by its author, keeps the object from being read as SOPS. */
+/**
+ * Values of the annotation on an object: the agent sets `decrypted`, so that its contents are never shown; the author
+ * sets `disabled`, so that the object is not read as SOPS.
+ */
 export const SOPS_ANNOTATION = 'skerry.dev/sops'
 
 type Path = ReadonlyArray<string | number>
@@ -13,7 +16,7 @@ interface Place {
   path: string
 }
 
-/** What is wrong with where encrypted values stand; null: nothing, and the agent can open it. */
+/** The problem with the places of encrypted values. Null if the agent can open the object. */
 export function misplacedSops(object: K8sObject, { object: parcel }: SopsMember): string | null {
   if (parcel === undefined) return null
   const places = placesOf(parcel)

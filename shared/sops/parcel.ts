@@ -31,15 +31,15 @@ export const SOPS = '$sops'
 
 export interface SopsMember {
   v: 1
-  /** Of the object itself. */
+  /** The encrypted parts of the object itself. */
   object?: SopsParcel
-  /** Of files in a Secret, by place: `data/app.env`. */
+  /** The encrypted files in a Secret, by place: `data/app.env`. */
   entries?: Record<string, SopsParcel>
 }
 
 export const mayHaveSops = (doc: string): boolean => doc.includes(`"${SOPS}":`)
 
-/** Null: there is none, or another version wrote it. */
+/** Null if there is none, or if another version wrote it. */
 export function sopsMemberOf(object: Record<string, unknown>): SopsMember | null {
   const member = object[SOPS]
   return typeof member === 'object' && member !== null && 'v' in member && member.v === 1 ? (member as SopsMember) : null

@@ -5,7 +5,7 @@ import type { CliIo } from '../io.ts'
 export interface KubectlPlace {
   kubectl: string
   kubeconfig: string | undefined
-  /** Undefined: the current context. */
+  /** Undefined for the current context. */
   context: string | undefined
 }
 

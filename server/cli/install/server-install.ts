@@ -151,7 +151,7 @@ async function signInLink(kubectl: Kubectl, { namespace, tlsSecret }: ServerSite
 export interface UninstallOptions {
   place: KubectlPlace
   namespace: string
-  /** Undefined: the person is asked. */
+  /** Undefined if the person is to be asked. */
   wish: 'keep' | 'prune' | undefined
 }
 

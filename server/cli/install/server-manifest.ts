@@ -5,7 +5,7 @@ import { VERSION } from '../../../shared/runtime/build-info.ts'
 export interface ServerSite {
   namespace: string
   image: string
-  /** Undefined: the URL of the Service inside the cluster. */
+  /** Undefined for the URL of the Service inside the cluster. */
   url: string | undefined
   storageSize: string
   storageClass: string | undefined

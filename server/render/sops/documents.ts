@@ -9,7 +9,7 @@ import { decodeUtf8 } from '../utf8.ts'
 /** The SOPS file with this MAC, of which a renderer wrote a document. */
 export type SopsFiles = (mac: string) => SopsRead
 
-/** Of the file that a document is in: its documents with the same MAC. */
+/** The documents with the same MAC in the file of a document. */
 export function sopsFilesIn(text: string): SopsFiles {
   const known = new Map<string, SopsRead>()
   return (mac) => {
@@ -19,7 +19,7 @@ export function sopsFilesIn(text: string): SopsFiles {
   }
 }
 
-/** Of files that a program read and wrote anew, in another order. */
+/** Finds documents of files that a program read and wrote anew, in another order. */
 export function sopsFilesOf(files: ReadonlyMap<string, Uint8Array>): SopsFiles {
   const texts = [...files.values()].flatMap((bytes) => decodeUtf8(bytes) ?? [])
   return (mac) => {

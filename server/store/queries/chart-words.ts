@@ -59,7 +59,7 @@ export class ChartWords {
     return now
   }
 
-  /** Null means: too much to name. */
+  /** Null if they are too many to name. */
   async #changedSince(db: ReadDb, { position, readAtMs }: Kept, newest: number): Promise<Set<string> | null> {
     if (newest === position && this.#clock.nowMs() - readAtMs < KEPT_MS_MAX) return new Set()
     // A snapshot older than what is kept, and a store that was restored.
