@@ -270,7 +270,7 @@ interface Asking {
 
 const PAGE = { answerBytesMax: PAGE_BYTES_MAX, pieceHeader: TRANSFER_HEADER } as const satisfies Partial<ServerCall>
 
-/** What this agent can read, beside rows as they always were. */
+/** The encodings that this agent can read besides plain rows. */
 const FEATURES = { [SEAL_PARAM]: '1', [BOUND_PARAM]: '1', [PROJECTS_PARAM]: '1' }
 const ASKS = Buffer.from(ASK_FRAME_BEGINS)
 const hasQuestions = ({ piece, body }: ServerAnswer): boolean => piece === null && ASKS.equals(body.subarray(0, ASKS.length))

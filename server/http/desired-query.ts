@@ -9,7 +9,7 @@ import { BOUND_PARAM, SEAL_PARAM } from '../../shared/protocol/sealed-keys.ts'
 import { SLICE_BYTES_MIN, SLICE_PARAM } from '../../shared/protocol/transfer.ts'
 import type { Accept } from '../desired/shards.ts'
 
-/** What the agent says of itself. */
+/** The features that the agent announces. */
 export type AgentFeatures = Required<Pick<Accept, 'seal' | 'bound' | 'projects'>>
 
 const QUERY_LENGTH_MAX = 1_024
