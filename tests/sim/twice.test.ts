@@ -3,13 +3,14 @@ import { expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { inLong } from '../support/extent.ts'
 import { KIND_NAMES, type Kind } from './kinds.ts'
 import { playTwice } from './twice.ts'
 
-const SEEDS_OF_SYNC = 50
-/** Of sync; enough for every fault to come up in some of them. */
+const SEEDS_OF_SYNC = inLong(50, 20)
+/** The steps of a history of sync: enough for each fault to occur in some of the histories. */
 const STEPS = 12
-const SEEDS_OF_OTHERS = 8
+const SEEDS_OF_OTHERS = inLong(8, 4)
 
 test('a seed is one history, byte for byte, on an idle machine and on a busy one, in any order of a process', async () => {
   const dir = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'skerry-twice-'))
