@@ -90,8 +90,8 @@ export interface AgentDeps {
 }
 
 export interface Agent {
-  /** Until the signal; begun requests are finished. `join_anew`: the cluster was removed from the server, and a token that was never used brings it back (CM10): another
-   *  agent is to be created on this data folder. */
+  /** Until the signal; begun requests are finished. `join_anew`: the removed cluster comes back with an unused token
+   *  (CM10), so another agent is to be created on this data folder. */
   run(signal: AbortSignal): Promise<'stopped' | 'join_anew'>
   report(): AgentReport
   /** Carries out the order of a person at the site. */

@@ -269,8 +269,8 @@ interface Granted {
 /** Everything that is decided without writing. */
 async function checkJoin(read: ReadDb, input: JoinInput): Promise<Granted | JoinResult> {
   const known = await agentRows(read).where('agents.public_key', '=', input.publicKey).executeTakeFirst()
-  // A lost answer is asked for again, perhaps when the token is used up or expired by now. A revoked key gets its answer too and no use is spent: only
-  // a person undoes a revocation, its sessions say so.
+  // A lost answer is requested again, perhaps with a token that is used up by now. A revoked key is answered without
+  // spending a use: only a person undoes a revocation, and its sessions say so.
   if (known !== undefined && known.name === input.clusterName) {
     const agent = toAgent(known)
     if (known.join_token_hash === input.tokenHash || agent.revoked) return { kind: 'joined', agent, repeated: true }

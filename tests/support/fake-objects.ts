@@ -1,5 +1,5 @@
-// The fake cluster's store: writes with all that they bring about (owners, generations, finalizers, namespaces, CRDs). Synchronous, so that
-// each request is one step; what the real cluster's controllers do a moment later happens here in a microtask.
+// The fake cluster's store: writes with their effects (owners, generations, finalizers, namespaces, CRDs). Synchronous:
+// each request is one step. Effects of the real cluster's controllers happen here in a microtask.
 import type { ApiResource, Discovery } from '../../agent/cluster/cluster.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { groupOf, type K8sObject, type ManagedFieldsEntry, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'

@@ -270,8 +270,8 @@ export class ServiceModel {
     return keys
   }
 
-  /** RC7: only rows that changed are read; a revision that changes one of four thousand objects costs one. It stops before each row; until all are
-   *  read the former revision stands. */
+  /** RC7: only changed rows are read, whatever the number of others. It stops before each row; until all are read, the
+   *  former revision stays in force. */
   *take(revision: DesiredRevision, context: Omit<WantedContext, 'service' | 'namespace'>): Generator<undefined, void, void> {
     const { row, objects } = revision
     const full: WantedContext = { ...context, ...rowContext(this.id, row, this.policy) }
