@@ -210,7 +210,7 @@ test('every dependency in package.json is in the table above, so that it has a h
   )
 })
 
-// Decisions: all they need comes in, sorted data goes out. What is impure in the same folder, because it belongs to the same subject, is named.
+// Decisions: all inputs come in, sorted data goes out. Impure files of the same folder are named.
 const PURE_FOLDERS = ['shared/protocol', 'shared/crdt', 'shared/kube', 'shared/model', 'server/fleet', 'server/render', 'agent/reconcile']
 const ACTING_FILES: Readonly<Record<string, string>> = {
   'agent/reconcile/reconcile-loop.ts': 'the loop: order of calls, nothing else',
@@ -332,7 +332,7 @@ test('rooms of the reconciler import one way: report, apply, plan, snapshot', ()
   expectNone([...offenders, ...above], 'who follows a change reads the rooms in their order, and none of them twice')
 })
 
-/** The way of a commit through the server: what is decided, the truth, what agents pull, who carries it out, the doors. A room imports only rooms before it. */
+/** The rooms of the server in the order in which a commit passes them. A room imports only rooms before it. */
 const SERVER_ROOMS = ['fleet', 'store', 'access', 'desired', 'ingest', 'notify', 'actions', 'http'] as const
 const serverRoomOf = (path: string): number => SERVER_ROOMS.findIndex((room) => path.startsWith(`server/${room}/`))
 
@@ -399,7 +399,7 @@ const GLOBALS: readonly Global[] = [
   {
     what: 'the end of the process',
     pattern: /\bprocess\.(exit|abort|kill)\(/,
-    // The sandbox, the runs of git and the keeper of workers end others, never themselves; confine.ts and the runner are programs of their own.
+    // The sandbox, the runs of git and the keeper of workers end other processes, never themselves.
     allowed: (path) =>
       mains(path) ||
       /^(server|agent)\/cli\//.test(path) ||

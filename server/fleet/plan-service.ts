@@ -15,7 +15,7 @@ import type { Confirmation, DesiredService } from './records.ts'
 import { lastAllowed } from './sync-plan.ts'
 import { isTarget, leftByNewTargets, placedByText, readPlacedBy, type TargetCluster, targetsOf, withDestinations } from './targeting.ts'
 
-/** In one cluster. Null there: it has none that could be published (RL1). The cluster keeps its row, or does not join; that it leaves is another matter. */
+/** The render for one cluster. Null if none can be published (RL1): the cluster keeps its row, or does not join. */
 export interface PlannedRender {
   digest: string
   count: number
@@ -187,7 +187,7 @@ function boundsByLabels(project: NamedProject | null | undefined): (labels: Labe
   return known
 }
 
-/** TG17: whether a person said yes to this digest in a cluster. What was said of one that no cluster shall have is said of nothing. */
+/** TG17: whether a person confirmed this digest in a cluster. A digest that no cluster wants is never confirmed. */
 function syncsAllowed({ confirmations, render }: PlanInput, targets: readonly TargetCluster[], plan: ServicePlan): SyncsAllowed {
   const asked = [...confirmations.values()].filter(({ kind }) => kind === 'sync')
   const digests = new Set(asked.length === 0 ? [] : targets.map(({ clusterId }) => render?.in(clusterId)?.digest))
@@ -244,7 +244,7 @@ function decideRemovals(
   const why = deleting ? 'the service was deleted' : 'the cluster left the targets of the service'
   const names = leaving.map(({ cluster }) => cluster.name)
   const held = confirmations.get(subject)
-  // The orders before it were carried out meanwhile: that is no reason to stop asking, or the next handful would go unasked, and the next.
+  // Earlier orders were carried out meanwhile. Asking goes on, or the next clusters would leave without a question.
   const asked = !deleting && held !== undefined && leaving.length > 0 && held.names.every((name) => names.includes(name))
   if (verdict.kind === 'pass' && !asked) {
     if (!frozen && held !== undefined) plan.close.push(subject)
@@ -270,7 +270,7 @@ function decideRemovals(
   return { kind: 'wait' }
 }
 
-/** Clusters that hold one and the same document get one and the same: with ten thousand of them, what comes after works on few. */
+/** Clusters with equal documents share one document: of ten thousand clusters, the next steps see only a few. */
 function removalDocs({ spec, nowMs }: PlanInput, { by, why }: { by: string; why: string }): (held: ServiceRow) => ServiceRow {
   const removal: RemovalOrder = { policy: spec.deletionPolicy === 'prune' ? 'delete' : 'orphan', by, atMs: nowMs, why }
   return sharedBy(({ pruneConfirmed: _, confirmed: __, factsOnly: ___, restored, ...rest }: ServiceRow) => {
@@ -318,7 +318,7 @@ function finishRemoval(input: PlanInput, holder: Holder, plan: ServicePlan): voi
   })
 }
 
-/** RM1: names that a person confirmed go into the order. RP2: an order from a backup deletes anything only when its own question was answered. */
+/** RM1: an order carries the confirmed names. RP2: an order from a backup deletes only after its own confirmation. */
 function confirmRemoval({ id, confirmations, dataConfirmed }: PlanInput, { row, doc, cluster }: Holder, plan: ServicePlan): void {
   const subject = pruneSubject(cluster.clusterId, id)
   const confirmation = confirmations.get(subject)

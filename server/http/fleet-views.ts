@@ -76,9 +76,9 @@ type AnyView =
   | NotificationRouteView
 
 export interface FleetViews {
-  /** Those that were deleted while we looked are left out. `seen`: services that may be named with a cluster; absent: all. */
+  /** Omits resources that were deleted meanwhile. `seen`: services that may be named with a cluster; absent: all. */
   resources(resources: readonly StoredResource[], seen?: Scope): Promise<AnyView[]>
-  /** The same of many at once: services by their counts and the first of the worst placements, whatever the fleet has (RU7). */
+  /** The same for many: services with their counts and the first of the worst placements, in any fleet (RU7). */
   listed(resources: readonly StoredResource[], seen?: Scope): Promise<AnyView[]>
   placementsOfService(id: ServiceId): Promise<PlacementView[]>
   placementsInCluster(cluster: ClusterRecord): Promise<PlacementView[]>

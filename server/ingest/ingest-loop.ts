@@ -67,9 +67,9 @@ export interface Ingest {
   clustersChanged(changes?: readonly ClusterChange[]): Promise<void>
   /** A cluster was deleted that had these services. */
   clusterDeleted(clusterId: ClusterId, services: readonly ServiceId[]): Promise<void>
-  /** A rule was written or deleted; `clusterNames`: these clusters joined. Resolves when every cluster, or each of these, has the rules that concern it. */
+  /** A rule was written or deleted. Resolves when its clusters have it; `clusterNames`: only these, which joined. */
   healthRulesChanged(clusterNames?: readonly string[]): Promise<void>
-  /** SU1: suspensions were ordered or lifted; `clusterNames`: these clusters joined. Resolves when every cluster, or each of these, has the rows that concern it. */
+  /** SU1: suspensions changed. Resolves when their clusters have the rows; `clusterNames`: only these, which joined. */
   suspensionsChanged(clusterNames?: readonly string[]): Promise<void>
   /** Status rows of a cluster, written just now; what it says of itself may change renders (FA5). Returns at once. */
   statusReported(clusterId: ClusterId, rows: readonly StatusWrite[]): void
@@ -211,7 +211,7 @@ class IngestLoop implements Ingest {
     await this.repositories.run(key)
   }
 
-  /** IN9a: before it waits for a hand, so that a new one waits among those of its host, and one that is gone or moved among them no more. */
+  /** IN9a: before it waits for a hand, so that it waits among the repositories of its present host. */
   private async findHost(key: RepositoryKey, project: string, name: string): Promise<void> {
     try {
       const repository = await this.deps.store.getResource({ kind: 'Repository', project, name })
@@ -363,7 +363,7 @@ class IngestLoop implements Ingest {
     const pollMs = durationMs(spec.poll)
     const pass = await passRepository(this.deps, repository, { expectChange, isUnrevised: this.unrevised.has(key) })
     this.heard.note(host, pass.kind !== 'failed' || !SILENT.includes(pass.error.code))
-    // Spread, so that repositories of one host are not polled together; after a failure sooner at first, then at the poll's pace.
+    // Spread, so that repositories of one host are not polled together. After a failure the first retry is early.
     const waitMs =
       pass.kind === 'failed'
         ? backoffMs(this.countFailure(key), { baseMs: 2_000, capMs: pollMs }, random, bounded(pass.error.retryAfterMs))

@@ -1,4 +1,4 @@
-// Join tokens, clusters and their agents. Labels and revocation of a cluster are its resource's; everything else of it is here.
+// Join tokens, clusters and their agents. Labels and revocation of a cluster are in its resource; all else is here.
 import { setImmediate } from 'node:timers/promises'
 import type { Transaction } from 'kysely'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
@@ -82,7 +82,7 @@ export function createAgentStore(db: StoreDb): AgentStore {
       const agent = await db.read.selectFrom('agents').select('join_token_hash').where('public_key', '=', publicKey).executeTakeFirst()
       return agent !== undefined && joinTokenId(agent.join_token_hash) === tokenId ? agent.join_token_hash : null
     },
-    // JN6: a stranger can make up any number of tokens, so only a join that would be granted takes the lock for writing.
+    // JN6: a stranger can invent any number of tokens, so only a join that would be granted takes the write lock.
     join: async (input) => {
       const look = await checkJoin(db.read, input)
       return look.kind === 'granted' ? db.write((tx) => join(tx, input)) : look
@@ -149,7 +149,7 @@ export function createAgentStore(db: StoreDb): AgentStore {
       for (let start = 0; start < count; start += CLUSTERS_A_TIME) {
         if (start > 0) await setImmediate()
         const end = start + CLUSTERS_A_TIME
-        // By resources.name the keys of all three tables are known; by ids SQLite would read the resources of all clusters.
+        // resources.name leads to the keys of all three tables; by ids SQLite would read all clusters.
         const names = 'names' in by ? by.names.slice(start, end) : await namesOfClusters(db.read, by.ids.slice(start, end))
         const rows = await clusterRows(db.read).where('resources.name', 'in', names).execute()
         for (const row of rows) if (ids?.has(row.cluster_id) !== false) found.push(toCluster(row))
@@ -384,7 +384,7 @@ async function insertCluster(tx: Tx, input: JoinInput, labels: string): Promise<
   return { agentId, clusterId, clusterName: name, publicKey, recipient, incarnation: 1, epoch: 1, revoked: false, joinedMs: nowMs }
 }
 
-/** The same key with another token: the same cluster, whose labels people may have changed since. The recipient key stays (SL10). */
+/** The same key with another token: the same cluster with its present labels. The recipient key stays (SL10). */
 async function rejoin(trx: Transaction<Tables>, input: JoinInput, clusterId: ClusterId): Promise<void> {
   await trx
     .updateTable('agents')
@@ -398,7 +398,7 @@ async function rejoin(trx: Transaction<Tables>, input: JoinInput, clusterId: Clu
     .execute()
 }
 
-/** In order of `resources.name`, which an index has: by the other name of a cluster, each slice would sort all that are left. */
+/** In order of `resources.name`, which has an index: in another order, each slice would sort the rest. */
 const clusterRows = (db: ReadDb) =>
   db
     .selectFrom('clusters')

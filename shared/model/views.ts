@@ -33,7 +33,7 @@ export type ClusterSort = (typeof CLUSTER_SORTS)[number]
 
 const ms = z.number().int()
 
-/** Two axes and what a person needs: why, since when, and what to do next. `next` is empty only when nothing is to be done. */
+/** Sync and health with the reason, the time and the next step. `next` is empty only when nothing is to be done. */
 const state = {
   sync: z.enum(SYNC_WORDS).catch('Unknown'),
   health: z.enum(HEALTH_WORDS).catch('Unknown'),
@@ -116,7 +116,7 @@ export const serviceViewSchema = z.object({
     failedAt: z.object({ commit: z.string(), author: z.string().nullable(), subject: z.string().optional() }).nullable().default(null),
     /** The argument of `skerry confirm`, when this service waits for a person. */
     confirmationId: z.string().nullable(),
-    /** PJ11: clusters that its targets match and no destination of its project selects. Not named: they may be of other tenants. Absent: none, or a list. */
+    /** PJ11: targeted clusters that the project does not select; not named, they may be of others. Absent in lists. */
     leftOut: ms.exactOptional(),
     ...suspended,
   }),
@@ -354,7 +354,7 @@ export const serverKeyViewSchema = z.object({
   /** The part of the key that join tokens carry. */
   fingerprint: z.string(),
   publicKey: z.string(),
-  /** `signing`; `earlier`: it signs no more, its private half is destroyed, and agents trust it still; `revoked`: agents that heard of it do not. */
+  /** `earlier`: it signs no more, but agents still trust it; `revoked`: agents that heard of it do not. */
   state: z.string(),
   /** Null if it is the server's first, or as good as that. */
   sinceMs: ms.nullable(),
@@ -442,7 +442,7 @@ export const applyAnswerSchema = z.object({
   effects: z.array(applyEffectSchema).exactOptional(),
   /** Absent: overrides and namespaces stay as they are, or the server does not say. */
   changes: z.array(changeInPlaceSchema).exactOptional(),
-  /** Resources that a Project of this apply does not allow: they fail, and what is applied of them stays. Absent: none. */
+  /** Resources that a Project of this apply refuses; what is applied of them stays. Absent: none. */
   violations: z.array(violationSchema).exactOptional(),
   /** Absent: nothing leaves and nothing comes. */
   moves: z.array(moveSchema).exactOptional(),
@@ -458,7 +458,7 @@ export const applyAnswerSchema = z.object({
 export type ApplyAnswer = z.infer<typeof applyAnswerSchema>
 
 export const DELETE_OUTCOMES = ['deleted', 'removing', 'waiting'] as const
-/** `removing`: its clusters carry out removal orders, then it is gone. `waiting`: a person has to confirm the exact names first. */
+/** `removing`: its clusters carry out removal orders. `waiting`: a person must confirm the exact names first. */
 export const deleteAnswerSchema = z.object({
   outcome: z.enum(DELETE_OUTCOMES),
   clusters: z.array(z.string()),

@@ -162,7 +162,7 @@ export class FakeObjects {
     return live === null ? { object: this.#create(after, resource), created: true } : { object: this.#store(live, after), created: false }
   }
 
-  /** Null: gone; else the finalizers that hold it. In the foreground the garbage collector holds it, which finds no dependents here. */
+  /** Null if it is gone; otherwise the finalizers that hold it. In the foreground the garbage collector holds it. */
   delete(ref: ObjectRef, foreground = false): readonly string[] | null {
     const found = this.find(ref)
     if (found === null) return null
@@ -454,7 +454,7 @@ function finalizersOf(object: K8sObject): readonly string[] {
   return [...(object.metadata.finalizers ?? []), ...(Array.isArray(inSpec) ? inSpec.map(String) : [])]
 }
 
-/** What counts for the generation: all but metadata and status. A Deployment's annotations count too (registry/apps/deployment/strategy.go). */
+/** Fields that count for the generation: all but metadata and status. A Deployment's annotations count, too. */
 function specOf({ metadata, status: _status, ...rest }: K8sObject): string {
   const annotations = rest.kind === 'Deployment' ? (metadata.annotations ?? {}) : {}
   return canonicalJson({ ...rest, annotations })

@@ -1,4 +1,4 @@
-// How annotations change the way one object is applied: Replace, Force, IfNotPresent, Ignore; on the fake API server, with a crash at each step of a recreate.
+// Annotations that change how one object is applied (Replace, Force, IfNotPresent, Ignore), with a crash at each step.
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { ApiFailure, Cluster } from '../../agent/cluster/cluster.ts'
 import type { Permit } from '../../agent/reconcile/plan/prune/deletion.ts'
@@ -114,7 +114,7 @@ describe('AO4 Force', () => {
   test('AO5 a new one that is refused: the old one comes back, and no object goes again for this document, also after a restart', async () => {
     const { cluster, kit, settle } = await applied()
     const bad = { ...frozen('2'), data: { 'bad key!': '2' } } as K8sObject
-    // The fake checks what is immutable after what is valid, a real server too; so the object is gone only if somebody lets the first apply through.
+    // Like a real server, the fake checks immutability after validity, so the object is gone only after a valid apply.
     let applies = 0
     cluster.fail(({ verb, ref }) => {
       if (verb !== 'apply' || ref?.name !== 'a') return null
@@ -158,7 +158,7 @@ describe('AO4 Force', () => {
   })
 })
 
-/** Dies at the nth write: before it arrives, or with its answer on the way back. Nothing gets through until it lives again. */
+/** Dies at the nth write: before it arrives, or with its answer on the way back. All requests fail until it revives. */
 function mortal(cluster: Cluster) {
   const dead: ApiFailure = { kind: 'unreachable', status: 0, reason: 'dead', message: 'dead' }
   let [left, after, isDead] = [Number.POSITIVE_INFINITY, false, false]

@@ -33,9 +33,9 @@ import {
 const CONFIG_MAPS: ApiResource = { group: '', version: 'v1', kind: 'ConfigMap', plural: 'configmaps', namespaced: true, verbs: [] }
 const NAMESPACES: ApiResource = { group: '', version: 'v1', kind: 'Namespace', plural: 'namespaces', namespaced: false, verbs: [] }
 const WRITE_BACKOFF = { baseMs: 1_000, capMs: 60_000 }
-/** In which an active agent answers (CM6): it sees the question within milliseconds, and a minute later when its watch was just cut. */
+/** The time in which an active agent answers (CM6): milliseconds, or a minute when its watch was just cut. */
 export const ANSWER_WITHIN_MS = 60_000
-/** Waits of an agent that does not enforce before it asks again (CM12): each twice as long as the one before, and shortened by up to a half at random. */
+/** Waits before an agent that does not enforce asks again (CM12): each doubles, less a random part of up to a half. */
 export const ASK_AGAIN_MS = { first: 60_000, longest: 600_000 }
 
 export type ClaimState =
@@ -63,7 +63,7 @@ export interface ClaimKeeperDeps {
   onFormer(clusters: readonly string[]): void
   /** Another agent asks whether this one is active; called once for each agent that asks. */
   onChallenge(challenger: string): void
-  /** Why the API server gives no answer; null when it does again. This watch is always open, so it is the one that notices. */
+  /** The reason why the API server does not answer; null when it does. This watch is always open and notices first. */
   onUnreachable(message: string | null): void
 }
 
@@ -75,7 +75,7 @@ export interface ClaimMemory {
 
 /** Maximum number of reported agents that ask for the claim; further ones are answered too. */
 const CHALLENGERS_MAX = 16
-/** An agent whose activity is in question. `isOut`: the question is written, and another answer than `answer` proves it. */
+/** An agent whose activity is in question. `isOut`: the question is written, and a new answer proves it active. */
 interface Asked {
   claim: Claim
   answer: string
@@ -90,7 +90,7 @@ export class ClaimKeeper {
   #isRemembered = false
   #live: LiveClaim | null = null
   #isJudging = false
-  /** The claim that is ours to write over: the one met at the start (CM3), of a stranger only when it gave no answer or a person decided (CM6). */
+  /** The claim that may be overwritten: the first one (CM3); a stranger's only without an answer or by order (CM6). */
   #mine: Claim | null = null
   #isMineTaken = false
   /** Claims that this agent wrote before its present one, or took over: none of them is ever written again (CM11). */
@@ -256,7 +256,7 @@ export class ClaimKeeper {
     return judgeClaim(live, this.#own, { mayTake: isMine || this.#isPast(live), hasHeld: this.#hasHeld, isHolder: this.#isHolder })
   }
 
-  /** A stranger is asked first: a copy of this disk that joined again knows the claim of the agent that it was copied from, which may be active. */
+  /** A stranger is asked first: a copy of this disk that joined again may know the claim of an active agent. */
   #isPast(live: Claim | null): boolean {
     if (live === null || this.#isLaterSelf(live) || (live.agent !== this.#own.agent && !this.#hasHeld)) return false
     return this.#past.some((past) => isSameClaim(past, live))
@@ -428,7 +428,7 @@ export class ClaimKeeper {
     return answer.kind === 'applied' || answer.failure.kind === 'not_found' ? null : answer.failure
   }
 
-  /** Before the write: a process that dies in between draws again. On a disk that is full it is only forgotten, which is one write more at the next start. */
+  /** Before the write: a process that dies in between draws again. On a full disk the next start writes it again. */
   #remember(): void {
     const { place, state, log } = this.#deps
     if (this.#isRemembered) return

@@ -36,7 +36,7 @@ export interface OwnedLookup {
 export interface WatchSink {
   /** An object of an incomplete first list; `object` is valid during the call only. Nothing is decided yet. */
   met(key: string, live: LiveObject, object: K8sObject): void
-  /** A relevant change; `live` is null when the object is gone, confirmed by a GET. `object` is lent for the call and not kept; null where only its health is judged otherwise. */
+  /** A relevant change. `live`: null if a GET confirmed the end. `object`: lent; null if only health changed. */
   changed(key: string, live: LiveObject | null, object: K8sObject | null): void
   /** The state of this one object became uncertain, or certain again. */
   doubted(key: string): void
@@ -209,7 +209,7 @@ export class KindWatch {
     return versions
   }
 
-  /** LS6: reads objects of inventories that are not there, although no service reports them as missing, and tells their services. */
+  /** LS6: reads missing objects of inventories that no service reports as missing, and tells their services. */
   recheckMissing(countMax: number): void {
     const { owned } = this.#deps
     const isUnreported = (key: string) => !this.#objects.has(key) && !this.#doubts.has(key) && !owned.misses(key)
@@ -272,7 +272,7 @@ export class KindWatch {
     else void this.#listAgain(refs)
   }
 
-  /** One list is cheaper than many reads. An object that it does not show, or shows older than known, is read by itself. */
+  /** One list is cheaper than many reads. An object that it lacks, or shows older than known, is read by itself. */
   async #listAgain(refs: readonly ObjectRef[]): Promise<void> {
     const { cluster, judge, sink, log } = this.#deps
     const left = new Map(refs.map((ref) => [refKey(ref), ref]))
