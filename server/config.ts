@@ -1,6 +1,7 @@
 // Every option of `skerry server`.
 import type { OptionTable } from '../shared/runtime/options.ts'
 import { AUDIT_DAYS_DEFAULT } from './actions/audit-retention.ts'
+import { BACKUP_OPTIONS } from './backup/archive/options.ts'
 import { WORKER_MEMORY_MIB_DEFAULT } from './control/workers/open-workers.ts'
 import { REQUESTS_PER_SECOND } from './http/rate-limits.ts'
 import { SERIES } from './observe/fleet-gauges.ts'
@@ -106,6 +107,7 @@ export const SERVER_OPTIONS = {
     help: 'Maximum age of entries of the audit log, in days; 0: no limit.',
     default: String(AUDIT_DAYS_DEFAULT),
   },
+  ...BACKUP_OPTIONS,
   recount: { type: 'flag', help: 'Recompute all counts at this start; use it if `skerry doctor` reports wrong counts.' },
   renderSandbox: {
     type: 'text',

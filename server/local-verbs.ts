@@ -1,9 +1,11 @@
 // The verbs that work on the machine of a server: the server itself, backups, the doctor, local renders. Loaded only when one of them was typed.
 import {
   BACKUP_CREATE_OPTIONS,
+  BACKUP_LIST_OPTIONS,
   BACKUP_RESTORE_OPTIONS,
   BACKUP_VERIFY_OPTIONS,
   runBackupCreate,
+  runBackupList,
   runBackupRestore,
   runBackupVerify,
 } from './backup/backup-verbs.ts'
@@ -34,6 +36,7 @@ export const localVerbs = (io: VerbIo, onServe: () => void): LocalCommands => ({
   backup: {
     create: { table: BACKUP_CREATE_OPTIONS, run: (flags) => runBackupCreate(flags, io) },
     verify: { table: BACKUP_VERIFY_OPTIONS, run: (flags, folder) => runBackupVerify(flags, io, folder) },
+    list: { table: BACKUP_LIST_OPTIONS, run: (flags, place) => runBackupList(flags, io, place) },
     restore: { table: BACKUP_RESTORE_OPTIONS, run: (flags, folder) => runBackupRestore(flags, io, folder) },
   },
 })

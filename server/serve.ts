@@ -12,6 +12,7 @@ import { describeError } from '../shared/runtime/loop.ts'
 import { envName, flagName, parseAddress, readOptions } from '../shared/runtime/options.ts'
 import { systemRandom } from '../shared/runtime/random.ts'
 import { checkTokenFile } from './access/api-tokens.ts'
+import { planBackups } from './backup/archive/options.ts'
 import { SERVER_OPTIONS } from './config.ts'
 import { type ListenPlace, parseListen } from './http/listen-place.ts'
 import type { TlsPaths } from './http/tls-files.ts'
@@ -54,6 +55,11 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
     workers,
     workerMemory,
     auditRetention,
+    backupInto,
+    backupSchedule,
+    backupRecipients,
+    backupKeep,
+    backupUnencrypted,
     ...retention
   } = more
   const tokenFile = adminTokenFile === undefined ? undefined : resolve(adminTokenFile) // the data folder becomes the working directory
@@ -75,6 +81,11 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
     const place = readStorePlace({ url: store, asFlag: flags['store'] !== undefined, file: storeFile, env: io.env })
     const signIn = oidcConfig === undefined ? undefined : readSignInPlace(oidcConfig)
     const rendering = readRenderPlace({ renderSandbox, helm, helm3, kustomize, renderers }, io.env)
+    const backups = planBackups(
+      { backupInto, backupSchedule, backupRecipients, backupKeep, backupUnencrypted },
+      { dataDir: resolve(data), place },
+      io.env,
+    )
     const folder = openDataFolder(data)
     const run = openRunRecord(folder.path, { clock: systemClock, log })
     release = () => {
@@ -88,6 +99,7 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
       store: place,
       rendering,
       retention,
+      ...(backups === null ? {} : { backups }),
       auditDays: auditRetention,
       recount,
       ...('unix' in listenPlace ? { ...NO_ADDRESS, socket: listenPlace } : listenPlace),

@@ -37,6 +37,7 @@ import { createRestoreGate, recordAhead } from './actions/restore-gate.ts'
 import { createSealActions } from './actions/seal-actions.ts'
 import { createApp } from './app.ts'
 import { createAsks } from './ask/asks.ts'
+import { type BackupPlan, createBackups } from './backup/archive/backups.ts'
 import { KEYS, STORE } from './backup/manifest.ts'
 import { refuseUnfinishedRestore } from './backup/restore-mark.ts'
 import { recordRestore } from './backup/restored-note.ts'
@@ -91,6 +92,8 @@ export interface ServerOptions {
   adminTokenFile?: string
   /** Default: RETENTION. */
   retention?: Retention
+  /** Default: it makes no backups. */
+  backups?: BackupPlan
   /** Age of the oldest entries of the audit log; default AUDIT_DAYS_DEFAULT. */
   auditDays?: number
   /** RU3: compute all counts again. */
@@ -337,10 +340,12 @@ async function startOn(
   const { adminTokenFile = at('admin-token') } = options
   const trail = createAuditTrail({ store, networkOf, clock, log })
 
+  const backups = createBackups({ dataDir: options.dataDir, plan: options.backups ?? null, clock, log })
   const readFleet = createFleetGauges({
     ...{ store, metrics, clock, series: options.metrics?.series ?? 'all' },
     failingLoops: () => loops?.failing() ?? [],
     stuckCount: watchdog.stuckCount,
+    backups: backups.state,
   })
   const scrapes: MetricsSource = async () => {
     await readFleet()
@@ -383,7 +388,7 @@ async function startOn(
     https: tls !== null || (options.externalUrl ?? '').startsWith('https:'),
     addressOf: (request) => http?.addressOf(request) ?? null,
     ready: () => !stopping.signal.aborted,
-    stuck: () => watchdog.problems(),
+    stuck: () => [...watchdog.problems(), ...backups.problems()],
     failingLoops: () => loops?.failing() ?? [],
     stopping: stopping.signal,
     metrics: scrapes,
@@ -437,6 +442,7 @@ async function startOn(
       ingest: () => ingest.run(),
       notifications: (signal) => notifier.run(signal),
       watchdog: (signal) => watchdog.run(signal),
+      backups: (signal) => backups.loop(signal),
       'audit-denials': (signal) => trail.run(signal),
       ...(signIn === undefined ? {} : { 'sign-in': (signal: AbortSignal) => signIn.run(signal) }),
       'last-contacts': (signal) => seen.run(signal),

@@ -1,7 +1,12 @@
 // The commands and flags of both programs, as tables. No command can be run with them.
 import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import { agentCommand } from '../../agent/cli/agent-cli.ts'
-import { BACKUP_CREATE_OPTIONS, BACKUP_RESTORE_OPTIONS, BACKUP_VERIFY_OPTIONS } from '../../server/backup/backup-verbs.ts'
+import {
+  BACKUP_CREATE_OPTIONS,
+  BACKUP_LIST_OPTIONS,
+  BACKUP_RESTORE_OPTIONS,
+  BACKUP_VERIFY_OPTIONS,
+} from '../../server/backup/backup-verbs.ts'
 import { ADMIN_TOKEN_OPTIONS } from '../../server/break-glass/admin-token-verb.ts'
 import { createCommandLine } from '../../server/cli/cli.ts'
 import { SERVER_OPTIONS } from '../../server/config.ts'
@@ -31,7 +36,12 @@ const { program: skerry } = await createCommandLine({
     adminToken: local(ADMIN_TOKEN_OPTIONS),
     render: local(LOCAL_RENDER_OPTIONS),
     pack: never,
-    backup: { create: local(BACKUP_CREATE_OPTIONS), verify: local(BACKUP_VERIFY_OPTIONS), restore: local(BACKUP_RESTORE_OPTIONS) },
+    backup: {
+      create: local(BACKUP_CREATE_OPTIONS),
+      list: local(BACKUP_LIST_OPTIONS),
+      verify: local(BACKUP_VERIFY_OPTIONS),
+      restore: local(BACKUP_RESTORE_OPTIONS),
+    },
   }),
   version: never,
   io: {

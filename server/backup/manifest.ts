@@ -16,7 +16,7 @@ export const CONTENT = 'content'
 /** The format of this program. A later program may read older formats. */
 export const FORMAT = 1
 /** 700,000 files of content. */
-const MANIFEST_BYTES_MAX = 64 * 1_024 * 1_024
+export const MANIFEST_BYTES_MAX = 64 * 1_024 * 1_024
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 const size = z.number().int().nonnegative()
@@ -52,16 +52,21 @@ export const unopenedText = (count: number): string =>
 
 export const pathOfContent = (sha: string): string => `${CONTENT}/${sha.slice(0, 2)}/${sha.slice(2)}`
 
+const refuse = (detail: string) => new AppError('backup_unusable', { doing: 'read its manifest', detail })
+
 export function readManifest(folder: string): Manifest {
-  const refuse = (detail: string) => new AppError('backup_unusable', { doing: 'read its manifest', detail })
   const path = join(folder, MANIFEST)
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found === undefined) throw refuse(`${folder} has no ${MANIFEST}`)
   if (!found.isFile()) throw refuse(`${MANIFEST} is not a file`)
   if (found.size > MANIFEST_BYTES_MAX) throw refuse(`${MANIFEST} is larger than ${MANIFEST_BYTES_MAX} bytes`)
+  return parseManifest(readFileSync(path, 'utf8'))
+}
+
+export function parseManifest(text: string): Manifest {
   let value: unknown
   try {
-    value = JSON.parse(readFileSync(path, 'utf8'))
+    value = JSON.parse(text)
   } catch {
     throw refuse(`${MANIFEST} is not JSON`)
   }

@@ -63,7 +63,7 @@ export async function restoreBackup(options: RestoreOptions, deps: RestoreDeps):
 
 const isOurs = (name: string): boolean => name.startsWith('lock.sqlite') || name === 'lost+found'
 
-function refuseFilled(dataDir: string): void {
+export function refuseFilled(dataDir: string): void {
   if (!existsSync(dataDir)) return
   const names = readdirSync(dataDir).filter((name) => !isOurs(name))
   if (names.length === 0 || names.includes(RESTORE_MARK)) return

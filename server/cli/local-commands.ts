@@ -27,7 +27,7 @@ export interface LocalCommands extends PreviewCommands {
   dev: LocalCommand
   doctor: LocalCommand
   adminToken: LocalCommand
-  backup: { create: LocalCommand; verify: LocalCommand; restore: LocalCommand }
+  backup: { create: LocalCommand; list: LocalCommand; verify: LocalCommand; restore: LocalCommand }
 }
 
 export function addLocalCommands(program: Command, context: Context, { server, dev, doctor, adminToken, backup }: LocalCommands): void {
@@ -79,11 +79,12 @@ export function addLocalCommands(program: Command, context: Context, { server, d
 
   const backups = program
     .command('backup')
-    .description('create, verify and restore backups of a server')
+    .description('create, list, verify and restore backups of a server')
     .addHelpText(
       'before',
       examples(
         'skerry backup create --data /var/lib/skerry --to /backups/monday',
+        'skerry backup create --data /var/lib/skerry --into s3://backups/skerry --recipients age1…',
         'skerry backup verify /backups/monday',
         'skerry backup restore /backups/monday --data /var/lib/skerry',
       ),
@@ -92,26 +93,58 @@ export function addLocalCommands(program: Command, context: Context, { server, d
     backups
       .command('create')
       .description('back up fleet store, content and keys at one moment; the server may run')
-      .addHelpText('before', examples('skerry backup create --data /var/lib/skerry --to /backups/monday'))
+      .addHelpText(
+        'before',
+        examples(
+          'skerry backup create --data /var/lib/skerry --to /backups/monday',
+          'skerry backup create --data /var/lib/skerry --into /backups --keep 7',
+          "skerry backup create --data /var/lib/skerry --into 's3://backups/skerry?endpoint=https://s3.example.com' --recipients age1…",
+        ),
+      )
+      .addHelpText(
+        'after',
+        '\n--to makes a folder. --into adds an archive to those of a folder or a bucket, reads it back, and removes the oldest ones.',
+      )
       .action((flags) => run(backup.create, flags)),
     backup.create.table,
   )
   addOptions(
     backups
+      .command('list')
+      .description('list the archives of a folder or a bucket, oldest first')
+      .argument('<place>')
+      .addHelpText('before', examples('skerry backup list /backups', 'skerry backup list s3://backups/skerry'))
+      .action((place, flags) => run(backup.list, flags, place)),
+    backup.list.table,
+  )
+  addOptions(
+    backups
       .command('verify')
       .description('check that a backup is complete; reads all of it')
-      .argument('<folder>')
-      .addHelpText('before', examples('skerry backup verify /backups/monday'))
-      .action((folder, flags) => run(backup.verify, flags, folder)),
+      .argument('<backup>', 'folder, archive, or s3://BUCKET/PREFIX/ARCHIVE')
+      .addHelpText(
+        'before',
+        examples(
+          'skerry backup verify /backups/monday',
+          'skerry backup verify s3://backups/skerry/skerry-20261124T030000Z.tar.zst.age --identity key.txt',
+        ),
+      )
+      .action((from, flags) => run(backup.verify, flags, from)),
     backup.verify.table,
   )
   addOptions(
     backups
       .command('restore')
       .description('create a data folder from a backup; clusters keep what they have until `skerry restore confirm`')
-      .argument('<folder>')
-      .addHelpText('before', examples('skerry backup restore /backups/monday --data /var/lib/skerry'))
-      .action((folder, flags) => run(backup.restore, flags, folder)),
+      .argument('<backup>', 'folder, archive, or s3://BUCKET/PREFIX/ARCHIVE')
+      .addHelpText(
+        'before',
+        examples(
+          'skerry backup restore /backups/monday --data /var/lib/skerry',
+          'skerry backup restore s3://backups/skerry/skerry-20261124T030000Z.tar.zst.age --identity key.txt --data /var/lib/skerry',
+        ),
+      )
+      .action((from, flags) => run(backup.restore, flags, from)),
     backup.restore.table,
   )
 }

@@ -45,6 +45,7 @@ function reportText({ data, server, store, schema, facts, findings, fine, tookMs
       facts,
       findings.some(({ code }) => code === 'sandbox_broken'),
     ),
+    ...(facts['lastBackup'] === undefined ? [] : [`last backup ${facts['lastBackup']}`]),
     ...(facts['fingerprint'] === undefined ? [] : [`key ${facts['fingerprint']}`]),
   ]
   for (const { severity, what, where, count, means, remedy } of findings) {

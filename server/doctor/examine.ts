@@ -20,6 +20,7 @@ import {
   type StoreReport,
 } from '../store/upkeep/store-check.ts'
 import type { PostgresPlace } from '../store-place.ts'
+import { checkBackups } from './check-backups.ts'
 import { checkContent } from './check-content.ts'
 import { checkFolder, checkKeys } from './check-folder.ts'
 import { checkRender } from './check-render.ts'
@@ -49,6 +50,7 @@ export async function examine({ dataDir, store }: ExamineOptions, deps: ExamineD
   const findings = createFindings()
   checkFolder(dataDir, findings)
   checkKeys(dataDir, findings)
+  checkBackups(dataDir, findings, clock)
   const schema = await checkData(dataDir, store, running, findings, deps)
   if (deps.render !== undefined) await checkRender(deps.render, dataDir, findings, clock)
   const list = findings.list()

@@ -108,6 +108,18 @@ export const FINDINGS = define({
     means: 'The state of these clusters is newer than its store. Agents receive no changes and keep enforcing their state.',
     remedy: 'Run `skerry restore` to see the plan, then `skerry restore confirm`.',
   },
+  backup_failed: {
+    severity: 'warning',
+    what: 'The last backup failed.',
+    means: 'If the disk of this machine is lost now, the changes since the last complete backup are lost.',
+    remedy: 'Correct the cause; the server tries again every 15 minutes. `skerry backup create --into` tries at once.',
+  },
+  backup_late: {
+    severity: 'warning',
+    what: 'No complete backup since the last one was due.',
+    means: 'If the disk of this machine is lost now, the changes since the last complete backup are lost.',
+    remedy: 'Start the server if it is stopped. If it runs, read its log.',
+  },
   row_without_owner: {
     severity: 'error',
     what: 'Rows of the fleet store refer to missing rows.',

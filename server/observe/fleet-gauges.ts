@@ -5,6 +5,8 @@ import type { Sample } from '../../shared/adapters/metrics.ts'
 import { parseServiceKey } from '../../shared/model/ids.ts'
 import { COMMIT, VERSION } from '../../shared/runtime/build-info.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { dueMs } from '../backup/archive/schedule.ts'
+import type { BackupState } from '../backup/archive/state.ts'
 import { onlineWithinMs } from '../fleet/liveness.ts'
 import type { Store } from '../store/store.ts'
 import { readAgents } from './agent-gauges.ts'
@@ -25,6 +27,8 @@ export interface FleetGaugesDeps {
   failingLoops(): readonly string[]
   /** Number of pieces of work that do not end; absent: nobody watches. */
   stuckCount?(): number
+  /** Absent: none are scheduled. */
+  backups?(): BackupState
   clock: Clock
 }
 
@@ -34,6 +38,7 @@ export function createFleetGauges({
   series,
   failingLoops,
   stuckCount = () => 0,
+  backups,
   clock,
 }: FleetGaugesDeps): () => Promise<void> {
   const truncated = new Map<string, number>()
@@ -88,6 +93,7 @@ export function createFleetGauges({
       ),
     )
     metrics.set('skerry_work_stuck', [{ value: stuckCount() }])
+    if (backups !== undefined) readBackups(backups(), metrics)
     metrics.set('skerry_build_info', [{ labels: { version: VERSION, commit: COMMIT }, value: 1 }])
     if (series === 'all') {
       await readServices()
@@ -96,6 +102,19 @@ export function createFleetGauges({
     }
     metrics.set('skerry_scrape_duration_seconds', [{ value: (clock.monotonicMs() - startMs) / 1_000 }])
   }
+}
+
+function readBackups(state: BackupState, metrics: ServerMetrics): void {
+  const due = dueMs(state)
+  const { last, attempt } = state
+  if (due !== null) {
+    metrics.set('skerry_backup_due_timestamp_seconds', [{ value: due / 1_000 }])
+    metrics.set('skerry_backup_failing', [{ value: attempt === null || attempt.error === null ? 0 : 1 }])
+  }
+  if (last === null) return
+  metrics.set('skerry_backup_last_timestamp_seconds', [{ value: last.createdMs / 1_000 }])
+  metrics.set('skerry_backup_bytes', [{ value: last.bytes }])
+  metrics.set('skerry_backup_duration_seconds', [{ value: last.tookMs / 1_000 }])
 }
 
 const labelled = (label: string, values: ReadonlyArray<readonly [string, number]>): Sample[] =>

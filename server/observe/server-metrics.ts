@@ -56,6 +56,17 @@ export const SERVER_METRICS = {
     help: 'Creation of the oldest pending confirmation, in seconds since the epoch',
     labels: ['kind'],
   },
+  skerry_backup_failing: { type: 'gauge', help: '1 if the last backup failed; absent if the server schedules none' },
+  skerry_backup_last_timestamp_seconds: {
+    type: 'gauge',
+    help: 'Time of the newest backup that was read back whole, in seconds since the epoch',
+  },
+  skerry_backup_due_timestamp_seconds: {
+    type: 'gauge',
+    help: 'Time at which the next backup is due, in seconds since the epoch; in the past if it is late',
+  },
+  skerry_backup_bytes: { type: 'gauge', help: 'Size of the newest backup' },
+  skerry_backup_duration_seconds: { type: 'gauge', help: 'Time that the newest backup took, in seconds' },
   skerry_services_failing: { type: 'gauge', help: 'Services that cannot be rendered for at least one cluster' },
   ...CLUSTER_METRICS,
   skerry_scrape_duration_seconds: { type: 'gauge', help: 'Time to read the metrics of the fleet from the store, in seconds' },

@@ -1,4 +1,4 @@
-// The importer of age-encryption: opens what was encrypted to an age recipient. Loaded at the first use, because most sites and most servers have no age key.
+// Opens what was encrypted to an age recipient; age-streams.ts does both for streams. Loaded at the first use, because most sites and most servers have no age key.
 
 /** A private key of age with its public key. */
 export interface AgeKey {

@@ -126,7 +126,7 @@ async function typed(...argv: string[]): Promise<Said> {
       adminToken: none,
       render: none,
       pack: packFolder,
-      backup: { create: none, verify: none, restore: none },
+      backup: { create: none, list: none, verify: none, restore: none },
     }),
     version: async () => ({ info: { version: '1', bun: 'b' }, text: '' }),
     io: {

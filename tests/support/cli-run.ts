@@ -54,7 +54,7 @@ function localCommands(write: (text: string) => void): LocalCommands {
     adminToken: local('admin-token'),
     render: local('render'),
     pack: packFolder,
-    backup: { create: local('create'), verify: local('verify'), restore: local('restore') },
+    backup: { create: local('create'), list: local('list'), verify: local('verify'), restore: local('restore') },
   }
 }
 

@@ -1,0 +1,138 @@
+// BK8 BK9: one backup into a place of archives: made in the data folder, verified there, packed, encrypted and stored, then read back from the place whole.
+// Only then old archives go.
+import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { createAgeWriter } from '../../../shared/adapters/age-streams.ts'
+import { AppError } from '../../../shared/protocol/error.ts'
+import { describeError } from '../../../shared/runtime/loop.ts'
+import { type BackupDeps, type CreateOptions, createBackup, stopIfTold } from '../create.ts'
+import type { Manifest } from '../manifest.ts'
+import { verifyBackup } from '../verify.ts'
+import { packBackup, readArchive } from './archive.ts'
+import { changeBackupState } from './state.ts'
+import { archiveName, type BackupPlace } from './stored.ts'
+
+/** Of the data folder; a server that starts removes it. */
+const WORK = 'backup-work'
+
+export interface ShipOptions extends Omit<CreateOptions, 'to'> {
+  place: BackupPlace
+  /** None: the archive is not encrypted. */
+  recipients: readonly string[]
+  /** Archives that stay, this one among them; 0: all. */
+  keep: number
+}
+
+export interface Shipped {
+  manifest: Manifest
+  name: string
+  bytes: number
+  removed: string[]
+  kept: number
+}
+
+export async function shipBackup(options: ShipOptions, deps: BackupDeps): Promise<Shipped> {
+  const { dataDir, place } = options
+  const startedMs = deps.clock.nowMs()
+  const encrypted = options.recipients.length > 0
+  try {
+    const shipped = await ship(options, deps)
+    const { name, bytes, kept } = shipped
+    const tookMs = Math.max(0, deps.clock.nowMs() - startedMs)
+    changeBackupState(dataDir, {
+      into: place.text,
+      attempt: { atMs: startedMs, error: null },
+      last: { name, createdMs: shipped.manifest.createdMs, tookMs, bytes, encrypted, kept },
+    })
+    return shipped
+  } catch (error) {
+    if (existsSync(dataDir)) changeBackupState(dataDir, { into: place.text, attempt: { atMs: startedMs, error: describeError(error) } })
+    throw error
+  }
+}
+
+async function ship({ place, recipients, keep, ...create }: ShipOptions, deps: BackupDeps): Promise<Shipped> {
+  const work = join(create.dataDir, WORK)
+  const folder = join(work, 'backup')
+  claimWork(create.dataDir, work)
+  try {
+    const manifest = await createBackup({ ...create, to: folder }, deps)
+    const { problems } = await verifyBackup(folder, deps)
+    if (problems.length > 0) throw new AppError('backup_unusable', { doing: 'back up', detail: problems.slice(0, 5).join('; ') })
+    const age = recipients.length === 0 ? null : await createAgeWriter(recipients)
+    const name = archiveName(manifest.createdMs, age !== null)
+    stopIfTold(deps)
+    deps.progress('storing the archive', 0, 0)
+    const plain = packBackup(folder, manifest)
+    const bytes = await place.write(name, withStop(age === null ? plain : await age.encrypt(plain), deps))
+    deps.progress('reading the archive back', 0, 0)
+    await readBack(place, name, age?.decrypt ?? (async (stream) => stream), manifest, deps)
+    const { removed, kept } = await removeOld(place, name, keep)
+    return { manifest, name, bytes, removed, kept }
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
+}
+
+/** One backup at a time; one that was killed left its folder, which a stopped server's next start removes. */
+function claimWork(dataDir: string, work: string): void {
+  if (!existsSync(dataDir))
+    throw new AppError('not_found', {
+      doing: 'back up',
+      detail: `${dataDir} does not exist`,
+      remedy: 'Set --data to the data folder of the server.',
+    })
+  try {
+    mkdirSync(work, { mode: 0o700 })
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+    throw new AppError('target_exists', {
+      doing: 'back up',
+      detail: `${work} exists: a backup is running, or one was interrupted`,
+      remedy: 'If no backup is running, remove the folder and try again.',
+    })
+  }
+}
+
+export const removeLeftWork = (dataDir: string): void => rmSync(join(dataDir, WORK), { recursive: true, force: true })
+
+type Bytes = ReadableStream<Uint8Array>
+
+async function* withStop(stream: Bytes, deps: BackupDeps): AsyncGenerator<Uint8Array> {
+  for await (const chunk of stream) {
+    stopIfTold(deps)
+    yield chunk
+  }
+}
+
+/** What the place holds, and not what was sent: every byte of it, through decryption, against the manifest. */
+async function readBack(
+  place: BackupPlace,
+  name: string,
+  open: (stream: Bytes) => Promise<Bytes>,
+  expected: Manifest,
+  deps: BackupDeps,
+): Promise<void> {
+  try {
+    const manifest = await readArchive(await open(await place.read(name)), null)
+    if (JSON.stringify(manifest) !== JSON.stringify(expected)) throw new AppError('backup_unusable', { detail: 'it is another backup' })
+  } catch (error) {
+    stopIfTold(deps)
+    throw new AppError(
+      'backup_unusable',
+      {
+        doing: 'read the backup back',
+        detail: `${place.text}: ${name}: ${describeError(error)}`,
+        remedy: 'Check the storage. Earlier backups were kept; `skerry backup verify` checks them.',
+      },
+      { cause: error },
+    )
+  }
+}
+
+async function removeOld(place: BackupPlace, newest: string, keep: number): Promise<{ removed: string[]; kept: number }> {
+  const all = await place.list()
+  const old = keep === 0 ? [] : all.filter(({ name }) => name < newest).slice(0, Math.max(0, all.length - keep))
+  for (const { name } of old) await place.remove(name)
+  return { removed: old.map(({ name }) => name), kept: all.length - old.length }
+}

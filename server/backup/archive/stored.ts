@@ -1,0 +1,25 @@
+// What is stored of backups, and under which names: the port of the places.
+
+export interface StoredArchive {
+  name: string
+  bytes: number
+}
+
+export interface BackupPlace {
+  /** For people and logs; without credentials. */
+  readonly text: string
+  /** Other people's machines keep it. */
+  readonly remote: boolean
+  /** Archives only, the oldest first. */
+  list(): Promise<StoredArchive[]>
+  /** The archive has its name when all of it is stored, or not at all. Resolves with its bytes. */
+  write(name: string, chunks: AsyncIterable<Uint8Array>): Promise<number>
+  read(name: string): Promise<ReadableStream<Uint8Array>>
+  remove(name: string): Promise<void>
+}
+
+/** The names sort by time. */
+const ARCHIVE = /^skerry-\d{8}T\d{6}Z\.tar\.zst(\.age)?$/
+export const isArchiveName = (name: string): boolean => ARCHIVE.test(name)
+export const archiveName = (atMs: number, encrypted: boolean): string =>
+  `skerry-${new Date(atMs).toISOString().replace(/\.\d+/, '').replace(/[-:]/g, '')}.tar.zst${encrypted ? '.age' : ''}`
