@@ -6,10 +6,8 @@ import { repositoryFiles } from '../support/source-files.ts'
 
 const RUNBOOKS = 'docs/how-to/runbooks.md'
 const rules = parseYamlDocuments(repositoryFiles.find(({ path }) => path === 'monitoring/alerts.yaml')?.text ?? '', { file: 'alerts.yaml' })
-const { groups } = rules.documents[0]?.value as {
-  groups: Array<{ rules: Array<{ alert: string; annotations: Record<string, string> }> }>
-}
-const alerts = groups.flatMap(({ rules }) => rules)
+const value = rules.documents[0]?.value as { groups: Array<{ rules: Array<{ alert: string; annotations: Record<string, string> }> }> }
+const alerts = value.groups.flatMap(({ rules }) => rules)
 const page = markdownFiles.find(({ path }) => path === RUNBOOKS) ?? { path: RUNBOOKS, text: '' }
 const sections = page.text.split(/^## /m).slice(1)
 
