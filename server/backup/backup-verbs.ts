@@ -141,7 +141,7 @@ Never run two servers of one backup. Agents that know newer revisions get none f
 
 const isArchive = (from: string): boolean => isS3(from) || (existsSync(from) && statSync(from).isFile())
 
-/** Of a folder itself, or of an archive unpacked beside `near`. */
+/** Works on a folder itself, or on an archive unpacked beside `near`. */
 function withFolder<T>(
   { from, identity, near }: { from: string; identity: string | undefined; near: string },
   io: VerbIo,

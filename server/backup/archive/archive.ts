@@ -17,7 +17,7 @@ type Entry = AsyncIterable<unknown> & { header: { name: string; size?: number | 
 
 const AGE_MAGIC = 'age-encryption.org/v1\n'
 
-/** Of a folder that `verifyBackup` found complete. */
+/** Packs a folder that `verifyBackup` found complete. */
 export function packBackup(folder: string, manifest: Manifest): Bytes {
   const tar = pack()
   const mtime = new Date(manifest.createdMs)

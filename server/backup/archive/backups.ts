@@ -21,7 +21,7 @@ export type RunBackup = (plan: BackupPlan, signal: AbortSignal) => Promise<{ cod
 
 export interface BackupsDeps {
   dataDir: string
-  /** Null: backups are made by other means. */
+  /** Null means that backups are made by other means. */
   plan: BackupPlan | null
   clock: Clock
   log: Logger
@@ -51,7 +51,7 @@ export function createBackups({ dataDir, plan, clock, log, run = runOwn }: Backu
     state = readBackupState(dataDir)
     return state
   }
-  /** What became of the newest attempt decides when the next one is. */
+  /** The newest attempt decides when the next one is. */
   const nextMs = (): number => {
     const { attempt } = reread()
     const due = dueMs(state) ?? Number.POSITIVE_INFINITY

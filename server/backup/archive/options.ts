@@ -1,4 +1,4 @@
-// What an operator says about archives of backups, checked before anything is read or written.
+// Options of archives of backups, checked before anything is read or written.
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { areOfOneKind, isIdentity, isRecipient } from '../../../shared/adapters/age-streams.ts'
@@ -33,9 +33,9 @@ const unencrypted = {
   help: 'Allow archives in S3 without recipients. They contain private keys and the Secrets of clusters.',
 } as const
 
-/** Of `backup create`. */
+/** Options of `backup create`. */
 export const ARCHIVE_OPTIONS = { into, recipients, keep, unencrypted } as const satisfies OptionTable
-/** Of `skerry server`. */
+/** Options of `skerry server`. */
 export const BACKUP_OPTIONS = {
   backupInto: { ...into, help: `${into.help} Default: the server makes no backups.` },
   backupSchedule: {

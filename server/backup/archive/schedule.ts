@@ -17,7 +17,7 @@ const UTC = {
 
 type Schedule = { everyMs: number } | { times: CronTimes }
 
-/** Null means: not a schedule, or one without a time within a year. */
+/** Answers null for text that is no schedule, or for one without a time within a year. */
 export function parseSchedule(text: string): Schedule | null {
   const everyMs = durationMs(text)
   if (!Number.isNaN(everyMs)) return everyMs >= INTERVAL_MS_MIN ? { everyMs } : null

@@ -12,7 +12,7 @@ import { packBackup, readArchive } from './archive.ts'
 import { changeBackupState } from './state.ts'
 import { archiveName, type BackupPlace } from './stored.ts'
 
-/** Of the data folder; a server that starts removes it. */
+/** A folder of the data folder; a server that starts removes it. */
 const WORK = 'backup-work'
 
 export interface ShipOptions extends Omit<CreateOptions, 'to'> {
@@ -105,7 +105,7 @@ async function* withStop(stream: Bytes, deps: BackupDeps): AsyncGenerator<Uint8A
   }
 }
 
-/** What the place holds, and not what was sent: every byte of it, through decryption, against the manifest. */
+/** Checks what the place holds, and not what was sent: every byte of it, through decryption, against the manifest. */
 async function readBack(
   place: BackupPlace,
   name: string,

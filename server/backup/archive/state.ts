@@ -1,4 +1,4 @@
-// What became of the backups of a data folder: a file in it, written by `backup create --into`, read by the server that schedules them and by the doctor.
+// State of the backups of a data folder, a file in it, written by `backup create --into`, read by the server that schedules them and by the doctor.
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -9,7 +9,7 @@ const attemptSchema = z.object({ atMs: z.number(), error: z.string().nullable() 
 const stateSchema = z.object({
   /** Where archives go, without credentials. */
   into: z.string().nullable().default(null),
-  /** Of the server that runs here, or ran last; null: it schedules none. */
+  /** Schedule of the server that runs here, or ran last; null: it schedules none. */
   schedule: z.string().nullable().default(null),
   /** When that schedule began. */
   scheduledMs: z.number().nullable().default(null),

@@ -1,4 +1,4 @@
-// What is stored of backups, and under which names: the port of the places.
+// Port of the places: names and sizes of archives, and how they are read and written.
 
 export interface StoredArchive {
   name: string
