@@ -13,6 +13,8 @@ export interface FieldDifference {
   desired?: unknown
   live?: unknown
   managers: string[]
+  /** When the first of them wrote the object last. */
+  writtenMs?: number
 }
 
 const FIELDS_MAX = 200
@@ -63,7 +65,7 @@ export function differences(desired: K8sObject, live: K8sObject, { isHidden = fa
       path: at.text,
       ...(wanted === undefined ? {} : { desired: shown(wanted) }),
       ...(held === undefined ? {} : { live: shown(held) }),
-      managers: managersOf(live, at.keys),
+      ...writersOf(live, at.keys),
     })
   }
 
@@ -101,12 +103,13 @@ function keyOf(items: readonly unknown[]): string | null {
 }
 
 /** The latest writer first. */
-function managersOf({ metadata }: K8sObject, keys: readonly string[]): string[] {
-  return (metadata.managedFields ?? [])
+function writersOf({ metadata }: K8sObject, keys: readonly string[]): Pick<FieldDifference, 'managers' | 'writtenMs'> {
+  const writers = (metadata.managedFields ?? [])
     .filter(({ fieldsV1 }) => ownsPath(fieldsV1, keys))
     .toSorted((a, b) => String(b.time ?? '').localeCompare(String(a.time ?? '')))
-    .map(({ manager = '', subresource }) => (subresource ? `${manager} (${subresource})` : manager))
-    .slice(0, 3)
+  const writtenMs = Date.parse(writers[0]?.time ?? '')
+  const managers = writers.map(({ manager = '', subresource }) => (subresource ? `${manager} (${subresource})` : manager)).slice(0, 3)
+  return { managers, ...(Number.isNaN(writtenMs) ? {} : { writtenMs }) }
 }
 
 function cut(value: unknown): unknown {

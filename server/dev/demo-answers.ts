@@ -166,6 +166,7 @@ function difference({ drift, manifest }: DemoObject): Pick<Extract<AnswerLine, {
       path,
       ...(path.endsWith('image') ? { desired: image, live: `${image}-debug` } : { desired: PODS_EACH, live: 5 }),
       managers: [drift.manager],
+      writtenMs: drift.detectedMs,
     })),
   }
 }

@@ -121,6 +121,8 @@ const fieldSchema = z.object({
   desired: z.unknown().optional(),
   live: z.unknown().optional(),
   managers: z.array(z.string()).optional(),
+  /** When the first of them wrote last; the API server keeps no time for a single field. */
+  writtenMs: z.number().int().optional(),
 })
 
 /** Lines of an answer. `end` or `failed` is the last one. */

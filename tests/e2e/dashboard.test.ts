@@ -264,6 +264,9 @@ test('a cluster joins with the printed command and appears without a reload', as
   await page.goto(`${fleet.serverUrl}/dashboard/join`)
   await page.fill('textarea', 'env=lab')
   await page.click('button:text-is("Create join token")')
+  await page.fill('dialog input[name=reason]', 'new lab')
+  await page.click('dialog button[type=submit]')
+  await page.waitForSelector('.copy-box pre')
   const command = (await page.locator('.copy-box pre').textContent()) ?? ''
   const site = new DemoSite(fleet.serverUrl, { name: 'lab-1', labels: {}, kubernetesVersion: 'v1.34.0', nodeCount: 1 })
   await site.join(/--join-token (\S+)/.exec(command)?.[1] ?? '')

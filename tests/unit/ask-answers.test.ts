@@ -40,6 +40,19 @@ test.each<[string, unknown]>([
   expect(JSON.stringify(answer)).toContain('<redacted>')
 })
 
+test('AK9 a difference names who wrote the field, the last one first, and when', () => {
+  const owns = (manager: string, time: string) => ({
+    ...{ manager, operation: 'Apply', apiVersion: 'apps/v1', fieldsType: 'FieldsV1', time },
+    fieldsV1: { 'f:spec': { 'f:replicas': {} } },
+  })
+  const live = { ...deployment([]), spec: { replicas: 5 } }
+  const managedFields = [owns('skerry', '2026-01-01T00:00:00Z'), owns('kubectl-edit', '2026-01-02T00:00:00Z')]
+  const written = { ...live, metadata: { ...live.metadata, managedFields } } as K8sObject
+  expect(differences({ ...deployment([]), spec: { replicas: 2 } }, written)).toEqual([
+    { path: '.spec.replicas', desired: 2, live: 5, managers: ['kubectl-edit', 'skerry'], writtenMs: Date.UTC(2026, 0, 2) },
+  ])
+})
+
 test('AK9 names and keys stay, and the answer lists what it masked', () => {
   const { object, masked: paths } = masked(secret('hunter2'))
   expect(object).toMatchObject({ metadata: { name: 'keys' }, type: 'Opaque', data: { token: '<redacted>' } })

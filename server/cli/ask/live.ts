@@ -199,8 +199,9 @@ function diffText({ ref, state, fields, message }: AnswerLineOf<'diff'>, prefix:
   return head + fields.map((field) => `${fieldText(field)}\n`).join('')
 }
 
-export function fieldText({ path, desired, live, managers = [] }: AnswerLineOf<'diff'>['fields'][number]): string {
-  const by = managers.length === 0 ? '' : ` (${managers.join(', ')})`
+export function fieldText({ path, desired, live, managers = [], writtenMs }: AnswerLineOf<'diff'>['fields'][number]): string {
+  const at = writtenMs === undefined ? '' : `, ${new Date(writtenMs).toISOString()}`
+  const by = managers.length === 0 ? '' : ` (${managers.join(', ')}${at})`
   return plainText(`  ${path}: ${valueText(desired)} desired, ${valueText(live)} live${by}`)
 }
 

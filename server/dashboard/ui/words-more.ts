@@ -105,6 +105,13 @@ export const more = {
     nothing: 'The render has no objects.',
     variants: 'Variants',
     nowhere: 'No cluster has this service.',
+    values: {
+      title: (cluster: string | null) => (cluster === null ? 'Effective values' : `Effective values for ${cluster}`),
+      none: 'The templates of this service read no variables.',
+      filter: 'Filter values',
+      columns: { path: 'Variable', value: 'Value', from: 'Set by', over: 'Replaces' },
+      hidden: (from: string) => `hidden: you may not read ${from}`,
+    },
   },
   labels: {
     edit: (cluster: string) => `Edit the labels of ${cluster}`,
@@ -129,6 +136,25 @@ export const more = {
     effect: (name: string, services: string) =>
       `The server refuses the agent of ${name} from then on: no commits arrive and no state is reported. ${services} and their objects stay in the cluster.`,
     admitEffect: (name: string) => `The agent of ${name} may connect again and applies everything that changed since.`,
+  },
+  reasons: {
+    refreshTitle: (name: string) => `Read ${name} now`,
+    refreshEffect: (services: number) =>
+      services === 0
+        ? 'The server reads the repository now. No service is rendered from it.'
+        : `The server reads the repository now. If it has a new commit, ${count(services, 'service')} will be rendered and delivered:`,
+    joinTitle: 'Create a join token',
+    joinEffect: (uses: string, expires: string) =>
+      `Up to ${uses} may join within ${expires}. Services whose selectors match the labels are delivered to them.`,
+    removeTitle: (id: string) => `Delete the join token ${id}`,
+    removeEffect: (left: string) => `No cluster can join with this token any more (${left} uses left). Clusters that joined with it stay.`,
+    tokenTitle: (name: string) => `Create the API token ${name}`,
+    tokenEffect: (role: string, expires: string) =>
+      `Whoever holds the token has the role ${role}${expires === 'never' ? ' until the token is revoked' : ` for ${expires}`}.`,
+    testTitle: (sink: string) => `Test the sink ${sink}`,
+    testEffect: (sink: string, type: string) => `One test message is sent to ${sink} (${type}). Its recipients see it.`,
+    retryTitle: 'Send the message again',
+    retryEffect: (sink: string, title: string) => `${sink} receives: ${title}`,
   },
   logs: 'Logs',
   notifications: {

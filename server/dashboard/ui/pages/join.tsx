@@ -1,19 +1,30 @@
 // Joining a cluster in three steps: labels, one command, and a mark that waits until the cluster is there.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { createdJoinTokenSchema } from '../../../../shared/model/views.ts'
+import { count } from '../format.ts'
+import { ActionDialog } from '../parts/action.tsx'
 import { CopyBox } from '../parts/copy-box.tsx'
 import { Head } from '../parts/head.tsx'
 import { MarkShape } from '../parts/mark.tsx'
-import { RefusalNote, Shown } from '../parts/states.tsx'
+import { Shown } from '../parts/states.tsx'
 import { Moment } from '../parts/time.tsx'
-import { call, type Refusal } from '../state/api.ts'
+import { call } from '../state/api.ts'
 import { fleet } from '../state/fleet.ts'
 import { pages, part, SERVER_URL } from '../state/place.ts'
 import { useJoinTokens } from '../state/reads.ts'
-import { refusalOf } from '../state/resource.ts'
 import { text } from '../words.ts'
+import { more } from '../words-more.ts'
 
 type Created = (typeof createdJoinTokenSchema)['_output']
+interface Asked {
+  labels: Record<string, string>
+  uses: number
+  expires: string
+}
+interface JoinToken {
+  id: string
+  left: string
+}
 const LIFETIMES = ['1h', '12h', '7d']
 
 export function readLabels(typed: string): Record<string, string> {
@@ -26,17 +37,13 @@ export function readLabels(typed: string): Record<string, string> {
 
 export function JoinPage() {
   const [made, setMade] = useState<Created | null>(null)
-  const [refusal, setRefusal] = useState<Refusal | null>(null)
+  const [asked, setAsked] = useState<Asked | null>(null)
+  const [removing, setRemoving] = useState<JoinToken | null>(null)
   const tokens = useJoinTokens()
-  const submit = async (event: SubmitEvent) => {
+  const submit = (event: SubmitEvent) => {
     event.preventDefault()
     const { labels, uses, expires } = Object.fromEntries(new FormData(event.currentTarget as HTMLFormElement))
-    try {
-      setMade(await call<Created>('POST', '/join-tokens', { body: { labels: readLabels(String(labels)), uses: Number(uses), expires } }))
-      setRefusal(null)
-    } catch (error) {
-      setRefusal(refusalOf(error))
-    }
+    setAsked({ labels: readLabels(String(labels)), uses: Number(uses), expires: String(expires) })
   }
   const [first, second, third] = text.join.steps
   return (
@@ -69,7 +76,6 @@ export function JoinPage() {
                   {text.join.create}
                 </button>
               </div>
-              {refusal !== null && <RefusalNote refusal={refusal} />}
             </form>
           </li>
           <li>
@@ -131,7 +137,7 @@ export function JoinPage() {
                               type="button"
                               class="quiet"
                               aria-label={`${text.join.remove} ${id}`}
-                              onClick={() => void call('DELETE', `/join-tokens/${part(id)}`).then(tokens.refresh)}
+                              onClick={() => setRemoving({ id, left: text.join.left(usesLeft, uses) })}
                             >
                               {text.join.remove}
                             </button>
@@ -146,6 +152,37 @@ export function JoinPage() {
           </div>
         </section>
       </div>
+      {asked !== null && (
+        <ActionDialog<undefined>
+          title={more.reasons.joinTitle}
+          label={text.join.create}
+          needsReason
+          describe={() => (
+            <>
+              <p>{more.reasons.joinEffect(count(asked.uses, 'cluster'), asked.expires)}</p>
+              <p class="mono">
+                {Object.entries(asked.labels)
+                  .map(([key, value]) => `${key}=${value}`)
+                  .join(', ')}
+              </p>
+            </>
+          )}
+          act={async (_, reason) => setMade(await call<Created>('POST', '/join-tokens', { body: asked, reason }))}
+          onDone={tokens.refresh}
+          onClose={() => setAsked(null)}
+        />
+      )}
+      {removing !== null && (
+        <ActionDialog<undefined>
+          title={more.reasons.removeTitle(removing.id)}
+          label={text.join.remove}
+          needsReason
+          describe={() => <p>{more.reasons.removeEffect(removing.left)}</p>}
+          act={(_, reason) => call('DELETE', `/join-tokens/${part(removing.id)}`, { reason })}
+          onDone={tokens.refresh}
+          onClose={() => setRemoving(null)}
+        />
+      )}
     </>
   )
 }

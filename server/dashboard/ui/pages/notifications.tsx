@@ -8,6 +8,7 @@ import type {
   NotificationView,
 } from '../../../../shared/model/notification-views.ts'
 import { count, names, number } from '../format.ts'
+import { ActionDialog } from '../parts/action.tsx'
 import { Head } from '../parts/head.tsx'
 import { MarkWord } from '../parts/mark.tsx'
 import { Denied, Empty, Section, Shown, Table, Waiting } from '../parts/states.tsx'
@@ -16,7 +17,7 @@ import { useFilters } from '../state/address.ts'
 import { call, type Page } from '../state/api.ts'
 import type { Mark } from '../state/mark-of.ts'
 import { part } from '../state/place.ts'
-import { refusalOf, useResource } from '../state/resource.ts'
+import { useResource } from '../state/resource.ts'
 import { useMay } from '../state/rights.ts'
 import { text } from '../words.ts'
 import { more } from '../words-more.ts'
@@ -129,35 +130,52 @@ function MessageRow({ of, onDone }: { of: NotificationView; onDone(): void }) {
         )}
       </td>
       <td class="act">
-        {state === 'dead' && <Act label={words.retry} act={() => call('POST', `/notifications/${part(of.id)}/retry`)} onDone={onDone} />}
+        {state === 'dead' && (
+          <Act
+            label={words.retry}
+            title={more.reasons.retryTitle}
+            effect={more.reasons.retryEffect(sink, title)}
+            act={(reason) => call('POST', `/notifications/${part(of.id)}/retry`, { reason })}
+            onDone={onDone}
+          />
+        )}
       </td>
     </tr>
   )
 }
 
+interface ActProps<T> {
+  label: string
+  title: string
+  effect: string
+  act(reason: string): Promise<T>
+  said?: (answer: T) => string
+  onDone?(): void
+}
+
 /** A button that says beside itself how it went. */
-function Act<T>({ label, act, said, onDone }: { label: string; act(): Promise<T>; said?: (answer: T) => string; onDone?(): void }) {
+function Act<T>({ label, title, effect, act, said, onDone }: ActProps<T>) {
   const [words, setWords] = useState('')
-  const [isWorking, setWorking] = useState(false)
-  const run = async () => {
-    setWorking(true)
-    try {
-      const answer = await act()
-      setWords(said?.(answer) ?? '')
-      onDone?.()
-    } catch (error) {
-      setWords(refusalOf(error).detail)
-    }
-    setWorking(false)
-  }
+  const [isOpen, setOpen] = useState(false)
   return (
     <span class="row tight acted">
       <span class="small muted" role="status">
         {words}
       </span>
-      <button type="button" class="quiet" disabled={isWorking} onClick={run}>
-        {isWorking ? text.actions.working : label}
+      <button type="button" class="quiet" aria-label={title} onClick={() => setOpen(true)}>
+        {label}
       </button>
+      {isOpen && (
+        <ActionDialog<undefined>
+          title={title}
+          label={label}
+          needsReason
+          describe={() => <p>{effect}</p>}
+          act={async (_, reason) => setWords(said?.(await act(reason)) ?? '')}
+          onDone={() => onDone?.()}
+          onClose={() => setOpen(false)}
+        />
+      )}
     </span>
   )
 }
@@ -199,7 +217,11 @@ function Sinks() {
                       <td class="act">
                         <Act
                           label={words.test}
-                          act={() => call<NotificationTestAnswer>('POST', `${pathOf('notification-sinks', sink.metadata)}/test`)}
+                          title={more.reasons.testTitle(keyOf(sink))}
+                          effect={more.reasons.testEffect(keyOf(sink), sink.status.type)}
+                          act={(reason) =>
+                            call<NotificationTestAnswer>('POST', `${pathOf('notification-sinks', sink.metadata)}/test`, { reason })
+                          }
                           said={({ delivered, detail, durationMs }) => words.tested(delivered, detail, number(durationMs))}
                         />
                       </td>

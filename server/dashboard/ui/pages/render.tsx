@@ -5,6 +5,7 @@ import { useMemo } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import type { RenderView, VariantsView } from '../../../../shared/model/render-views.ts'
 import { count, names, number, shortCommit } from '../format.ts'
+import { EffectiveValues } from '../parts/effective-values.tsx'
 import { Head } from '../parts/head.tsx'
 import { Yaml } from '../parts/live-yaml.tsx'
 import { ProblemList } from '../parts/problems.tsx'
@@ -47,7 +48,7 @@ function Rendered({ project, name }: { project: string; name: string }) {
     (topic === 'render' || topic === 'resource') && (of === null || of.includes(name))
   const view = useResource(
     `rendered ${project}/${name} ${cluster}`,
-    (signal) => call<RenderView>('GET', `${path}/render`, { query: { cluster }, signal }),
+    (signal) => call<RenderView>('GET', `${path}/render`, { query: { cluster, explain: true }, signal }),
     isNew,
   )
   const variants = useResource(
@@ -161,6 +162,7 @@ function Result({ view, chosen, onChoose }: { view: RenderView; chosen: string; 
         </>
       )}
       {objects.length === 0 && error === null && <Empty title={words.nothing} />}
+      <EffectiveValues values={view.values ?? []} cluster={cluster} />
     </div>
   )
 }

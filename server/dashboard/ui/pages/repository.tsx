@@ -3,7 +3,8 @@
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import type { RevisionView } from '../../../../shared/model/history.ts'
-import { names, shortCommit, writtenBy } from '../format.ts'
+import { count, names, shortCommit, writtenBy } from '../format.ts'
+import { ActionDialog } from '../parts/action.tsx'
 import { Head } from '../parts/head.tsx'
 import { MarkShape } from '../parts/mark.tsx'
 import { ProblemList } from '../parts/problems.tsx'
@@ -14,8 +15,9 @@ import { call, type Page } from '../state/api.ts'
 import { serviceMark } from '../state/mark-of.ts'
 import { pages, part } from '../state/place.ts'
 import { type ServiceView, useRepository, useServices } from '../state/reads.ts'
-import { refusalOf, useResource } from '../state/resource.ts'
+import { useResource } from '../state/resource.ts'
 import { text } from '../words.ts'
+import { more } from '../words-more.ts'
 import { repositoryMark, sourceText } from './repositories.tsx'
 
 /** Services whose revisions are read for the list of commits. */
@@ -41,7 +43,7 @@ export function RepositoryPage() {
                     word={view.status.ready ? text.repositories.read : text.repositories.unread}
                     state={{ sync: '', health: '', ...view.status }}
                   >
-                    <Refresh project={project} name={name} />
+                    <Refresh project={project} name={name} services={mine} />
                   </StateNote>
                   <ProblemList title={text.repositories.errors} problems={view.status.problems} />
                 </>
@@ -98,21 +100,40 @@ function readsFrom({ spec }: ServiceView, repository: string): boolean {
   return source?.repository === repository || sources.some((one) => one.repository === repository)
 }
 
-function Refresh({ project, name }: { project: string; name: string }) {
+function Refresh({ project, name, services }: { project: string; name: string; services: readonly ServiceView[] }) {
   const [said, setSaid] = useState('')
-  const ask = () =>
-    call('POST', `/projects/${part(project)}/repositories/${part(name)}/refresh`).then(
-      () => setSaid(text.actions.refreshed),
-      (error: unknown) => setSaid(refusalOf(error).detail),
-    )
+  const [isOpen, setOpen] = useState(false)
+  const title = more.reasons.refreshTitle(name)
   return (
     <>
-      <button type="button" onClick={ask}>
+      <button type="button" onClick={() => setOpen(true)}>
         {text.actions.refresh}
       </button>
       <span class="small muted" role="status">
         {said}
       </span>
+      {isOpen && (
+        <ActionDialog<undefined>
+          title={title}
+          label={text.actions.refresh}
+          needsReason
+          describe={() => (
+            <>
+              <p>{more.reasons.refreshEffect(services.length)}</p>
+              <ul class="name-list">
+                {services.map(({ metadata, status }) => (
+                  <li key={metadata.name}>
+                    {metadata.name} · {count(status.clusters.total, 'cluster')}
+                  </li>
+                ))}
+              </ul>
+            </>
+          )}
+          act={(_, reason) => call('POST', `/projects/${part(project)}/repositories/${part(name)}/refresh`, { reason })}
+          onDone={() => setSaid(text.actions.refreshed)}
+          onClose={() => setOpen(false)}
+        />
+      )}
     </>
   )
 }

@@ -1,15 +1,15 @@
 // API tokens: owner, role, and last use; creating and revoking one.
 import { useState } from 'preact/hooks'
 import type { createdApiTokenSchema } from '../../../../shared/model/views.ts'
-import { call, type Refusal } from '../state/api.ts'
+import { call } from '../state/api.ts'
 import { part } from '../state/place.ts'
 import { useApiTokens } from '../state/reads.ts'
-import { refusalOf } from '../state/resource.ts'
 import { useMay } from '../state/rights.ts'
 import { text } from '../words.ts'
+import { more } from '../words-more.ts'
 import { ActionDialog } from './action.tsx'
 import { CopyBox } from './copy-box.tsx'
-import { Denied, Empty, RefusalNote, Section, Shown, Table } from './states.tsx'
+import { Denied, Empty, Section, Shown, Table } from './states.tsx'
 import { Age, Moment } from './time.tsx'
 
 type Created = (typeof createdApiTokenSchema)['_output']
@@ -89,22 +89,23 @@ function TokenList() {
   )
 }
 
+interface Asked {
+  form: HTMLFormElement
+  name: string
+  role: string
+  expires: string
+}
+
 function CreateToken() {
   const may = useMay('token:create', 'ApiToken')
   const [made, setMade] = useState<Created | null>(null)
-  const [refusal, setRefusal] = useState<Refusal | null>(null)
+  const [asked, setAsked] = useState<Asked | null>(null)
   if (may?.allowed !== true) return null
-  const submit = async (event: SubmitEvent) => {
+  const submit = (event: SubmitEvent) => {
     event.preventDefault()
     const form = event.currentTarget as HTMLFormElement
-    const { name, role, expires } = Object.fromEntries(new FormData(form))
-    try {
-      setMade(await call<Created>('POST', '/tokens', { body: { name, role, expires } }))
-      setRefusal(null)
-      form.reset()
-    } catch (error) {
-      setRefusal(refusalOf(error))
-    }
+    const { name, role, expires } = Object.fromEntries(new FormData(form)) as Record<string, string>
+    setAsked({ form, name: name ?? '', role: role ?? '', expires: expires ?? '' })
   }
   return (
     <div class="panel padded stack wide">
@@ -133,7 +134,20 @@ function CreateToken() {
         </label>
         <button type="submit">{text.access.create}</button>
       </form>
-      {refusal !== null && <RefusalNote refusal={refusal} />}
+      {asked !== null && (
+        <ActionDialog<undefined>
+          title={more.reasons.tokenTitle(asked.name)}
+          label={text.access.create}
+          needsReason
+          describe={() => <p>{more.reasons.tokenEffect(asked.role, asked.expires)}</p>}
+          act={async (_, reason) => {
+            const { name, role, expires } = asked
+            setMade(await call<Created>('POST', '/tokens', { body: { name, role, expires }, reason }))
+          }}
+          onDone={() => asked.form.reset()}
+          onClose={() => setAsked(null)}
+        />
+      )}
       {made !== null && (
         <div class="stack">
           <p>{text.access.shownOnce}</p>

@@ -6,6 +6,17 @@ import { refusalOf } from '../state/resource.ts'
 import { text } from '../words.ts'
 import { RefusalNote, Waiting } from './states.tsx'
 
+/** Every action says why: the reason is kept in the audit log. */
+export function ReasonField() {
+  return (
+    <label>
+      {text.actions.reason}
+      <input name="reason" required maxLength={500} autocomplete="off" />
+      <span>{text.actions.reasonHint}</span>
+    </label>
+  )
+}
+
 interface ActionProps<P> {
   title: string
   label: string
@@ -54,13 +65,7 @@ export function ActionDialog<P>({ title, label, plan, describe, isNeeded, needsR
         <h2>{title}</h2>
         {planned === null ? refusal === null && <Waiting rows={2} /> : <div class="stack">{describe(planned.of)}</div>}
         {refusal !== null && <RefusalNote refusal={refusal} />}
-        {needsReason && isOpen && (
-          <label>
-            {text.actions.reason}
-            <input name="reason" required maxLength={500} autocomplete="off" />
-            <span>{text.actions.reasonHint}</span>
-          </label>
-        )}
+        {needsReason && isOpen && <ReasonField />}
         <div class="ends">
           <button type="button" onClick={() => dialog.current?.close()}>
             {text.actions.cancel}

@@ -29,7 +29,8 @@ export function groupsOf({ clusters, by }: Fleet): Group[] {
 }
 
 /** region-2 stands before region-10. */
-const compareNames = (a: string, b: string): number => a.localeCompare(b, 'en', { numeric: true })
+const padded = (name: string): string => name.replace(/\d+/g, (digits) => digits.padStart(12, '0'))
+const compareNames = (a: string, b: string): number => (padded(a) < padded(b) ? -1 : 1)
 
 /** Clusters above which marks are smaller. */
 const DENSE_ABOVE = 1_500

@@ -3,6 +3,7 @@ import { type AskedRef, type At, linesOf, useAnswer, within } from '../state/ask
 import { more } from '../words-more.ts'
 import { yamlOf } from '../yaml.ts'
 import { AskAgain, Live } from './live-answer.tsx'
+import { Moment } from './time.tsx'
 
 export function LiveDiff({ at, of }: { at: At; of: AskedRef }) {
   const service = within(at)
@@ -28,17 +29,28 @@ interface Field {
   desired?: unknown
   live?: unknown
   managers?: readonly string[] | undefined
+  writtenMs?: number | undefined
 }
 
 export function FieldDiff({ fields }: { fields: readonly Field[] }) {
   const { desired, live } = more.ask.sides
   return (
     <ul class="field-diff">
-      {fields.map(({ path, managers = [], ...sides }) => (
+      {fields.map(({ path, managers = [], writtenMs, ...sides }) => (
         <li key={path}>
           <div class="row spread">
             <code>{path}</code>
-            {managers.length > 0 && <span class="small muted">{more.ask.writtenBy(managers)}</span>}
+            {managers.length > 0 && (
+              <span class="small muted">
+                {more.ask.writtenBy(managers)}
+                {writtenMs !== undefined && (
+                  <>
+                    {' '}
+                    · <Moment ms={writtenMs} />
+                  </>
+                )}
+              </span>
+            )}
           </div>
           <div class="sides">
             <Side word={desired} class="is-desired" isThere={'desired' in sides} value={sides.desired} />
