@@ -110,7 +110,7 @@ test('AK2 the difference between desired and live names the fields, both values 
     .split('\n')
     .map((line) => JSON.parse(line))
   expect(lines.find(({ ref }) => ref.name === 'conf').fields).toEqual([
-    { path: '.data.colour', desired: 'blue', live: 'red', managers: ['kubectl-patch'] },
+    { path: '.data.colour', desired: 'blue', live: 'red', managers: ['kubectl-patch'], writtenMs: expect.any(Number) },
   ])
   expect(lines.find(({ ref }) => ref.name === 'keys').fields).toMatchObject([
     { path: '.data.token', desired: '<redacted>', live: '<redacted>' },
