@@ -13,6 +13,7 @@ import {
   unreachableRepository,
 } from './demo-content.ts'
 import type { DemoGit } from './demo-git.ts'
+import { notifications } from './demo-receiver.ts'
 import { DemoSite } from './demo-site.ts'
 
 export type Api = <T>(method: string, path: string, body?: unknown) => Promise<T>
@@ -37,6 +38,8 @@ export interface DemoFleet {
 export interface DemoWorld {
   url: string
   git: DemoGit
+  /** Address that receives notifications. */
+  receiver: string
   api: Api
   /** Clusters of the fleet. */
   count: number
@@ -46,12 +49,14 @@ export interface DemoWorld {
 }
 
 /** Services and clusters; resolves when all have joined. What happens later goes on until `stop`. */
-export async function startDemoFleet({ url, git, api, count, isStill, say }: DemoWorld): Promise<DemoFleet> {
+export async function startDemoFleet({ url, git, receiver, api, count, isStill, say }: DemoWorld): Promise<DemoFleet> {
   const fileOf = (service: (typeof DEMO_SERVICES)[number]) => `${folderOf(service)}/app.yaml`
   const authorOf = (n: number) => AUTHORS[n % AUTHORS.length] ?? ''
   const first = Object.fromEntries(DEMO_SERVICES.map((one) => [fileOf(one), manifests(one.name, '1.1.0')]))
   await git.commit(first, 'apps: first version', authorOf(0))
-  await api('POST', '/apply', { resources: [...repositories(git.url), unreachableRepository, ...services()] })
+  await api('POST', '/apply', {
+    resources: [...repositories(git.url), unreachableRepository, ...services(), ...notifications(receiver)],
+  })
 
   const sites: DemoSite[] = []
   const ended = new AbortController()

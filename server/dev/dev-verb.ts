@@ -10,6 +10,7 @@ import { SERVER_OPTIONS } from '../config.ts'
 import { type Flags, runVerb, type VerbIo } from '../verb-io.ts'
 import { startDemoGit } from './demo-git.ts'
 import { type Api, type DemoFleet, startDemoFleet } from './demo-life.ts'
+import { startDemoReceiver } from './demo-receiver.ts'
 
 export const DEV_OPTIONS = {
   listen: SERVER_OPTIONS.listen,
@@ -125,8 +126,18 @@ interface DemoStart {
 async function startDemo({ folder, url, api, count, isStill, io, undo }: DemoStart): Promise<DemoFleet> {
   const git = await startDemoGit(join(folder, 'git'), io.env['PATH'] ?? '')
   undo.push(() => git.stop())
+  const receiver = startDemoReceiver()
+  undo.push(() => receiver.stop())
   const startMs = io.clock.monotonicMs()
-  const fleet = await startDemoFleet({ url, git, api, count, isStill, say: (text) => io.err(`skerry dev: ${text}\n`) })
+  const fleet = await startDemoFleet({
+    url,
+    git,
+    receiver: receiver.url,
+    api,
+    count,
+    isStill,
+    say: (text) => io.err(`skerry dev: ${text}\n`),
+  })
   undo.push(() => fleet.stop())
   io.out(`${fleet.sites.length} simulated clusters joined in ${Math.round((io.clock.monotonicMs() - startMs) / 1_000)} s\n`)
   return fleet
