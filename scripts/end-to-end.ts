@@ -13,6 +13,7 @@ export const WITH_SERVER: readonly string[] = [
   'chaos-link',
   'chaos-loss',
   'dashboard',
+  'dashboard-site',
   'demo',
   'demo-objects',
   'full-disk',
