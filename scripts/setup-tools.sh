@@ -86,9 +86,9 @@ has_prometheus() { [ -x "$prometheus/promtool" ] && [ -x "$prometheus/prometheus
 make_prometheus() {
   need apt-get 'Prometheus comes from its Debian package.' 'a Debian 12 machine'
   begin 'prometheus'
-  mkdir -p "$temp/prometheus" "$temp/deb"
-  quiet sh -c 'cd "$1" && { apt-get download prometheus || { apt-get update && apt-get download prometheus; }; } && dpkg -x ./*.deb .' sh "$temp/deb"
-  cp "$temp/deb/usr/bin/prometheus" "$temp/deb/usr/bin/promtool" "$temp/prometheus/"
+  mkdir "$temp/prometheus"
+  quiet unpack_debian prometheus "$temp/prometheus-package"
+  cp "$temp/prometheus-package/usr/bin/prometheus" "$temp/prometheus-package/usr/bin/promtool" "$temp/prometheus/"
   put "$temp/prometheus" "$prometheus"
   end
 }
