@@ -54,6 +54,7 @@ import { reasonOf, requestIdOf, withRequestId } from './http/request-facts.ts'
 import { resourceRoutes } from './http/resource-routes.ts'
 import { restoreRoutes } from './http/restore-routes.ts'
 import { createRouteMethods } from './http/route-methods.ts'
+import { savedQueryRoutes } from './http/saved-query-routes.ts'
 import { serverKeyRoutes } from './http/server-key-routes.ts'
 import { sessionRoutes } from './http/session-routes.ts'
 import { createSharedAnswers } from './http/shared-answers.ts'
@@ -263,6 +264,7 @@ function createElysia(deps: AppDeps, { callers, authorizer, links }: { callers: 
     .use(chartRoutes(admin))
     .use(historyRoutes(admin))
     .use(sqlRoutes(admin))
+    .use(savedQueryRoutes(admin))
     .use(whyRoutes(admin))
     .use(changeRoutes(admin))
     .use(accessRoutes(admin))

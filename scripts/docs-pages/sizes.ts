@@ -28,6 +28,7 @@ import { YAML_ALIASES_MAX, YAML_BYTES_MAX, YAML_DEPTH_MAX, YAML_NODES_MAX } from
 import { STATUS_GRACE_MS } from '../../shared/kube/health-object.ts'
 import { NAME_LENGTH_MAX } from '../../shared/model/ids.ts'
 import { CONFIG_DATA_LENGTH_MAX, CONFIG_HOSTS_MAX, CONFIG_SECRETS_MAX } from '../../shared/model/render.ts'
+import { SAVED_QUERIES_MAX } from '../../shared/model/saved-queries.ts'
 import { ADMIN_BODY_BYTES_MAX, APPLY_RESOURCES_MAX, LIST_LIMIT_MAX } from '../../shared/model/views.ts'
 import { KEY_LINKS_MAX } from '../../shared/protocol/key-links.ts'
 import {
@@ -68,6 +69,7 @@ export const SIZES: Readonly<Record<string, ReadonlyArray<readonly [what: string
     ['items of one page of a list', plain(LIST_LIMIT_MAX)],
     ['secrets of a Config', plain(CONFIG_SECRETS_MAX)],
     ['hosts of a Config', plain(CONFIG_HOSTS_MAX)],
+    ['saved queries', plain(SAVED_QUERIES_MAX)],
     ['data of a Config as JSON', `${plain(CONFIG_DATA_LENGTH_MAX)} characters`],
     ['streams of the change feed', plain(STREAMS_MAX)],
     ['changes that the feed keeps', `${plain(CHANGES_KEPT_MAX)}, of the last ${time(CHANGES_KEPT_MS)}`],

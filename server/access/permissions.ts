@@ -68,6 +68,12 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   'GET /counts': OWN, // the handler asks for the right that the counted things need,
   'POST /query': some('read', 'Service'),
   'GET /query/views': OWN,
+  // A caller who may query the fleet may read all saved queries.
+  'GET /saved-queries': some('read', 'Service'),
+  'GET /saved-queries/:name': some('read', 'Service'),
+  // The handler asks for the right: a saved query is no secret for a caller without it.
+  'PUT /saved-queries/:name': OWN,
+  'DELETE /saved-queries/:name': OWN,
   'GET /chart': some('read', 'Cluster'),
   'GET /changes': some('read', 'Service'),
   'GET /metrics': object('read', 'Server'),

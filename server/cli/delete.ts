@@ -4,6 +4,7 @@ import { deleteServicesAnswerSchema } from '../../shared/model/delete-services.t
 import { type DependenciesView, dependenciesViewSchema } from '../../shared/model/dependency-views.ts'
 import { type RemovalView, removalsViewSchema } from '../../shared/model/removal-views.ts'
 import { DEFAULT_PROJECT, sourcesOf } from '../../shared/model/resources.ts'
+import { savedQueryViewSchema } from '../../shared/model/saved-queries.ts'
 import {
   clusterViewSchema,
   configViewSchema,
@@ -30,6 +31,7 @@ import { parseTarget, singular } from './kinds.ts'
 import { notifyPath } from './notify/facts.ts'
 import { askWithData, dataNames, deletedCount, keptText, removalText } from './removal-text.ts'
 import { bindingPath } from './rights/role-facts.ts'
+import { savedQueryEffect } from './saved-query.ts'
 import { namesOf } from './service-facts.ts'
 
 const USERS_SHOWN = 20
@@ -45,6 +47,7 @@ const DELETABLE = [
   'role-bindings',
   'notification-sinks',
   'notification-routes',
+  'saved-queries',
 ] as const
 
 export async function remove(
@@ -65,16 +68,23 @@ export async function remove(
   const effect =
     kind === 'notification-sinks' || kind === 'notification-routes'
       ? `${singular(kind)}/${name} is deleted; its messages are no longer sent.\n`
-      : kind === 'health-rules'
-        ? await ruleEffect(client, name, options.givenProject)
-        : kind === 'roles' || kind === 'role-bindings'
-          ? await rightsEffect(client, kind, name, options.givenProject)
-          : await blastRadius(context, kind, name, options.project)
+      : kind === 'saved-queries'
+        ? savedQueryEffect(await client.get(path`/saved-queries/${name}`, savedQueryViewSchema))
+        : kind === 'health-rules'
+          ? await ruleEffect(client, name, options.givenProject)
+          : kind === 'roles' || kind === 'role-bindings'
+            ? await rightsEffect(client, kind, name, options.givenProject)
+            : await blastRadius(context, kind, name, options.project)
   io.stderr.write(effect)
   await consent(context, `Delete ${singular(kind)} ${name}?`, options.yes === true)
   if (kind === 'join-tokens') {
     await client.send('DELETE', path`/join-tokens/${name}`, noContent)
     io.stdout.write(`join-token/${name} deleted\n`)
+    return
+  }
+  if (kind === 'saved-queries') {
+    await client.send('DELETE', path`/saved-queries/${name}`, noContent)
+    io.stdout.write(`saved-query/${name} deleted\n`)
     return
   }
   const address =

@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import type { Query } from '../../client/client.ts'
 import { notificationRouteViewSchema, notificationSinkViewSchema, notificationViewSchema } from '../../shared/model/notification-views.ts'
 import { FLEET } from '../../shared/model/resources.ts'
+import { savedQueryViewSchema } from '../../shared/model/saved-queries.ts'
 import { suspensionViewSchema } from '../../shared/model/suspension.ts'
 import {
   apiTokenViewSchema,
@@ -30,6 +31,7 @@ import { KINDS, type Kind, parseTarget, singular } from './kinds.ts'
 import { notificationColumns, routeColumns, sinkColumns } from './notify/facts.ts'
 import { isPath, sortedBy } from './printing/documents.ts'
 import { bindingColumns, roleColumns } from './rights/role-facts.ts'
+import { savedQueryColumns } from './saved-query.ts'
 import { streamPrinter } from './stream-printer.ts'
 import { suspensionColumns } from './suspend.ts'
 import {
@@ -270,6 +272,14 @@ export async function get(context: Context, kindText: string, nameText: string |
         suspensionColumns,
         ({ project: of, service: named, cluster: at }) => [of ?? '*', named ?? '*', at ?? '*'].join('/'),
         ': nothing is suspended',
+      )
+    case 'saved-queries':
+      return show(
+        savedQueryViewSchema,
+        { list: ['/saved-queries'], one: (key) => path`/saved-queries/${key}` },
+        savedQueryColumns,
+        ({ name }) => name,
+        '',
       )
     case 'tokens':
       return show(apiTokenViewSchema, { list: ['/tokens'] }, apiTokenColumns, (item) => item.id, '')

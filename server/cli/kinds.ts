@@ -19,6 +19,7 @@ const ALIASES = {
   'notification-sinks': ['notification-sink', 'sink', 'sinks', 'notificationsink', 'notificationsinks'],
   'notification-routes': ['notification-route', 'nroute', 'notificationroute', 'notificationroutes'],
   notifications: ['notification', 'notif'],
+  'saved-queries': ['saved-query', 'sq', 'savedquery', 'savedqueries'],
   roles: ['role'],
   'role-bindings': ['role-binding', 'rb', 'rolebinding', 'rolebindings'],
 } as const

@@ -47,6 +47,7 @@ export const WATCHING: Record<WatchedKind, Watching> = {
   notifications: { topics: ['notification'], about: () => 'all' },
   roles: { topics: ['resource'], about: ({ name }) => (named(name, 'Role') === null ? null : 'all') },
   'role-bindings': { topics: ['resource'], about: ({ name }) => (named(name, 'RoleBinding') === null ? null : 'all') },
+  'saved-queries': { topics: ['resource'], about: ({ name }) => (named(name, 'SavedQuery') === null ? null : 'all') },
   placements: { topics: ['resource', 'cluster', 'desired', 'status', 'confirmation', 'render'], about: aboutPlacements },
   objects: { topics: ['cluster', 'status'], about: aboutObjects },
   confirmations: { topics: ['confirmation'], about: () => 'all' },

@@ -260,6 +260,8 @@ export function changeSight(
         return project === '' ? wholeOf(change, kind) : projectInScope(scopeOf(kind), project) ? change : null
       case 'Role':
         return wholeOf(change, kind)
+      case 'SavedQuery':
+        return services.length > 0 ? change : null
       default:
         return isEverywhere(services) ? change : null
     }

@@ -18,6 +18,7 @@ import { WorkerQueries } from './queries/worker-queries.ts'
 import type { TellProgress } from './schema/bring-forward.ts'
 import { createConnectionRunner } from './sql/connection-runner.ts'
 import { createFleetSql, type SqlRunner } from './sql/fleet-sql.ts'
+import { createSavedQueries } from './sql/saved-queries.ts'
 import { createSqliteRunner } from './sql/sqlite-runner.ts'
 import { createHistoryStore } from './status/status-history.ts'
 import { createEventStore } from './status/store-events.ts'
@@ -117,6 +118,7 @@ function createStore(db: StoreDb, { queries, attend, runner }: StoreParts, { ran
     ...createRequestStore(db),
     queries,
     fleetSql,
+    savedQueries: createSavedQueries(db),
     writeVersion: db.writeVersion,
     close: async () => {
       endFollowing()

@@ -47,6 +47,7 @@ import type { ChangeFeed } from './feed/change-feed.ts'
 import type { NotificationOutbox } from './notify/notification-outbox.ts'
 import type { FleetQueries } from './queries/fleet-queries.ts'
 import type { FleetSql } from './sql/fleet-sql.ts'
+import type { SavedQueries } from './sql/saved-queries.ts'
 import type { SeenCommit } from './store-commits.ts'
 import type { StoreUpkeep } from './upkeep/upkeep.ts'
 
@@ -318,6 +319,7 @@ export interface Store {
   readonly queries: FleetQueries
   /** SQL of people over views of the fleet. */
   readonly fleetSql: FleetSql
+  readonly savedQueries: SavedQueries
 
   close(): Promise<void>
 }

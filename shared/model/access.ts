@@ -43,7 +43,7 @@ export const PROJECT_KINDS = [
   'NotificationSink',
   'NotificationRoute',
 ] as const
-export const FLEET_KINDS = ['Cluster', 'Role', 'JoinToken', 'ApiToken', 'Agent', 'Server'] as const
+export const FLEET_KINDS = ['Cluster', 'Role', 'JoinToken', 'ApiToken', 'Agent', 'Server', 'SavedQuery'] as const
 export const ACCESS_KINDS = [...PROJECT_KINDS, ...FLEET_KINDS] as const
 export type AccessKind = (typeof ACCESS_KINDS)[number]
 
@@ -64,11 +64,13 @@ const SEEN: AccessKind[] = [
   'Server',
 ]
 const VIEW: AccessRule = { verbs: ['read'], kinds: SEEN }
+const SAVE_QUERIES: AccessRule = { verbs: ['write', 'delete'], kinds: ['SavedQuery'] }
 const OPERATE: AccessRule[] = [
   { verbs: ['render', 'sync', 'confirm', 'suspend'], kinds: ['Service'] },
   { verbs: ['sync'], kinds: ['Repository'] },
   { verbs: ['suspend'], kinds: ['Cluster'] },
   { verbs: ['live:read', 'logs:read', 'restart'], kinds: ['Service', 'Cluster'] },
+  SAVE_QUERIES,
 ]
 
 /** Roles that exist in every installation and that cannot be changed, least powerful first. */
@@ -85,6 +87,7 @@ export const BUILT_IN_ROLES = {
       { verbs: ['write', 'delete', 'render', 'sync', 'live:read', 'logs:read', 'restart'], kinds: ['Service'] },
       { verbs: ['config:use'], kinds: ['Config'] },
       { verbs: ['sync'], kinds: ['Repository'] },
+      SAVE_QUERIES,
     ],
   },
   'project-admin': {

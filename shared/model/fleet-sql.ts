@@ -1,5 +1,6 @@
 // Fleet queries: the form of SQL queries over views of the fleet in the API, the command line and the agent.
 import { z } from 'zod'
+import { SQL_CHARS_MAX } from './saved-queries.ts'
 
 export interface SqlViewColumn {
   type: 'text' | 'integer'
@@ -14,7 +15,7 @@ export const SQL_ANSWER_CHARS_MAX = 16_000_000
 export const SQL_MS_MAX = 10_000
 
 export const sqlQuestionSchema = z.strictObject({
-  sql: z.string().min(1).max(10_000),
+  sql: z.string().min(1).max(SQL_CHARS_MAX),
   limit: z.number().int().min(1).max(SQL_ROWS_MAX).default(SQL_ROWS_DEFAULT),
 })
 export type SqlQuestion = z.infer<typeof sqlQuestionSchema>

@@ -7,6 +7,7 @@ import type { SqlScopes } from '../../server/store/sql/sight.ts'
 import { createSqliteRunner } from '../../server/store/sql/sqlite-runner.ts'
 import { FLEET_VIEWS, VIEW_NAMES } from '../../server/store/sql/views.ts'
 import type { Store } from '../../server/store/store.ts'
+import { SAVED_QUERIES_MAX } from '../../shared/model/saved-queries.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { STORES, type StorePlace } from '../support/stores.ts'
@@ -103,6 +104,22 @@ describe.each(STORES)('$name', (kind) => {
     expect(
       await codeOf(ask('select cast(name as integer) + 1 from objects where abs(-9223372036854775807 - length(name)) > 0', none)),
     ).toBe('answered')
+  })
+
+  test('SQ9 saved queries: by name, replaced as a whole, up to their limit', async () => {
+    const { savedQueries } = store
+    const query = (name: string, sql = 'select 1') => ({ name, sql, about: 'one', savedBy: 'ann', updatedMs: 5 })
+    expect(await savedQueries.save(query('web'))).toBe(true)
+    expect(await savedQueries.save(query('apps'))).toBe(true)
+    expect(await savedQueries.save({ ...query('web', 'select 2'), savedBy: 'ben', about: '' })).toBe(false)
+    expect(await savedQueries.list()).toEqual([query('apps'), { ...query('web', 'select 2'), savedBy: 'ben', about: '' }])
+    expect(await savedQueries.get('none')).toBeNull()
+    expect([await savedQueries.delete('apps'), await savedQueries.delete('apps')]).toEqual([true, false])
+    const entries = (await store.audit.list({ kind: 'SavedQuery', limit: 10 })).items.map(({ verb, name }) => `${verb} ${name}`)
+    expect(entries).toEqual(['delete apps', 'update web', 'create apps', 'create web'])
+    for (let n = 2; n <= SAVED_QUERIES_MAX; n++) await savedQueries.save(query(`q${n}`))
+    expect(await codeOf(savedQueries.save(query('one-more')))).toBe('conflict')
+    expect(await savedQueries.save(query('q2', 'select 3'))).toBe(false)
   })
 
   test('SQ6 what takes too long is ended, and the next query is answered', async () => {

@@ -242,6 +242,11 @@ const RECIPES: Record<string, Recipe> = {
       return { id: String(ids?.[0]) }
     },
   },
+  'PUT /saved-queries/:name': { path: '/saved-queries/one', body: { sql: 'select 1' }, verb: 'create', kind: 'SavedQuery', name: 'one' },
+  'DELETE /saved-queries/:name': {
+    ...{ path: '/saved-queries/one', verb: 'delete', kind: 'SavedQuery', name: 'one' },
+    before: first(() => write('PUT', '/saved-queries/one', { sql: 'select 1' })),
+  },
   'POST /apply': { path: '/apply', body: { resources: [serviceDoc('new')] }, verb: 'create', kind: 'Service', name: 'new' },
   'POST /confirmations/:id/confirm': {
     ...{ path: '/confirmations/:id/confirm', verb: 'confirm', kind: 'Service', name: 'web' },

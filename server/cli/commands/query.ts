@@ -11,6 +11,9 @@ export function addQueryCommands(program: Command, context: Context): void {
     .command('query')
     .argument('[sql]', 'one SELECT over the views of the fleet')
     .option('--views', 'list the views and their columns')
+    .option('--saved <name>', 'run a saved query; `skerry get saved-queries` lists them')
+    .option('--save <name>', 'save the query for everybody who may query the fleet, instead of running it')
+    .option('--about <text>', 'with --save: one line that describes the query')
     .option('--limit <count>', 'maximum number of rows', wholeNumber(SQL_ROWS_MAX), SQL_ROWS_DEFAULT)
     .addOption(new Option('-o, --output <form>', 'output format').choices(QUERY_OUTPUTS).default('table' as const))
     .option('--no-headers', 'omit the header line')
@@ -21,6 +24,8 @@ export function addQueryCommands(program: Command, context: Context): void {
         'skerry query "SELECT cluster, image FROM images WHERE image LIKE \'%nginx:1.2%\'" -o csv',
         'skerry query "SELECT name, time(last_seen_ms) FROM clusters WHERE last_seen_ms < ago(\'24h\')"',
         "skerry query \"SELECT name FROM clusters WHERE label(labels, 'env') = 'prod'\" -o json",
+        'skerry query --save old-nginx --about "clusters with nginx 1.2" "SELECT cluster FROM images WHERE image LIKE \'%nginx:1.2%\'"',
+        'skerry query --saved old-nginx',
         'skerry query --views',
       ),
     )

@@ -27,6 +27,7 @@ const NAMED_KINDS: readonly Kind[] = [
   'notification-sinks',
   'notification-routes',
   'confirmations',
+  'saved-queries',
   'tokens',
   'join-tokens',
 ]

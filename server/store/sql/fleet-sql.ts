@@ -13,6 +13,8 @@ import { VIEW_NAMES, viewSql } from './views.ts'
 export interface FleetSql {
   /** Throws `bad_query` and `query_limit`. */
   answer(question: SqlQuestion, scopes: SqlScopes, signal?: AbortSignal): Promise<SqlAnswer>
+  /** Throws `bad_query` for a query that no caller can run. */
+  check(sql: string): void
   close(): Promise<void>
 }
 
@@ -61,9 +63,15 @@ export function createFleetSql({ db, engine, runner, clock, msMax = SQL_MS_MAX }
       const found = await runner.run({ sql, columns, rowsMax: limit, msMax }, signal)
       return { columns: [...columns], ...found, elapsedMs: Math.round(clock.monotonicMs() - startMs) }
     },
+    check: (text) => {
+      const view = (name: string) => viewSql(name, { engine, sight: sightOf(NOTHING, []), nowMs: 0 })
+      writeQuery(parseQuery(text), { engine, nowMs: 0, rowsMax: 1, viewNames: VIEW_NAMES, view })
+    },
     close: () => runner.close(),
   }
 }
+
+const NOTHING: SqlScopes = { services: [], clusters: [], repositories: [] }
 
 async function labelsOfClusters(db: ReadDb): Promise<ClusterLabels[]> {
   const rows = await db

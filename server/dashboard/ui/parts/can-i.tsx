@@ -9,7 +9,7 @@ import { whereText } from './access-roles.tsx'
 import { RefusalNote, Section } from './states.tsx'
 
 const KINDS = Object.keys(VERBS_OF) as AccessKind[]
-const OF_FLEET: readonly AccessKind[] = ['Cluster', 'Role', 'JoinToken', 'ApiToken', 'Agent', 'Server']
+const OF_FLEET: readonly AccessKind[] = ['Cluster', 'Role', 'JoinToken', 'ApiToken', 'Agent', 'Server', 'SavedQuery']
 
 export function CanIForm() {
   const mayAskForOthers = useMay('read', 'RoleBinding', 'some')?.allowed === true

@@ -26,6 +26,7 @@ export const VERBS_OF: Readonly<Record<(typeof ACCESS_KINDS)[number], readonly A
   NotificationSink: [...EVERY, 'notify:test'],
   NotificationRoute: EVERY,
   Server: ['read', 'server-key', 'restore'],
+  SavedQuery: ['write', 'delete'],
 }
 /** Bounds the questions for a person with roles in many projects. */
 const PROJECTS_ASKED = 10
