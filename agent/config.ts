@@ -21,7 +21,7 @@ export const RUN_OPTIONS = {
     help: 'Join token of `skerry join-token create`; used once, at the first start.',
     secret: true,
   },
-  joinTokenFile: { type: 'text', placeholder: 'FILE', help: 'File with the join token.' },
+  joinTokenFile: { type: 'text', placeholder: 'FILE', help: 'File with the join token; may be deleted after the join.' },
   kubeconfig: { type: 'text', placeholder: 'FILE', help: 'Kubernetes credentials; default: the ServiceAccount of the pod.' },
   context: { type: 'text', placeholder: 'NAME', help: 'Context of the kubeconfig; default its current one.' },
   serverCa: {

@@ -172,7 +172,8 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
   const { data, server, cluster: clusterName, wait, logLevel, kubeconfig, context, probes, metered, dailyBytes, serverCa } = read.options
   const { kubeEvents, podLogs, resync, asking, reportMetrics } = read.options
   const log = createPinoLogger(logLevel as 'debug' | 'info' | 'warn' | 'error')
-  const joinToken = read.options.joinToken ?? (read.options.joinTokenFile === undefined ? null : readTokenFile(read.options.joinTokenFile))
+  const { joinTokenFile } = read.options
+  const joinToken = read.options.joinToken ?? (joinTokenFile === undefined ? null : readTokenFile(joinTokenFile))
   const caFile = serverCa === undefined ? null : resolve(serverCa)
   const fetcher = createServerLink({ serverUrl: server, caFile, insecureHttp: read.options.insecureHttp, env: io.env, log })
   // Checked before the data folder is used: an agent with a configured policy never runs without it.
@@ -234,6 +235,10 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
         },
       )
     let agent = create()
+    if (joinToken === null && joinTokenFile !== undefined && agent.report().clusterId === null) {
+      agent.close()
+      throw tokenMissing(joinTokenFile)
+    }
     const stopping = new AbortController()
     io.onStop((signal) => {
       log.info('stopping', { signal })
@@ -276,13 +281,22 @@ const STUCK_AFTER_MS = 1_800_000
 /** One death can have another cause, and a site without a network has no other replica. */
 const DEATHS_MAX = 2
 
-function readTokenFile(path: string): string {
+/** Null if the file does not exist: people delete the token after the join (IK14). */
+function readTokenFile(path: string): string | null {
   try {
     return readFileSync(path, 'utf8').trim()
   } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
     throw new AppError('bad_options', { doing: `read --join-token-file ${path}` }, { cause: error })
   }
 }
+
+const tokenMissing = (path: string): AppError =>
+  new AppError('bad_options', {
+    doing: 'join',
+    detail: `the agent has not joined yet, and --join-token-file ${path} does not exist`,
+    remedy: 'Create a join token with `skerry join-token create` and write it to that file.',
+  })
 
 function takeFolder(data: string): DataFolder {
   try {

@@ -9,7 +9,6 @@ export interface NodeSite {
   cluster: string
   /** Credentials of the node's Kubernetes; systemd passes a copy to the agent, which cannot read the file. */
   kubeconfig: string
-  hasToken: boolean
   hasCa: boolean
   insecureHttp: boolean
   metered: boolean
@@ -20,9 +19,10 @@ export interface NodeSite {
 
 /**
  * DynamicUser: a user that exists while the unit runs, a strict file system and no privileges. The folder of `StateDirectory` is all that is writable.
- * MemoryDenyWriteExecute would stop the JIT of the runtime.
+ * MemoryDenyWriteExecute would stop the JIT of the runtime. The join token is in an optional file of options, because systemd does not start a unit whose
+ * credential is missing, and people delete the token after the join.
  */
-export function unitText({ kubeconfig, hasToken, configDir, binary }: NodeSite): string {
+export function unitText({ kubeconfig, configDir, binary }: NodeSite): string {
   return `[Unit]
 Description=Skerry agent: keeps this Kubernetes cluster equal to its desired state
 Wants=network-online.target
@@ -32,8 +32,10 @@ StartLimitIntervalSec=0
 [Service]
 ExecStart=${binary} run --data \${STATE_DIRECTORY} --kubeconfig \${CREDENTIALS_DIRECTORY}/kubeconfig
 EnvironmentFile=${configDir}/agent.env
+EnvironmentFile=-${configDir}/join-token.env
+EnvironmentFile=-${configDir}/local.env
 LoadCredential=kubeconfig:${kubeconfig}
-${hasToken ? `LoadCredential=join-token:${configDir}/join-token\n` : ''}DynamicUser=yes
+DynamicUser=yes
 StateDirectory=skerry-agent
 StateDirectoryMode=0700
 UMask=0077
@@ -89,16 +91,22 @@ Type=oneshot
 ExecStart=systemctl try-restart ${UNIT}
 `
 
-export function environmentText({ server, cluster, hasToken, hasCa, insecureHttp, metered, configDir }: NodeSite): string {
+export function environmentText({ server, cluster, hasCa, insecureHttp, metered, configDir }: NodeSite): string {
   const values = {
     SKERRY_SERVER: server,
     SKERRY_CLUSTER: cluster,
-    ...(hasToken ? { SKERRY_JOIN_TOKEN_FILE: '/run/credentials/skerry-agent.service/join-token' } : {}),
     ...(hasCa ? { SKERRY_SERVER_CA: `${configDir}/server-ca.crt` } : {}),
     ...(insecureHttp ? { SKERRY_INSECURE_HTTP: 'true' } : {}),
     ...(metered ? { SKERRY_METERED: 'true' } : {}),
   }
-  return `# Options of skerry-agent run; add others of \`skerry-agent run --help\` by their environment variables.\n${Object.entries(values)
-    .map(([key, value]) => `${key}="${value.replace(/["\\$`]/g, '\\$&')}"\n`)
-    .join('')}`
+  const lines = Object.entries(values).map(([key, value]) => variable(key, value))
+  return `# Written by skerry-agent install, which replaces it. Your own options belong in local.env.\n${lines.join('')}`
 }
+
+export const LOCAL_OPTIONS_TEXT = `# Options of this node, by the environment variables that \`skerry-agent run --help\` lists. They win over agent.env.
+# skerry-agent install keeps this file. After a change: systemctl restart ${UNIT}
+`
+
+export const tokenText = (token: string): string => `# Used once. Delete this file after the join.\n${variable('SKERRY_JOIN_TOKEN', token)}`
+
+const variable = (key: string, value: string): string => `${key}="${value.replace(/["\\$`]/g, '\\$&')}"\n`

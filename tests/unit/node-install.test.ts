@@ -1,13 +1,20 @@
 // `skerry-agent install | upgrade | uninstall` in a folder instead of a node, and what systemd says of the units.
 import { beforeEach, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type InstallWish, installNode, KUBECONFIGS, type NodeMachine, uninstallNode, upgradeNode } from '../../agent/node/node-install.ts'
+import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
+import { openSqlite } from '../../shared/adapters/sqlite.ts'
+import type { AppError } from '../../shared/protocol/error.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 let root: string
 let ran: string[]
 let state: string[]
+/** What the service does at a start. */
+let started: () => void
+const RUNS = 'NRestarts=0\nActiveState=active'
+const ENDS = 'NRestarts=0\nActiveState=failed'
 const put = (path: string, text: string) => {
   mkdirSync(dirname(join(root, path)), { recursive: true })
   writeFileSync(join(root, path), text)
@@ -17,7 +24,8 @@ const machine = (more: Partial<NodeMachine> = {}): NodeMachine => ({
   ...{ root, executable: join(root, 'download/skerry-agent'), isRoot: true },
   run: (command) => {
     ran.push(command.join(' '))
-    return command[1] === 'show' ? (state.shift() ?? '') : ''
+    if (command[1] === 'start') started()
+    return command[1] === 'show' ? (state.shift() ?? RUNS) : ''
   },
   sleep: async () => {},
   ...more,
@@ -30,6 +38,7 @@ beforeEach(() => {
   root = tempDir()
   ran = []
   state = []
+  started = () => {}
   put('download/skerry-agent', 'new')
 })
 
@@ -49,7 +58,7 @@ test('IK7 secrets are readable by root alone, and the program is where the unit 
   put(KUBECONFIGS['k3s'] ?? '', 'kubeconfig')
   installNode(machine(), WISH)
   const mode = (path: string) => (statSync(join(root, path)).mode & 0o777).toString(8)
-  expect([mode('/etc/skerry-agent/join-token'), mode('/etc/skerry-agent/agent.env'), mode('/usr/local/bin/skerry-agent')]).toEqual([
+  expect([mode('/etc/skerry-agent/join-token.env'), mode('/etc/skerry-agent/agent.env'), mode('/usr/local/bin/skerry-agent')]).toEqual([
     '600',
     '600',
     '755',
@@ -57,6 +66,26 @@ test('IK7 secrets are readable by root alone, and the program is where the unit 
   expect(read('/etc/skerry-agent/agent.env')).toContain('SKERRY_METERED="true"\n')
   expect(read('/etc/systemd/system/skerry-agent.service')).toContain('ExecStart=/usr/local/bin/skerry-agent run')
   expect(read('/usr/local/bin/skerry-agent')).toBe('new')
+})
+
+test('IK7 IK14 the service starts without the file of its join token', () => {
+  put(KUBECONFIGS['k3s'] ?? '', 'kubeconfig')
+  installNode(machine(), WISH)
+  const unit = read('/etc/systemd/system/skerry-agent.service')
+  expect(unit).toContain('EnvironmentFile=-/etc/skerry-agent/join-token.env\n')
+  expect(unit.match(/^LoadCredential=.*$/gm)).toEqual([`LoadCredential=kubeconfig:${KUBECONFIGS['k3s']}`])
+  expect(read('/etc/skerry-agent/join-token.env')).toContain('SKERRY_JOIN_TOKEN="skj.abc"\n')
+})
+
+test('IK7 a second install replaces its own options and keeps those of the person', () => {
+  put(KUBECONFIGS['k3s'] ?? '', 'kubeconfig')
+  installNode(machine(), WISH)
+  put('/etc/skerry-agent/local.env', 'SKERRY_POD_LOGS=10\n')
+  installNode(machine(), { ...WISH, server: 'https://other.example.com' })
+  expect(read('/etc/skerry-agent/agent.env')).toContain('SKERRY_SERVER="https://other.example.com"\n')
+  expect(read('/etc/skerry-agent/local.env')).toBe('SKERRY_POD_LOGS=10\n')
+  const unit = read('/etc/systemd/system/skerry-agent.service')
+  expect(unit.indexOf('EnvironmentFile=-/etc/skerry-agent/local.env')).toBeGreaterThan(unit.indexOf('/agent.env'))
 })
 
 test('IK7 systemd takes the unit and rates its exposure as OK', () => {
@@ -70,14 +99,17 @@ test('IK7 systemd takes the unit and rates its exposure as OK', () => {
   expect(verified.stderr.toString()).not.toMatch(/Unknown|Failed to parse|Invalid/)
 })
 
-test.each<[string, (m: NodeMachine) => unknown]>([
-  ['only root', (m) => installNode({ ...m, isRoot: false }, WISH)],
-  ['no kubeconfig', (m) => installNode(m, WISH)],
-  ['does not exist', (m) => installNode(m, { ...WISH, kubeconfig: '/nowhere' })],
-  ['no agent is installed', (m) => uninstallNode(m, { purge: false })],
-  ['no agent is installed', (m) => upgradeNode(m)],
-])('IK7 refused: %s', async (text, act) => {
-  expect(await (async () => act(machine()))().catch((error: Error) => error.message)).toContain(text)
+test.each<['install' | 'upgrade' | 'uninstall', string, (m: NodeMachine) => unknown]>([
+  ['install', 'only root', (m) => installNode({ ...m, isRoot: false }, WISH)],
+  ['uninstall', 'only root', (m) => uninstallNode({ ...m, isRoot: false }, { purge: false })],
+  ['upgrade', 'only root', (m) => upgradeNode({ ...m, isRoot: false })],
+  ['install', 'no kubeconfig', (m) => installNode(m, WISH)],
+  ['install', 'does not exist', (m) => installNode(m, { ...WISH, kubeconfig: '/nowhere' })],
+  ['uninstall', 'no agent is installed', (m) => uninstallNode(m, { purge: false })],
+  ['upgrade', 'no agent is installed', (m) => upgradeNode(m)],
+])('IK7 refused: %s, %s', async (verb, text, act) => {
+  const refusal = await (async () => act(machine()))().catch((error: AppError) => error)
+  expect(refusal).toMatchObject({ data: { doing: `${verb} the agent`, detail: expect.stringContaining(text) } })
   expect(existsSync(join(root, 'etc/systemd'))).toBe(false)
 })
 
@@ -86,29 +118,73 @@ test('IK7 two distributions need a choice', () => {
   expect(() => installNode(machine(), WISH)).toThrow('two kubeconfigs')
 })
 
-test.each([
-  [['NRestarts=0\nActiveState=active', 'NRestarts=0\nActiveState=active'], 'new'],
-  [['NRestarts=0\nActiveState=active', 'NRestarts=3\nActiveState=active'], 'old'],
-  [['NRestarts=0\nActiveState=active', 'NRestarts=0\nActiveState=failed'], 'old'],
-])('IK8 upgrade with the states %j leaves the %s program', async (states, left) => {
+/** An agent of the version `old` whose state has the schema of this version, and a download of `new`. */
+function installedAgent(): string {
   put(KUBECONFIGS['k3s'] ?? '', 'kubeconfig')
   put('download/skerry-agent', 'old')
   installNode(machine(), WISH)
   put('download/skerry-agent', 'new')
+  mkdirSync(join(root, 'var/lib/skerry-agent'), { recursive: true })
+  const path = join(root, 'var/lib/skerry-agent/agent.sqlite')
+  openAgentState(path).close()
+  return path
+}
+
+test.each([
+  [[RUNS, RUNS], 'new'],
+  [[RUNS, 'NRestarts=3\nActiveState=active'], 'old'],
+  [[RUNS, ENDS], 'old'],
+])('IK8 upgrade with the states %j leaves the %s program', async (states, left) => {
+  installedAgent()
   state = [...states]
   const done = await upgradeNode(machine()).then(
     () => 'new',
     () => 'old',
   )
   expect([done, read('/usr/local/bin/skerry-agent'), read('/usr/local/bin/skerry-agent.previous')]).toEqual([left, left, 'old'])
+  expect(readdirSync(join(root, 'var/lib'))).toEqual(['skerry-agent'])
 })
 
-test.each([true, false])('IK8 uninstall with purge %p says what stays', (purge) => {
-  put(KUBECONFIGS['k3s'] ?? '', 'kubeconfig')
-  put('/var/lib/skerry-agent/agent.sqlite', 'state')
-  installNode(machine(), WISH)
+test('IK8 a version that migrated the state and ended is taken back with the state from before', async () => {
+  const path = installedAgent()
+  let starts = 0
+  started = () => {
+    starts += 1
+    if (starts > 1) return openAgentState(path).close()
+    const db = openSqlite(path)
+    db.run('CREATE TABLE of_the_new_version (a)')
+    db.run('PRAGMA user_version=1000')
+    // Ends as a killed process does: the change is in the log alone.
+    const log = readFileSync(`${path}-wal`)
+    const file = readFileSync(path)
+    db.close()
+    writeFileSync(path, file)
+    writeFileSync(`${path}-wal`, log)
+  }
+  state = [RUNS, ENDS]
+  const refusal = await upgradeNode(machine()).catch((error: AppError) => error.message)
+  expect([starts, refusal]).toEqual([2, expect.stringContaining('runs again, with the state from before the upgrade')])
+})
+
+test('IK8 a rollback that does not stay up says so', async () => {
+  installedAgent()
+  state = [RUNS, ENDS, RUNS, ENDS]
+  expect(await upgradeNode(machine()).catch((error: AppError) => error.message)).toContain('does not stay up, either')
+})
+
+test('IK8 an upgrade that cannot copy the state leaves the agent running', async () => {
+  installedAgent()
+  put('/var/lib/skerry-agent.before-upgrade', 'a file')
+  rmSync(join(root, 'var/lib/skerry-agent/agent.sqlite'))
+  mkdirSync(join(root, 'var/lib/skerry-agent/agent.sqlite'))
+  expect(await upgradeNode(machine()).catch(() => 'refused')).toBe('refused')
+  expect([ran.at(-1), read('/usr/local/bin/skerry-agent')]).toEqual(['systemctl start skerry-agent.service', 'old'])
+})
+
+test.each([true, false])('IK8 uninstall with purge %p leaves no file of the agent but its data', async (purge) => {
+  installedAgent()
+  await upgradeNode(machine())
   expect(uninstallNode(machine(), { purge }).join('\n')).toContain('kept all objects of services')
-  expect(
-    ['etc/skerry-agent', 'etc/systemd/system/skerry-agent.service', 'var/lib/skerry-agent'].map((path) => existsSync(join(root, path))),
-  ).toEqual([false, false, !purge])
+  const left = [...new Bun.Glob('**/*skerry-agent*').scanSync({ cwd: root, onlyFiles: false })].sort()
+  expect(left).toEqual(['download/skerry-agent', ...(purge ? [] : ['var/lib/skerry-agent'])])
 })
