@@ -31,6 +31,7 @@ beforeAll(async () => {
 beforeEach(() => {
   stub.fail = null
   stub.damage = null
+  stub.keepsAll = false
   stub.objects.clear()
 })
 afterAll(() => stub.stop())
@@ -97,14 +98,43 @@ test('BK8 archives and their folder are readable by their owner alone', async ()
 
 test('BK9 a storage that damages what it keeps is found at once, and earlier archives stay', async () => {
   const { name } = await ship(s3(), { keep: 1 })
-  stub.damage = (bytes) => bytes.with(bytes.length - 100, (bytes.at(-100) ?? 0) ^ 1)
+  stub.damage = flipped
   await expect(ship(s3(), { keep: 1 })).rejects.toMatchObject({
     code: 'backup_unusable',
     remedy: expect.stringContaining('Check the storage'),
   })
-  expect([...stub.objects.keys()]).toContain(`backups/fleet/${name}`)
-  const { attempt, last } = readBackupState(dataDir)
-  expect([attempt?.error !== null, last?.name]).toEqual([true, name])
+  expect([...stub.objects.keys()]).toEqual([`backups/fleet/${name}`])
+  const { attempt, last, unverified } = readBackupState(dataDir)
+  expect([attempt?.error !== null, last?.name, unverified]).toEqual([true, name, []])
+})
+
+const flipped = (bytes: Uint8Array) => bytes.with(bytes.length - 100, (bytes.at(-100) ?? 0) ^ 1)
+
+test('BK9 archives that failed the read and cannot be removed push no good one out, and do not grow without end', async () => {
+  const good = [await ship(s3(), { keep: 3 }), await ship(s3(), { keep: 3 })].map(({ name }) => name)
+  stub.keepsAll = true
+  stub.damage = flipped
+  for (let n = 0; n < 8; n++) await expect(ship(s3(), { keep: 3 })).rejects.toMatchObject({ code: 'backup_unusable' })
+  await expect(ship(s3(), { keep: 3 })).rejects.toMatchObject({ code: 'unavailable', message: expect.stringContaining('8 archives') })
+  expect(stub.objects.size).toBe(10)
+  stub.keepsAll = false
+  stub.damage = null
+  const { name, kept } = await ship(s3(), { keep: 3 })
+  expect([kept, [...stub.objects.keys()]]).toEqual([3, [...good, name].map((one) => `backups/fleet/${one}`)])
+})
+
+test('BK9 an archive that was stored by a process that ended before its read counts for no retention', async () => {
+  const { name: good } = await ship(s3(), { keep: 1 })
+  const place = openPlace(s3(), env)
+  const write: typeof place.write = async (name, chunks) => {
+    await place.write(name, chunks)
+    throw new Error('killed')
+  }
+  const options = { dataDir, withoutKeys: false, postgres: false, recipients, keep: 1 }
+  await expect(shipBackup({ ...options, place: { ...place, write } }, deps())).rejects.toThrow('killed')
+  expect(stub.objects.size).toBe(2)
+  const { name, kept } = await ship(s3(), { keep: 2 })
+  expect([kept, [...stub.objects.keys()]]).toEqual([2, [good, name].map((one) => `backups/fleet/${one}`)])
 })
 
 test('BK9 an error of the storage is named, and leaves nothing in the data folder', async () => {

@@ -9,6 +9,8 @@ export interface S3Stub {
   fail: { status: number; code: string } | null
   /** Changes what is stored. */
   damage: ((bytes: Uint8Array) => Uint8Array) | null
+  /** Refuses to delete, as an object lock does. */
+  keepsAll: boolean
   /** Of requests without a signature of version 4 by this key. */
   unsigned: number
   /** Those with more than one part. */
@@ -75,6 +77,7 @@ export function startS3Stub(accessKeyId = 'AKIASTUB'): S3Stub {
       return new Response(null, { headers: { etag: etag(bytes) } })
     }
     const held = stub.objects.get(path)
+    if (request.method === 'DELETE' && stub.keepsAll) return error(403, 'AccessDenied')
     if (request.method === 'DELETE') {
       stub.objects.delete(path)
       return new Response(null, { status: 204 })
@@ -90,6 +93,7 @@ export function startS3Stub(accessKeyId = 'AKIASTUB'): S3Stub {
     objects: new Map(),
     fail: null,
     damage: null,
+    keepsAll: false,
     unsigned: 0,
     multipart: 0,
     pageSize: 1_000,

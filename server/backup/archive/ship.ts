@@ -9,7 +9,7 @@ import { type BackupDeps, type CreateOptions, createBackup, stopIfTold } from '.
 import type { Manifest } from '../manifest.ts'
 import { verifyBackup } from '../verify.ts'
 import { packBackup, readArchive } from './archive.ts'
-import { changeBackupState } from './state.ts'
+import { changeBackupState, readBackupState } from './state.ts'
 import { archiveName, type BackupPlace } from './stored.ts'
 
 /** A folder of the data folder; a server that starts removes it. */
@@ -62,12 +62,19 @@ async function ship({ place, recipients, keep, ...create }: ShipOptions, deps: B
     const age = recipients.length === 0 ? null : await createAgeWriter(recipients)
     const name = archiveName(manifest.createdMs, age !== null)
     stopIfTold(deps)
+    const bad = await clearUnverified(place, create.dataDir)
+    // Before the write, so that an archive of a killed process does not count for the retention.
+    noteUnverified(create.dataDir, place, [...bad, name])
     deps.progress('storing the archive', 0, 0)
     const plain = packBackup(folder, manifest)
     const bytes = await place.write(name, withStop(age === null ? plain : await age.encrypt(plain), deps))
     deps.progress('reading the archive back', 0, 0)
-    await readBack(place, name, age?.decrypt ?? (async (stream) => stream), manifest, deps)
-    const { removed, kept } = await removeOld(place, name, keep)
+    await readBack(place, name, age?.decrypt ?? (async (stream) => stream), manifest, deps).catch(async (error: unknown) => {
+      await clearUnverified(place, create.dataDir).catch(() => {}) // the next backup tries it again
+      throw error
+    })
+    noteUnverified(create.dataDir, place, bad)
+    const { removed, kept } = await removeOld({ place, newest: name, keep, bad })
     return { manifest, name, bytes, removed, kept }
   } finally {
     rmSync(work, { recursive: true, force: true })
@@ -130,9 +137,31 @@ async function readBack(
   }
 }
 
-async function removeOld(place: BackupPlace, newest: string, keep: number): Promise<{ removed: string[]; kept: number }> {
-  const all = await place.list()
-  const old = keep === 0 ? [] : all.filter(({ name }) => name < newest).slice(0, Math.max(0, all.length - keep))
+/** Archives that failed the read and cannot be removed. Above it, no more are stored. */
+const UNVERIFIED_MAX = 8
+
+const noteUnverified = (dataDir: string, { text: into }: BackupPlace, names: readonly string[]): void =>
+  void changeBackupState(dataDir, { unverified: names.map((name) => ({ into, name })) })
+
+/** Removes archives that were never read back whole. Answers those that the place keeps. */
+async function clearUnverified(place: BackupPlace, dataDir: string): Promise<string[]> {
+  const noted = readBackupState(dataDir).unverified.filter(({ into }) => into === place.text)
+  if (noted.length === 0) return []
+  const present = new Set((await place.list()).map(({ name }) => name))
+  const left: string[] = []
+  for (const { name } of noted) if (present.has(name)) await place.remove(name).catch(() => left.push(name))
+  noteUnverified(dataDir, place, left)
+  if (left.length < UNVERIFIED_MAX) return left
+  throw new AppError('unavailable', {
+    doing: 'back up',
+    detail: `${place.text} has ${left.length} archives that could not be read back and cannot be removed, such as ${left[0]}`,
+    remedy: 'Check the storage and the right to delete, and remove these archives. Earlier backups were kept.',
+  })
+}
+
+async function removeOld({ place, newest, keep, bad }: { place: BackupPlace; newest: string; keep: number; bad: readonly string[] }) {
+  const good = (await place.list()).filter(({ name }) => !bad.includes(name))
+  const old = keep === 0 ? [] : good.filter(({ name }) => name < newest).slice(0, Math.max(0, good.length - keep))
   for (const { name } of old) await place.remove(name)
-  return { removed: old.map(({ name }) => name), kept: all.length - old.length }
+  return { removed: old.map(({ name }) => name), kept: good.length - old.length }
 }

@@ -14,6 +14,8 @@ const stateSchema = z.object({
   /** When that schedule began. */
   scheduledMs: z.number().nullable().default(null),
   attempt: attemptSchema.nullable().default(null),
+  /** Archives that were written, or begun, and never read back whole: they count for no retention. */
+  unverified: z.array(z.object({ into: z.string(), name: z.string() })).default([]),
   /** The newest that was read back whole. */
   last: z
     .object({
