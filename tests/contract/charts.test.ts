@@ -1,15 +1,21 @@
 // The charts: strict lint and rendering over a matrix of values, what the schema refuses, and what each Pod must be. tests/e2e/charts-cluster.test.ts has the API server.
 import { expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { RUN_OPTIONS } from '../../agent/config.ts'
 import { rbacManifests, rbacValues } from '../../agent/rbac.ts'
 import { packageVersion } from '../../scripts/binary-sandbox.ts'
 import { SERVER_OPTIONS } from '../../server/config.ts'
+import { startServer } from '../../server/server.ts'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
+import { seededRandom } from '../../shared/runtime/random.ts'
 import { CHARTS, type ChartName, chartFolder, helm, podOf, renderChart, type Values } from '../support/chart-kit.ts'
 import { ROOT } from '../support/source-files.ts'
+import { tempDir } from '../support/temp-dir.ts'
+import { SERVER_CERT, SERVER_PRIVATE_KEY } from '../support/test-certs.ts'
 
 const cases = CHARTS.flatMap(([chart, all]) => Object.entries(all).map(([name, values]) => [chart, name, values] as const))
 const yamlOf = (path: string) => parseYamlDocuments(readFileSync(join(ROOT, path), 'utf8'), { file: path }).documents[0]?.value
@@ -34,6 +40,16 @@ test.each(cases)('IK1 %s with the values "%s": lints, and its Pod is restricted 
     Object.keys(chart === 'skerry' ? SERVER_OPTIONS : RUN_OPTIONS).map((key) => `SKERRY_${key.replace(/[A-Z]/g, '_$&').toUpperCase()}`),
   )
   expect(env.map(({ name: one }) => one).filter((one) => one.startsWith('SKERRY_') && !known.has(one))).toEqual([])
+})
+
+test.each([
+  ['skerry', 'existing'],
+  ['skerry', 'watched'],
+  ['skerry-agent', 'namespaced'],
+  ['skerry-agent', 'full'],
+] as const)('IK1 %s with the values "%s" is the same with Helm 3', (chart, name) => {
+  const values: Values = CHARTS.find(([one]) => one === chart)?.[1][name] ?? {}
+  expect(renderChart(chart, name, values, { version: '3' })).toEqual(renderChart(chart, name, values))
 })
 
 test('IK1 large numbers of options stay numbers, and each alert and the dashboard are those of monitoring/', () => {
@@ -61,6 +77,36 @@ test.each<[ChartName, Values, RegExp]>([
   const { ok, text } = helm(['template', 'x', chartFolder(chart)], values)
   expect([ok, message.test(text) || text]).toEqual([false, true])
 })
+
+test.each([
+  ['HTTP', {}],
+  ['TLS of cert-manager', { tls: { certManager: { enabled: true, issuerRef: { name: 'internal' } } } }],
+])(
+  'IK1 the notes for %s print a command that gets an API token',
+  async (_, values) => {
+    const { text } = helm(['install', 'skerry', chartFolder('skerry'), '--dry-run=client', '-n', 'fleet'], values)
+    const [command = ''] = /kubectl -n fleet exec(?:\\\n|.)*/.exec(text) ?? []
+    const dataDir = tempDir()
+    const [cert, key] = [join(tempDir(), 'tls.crt'), join(tempDir(), 'tls.key')]
+    writeFileSync(cert, SERVER_CERT)
+    writeFileSync(key, SERVER_PRIVATE_KEY, { mode: 0o600 })
+    const place = { dataDir, hostname: '127.0.0.1', port: 0, ...('tls' in values ? { tls: { cert, key } } : {}) }
+    const server = await startServer(place, { clock: systemClock, random: seededRandom(3), log: silentLogger })
+    try {
+      // The part after `--` runs in the Pod, where the program and the data folder have other places.
+      const inside = command.slice(command.indexOf(' -- ') + 4).replace(/https?:\/\/127\.0\.0\.1:8080/, server.url)
+      const script = inside
+        .replace('/usr/bin/skerry', `${process.execPath} ${join(ROOT, 'server/main.ts')}`)
+        .replace('/data/skerry', dataDir)
+      const ran = Bun.spawn(['/bin/sh', '-c', script], { stdout: 'pipe', stderr: 'pipe', env: { PATH: '/usr/bin:/bin', HOME: tempDir() } })
+      const [out, err] = await Promise.all([new Response(ran.stdout).text(), new Response(ran.stderr).text()])
+      expect([await ran.exited, out.trim().length > 20 ? '' : err]).toEqual([0, ''])
+    } finally {
+      await server.stop()
+    }
+  },
+  30_000,
+)
 
 const SITE = { server: 'https://skerry.example.com', cluster: 'oslo' }
 const rolesOf = (objects: readonly K8sObject[]) =>

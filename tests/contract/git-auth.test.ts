@@ -232,6 +232,19 @@ describe('http', () => {
         const [code, message] = await failureOf(kit.open(at).fetch())
         expect([code, message]).toEqual(['git_unreachable', expect.stringContaining('shows a certificate that is not trusted')])
       }
+      // A process reads its extra authorities at its start.
+      const place = join(import.meta.dir, '../../server/sources/git/private.ts')
+      const script = `console.log(JSON.stringify(await (await import(${JSON.stringify(place)})).writeWebFiles(${JSON.stringify(dir)}, { header: null, ca: null, proxy: null })))`
+      const env = { PATH: process.env['PATH'] ?? '', NODE_EXTRA_CA_CERTS: cert }
+      const written = JSON.parse(Bun.spawnSync([process.execPath, '-e', script], { env }).stdout.toString())
+      expect((await Bun.file(written.GIT_SSL_CAINFO).text()).match(/BEGIN CERTIFICATE/g)?.length).toBeGreaterThan(100)
+      const listed = Bun.spawn(['git', 'ls-remote', `https://127.0.0.1:${secure.port}/fleet.git`], {
+        ...{ stdout: 'pipe', stderr: 'pipe', env: { PATH: process.env['PATH'] ?? '', HOME: dir, ...written } },
+      })
+      expect([await new Response(listed.stderr).text(), await new Response(listed.stdout).text()]).toEqual([
+        '',
+        expect.stringContaining(commit),
+      ])
     } finally {
       await secure.stop(true)
     }

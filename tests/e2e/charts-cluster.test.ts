@@ -97,6 +97,19 @@ test('IK4 helm installs both charts on nodes, and an uninstall leaves the volume
   ])
 }, 180_000)
 
+test('IK3 an agent outside skerry-system changes its preset, also when that namespace exists', async () => {
+  const upgrade = (rbac: Record<string, unknown>) => {
+    const args = ['upgrade', '--install', 'edge', chartFolder('skerry-agent'), '-n', 'edge', '--create-namespace']
+    const { ok, text } = helm(args, { ...AGENT_VALUES['bare'], rbac }, kubeconfigOf())
+    return ok ? '' : text
+  }
+  const namespaced = { preset: 'namespaced', namespaces: ['web'] }
+  expect([upgrade({ preset: 'cluster-admin' }), upgrade(namespaced), upgrade(namespaced)]).toEqual(['', '', ''])
+  expect(await cluster.kubectl(['get', 'role', 'edge-skerry-agent-claim', '-n', CLAIM_NAMESPACE, '-o', 'name'])).toContain('role.rbac')
+  Bun.spawnSync([HELM['4'], 'uninstall', 'edge', '-n', 'edge'], { env: { PATH: '/usr/bin', ...kubeconfigOf() } })
+  expect(await cluster.kubectl(['get', 'namespace', CLAIM_NAMESPACE, '-o', 'name'])).toContain(CLAIM_NAMESPACE)
+}, 60_000)
+
 test('IK12 IK13 skerry install makes a server whose link signs in, helm takes it over, and uninstall keeps or prunes', async () => {
   const dataDir = tempDir()
   // The Pods of kwok run nothing: a server beside them answers what is executed in the Pod.
@@ -131,24 +144,17 @@ test('IK12 IK13 skerry install makes a server whose link signs in, helm takes it
     expect((await own(['install'])).code).toBe(0)
     expect(await version()).toBe('1')
 
-    const args = [
-      'upgrade',
-      '--install',
-      'skerry',
-      chartFolder('skerry'),
-      '-n',
-      'skerry-own',
-      '--force-conflicts',
-      '--wait',
-      '--timeout',
-      '60s',
-    ]
-    const taken = helm(args, { logLevel: 'debug' }, kubeconfigOf())
-    expect(taken.ok ? '' : taken.text).toBe('')
-    expect((await own(['uninstall', '--prune'])).err).toContain('helm uninstall skerry')
-    Bun.spawnSync([HELM['4'], 'uninstall', 'skerry', '-n', 'skerry-own'], { env: { PATH: '/usr/bin', ...kubeconfigOf() } })
-
-    expect((await own(['install'])).code).toBe(0)
+    for (const [version, flags] of [
+      ['4', ['--force-conflicts']],
+      ['3', []],
+    ] as const) {
+      const args = ['upgrade', '--install', 'skerry', chartFolder('skerry'), '-n', 'skerry-own', ...flags, '--wait', '--timeout', '60s']
+      const taken = helm(args, { logLevel: 'debug' }, kubeconfigOf(), version)
+      expect(taken.ok ? '' : taken.text).toBe('')
+      expect((await own(['uninstall', '--prune'])).err).toContain('helm uninstall skerry')
+      Bun.spawnSync([HELM[version], 'uninstall', 'skerry', '-n', 'skerry-own'], { env: { PATH: '/usr/bin', ...kubeconfigOf() } })
+      expect((await own(['install'])).code).toBe(0)
+    }
     expect((await own(['uninstall', '--keep'])).err).toContain('persistentvolumeclaim/data-skerry-0, with')
     expect(await names('statefulset,service,pvc')).toEqual(['persistentvolumeclaim/data-skerry-0'])
     expect((await own(['uninstall', '--prune'])).code).toBe(0)

@@ -12,8 +12,13 @@ export type Values = Readonly<Record<string, unknown>>
 export const chartFolder = (chart: ChartName): string => join(ROOT, 'charts', chart)
 
 /** Answers standard output, or the standard error of a failure. */
-export function helm(args: readonly string[], values: Values = {}, env: Record<string, string> = {}): { ok: boolean; text: string } {
-  const ran = Bun.spawnSync([HELM['4'], ...args, '-f', '-'], {
+export function helm(
+  args: readonly string[],
+  values: Values = {},
+  env: Record<string, string> = {},
+  version: keyof typeof HELM = '4',
+): { ok: boolean; text: string } {
+  const ran = Bun.spawnSync([HELM[version], ...args, '-f', '-'], {
     stdin: Buffer.from(JSON.stringify(values)),
     env: { PATH: '/usr/bin', ...env },
   })
@@ -22,8 +27,13 @@ export function helm(args: readonly string[], values: Values = {}, env: Record<s
 
 export const CLAIM_NAMESPACE = 'skerry-system'
 
-export function renderChart(chart: ChartName, release: string, values: Values, namespace = CLAIM_NAMESPACE): K8sObject[] {
-  const { ok, text } = helm(['template', release, chartFolder(chart), '-n', namespace], values)
+export function renderChart(
+  chart: ChartName,
+  release: string,
+  values: Values,
+  { namespace = CLAIM_NAMESPACE, version = '4' }: { namespace?: string; version?: keyof typeof HELM } = {},
+): K8sObject[] {
+  const { ok, text } = helm(['template', release, chartFolder(chart), '-n', namespace], values, {}, version)
   if (!ok) throw new Error(text)
   const { documents, problems } = parseYamlDocuments(text, { file: release })
   if (problems.length > 0) throw new Error(JSON.stringify(problems))

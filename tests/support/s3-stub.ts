@@ -1,4 +1,4 @@
-// As much of an S3-compatible storage as a backup asks of one, in memory. The real one is in tests/e2e/s3.test.ts.
+// As much of an S3-compatible storage as a backup asks of one, in memory.
 import { createHash } from 'node:crypto'
 
 export interface S3Stub {

@@ -26,7 +26,11 @@ export function agentManifests(site: AgentSite): object[] {
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
     { apiVersion: 'v1', kind: 'ServiceAccount', metadata },
     {
-      ...{ apiVersion: `${RBAC_GROUP}/v1`, kind: 'ClusterRoleBinding', metadata: { name: NAME, labels: metadata.labels } },
+      ...{
+        apiVersion: `${RBAC_GROUP}/v1`,
+        kind: 'ClusterRoleBinding',
+        metadata: { name: `${NAME}-cluster-admin`, labels: metadata.labels },
+      },
       roleRef: { apiGroup: RBAC_GROUP, kind: 'ClusterRole', name: 'cluster-admin' },
       subjects: [{ kind: 'ServiceAccount', name: NAME, namespace }],
     },

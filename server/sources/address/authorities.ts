@@ -5,3 +5,16 @@ import { getCACertificates } from 'node:tls'
 export function authoritiesAt(ca: string | undefined, isOwn: boolean): string | string[] | undefined {
   return ca === undefined || isOwn ? ca : [...getCACertificates('default'), ca]
 }
+
+/**
+ * For a program that does not read NODE_EXTRA_CA_CERTS: the authorities of this machine and of `fetch`. Null if there are no extra ones, because the
+ * program then has its own list.
+ */
+export function authoritiesForProgram(): string | null {
+  if (getCACertificates('extra').length === 0) return null
+  return [...new Set([...getCACertificates('system'), ...getCACertificates('default'), ...getCACertificates('extra')])]
+    .map(lineEnded)
+    .join('')
+}
+
+const lineEnded = (pem: string): string => `${pem.trimEnd()}\n`

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { AppError } from '../../../shared/protocol/error.ts'
+import { authoritiesForProgram } from '../address/authorities.ts'
 import { privateMark } from '../folders.ts'
 import { configText, type GitSecrets } from './auth.ts'
 import { knownName } from './known-hosts.ts'
@@ -40,9 +41,10 @@ export async function writeWebFiles(
   if (access.proxy !== null) lines.push(`\tproxy = "${access.proxy.replace(/["\\\s]/g, encodeURIComponent)}"`) // it may hold a password
   const config = join(folder, 'gitconfig')
   await writeFile(config, `${lines.join('\n')}\n`, { mode: 0o600 })
-  if (access.ca === null) return { GIT_CONFIG_GLOBAL: config }
+  const authorities = access.ca ?? authoritiesForProgram()
+  if (authorities === null) return { GIT_CONFIG_GLOBAL: config }
   const ca = join(folder, 'ca.pem')
-  await writeFile(ca, access.ca, { mode: 0o600 })
+  await writeFile(ca, authorities, { mode: 0o600 })
   return { GIT_CONFIG_GLOBAL: config, GIT_SSL_CAINFO: ca }
 }
 
