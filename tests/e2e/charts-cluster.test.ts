@@ -95,7 +95,7 @@ test('IK4 helm installs both charts on nodes, and an uninstall leaves the volume
     'persistentvolumeclaim/data-skerry-0',
     'persistentvolumeclaim/skerry-agent',
   ])
-}, 180_000)
+}, 300_000)
 
 test('IK3 an agent outside skerry-system changes its preset, also when that namespace exists', async () => {
   const upgrade = (rbac: Record<string, unknown>) => {
@@ -162,4 +162,4 @@ test('IK12 IK13 skerry install makes a server whose link signs in, helm takes it
   } finally {
     await server.stop()
   }
-}, 180_000)
+}, 300_000)

@@ -1,5 +1,6 @@
 // The commands `install` and `uninstall`. Their --context is one of the kubeconfig, because no server exists yet.
 import { type Command, Option } from '@commander-js/extra-typings'
+import { withTag } from '../../../shared/install/join-command.ts'
 import { VERSION } from '../../../shared/runtime/build-info.ts'
 import { examples, output, wholeNumber } from '../command-options.ts'
 import type { Context } from '../context.ts'
@@ -62,7 +63,7 @@ export function addInstallCommands(program: Command, context: Context): void {
           ...{ namespace: nameOf('--namespace', options.namespace), serviceType: options.serviceType, storageSize: sizeOf(storage) },
           ...{ url: url?.replace(/\/$/, ''), storageClass: optionalName('--storage-class', storageClass) },
           ...{ tlsSecret: optionalName('--tls-secret', tlsSecret), ingressClass: optionalName('--ingress-class', ingressClass) },
-          image: /[:@][^/]*$/.test(image) ? image : `${image}:${VERSION}`,
+          image: withTag(image, VERSION),
         },
         timeoutSeconds: options.timeout,
         dryRun: options.dryRun === true,
