@@ -17,7 +17,7 @@ export const JOIN_PLACES: Record<JoinForm, string> = {
 
 export const isClusterName = (name: string): boolean => /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(name)
 
-/** What is wrong with a server URL for an agent; null if nothing. */
+/** The problem of a server URL for an agent, or null. */
 export function agentUrlProblem(text: string, insecureHttp: boolean): string | null {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) return `an agent cannot use the server URL ${text}: set --url https://HOST`
