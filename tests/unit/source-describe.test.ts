@@ -129,9 +129,9 @@ test('SO52 the API, describe and get -o wide show when a repository was looked a
   expect(await cli('describe', 'repository', 'apps')).toMatch(/^Last read: +12s ago, failed; next in about 48s$/m)
   expect(await cli('describe', 'repository', 'new')).not.toContain('Last read')
   const table = (await cli('get', 'repositories', '-o', 'wide')).trimEnd().split('\n').map((line) => line.split(/ {2,}/)) // biome-ignore format: one line
-  const at = table[0]?.indexOf('LOOKED') ?? -1
-  expect(table.map((cells) => cells[at])).toEqual(['LOOKED', '12s', '-'])
-  expect(await cli('get', 'repositories')).not.toContain('LOOKED')
+  const at = table[0]?.indexOf('READ') ?? -1
+  expect(table.map((cells) => cells[at])).toEqual(['READ', '12s', '-'])
+  expect(await cli('get', 'repositories')).not.toMatch(/ READ /)
   await admin.store.close()
 })
 

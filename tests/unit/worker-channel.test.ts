@@ -160,7 +160,7 @@ function answerOf({
 test('WK8 rows and looks of a render come out as they went in', async () => {
   const { result, reads } = await answerOf()
   expect(result).toMatchObject({ kind: 'rendered', objects: ROWS, count: 2 })
-  expect(reads).toMatchObject({ looks: [{ source: 0, path: 'a' }, ['cluster', 'name']], inputs: [['cluster', 'name']] })
+  expect(reads).toMatchObject({ files: [{ source: 0, path: 'a' }], inputs: [['cluster', 'name']] })
 })
 
 test.each([
