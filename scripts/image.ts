@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { packageVersion } from './binary-sandbox.ts'
-import { filesOf, finalStage, type ImageFile, withDebianRoot } from './images/dockerfile.ts'
+import { type Architecture, filesOf, finalStage, type ImageFile, withDebianRoot } from './images/dockerfile.ts'
 import { layerOf } from './images/layer.ts'
 import { type WrittenImage, writeLayout } from './images/oci.ts'
 
@@ -16,7 +16,7 @@ const git = (...args: string[]): string =>
     .trim()
 
 /** SOURCE_DATE_EPOCH, or the time of the commit. */
-function buildSeconds(): number {
+export function buildSeconds(): number {
   const given = process.env['SOURCE_DATE_EPOCH'] ?? git('log', '-1', '--format=%ct')
   return /^\d+$/.test(given) ? Number(given) : 0
 }
@@ -28,37 +28,48 @@ const LAYERS: ReadonlyArray<(path: string) => boolean> = [
   (path) => /^\/(usr\/bin\/(skerry|skerry-agent)|data|tmp)$/.test(path),
 ]
 
-export function writeImage(name: ImageName, folder: string): WrittenImage {
+/** Files of the image by path, as the Dockerfile copies them. */
+function withFiles<T>(name: ImageName, architecture: Architecture, use: (files: ImageFile[]) => T): T {
+  return withDebianRoot(architecture, (debianRoot) => {
+    const files = finalStage(IMAGES[name]).copies.flatMap((copy) => filesOf(copy, debianRoot, architecture))
+    const makes = architecture === 'arm64' ? 'scripts/build --arm64' : 'scripts/build and scripts/setup --render'
+    for (const { content } of files)
+      if (content.kind === 'file' && !existsSync(content.path)) throw new Error(`${content.path} is missing; run ${makes}`)
+    return use(files)
+  })
+}
+
+export function writeImage(name: ImageName, folder: string, architectures: readonly Architecture[]): WrittenImage {
   const stage = finalStage(IMAGES[name])
   const seconds = buildSeconds()
   const version = packageVersion()
-  return withDebianRoot((debianRoot) => {
-    const files: ImageFile[] = stage.copies.flatMap((copy) => filesOf(copy, debianRoot))
-    for (const { content } of files)
-      if (content.kind === 'file' && !existsSync(content.path))
-        throw new Error(`${content.path} is missing; run scripts/build and scripts/setup --render`)
-    const parts = LAYERS.map((isIn) => files.filter(({ path }) => isIn(path))).filter((part) => part.length > 0)
-    const labels = {
-      'org.opencontainers.image.title': name === 'server' ? 'skerry-server' : 'skerry-agent',
-      'org.opencontainers.image.description': name === 'server' ? 'The Skerry server' : 'The Skerry agent of a cluster',
-      'org.opencontainers.image.version': version,
-      'org.opencontainers.image.revision': process.env['SKERRY_COMMIT'] ?? git('rev-parse', 'HEAD'),
-      'org.opencontainers.image.created': new Date(seconds * 1000).toISOString(),
-      'org.opencontainers.image.licenses': 'Apache-2.0',
-      'org.opencontainers.image.base.name': 'scratch',
-    }
-    const images = [{ architecture: 'amd64' as const, layers: parts.map((part) => layerOf(part, seconds)) }]
-    return writeLayout(folder, images, { stage, labels, created: new Date(seconds * 1000).toISOString(), ref: version })
-  })
+  const created = new Date(seconds * 1000).toISOString()
+  const labels = {
+    'org.opencontainers.image.title': name === 'server' ? 'skerry-server' : 'skerry-agent',
+    'org.opencontainers.image.description': name === 'server' ? 'The Skerry server' : 'The Skerry agent of a cluster',
+    'org.opencontainers.image.version': version,
+    'org.opencontainers.image.revision': process.env['SKERRY_COMMIT'] ?? git('rev-parse', 'HEAD'),
+    'org.opencontainers.image.created': created,
+    'org.opencontainers.image.licenses': 'Apache-2.0',
+    'org.opencontainers.image.base.name': 'scratch',
+  }
+  const images = architectures.map((architecture) =>
+    withFiles(name, architecture, (files) => {
+      const parts = LAYERS.map((isIn) => files.filter(({ path }) => isIn(path))).filter((part) => part.length > 0)
+      return { architecture, layers: parts.map((part) => layerOf(part, seconds)) }
+    }),
+  )
+  return writeLayout(folder, images, { stage, labels, created, ref: version })
 }
 
 if (import.meta.main) {
   const args = process.argv.slice(2)
   const asJson = args.includes('--json')
-  const words = args.filter((arg) => arg !== '--json')
+  const architectures: Architecture[] = args.includes('--arm64') ? ['amd64', 'arm64'] : ['amd64']
+  const words = args.filter((arg) => !arg.startsWith('--'))
   const out = resolve(words[0] ?? 'dist/images')
   const written = Object.fromEntries(
-    (Object.keys(IMAGES) as ImageName[]).map((name) => [`skerry-${name}`, writeImage(name, join(out, `skerry-${name}`))]),
+    (Object.keys(IMAGES) as ImageName[]).map((name) => [`skerry-${name}`, writeImage(name, join(out, `skerry-${name}`), architectures)]),
   )
   if (asJson) process.stdout.write(`${JSON.stringify(written, null, 2)}\n`)
   else

@@ -170,15 +170,48 @@ make_zig() {
   end
 }
 
-crsqlite_arm64=$crsqlite-arm64
-has_crsqlite_arm64() { [ -f "$crsqlite_arm64/crsqlite.so" ]; }
-make_crsqlite_arm64() {
-  need rustup 'cr-sqlite for arm64 needs its Rust library.' 'Rust from rustup'
-  begin "cr-sqlite $crsqlite_version for arm64"
-  quiet rustup target add aarch64-unknown-linux-gnu
-  mkdir "$temp/crsqlite-arm64"
-  quiet env SKERRY_ZIG="$zig/ziglang/zig" "$root/scripts/cr-sqlite/build" "$root/node_modules/@vlcn.io/crsqlite" "$temp/crsqlite-arm64/crsqlite.so"
-  put "$temp/crsqlite-arm64" "$crsqlite_arm64"
+# cr-sqlite linked by zig: for arm64, and for x64 machines with an older glibc than this one.
+has_crsqlite_zig() { [ -f "$crsqlite-zig-$zig_processor/crsqlite.so" ]; }
+make_crsqlite_zig() {
+  need rustup 'cr-sqlite for other machines needs their Rust library.' 'Rust from rustup'
+  begin "cr-sqlite $crsqlite_version for $zig_processor"
+  quiet rustup target add "$zig_processor-unknown-linux-gnu"
+  mkdir "$temp/crsqlite-$zig_processor"
+  quiet env SKERRY_ZIG="$zig/ziglang/zig" SKERRY_ZIG_PROCESSOR="$zig_processor" "$root/scripts/cr-sqlite/build" \
+    "$root/node_modules/@vlcn.io/crsqlite" "$temp/crsqlite-$zig_processor/crsqlite.so"
+  put "$temp/crsqlite-$zig_processor" "$crsqlite-zig-$zig_processor"
+  end
+}
+
+# The Debian part of an arm64 image: packages of arm64 with what they need, unpacked. Lists and cache of their own, so that this machine stays as it is.
+debian_arm64=$cache/debian-arm64-1
+has_debian_arm64() { [ -x "$debian_arm64/usr/bin/git" ]; }
+make_debian_arm64() {
+  need apt-get 'The arm64 images are made of Debian packages.' 'a Debian 12 machine'
+  begin 'Debian packages of arm64'
+  apt=$temp/apt-arm64
+  mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial" "$temp/debian-arm64"
+  : >"$apt/state/status"
+  options="-q -o Dir::State=$apt/state -o Dir::State::status=$apt/state/status -o Dir::Cache=$apt/cache -o APT::Architecture=arm64 \
+    -o APT::Architectures::=arm64 -o APT::Sandbox::User=root"
+  # shellcheck disable=SC2086
+  quiet sh -c 'apt-get "$@" update && apt-get "$@" install -y --download-only --no-install-recommends libc6 dash git openssh-client bubblewrap util-linux' sh $options
+  for package in "$apt"/cache/archives/*.deb; do dpkg-deb -x "$package" "$temp/debian-arm64"; done
+  ls "$apt/cache/archives" | sed -n 's/_\(.*\)_.*\.deb$/ \1/p' | sed 's/%3a/:/' >"$temp/debian-arm64/packages"
+  rm -rf "$temp/debian-arm64/var"
+  put "$temp/debian-arm64" "$debian_arm64"
+  end
+}
+
+# Programs that render, for the server on arm64.
+render_arm64=$cache/render-arm64-$(recipe_hash "$root"/tests/render/helm/go.* "$root"/tests/render/helm3/go.* "$root"/tests/render/kustomize/go.*)
+has_render_arm64() { [ -x "$render_arm64/$program" ]; }
+make_render_arm64() {
+  need go 'helm and kustomize are built from Go modules.' 'Go 1.26 or newer'
+  begin "$program for arm64 (built once, minutes when cold)"
+  quiet env GOARCH=arm64 "$root/scripts/render-program" "$program" "$temp/$program"
+  mkdir -p "$render_arm64"
+  mv "$temp/$program" "$render_arm64/$program"
   end
 }
 
@@ -189,6 +222,29 @@ setup_targets() {
     ln -sfn "$cache/bun-$bun_version-$bun_target/bun" "$root/build/targets/bun-$bun_target"
   done
   ensure "zig $zig_version" has_zig make_zig
-  ensure "cr-sqlite $crsqlite_version for arm64" has_crsqlite_arm64 make_crsqlite_arm64
-  ln -sfn "$crsqlite_arm64/crsqlite.so" "$root/build/targets/crsqlite-arm64.so"
+  for pair in x64=x86_64 arm64=aarch64; do
+    zig_processor=${pair#*=}
+    ensure "cr-sqlite $crsqlite_version for $zig_processor" has_crsqlite_zig make_crsqlite_zig
+    ln -sfn "$crsqlite-zig-$zig_processor/crsqlite.so" "$root/build/targets/crsqlite-${pair%%=*}.so"
+  done
+  ensure 'Debian packages of arm64' has_debian_arm64 make_debian_arm64
+  ln -sfn "$debian_arm64" "$root/build/targets/debian-arm64"
+  for program in helm helm3 kustomize; do ensure "$program for arm64" has_render_arm64 make_render_arm64; done
+  ln -sfn "$render_arm64" "$root/build/targets/render-arm64"
+}
+
+has_nfpm() { [ -x "$nfpm/nfpm" ]; }
+make_nfpm() {
+  need go 'nfpm is built from Go modules.' 'Go 1.26 or newer'
+  begin 'nfpm (built once)'
+  mkdir -p "$temp/nfpm"
+  quiet sh -c 'cd "$1" && CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off GOFLAGS=-mod=readonly go build -trimpath -buildvcs=false \
+    -ldflags "-s -w" -o "$2" github.com/goreleaser/nfpm/v2/cmd/nfpm' sh "$root/scripts/release-parts/nfpm" "$temp/nfpm/nfpm"
+  put "$temp/nfpm" "$nfpm"
+  end
+}
+setup_release() {
+  nfpm=$cache/nfpm-$(recipe_hash "$root/scripts/release-parts/nfpm/go.mod" "$root/scripts/release-parts/nfpm/go.sum")
+  ensure nfpm has_nfpm make_nfpm
+  ln -sfn "$nfpm" "$root/build/release"
 }

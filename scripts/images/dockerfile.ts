@@ -1,5 +1,6 @@
-// The final stage of a Dockerfile of this repository, and which file of this machine each COPY line means: it is the Debian of the build stage.
-import { lstatSync, mkdtempSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+// The final stage of a Dockerfile of this repository, and which file each COPY line means: for x64 of this machine, which is the Debian of the build stage;
+// for arm64 of the parts that scripts/setup --targets made.
+import { lstatSync, mkdtempSync, readFileSync, readlinkSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -48,10 +49,30 @@ export interface ImageFile {
   owned: boolean
 }
 
+export type Architecture = 'amd64' | 'arm64'
+
+const TARGETS = join(ROOT, 'build/targets')
+export const DEBIAN_ARM64 = join(TARGETS, 'debian-arm64')
+/** The Dockerfiles name files of x64. */
+const armPath = (path: string): string =>
+  path.replace('/lib64/ld-linux-x86-64.so.2', '/lib/ld-linux-aarch64.so.1').replace('/lib/x86_64-linux-gnu/', '/lib/aarch64-linux-gnu/')
+
 /** Files of a COPY line; `/root-of-image/` is the output of scripts/image-root. */
-export function filesOf({ from, to, chown }: FinalStage['copies'][number], debianRoot: string): ImageFile[] {
+export function filesOf({ from, to, chown }: FinalStage['copies'][number], debianRoot: string, architecture: Architecture): ImageFile[] {
   if (from === '/root-of-image/') return filesBelow(debianRoot)
-  return [{ path: to, owned: chown, content: contentOf(from) }]
+  const isArm = architecture === 'arm64'
+  return [{ path: isArm ? armPath(to) : to, owned: chown, content: isArm ? armContentOf(from) : contentOf(from) }]
+}
+
+function armContentOf(from: string): Content {
+  if (/^\/lib(64)?\//.test(from)) {
+    const path = armPath(from)
+    const loader = join(DEBIAN_ARM64, 'lib/aarch64-linux-gnu/ld-linux-aarch64.so.1')
+    return { kind: 'file', path: path.endsWith('ld-linux-aarch64.so.1') ? loader : join(DEBIAN_ARM64, path) }
+  }
+  if (from.startsWith('/src/dist/')) return { kind: 'file', path: join(ROOT, 'dist/arm64', from.slice('/src/dist/'.length)) }
+  if (from.startsWith('/out/')) return { kind: 'file', path: join(TARGETS, 'render-arm64', from.slice('/out/'.length)) }
+  return contentOf(from)
 }
 
 function contentOf(from: string): Content {
@@ -77,10 +98,11 @@ function filesBelow(folder: string): ImageFile[] {
 }
 
 /** Runs scripts/image-root into a folder that is gone afterwards. */
-export function withDebianRoot<T>(use: (folder: string) => T): T {
+export function withDebianRoot<T>(architecture: Architecture, use: (folder: string) => T): T {
   const folder = mkdtempSync(join(tmpdir(), 'skerry-image-'))
   try {
-    const made = Bun.spawnSync([join(ROOT, 'scripts/image-root'), folder], { env: { ...process.env } })
+    const from = architecture === 'arm64' ? [realpathSync(DEBIAN_ARM64)] : []
+    const made = Bun.spawnSync([join(ROOT, 'scripts/image-root'), folder, ...from], { env: { ...process.env } })
     if (!made.success) throw new Error(made.stderr.toString())
     return use(folder)
   } finally {

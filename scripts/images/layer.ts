@@ -1,70 +1,30 @@
-// A layer of an image: a tar archive whose bytes follow from its files alone, with sorted names, one time and two owners.
+// A layer of an image: a tar archive with sorted names, compressed.
 import { readFileSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { ImageFile } from './dockerfile.ts'
+import { folderEntry, type TarEntry, tarOf } from './tar.ts'
 
 const OWNER = 65532
-const BLOCK = 512
-
-interface Entry {
-  name: string
-  mode: number
-  owner: number
-  type: '0' | '2' | '5'
-  link: string
-  bytes: Uint8Array
-}
 
 /** Parents come before their files, owned by root. */
-function entriesOf(files: readonly ImageFile[]): Entry[] {
-  const entries = new Map<string, Entry>()
-  const add = (path: string, rest: Omit<Entry, 'name'>) => {
-    const name = path.slice(1) + (rest.type === '5' ? '/' : '')
+function entriesOf(files: readonly ImageFile[]): TarEntry[] {
+  const entries = new Map<string, TarEntry>()
+  const add = (path: string, entry: TarEntry) => {
     const parent = dirname(path)
-    if (parent !== '/' && !entries.has(`${parent.slice(1)}/`))
-      add(parent, { mode: 0o755, owner: 0, type: '5', link: '', bytes: new Uint8Array() })
-    entries.set(name, { name, ...rest })
+    if (parent !== '/' && !entries.has(`${parent.slice(1)}/`)) add(parent, folderEntry(parent.slice(1)))
+    entries.set(entry.name, entry)
   }
   for (const { path, content, owned } of [...files].sort((a, b) => (a.path < b.path ? -1 : 1))) {
     const owner = owned ? OWNER : 0
-    const none = new Uint8Array()
-    if (content.kind === 'dir') add(path, { mode: 0o700, owner, type: '5', link: '', bytes: none })
-    else if (content.kind === 'link') add(path, { mode: 0o777, owner, type: '2', link: content.target, bytes: none })
-    else if (content.kind === 'text') add(path, { mode: 0o644, owner, type: '0', link: '', bytes: new TextEncoder().encode(content.text) })
-    else {
-      const isProgram = (statSync(content.path).mode & 0o111) !== 0
-      add(path, { mode: isProgram ? 0o755 : 0o644, owner, type: '0', link: '', bytes: readFileSync(content.path) })
-    }
+    const name = path.slice(1)
+    const file = (bytes: Uint8Array, mode = 0o644) => add(path, { name, mode, owner, type: '0', link: '', bytes })
+    if (content.kind === 'dir') add(path, folderEntry(name, owner, 0o700))
+    else if (content.kind === 'link') add(path, { name, mode: 0o777, owner, type: '2', link: content.target, bytes: new Uint8Array() })
+    else if (content.kind === 'text') file(new TextEncoder().encode(content.text))
+    else file(readFileSync(content.path), (statSync(content.path).mode & 0o111) !== 0 ? 0o755 : 0o644)
   }
   return [...entries.values()]
-}
-
-function header({ name, mode, owner, type, link, bytes }: Entry, seconds: number): Uint8Array {
-  if (name.length > 100 || link.length > 100) throw new Error(`${name}: longer than a ustar header takes`)
-  const block = new Uint8Array(BLOCK)
-  const encoder = new TextEncoder()
-  const put = (text: string, at: number) => block.set(encoder.encode(text), at)
-  const octal = (value: number, digits: number) => `${value.toString(8).padStart(digits, '0')}\0`
-  put(name, 0)
-  put(octal(mode, 7), 100)
-  put(octal(owner, 7), 108)
-  put(octal(owner, 7), 116)
-  put(octal(bytes.byteLength, 11), 124)
-  put(octal(seconds, 11), 136)
-  put('        ', 148)
-  put(type, 156)
-  put(link, 157)
-  put('ustar\x0000', 257)
-  put(
-    octal(
-      block.reduce((sum, byte) => sum + byte, 0),
-      6,
-    ),
-    148,
-  )
-  put(' ', 155)
-  return block
 }
 
 export const sha256 = (bytes: Uint8Array): string => new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
@@ -77,12 +37,7 @@ export interface Layer {
 }
 
 export function layerOf(files: readonly ImageFile[], seconds: number): Layer {
-  const parts = entriesOf(files).flatMap((entry) => [
-    header(entry, seconds),
-    entry.bytes,
-    new Uint8Array((BLOCK - (entry.bytes.byteLength % BLOCK)) % BLOCK),
-  ])
-  const tar = Buffer.concat([...parts, new Uint8Array(2 * BLOCK)])
+  const tar = tarOf(entriesOf(files), seconds)
   const gzip = gzipSync(tar, { level: 6 })
   return { gzip, digest: `sha256:${sha256(gzip)}`, diffId: `sha256:${sha256(tar)}` }
 }

@@ -1,7 +1,7 @@
 // An OCI image layout of one image: an index with a manifest for each platform that has a binary.
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { FinalStage } from './dockerfile.ts'
+import type { Architecture, FinalStage } from './dockerfile.ts'
 import { type Layer, sha256 } from './layer.ts'
 
 const INDEX = 'application/vnd.oci.image.index.v1+json'
@@ -10,7 +10,7 @@ const CONFIG = 'application/vnd.oci.image.config.v1+json'
 const LAYER = 'application/vnd.oci.image.layer.v1.tar+gzip'
 
 export interface PlatformImage {
-  architecture: 'amd64' | 'arm64'
+  architecture: Architecture
   layers: readonly Layer[]
 }
 
@@ -75,4 +75,23 @@ export function writeLayout(folder: string, images: readonly PlatformImage[], { 
       bytes,
     })),
   }
+}
+
+const SIMPLE_SIGNING = 'application/vnd.dev.cosign.simplesigning.v1+json'
+
+/** Adds a signature where cosign looks for it: an image beside the signed one, tagged with its digest. */
+export function addSignature(folder: string, digest: string, payload: Uint8Array, sign: (bytes: Uint8Array) => string): void {
+  const put = (mediaType: string, bytes: Uint8Array): Descriptor => {
+    const hash = sha256(bytes)
+    writeFileSync(join(folder, 'blobs/sha256', hash), bytes)
+    return { mediaType, digest: `sha256:${hash}`, size: bytes.byteLength }
+  }
+  const json = (value: object) => new TextEncoder().encode(JSON.stringify(value))
+  const layer = { ...put(SIMPLE_SIGNING, payload), annotations: { 'dev.cosignproject.cosign/signature': sign(payload) } }
+  const config = put(CONFIG, json({ architecture: '', os: '', config: {}, rootfs: { type: 'layers', diff_ids: [layer.digest] } }))
+  const manifest = put(MANIFEST, json({ schemaVersion: 2, mediaType: MANIFEST, config, layers: [layer] }))
+  const index = JSON.parse(readFileSync(join(folder, 'index.json'), 'utf8')) as { manifests: object[] }
+  const tag = `${digest.replace(':', '-')}.sig`
+  index.manifests.push({ ...manifest, annotations: { 'org.opencontainers.image.ref.name': tag } })
+  writeFileSync(join(folder, 'index.json'), JSON.stringify(index))
 }
