@@ -38,7 +38,7 @@ export const ON_EACH_STORE: readonly string[] = ['chain', 'chaos-kill', 'full-di
 
 /** Test files that only `scripts/check --long` runs. The older Kubernetes: what differs between minors is in tables that each check proves
  *  with recorded answers of both. */
-export const LONG_ONLY: readonly string[] = ['builds', 'cluster-older', 'gitea', 'image', 'upgrade']
+export const LONG_ONLY: readonly string[] = ['builds', 'cluster-older', 'gitea', 'image', 'release', 'upgrade']
 
 /** Tests of the SQLite file itself, each with the reason. */
 export const SQLITE_ONLY: Readonly<Record<string, string>> = {

@@ -233,13 +233,18 @@ setup_targets() {
   ln -sfn "$render_arm64" "$root/build/targets/render-arm64"
 }
 
+# go_program MODULE PACKAGE OUT: the program of a module of its own, from the versions that it pins.
+go_program() {
+  quiet sh -c 'cd "$1" && CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off GOFLAGS=-mod=readonly go build -trimpath -buildvcs=false \
+    -ldflags "-s -w" -o "$2" "$3"' sh "$1" "$3" "$2"
+}
+
 has_nfpm() { [ -x "$nfpm/nfpm" ]; }
 make_nfpm() {
   need go 'nfpm is built from Go modules.' 'Go 1.26 or newer'
   begin 'nfpm (built once)'
   mkdir -p "$temp/nfpm"
-  quiet sh -c 'cd "$1" && CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off GOFLAGS=-mod=readonly go build -trimpath -buildvcs=false \
-    -ldflags "-s -w" -o "$2" github.com/goreleaser/nfpm/v2/cmd/nfpm' sh "$root/scripts/release-parts/nfpm" "$temp/nfpm/nfpm"
+  go_program "$root/scripts/release-parts/nfpm" github.com/goreleaser/nfpm/v2/cmd/nfpm "$temp/nfpm/nfpm"
   put "$temp/nfpm" "$nfpm"
   end
 }
@@ -247,4 +252,19 @@ setup_release() {
   nfpm=$cache/nfpm-$(recipe_hash "$root/scripts/release-parts/nfpm/go.mod" "$root/scripts/release-parts/nfpm/go.sum")
   ensure nfpm has_nfpm make_nfpm
   ln -sfn "$nfpm" "$root/build/release"
+}
+
+has_cosign() { [ -x "$cosign/cosign" ]; }
+make_cosign() {
+  need go 'cosign is built from Go modules.' 'Go 1.26 or newer'
+  begin 'cosign (built once, minutes when cold)'
+  mkdir -p "$temp/cosign"
+  go_program "$root/tests/release/cosign" github.com/sigstore/cosign/v2/cmd/cosign "$temp/cosign/cosign"
+  put "$temp/cosign" "$cosign"
+  end
+}
+setup_cosign() {
+  cosign=$cache/cosign-$(recipe_hash "$root/tests/release/cosign/go.mod" "$root/tests/release/cosign/go.sum")
+  ensure cosign has_cosign make_cosign
+  ln -sfn "$cosign" "$root/build/cosign"
 }

@@ -1,9 +1,8 @@
 // A layer of an image: a tar archive with sorted names, compressed.
 import { readFileSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { gzipSync } from 'node:zlib'
 import type { ImageFile } from './dockerfile.ts'
-import { folderEntry, type TarEntry, tarOf } from './tar.ts'
+import { compressed, folderEntry, type TarEntry, tarOf } from './tar.ts'
 
 const OWNER = 65532
 
@@ -38,6 +37,6 @@ export interface Layer {
 
 export function layerOf(files: readonly ImageFile[], seconds: number): Layer {
   const tar = tarOf(entriesOf(files), seconds)
-  const gzip = gzipSync(tar, { level: 6 })
+  const gzip = compressed(tar)
   return { gzip, digest: `sha256:${sha256(gzip)}`, diffId: `sha256:${sha256(tar)}` }
 }

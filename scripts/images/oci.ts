@@ -28,6 +28,16 @@ interface Descriptor {
   size: number
 }
 
+const json = (value: object) => new TextEncoder().encode(JSON.stringify(value))
+
+const blobsIn =
+  (folder: string) =>
+  (mediaType: string, bytes: Uint8Array): Descriptor => {
+    const hash = sha256(bytes)
+    writeFileSync(join(folder, 'blobs/sha256', hash), bytes)
+    return { mediaType, digest: `sha256:${hash}`, size: bytes.byteLength }
+  }
+
 export interface WrittenImage {
   /** Digest of the index of all platforms. */
   digest: string
@@ -37,12 +47,7 @@ export interface WrittenImage {
 export function writeLayout(folder: string, images: readonly PlatformImage[], { stage, labels, created, ref }: ImageFacts): WrittenImage {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(join(folder, 'blobs/sha256'), { recursive: true })
-  const put = (mediaType: string, bytes: Uint8Array): Descriptor => {
-    const hash = sha256(bytes)
-    writeFileSync(join(folder, 'blobs/sha256', hash), bytes)
-    return { mediaType, digest: `sha256:${hash}`, size: bytes.byteLength }
-  }
-  const json = (value: object) => new TextEncoder().encode(JSON.stringify(value))
+  const put = blobsIn(folder)
   const manifests = images.map(({ architecture, layers }) => {
     const config = {
       ...{ created, architecture, os: 'linux' },
@@ -81,12 +86,7 @@ const SIMPLE_SIGNING = 'application/vnd.dev.cosign.simplesigning.v1+json'
 
 /** Adds a signature where cosign looks for it: an image beside the signed one, tagged with its digest. */
 export function addSignature(folder: string, digest: string, payload: Uint8Array, sign: (bytes: Uint8Array) => string): void {
-  const put = (mediaType: string, bytes: Uint8Array): Descriptor => {
-    const hash = sha256(bytes)
-    writeFileSync(join(folder, 'blobs/sha256', hash), bytes)
-    return { mediaType, digest: `sha256:${hash}`, size: bytes.byteLength }
-  }
-  const json = (value: object) => new TextEncoder().encode(JSON.stringify(value))
+  const put = blobsIn(folder)
   const layer = { ...put(SIMPLE_SIGNING, payload), annotations: { 'dev.cosignproject.cosign/signature': sign(payload) } }
   const config = put(CONFIG, json({ architecture: '', os: '', config: {}, rootfs: { type: 'layers', diff_ids: [layer.digest] } }))
   const manifest = put(MANIFEST, json({ schemaVersion: 2, mediaType: MANIFEST, config, layers: [layer] }))

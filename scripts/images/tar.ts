@@ -70,3 +70,6 @@ export function writeTar(path: string, entries: readonly TarEntry[], seconds: nu
 function writeAll(fd: number, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.byteLength; ) at += writeSync(fd, bytes, at)
 }
+
+/** By libdeflate, in less time smaller than zlib; it writes no time and no name. */
+export const compressed = (tar: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> => Bun.gzipSync(tar, { level: 9, library: 'libdeflate' })

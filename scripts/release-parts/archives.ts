@@ -1,12 +1,12 @@
 // Archives of a release, whose bytes follow from their files alone: .tar.gz, and .zip for Windows.
 import { writeFileSync } from 'node:fs'
-import { crc32, deflateRawSync, gzipSync } from 'node:zlib'
-import { type TarEntry, tarOf } from '../images/tar.ts'
+import { crc32, deflateRawSync } from 'node:zlib'
+import { compressed, type TarEntry, tarOf } from '../images/tar.ts'
 
 export const sorted = (entries: readonly TarEntry[]): TarEntry[] => entries.toSorted((a, b) => (a.name < b.name ? -1 : 1))
 
 export function writeTarGz(path: string, entries: readonly TarEntry[], seconds: number): void {
-  writeFileSync(path, gzipSync(tarOf(sorted(entries), seconds), { level: 9 }))
+  writeFileSync(path, compressed(tarOf(sorted(entries), seconds)))
 }
 
 /** Bytes of little-endian fields, each with its width. */

@@ -73,8 +73,8 @@ export function writePackages(facts: PackageFacts, folder: string): string[] {
       ],
       scripts: Object.fromEntries(scripts),
       overrides: { deb: { depends: [`libc6 (>= ${GLIBC_LEAST})`] }, rpm: { depends: [`glibc >= ${GLIBC_LEAST}`] } },
-      deb: { compression: 'xz' },
-      rpm: { compression: 'xz', buildhost: 'localhost' },
+      deb: { compression: 'gzip' },
+      rpm: { compression: 'gzip', buildhost: 'localhost' },
     }
     const path = join(work, 'nfpm.json') // JSON is YAML
     writeFileSync(path, JSON.stringify(config))

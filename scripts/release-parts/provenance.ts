@@ -8,12 +8,12 @@ export interface BuiltFile {
 export interface BuildFacts {
   version: string
   commit: string
-  /** Of the source, without credentials; null if it has none. */
+  /** URL of the source, without credentials; null if it has none. */
   repository: string | null
   seconds: number
   /** Inputs besides the commit: Bun, cr-sqlite. */
   inputs: ReadonlyArray<{ name: string; sha256: string }>
-  /** Who ran the build, as an URI. */
+  /** The machine or service that ran the build, as an URI. */
   builder: string
 }
 

@@ -6,7 +6,7 @@ export interface Subject {
   kind: 'application' | 'container'
   name: string
   version: string
-  /** Of the file or the manifest; hexadecimal. */
+  /** Digest of the file or the manifest, hexadecimal. */
   sha256: string
   seconds: number
 }

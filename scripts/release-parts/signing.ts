@@ -53,7 +53,7 @@ export function envelopeOf(statement: object, signer: Signer): object {
   return { payloadType: IN_TOTO, payload: payload.toString('base64'), signatures: [{ sig: signer.sign(signed) }] }
 }
 
-/** What cosign signs of an image: its digest, not its name. */
+/** The document about an image that cosign verifies: the digest counts, not the name. */
 export const imagePayload = (reference: string, digest: string): Uint8Array =>
   new TextEncoder().encode(
     JSON.stringify({

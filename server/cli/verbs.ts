@@ -175,6 +175,11 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
   },
   {
     topic: 'Run and maintain a server',
+    verbs: { bundle: 'check an air-gap bundle of a release: checksums and signature' },
+    load: async () => (await import('./bundle/bundle-command.ts')).addBundleCommands,
+  },
+  {
+    topic: 'Run and maintain a server',
     verbs: {
       restore: 'show the changes that a server restored from a backup would make in its clusters',
       secrets: 'seal rendered Secrets to their clusters, and show what is left in clear',
@@ -191,6 +196,7 @@ export const OFFLINE_VERBS: ReadonlySet<string> = new Set([
   'completion',
   'install',
   'uninstall',
+  'bundle',
   'server',
   'dev',
   'doctor',

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type RbacWish, rbacManifests, rbacValues } from '../../agent/rbac.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
+import type { Question } from '../../shared/protocol/ask.ts'
 import { type CatalogueSite, startCatalogueSite } from '../support/catalogue-site.ts'
 import { renderChart } from '../support/chart-kit.ts'
 import { hook, hooked, POLICY } from '../support/hook-fixtures.ts'
@@ -99,14 +100,14 @@ test.each<[what: string, wish: Partial<RbacWish>, sync: { serviceAccount?: strin
 const SITE = { server: 'https://skerry.example.com', cluster: 'oslo' }
 const KINDS = ['v1/ConfigMap', 'v1/Service', 'apps/Deployment', 'batch/Job']
 const rightsOf = (account: string, namespaces: string[]) =>
-  rbacManifests({ kinds: KINDS, namespaces, serviceAccounts: [], agent: `skerry-system/${account}`, podLogs: false })
+  rbacManifests({ kinds: KINDS, namespaces, serviceAccounts: [], agent: `skerry-system/${account}`, podLogs: true, asking: true })
 
 test.each<[preset: string, rbac: (account: string) => object]>([
   ['cluster-admin', () => ({ rbac: { preset: 'cluster-admin' } })],
   ['namespaced', () => ({ rbac: { preset: 'namespaced', namespaces: ['default'] } })],
   ['custom', (account) => rbacValues(rightsOf(account, ['default']))],
 ])(
-  'IK3 the chart with the preset %s: the agent applies, heals, runs hooks and prunes without one refusal',
+  'IK3 the chart with the preset %s: the agent applies, heals, runs hooks, answers questions and prunes without one refusal',
   async (preset, rbac) => {
     const name = `chart-${preset}`
     const objects = renderChart('skerry-agent', name, { ...SITE, ...rbac(name), serviceAccount: { name } })
@@ -119,7 +120,7 @@ test.each<[preset: string, rbac: (account: string) => object]>([
     const before = hooked(configMap(`${name}-before`), 'pre-sync', { [POLICY]: 'hook-succeeded' })
     const job = hook(`${name}-job`, 'pre-sync', { [POLICY]: 'hook-succeeded' })
     agent.start()
-    agent.desire([before, job, configMap(`${name}-a`), service(name)], options)
+    agent.desire([before, job, configMap(`${name}-a`), service(name), deployment], options)
     await until('the Job of the hook is there', async () => (await site.live('job', `${name}-job`)) !== null)
     await site.server.kubectl(['patch', 'job', `${name}-job`, '--subresource=status', '--type=merge', '-p', finishedJob()])
     await until('it is applied', async () => (await site.live('service', name)) !== null)
@@ -129,6 +130,29 @@ test.each<[preset: string, rbac: (account: string) => object]>([
     )
     await site.server.kubectl(['patch', 'configmap', `${name}-a`, '--type=merge', '-p', '{"data":{"a":"drift"}}'])
     await until('the drift is healed', async () => (await site.live('configmap', `${name}-a`))?.['data']?.['a' as never] === '1')
+    await site.apply(podOfDeployment())
+    const ref = { group: 'apps', kind: 'Deployment', namespace: 'default', name: 'w' }
+    const errors: string[] = []
+    for (const question of [
+      { kind: 'object', ref },
+      { kind: 'tree', ref },
+      { kind: 'events', ref },
+      { kind: 'nodes' },
+      { kind: 'diff', service: agent.id },
+      { kind: 'dryRun', service: agent.id },
+      { kind: 'restart', ref },
+      { kind: 'logs', ref: { ...ref, group: '', kind: 'Pod', name: 'w-1' } },
+    ] satisfies Question[]) {
+      const { error } = await agent.ask(question)
+      if (error !== null) errors.push(`${question.kind}: ${error}`)
+    }
+    // No kubelet runs here: the API server has no log of a Pod without a node, and says so after it asked for the right.
+    expect(errors.filter((text) => !text.startsWith('logs: '))).toEqual([])
+    expect(
+      site.server.auditLines({ userAgent: `skerry-agent/${name}`, since: mark }).some(({ requestURI }) => /\/w-1\/log/.test(requestURI)),
+    ).toBe(true)
+    const restarted = await site.live('deployment', 'w')
+    expect(JSON.stringify(restarted?.['spec'])).toContain('kubectl.kubernetes.io/restartedAt')
     agent.desire([configMap(`${name}-a`)], options)
     await until('the Service is pruned', async () => (await site.live('service', name)) === null)
     const events = site.server.auditLines({ userAgent: `skerry-agent/${name}`, since: mark })
@@ -139,6 +163,12 @@ test.each<[preset: string, rbac: (account: string) => object]>([
   },
   90_000,
 )
+
+/** As a ReplicaSet would make it. */
+const podOfDeployment = (): K8sObject => ({
+  ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'w-1', namespace: 'default', labels } },
+  spec: { containers: [{ name: 'c', image: 'c' }] },
+})
 
 /** No controller runs here. The API server takes an end only with its beginning and its reason. */
 function finishedJob(): string {

@@ -2,11 +2,13 @@
 // each took to notice and to be well again.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createSiteAnswerer } from '../../agent/ask/site-answerer.ts'
 import { loadKubeCredentials } from '../../agent/cluster/kubeconfig.ts'
 import { createRestCluster } from '../../agent/cluster/rest-cluster.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { ObjectStatus, ServiceStatus } from '../../shared/model/status.ts'
+import type { AnswerLine, AskFrame, Question } from '../../shared/protocol/ask.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts'
 import { systemRandom } from '../../shared/runtime/random.ts'
@@ -34,6 +36,8 @@ export interface CatalogueAgent {
   status(): ServiceStatus | null
   /** Names of what the inventory holds, sorted. */
   inventory(): string[]
+  /** The answer to a question of a person: its lines, or the error that it ended with. */
+  ask(question: Question): Promise<{ lines: AnswerLine[]; error: string | null }>
   /** Deletes that it asked for since `mark` and that were accepted, as `resource/name`. */
   deletes(since: number): string[]
 }
@@ -147,6 +151,20 @@ async function startAgent(
         .inventory(id)
         .map(({ ref }) => `${ref.kind}/${ref.name}`)
         .sort(),
+    ask: async (question) => {
+      const discovery = await cluster.discover()
+      const answerer = createSiteAnswerer({
+        ...{ cluster, logs: cluster, state: kit.state, replica: () => kit.replica, discovery: () => discovery, policy: () => null },
+        ...{ record: () => {}, restarts: true, clock: systemClock },
+      })
+      const lines: AnswerLine[] = []
+      const frame = { question, within: null } as unknown as AskFrame
+      const error = await answerer
+        .answer(frame, { write: async (line) => void lines.push(line) }, AbortSignal.timeout(10_000))
+        .then(() => null)
+        .catch(String)
+      return { lines, error }
+    },
     deletes: (since) =>
       server
         .auditLines({ userAgent: deps.userAgent, verbs: ['delete', 'deletecollection'], since })
