@@ -43,5 +43,6 @@ export const LONG_ONLY: readonly string[] = ['builds', 'cluster-older', 'gitea',
 /** Tests of the SQLite file itself, each with the reason. */
 export const SQLITE_ONLY: Readonly<Record<string, string>> = {
   backup: 'a backup of PostgreSQL is made with its own programs',
+  disaster: 'a backup of PostgreSQL is made with its own programs',
   prometheus: 'the counts of a fleet are those of the contract of the store',
 }

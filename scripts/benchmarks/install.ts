@@ -12,7 +12,12 @@ const ROOT = join(import.meta.dir, '..', '..')
 const AGENTS = 5
 const OBJECTS = 4_000
 const LIMIT_MB = 128
-const [CGROUP, REPOSITORY] = ['/sys/fs/cgroup/memory', 'apps']
+const REPOSITORY = 'apps'
+/** Folder of the memory controller and its two files: version 2, or version 1 of control groups. */
+const CGROUPS = [
+  { root: '/sys/fs/cgroup', marker: 'cgroup.controllers', limit: 'memory.max', reached: 'memory.events' },
+  { root: '/sys/fs/cgroup/memory', marker: 'memory.limit_in_bytes', limit: 'memory.limit_in_bytes', reached: 'memory.failcnt' },
+] as const
 
 const mb = (bytes: number): number => Math.round(bytes / 1e5) / 10
 
@@ -80,12 +85,13 @@ async function startSite(objects: number, agentCommand: readonly string[], kwok:
 
 /** The kernel counts the files that the agent reads and writes, too, and gives their memory back at the limit. */
 const limit: Part = async (say) => {
-  const group = join(CGROUP, `skerry-${process.pid}`)
-  if (!existsSync(join(CGROUP, 'memory.limit_in_bytes')))
-    throw new Error(`${CGROUP}: this part needs the memory controller of cgroup v1, and root`)
+  const cgroup = CGROUPS.find(({ root, marker }) => existsSync(join(root, marker)))
+  if (cgroup === undefined) throw new Error('this part needs the memory controller of control groups, and root')
+  const group = join(cgroup.root, `skerry-${process.pid}`)
   mkdirSync(group)
-  writeFileSync(join(group, 'memory.limit_in_bytes'), String(LIMIT_MB * 1024 * 1024))
-  const number = (file: string) => Number(readFileSync(join(group, file), 'utf8'))
+  writeFileSync(join(group, cgroup.limit), String(LIMIT_MB * 1024 * 1024))
+  /** Version 2 has a line for each kind of event. */
+  const timesReached = () => Number(/(?:^|max )(\d+)$/m.exec(readFileSync(join(group, cgroup.reached), 'utf8'))?.[1] ?? 0)
   const command = ['sh', '-c', `echo $$ >${group}/cgroup.procs; exec "$0" "$@"`, join(THIS_BUILD, 'skerry-agent')]
   const site = await startSite(OBJECTS, command, false)
   try {
@@ -94,7 +100,7 @@ const limit: Part = async (say) => {
     await Bun.sleep(5_000)
     const rss = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${agent.pid()}/status`, 'utf8'))?.[1] ?? 0) / 1024
     say(
-      `${await site.count()} objects, ${Math.round(rss)} MB resident, at the limit ${number('memory.failcnt')} times, running: ${agent.running}`,
+      `${await site.count()} objects, ${Math.round(rss)} MB resident, at the limit ${timesReached()} times, running: ${agent.running}`,
     )
     return { agent_rss_limit_128_ok: agent.running && (await site.count()) === OBJECTS ? 1 : 0, agent_rss_limited_mb: Math.round(rss) }
   } finally {
