@@ -99,9 +99,7 @@ const limit: Part = async (say) => {
     await until('all objects are there', 100_000, async () => (await site.count()) === OBJECTS || !agent.running)
     await Bun.sleep(5_000)
     const rss = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${agent.pid()}/status`, 'utf8'))?.[1] ?? 0) / 1024
-    say(
-      `${await site.count()} objects, ${Math.round(rss)} MB resident, at the limit ${timesReached()} times, running: ${agent.running}`,
-    )
+    say(`${await site.count()} objects, ${Math.round(rss)} MB resident, at the limit ${timesReached()} times, running: ${agent.running}`)
     return { agent_rss_limit_128_ok: agent.running && (await site.count()) === OBJECTS ? 1 : 0, agent_rss_limited_mb: Math.round(rss) }
   } finally {
     await site.stop()
