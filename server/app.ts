@@ -45,7 +45,7 @@ import { createIdempotency } from './http/idempotency.ts'
 import { type MetricsSource, metricsRoutes } from './http/metrics-routes.ts'
 import { notifyRoutes } from './http/notify-routes.ts'
 import { completeOpenApi } from './http/openapi.ts'
-import { problemResponse } from './http/problem.ts'
+import { isRefusal, problemResponse } from './http/problem.ts'
 import { profileRoutes } from './http/profile-routes.ts'
 import { createRateLimits, REQUESTS_PER_SECOND, setRateHeaders } from './http/rate-limits.ts'
 import { removalRoutes } from './http/removal-routes.ts'
@@ -230,8 +230,9 @@ export function createApp(deps: AppDeps): App {
         const { status } = answered
         const { pathname } = new URL(request.url)
         const isApi = pathname.startsWith('/api/')
-        if (status === 401 || status === 403)
-          await deps.trail.denied(caller.denial ?? { verb: request.method, kind: 'Route', name: pathname })
+        // AU2: an object that the caller may not read is refused as one that does not exist, so the status says nothing.
+        const unnamed = isRefusal(status) && caller.denials.length === 0
+        await deps.trail.denied(unnamed ? [{ verb: request.method, kind: 'Route', name: pathname }] : caller.denials)
         return secure.complete(withRequestId(answered, requestId), isApi)
       })
     },

@@ -7,6 +7,7 @@ import type { NativeGuard } from '../shared/adapters/native-guard.ts'
 import { versionInfo } from '../shared/adapters/version-info.ts'
 import type { ClusterId } from '../shared/model/ids.ts'
 import { AppError } from '../shared/protocol/error.ts'
+import { backoffMs } from '../shared/runtime/backoff.ts'
 import { COMMIT, VERSION } from '../shared/runtime/build-info.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
@@ -155,6 +156,7 @@ export const libraryDirOf = (dataDir: string): string => join(dataDir, 'lib')
 
 /** Pages for so many agents leave their own size again as garbage, which the engine by itself keeps until the next such commit. */
 const MANY_CLUSTERS = 1_000
+const AGENTS_BACKOFF = { baseMs: 500, capMs: 10_000 }
 /** By then the agents have fetched their pages. */
 const FREE_MEMORY_AFTER_MS = 500
 
@@ -307,7 +309,7 @@ async function startOn(
     ...reports,
     onChanged: (keys, confirmed) => {
       const names = keys.flatMap(({ kind, name }) => (kind === 'Cluster' ? [name] : []))
-      if (names.length > 0) refreshAgents(names) // they may have been revoked
+      if (names.length > 0) void refreshAgents(names) // they may have been revoked
       if (keys.some(({ kind }) => kind === 'NotificationSink' || kind === 'NotificationRoute')) notifier.changed()
       reports.onChanged(keys, confirmed)
     },
@@ -462,8 +464,16 @@ async function startOn(
   if (scraped !== undefined) log.info('metrics ready', { url: scraped.url })
   log.info('server ready', { url, fingerprint: keys.fingerprint })
 
-  function refreshAgents(clusters: readonly string[]): void {
-    agents.refreshClusters(clusters).catch((error: unknown) => log.error('cannot read agents', { clusters, error: describeError(error) }))
+  /** Until it succeeds: an agent that was revoked must not stay in the index because the store was away for a moment. */
+  async function refreshAgents(clusters: readonly string[]): Promise<void> {
+    for (let attempt = 0; !stopping.signal.aborted; attempt++) {
+      try {
+        return await agents.refreshClusters(clusters)
+      } catch (error) {
+        log.error('cannot read agents', { clusters, attempt, error: describeError(error) })
+        await clock.sleep(backoffMs(attempt, AGENTS_BACKOFF, random), stopping.signal)
+      }
+    }
   }
   async function onClusterDeleted(clusterId: ClusterId): Promise<void> {
     const agent = agents.ofCluster(clusterId)

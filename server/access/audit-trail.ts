@@ -11,7 +11,7 @@ export interface AuditTrail {
   /** Committed when it resolves; throws when the store cannot be written. For deeds outside of the store: before they are done. */
   record(deed: Deed): Promise<void>
   /** The first of its kind in a minute is committed when this resolves; others are counted. A store that cannot be written does not change the answer. */
-  denied(deed: Deed): Promise<void>
+  denied(deeds: readonly Deed[]): Promise<void>
   /** Commits what is counted. */
   flush(): Promise<void>
   /** Until the signal. */
@@ -85,6 +85,32 @@ export function createAuditTrail({ store, networkOf, clock, log }: AuditTrailDep
     return due
   }
 
+  /** The entry to commit at once; null means that it is counted. */
+  function count(asked: Deed, nowMs: number): Deed | null {
+    const caller = callerNow()
+    const actor = asked.actor ?? caller?.actor ?? STRANGER
+    const from = asked.from ?? caller?.from ?? null
+    const deed: Deed = { result: 'denied', ...asked, actor, from }
+    const isStranger = actor.kind === 'stranger'
+    const source = sourceOf(isStranger ? 'strangers' : `${actor.kind} ${actor.id}`, nowMs)
+    const network = from === null ? '' : networkOf(from)
+    // A stranger chooses every name, so only its address counts.
+    const key = isStranger ? `${network} ${deed.verb}` : [deed.verb, deed.kind, deed.project, deed.name, deed.cluster].join(' ')
+    const group = source.groups.get(key)
+    if (group !== undefined) {
+      group.count += 1
+      return null
+    }
+    if (source.groups.size < GROUPS_MAX && source.entries < DENIALS_A_DAY) {
+      source.groups.set(key, { deed, sinceMs: nowMs, count: 0 })
+      source.entries += 1
+      return deed
+    }
+    source.others ??= { deed: { result: 'denied', verb: 'any', kind: 'Request', actor, detail: OTHERS }, sinceMs: nowMs, count: 0 }
+    source.others.count += 1
+    return null
+  }
+
   const flush = async (all: boolean) => {
     const nowMs = clock.nowMs()
     const due: Deed[] = []
@@ -97,29 +123,10 @@ export function createAuditTrail({ store, networkOf, clock, log }: AuditTrailDep
 
   return {
     record: (deed) => append([deed]),
-    async denied(asked) {
+    async denied(deeds) {
+      if (deeds.length === 0) return
       const nowMs = clock.nowMs()
-      const caller = callerNow()
-      const actor = asked.actor ?? caller?.actor ?? STRANGER
-      const from = asked.from ?? caller?.from ?? null
-      const deed: Deed = { result: 'denied', ...asked, actor, from }
-      const isStranger = actor.kind === 'stranger'
-      const source = sourceOf(isStranger ? 'strangers' : `${actor.kind} ${actor.id}`, nowMs)
-      const network = from === null ? '' : networkOf(from)
-      // A stranger chooses every name, so only its address counts.
-      const key = isStranger ? `${network} ${deed.verb}` : [deed.verb, deed.kind, deed.project, deed.name, deed.cluster].join(' ')
-      const group = source.groups.get(key)
-      if (group !== undefined) {
-        group.count += 1
-        return
-      }
-      if (source.groups.size < GROUPS_MAX && source.entries < DENIALS_A_DAY) {
-        source.groups.set(key, { deed, sinceMs: nowMs, count: 0 })
-        source.entries += 1
-        return quietly(append([deed]))
-      }
-      source.others ??= { deed: { result: 'denied', verb: 'any', kind: 'Request', actor, detail: OTHERS }, sinceMs: nowMs, count: 0 }
-      source.others.count += 1
+      await quietly(append(deeds.flatMap((deed) => count(deed, nowMs) ?? [])))
     },
     flush: () => flush(true),
     async run(signal) {

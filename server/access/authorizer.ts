@@ -30,10 +30,10 @@ export interface Authorizer {
   subjects(): ReadonlyMap<string, readonly Grant[]>
   /** Rules of a role; null: there is none of that name. */
   rulesOf(role: string): readonly AccessRule[] | null
-  /** Resolves when roles and bindings have been read for the first time. */
+  /** Resolves when all writes of roles and bindings that were told are known. Throws while they cannot be read: nothing is decided then. */
   loaded(): Promise<void>
-  /** AZ8: reads roles and bindings again; what is decided after it resolves knows them. */
-  refresh(): Promise<void>
+  /** AZ8: a role or binding was written, or perhaps was: they are read again. */
+  changed(): void
 }
 
 interface Index {
@@ -48,15 +48,24 @@ const EVERYWHERE: Place = { projects: null, services: null, clusters: null }
 
 export function createAuthorizer(store: Pick<Store, 'listResources'>): Authorizer {
   let index = EMPTY
-  let first: Promise<void> | null = null
-  // One reading after the other, so that an older one never replaces a newer.
-  let last: Promise<void> = Promise.resolve()
-  const refresh = (): Promise<void> => {
-    const mine = last.then(async () => {
+  /** Grows with each write of a role or binding. */
+  let written = 1
+  /** Writes that the index knows. */
+  let known = 0
+  let reading: Promise<void> | null = null
+  const read = async () => {
+    // A write that comes while the rows are read may be missing in them.
+    for (let upTo = 0; upTo !== written; known = upTo) {
+      upTo = written
       index = await readIndex(store)
+    }
+  }
+  const loaded = (): Promise<void> => {
+    if (known === written) return CURRENT
+    reading ??= read().finally(() => {
+      reading = null
     })
-    last = mine.catch(() => {})
-    return mine
+    return reading
   }
   const compiled = new WeakMap<Principal, { of: Index; grants: readonly Grant[] }>()
   const grantsOf = (principal: Principal): readonly Grant[] => {
@@ -75,16 +84,16 @@ export function createAuthorizer(store: Pick<Store, 'listResources'>): Authorize
     grantsOfKeys: (keys) => keys.flatMap((key) => index.bySubject.get(key) ?? []),
     subjects: () => index.bySubject,
     rulesOf: (role) => rulesIn(index.roles, role),
-    loaded() {
-      first ??= refresh().catch((error: unknown) => {
-        first = null
-        throw error
-      })
-      return first
+    loaded,
+    changed() {
+      written += 1
+      // At once, for streams that are open. The next request reads again if this fails.
+      loaded().catch(() => {})
     },
-    refresh,
   }
 }
+
+const CURRENT = Promise.resolve()
 
 const rulesIn = (roles: ReadonlyMap<string, readonly AccessRule[]>, role: string): readonly AccessRule[] | null =>
   isBuiltIn(role) ? BUILT_IN_ROLES[role].rules : (roles.get(role) ?? null)

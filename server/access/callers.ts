@@ -1,8 +1,9 @@
 // Identifies the caller of a request: the API token or access token in its Authorization header, or the session cookie of a browser.
 import { AppError } from '../../shared/protocol/error.ts'
+import { identifyCaller } from '../store/audit/caller.ts'
 import type { ApiTokens } from './api-tokens.ts'
 import type { UserSessions } from './oidc/user-sessions.ts'
-import type { Principal } from './principal.ts'
+import { actorOf, type Principal } from './principal.ts'
 
 export interface Callers {
   /**
@@ -36,19 +37,25 @@ export function createCallers({ tokens, sessions, url }: CallersDeps): Callers {
       const header = request.headers.get('authorization')
       if (header !== null) {
         const principal = await tokens.authenticate(header, from)
-        if (principal !== null || sessions === null) return principal
+        if (principal !== null || sessions === null) return known(principal)
         const secret = /^Bearer +(\S+)$/i.exec(header)?.[1]
-        return secret === undefined ? null : sessions.authenticate('access', secret, from)
+        return secret === undefined ? null : known(await sessions.authenticate('access', secret, from))
       }
       const cookie = sessions === null ? null : cookieOf(request, sessionCookie(url()))
       if (cookie === null || sessions === null) return null
-      const principal = await sessions.authenticate('cookie', cookie, from)
+      const principal = known(await sessions.authenticate('cookie', cookie, from))
       if (principal !== null) refuseCrossSite(request, url())
       return principal
     },
     ended: (id) => (id.startsWith('s-') && sessions !== null ? sessions.ended(id) : tokens.ended(id)),
     hasExpired: (id) => tokens.hasExpired(id),
   }
+}
+
+/** From here on the audit log names the caller, also where the request is refused. */
+function known(principal: Principal | null): Principal | null {
+  if (principal !== null) identifyCaller(actorOf(principal))
+  return principal
 }
 
 /** SI6: a browser adds its cookie to requests that other sites make; it also says which site makes them. Throws `cross_site`. */

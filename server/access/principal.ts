@@ -1,5 +1,6 @@
 // The caller of a request. Authentication creates it; the authorizer alone decides about its rights.
 import type { TokenRole } from '../../shared/model/access.ts'
+import type { AuditActor } from '../../shared/model/audit.ts'
 
 export interface Principal {
   /** The credential: id of a token or of a session. */
@@ -46,3 +47,9 @@ export function subjectKeys({ kind, name, provider, subject, email, groups }: Pr
     ...(provider === null ? [] : groups.map((group) => `group:${provider}:${group}`)),
   ]
 }
+
+/** For the audit log. An API token proves that it is the token; its name is what its creator called it. */
+export const actorOf = ({ id, kind, name, provider }: Principal): AuditActor => ({
+  ...{ kind, id, name, verified: true },
+  ...(provider === null ? {} : { provider }),
+})

@@ -74,11 +74,11 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
       ])
       return true
     },
-    async deleteCluster(name, by) {
+    async deleteCluster(name, by, ifVersion) {
       const cluster = await store.clusterByName(name)
       if (cluster === null) return false
       const services = (await store.desiredInCluster(cluster.clusterId)).filter((row) => !isFleetRows(row))
-      if (!(await store.deleteCluster(name))) return false
+      if (!(await store.deleteCluster(name, ifVersion))) return false
       await deps.onClusterDeleted(cluster.clusterId)
       ingest.statusReported(cluster.clusterId, [{ kind: 'facts', key: 'cluster', rev: 0, doc: null }])
       try {

@@ -26,8 +26,8 @@ export interface FleetActions {
    * service then.
    */
   takeBackDeletion(id: ServiceId, by: string): Promise<boolean>
-  /** Objects that are applied in the cluster stay. Resolves to false if there is no cluster of that name. */
-  deleteCluster(name: string, by: string): Promise<boolean>
+  /** Objects that are applied in the cluster stay. Resolves to false if there is no cluster of that name. Throws `conflict` for another version than `ifVersion`. */
+  deleteCluster(name: string, by: string, ifVersion?: number): Promise<boolean>
   /** Null if nothing of that id waits. `upTo`: as `Store.confirm` has it. */
   confirm(id: string, by: string, confirmed?: ConfirmedData, upTo?: number): Promise<Confirmation | null>
   /** The changes of a sync by hand in the wanted clusters. Null if there is no such service. */

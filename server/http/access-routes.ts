@@ -23,11 +23,12 @@ import { type Principal, tokenPrincipal } from '../access/principal.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { ApiTokenRecord, JoinTokenRecord } from '../fleet/records.ts'
 import type { Ask } from '../fleet/rights.ts'
-import { forbidden } from './auth.ts'
+import { forbidden, lacking } from './auth.ts'
 import { whoamiView } from './auth-routes.ts'
 import { jsonSchema } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { invalidInput, notFound } from './problem.ts'
+import { byAge, pageOf, pageQuery } from './query.ts'
 import { isLastAdmin } from './roles.ts'
 import { escalation } from './write-rights.ts'
 
@@ -36,8 +37,11 @@ export function accessRoutes(deps: AdminDeps) {
   return new Elysia({ tags: ['access'] })
     .get(
       '/join-tokens',
-      async () => ({ items: (await store.listJoinTokens()).map((record) => joinTokenView(record, clock.nowMs())), continue: null }),
-      { response: listOf(joinTokenViewSchema), detail: { summary: 'List join tokens' } },
+      async ({ query }) => {
+        const { items, ...page } = pageOf(await store.listJoinTokens(), query, byAge)
+        return { items: items.map((record) => joinTokenView(record, clock.nowMs())), ...page }
+      },
+      { query: pageQuery, response: listOf(joinTokenViewSchema), detail: { summary: 'List join tokens, oldest first' } },
     )
     .post(
       '/join-tokens',
@@ -88,8 +92,11 @@ export function accessRoutes(deps: AdminDeps) {
     )
     .get(
       '/tokens',
-      async () => ({ items: (await store.listApiTokens()).map((record) => apiTokenView(record, clock.nowMs())), continue: null }),
-      { response: listOf(apiTokenViewSchema), detail: { summary: 'List API tokens' } },
+      async ({ query }) => {
+        const { items, ...page } = pageOf(await store.listApiTokens(), query, byAge)
+        return { items: items.map((record) => apiTokenView(record, clock.nowMs())), ...page }
+      },
+      { query: pageQuery, response: listOf(apiTokenViewSchema), detail: { summary: 'List API tokens, oldest first' } },
     )
     .post(
       '/tokens',
@@ -174,7 +181,9 @@ function refuseEscalation(
 ): void {
   const wanted = authorizer.grantsOf(tokenPrincipal('', name, role, projects))
   const [problem] = wanted.flatMap((grant) => escalation(authorizer, by, [grant.rule], grant, 'role'))
-  if (problem !== undefined) throw new AppError('forbidden', { doing: 'create an API token', detail: problem.message, problems: [problem] })
+  if (problem === undefined) return
+  const deed = { verb: 'token:create', kind: 'ApiToken', name, detail: problem.message } as const
+  throw lacking('create an API token', [{ ...problem, deed }])
 }
 
 function joinTokenView({ tokenHash: _, ...record }: JoinTokenRecord, nowMs: number): JoinTokenView {

@@ -9,20 +9,14 @@ import { fingerprint } from '../../shared/runtime/keys.ts'
 import { answers, fails } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { notFound } from './problem.ts'
-import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
-
-const agentsQuery = z.object({ limit: limitQuery, continue: continueQuery })
+import { pageOf, pageQuery } from './query.ts'
 
 export function agentCredentialRoutes({ store, clock, actions }: Pick<AdminDeps, 'store' | 'clock' | 'actions'>) {
   return new Elysia({ tags: ['access'] })
     .get(
       '/agents',
-      async ({ query: { limit, continue: token } }) => {
-        const after = decodeContinue(token) ?? ''
-        const agents = (await store.listAgents())
-          .filter(({ clusterName }) => clusterName > after)
-          .sort((a, b) => (a.clusterName < b.clusterName ? -1 : 1))
-        const shown = agents.slice(0, limit)
+      async ({ query }) => {
+        const { items: shown, ...page } = pageOf(await store.listAgents(), query, ({ clusterName }) => clusterName)
         const clusters = await store.findClusters({ ids: shown.map(({ clusterId }) => clusterId) })
         const seenMs = new Map(clusters.map(({ clusterId, lastSeenMs }) => [clusterId, lastSeenMs]))
         const items = shown.map(({ agentId, clusterId, clusterName, publicKey, recipient, rotateMs, incarnation, revoked, joinedMs }) => ({
@@ -31,10 +25,10 @@ export function agentCredentialRoutes({ store, clock, actions }: Pick<AdminDeps,
           lastUsedMs: seenMs.get(clusterId) ?? null,
           state: revoked ? 'revoked' : 'valid',
         }))
-        return { items, continue: encodeContinue(agents.length > limit ? (shown.at(-1)?.clusterName ?? null) : null) }
+        return { items, ...page }
       },
       {
-        query: agentsQuery,
+        query: pageQuery,
         detail: { summary: 'List the credentials of agents', responses: answers({ 200: listOf(agentCredentialSchema) }) },
       },
     )

@@ -16,7 +16,7 @@ import type { ConfirmedData } from '../fleet/removal-effect.ts'
 import { readChangesInPlace } from './apply-changes.ts'
 import { readEffects, readEffectsInTime } from './apply-effects.ts'
 import { readMoves } from './apply-moves.ts'
-import { missingText } from './auth.ts'
+import { lacking, missingText } from './auth.ts'
 import { fails, takes } from './declared.ts'
 import { dependenciesFirst, dependencyProblems } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
@@ -144,11 +144,11 @@ async function apply(deps: AdminDeps, body: unknown, query: { effects: 'true' | 
 
 /** AZ4: before anything is looked up, so that a refusal says nothing about what exists. */
 function refuseForbidden({ authorizer }: AdminDeps, by: Principal, resources: readonly Applicable[], places: readonly number[]): void {
-  const problems = resources.flatMap((resource, index) => {
-    const ask = { verb: 'write', ...askOfKey(keyOf(resource)) } as const
-    return authorizer.allows(by, ask) ? [] : [{ path: `resources[${places[index]}]`, message: missingText(by, ask) }]
+  const lacks = resources.flatMap((resource, index) => {
+    const deed = { verb: 'write', ...askOfKey(keyOf(resource)) } as const
+    return authorizer.allows(by, deed) ? [] : [{ path: `resources[${places[index]}]`, message: missingText(by, deed), deed }]
   })
-  if (problems.length > 0) throw new AppError('forbidden', { doing: 'apply', detail: problems[0]?.message ?? '', problems })
+  if (lacks.length > 0) throw lacking('apply', lacks)
 }
 
 /** AZ4: rights that the contents ask for. A binding may name a role of the same request. */
@@ -162,13 +162,13 @@ function refuseMissingRights(
     planned.flatMap(({ resource }) => (resource.kind === 'Role' ? [[resource.metadata.name, resource.spec.rules]] : [])),
   )
   const rulesOf = (role: string) => written.get(role) ?? authorizer.rulesOf(role)
-  const problems = planned.flatMap(({ resource, held }, index) =>
-    missingRights(authorizer, by, resource, held, rulesOf).map(({ path, message }) => ({
-      path: `resources[${places[index]}]${path === '' ? '' : `.${path}`}`,
-      message,
+  const lacks = planned.flatMap(({ resource, held }, index) =>
+    missingRights(authorizer, by, resource, held, rulesOf).map((lack) => ({
+      ...lack,
+      path: `resources[${places[index]}]${lack.path === '' ? '' : `.${lack.path}`}`,
     })),
   )
-  if (problems.length > 0) throw new AppError('forbidden', { doing: 'apply', detail: problems[0]?.message ?? '', problems })
+  if (lacks.length > 0) throw lacking('apply', lacks)
 }
 
 async function writeAll(

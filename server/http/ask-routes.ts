@@ -11,7 +11,7 @@ import { type AnswerStream, offline } from '../ask/asks.ts'
 import { livenessOf } from '../fleet/liveness.ts'
 import type { ClusterRecord } from '../fleet/records.ts'
 import type { Ask } from '../fleet/rights.ts'
-import { forbidden, objectNotFound } from './auth.ts'
+import { forbidden, hidden, objectNotFound } from './auth.ts'
 import { fails, jsonSchema, takes } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 
@@ -31,7 +31,7 @@ export function askRoutes(deps: AskDeps) {
       const { asked, within } = confined(deps, by, { ...ask, cluster }, body)
       // AK3: a cluster that the service is not in stays unknown to a caller who may not read the cluster.
       if (within != null && !deps.authorizer.allows(by, { ...ask, verb: 'read', cluster }) && !(await isPlaced(store, within, cluster)))
-        throw objectNotFound(ask)
+        throw hidden({ ...ask, cluster })
       const stream = await openAnswer(deps, by, cluster, { question: body.question, ...(within === null ? {} : { within }) }, asked)
       const ended = AbortSignal.any([request.signal, stopping, callers.ended(by.id)])
       return new Response(bodyOf(stream, ended, clock), { headers: HEADERS })
@@ -82,7 +82,7 @@ function confined(
   if (onService !== null && authorizer.allows(by, onService)) return { asked: onService, within: service }
   if (authorizer.allows(by, { ...onCluster, verb: 'read' })) throw forbidden(by, onService ?? onCluster)
   if (onService !== null && authorizer.allows(by, { ...onService, verb: 'read' })) throw forbidden(by, onService)
-  throw objectNotFound(onCluster)
+  throw hidden(onCluster)
 }
 
 async function openAnswer(

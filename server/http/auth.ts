@@ -2,7 +2,6 @@
 // nothing may be registered before it.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
-import type { AuditActor } from '../../shared/model/audit.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
@@ -12,7 +11,7 @@ import { askOf, rightOf } from '../access/permissions.ts'
 import type { Principal } from '../access/principal.ts'
 import { RESOURCE_KINDS, type ResourceKind } from '../fleet/records.ts'
 import type { Ask } from '../fleet/rights.ts'
-import { identifyCaller, noteDenial } from '../store/audit/caller.ts'
+import { noteDenial } from '../store/audit/caller.ts'
 import type { Store } from '../store/store.ts'
 import { invalidInput, problemResponse } from './problem.ts'
 import { createServiceSight } from './service-sight.ts'
@@ -64,7 +63,7 @@ type Deciding = Pick<AuthDeps, 'authorizer' | 'store'>
 async function requireObject(deps: Deciding, principal: Principal, ask: Ask): Promise<void> {
   const read: Ask = { ...ask, verb: 'read' }
   if (await mayObject(deps, principal, ask)) return requireSeen(deps, principal, ask)
-  if (ask.name !== undefined && (ask.verb === 'read' || !(await mayObject(deps, principal, read)))) throw objectNotFound(ask)
+  if (ask.name !== undefined && (ask.verb === 'read' || !(await mayObject(deps, principal, read)))) throw hidden(ask)
   await requireSeen(deps, principal, read)
   throw forbidden(principal, ask)
 }
@@ -74,7 +73,7 @@ export async function requireSeen({ authorizer, store }: Deciding, principal: Pr
   const { kind, project, name, verb } = ask
   if (kind !== 'Service' || project === undefined || name === undefined) return
   const sight = createServiceSight(store, authorizer.scope(principal, verb, kind))
-  if (!(await sight.shows({ project, service: name }))) throw objectNotFound(ask)
+  if (!(await sight.shows({ project, service: name }))) throw hidden(ask)
 }
 
 /** An act within clusters is decided for each of them by the handler. */
@@ -92,24 +91,41 @@ export const objectNotFound = ({ kind, project = FLEET, name = '' }: Ask): AppEr
     ? keyNotFound({ kind: kind as ResourceKind, project, name })
     : new AppError('not_found', { detail: `${kind} ${name} does not exist` })
 
+/** AZ3, AU2: the same answer for an object that the caller has no right to know of. The attempt is a denial. */
+export function hidden(ask: Ask): AppError {
+  noteDenials([ask])
+  return objectNotFound(ask)
+}
+
 /** `Service web in project shop`. */
 const objectText = ({ kind, name, project }: Ask): string =>
   `${kind}${name === undefined ? '' : ` ${name}`}${project === undefined ? '' : ` in project ${project}`}`
 
 /** AZ3: names the caller, the verb, and the object. */
 export function forbidden(principal: Principal, ask: Ask): AppError {
-  const { cluster, ...about } = ask
-  noteDenial({ ...about, cluster: cluster?.name })
+  noteDenials([ask])
   return new AppError('forbidden', { detail: missingText(principal, ask) })
 }
+
+/** A right that the content of a request needs and its caller lacks. */
+export interface Lack {
+  path: string
+  message: string
+  /** The act for the audit log. */
+  deed: Ask & { detail?: string }
+}
+
+/** AU2: names each right that is missing. `lacks`: at least one. */
+export function lacking(doing: string, lacks: readonly Lack[]): AppError {
+  noteDenials(lacks.map(({ deed }) => deed))
+  const problems = lacks.map(({ path, message }) => ({ path, message }))
+  return new AppError('forbidden', { doing, detail: problems[0]?.message ?? '', problems })
+}
+
+const noteDenials = (asks: ReadonlyArray<Lack['deed']>): void =>
+  noteDenial(...asks.map(({ cluster, ...about }) => ({ ...about, cluster: cluster?.name })))
 export const missingText = ({ kind, name }: Pick<Principal, 'kind' | 'name'>, ask: Ask): string =>
   `${kind} ${name} has no right to ${ask.verb} ${objectText(ask)}: no role or binding grants it`
-
-/** AU2: an API token proves that it is the token; its name is what its creator called it. */
-export const actorOf = ({ id, kind, name, provider }: Principal): AuditActor => ({
-  ...{ kind, id, name, verified: true },
-  ...(provider === null ? {} : { provider }),
-})
 
 /** AP1: everything below /api/ is asked for a credential before it is even looked up: an unknown route tells a stranger nothing. */
 function authPlugin(callers: Callers, logger: Logger, principals: WeakMap<Request, Principal>) {
@@ -120,7 +136,6 @@ function authPlugin(callers: Callers, logger: Logger, principals: WeakMap<Reques
       const principal = await callers.authenticate(request)
       if (principal === null) return problemResponse(new AppError('unauthorized'))
       principals.set(request, principal)
-      identifyCaller(actorOf(principal))
       return undefined
     })
 }

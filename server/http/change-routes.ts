@@ -5,11 +5,12 @@ import { CHANGE_TOPICS, changePageSchema, EVENT_STREAM } from '../../shared/mode
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Change } from '../store/feed/change-feed.ts'
+import { forbidden } from './auth.ts'
 import { createChangeStreams, seen } from './change-stream.ts'
 import { fails, jsonSchema, takesHeaders } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { limitQuery } from './query.ts'
-import { changeSight, clustersOfChanges } from './sight.ts'
+import { changeSight, clustersOfChanges, mayFollow } from './sight.ts'
 
 const position = z.coerce.number().int().min(0)
 const changeQuery = z.object({
@@ -35,10 +36,14 @@ export function changeRoutes({
       const last = lastEventId(request) // also where no stream is asked for: a wrong one is never passed over
       const topics = topic === undefined ? undefined : new Set(topic)
       const caller = principal(request)
+      if (!mayFollow(authorizer, caller)) throw forbidden(caller, { verb: 'read', kind: 'Service' })
       const sight = async (items: readonly Change[]) =>
         changeSight(authorizer, caller, await clustersOfChanges(authorizer, caller, items, store))
       if (acceptsStream(request)) {
-        const stillSeen = async (items: readonly Change[]) => (callers.hasExpired(caller.id) ? null : sight(items))
+        const stillSeen = async (items: readonly Change[]) => {
+          await authorizer.loaded()
+          return callers.hasExpired(caller.id) || !mayFollow(authorizer, caller) ? null : sight(items)
+        }
         return streams.open(request, last ?? after, topics, callers.ended(caller.id), stillSeen, subjectOf(caller))
       }
       if (after === undefined) {

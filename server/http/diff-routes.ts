@@ -11,7 +11,7 @@ import type { Principal } from '../access/principal.ts'
 import type { Ask } from '../fleet/rights.ts'
 import { parseServiceSpec } from '../ingest/known-specs.ts'
 import type { Proposal } from '../ingest/render/previews.ts'
-import { forbidden } from './auth.ts'
+import { forbidden, lacking } from './auth.ts'
 import { fails } from './declared.ts'
 import { dependencyProblems } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
@@ -84,8 +84,8 @@ async function proposedSpec(deps: AdminDeps, { project, service }: Proposal['id'
   if (resource.kind !== 'Service' || resource.metadata.project !== project || resource.metadata.name !== service)
     throw wrong('service', `expected the Service ${service} of project ${project}, not ${keyText(keyOf(resource))}`)
   const held = await deps.store.getResource(keyOf(resource))
-  const [missing] = missingRights(deps.authorizer, by, resource, held)
-  if (missing !== undefined) throw new AppError('forbidden', { doing: 'compare', detail: missing.message, problems: [missing] })
+  const lacks = missingRights(deps.authorizer, by, resource, held)
+  if (lacks.length > 0) throw lacking('compare', lacks)
   const ofOthers = await dependencyProblems(deps.store, [resource], mayReadService(deps.authorizer, by), [])
   const ofProject = await projectProblems(deps, [resource])
   const problems = [...(await specProblems(resource, deps.checkPatches)), ...[...ofOthers, ...ofProject].map(([, problem]) => problem)]

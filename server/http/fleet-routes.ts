@@ -4,7 +4,10 @@ import { z } from 'zod'
 import { nameSchema } from '../../shared/model/ids.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { confirmationViewSchema, eventViewSchema, listOf, placementViewSchema } from '../../shared/model/views.ts'
+import type { AppError } from '../../shared/protocol/error.ts'
+import type { Confirmation } from '../fleet/records.ts'
 import { withoutClusters } from '../fleet/rights.ts'
+import { noteDenial } from '../store/audit/caller.ts'
 import { forbidden } from './auth.ts'
 import { confirmDataBody, readConfirmedData } from './confirm-data.ts'
 import { fails, takes } from './declared.ts'
@@ -40,7 +43,14 @@ function readConfirmationPlace(token: string | undefined): { createdMs: number; 
   return /^\d+$/.test(createdMs) ? { createdMs: Number(createdMs), id } : undefined
 }
 
-export const confirmationGone = (id: string) => notFound(`confirmation ${id}: it was completed, withdrawn or changed`, 'skerry confirm')
+/** `hidden`: one that the caller may not read, which is answered as one that is gone and is a denial (AU2). */
+export function confirmationGone(id: string, hidden: Confirmation | null = null): AppError {
+  if (hidden !== null) {
+    const { project, service: name, cluster } = hidden
+    noteDenial({ verb: 'read', kind: 'Service', project, name, cluster: cluster ?? undefined })
+  }
+  return notFound(`confirmation ${id}: it was completed, withdrawn or changed`, 'skerry confirm')
+}
 
 export function fleetRoutes(deps: AdminDeps) {
   const { store, actions, authorizer, principal } = deps
@@ -108,7 +118,7 @@ export function fleetRoutes(deps: AdminDeps) {
       '/confirmations/:id',
       async ({ params: { id }, request }) => {
         const found = await store.confirmation(id)
-        if (found === null || !(await confirmationInScope(servicesOf(request), found, store))) throw confirmationGone(id)
+        if (found === null || !(await confirmationInScope(servicesOf(request), found, store))) throw confirmationGone(id, found)
         return confirmationView(found)
       },
       { params: confirmationId, response: confirmationViewSchema, detail: { summary: 'A confirmation with its exact names' } },
@@ -118,7 +128,7 @@ export function fleetRoutes(deps: AdminDeps) {
       async ({ params: { id }, query: { upTo }, body, request }) => {
         const by = principal(request)
         const found = await store.confirmation(id)
-        if (found === null || !(await confirmationInScope(servicesOf(request), found, store))) throw confirmationGone(id)
+        if (found === null || !(await confirmationInScope(servicesOf(request), found, store))) throw confirmationGone(id, found)
         if (!(await confirmationInScope(authorizer.scope(by, 'confirm', 'Service'), found, store)))
           throw forbidden(by, { verb: 'confirm', kind: 'Service', project: found.project, name: found.service })
         const data = await readConfirmedData(body, async () => {

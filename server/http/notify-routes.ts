@@ -9,6 +9,7 @@ import { listOf } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { NotificationRecord } from '../fleet/notification-records.ts'
 import { projectInScope } from '../fleet/rights.ts'
+import { noteDenial } from '../store/audit/caller.ts'
 import { forbidden } from './auth.ts'
 import { fails } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
@@ -47,8 +48,9 @@ export function notifyRoutes(deps: Pick<AdminDeps, 'store' | 'principal' | 'auth
   const found = async (id: string, request: Request): Promise<NotificationRecord> => {
     const record = await store.notifications.get(Number(id))
     const scope = authorizer.scope(principal(request), 'read', 'NotificationRoute')
-    if (record === null || !projectInScope(scope, record.project)) throw notFound(`notification ${id}`, 'skerry get notifications')
-    return record
+    if (record !== null && projectInScope(scope, record.project)) return record
+    if (record !== null) noteDenial({ verb: 'read', kind: 'NotificationRoute', project: record.project, name: record.route })
+    throw notFound(`notification ${id}`, 'skerry get notifications')
   }
   const test = async (project: string, name: string) => {
     const key = { kind: 'NotificationSink', project, name } as const

@@ -13,6 +13,9 @@ export function problemResponse(error: AppError): Response {
   return new Response(JSON.stringify(problemBody(error)), { status, headers })
 }
 
+/** AU2: the status of an answer that refuses what the caller may not do. */
+export const isRefusal = (status: number): boolean => status === 401 || status === 403
+
 export function invalidInput(schema: ZodType, input: unknown, error: ZodError, doing: string, prefix = ''): AppError {
   const problems = explainIssues(schema, input, error).map(({ path, message }) => ({ path: prefix + path, message }))
   return wrongFields(problems, doing)

@@ -8,7 +8,7 @@ import type { Principal } from '../access/principal.ts'
 import { confirmedData, type PlannedRemoval } from '../actions/removal-plans.ts'
 import type { ConfirmedData } from '../fleet/removal-effect.ts'
 import type { Ask } from '../fleet/rights.ts'
-import { forbidden, objectNotFound } from './auth.ts'
+import { forbidden, hidden } from './auth.ts'
 import { fails } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { confirmationGone, confirmationId } from './fleet-routes.ts'
@@ -32,7 +32,7 @@ export function removalRoutes({ store, removals, actions, principal, authorizer 
     for (const { service: name } of ids) {
       const ask: Ask = { verb: 'delete', kind: 'Service', project, name }
       if (authorizer.allows(caller, ask)) continue
-      throw authorizer.allows(caller, { ...ask, verb: 'read' }) ? forbidden(caller, ask) : objectNotFound(ask)
+      throw authorizer.allows(caller, { ...ask, verb: 'read' }) ? forbidden(caller, ask) : hidden(ask)
     }
     // Before anything is deleted: a name that never existed is an error of the caller.
     for (const { service: name } of ids)
@@ -73,7 +73,7 @@ export function removalRoutes({ store, removals, actions, principal, authorizer 
       async ({ params: { id }, request }) => {
         const asked = await store.confirmation(id)
         const scope = authorizer.scope(principal(request), 'read', 'Service')
-        if (asked === null || !(await confirmationInScope(scope, asked, store))) throw confirmationGone(id)
+        if (asked === null || !(await confirmationInScope(scope, asked, store))) throw confirmationGone(id, asked)
         return viewsOf(await removals.ofConfirmation(asked))
       },
       { params: confirmationId, response: removalsViewSchema, detail: { summary: 'Objects that the confirmation of a removal deletes' } },

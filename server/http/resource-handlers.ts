@@ -21,6 +21,7 @@ import { AppError } from '../../shared/protocol/error.ts'
 import type { DeleteOutcome } from '../actions/port.ts'
 import type { Confirmation, DocumentKind, ResourceKey, StoredResource } from '../fleet/records.ts'
 import { configUsers } from '../ingest/config-users.ts'
+import { lacking } from './auth.ts'
 import { readConfirmedData } from './confirm-data.ts'
 import { dependencyProblems } from './dependency-problems.ts'
 import type { AdminDeps } from './deps.ts'
@@ -29,7 +30,16 @@ import { invalidInput, wrongFields } from './problem.ts'
 import { problemsOfOne } from './project-problems.ts'
 import { specProblems } from './resource-checks.ts'
 import { bindingsOfRole, builtInRole, isLastAdminBinding } from './roles.ts'
-import { keyNotFound, keyText, plannedAction, refusal, secretProblems, storedSpec, writeResource } from './write-resource.ts'
+import {
+  changingRights,
+  keyNotFound,
+  keyText,
+  plannedAction,
+  refusal,
+  secretProblems,
+  storedSpec,
+  writeResource,
+} from './write-resource.ts'
 import { mayNameProject, mayReadService, missingRights } from './write-rights.ts'
 
 export const SCHEMAS = {
@@ -95,9 +105,8 @@ export function createResourceHandlers(deps: AdminDeps) {
       ) // the store finds them at a write
     if (problems.length > 0) throw wrongFields(problems, `put ${keyText(key)}`)
     const by = deps.principal(request)
-    const lacking = missingRights(deps.authorizer, by, resource, held)
-    if (lacking.length > 0)
-      throw new AppError('forbidden', { doing: `put ${keyText(key)}`, detail: lacking[0]?.message ?? '', problems: lacking })
+    const lacks = missingRights(deps.authorizer, by, resource, held)
+    if (lacks.length > 0) throw lacking(`put ${keyText(key)}`, lacks)
     const refused = await refusal(deps, resource, held)
     if (refused !== null) throw new AppError('in_use', { detail: `${keyText(key)} ${refused.message}` })
     if (dryRun) {
@@ -145,11 +154,10 @@ export function createResourceHandlers(deps: AdminDeps) {
         return deps.actions.deleteService(id, by, data, ifVersion)
       }
       case 'Cluster':
-        return { kind: (await deps.actions.deleteCluster(key.name, by)) ? 'deleted' : 'not_found' }
+        return { kind: (await deps.actions.deleteCluster(key.name, by, ifVersion)) ? 'deleted' : 'not_found' }
       default: {
         await refuseUsed(deps, key)
-        if (!(await deps.store.deleteResource(key, ifVersion))) return { kind: 'not_found' }
-        if (key.kind === 'Role' || key.kind === 'RoleBinding') await deps.authorizer.refresh()
+        if (!(await changingRights(deps, key, () => deps.store.deleteResource(key, ifVersion)))) return { kind: 'not_found' }
         if (key.kind !== 'Config') deps.actions.onChanged([key]) // no service reads a Config that may be deleted
         return { kind: 'deleted' }
       }

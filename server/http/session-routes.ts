@@ -7,8 +7,10 @@ import { listOf } from '../../shared/model/views.ts'
 import type { UserSessions } from '../access/oidc/user-sessions.ts'
 import type { Principal } from '../access/principal.ts'
 import type { SessionRecord } from '../fleet/records.ts'
+import { noteDenial } from '../store/audit/caller.ts'
 import type { AdminDeps } from './deps.ts'
 import { notFound } from './problem.ts'
+import { byAge, pageOf, pageQuery } from './query.ts'
 
 /** `sessions`: null on a server without identity providers. */
 export function sessionRoutes({ principal, authorizer, clock }: AdminDeps, sessions: UserSessions | null) {
@@ -19,15 +21,25 @@ export function sessionRoutes({ principal, authorizer, clock }: AdminDeps, sessi
     return ((await sessions?.list()) ?? []).filter((session) => session.expiresMs > nowMs && (isAllowed || isOwn(session)))
   }
   return new Elysia({ tags: ['access'] })
-    .get('/sessions', async ({ request }) => ({ items: (await seen(principal(request), 'token:read')).map(sessionView), continue: null }), {
-      response: listOf(sessionViewSchema),
-      detail: { summary: 'List your sessions; with the right to read API tokens, all sessions' },
-    })
+    .get(
+      '/sessions',
+      async ({ query, request }) => {
+        const { items, ...page } = pageOf(await seen(principal(request), 'token:read'), query, byAge)
+        return { items: items.map(sessionView), ...page }
+      },
+      {
+        query: pageQuery,
+        response: listOf(sessionViewSchema),
+        detail: { summary: 'List your sessions, oldest first; with the right to read API tokens, all sessions' },
+      },
+    )
     .delete(
       '/sessions/:id',
       async ({ params: { id }, request, set }) => {
         const caller = principal(request)
         const held = (await seen(caller, 'token:revoke')).find((session) => session.id === id)
+        if (held === undefined && !authorizer.allows(caller, { verb: 'token:revoke', kind: 'ApiToken' }))
+          noteDenial({ verb: 'revoke', kind: 'Session', name: id }) // another person's, or none: the answer does not tell
         if (held === undefined || sessions === null || !(await sessions.revoke(id, caller.name)))
           throw notFound(`session ${id}`, 'skerry session list')
         set.status = 204

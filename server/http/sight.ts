@@ -1,9 +1,9 @@
 // The part that a caller sees of things that belong to services and clusters: events, confirmations, suspensions, changes. AZ4: what it may not read is not named.
-import type { AccessKind } from '../../shared/model/access.ts'
+import { ACCESS_KINDS, type AccessKind } from '../../shared/model/access.ts'
 import { ANY_SERVICE } from '../../shared/model/change.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { type Labels, matchesSelector } from '../../shared/model/labels.ts'
-import { FLEET, type ServiceSpec } from '../../shared/model/resources.ts'
+import type { ServiceSpec } from '../../shared/model/resources.ts'
 import type { SuspendedScope } from '../../shared/model/suspension.ts'
 import type { Authorizer } from '../access/authorizer.ts'
 import type { Principal } from '../access/principal.ts'
@@ -12,11 +12,12 @@ import { clusterInScope, isEverywhere, isLimited, projectInScope, type Scope, se
 import { isTarget, withDestinations } from '../fleet/targeting.ts'
 import { readProject } from '../ingest/projects.ts'
 import { unknownCluster } from '../ingest/render/render-now.ts'
+import { noteDenial } from '../store/audit/caller.ts'
 import type { Change } from '../store/feed/change-feed.ts'
 import type { Store } from '../store/store.ts'
+import { hidden, objectNotFound } from './auth.ts'
 import type { AdminDeps } from './deps.ts'
 import { createServiceSight, type SightStore } from './service-sight.ts'
-import { keyNotFound } from './write-resource.ts'
 
 type Clusters = Pick<Store, 'findClusters'>
 
@@ -88,14 +89,17 @@ export async function requireCluster(
   if (cluster === null) throw unknownCluster(name)
   if (authorizer.allows(by, { verb: 'read', kind: 'Cluster', name, cluster })) return
   const isPlaced = spec !== null && isTarget(cluster.labels, withDestinations(spec.targets, await readProject(store, project)))
-  if (!isPlaced) throw unknownCluster(name)
+  if (isPlaced) return
+  noteDenial({ verb: 'read', kind: 'Cluster', name })
+  throw unknownCluster(name)
 }
 
 /** AZ3: the cluster, if the caller may read the service in it, and the cluster itself or what it has of the service. */
 export async function requirePlace(deps: Pick<AdminDeps, 'store' | 'authorizer'>, by: Principal, id: ServiceId, name: string) {
   const cluster = await knownPlace(deps, by, id, name)
-  if (cluster === null) throw keyNotFound({ kind: 'Cluster', project: FLEET, name })
-  return cluster
+  if (cluster !== null) return cluster
+  const ask = { verb: 'read', kind: 'Cluster', name } as const
+  throw deps.authorizer.allows(by, ask) ? objectNotFound(ask) : hidden(ask)
 }
 
 /** Null means that the cluster does not exist for the caller. */
@@ -131,6 +135,10 @@ export async function seenSuspensions<T extends SuspendedScope>(
     return labels === undefined || clusterInScope(clusters, labels)
   })
 }
+
+/** Whether there is a kind whose changes the caller may see. */
+export const mayFollow = (authorizer: Authorizer, principal: Principal): boolean =>
+  ACCESS_KINDS.some((kind) => authorizer.scope(principal, kind === 'ApiToken' ? 'token:read' : 'read', kind).length > 0)
 
 /** Labels of clusters that changes name, and services that the caller may read in some clusters only. */
 export interface ChangedClusters {
@@ -214,7 +222,7 @@ export function changeSight(
     const { topic, project, name, cluster } = change
     switch (topic) {
       case 'token':
-        return (name?.startsWith('ApiToken/') === true ? mayTokens : mayJoinTokens) ? change : null
+        return (name?.startsWith('JoinToken/') === true ? mayJoinTokens : mayTokens) ? change : null
       case 'resource':
         return seenResource(change)
       case 'repository':
@@ -228,7 +236,7 @@ export function changeSight(
         return isEverywhere(services) ? change : statusKeys(change)
       case 'event':
         // It says that there is one; the events that may be read are listed.
-        return isEverywhere(services) ? change : { ...change, cluster: null, keys: null }
+        return isEverywhere(services) ? change : services.length === 0 ? null : { ...change, cluster: null, keys: null }
       case 'cluster':
         return seenClusters(change)
       case 'restore':
@@ -248,7 +256,8 @@ export function changeSight(
       case 'Cluster':
         return clusterInScope(clusters, named.byName.get(rest.join('/')) ?? {}) ? change : null
       case 'Suspension':
-        return isEverywhere(services) ? change : { ...change, name: 'Suspension/*', project: null }
+        if (isEverywhere(services)) return change
+        return services.length === 0 && clusters.length === 0 ? null : { ...change, name: 'Suspension/*', project: null }
       case 'Project':
         return projectInScope(scopeOf('Project'), rest.join('/')) ? change : null
       case 'Repository':

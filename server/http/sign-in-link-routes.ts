@@ -1,27 +1,28 @@
 // Sign-in links: the admin API creates one, and /auth/link exchanges its code, which is in no address that a server or proxy logs, for a token.
 import { Elysia } from 'elysia'
 import { type SignInLink, signInLinkCodeSchema, signInLinkSchema, signInLinkTokenSchema } from '../../shared/model/sign-in.ts'
-import { AppError } from '../../shared/protocol/error.ts'
+import { AppError, statusOf } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { actorOf } from '../access/principal.ts'
 import type { SignInLinks } from '../access/sign-in-links.ts'
 import { DASHBOARD } from '../dashboard/dashboard.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import { identifyCaller, noteDenial } from '../store/audit/caller.ts'
 import type { Store } from '../store/store.ts'
 import { createAttempts } from './attempts.ts'
-import { actorOf } from './auth.ts'
 import { readBody } from './body.ts'
 import type { AdminDeps } from './deps.ts'
-import { problemResponse } from './problem.ts'
+import { isRefusal, problemResponse } from './problem.ts'
 
 const BODY_BYTES_MAX = 1_024
 const NO_STORE = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }
 
-export function signInLinkRoutes({ principal }: Pick<AdminDeps, 'principal'>, links: SignInLinks, url: () => string) {
+export function signInLinkRoutes({ principal, trail }: Pick<AdminDeps, 'principal' | 'trail'>, links: SignInLinks, url: () => string) {
   return new Elysia({ tags: ['access'] }).post(
     '/sign-in-links',
-    ({ request, set }): SignInLink => {
+    async ({ request, set }): Promise<SignInLink> => {
       const { code, expiresMs } = links.offer(principal(request))
+      await trail.record({ verb: 'create', kind: 'SignInLink', detail: `expires ${new Date(expiresMs).toISOString()}` })
       set.status = 201
       set.headers['cache-control'] = 'no-store'
       // Behind the #, a browser keeps it to itself.
@@ -61,7 +62,7 @@ export function createLinkExchange({ links, store, clock, addressOf }: RedeemDep
       return await attempts.guard(addressOf(request), () => exchange(request))
     } catch (error) {
       if (!(error instanceof AppError)) throw error
-      noteDenial({ verb: 'sign-in', kind: 'Session', detail: error.message })
+      if (isRefusal(statusOf(error))) noteDenial({ verb: 'sign-in', kind: 'Session', detail: error.message })
       return problemResponse(error)
     }
   }

@@ -9,12 +9,11 @@ import { type Callers, cookieOf, sessionCookie } from '../access/callers.ts'
 import { type CliTarget, LOGIN_MS, type LoginTarget } from '../access/oidc/flows.ts'
 import type { IdentityProvider } from '../access/oidc/provider.ts'
 import type { SignIn } from '../access/oidc/sign-in.ts'
-import { identifyCaller, noteDenial } from '../store/audit/caller.ts'
+import { noteDenial } from '../store/audit/caller.ts'
 import { createAttempts } from './attempts.ts'
-import { actorOf } from './auth.ts'
 import { readBody } from './body.ts'
 import { networkOf } from './caller-address.ts'
-import { invalidInput, problemResponse } from './problem.ts'
+import { invalidInput, isRefusal, problemResponse } from './problem.ts'
 import { choicePage, failurePage } from './sign-in-pages.ts'
 import { createStrangerBodies } from './stranger-bodies.ts'
 
@@ -111,7 +110,6 @@ export function createSignInRoutes(deps: SignInRoutesDeps): (request: Request) =
   const logout: Route = async (request, _, from) => {
     const principal = await callers.authenticate(request, from)
     if (principal === null) throw new AppError('unauthorized')
-    identifyCaller(actorOf(principal))
     const page = principal.kind === 'token' ? null : await sessions.signOut(principal.id, `${url()}/`)
     const gone = setCookie(sessionCookie(url()), '', 0)
     if ((request.headers.get('accept') ?? '').includes('text/html')) return redirect(303, page ?? '/', [gone])
@@ -163,7 +161,7 @@ export function createSignInRoutes(deps: SignInRoutesDeps): (request: Request) =
       return await attempts.guard(from, () => route(request, at, from), route === device ? 'always' : 'failure')
     } catch (error) {
       const told = error instanceof AppError ? error : new AppError('internal')
-      noteDenial({ verb: 'sign-in', kind: 'Session', detail: told.message })
+      if (isRefusal(ERRORS[told.code].status)) noteDenial({ verb: 'sign-in', kind: 'Session', detail: told.message })
       if (told !== error) log.error('sign-in failed', { path: at.pathname, error: String(error) })
       else if (told.code === 'sign_in_refused') log.warn('sign-in refused', { path: at.pathname, from, error: told.message })
       return isPage ? failurePage(ERRORS[told.code].status, told.code, told.message, told.remedy) : problemResponse(told)

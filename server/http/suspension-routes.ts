@@ -14,7 +14,7 @@ import type { Ask } from '../fleet/rights.ts'
 import { suspensionView } from '../fleet/suspensions.ts'
 import { listSuspensions } from '../ingest/suspension-rows.ts'
 import { noteReason } from '../store/audit/caller.ts'
-import { forbidden, objectNotFound, requireSeen } from './auth.ts'
+import { forbidden, hidden, requireSeen } from './auth.ts'
 import { fails } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { selectorOf } from './query.ts'
@@ -101,6 +101,6 @@ async function requireSuspension(
       ? { verb: 'suspend', kind: 'Cluster', name: cluster, ...at }
       : { verb: 'suspend', kind: 'Service', ...of, ...at }
   if (authorizer.allows(by, ask)) return requireSeen({ store, authorizer }, by, ask)
-  if (ask.name !== undefined && !authorizer.allows(by, { ...ask, verb: 'read' })) throw objectNotFound(ask)
+  if (ask.name !== undefined && !authorizer.allows(by, { ...ask, verb: 'read' })) throw hidden(ask)
   throw forbidden(by, ask)
 }

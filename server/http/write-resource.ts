@@ -125,17 +125,19 @@ export async function writeResource(
 ): Promise<{ action: WriteAction; changed: ChangedResource | null }> {
   const { store, actions, clock } = deps
   const key = keyOf(resource)
-  // A kept secret is the one that was read, or nothing is written.
-  const ifVersion = given === undefined && key.kind === 'Config' ? held?.version : given
+  // What the decision was about is what is replaced, or nothing is written: a kept secret, and labels that the caller may not change.
+  const ifVersion = given === undefined && (key.kind === 'Config' || key.kind === 'Cluster') ? held?.version : given
   const takesBack = held !== null && held.deletingMs !== null
   if (takesBack && !(await actions.takeBackDeletion({ project: key.project, service: key.name }, by)))
     throw new AppError('in_use', { detail: `${keyText(key)} ${BEING_DELETED}` })
-  const result = await store.applyResource(key, {
-    labels: resource.metadata.labels,
-    spec: storedSpec(deps, resource, held),
-    nowMs: clock.nowMs(),
-    ...(ifVersion === undefined ? {} : { ifVersion }),
-  })
+  const result = await changingRights(deps, key, () =>
+    store.applyResource(key, {
+      labels: resource.metadata.labels,
+      spec: storedSpec(deps, resource, held),
+      nowMs: clock.nowMs(),
+      ...(ifVersion === undefined ? {} : { ifVersion }),
+    }),
+  )
   if (result.kind === 'conflict') {
     if (given !== undefined) throw versionConflict(key, given, result.version)
     if (result.version === null) throw keyNotFound(key)
@@ -155,10 +157,18 @@ export async function writeResource(
         cluster: key.name,
       }),
     ])
-  if (key.kind === 'Role' || key.kind === 'RoleBinding') await deps.authorizer.refresh()
   const labelsOnly = result.kind === 'configured' && result.resource.generation === held?.generation
   const changed = result.kind === 'unchanged' && !takesBack ? null : { ...key, labelsOnly }
   return { action: takesBack ? 'configured' : result.kind, changed }
+}
+
+/** AZ8: whoever reads an error may have written, too. */
+export async function changingRights<T>({ authorizer }: Pick<AdminDeps, 'authorizer'>, { kind }: ResourceKey, write: () => Promise<T>) {
+  try {
+    return await write()
+  } finally {
+    if (kind === 'Role' || kind === 'RoleBinding') authorizer.changed()
+  }
 }
 
 /** `env: test to prod, by ana`. */

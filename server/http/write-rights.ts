@@ -12,7 +12,8 @@ import type { Principal } from '../access/principal.ts'
 import type { StoredResource } from '../fleet/records.ts'
 import { type Ask, missingToGrant, type Place, serviceInScope, withoutClusters } from '../fleet/rights.ts'
 import { configProject, configsOf } from '../ingest/config-users.ts'
-import { missingText } from './auth.ts'
+import { type Lack, missingText } from './auth.ts'
+import { askOfKey, keyOf } from './write-resource.ts'
 
 /** Rights that the caller lacks to write this. `rulesOf`: of roles, those that the same request writes among them. */
 export function missingRights(
@@ -21,10 +22,12 @@ export function missingRights(
   resource: Applicable,
   held: StoredResource | null,
   rulesOf: (role: string) => readonly AccessRule[] | null = authorizer.rulesOf,
-): Problem[] {
+): Lack[] {
   const { asks, path } = asksOf(resource, held)
-  const missing = asks.filter((ask) => !authorizer.allows(by, ask)).map((ask) => ({ path, message: missingText(by, ask) }))
-  return [...missing, ...escalations(authorizer, by, resource, rulesOf)]
+  const missing = asks.filter((ask) => !authorizer.allows(by, ask)).map((ask) => ({ path, message: missingText(by, ask), deed: ask }))
+  const deed = { verb: 'write', ...askOfKey(keyOf(resource)) } as const
+  const more = escalations(authorizer, by, resource, rulesOf).map((problem) => ({ ...problem, deed: { ...deed, detail: problem.message } }))
+  return [...missing, ...more]
 }
 
 function asksOf(resource: Applicable, held: StoredResource | null): { asks: Ask[]; path: string } {

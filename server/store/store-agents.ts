@@ -39,7 +39,6 @@ type AgentStore = Pick<
   | 'clusterByName'
   | 'findClusters'
   | 'markSeen'
-  | 'deleteCluster'
 >
 
 /** A cluster's last-seen time is written again only when it is this much older. */
@@ -184,7 +183,6 @@ export function createAgentStore(db: StoreDb): AgentStore {
         )
       }
     },
-    deleteCluster: (name) => db.write((tx) => deleteClusterRows(tx, db.engine, name)),
   }
 }
 

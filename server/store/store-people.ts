@@ -3,6 +3,7 @@ import type { Selectable } from 'kysely'
 import { TOKEN_ROLES } from '../../shared/model/access.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { ApiTokenRecord } from '../fleet/records.ts'
+import { SYSTEM } from './audit/caller.ts'
 import type { ChangeNote } from './feed/change-log.ts'
 import type { Store } from './store.ts'
 import type { StoreDb } from './store-db.ts'
@@ -28,7 +29,17 @@ export function createPeopleStore(db: StoreDb): PeopleStore {
         projects: projects && JSON.stringify(projects),
       }
       await db.write(async ({ sql: trx, changes, audit }) => {
-        await trx.deleteFrom('api_tokens').where('expires_ms', '!=', 0).where('expires_ms', '<=', createdMs).execute()
+        const expired = trx.deleteFrom('api_tokens').where('expires_ms', '!=', 0).where('expires_ms', '<=', createdMs)
+        for (const gone of await expired.returning(['id', 'name', 'role']).execute()) {
+          changes.add(apiTokenNote(gone.id))
+          audit.add({
+            verb: 'expire',
+            kind: 'ApiToken',
+            name: gone.id,
+            detail: `${gone.name}, role ${gone.role ?? 'admin'}`,
+            actor: SYSTEM,
+          })
+        }
         const isThere = replaces === null || (await trx.selectFrom('api_tokens').select('id').where('id', '=', replaces).executeTakeFirst())
         if (!isThere) throw new AppError('unauthorized') // it was revoked after the request was let in
         // AP12: of several exchanges whose answers were lost, only the newest token is good.

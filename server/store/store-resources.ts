@@ -1,6 +1,7 @@
 // Resources that people wrote, and what the last look at their sources brought.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { matchesSelector } from '../../shared/model/labels.ts'
+import { FLEET } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Page, RenderState, ResourceKey, StoredResource } from '../fleet/records.ts'
 import type { Deed } from './audit/audit-log.ts'
@@ -25,6 +26,7 @@ type ResourceStore = Pick<
   | 'listResources'
   | 'markDeleting'
   | 'deleteResource'
+  | 'deleteCluster'
   | 'finishDeletion'
   | 'takeBackDeletion'
   | 'repositoryState'
@@ -61,6 +63,24 @@ export function versionConflict({ kind, name }: ResourceKey, expected: number | 
 }
 
 export function createResourceStore(db: StoreDb, newUid: () => string): ResourceStore {
+  const deleteResource: Store['deleteResource'] = (key, ifVersion) =>
+    db.write(async (tx) => {
+      const { sql: trx, changes, audit } = tx
+      const { kind, project, name } = key
+      if (ifVersion !== undefined) await requireVersion(trx, key, ifVersion)
+      if (kind === 'Cluster') return deleteClusterRows(tx, db.engine, name)
+      const ofRepository = trx.deleteFrom('repository_states').where('project', '=', project).where('name', '=', name)
+      const ofService = trx.deleteFrom('render_states').where('project', '=', project).where('service', '=', name)
+      if (kind === 'Repository') await trx.deleteFrom('commits').where('project', '=', project).where('repository', '=', name).execute()
+      const ofIt = kind === 'Repository' ? ofRepository : kind === 'Service' ? ofService : null
+      const state = await ofIt?.executeTakeFirstOrThrow()
+      if (kind === 'Service') await forgetRevisions(trx, { project, service: name })
+      const held = await find(trx, key)
+      const { numDeletedRows } = await whereKey(trx.deleteFrom('resources'), key).executeTakeFirstOrThrow()
+      if (numDeletedRows + (state?.numDeletedRows ?? 0n) > 0n) changes.add(resourceNote(key))
+      if (held !== undefined) audit.add({ verb: 'delete', ...auditOf(key), before: auditText(held) })
+      return numDeletedRows > 0n
+    })
   return {
     applyResource: (key, change) =>
       db.write(async (tx) => {
@@ -163,25 +183,8 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         return true
       }),
 
-    deleteResource: (key, ifVersion) =>
-      db.write(async (tx) => {
-        const { sql: trx, changes, audit } = tx
-        const { kind, project, name } = key
-        const found = ifVersion === undefined ? undefined : await find(trx, key)
-        if (found !== undefined && found.version !== ifVersion) throw versionConflict(key, ifVersion ?? null, found.version)
-        if (kind === 'Cluster') return deleteClusterRows(tx, db.engine, name)
-        const ofRepository = trx.deleteFrom('repository_states').where('project', '=', project).where('name', '=', name)
-        const ofService = trx.deleteFrom('render_states').where('project', '=', project).where('service', '=', name)
-        if (kind === 'Repository') await trx.deleteFrom('commits').where('project', '=', project).where('repository', '=', name).execute()
-        const ofIt = kind === 'Repository' ? ofRepository : kind === 'Service' ? ofService : null
-        const state = await ofIt?.executeTakeFirstOrThrow()
-        if (kind === 'Service') await forgetRevisions(trx, { project, service: name })
-        const held = await find(trx, key)
-        const { numDeletedRows } = await whereKey(trx.deleteFrom('resources'), key).executeTakeFirstOrThrow()
-        if (numDeletedRows + (state?.numDeletedRows ?? 0n) > 0n) changes.add(resourceNote(key))
-        if (held !== undefined) audit.add({ verb: 'delete', ...auditOf(key), before: auditText(held) })
-        return numDeletedRows > 0n
-      }),
+    deleteResource,
+    deleteCluster: (name, ifVersion) => deleteResource({ kind: 'Cluster', project: FLEET, name }, ifVersion),
 
     finishDeletion: (key, version, events = []) =>
       db.write(async (tx) => {
@@ -296,6 +299,11 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
       })
     },
   }
+}
+
+async function requireVersion(db: ReadDb, key: ResourceKey, version: number): Promise<void> {
+  const found = await find(db, key)
+  if (found !== undefined && found.version !== version) throw versionConflict(key, version, found.version)
 }
 
 const find = (db: ReadDb, { kind, project, name }: ResourceKey) =>

@@ -3,6 +3,7 @@ import type { Selectable, Updateable } from 'kysely'
 import { z } from 'zod'
 import type { AuditActor } from '../../shared/model/audit.ts'
 import type { SessionChange, SessionRecord } from '../fleet/records.ts'
+import { SYSTEM } from './audit/caller.ts'
 import type { ChangeNote } from './feed/change-log.ts'
 import type { Store } from './store.ts'
 import type { StoreDb } from './store-db.ts'
@@ -59,9 +60,12 @@ export function createSessionStore(db: StoreDb): SessionStore {
         return true
       }),
     deleteExpiredSessions: (nowMs) =>
-      db.write(async ({ sql: trx, changes }) => {
-        const gone = await trx.deleteFrom('sessions').where('expires_ms', '<=', nowMs).returning('id').execute()
-        for (const { id } of gone) changes.add(sessionNote(id))
+      db.write(async ({ sql: trx, changes, audit }) => {
+        const gone = await trx.deleteFrom('sessions').where('expires_ms', '<=', nowMs).returning(['id', 'name', 'provider']).execute()
+        for (const { id, name, provider } of gone) {
+          changes.add(sessionNote(id))
+          audit.add({ verb: 'expire', kind: 'Session', name: id, detail: `${name} (${provider})`, actor: SYSTEM })
+        }
         return gone.length
       }),
   }

@@ -170,7 +170,7 @@ export interface Store {
   /** `waits`: of agents whose polls wait for another time than before. */
   markSeen(seen: ReadonlyMap<ClusterId, number>, waits?: ReadonlyMap<ClusterId, number>): Promise<void>
   /** With agent, desired rows and statuses. */
-  deleteCluster(name: string): Promise<boolean>
+  deleteCluster(name: string, ifVersion?: number): Promise<boolean>
 
   // Status and events
   /** PU2: only rows with a greater rev change anything. `complete`: PU4; the rows are in its range. What it does not name goes up to the greatest rev of

@@ -108,6 +108,33 @@ test('CF7 without a token, and with a Last-Event-ID that is no number, there is 
   expect((await follow('', { 'last-event-id': 'x' })).response.status).toBe(400)
 })
 
+test('CF7 AZ4 a caller follows the kinds that it may read; one without any may not follow', async () => {
+  const call = (path: string, body: object) => admin.call('POST', `/api/v1${path}`, body)
+  const meta = { apiVersion: 'skerry.dev/v1' }
+  const config = { ...meta, kind: 'Config', metadata: { name: 'keys', project: 'shop' }, spec: { data: { a: 1 } } }
+  const rules = [{ verbs: ['read'], kinds: ['Config'] }]
+  const spec = { role: 'secret-keeper', subjects: [{ token: 'keeper' }], projects: ['shop'] }
+  const resources = [
+    { ...meta, kind: 'Role', metadata: { name: 'secret-keeper' }, spec: { rules } },
+    { ...meta, kind: 'RoleBinding', metadata: { name: 'keeper' }, spec },
+  ]
+  expect((await call('/apply', { resources })).status).toBe(200)
+  const tokenOf = async (name: string) => (await call('/tokens', { name, role: 'none' })).body as { token: string }
+  const as = async (name: string) => ({ authorization: `Bearer ${(await tokenOf(name)).token}` })
+  expect((await follow('', await as('nobody'))).response.status).toBe(403)
+  const following = await follow('', await as('keeper'))
+  await take(following, 1)
+  await call('/suspend', { all: true, reason: 'r' })
+  await call('/tokens', { name: 'other', role: 'none' })
+  await call('/apply', { resources: [{ ...config, metadata: { name: 'keys', project: 'other' } }, config] })
+  const [seen] = await take(following, 1)
+  expect(JSON.parse(seen?.data ?? '')).toMatchObject({ topic: 'resource', project: 'shop', name: 'Config/keys' })
+  // A stream ends with the last right of its caller.
+  await admin.call('DELETE', '/api/v1/role-bindings/keeper')
+  await call('/apply', { resources: [{ ...config, spec: { data: { a: 2 } } }] })
+  expect(await take(following, 1)).toEqual([])
+})
+
 test('CF8 one stream too many is 429 with a time to come back at; whoever leaves makes room', async () => {
   const open = async () =>
     admin.app.fetch(

@@ -96,9 +96,9 @@ export async function createTestAdmin(
         note(`take back ${project}/${service}`, by)
         return store.takeBackDeletion({ kind: 'Service', project, name: service }, removeSubject({ project, service }), time.nowMs)
       },
-      async deleteCluster(name, by) {
+      async deleteCluster(name, by, ifVersion) {
         note(`delete cluster ${name}`, by)
-        return store.deleteCluster(name)
+        return store.deleteCluster(name, ifVersion)
       },
       async confirm(id, by, confirmed = new Map(), upTo) {
         note(`confirm ${id}${upTo === undefined ? '' : ` up to ${upTo}`}${dataText(confirmed)}`, by)

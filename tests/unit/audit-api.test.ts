@@ -286,6 +286,7 @@ const RECIPES: Record<string, Recipe> = {
   'POST /server-keys/rotate-secrets': { path: '/server-keys/rotate-secrets', verb: 'rotate', kind: 'ServerKey' },
   'POST /agents/:id/rotate-recipient': { path: `/agents/${agentId('1')}/rotate-recipient`, verb: 'rotate', kind: 'Agent' },
   'POST /secrets/seal': { path: '/secrets/seal', body: {}, verb: 'seal', kind: 'ServerKey' },
+  'POST /sign-in-links': { path: '/sign-in-links', verb: 'create', kind: 'SignInLink' },
   'POST /restore/confirm': { path: '/restore/confirm', body: { token: 't'.repeat(16) }, verb: 'confirm-restore', kind: 'FleetStore' },
 }
 
@@ -293,8 +294,8 @@ const RECIPES: Record<string, Recipe> = {
 const NEED_SIGN_IN = ['DELETE /sessions/:id']
 /** They take a body and change nothing. */
 const ONLY_READ = ['POST /projects/:project/services/:name/diff', 'POST /query']
-/** A question has its own entries (tests of the asking channel); a sign-in link is in memory until somebody uses it. */
-const ELSEWHERE = ['POST /clusters/:name/ask', 'POST /sign-in-links']
+/** A question has its own entries (tests of the asking channel). */
+const ELSEWHERE = ['POST /clusters/:name/ask']
 
 test('AU1 every route that writes has a recipe here', () => {
   const writing = admin.app.routes.filter(({ method }) => method !== 'GET' && method !== 'HEAD')
@@ -357,6 +358,66 @@ test('AU2 a request without the right, and one without a credential, leave a den
     ['stranger', 'stranger', 'GET', 'denied', '/api/v1/services', undefined],
     ['token', 'reader', 'delete', 'denied', 'web', 3],
     ['stranger', 'stranger', 'GET', 'denied', '/api/v1/services', 8],
+  ])
+})
+
+const HIDDEN = '/projects/hidden/services/web'
+const HIDDEN_DOC = serviceDoc('web', { project: 'hidden' })
+const OWN = (name: string, spec: object) => ({ ...serviceDoc(name), spec: { ...serviceDoc(name).spec, ...spec } })
+test.each([
+  ['a delete of a hidden object', 'DELETE', HIDDEN, undefined, 404, ['delete Service hidden/web']],
+  ['a read of a hidden object', 'GET', HIDDEN, undefined, 404, ['read Service hidden/web']],
+  ['a write of a hidden object', 'PUT', HIDDEN, HIDDEN_DOC, 404, ['write Service hidden/web']],
+  ['an apply to another project', 'POST', '/apply', { resources: [HIDDEN_DOC, serviceDoc('web')] }, 403, ['write Service hidden/web']],
+  [
+    'an apply of content that takes other rights',
+    ...(['POST', '/apply'] as const),
+    { resources: [OWN('a', { configFrom: [{ name: 'spare' }] }), OWN('b', { dependsOn: [{ project: 'hidden', name: 'web' }] })] },
+    ...([403, ['config:use Config default/spare', 'read Service hidden/web']] as const),
+  ],
+  [
+    'a PUT of content that takes other rights',
+    ...(['PUT', '/projects/default/services/a', OWN('a', { configFrom: [{ name: 'spare' }] }), 403] as const),
+    ['config:use Config default/spare'],
+  ],
+  ['a token with more rights', 'POST', '/tokens', { name: 'more', role: 'fleet-admin' }, 403, ['token:create ApiToken more']],
+  ['a confirmation of a hidden service', 'GET', '/confirmations/:hidden', undefined, 404, ['read Service hidden/web']],
+  ['the plan of its removal', 'GET', '/confirmations/:hidden/removal', undefined, 404, ['read Service hidden/web']],
+  ['a hidden cluster', 'GET', '/clusters/cluster-1', undefined, 404, ['read Cluster cluster-1']],
+  ['the session of another person', 'DELETE', '/sessions/s-1', undefined, 404, ['revoke Session s-1']],
+] as const)('AU2 %s is a denial that names the object', async (_, method, path, body, status, denials) => {
+  const kinds = ['Service', 'ApiToken']
+  await write('PUT', '/projects/hidden/repositories/apps', repositoryDoc('apps', { project: 'hidden' }))
+  await write('PUT', HIDDEN, HIDDEN_DOC)
+  const hidden = await admin.store.openConfirmation({ ...QUESTION, project: 'hidden', subject: 'y' })
+  const rules = [{ verbs: ['read', 'write', 'delete', 'token:create'], kinds }]
+  await write('PUT', '/roles/writer', { ...roleDoc('writer'), spec: { rules } })
+  const give = { role: 'writer', subjects: [{ token: 'writer' }], projects: ['default'] }
+  await write('PUT', '/role-bindings/writer', { ...bindingDoc(null), metadata: { name: 'writer' }, spec: give })
+  const makers = { ...give, role: 'makers', projects: ['*'] }
+  await write('PUT', '/roles/makers', { ...roleDoc('makers'), spec: { rules: [{ verbs: ['token:create'], kinds: ['ApiToken'] }] } })
+  await write('PUT', '/role-bindings/makers', { ...bindingDoc(null), metadata: { name: 'makers' }, spec: makers })
+  const { token } = (await write('POST', '/tokens', { name: 'writer', role: 'none' })).body as { token: string }
+  const last = (await entries()).at(-1)?.seq ?? 0
+  const address = `/api/v1${path.replace(':hidden', hidden.id)}`
+  const answer = await admin.call(method, address, body, { authorization: `Bearer ${token}` })
+  expect([answer.status, answer.body]).toEqual([status, expect.anything()])
+  const written = (await entries()).filter(({ seq }) => seq > last)
+  const placeOf = ({ project, name }: AuditRecord) => (project === undefined ? name : `${project}/${name}`)
+  expect(written.map((entry) => `${entry.verb} ${entry.kind} ${placeOf(entry)}`)).toEqual([...denials])
+  for (const { actor, result } of written) expect([actor.name, result]).toEqual(['writer', 'denied'])
+})
+
+test('AU1 tokens and sessions that expire leave an entry of the server', async () => {
+  const { id } = (await write('POST', '/tokens', { name: 'short', expires: '1h' })).body as { id: string }
+  await admin.store.createSession(SESSION)
+  await admin.store.deleteExpiredSessions(SESSION.expiresMs)
+  admin.clock.nowMs += 3_600_000
+  await write('POST', '/tokens', { name: 'ci' })
+  const expired = (await entries()).filter(({ verb }) => verb === 'expire')
+  expect(expired.map(({ kind, name, actor }) => [kind, name, actor.kind])).toEqual([
+    ['Session', 's-1', 'system'],
+    ['ApiToken', id, 'system'],
   ])
 })
 

@@ -23,7 +23,7 @@ test('AU2 strangers from any number of addresses cause a bounded number of entri
   for (; time.nowMs < DAY_MS; time.nowMs += 10 * MINUTE_MS) {
     for (let index = 0; index < 100; index++, attempts++) {
       const from = `192.0.2.${index}`
-      await trail.denied({ verb: 'GET', kind: 'Route', name: `/api/v1/${attempts}`, from })
+      await trail.denied([{ verb: 'GET', kind: 'Route', name: `/api/v1/${attempts}`, from }])
     }
     await trail.flush()
   }
@@ -38,8 +38,8 @@ test('AU2 one source that is beyond its bounds does not silence another', async 
     ...{ verb: 'delete', kind: 'Service', name },
     actor: { kind: 'token', id, name: id, verified: true },
   })
-  for (let index = 0; index < 500; index++) await trail.denied(ofToken('t-1', `s${index}`))
+  for (let index = 0; index < 500; index++) await trail.denied([ofToken('t-1', `s${index}`)])
   expect(written).toHaveLength(20)
-  await trail.denied(ofToken('t-2', 'web'))
+  await trail.denied([ofToken('t-2', 'web')])
   expect(written.at(-1)).toMatchObject({ name: 'web', actor: { id: 't-2' }, result: 'denied' })
 })

@@ -5,6 +5,7 @@ import { EXAMPLES } from '../../server/http/examples.ts'
 import { SCHEMAS } from '../../server/http/resource-handlers.ts'
 import { explainIssues } from '../../shared/model/explain.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
+import { joinCluster } from '../support/store-fixtures.ts'
 
 const REPOSITORY = '/api/v1/projects/default/repositories/apps'
 const SERVICE = '/api/v1/projects/default/services/web'
@@ -48,6 +49,33 @@ test('AP25 a deletion takes If-Match', async () => {
   })
   expect(codeOf(await admin.call('DELETE', REPOSITORY, undefined, { 'if-match': etag }))).toBe('200 ok')
   expect(codeOf(await admin.call('DELETE', REPOSITORY, undefined, { 'if-match': etag }))).toBe('404 not_found')
+})
+
+test('AP25 a Cluster that changes between the check and the write is neither deleted nor relabelled back', async () => {
+  const admin = await createTestAdmin()
+  await joinCluster(admin.store, 'a', { env: 'test' })
+  const path = '/api/v1/clusters/cluster-a'
+  const doc = (env: string) => ({
+    apiVersion: 'skerry.dev/v1',
+    kind: 'Cluster',
+    metadata: { name: 'cluster-a', labels: { env } },
+    spec: {},
+  })
+  const { getResource } = admin.store
+  /** Another person relabels it right after the handler has read it. */
+  const whileRelabelled = async (env: string, act: () => Promise<{ status: number; body: unknown }>) => {
+    admin.store.getResource = async (key) => {
+      const held = await getResource(key)
+      admin.store.getResource = getResource
+      expect((await admin.call('PUT', path, doc(env))).status).toBe(200)
+      return held
+    }
+    return codeOf(await act())
+  }
+  const etag = (await admin.call('GET', path)).headers.get('etag') ?? ''
+  expect(await whileRelabelled('prod', () => admin.call('DELETE', path, undefined, { 'if-match': etag }))).toBe('412 conflict')
+  expect(await whileRelabelled('lab', () => admin.call('PUT', path, doc('prod')))).toBe('409 conflict')
+  expect((await admin.call('GET', path)).body).toMatchObject({ metadata: { labels: { env: 'lab' } } })
 })
 
 test('AP26 a dry run of a PUT checks as the write does, answers what would be, and changes nothing', async () => {

@@ -56,6 +56,26 @@ test('AZ2 AZ8 a caller without a role or binding has no right, and a binding giv
   expect((await put('shop')).status).toBe(404)
 })
 
+test('AZ8 a binding that was deleted gives no right, also where the store could not be read after the deletion', async () => {
+  await seed()
+  const headers = await bound('eve', { role: 'viewer', projects: ['shop'] })
+  const list = () => admin.call('GET', `${API}/services`, undefined, headers)
+  expect((await list()).status).toBe(200)
+  const { listResources, deleteResource } = admin.store
+  admin.store.deleteResource = async (...given) => {
+    await deleteResource(...given)
+    throw new Error('the connection was lost before the answer')
+  }
+  admin.store.listResources = async (kind, query) => {
+    if (kind === 'RoleBinding') throw new Error('the store is away')
+    return listResources(kind, query)
+  }
+  expect((await admin.call('DELETE', `${API}/role-bindings/eve-0`)).status).toBe(500)
+  expect((await list()).status).toBe(500)
+  Object.assign(admin.store, { listResources, deleteResource })
+  expect((await list()).status).toBe(403)
+})
+
 test('AZ2 a token that is limited to projects has no right outside of them, and is no way in of a fleet admin', async () => {
   await seed()
   const { status, body } = await admin.call('POST', `${API}/tokens`, { name: 'root-shop', role: 'admin', projects: ['shop'] })

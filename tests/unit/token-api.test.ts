@@ -162,3 +162,27 @@ test.each([
   const { status, body } = await createToken(spec)
   expect([status, JSON.stringify(body)]).toEqual([422, expect.stringContaining(`"path":"${path}"`)])
 })
+
+test('AP6 tokens and join tokens are listed in pages, oldest first', async () => {
+  for (const name of ['a', 'b', 'c']) {
+    admin.clock.nowMs += 1
+    await createToken({ name })
+    await admin.call('POST', '/api/v1/join-tokens', { labels: { name } })
+  }
+  const all = async (path: string) => {
+    const pages: Array<Array<{ name?: string; labels?: { name: string } }>> = []
+    for (let next: string | null = ''; next !== null; ) {
+      const { body } = await admin.call('GET', `/api/v1${path}?limit=2&continue=${next}`)
+      const page = body as { items: (typeof pages)[number]; continue: string | null }
+      pages.push(page.items)
+      next = page.continue
+    }
+    return pages.map((page) => page.map(({ name, labels }) => name ?? labels?.name))
+  }
+  expect(await all('/tokens')).toEqual([
+    ['admin', 'a'],
+    ['b', 'c'],
+  ])
+  expect(await all('/join-tokens')).toEqual([['a', 'b'], ['c']])
+  expect((await admin.call('GET', '/api/v1/tokens?limit=501')).status).toBe(400)
+})

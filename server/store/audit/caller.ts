@@ -17,8 +17,8 @@ export interface Caller {
   ended: boolean
   /** Entries that were committed on its behalf. */
   entries: number
-  /** Refusal that the answer tells of. */
-  denial: Deed | null
+  /** What the request was refused, in the order of refusal; empty means nothing. */
+  denials: Deed[]
 }
 
 export const SYSTEM: AuditActor = { kind: 'system', id: 'server', name: 'server', verified: true }
@@ -37,7 +37,7 @@ const newCaller = (actor: AuditActor, known: Partial<Caller> = {}): Caller => ({
   cause: null,
   ended: false,
   entries: 0,
-  denial: null,
+  denials: [],
   ...known,
 })
 
@@ -59,10 +59,9 @@ export function identifyCaller(actor: AuditActor): void {
   if (caller !== undefined) caller.actor = actor
 }
 
-/** Says what a refused request would have done. The entry is written before the refusal is answered. */
-export function noteDenial(deed: Deed): void {
-  const caller = callers.getStore()
-  if (caller !== undefined) caller.denial ??= deed
+/** Says what a refused request would have done. The entries are written before the refusal is answered. */
+export function noteDenial(...deeds: readonly Deed[]): void {
+  callers.getStore()?.denials.push(...deeds)
 }
 
 /** A reason that came in the body counts where the header has none. */

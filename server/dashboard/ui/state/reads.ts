@@ -109,8 +109,9 @@ export const useObjects = (cluster: string, project: string, service: string) =>
     concernsService(project, service),
   )
 
-export const useJoinTokens = () => useResource('join tokens', get<Page<JoinTokenView>>('/join-tokens'), topics('token', 'cluster'))
-export const useApiTokens = () => useResource('api tokens', get<Page<ApiTokenView>>('/tokens'), topics('token'))
+export const useJoinTokens = () =>
+  useResource('join tokens', get<Page<JoinTokenView>>('/join-tokens', { limit: 500 }), topics('token', 'cluster'))
+export const useApiTokens = () => useResource('api tokens', get<Page<ApiTokenView>>('/tokens', { limit: 500 }), topics('token'))
 export const useSessions = () => useResource('sessions', get<Page<SessionView>>('/sessions', { limit: 500 }), topics('token'))
 export const useRoles = () => useResource('roles', get<Page<RoleView>>('/roles', { limit: 500 }), topics('resource'))
 export const useRoleBindings = () =>
