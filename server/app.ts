@@ -40,6 +40,7 @@ import { diffRoutes } from './http/diff-routes.ts'
 import { fleetQueryRoutes } from './http/fleet-query-routes.ts'
 import { fleetRoutes } from './http/fleet-routes.ts'
 import { type BehindOf, createFleetViews, type ReadTimesOf } from './http/fleet-views.ts'
+import { withoutHiddenServices } from './http/hidden-services.ts'
 import { historyRoutes } from './http/history-routes.ts'
 import { createIdempotency } from './http/idempotency.ts'
 import { type MetricsSource, metricsRoutes } from './http/metrics-routes.ts'
@@ -249,6 +250,9 @@ function createElysia(deps: AppDeps, { callers, authorizer, links }: { callers: 
       await auth.authorize(request, route, params ?? {}) // a static route has none
       return { principal: auth.principal(request) }
     })
+    .onAfterHandle(({ request, route, response }) =>
+      withoutHiddenServices(response, route, () => authorizer.scope(auth.principal(request), 'read', 'Service')),
+    )
     .use(resourceRoutes(admin))
     .use(applyRoute(admin))
     .use(fleetRoutes(admin))

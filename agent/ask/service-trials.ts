@@ -2,7 +2,7 @@
 // would make. Writes nothing.
 import { cleanObject } from '../../shared/kube/clean.ts'
 import { groupOf, isK8sObject, type K8sObject, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
-import { serviceKey } from '../../shared/model/ids.ts'
+import { serviceKey, serviceText } from '../../shared/model/ids.ts'
 import { ASK_REFUSALS, type Question } from '../../shared/protocol/ask.ts'
 import type { ApplyResult } from '../cluster/cluster.ts'
 import { userOf } from '../reconcile/apply/acting.ts'
@@ -77,7 +77,7 @@ export async function answerDryRun(
     if (refused !== null) return sink.write({ t: 'dryRun', ref, result: 'refused', message: refused })
     const owner = context.state.ownerOf(refKey(ref))
     if (owner !== null && serviceKey(owner) !== serviceKey(service))
-      return sink.write({ t: 'dryRun', ref, result: 'refused', message: `already managed by service ${serviceKey(owner)}` })
+      return sink.write({ t: 'dryRun', ref, result: 'refused', message: `already managed by ${otherText(context, serviceKey(owner))}` })
     const live = await context.reads.objectOrNull(ref)
     if (live !== null && owner === null && context.isConfined)
       return sink.write({
@@ -97,6 +97,9 @@ export async function answerDryRun(
 /** Marks that Skerry adds at a real apply; manifests, and what is kept of them, have none or older ones. */
 const isMark = (path: string): boolean =>
   path.startsWith('.metadata.annotations.skerry.dev/') || path.startsWith('.metadata.labels.skerry.dev/')
+
+/** AZ4: a caller who may ask about one service may not know of the other. */
+const otherText = ({ isConfined }: AnswerContext, key: string): string => (isConfined ? 'another service' : serviceText(key))
 
 function heldObjects({ replica }: AnswerContext, service: Service): K8sObject[] {
   const read = replica()?.read(service)

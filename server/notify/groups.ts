@@ -1,9 +1,10 @@
 // Events become messages: the groups of each route that may still change, in memory, and what a batch of events makes of them. Pure but for its own
 // state, which is read from the outbox at the start and again after a write that failed. The work for an event depends on the routes that take it,
 // never on the number of groups, events or clusters before it.
+import { hideServices } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import type { GroupField } from '../../shared/model/notifications.ts'
-import { durationMs } from '../../shared/model/resources.ts'
+import { durationMs, FLEET } from '../../shared/model/resources.ts'
 import type { EventsDoc, NewNotification, NotificationRecord } from '../fleet/notification-records.ts'
 import type { FleetEvent } from '../fleet/records.ts'
 import { afterQuietHours } from './quiet-hours.ts'
@@ -146,7 +147,7 @@ export class Groups {
     }
     const member = memberOf(event, route.spec.group.by)
     doc.lastMs = event.atMs
-    doc.message = event.message
+    doc.message = messageFor(route, event)
     const severity = severityOf(event.type, event.reason)
     if (isAtLeast(severity, doc.severity)) doc.severity = severity
     if (members.has(member) && !doc.resolved) return
@@ -166,13 +167,13 @@ export class Groups {
     this.#begun.set(routeKey, isDigest ? begun : [...begun, nowMs])
     const digest = isDigest ? this.#open.get(`${routeKey} ${DIGEST}`) : undefined
     if (digest !== undefined) return digest
-    const { project, service, cluster, reason, message, atMs } = event
+    const { project, service, cluster, reason, atMs } = event
     const doc: EventsDoc = {
       type: 'events',
       ...{ reason, severity: severityOf(event.type, reason), project, service: isDigest ? null : service },
       after: isDigest ? null : facts.after,
       ...(isDigest || facts.commit === null ? {} : { commit: facts.commit }),
-      ...{ message, members: [], unnamed: 0, total: 0, firstMs: atMs, lastMs: atMs, resolved: false },
+      ...{ message: messageFor(route, event), members: [], unnamed: 0, total: 0, firstMs: atMs, lastMs: atMs, resolved: false },
       ofClusters: cluster !== null && (service === null || route.spec.group.by.includes('service')),
       ...(isDigest ? { digest: {} } : {}),
     }
@@ -268,6 +269,10 @@ export class Groups {
 
 /** Whether later events end it: it is about one reason, which another event ends. */
 const isEnded = ({ doc, key }: Group): boolean => doc.digest === undefined && key.includes('reason=') && canEnd(doc.reason)
+
+/** AZ4: the readers of a sink in a project are those of the project. */
+const messageFor = (route: Route, { message }: FleetEvent): string =>
+  hideServices(message, ({ project }) => route.project === FLEET || project === route.project)
 
 export const keyOfRoute = ({ project, name }: Pick<Route, 'project' | 'name'>): string => `${project}/${name}`
 

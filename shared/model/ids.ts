@@ -31,3 +31,16 @@ export function parseServiceKey(key: string): ServiceId {
   const slash = key.indexOf('/')
   return { project: key.slice(0, slash), service: key.slice(slash + 1) }
 }
+
+/** How a message names another service (AZ4). The server finds the name by this form, and hides it from callers who may not read the service. */
+export const serviceText = (key: string): string => `service ${key}`
+
+/** Agents of earlier versions wrote `the service P/S` and `waiting for P/S`. */
+const NAMED = /(\bwaiting for (?:the removal of )?)?(\b(?:the )?service )?\b([a-z0-9][-a-z0-9]*)\/([a-z0-9][-a-z0-9]*)/g
+const HIDDEN = 'a service that you may not read'
+
+/** The message without the names of services that are not shown. */
+export const hideServices = (message: string, isShown: (id: ServiceId) => boolean): string =>
+  message.replace(NAMED, (text, waits = '', named = '', project: string, service: string) =>
+    (waits === '' && named === '') || isShown({ project, service }) ? text : `${waits}${HIDDEN}`,
+  )

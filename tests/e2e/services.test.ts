@@ -34,7 +34,7 @@ test('DE1 DE3 a service waits for another one that is not healthy yet, and begin
   const since = mark()
   await apply(serviceYaml({ name: 'app', extra: 'dependsOn: [{name: base}]' }), serviceYaml({ name: 'base' }))
   const blocked = await reason('app', 'BlockedBy')
-  expect(blocked.message).toContain('waiting for default/base')
+  expect(blocked.message).toContain('waiting for service default/base')
   expect(blocked.next).toContain('`skerry describe service app -p default`')
   await eventually('the other one is rolled out', async () => (await scenario.status('harbour', 'base'))?.health === 'Progressing')
   expect(changes(since).filter(({ requestURI }) => requestURI.includes('/namespaces/app'))).toEqual([])
@@ -62,7 +62,7 @@ test('DE4 of two that are deleted, the one that depends on the other goes first'
   await eventually('it is being deleted', async () => (await kubectl('get', 'configmap', 'settings', '-n', 'app', '-o', 'jsonpath={.metadata.deletionTimestamp}')) !== '') // biome-ignore format: short
   await scenario.fleet.run(['delete', 'service', 'base', '--yes'])
   await eventually('the other one waits', async () =>
-    (await scenario.status('harbour', 'base'))?.message.includes('waiting for the removal of default/app, which depends on it'),
+    (await scenario.status('harbour', 'base'))?.message.includes('waiting for the removal of service default/app, which depends on it'),
   )
   expect(await kubectl('get', 'deployments', '-n', 'base', '-o', 'name')).toContain('/base')
   await kubectl('patch', 'configmap', 'settings', '-n', 'app', '--type=merge', '-p', '{"metadata":{"finalizers":[]}}')

@@ -37,7 +37,7 @@ test.each<[string, K8sObject, K8sObject]>([
   expect(writes(cluster)).toEqual([])
   expect(cluster.object(ref)?.metadata.uid).toBe(uid as string)
   expect(kit.service()).toMatchObject({ reason: 'WaitingForHook' })
-  expect(kit.service()?.message).toContain('the service web/other')
+  expect(kit.service()?.message).toContain('service web/other')
 })
 
 test('HK11 a Job that carries our label only is kept, and the hook says what to do', async () => {

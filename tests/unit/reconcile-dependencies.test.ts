@@ -46,7 +46,9 @@ describe('a service that depends on another one', () => {
     expect(writes(cluster)).toEqual(['apply Deployment base'])
     expect(kit.object(configMapKey('app'), APP)).toMatchObject({ sync: 'OutOfSync', health: 'Missing', reason: 'BlockedBy' })
     expect(kit.service(APP)).toMatchObject({ sync: 'OutOfSync', reason: 'BlockedBy' })
-    expect(kit.service(APP)?.message).toMatch(/^waiting for web\/base to be Healthy at its newest revision \(now Synced, Progressing/)
+    expect(kit.service(APP)?.message).toMatch(
+      /^waiting for service web\/base to be Healthy at its newest revision \(now Synced, Progressing/,
+    )
     expect(kit.service(APP)?.applied).toBeUndefined()
     const atMs = clock.nowMs()
     cluster.setStatus(deploymentRef('base'), status())
@@ -109,7 +111,7 @@ describe('a service that depends on another one', () => {
     await run()
     expect(writes(cluster)).toEqual([])
     expect(kit.service(APP)?.message).toBe(
-      'waiting for net/dns, which is not in this cluster; add this cluster to its targets, or remove it from spec.dependsOn (and for 1 more)',
+      'waiting for service net/dns, which is not in this cluster; add this cluster to its targets, or remove it from spec.dependsOn (and for 1 more)',
     )
     kit.desire([configMap('base')], {}, BASE)
     await clock.settle()
@@ -141,7 +143,7 @@ describe('a service that depends on another one', () => {
     expect(writes(cluster)).toEqual([])
     expect([APP, MIDDLE, BASE].map((id) => kit.service(id)?.message)).toEqual(
       ['app → middle → base → app', 'middle → base → app → middle', 'base → app → middle → base'].map(
-        (circle) => `dependency cycle: ${circle}; remove one of these from spec.dependsOn`,
+        (circle) => `dependency cycle: ${circle.replaceAll(/\w+/g, 'service web/$&')}; remove one of these from spec.dependsOn`,
       ),
     )
     kit.desire([configMap('base')], {}, BASE)
@@ -328,7 +330,10 @@ describe('services that are removed together', () => {
     order(parts, APP, [{ name: 'base' }])
     await clock.settle()
     expect(writes(cluster)).toEqual(['delete ConfigMap app'])
-    expect(kit.service(BASE)).toMatchObject({ reason: 'Removing', message: 'waiting for the removal of web/app, which depends on it' })
+    expect(kit.service(BASE)).toMatchObject({
+      reason: 'Removing',
+      message: 'waiting for the removal of service web/app, which depends on it',
+    })
     const atMs = clock.nowMs()
     cluster.editAs('operator', configMapRef('app'), (object) => void Object.assign(object.metadata, { finalizers: [] }))
     await clock.settle()
@@ -363,7 +368,7 @@ describe('services that are removed together', () => {
     order(parts, APP, [{ name: 'base' }])
     order(parts, BASE, [])
     await settle()
-    expect(kit.service(BASE)?.message).toContain('waiting for the removal of web/app, which depends on it')
+    expect(kit.service(BASE)?.message).toContain('waiting for the removal of service web/app, which depends on it')
     writes(cluster)
     becomes(parts)
     await settle()

@@ -58,7 +58,8 @@ beforeAll(async () => {
   let rev = 0
   for (const { clusterId, project, service } of places) {
     await publishOne(admin.store, { clusterId, project, service, doc, setSha: null, placedBy: '' })
-    const message = project === 'hidden' ? 'hidden message' : 'shown message'
+    // A tenant can make an agent say who else manages an object.
+    const message = project === 'hidden' ? 'hidden message' : 'shown: already managed by the service hidden/hidden-web; rename the object'
     const event = { atMs: 3, type: 'Normal', reason: 'Applied', message, service: `${project}/${service}` }
     const object = { ...state, message }
     await admin.store.upsertStatus(
@@ -117,6 +118,32 @@ test('AZ4 lists, counts, search, events and changes name nothing of another proj
   expect((await get('shop', '/placements')).body.items).toHaveLength(2)
   expect((await get('shop', '/events')).body.items).toHaveLength(2)
   expect((await get('shop', '/confirmations')).body.items).toHaveLength(1)
+})
+
+test('AZ4 a message names no service that the caller may not read, a search does not find the name, and SQL does not compare it', async () => {
+  const messages = async (who: string, path: string) => [...new Set((await get(who, path)).body.items.map(({ message }) => message))]
+  const hidden = ['shown: already managed by a service that you may not read; rename the object']
+  for (const path of ['/objects', '/events']) expect([path, await messages('shop', path)]).toEqual([path, hidden])
+  expect(await messages('prod', '/objects')).toContain('shown: already managed by the service hidden/hidden-web; rename the object')
+  expect((await get('shop', '/objects?search=already managed')).body.items).toHaveLength(2)
+  for (const words of ['hidden', 'service hid', 'hidden-web'])
+    expect([words, (await get('shop', `/objects?search=${words}`)).body.items]).toEqual([words, []])
+  const found = async (view: string, who?: string) => {
+    const sql = `select message from ${view} where message like '%hidden-web%'`
+    return ((await admin.call('POST', `${API}/query`, { sql }, who === undefined ? undefined : as[who])).body as { rows: unknown[] }).rows
+      .length
+  }
+  for (const view of ['objects', 'placements', 'events'])
+    expect([view, await found(view, 'shop'), (await found(view)) > 0]).toEqual([view, 0, true])
+})
+
+test('AZ4 what people wrote is answered as they wrote it, whatever it says', async () => {
+  const spec = { data: { note: 'see service hidden/hidden-web' } }
+  const doc = { ...meta, kind: 'Config', metadata: { name: 'note', project: 'shop' }, spec }
+  const path = '/projects/shop/configs/note'
+  expect((await admin.call('PUT', `${API}${path}`, doc, as['owner'])).status).toBe(201)
+  expect((await get('shop', path)).body).toMatchObject({ spec })
+  await admin.call('DELETE', `${API}${path}`)
 })
 
 test('AZ4 counts hold only what the caller may read; those of the whole fleet are refused', async () => {

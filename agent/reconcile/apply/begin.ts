@@ -2,6 +2,7 @@
 // has begun. revision-gate.ts judges the answers. Only this file changes `Gating`.
 
 import type { ServiceRow } from '../../../shared/model/desired.ts'
+import { serviceText } from '../../../shared/model/ids.ts'
 import { begunFacts, goFirst, judgeRevision, type RevisionJudgement, saidToDependents } from '../plan/gates/revision-gate.ts'
 import type { Services, Storage, Turns } from '../ports.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
@@ -68,7 +69,7 @@ export function removalWait(model: ServiceModel, deps: Pick<Services, 'dependent
     return null
   }
   deps.dependents.waits(model.key, 'gone', on)
-  return `waiting for the removal of ${first}${on.length === 1 ? '' : ` and ${on.length - 1} more`}, which depends on it`
+  return `waiting for the removal of ${serviceText(first)}${on.length === 1 ? '' : ` and ${on.length - 1} more`}, which depends on it`
 }
 
 /** After each reconciliation: wakes the services that waited for the present state of this one. */

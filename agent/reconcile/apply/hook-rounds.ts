@@ -1,8 +1,10 @@
 // Carries out what hooks need: looks at each run, deletes what a former one left, sends its object, and writes down what came of it before anything relies on that.
+
 import { worksToAnEnd } from '../../../shared/kube/health-working.ts'
 import { type ObjectRef, refKey, refText, versionOf } from '../../../shared/kube/object.ts'
 import { applyStage } from '../../../shared/kube/order.ts'
 import type { Phase } from '../../../shared/kube/waves.ts'
+import { serviceKey, serviceText } from '../../../shared/model/ids.ts'
 import { backoffMs } from '../../../shared/runtime/backoff.ts'
 import type { ApiFailure } from '../../cluster/cluster.ts'
 import { goesAfter, isOfHook, judgeRun, type RunStep, runDocument, runIdOf, runRef } from '../plan/order/hook-run.ts'
@@ -183,7 +185,7 @@ function application(work: HookWork, view: PlanView, at: Look): Step[] {
   const shown = viewOfHook(view, spec, ref)
   // The object could not be read.
   if (resource === null || (contact === undefined && shown.kind !== 'present')) return []
-  if (taken !== null) return owned(work, at, `the service ${taken.project}/${taken.service}`)
+  if (taken !== null) return owned(work, at, serviceText(serviceKey(taken)))
   if (contact?.kind === 'present') {
     const { owner } = contact
     if (contact.deleting !== null) return owned(work, at, `an object of that name that is being deleted (${contact.deleting})`)

@@ -2,8 +2,10 @@
 // so that one healed object costs one object and not four thousand. Waiting objects get no step: an event wakes the
 // service when that may have changed, and nothing here polls. The room must never ask the cluster, change a service or
 // write to the disk; it returns what to send and store.
+
 import { versionOf } from '../../../shared/kube/object.ts'
 import { compareApply } from '../../../shared/kube/order.ts'
+import { serviceKey, serviceText } from '../../../shared/model/ids.ts'
 import type { ApiResource } from '../../cluster/cluster.ts'
 import type { InventoryEntry } from '../../state/agent-state.ts'
 import type { Take } from '../snapshot/fields/client-side.ts'
@@ -88,7 +90,7 @@ function judge(view: PlanView, wanted: Wanted): Verdict {
   if (taken !== null) {
     // The namespace of a service may well be another service's.
     if (wanted.onlyIfAbsent || touch === 'ifAbsent') return FINE
-    return problem({ ...again(view, key, 'owned'), kind: 'owned', owner: `the service ${taken.project}/${taken.service}` })
+    return problem({ ...again(view, key, 'owned'), kind: 'owned', owner: serviceText(serviceKey(taken)) })
   }
   const lookup = view.find(ref.group, versionOf(apiVersion), ref.kind)
   if (lookup.kind !== 'served') {

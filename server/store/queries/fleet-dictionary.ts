@@ -3,7 +3,7 @@
 // clusters or labels changed or some were collected. Counts may be some seconds old: they choose the path, not the
 // answer.
 import { sql } from 'kysely'
-import type { ClusterId } from '../../../shared/model/ids.ts'
+import { type ClusterId, hideServices } from '../../../shared/model/ids.ts'
 import type { Labels } from '../../../shared/model/labels.ts'
 import { clusterSpecSchema, FLEET } from '../../../shared/model/resources.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
@@ -220,7 +220,8 @@ export class FleetDictionary {
         .execute()
     for (let rows = await read(); rows.length > 0; rows = rows.length < SLICE_ROWS ? [] : await read()) {
       for (const { message, images, ...row } of rows) {
-        const text = `${row.reason}\n${message}`.toLowerCase()
+        // AZ4: a name that a message has is found by nobody: a search would say what the message hides.
+        const text = `${row.reason}\n${hideServices(message, () => false)}`.toLowerCase()
         this.places.states.of(row.id)
         this.states.set(row.id, { ...row, text, images: images === null ? null : this.#same(images) })
       }

@@ -25,11 +25,14 @@ export interface Sight {
   unlimitedServices(columns: { project: string; service: string }): string
   clusters(no: string): string
   repositories(project: string): string
+  /** AZ4: a message may name a service of another row. */
+  message(column: string): string
   /** Every row of every view: nothing is hidden from the caller. */
   isWhole: boolean
 }
 
 const ALL = '1 = 1'
+const HIDDEN_MESSAGE = 'hidden: the message may name a service that you may not read'
 const NONE = '1 = 0'
 
 /** `clusters`: all of the fleet, where a scope has a selector. */
@@ -66,6 +69,10 @@ export function sightOf({ services, clusters, repositories }: SqlScopes, fleet: 
       anyOf(services, (place) => [...ofNames(place, { project, service }), inPlace(place, cluster)]),
     wholeServices: (columns) => anyOf(services, (place) => [...ofNames(place, columns), isPlacedIn(place, columns)]),
     unlimitedServices: (columns) => anyOf(withoutClusters(services), (place) => ofNames(place, columns)),
+    message: (column) =>
+      isEverywhere(services)
+        ? column
+        : `case when ${column} like '%service %/%' or ${column} like '%waiting for %/%' then ${quoteText(HIDDEN_MESSAGE)} else ${column} end`,
     clusters: (no) => anyOf(clusters, (place) => [place.projects === null ? ALL : NONE, inPlace(place, no)]),
     repositories: (project) =>
       anyOf(repositories, (place) => [

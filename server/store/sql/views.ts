@@ -169,14 +169,14 @@ export const FLEET_VIEWS: Readonly<Record<string, FleetView>> = {
       healthy_commit: text('commit that was healthy last'),
       object_count: integer('number of objects'),
     },
-    select: ({ engine }) => ({
+    select: ({ engine, sight }) => ({
       cluster: 'c.name',
       project: 'd.project',
       service: 'd.service',
       sync: 'd.sync',
       health: 'd.health',
       reason: "coalesce(s.reason, '')",
-      message: "coalesce(s.message, '')",
+      message: sight.message("coalesce(s.message, '')"),
       since_ms: 'r.since_ms',
       digest: 'd.digest',
       desired_commit: json(engine, 'd.doc', 'commit'),
@@ -201,7 +201,10 @@ export const FLEET_VIEWS: Readonly<Record<string, FleetView>> = {
       message: text('message'),
       since_ms: integer('time of the last change'),
     },
-    select: () => ({ ...REPORTED, sync: 's.sync', health: 's.health', reason: 's.reason', message: 's.message', since_ms: 'r.since_ms' }),
+    select: ({ sight }) => ({
+      ...REPORTED,
+      ...{ sync: 's.sync', health: 's.health', reason: 's.reason', message: sight.message('s.message'), since_ms: 'r.since_ms' },
+    }),
     from: () => reported('object'),
     readable: placed,
   },
@@ -254,10 +257,10 @@ export const FLEET_VIEWS: Readonly<Record<string, FleetView>> = {
       service: text('service; null: it concerns none'),
       object: text('object; null: it concerns none'),
     },
-    select: () =>
-      Object.fromEntries(
-        ['id', 'at_ms', 'type', 'reason', 'message', 'cluster', 'project', 'service', 'object'].map((one) => [one, `e.${one}`]),
-      ),
+    select: ({ sight }) => ({
+      ...Object.fromEntries(['id', 'at_ms', 'type', 'reason', 'cluster', 'project', 'service', 'object'].map((one) => [one, `e.${one}`])),
+      message: sight.message('e.message'),
+    }),
     from: ({ sight }) => `events e${sight.isWhole ? '' : ' left join clusters c on c.name = e.cluster'}`,
     readable: (sight) => sight.services({ project: 'e.project', service: 'e.service', cluster: 'c.no' }),
   },

@@ -1,6 +1,7 @@
 // `dependsOn` between services of this cluster: the services that one waits for before it begins a revision, and those
 // that wait for it before it may be removed. Pure: facts of the others come by lookups.
-import { cycleText, cycleThrough } from '../../../../shared/model/dependencies.ts'
+import { cycleThrough } from '../../../../shared/model/dependencies.ts'
+import { serviceText } from '../../../../shared/model/ids.ts'
 import { type Closed, closed } from '../../snapshot/situation.ts'
 
 /** The state of a service with dependents. `words`: as last reported, for people. */
@@ -34,14 +35,15 @@ export function blockedBy(key: string, { stateOf, dependenciesOf }: DependencyVi
   if (first === undefined) return null
   const cycle = cycleThrough(key, dependenciesOf)
   if (cycle !== null) {
-    const message = `dependency cycle: ${cycleText(cycle)}; remove one of these from spec.dependsOn`
+    const message = `dependency cycle: ${cycle.map(serviceText).join(' → ')}; remove one of these from spec.dependsOn`
     return { gate: closed(BLOCKED_BY, message), on }
   }
   const more = on.length === 1 ? '' : ` (and for ${on.length - 1} more)`
   return { gate: closed(BLOCKED_BY, `${waitText(first.dependency, first.state)}${more}`), on }
 }
 
-function waitText(name: string, state: DependencyState): string {
+function waitText(key: string, state: DependencyState): string {
+  const name = serviceText(key)
   switch (state.kind) {
     case 'absent':
       return `waiting for ${name}, which is not in this cluster; add this cluster to its targets, or remove it from spec.dependsOn`

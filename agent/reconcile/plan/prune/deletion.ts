@@ -1,10 +1,12 @@
 // The one authority over deletions of managed objects. The prune of a revision, a removal order, a recreation, and the
 // run of a hook ask here, and a DELETE is sent only with the returned permit. Objects that Git cannot restore (volumes,
 // objects of others) wait until a person confirmed them by name. Pure.
+
 import { sha256Hex } from '../../../../shared/kube/canonical.ts'
 import { CLAIMS_LOST, deletionName, lossKind, lossText } from '../../../../shared/kube/data-loss.ts'
 import { type ObjectRef, refKey } from '../../../../shared/kube/object.ts'
 import { comparePrune } from '../../../../shared/kube/order.ts'
+import { serviceText } from '../../../../shared/model/ids.ts'
 import type { PruneRefusal } from '../../../../shared/model/status.ts'
 import { isStillToCome, type NotAgain, type Problem } from '../../snapshot/situation.ts'
 import type { LiveObject } from '../../snapshot/watch/live-object.ts'
@@ -78,7 +80,7 @@ function holdingOfContents(contents: Contents): Holding {
       return { kind: 'lost', what: `${objects} not of this service ${count === 1 ? 'is' : 'are'} deleted with it: ${names.join(', ')}` }
     }
     case 'leaving':
-      return { kind: 'leaving', what: `it still holds objects of ${contents.services.join(', ')}, which is being removed` }
+      return { kind: 'leaving', what: `it still holds objects of ${contents.services.map(serviceText).join(', ')}, which is being removed` }
     case 'unread':
       return { kind: 'lost', what: `cannot read its contents: ${contents.why}` }
   }

@@ -3,7 +3,7 @@
 // between. Pure.
 import { keyOutsideNamespaces, namesObject } from '../../../../shared/kube/object.ts'
 import type { ServiceRow } from '../../../../shared/model/desired.ts'
-import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
+import { type ServiceId, serviceKey, serviceText } from '../../../../shared/model/ids.ts'
 
 export type Handover = NonNullable<ServiceRow['handover']>[number]
 
@@ -41,9 +41,9 @@ const KEPT = 'kept until then; delete it by hand if that service must not manage
  * decide. An object that the taker wants is released to it before this check.
  */
 export function judgeHandover({ project, service, after }: Handover, taker: Taker): string | null {
-  const name = serviceKey({ project, service })
-  if (taker.kind === 'unread') return `moving to service ${name}, whose revision has not arrived yet; ${KEPT}`
+  const name = serviceText(serviceKey({ project, service }))
+  if (taker.kind === 'unread') return `moving to ${name}, whose revision has not arrived yet; ${KEPT}`
   // `after`: the taker's revision when the giver lost the object; the one that names it comes later.
-  if (taker.kind === 'read' && taker.digest === after) return `moving to service ${name}, whose next revision has not arrived yet; ${KEPT}`
+  if (taker.kind === 'read' && taker.digest === after) return `moving to ${name}, whose next revision has not arrived yet; ${KEPT}`
   return null
 }

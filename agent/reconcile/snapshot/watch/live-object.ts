@@ -1,5 +1,6 @@
 // The kept part of a live object: enough to judge it, never the document itself. Four thousand of these are two
 // megabytes.
+
 import { type BindsAtFirstUse, decidingClass, withBinding } from '../../../../shared/kube/claim-binding.ts'
 import { takesAlong } from '../../../../shared/kube/data-loss.ts'
 import { deletionText } from '../../../../shared/kube/deletion.ts'
@@ -9,6 +10,7 @@ import { isWorking, lastMovedMs } from '../../../../shared/kube/health-working.t
 import { allowsPrune, keepMark } from '../../../../shared/kube/keep-marks.ts'
 import { FIELD_MANAGER, parseTracking, SERVICE_LABEL, TRACKING_ANNOTATION } from '../../../../shared/kube/marks.ts'
 import { type K8sObject, refKey, refOf } from '../../../../shared/kube/object.ts'
+import { serviceKey, serviceText } from '../../../../shared/model/ids.ts'
 import type { ApiFailure } from '../../../cluster/cluster.ts'
 import { safeAbout } from '../../../cluster/redact/safe-text.ts'
 import { type OtherFields, otherFieldsOf } from '../fields/other-fields.ts'
@@ -192,5 +194,5 @@ export function isRelevantChange(before: LiveObject | undefined, now: LiveObject
 /** For people; null if there is no owner. */
 export function ownerText(owner: Owner): string | null {
   if (owner.kind === 'none') return null
-  return owner.kind === 'other' ? owner.name : `the service ${owner.project}/${owner.service} of Skerry cluster ${owner.clusterId}`
+  return owner.kind === 'other' ? owner.name : `${serviceText(serviceKey(owner))} of Skerry cluster ${owner.clusterId}`
 }
