@@ -1,5 +1,5 @@
 // Authorization of the API: each route declares a right, and on which object. A route that declares none does not start.
-import type { AccessKind, AccessVerb } from '../../shared/model/access.ts'
+import type { AccessKind, AccessVerb } from '../../shared/model/access-words.ts'
 import type { Ask } from '../fleet/rights.ts'
 
 /** The right that a route needs.

@@ -43,7 +43,8 @@ export async function apply(
     context.client(),
     read.map(({ resource }) => resource),
   )
-  for (const warning of warnings) io.stderr.write(`warning: ${plainText(warning)}\n`)
+  const told = (answer.warnings ?? []).map(({ resource, message }) => `${resource}: ${message}`)
+  for (const warning of [...told, ...warnings]) io.stderr.write(`warning: ${plainText(warning)}\n`)
   const document = documentText(answer, options.output)
   if (document !== null) {
     io.stdout.write(document)

@@ -27,7 +27,7 @@ export function addAuditCommands(program: Command, context: Context): void {
     .option('-p, --project <name>', 'only of this project')
     .option('--name <name>', 'only of objects of this name')
     .option('--cluster <name>', 'only of this cluster')
-    .option('--object <object>', 'with --cluster: drift events of this object, with its changers: Kind/namespace/name')
+    .option('--object <object>', 'with --cluster: events and field managers of this object: kind/namespace/name')
     .addOption(new Option('--result <result>', 'only with this result').choices(AUDIT_RESULTS))
     .option('--limit <count>', 'maximum number of entries, newest first', wholeNumber(ENTRIES_MAX), 50)
     .addOption(output())

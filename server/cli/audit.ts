@@ -12,14 +12,16 @@ import {
 } from '../../shared/model/audit.ts'
 import { AuditVerifier } from '../../shared/model/audit-verify.ts'
 import { durationMs, durationSchema } from '../../shared/model/resources.ts'
-import { type EventView, eventViewSchema, listOf } from '../../shared/model/views.ts'
+import { type EventView, eventViewSchema } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { fingerprint } from '../../shared/runtime/keys.ts'
+import { printFieldManagers } from './ask/field-managers.ts'
 import type { Client } from './client.ts'
 import type { Column } from './columns.ts'
 import { type Context, type Output, type PrintOptions, printItems } from './context.ts'
 import { UsageError } from './io.ts'
 import { eventColumns } from './tables.ts'
+import { parseObjectAddress } from './trace/object-address.ts'
 
 export interface AuditListOptions {
   since?: string | undefined
@@ -50,27 +52,23 @@ export async function listAudit(
   printItems(context, items, what, { output, ...(headers === undefined ? {} : { headers }) })
 }
 
-/** Events of one object in a cluster: the agent names the field manager that it saw, and only when there was drift. */
+/** Who changed an object in a cluster: events that name the field manager of each drift, and the field managers that the object has now. */
 async function listObject(
   context: Context,
   object: string,
   cluster: string | undefined,
   { limit, ...shown }: PrintOptions & { limit: number },
 ): Promise<void> {
-  const [kind, ...path] = object.split('/')
-  const [namespace, name] = path.length === 1 ? ['', path[0]] : path
-  if (cluster === undefined || !kind || !name || path.length > 2)
-    throw new UsageError('--object: expected it with --cluster, as Kind/namespace/name, or Kind/name for an object without a namespace')
-  const query = { cluster, limit: EVENTS_LOOKED_AT }
-  const { items } = await context.client().get('/events', listOf(eventViewSchema), query)
-  const found = items.filter((event) => event.object?.endsWith(`/${kind}/${namespace}/${name}`) === true).slice(-limit)
+  if (cluster === undefined) throw new UsageError('--object: expected it with --cluster')
+  const { kind, group, namespace, name } = parseObjectAddress(object)
+  const named = `${kind}/${namespace}/${name}`
+  const query = { cluster, object: group === undefined ? named : `${group}/${named}` }
+  const found = await context.client().list('/events', eventViewSchema, query, { limit })
   const columns = eventColumns(context.io.clock.nowMs(), true)
-  const what = { nameOf: ({ id }: EventView) => `event/${id}`, single: false, none: 'no events of this object', columns }
-  printItems(context, found, what, shown)
+  const what = { nameOf: ({ id }: EventView) => `event/${id}`, single: false, none: 'no events about this object', columns }
+  printItems(context, found.reverse(), what, shown)
+  if (shown.output === undefined || shown.output === 'wide') await printFieldManagers(context, cluster, object)
 }
-
-/** The newest of the cluster. */
-const EVENTS_LOOKED_AT = 500
 
 /** A duration before now, or a time. */
 function timeOf(text: string | undefined, nowMs: number, option: string): string | undefined {

@@ -6,7 +6,7 @@ import { ageText, labelsText } from './columns.ts'
 import type { Fact } from './service-facts.ts'
 
 function accountsText(rule: ProjectView['spec']['serviceAccounts']): string {
-  if (rule === undefined) return 'of the service; default: the agent itself'
+  if (rule === undefined || rule === 'agent') return 'of the service; default: the agent itself'
   if (rule === 'required') return 'required: each service names one in a namespace of the project'
   const byDefault = rule.default === undefined ? 'no default' : `default ${rule.default}`
   return `${byDefault}; allowed: ${listText(rule.allowed ?? [])}`
@@ -32,6 +32,7 @@ export const projectFacts = ({ metadata, spec, status }: ProjectView, nowMs: num
   ...Object.entries(spec.quotas ?? {}).map(([name, most]): Fact => [`Quota ${name}`, most]),
   ['Services', status.services],
   ...(status.violations ?? []).map((violation): Fact => ['Not allowed', violationText(violation)]),
+  ...(status.warnings ?? []).map((warning): Fact => ['Warning', warning]),
   ['Age', ageText(metadata.createdMs, nowMs)],
 ]
 

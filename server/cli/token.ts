@@ -2,7 +2,13 @@
 import { readFile } from 'node:fs/promises'
 import type { TokenRole } from '../../shared/model/access.ts'
 
-import { apiTokenViewSchema, createdApiTokenSchema, exchangedTokenSchema, whoamiAnswerSchema } from '../../shared/model/views.ts'
+import {
+  type ApiTokenView,
+  apiTokenViewSchema,
+  createdApiTokenSchema,
+  exchangedTokenSchema,
+  whoamiAnswerSchema,
+} from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { noContent, path } from './client.ts'
 import type { Context, Output } from './context.ts'
@@ -50,13 +56,17 @@ export async function revokeToken(context: Context, id: string, { yes }: { yes?:
   const token = tokens.find((one) => one.id === id)
   if (token === undefined)
     throw new AppError('not_found', { detail: `API token ${id} does not exist`, remedy: 'List them with `skerry token list`.' })
-  const isLast = token.role === 'admin' && !tokens.some((one) => one.id !== id && one.role === 'admin' && one.state === 'valid')
+  const isLast = isAdmin(token) && !tokens.some((one) => one.id !== id && isAdmin(one))
   if (isLast)
     context.io.stderr.write('This is the last valid admin token: the server creates a new one, in a file, only at its next start.\n')
   await consent(context, `Revoke the token ${id} of ${token.name} (role ${token.role})?`, yes === true)
   await client.send('DELETE', path`/tokens/${id}`, noContent)
   context.io.stdout.write(`token/${id} revoked\n`)
 }
+
+/** A role of the whole fleet; `admin` is the earlier name of fleet-admin. */
+const isAdmin = ({ role, projects, state }: ApiTokenView): boolean =>
+  (role === 'admin' || role === 'fleet-admin') && projects === null && state === 'valid'
 
 async function readToken(path: string): Promise<string> {
   try {

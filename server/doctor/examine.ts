@@ -16,6 +16,7 @@ import {
   findStoreDamage,
   inspectStore,
   readContentReferences,
+  readProjectsAsAgent,
   readRestoreProofs,
   type StoreReport,
 } from '../store/upkeep/store-check.ts'
@@ -131,6 +132,7 @@ async function checkStore(look: StoreReport, findings: Findings, { progress }: E
         for (const place of at) findings.tell(code, place)
         if (more > 0) findings.tell(code, 'and more', more)
       }
+      for (const project of await readProjectsAsAgent(db)) findings.tell('project_as_agent', project)
       if (schema >= PROOFS_SCHEMA) for (const cluster of await readRestoreProofs(db)) findings.tell('restore_waits', cluster)
       return readContentReferences(db, schema)
     })

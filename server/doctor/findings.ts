@@ -108,6 +108,12 @@ export const FINDINGS = define({
     means: 'The state of these clusters is newer than its store. Agents receive no changes and keep enforcing their state.',
     remedy: 'Run `skerry restore` to see the plan, then `skerry restore confirm`.',
   },
+  project_as_agent: {
+    severity: 'note',
+    what: 'A Project does not say which ServiceAccount applies its services.',
+    means: 'Services without sync.serviceAccount act with the rights of the agent, which may be those of the whole cluster.',
+    remedy: 'Set spec.serviceAccounts of the Project to a default or required, or to agent if that is intended.',
+  },
   backup_failed: {
     severity: 'warning',
     what: 'The last backup failed.',

@@ -9,7 +9,7 @@ import {
   refuseNamespaceMarks,
 } from '../../shared/model/bounds.ts'
 import type { Labels } from '../../shared/model/labels.ts'
-import type { ProjectSpec } from '../../shared/model/projects.ts'
+import { accountRuleOf, type ProjectSpec } from '../../shared/model/projects.ts'
 import type { RenderSpec } from '../../shared/model/render.ts'
 import {
   type ConfigResource,
@@ -36,9 +36,9 @@ export function refuseSource({ name, spec: { sources } }: NamedProject, url: str
 }
 
 /** Rules that hold in every cluster: with the namespaces of all destinations. */
-const widest = ({ destinations, kinds, clusterScopedKinds, serviceAccounts }: ProjectSpec): Bounds => ({
-  namespaces: [...new Set(destinations.flatMap(({ namespaces }) => namespaces))].sort(),
-  ...{ kinds, clusterScopedKinds, serviceAccounts },
+const widest = (spec: ProjectSpec): Bounds => ({
+  namespaces: [...new Set(spec.destinations.flatMap(({ namespaces }) => namespaces))].sort(),
+  ...{ kinds: spec.kinds, clusterScopedKinds: spec.clusterScopedKinds, serviceAccounts: accountRuleOf(spec) },
 })
 
 /** PJ2, PJ4 to PJ7: what is wrong with a resource, whatever it renders to. */

@@ -4,6 +4,7 @@
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { explainIssues, withoutReadOnly } from '../../shared/model/explain.ts'
+import { projectWarnings } from '../../shared/model/projects.ts'
 import { confirmDataSchema } from '../../shared/model/removal-views.ts'
 import { type Applicable, applicableSchema } from '../../shared/model/resources.ts'
 import { APPLY_RESOURCES_MAX, type ApplyAnswer, applyAnswerSchema } from '../../shared/model/views.ts'
@@ -127,8 +128,12 @@ async function apply(deps: AdminDeps, body: unknown, query: { effects: 'true' | 
   const confirmed = confirmedData(found.removals, request.data.confirmData)
   const changes = await readChangesInPlace(sight, ordered)
   const violations = await violationsOf(deps, resources)
+  const warnings = resources.flatMap(({ kind, metadata: { name }, spec }) =>
+    kind === 'Project' ? projectWarnings(spec).map((message) => ({ resource: `project/${name}`, message })) : [],
+  )
   const moves = {
     ...(violations.length === 0 ? {} : { violations }),
+    ...(warnings.length === 0 ? {} : { warnings }),
     ...(found.moves.length === 0 ? {} : { moves: found.moves }),
     ...(changes.length === 0 ? {} : { changes }),
   }

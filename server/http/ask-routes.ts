@@ -1,7 +1,7 @@
 // POST /clusters/:name/ask: a question to the agent of a cluster. The answer is streamed as it comes, one line of JSON each.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
-import type { AccessVerb } from '../../shared/model/access.ts'
+import type { AccessVerb } from '../../shared/model/access-words.ts'
 import { nameSchema, type ServiceId } from '../../shared/model/ids.ts'
 import { type AskRequest, answerLineSchema, askRequestSchema, type Question } from '../../shared/protocol/ask.ts'
 import { AppError } from '../../shared/protocol/error.ts'

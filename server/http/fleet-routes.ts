@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { nameSchema } from '../../shared/model/ids.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { confirmationViewSchema, eventViewSchema, listOf, placementViewSchema } from '../../shared/model/views.ts'
-import type { AppError } from '../../shared/protocol/error.ts'
+import { AppError } from '../../shared/protocol/error.ts'
 import type { Confirmation } from '../fleet/records.ts'
 import { withoutClusters } from '../fleet/rights.ts'
 import { noteDenial } from '../store/audit/caller.ts'
@@ -30,6 +30,13 @@ const eventQuery = z.object({
   /** Time in milliseconds since 1970: only events that are not older, among the newest `limit` ones. */
   since: z.coerce.number().int().min(0).optional(),
   limit: limitQuery,
+  object: z
+    .string()
+    .max(1_000)
+    .regex(/^[^/]*(\/[^/]*){2,3}$/, 'expected GROUP/KIND/NAMESPACE/NAME, or KIND/NAMESPACE/NAME for any group')
+    .optional()
+    .describe('With cluster: events about this object, newest first, in pages. GROUP/KIND/NAMESPACE/NAME, or without the group.'),
+  continue: continueQuery.describe('With object: the next page'),
 })
 const pageQuery = z.object({ limit: limitQuery, continue: continueQuery })
 export const confirmationId = z.object({ id: z.string().regex(/^[0-9a-z]{1,32}$/, 'expected the id that `skerry confirm` lists') })
@@ -37,6 +44,13 @@ export const confirmationId = z.object({ id: z.string().regex(/^[0-9a-z]{1,32}$/
 /** Without members that are undefined, which an optional query parameter is and an optional property is not. */
 const given = <T extends object>(query: T) =>
   Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as { [K in keyof T]?: Exclude<T[K], undefined> }
+
+function placeOf(token: string | undefined): number | undefined {
+  const text = decodeContinue(token)
+  if (text === undefined) return undefined
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw new AppError('bad_request', { detail: 'continue is not from this list' })
+}
 
 function readConfirmationPlace(token: string | undefined): { createdMs: number; id: string } | undefined {
   const [createdMs = '', id = ''] = decodeContinue(token)?.split('/') ?? []
@@ -90,9 +104,15 @@ export function fleetRoutes(deps: AdminDeps) {
     )
     .get(
       '/events',
-      async ({ query: { limit, since = 0, ...filter }, request }) => {
+      async ({ query: { limit, since = 0, object, continue: token, ...filter }, request }) => {
         const scope = servicesOf(request)
         const seen = { scope: withoutClusters(scope), within: await placesInClusters(scope, store) }
+        if (object !== undefined) {
+          const { cluster } = filter
+          if (cluster === undefined) throw new AppError('bad_request', { detail: 'object: expected it with cluster' })
+          const { items, next } = await store.listObjectEvents({ ...seen, cluster, object, limit, ...given({ before: placeOf(token) }) })
+          return { items, continue: encodeContinue(next === null ? null : String(next)) }
+        }
         // The stream is in the order of arrival: a filter by time in the store would read all of it.
         const items = (await store.listEvents({ limit, ...seen, ...given(filter) })).filter(({ atMs }) => atMs >= since)
         return { items, continue: null }

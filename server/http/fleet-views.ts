@@ -5,6 +5,7 @@ import { healthRuleSpecSchema } from '../../shared/model/health-rules.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { NotificationRouteView, NotificationSinkView } from '../../shared/model/notification-views.ts'
 import { readWords } from '../../shared/model/placement-words.ts'
+import { projectWarnings } from '../../shared/model/projects.ts'
 import { API_VERSION, clusterSpecSchema, FLEET, repositorySpecSchema, type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
 import { clusterStatusSchema, factsStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
 import { isSuspendedBy } from '../../shared/model/suspension.ts'
@@ -252,7 +253,9 @@ class FleetReading {
   private async project(resource: StoredResource, violations: ViolationView[] | null): Promise<ProjectView> {
     const spec = parseProjectSpec(resource.spec)
     const services = await countServices(this.store, resource.name)
-    return { apiVersion: API_VERSION, metadata: metadataOf(resource), kind: 'Project', spec, status: { services, violations } }
+    const warnings = projectWarnings(spec)
+    const status = { services, violations, ...(warnings.length === 0 ? {} : { warnings }) }
+    return { apiVersion: API_VERSION, metadata: metadataOf(resource), kind: 'Project', spec, status }
   }
 
   private healthRule(resource: StoredResource, clusters: number | null): HealthRuleView {

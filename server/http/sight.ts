@@ -1,5 +1,5 @@
 // The part that a caller sees of things that belong to services and clusters: events, confirmations, suspensions, changes. AZ4: what it may not read is not named.
-import { ACCESS_KINDS, type AccessKind } from '../../shared/model/access.ts'
+import { ACCESS_KINDS, type AccessKind } from '../../shared/model/access-words.ts'
 import { ANY_SERVICE } from '../../shared/model/change.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { type Labels, matchesSelector } from '../../shared/model/labels.ts'

@@ -1,7 +1,8 @@
 // Rights that a write needs beyond the verb `write`: those that its content asks for. Decided before anything is written.
 
 import { canonicalJson } from '../../shared/kube/canonical.ts'
-import type { AccessKind, AccessRule } from '../../shared/model/access.ts'
+import type { AccessRule } from '../../shared/model/access.ts'
+import type { AccessKind } from '../../shared/model/access-words.ts'
 import { dependencyKeys } from '../../shared/model/dependencies.ts'
 import { parseServiceKey, type ServiceId } from '../../shared/model/ids.ts'
 import { type Applicable, placeOf, projectOf } from '../../shared/model/resources.ts'

@@ -209,6 +209,19 @@ export interface Store {
     untilMs?: number
     limit: number
   }): Promise<FleetEvent[]>
+  /**
+   * Events about one object, newest first. `object`: as agents name it, `GROUP/KIND/NAMESPACE/NAME`, or without the group
+   * for any. The number of events that one page reads is bounded: it may have fewer than its limit, even none, and continue.
+   */
+  listObjectEvents(query: {
+    scope?: Scope
+    within?: ReadonlyArray<{ place: Scope[number]; clusters: readonly string[] }>
+    cluster: string
+    object: string
+    /** Strictly below that id. */
+    before?: number
+    limit: number
+  }): Promise<{ items: FleetEvent[]; next: number | null }>
 
   // A store that was set back
   /** After an unclean stop: that a shard's log does not know a page of before proves nothing. */

@@ -4,7 +4,7 @@
 import { z } from 'zod'
 import { type ObjectRef, refText } from '../kube/object.ts'
 import { matchesSelector } from './labels.ts'
-import { type AccountRule, accountRuleSchema, type KindsRule, kindsRuleSchema, type ProjectSpec } from './projects.ts'
+import { type AccountRule, accountRuleOf, accountRuleSchema, type KindsRule, kindsRuleSchema, type ProjectSpec } from './projects.ts'
 import { matchesGlob } from './source-patterns.ts'
 
 export interface Bounds {
@@ -29,10 +29,9 @@ export const boundsSchema = z
   .catch({ namespaces: [], clusterScopedKinds: [] })
 
 /** PJ3: of a project in a cluster with these labels; null: its services do not go there. */
-export function boundsIn(
-  { destinations, kinds, clusterScopedKinds, serviceAccounts }: ProjectSpec,
-  labels: Readonly<Record<string, string>>,
-): Bounds | null {
+export function boundsIn(spec: ProjectSpec, labels: Readonly<Record<string, string>>): Bounds | null {
+  const { destinations, kinds, clusterScopedKinds } = spec
+  const serviceAccounts = accountRuleOf(spec)
   const meant = destinations.filter(({ clusters }) => matchesSelector(labels, clusters))
   if (meant.length === 0) return null
   return {

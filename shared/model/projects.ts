@@ -56,6 +56,19 @@ export const accountRuleSchema = z.union([
 ])
 export type AccountRule = z.infer<typeof accountRuleSchema>
 
+/** PJ5: of a Project only. In the bounds that travel to agents it is no rule. */
+const AS_AGENT = 'agent'
+export const accountRuleOf = ({ serviceAccounts }: ProjectSpec): AccountRule | undefined =>
+  serviceAccounts === AS_AGENT ? undefined : serviceAccounts
+
+/** What its author should know of a Project that is not wrong. */
+export const projectWarnings = ({ serviceAccounts }: ProjectSpec): string[] =>
+  serviceAccounts === undefined
+    ? [
+        'spec.serviceAccounts is not set: services without sync.serviceAccount act with the rights of the agent; set a default or required, or agent if that is intended',
+      ]
+    : []
+
 export const kindsRuleSchema = z.strictObject({
   allow: z.array(kindPatternSchema).max(PATTERNS_MAX).optional().describe('Allowed kinds: apps/Deployment, v1/Secret, batch/*, */Ingress.'),
   deny: z.array(kindPatternSchema).max(PATTERNS_MAX).optional().describe('Denied kinds; deny takes precedence over allow.'),
@@ -88,10 +101,11 @@ export const projectSpecSchema = z.strictObject({
     .max(PATTERNS_MAX)
     .default([])
     .describe('Allowed cluster-scoped kinds, by exact name. Default: none. v1/Namespace allows only the namespaces of destinations.'),
-  serviceAccounts: accountRuleSchema
+  serviceAccounts: z
+    .union([z.literal(AS_AGENT), accountRuleSchema])
     .optional()
     .describe(
-      'required: each service must set sync.serviceAccount. Otherwise {default, allowed}. The account must be in a namespace of the project. Default: that of the service, else the agent itself.',
+      'required: each service must set sync.serviceAccount. {default, allowed}: the accounts of services, in a namespace of the project. agent, which is the default: a service that names no account acts with the rights of the agent. Without this field, such a Project has a warning.',
     ),
   renderers: z.array(z.enum(RENDERERS)).max(RENDERERS.length).optional().describe('Renderers that services may use. Default: all.'),
   quotas: z

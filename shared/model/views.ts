@@ -180,6 +180,8 @@ export const projectViewSchema = z.object({
     services: ms,
     /** Repositories, services and configs that the Project does not allow. Null in lists: not looked for. */
     violations: z.array(violationSchema).nullable(),
+    /** Absent: none, or the server does not say. */
+    warnings: z.array(z.string()).exactOptional(),
   }),
 })
 export type ProjectView = z.infer<typeof projectViewSchema>
@@ -444,6 +446,8 @@ export const applyAnswerSchema = z.object({
   changes: z.array(changeInPlaceSchema).exactOptional(),
   /** Resources that a Project of this apply refuses; what is applied of them stays. Absent: none. */
   violations: z.array(violationSchema).exactOptional(),
+  /** `resource`: `project/web`. Absent: none. */
+  warnings: z.array(z.object({ resource: z.string(), message: z.string() })).exactOptional(),
   /** Absent: nothing leaves and nothing comes. */
   moves: z.array(moveSchema).exactOptional(),
   results: z.array(

@@ -341,6 +341,7 @@ const READS: ReadonlyArray<keyof Store> = [
   'clusterByName',
   'listStatus',
   'listEvents',
+  'listObjectEvents',
   'restoreFacts',
   'restoreProofs',
   'confirmation',

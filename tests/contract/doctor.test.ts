@@ -225,6 +225,15 @@ describe('a fleet store', () => {
     expect(await look()).toMatchObject({ fine: false, findings: [{ code: 'restore_waits', where: ['cluster-1'] }] })
   })
 
+  test('DO2 PJ5 a Project without a rule for ServiceAccounts is told, and no error', async () => {
+    await start()
+    const insert = (name: string, spec: object) =>
+      'INSERT INTO resources (kind, project, name, uid, generation, version, labels, spec, created_ms, updated_ms) ' +
+      `VALUES ('Project', '', '${name}', '${name}', 1, 1, '{}', '${JSON.stringify({ sources: [], destinations: [], ...spec })}', 1, 1)`
+    changeStore(insert('web', {}), insert('shop', { serviceAccounts: 'agent' }))
+    expect(await look()).toMatchObject({ fine: true, findings: [{ code: 'project_as_agent', where: ['web'] }] })
+  })
+
   test('DO2 a damaged page, a file that is none, a newer schema, and what can still be looked through', async () => {
     await start()
     const path = join(dir, 'fleet.sqlite')

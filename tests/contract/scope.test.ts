@@ -57,6 +57,12 @@ test.each(STORES)('AZ4 lists of $name hold what is in scope', async (kind) => {
     expect((await store.listEvents({ limit: 9, scope: [], within })).map(({ cluster, service }) => `${cluster} ${service}`)).toEqual([
       'c1 web',
     ])
+    await store.appendEvents([{ ...at, project: 'shop', service: 'web', cluster: 'c1', object: 'apps/Deployment/shop/web' }])
+    const ofObject = async (query: object) =>
+      (await store.listObjectEvents({ cluster: 'c1', object: 'Deployment/shop/web', limit: 9, ...query })).items.length
+    expect([await ofObject({}), await ofObject({ scope: [], within }), await ofObject({ scope: [place({ projects: ['sho'] })] })]).toEqual([
+      ...[1, 1, 0],
+    ])
   } finally {
     await store.close()
   }

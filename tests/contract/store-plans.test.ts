@@ -141,6 +141,7 @@ async function useAll(store: Store): Promise<void> {
   await store.statusHistory(a, web, { limit: 5, before: 9 })
   await store.clusterHistory(a, { limit: 5, before: 9 })
   await store.listEvents({ cluster: 'cluster-a', sinceMs: 1, untilMs: 9, limit: 5 })
+  await store.listObjectEvents({ cluster: 'cluster-a', object: 'ConfigMap/web/a', before: 9, limit: 5 })
   await store.revisions(web, { limit: 5, before: 9 })
   await store.referencedContent(['sha', 'none'])
   for (const query of [{}, { after: 1 }, { cluster: 'cluster-a' }, { project: 'default', service: 'web', after: 1 }, { trace: 'a' }])

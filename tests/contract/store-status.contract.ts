@@ -254,4 +254,25 @@ export function statusContract({ store }: StoreHarness): void {
     expect(await read({ cluster: 'a' })).toEqual(['m0', 'm3', 'm4'])
     expect(await read({ project: 'p', service: 's' })).toEqual(['m0', 'm1'])
   })
+
+  test('AU6 events about one object are found by its name, however many events of others came after it', async () => {
+    const base = { atMs: 1, type: 'Normal' as const, reason: 'R', project: null, service: null }
+    const events = (object: string | null, ...messages: string[]) => messages.map((message) => ({ ...base, cluster: 'a', object, message }))
+    await store().appendEvents(events('apps/Deployment/web/podinfo', 'first', 'second'))
+    await store().appendEvents([{ ...base, cluster: 'b', object: 'apps/Deployment/web/podinfo', message: 'elsewhere' }])
+    for (let part = 0; part < 3; part++)
+      await store().appendEvents(events(null, ...Array.from({ length: 4_000 }, (_, index) => `other ${part} ${index}`)))
+    await store().appendEvents([...events('x/Deployment/web/podinfo', 'third'), ...events('/Namespace//web', 'namespace')])
+    const find = async (object: string, limit = 9, before?: number) => {
+      const query = { cluster: 'a', object, limit, ...(before === undefined ? {} : { before }) }
+      const { items, next } = await store().listObjectEvents(query)
+      return { found: items.map(({ message }) => message), next }
+    }
+    expect(await find('Deployment/web/podinfo')).toEqual({ found: ['third', 'second', 'first'], next: null })
+    expect((await find('apps/Deployment/web/podinfo')).found).toEqual(['second', 'first'])
+    expect((await find('Namespace//web')).found).toEqual(['namespace'])
+    expect((await find('eployment/web/podinfo')).found).toEqual([])
+    const { found, next } = await find('Deployment/web/podinfo', 2)
+    expect([found, (await find('Deployment/web/podinfo', 2, next ?? 0)).found]).toEqual([['third', 'second'], ['first']])
+  })
 }

@@ -77,21 +77,57 @@ test.each<[string, (lines: unknown[]) => unknown[], number]>([
   expect(JSON.parse(out).broken.seq).toBe(seq)
 })
 
-test('AU6 with --object the list shows the events of one object in a cluster', async () => {
-  const event = {
-    atMs: 1,
-    type: 'Warning',
-    reason: 'Drift',
-    message: 'changed by kubectl-edit',
-    cluster: 'ship-7',
-    project: null,
-    service: null,
-  } as const
+const OBJECT_EVENT = {
+  ...({ atMs: 1, type: 'Warning', reason: 'Drift', message: 'changed by kubectl-edit' } as const),
+  ...{ cluster: 'ship-7', project: null, service: null },
+}
+test('AU6 with --object the list shows the events of one object in a cluster, however old', async () => {
   const objects = ['apps/Deployment/web/podinfo', 'apps/Deployment/web/other', '/Namespace//web']
-  await admin.store.appendEvents(objects.map((object) => ({ ...event, object })))
-  const { code, out } = await run('list', '--cluster', 'ship-7', '--object', 'Deployment/web/podinfo', '--no-headers')
-  expect(code).toBe(0)
-  expect(out.trim().split('\n')).toEqual([expect.stringMatching(/Deployment\/web\/podinfo +changed by kubectl-edit$/)])
-  expect((await run('list', '--cluster', 'ship-7', '--object', 'Namespace/web', '--no-headers')).out).toContain('Namespace/web')
+  await admin.store.appendEvents(objects.map((object) => ({ ...OBJECT_EVENT, object })))
+  await admin.store.appendEvents(Array.from({ length: 600 }, () => ({ ...OBJECT_EVENT, object: null })))
+  const list = (...more: string[]) => run('list', '--cluster', 'ship-7', '--no-headers', ...more)
+  for (const address of ['Deployment/web/podinfo', 'deploy/web/podinfo', 'deployment.apps/web/podinfo']) {
+    const { code, out } = await list('--object', address)
+    expect(code).toBe(0)
+    expect(out.trim().split('\n')).toEqual([expect.stringMatching(/Deployment\/web\/podinfo +changed by kubectl-edit$/)])
+  }
+  expect((await list('--object', 'Namespace/web')).out).toContain('Namespace/web')
+  expect((await list('--object', 'Deployment/web/none')).err).toContain('no events about this object')
+  // A cluster that cannot be asked is no failure of the list.
+  expect(await list('--object', 'Namespace/web')).toMatchObject({ code: 0, err: expect.stringContaining('field managers are not shown') })
   expect(await run('list', '--object', 'Deployment/web/podinfo')).toMatchObject({ code: 2 })
+})
+
+test('AU6 with --object the list shows who has written which fields of the live object', async () => {
+  const managedFields = [
+    {
+      ...{ manager: 'skerry', operation: 'Apply', time: '2026-01-01T00:00:00Z' },
+      fieldsV1: { 'f:metadata': { 'f:labels': { 'f:app.kubernetes.io/name': {} } }, 'f:spec': { 'f:paused': {} } },
+    },
+    {
+      ...{ manager: 'kubectl-edit', operation: 'Update', time: '2026-01-02T00:00:00Z', subresource: 'scale' },
+      fieldsV1: { 'f:spec': { 'f:containers': { 'k:{"name":"web"}': { '.': {}, 'f:image': {} } }, 'f:replicas': {} } },
+    },
+  ]
+  const lines = [{ t: 'object', object: { kind: 'Deployment', metadata: { managedFields } }, masked: [] }, { t: 'end' }]
+  const asked: unknown[] = []
+  const { code, out } = await runTestCli(admin, ['audit', 'list', '--cluster', 'ship-7', '--object', 'deploy/web/podinfo'], {
+    fetch: async (url: string, init?: RequestInit) => {
+      if (!url.endsWith('/clusters/ship-7/ask')) return Response.json({ items: [], continue: null })
+      asked.push(JSON.parse(String(init?.body)))
+      return new Response(lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
+    },
+  } as never)
+  expect(code).toBe(0)
+  expect(asked).toMatchObject([{ question: { kind: 'object', managedFields: true, ref: { group: 'apps', name: 'podinfo' } } }])
+  expect(
+    out
+      .trim()
+      .split('\n')
+      .map((line) => line.split(/ {2,}/)),
+  ).toEqual([
+    ['MANAGER', 'OPERATION', 'TIME', 'FIELDS'],
+    ['kubectl-edit/scale', 'Update', '2026-01-02T00:00:00Z', '.spec.containers[name=web].image, .spec.replicas'],
+    ['skerry', 'Apply', '2026-01-01T00:00:00Z', '.metadata.labels["app.kubernetes.io/name"], .spec.paused'],
+  ])
 })

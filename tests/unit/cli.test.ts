@@ -390,6 +390,10 @@ describe('join tokens, events, version', () => {
     expect(await cli(`token revoke ${id} --yes`)).toMatchObject({ code: 1, err: expect.stringContaining('skerry token list') })
     const first = (await admin.store.listApiTokens())[0]?.id ?? ''
     expect((await cli(`token revoke ${first} --yes`)).err).toContain('last valid admin token')
+    await admin.call('POST', '/api/v1/tokens', { name: 'limited', role: 'admin', projects: ['shop'] })
+    expect((await cli(`token revoke ${first} --yes`)).err).toContain('last valid admin token')
+    await admin.call('POST', '/api/v1/tokens', { name: 'root', role: 'fleet-admin' })
+    expect((await cli(`token revoke ${first} --yes`)).err).not.toContain('last valid admin token')
   })
 
   test('CL6 events follow goes on after the last one, until it is told to stop', async () => {

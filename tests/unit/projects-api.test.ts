@@ -82,6 +82,21 @@ test('PJ2 a Project that comes with the request counts at once', async () => {
   expect(problem?.message).toContain('rule sources')
 })
 
+test('PJ5 a Project without serviceAccounts is written with a warning, unless it says that the agent is meant', async () => {
+  const warning = { resource: 'project/web', message: expect.stringContaining('rights of the agent') }
+  expect((await apply(project())).body).toMatchObject({ warnings: [warning] })
+  expect((await admin.call('GET', '/api/v1/projects/web')).body).toMatchObject({ status: { warnings: [warning.message] } })
+  expect((await runTestCli(admin, ['describe', 'project', 'web'])).out).toMatch(/Warning: +spec.serviceAccounts is not set/)
+  const file = JSON.stringify(project())
+  expect((await runTestCli(admin, ['apply', '-f', '-'], { stdin: file })).err).toContain('warning: project/web: spec.serviceAccounts')
+  for (const serviceAccounts of ['agent', 'required', { default: 'deployer' }]) {
+    expect((await apply(project({ ...WEB, serviceAccounts }))).body).not.toHaveProperty('warnings')
+    expect((await admin.call('GET', '/api/v1/projects/web')).body).not.toHaveProperty('status.warnings')
+  }
+  await apply(project({ ...WEB, serviceAccounts: 'agent' }))
+  expect((await apply(GOOD, service())).status).toBe(200)
+})
+
 test('PJ5 serviceAccounts and renderers are looked at when a service is written', async () => {
   expect((await apply(project({ ...WEB, serviceAccounts: 'required', renderers: ['raw'] }), GOOD)).status).toBe(200)
   expect((await problemsOf(service({ render: { type: 'helm' } }))).map(({ path }) => path)).toEqual([

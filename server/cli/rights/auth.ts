@@ -1,6 +1,7 @@
 // auth: which rights a caller has, and why.
-import { ACCESS_KINDS, ACCESS_VERBS } from '../../../shared/model/access.ts'
+
 import { canIAnswerSchema, type RightSource, whoCanAnswerSchema } from '../../../shared/model/access-views.ts'
+import { ACCESS_KINDS, ACCESS_VERBS } from '../../../shared/model/access-words.ts'
 import { selectorText } from '../../../shared/model/labels.ts'
 import { whoamiAnswerSchema } from '../../../shared/model/views.ts'
 import { nearest } from '../../../shared/runtime/edit-distance.ts'

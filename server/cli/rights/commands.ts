@@ -1,15 +1,27 @@
 // The command `auth`.
 import { type Command, Option } from '@commander-js/extra-typings'
+import { ACCESS_KINDS, ACCESS_VERBS } from '../../../shared/model/access-words.ts'
 import { collect, examples } from '../command-options.ts'
 import type { Context } from '../context.ts'
 
 const verbs = () => import('./auth.ts')
+const LINE_MAX = 110
 
 const RIGHTS_HELP = `
-VERB   read, write, delete, secret:write, config:use, render, sync, confirm, suspend, join-token:create, cluster:label, webhook:read,
-       server-key, restore, token:read, token:create, token:revoke or audit:read
-KIND   Project, Repository, Service, Config, HealthRule, RoleBinding, NotificationSink,
-       NotificationRoute, Audit, Cluster, Role, JoinToken, ApiToken, Agent or Server`
+VERB   ${listed(ACCESS_VERBS)}
+KIND   ${listed(ACCESS_KINDS)}`
+
+/** `a, b or c` in lines below each other. */
+function listed(words: readonly string[]): string {
+  const lines = ['']
+  for (const [index, word] of words.entries()) {
+    const text = `${word}${index < words.length - 2 ? ',' : index === words.length - 2 ? ' or' : ''}`
+    const line = lines.at(-1) ?? ''
+    if (line !== '' && line.length + text.length > LINE_MAX) lines.push(text)
+    else lines[lines.length - 1] = line === '' ? text : `${line} ${text}`
+  }
+  return lines.join('\n       ')
+}
 
 export function addAuthCommands(program: Command, context: Context): void {
   const json = () => new Option('-o, --output <form>', 'output format').choices(['json'] as const)

@@ -1,10 +1,11 @@
 // The event stream: what agents and this server tell of, numbered in the order of commits.
-import { type SqlBool, sql } from 'kysely'
+import { setImmediate } from 'node:timers/promises'
+import { type ExpressionBuilder, type SqlBool, sql } from 'kysely'
 import { type ClusterId, parseServiceKey } from '../../../shared/model/ids.ts'
 import { eventStatusSchema } from '../../../shared/model/status.ts'
 import { withTrace } from '../../../shared/runtime/trace-id.ts'
 import type { FleetEvent } from '../../fleet/records.ts'
-import { isEverywhere } from '../../fleet/rights.ts'
+import { isEverywhere, type Scope } from '../../fleet/rights.ts'
 import { type Bulk, runBulk } from '../bulk.ts'
 import { nextNumber } from '../counters.ts'
 import type { Engine } from '../engines/engine.ts'
@@ -17,25 +18,36 @@ import { storable } from './storable-text.ts'
 /** ST8: that there can be. What goes earlier goes with the upkeep. */
 export const EVENTS_MAX = 1_000_000
 
-export function createEventStore(db: StoreDb): Pick<Store, 'appendEvents' | 'listEvents'> {
+/** Events of a cluster that are looked through between two turns of everybody else, and for one page. */
+const SLICE = 5_000
+const SLICES_MAX = 40
+
+type Within = Parameters<Store['listEvents']>[0]['within']
+
+/** What a caller may read: whole places, and services in clusters. Null means every event. */
+function readable({ scope, within = [] }: { scope: Scope | undefined; within: Within | undefined }) {
+  if (scope === undefined || isEverywhere(scope)) return null
+  return (eb: ExpressionBuilder<Tables, 'events'>) =>
+    eb.or([
+      scopeFilter(scope, 'project', 'service')(eb),
+      ...within.map(({ place, clusters }) =>
+        eb.and([
+          eb('service', 'is not', null),
+          clusters.length === 0 ? sql<SqlBool>`1 = 0` : eb('cluster', 'in', [...clusters]),
+          scopeFilter([place], 'project', 'service')(eb),
+        ]),
+      ),
+    ])
+}
+
+export function createEventStore(db: StoreDb): Pick<Store, 'appendEvents' | 'listEvents' | 'listObjectEvents'> {
   return {
     appendEvents: (events) => db.write((tx) => appendEvents(tx, db.engine, events)),
 
-    listEvents: async ({ scope, within = [], after, cluster, project, service, trace, sinceMs, untilMs, limit }) => {
+    listEvents: async ({ scope, within, after, cluster, project, service, trace, sinceMs, untilMs, limit }) => {
+      const seen = readable({ scope, within })
       let query = db.read.selectFrom('events').selectAll()
-      if (scope !== undefined && !isEverywhere(scope))
-        query = query.where((eb) =>
-          eb.or([
-            scopeFilter(scope, 'project', 'service')(eb),
-            ...within.map(({ place, clusters }) =>
-              eb.and([
-                eb('service', 'is not', null),
-                clusters.length === 0 ? sql<SqlBool>`1 = 0` : eb('cluster', 'in', [...clusters]),
-                scopeFilter([place], 'project', 'service')(eb),
-              ]),
-            ),
-          ]),
-        )
+      if (seen !== null) query = query.where(seen)
       if (after !== undefined) query = query.where('id', '>', after)
       if (cluster !== undefined) query = query.where('cluster', '=', cluster)
       if (project !== undefined) query = query.where('project', '=', project)
@@ -48,6 +60,34 @@ export function createEventStore(db: StoreDb): Pick<Store, 'appendEvents' | 'lis
         .limit(limit)
         .execute()
       return rows.map(toEvent).sort((a, b) => a.id - b.id)
+    },
+
+    listObjectEvents: async ({ scope, within, cluster, object, before, limit }) => {
+      const ofCluster = db.read.selectFrom('events').where('cluster', '=', cluster)
+      const seen = readable({ scope, within })
+      const isOfAnyGroup = object.split('/').length === 3
+      const items: FleetEvent[] = []
+      let upTo = before ?? Number.MAX_SAFE_INTEGER
+      for (let slice = 0; slice < SLICES_MAX; slice++) {
+        if (slice > 0) await setImmediate()
+        const older = ofCluster.select('id').where('id', '<', upTo).orderBy('id', 'desc')
+        const from = (await older.limit(1).offset(SLICE).executeTakeFirst())?.id ?? 0
+        let found = ofCluster.selectAll().where('id', '<', upTo).where('id', '>', from)
+        if (seen !== null) found = found.where(seen)
+        found = isOfAnyGroup
+          ? found.where(sql<SqlBool>`substr(object, length(object) - ${object.length}) = ${`/${object}`}`)
+          : found.where('object', '=', object)
+        const rows = await found
+          .orderBy('id', 'desc')
+          .limit(limit - items.length)
+          .execute()
+        items.push(...rows.map(toEvent))
+        const last = items.at(-1)
+        if (last !== undefined && items.length === limit) return { items, next: last.id }
+        if (from === 0) return { items, next: null }
+        upTo = from + 1
+      }
+      return { items, next: upTo }
     },
   }
 }

@@ -292,6 +292,12 @@ export async function readRestoreProofs(db: ReadDb): Promise<string[]> {
   return rows.map(({ name }) => name)
 }
 
+/** Names of Projects without a rule for ServiceAccounts. */
+export async function readProjectsAsAgent(db: ReadDb): Promise<string[]> {
+  const rows = await db.selectFrom('resources').select(['name', 'spec']).where('kind', '=', 'Project').orderBy('name').execute()
+  return rows.flatMap(({ name, spec }) => ('serviceAccounts' in Object(JSON.parse(spec)) ? [] : [name]))
+}
+
 export interface WantedCluster {
   clusterId: string
   ordinal: number

@@ -1,6 +1,7 @@
 // Rights of the person at the screen, asked before anything that needs them is read or offered: a refusal would be an entry in the audit log for every visit.
-import type { ACCESS_KINDS, AccessKind, AccessVerb } from '../../../../shared/model/access.ts'
+
 import type { canIAnswerSchema } from '../../../../shared/model/access-views.ts'
+import type { ACCESS_KINDS, AccessKind, AccessVerb } from '../../../../shared/model/access-words.ts'
 import { call, type Query } from './api.ts'
 import { useResource } from './resource.ts'
 import { session } from './session.ts'
