@@ -7,7 +7,6 @@ import type { NativeGuard } from '../shared/adapters/native-guard.ts'
 import { versionInfo } from '../shared/adapters/version-info.ts'
 import type { ClusterId } from '../shared/model/ids.ts'
 import { AppError } from '../shared/protocol/error.ts'
-import { backoffMs } from '../shared/runtime/backoff.ts'
 import { COMMIT, VERSION } from '../shared/runtime/build-info.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
@@ -16,7 +15,7 @@ import { createPace } from '../shared/runtime/pace.ts'
 import type { Random } from '../shared/runtime/random.ts'
 import type { RecordSpan } from '../shared/runtime/spans.ts'
 import { createWatchdog } from '../shared/runtime/watchdog.ts'
-import { createAgentIndex } from './access/agent-index.ts'
+import { createAgentIndex, refreshAgents } from './access/agent-index.ts'
 import { createApiTokens, writeTokenFile } from './access/api-tokens.ts'
 import { createAuditTrail } from './access/audit-trail.ts'
 import { createConfigs } from './access/configs.ts'
@@ -156,7 +155,6 @@ export const libraryDirOf = (dataDir: string): string => join(dataDir, 'lib')
 
 /** Pages for so many agents leave their own size again as garbage, which the engine by itself keeps until the next such commit. */
 const MANY_CLUSTERS = 1_000
-const AGENTS_BACKOFF = { baseMs: 500, capMs: 10_000 }
 /** By then the agents have fetched their pages. */
 const FREE_MEMORY_AFTER_MS = 500
 
@@ -309,7 +307,7 @@ async function startOn(
     ...reports,
     onChanged: (keys, confirmed) => {
       const names = keys.flatMap(({ kind, name }) => (kind === 'Cluster' ? [name] : []))
-      if (names.length > 0) void refreshAgents(names) // they may have been revoked
+      if (names.length > 0) void refreshAgents(agents, names, { clock, random, log, signal: stopping.signal }) // they may have been revoked
       if (keys.some(({ kind }) => kind === 'NotificationSink' || kind === 'NotificationRoute')) notifier.changed()
       reports.onChanged(keys, confirmed)
     },
@@ -464,17 +462,6 @@ async function startOn(
   if (scraped !== undefined) log.info('metrics ready', { url: scraped.url })
   log.info('server ready', { url, fingerprint: keys.fingerprint })
 
-  /** Until it succeeds: an agent that was revoked must not stay in the index because the store was away for a moment. */
-  async function refreshAgents(clusters: readonly string[]): Promise<void> {
-    for (let attempt = 0; !stopping.signal.aborted; attempt++) {
-      try {
-        return await agents.refreshClusters(clusters)
-      } catch (error) {
-        log.error('cannot read agents', { clusters, attempt, error: describeError(error) })
-        await clock.sleep(backoffMs(attempt, AGENTS_BACKOFF, random), stopping.signal)
-      }
-    }
-  }
   async function onClusterDeleted(clusterId: ClusterId): Promise<void> {
     const agent = agents.ofCluster(clusterId)
     if (agent !== null) await agents.refreshAgent(agent.agentId)

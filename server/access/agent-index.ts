@@ -1,6 +1,11 @@
 // Every agent in memory, so that a poll costs no query. Code that changes agents, revocations or clusters names the
 // changed one; a change of one reads one.
 import type { AgentId, ClusterId } from '../../shared/model/ids.ts'
+import { backoffMs } from '../../shared/runtime/backoff.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
+import type { Logger } from '../../shared/runtime/logger.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
+import type { Random } from '../../shared/runtime/random.ts'
 import type { AgentRecord } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 
@@ -81,6 +86,24 @@ export async function createAgentIndex(store: Pick<Store, 'listAgents' | 'agent'
       await Promise.all(named.map(({ agentId }) => refreshAgent(agentId)))
     },
     onChanged: (listener) => void listeners.push(listener),
+  }
+}
+
+const BACKOFF = { baseMs: 500, capMs: 10_000 }
+
+/** Reads the agents of these clusters until it succeeds: a revoked agent must not stay in the index because the store was away for a moment. */
+export async function refreshAgents(
+  agents: Pick<AgentIndex, 'refreshClusters'>,
+  clusters: readonly string[],
+  { clock, random, log, signal }: { clock: Pick<Clock, 'sleep'>; random: Random; log: Logger; signal: AbortSignal },
+): Promise<void> {
+  for (let attempt = 0; !signal.aborted; attempt++) {
+    try {
+      return await agents.refreshClusters(clusters)
+    } catch (error) {
+      log.error('cannot read agents', { clusters, attempt, error: describeError(error) })
+      await clock.sleep(backoffMs(attempt, BACKOFF, random), signal)
+    }
   }
 }
 

@@ -55,6 +55,16 @@ export function resourceProblems(project: NamedProject, resource: RepositoryReso
   return resource.kind === 'Config' ? hostProblems(project, resource.spec.hosts ?? []) : serviceProblems(project, resource.spec)
 }
 
+/** Facts that the author of a valid Project should know. */
+export const projectWarnings = ({ serviceAccounts }: ProjectSpec): { warnings?: string[] } =>
+  serviceAccounts === undefined
+    ? {
+        warnings: [
+          'spec.serviceAccounts is not set: services without sync.serviceAccount act with the rights of the agent; set a default or required, or agent if that is intended',
+        ],
+      }
+    : {}
+
 /** Its secrets are sent to these hosts, which a repository of the project could not name. */
 const hostProblems = ({ name, spec: { sources } }: NamedProject, hosts: readonly string[]): Problem[] =>
   hosts.flatMap((host, index) => {

@@ -4,7 +4,6 @@
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { explainIssues, withoutReadOnly } from '../../shared/model/explain.ts'
-import { projectWarnings } from '../../shared/model/projects.ts'
 import { confirmDataSchema } from '../../shared/model/removal-views.ts'
 import { type Applicable, applicableSchema } from '../../shared/model/resources.ts'
 import { APPLY_RESOURCES_MAX, type ApplyAnswer, applyAnswerSchema } from '../../shared/model/views.ts'
@@ -12,6 +11,7 @@ import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { Principal } from '../access/principal.ts'
 import type { ChangedResource } from '../actions/port.ts'
 import { confirmedData } from '../actions/removal-plans.ts'
+import { projectWarnings } from '../fleet/project-rules.ts'
 import type { StoredResource } from '../fleet/records.ts'
 import type { ConfirmedData } from '../fleet/removal-effect.ts'
 import { readChangesInPlace } from './apply-changes.ts'
@@ -129,7 +129,7 @@ async function apply(deps: AdminDeps, body: unknown, query: { effects: 'true' | 
   const changes = await readChangesInPlace(sight, ordered)
   const violations = await violationsOf(deps, resources)
   const warnings = resources.flatMap(({ kind, metadata: { name }, spec }) =>
-    kind === 'Project' ? projectWarnings(spec).map((message) => ({ resource: `project/${name}`, message })) : [],
+    kind === 'Project' ? (projectWarnings(spec).warnings ?? []).map((message) => ({ resource: `project/${name}`, message })) : [],
   )
   const moves = {
     ...(violations.length === 0 ? {} : { violations }),

@@ -5,7 +5,6 @@ import { healthRuleSpecSchema } from '../../shared/model/health-rules.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { NotificationRouteView, NotificationSinkView } from '../../shared/model/notification-views.ts'
 import { readWords } from '../../shared/model/placement-words.ts'
-import { projectWarnings } from '../../shared/model/projects.ts'
 import { API_VERSION, clusterSpecSchema, FLEET, repositorySpecSchema, type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
 import { clusterStatusSchema, factsStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
 import { isSuspendedBy } from '../../shared/model/suspension.ts'
@@ -30,7 +29,7 @@ import { renderStateIn, specIn } from '../fleet/limited-sight.ts'
 import { livenessOf, onlineWithinMs } from '../fleet/liveness.ts'
 import { type PlacementsSummary, summarise, worstWords } from '../fleet/placements-summary.ts'
 import { leaveSubject, pruneSubject, releaseSubject, removeSubject } from '../fleet/plan-service.ts'
-import { leftOut as leftOutOf, type NamedProject } from '../fleet/project-rules.ts'
+import { leftOut as leftOutOf, type NamedProject, projectWarnings } from '../fleet/project-rules.ts'
 import type {
   ClusterRecord,
   Confirmation,
@@ -252,9 +251,7 @@ class FleetReading {
 
   private async project(resource: StoredResource, violations: ViolationView[] | null): Promise<ProjectView> {
     const spec = parseProjectSpec(resource.spec)
-    const services = await countServices(this.store, resource.name)
-    const warnings = projectWarnings(spec)
-    const status = { services, violations, ...(warnings.length === 0 ? {} : { warnings }) }
+    const status = { services: await countServices(this.store, resource.name), violations, ...projectWarnings(spec) }
     return { apiVersion: API_VERSION, metadata: metadataOf(resource), kind: 'Project', spec, status }
   }
 

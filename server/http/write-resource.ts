@@ -125,7 +125,7 @@ export async function writeResource(
 ): Promise<{ action: WriteAction; changed: ChangedResource | null }> {
   const { store, actions, clock } = deps
   const key = keyOf(resource)
-  // What the decision was about is what is replaced, or nothing is written: a kept secret, and labels that the caller may not change.
+  // The write replaces the version that was judged, or nothing: a Config with kept secrets, and labels that the caller may not change.
   const ifVersion = given === undefined && (key.kind === 'Config' || key.kind === 'Cluster') ? held?.version : given
   const takesBack = held !== null && held.deletingMs !== null
   if (takesBack && !(await actions.takeBackDeletion({ project: key.project, service: key.name }, by)))
@@ -162,7 +162,7 @@ export async function writeResource(
   return { action: takesBack ? 'configured' : result.kind, changed }
 }
 
-/** AZ8: whoever reads an error may have written, too. */
+/** AZ8: a write that failed may have been committed. */
 export async function changingRights<T>({ authorizer }: Pick<AdminDeps, 'authorizer'>, { kind }: ResourceKey, write: () => Promise<T>) {
   try {
     return await write()

@@ -61,14 +61,6 @@ const AS_AGENT = 'agent'
 export const accountRuleOf = ({ serviceAccounts }: ProjectSpec): AccountRule | undefined =>
   serviceAccounts === AS_AGENT ? undefined : serviceAccounts
 
-/** What its author should know of a Project that is not wrong. */
-export const projectWarnings = ({ serviceAccounts }: ProjectSpec): string[] =>
-  serviceAccounts === undefined
-    ? [
-        'spec.serviceAccounts is not set: services without sync.serviceAccount act with the rights of the agent; set a default or required, or agent if that is intended',
-      ]
-    : []
-
 export const kindsRuleSchema = z.strictObject({
   allow: z.array(kindPatternSchema).max(PATTERNS_MAX).optional().describe('Allowed kinds: apps/Deployment, v1/Secret, batch/*, */Ingress.'),
   deny: z.array(kindPatternSchema).max(PATTERNS_MAX).optional().describe('Denied kinds; deny takes precedence over allow.'),

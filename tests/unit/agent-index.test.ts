@@ -1,7 +1,8 @@
 import { expect, test } from 'bun:test'
-import { createAgentIndex } from '../../server/access/agent-index.ts'
+import { createAgentIndex, refreshAgents } from '../../server/access/agent-index.ts'
 import type { AgentRecord } from '../../server/fleet/records.ts'
 import type { AgentId } from '../../shared/model/ids.ts'
+import { silentLogger } from '../../shared/runtime/logger.ts'
 import { agentId, clusterId } from '../support/store-fixtures.ts'
 
 const record = (digit: string, change: Partial<AgentRecord> = {}): AgentRecord => ({
@@ -60,4 +61,20 @@ test('SE3 a cluster that is gone or revoked is read by its name, and told', asyn
   write(record('4'))
   await index.refreshClusters(['cluster-4'])
   expect([index.ofCluster(clusterId('4'))?.agentId, reads.at(-1)]).toEqual([agentId('4'), 'all'])
+})
+
+test('SE3 a revocation is read again until the store answers', async () => {
+  const { index, write } = await start()
+  write(record('1', { revoked: true }))
+  let failures = 3
+  const away = {
+    refreshClusters: async (names: readonly string[]) => {
+      if (failures-- > 0) throw new Error('the store is away')
+      return index.refreshClusters(names)
+    },
+  }
+  const slept: number[] = []
+  const clock = { sleep: async (ms: number) => void slept.push(ms) }
+  await refreshAgents(away, ['cluster-1'], { clock, random: () => 1, log: silentLogger, signal: new AbortController().signal })
+  expect([index.agent(agentId('1'))?.revoked, slept]).toEqual([true, [500, 1_000, 2_000]])
 })

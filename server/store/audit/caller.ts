@@ -17,7 +17,7 @@ export interface Caller {
   ended: boolean
   /** Entries that were committed on its behalf. */
   entries: number
-  /** What the request was refused, in the order of refusal; empty means nothing. */
+  /** Refused acts of the request, in their order; empty means that nothing was refused. */
   denials: Deed[]
 }
 

@@ -24,7 +24,7 @@ const SLICES_MAX = 40
 
 type Within = Parameters<Store['listEvents']>[0]['within']
 
-/** What a caller may read: whole places, and services in clusters. Null means every event. */
+/** The condition for events that a caller may read: whole places, and services in clusters. Null means every event. */
 function readable({ scope, within = [] }: { scope: Scope | undefined; within: Within | undefined }) {
   if (scope === undefined || isEverywhere(scope)) return null
   return (eb: ExpressionBuilder<Tables, 'events'>) =>
