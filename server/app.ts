@@ -28,7 +28,7 @@ import { askRoutes } from './http/ask-routes.ts'
 import { auditRoutes } from './http/audit-routes.ts'
 import { ADMIN_API, createAuth } from './http/auth.ts'
 import { authRoutes } from './http/auth-routes.ts'
-import { createBodyBudget, withLimitedBody, withoutBody } from './http/body.ts'
+import { createBodyShares, withLimitedBody, withoutBody } from './http/body.ts'
 import { networkOf } from './http/caller-address.ts'
 import { changeRoutes } from './http/change-routes.ts'
 import { chartRoutes } from './http/chart-routes.ts'
@@ -66,13 +66,15 @@ import { suspensionRoutes } from './http/suspension-routes.ts'
 import { syncRoutes } from './http/sync-routes.ts'
 import { WEBHOOKS } from './http/webhook.ts'
 import { whyRoutes } from './http/why-routes.ts'
-import { actForRequest, type Caller } from './store/audit/caller.ts'
+import { actForRequest, type Caller, sharerNow } from './store/audit/caller.ts'
 import type { Store } from './store/store.ts'
 
 const OPENAPI_DOCUMENT = `${ADMIN_API}/openapi.json`
 
-/** AR2: of bodies that people send and that still come in. */
+/** AR2: bytes of bodies that people send and that still come in. */
 const PEOPLE_BYTES_MAX = 64 * 1_024 * 1_024
+/** AR2: the share of one caller: the largest body, and one that is not a comparison. */
+const PERSON_BYTES_MAX = DIFF_BODY_BYTES_MAX + ADMIN_BODY_BYTES_MAX
 
 const DIFF_PATH = new RegExp(`^${ADMIN_API}/projects/[^/]+/services/[^/]+/diff$`)
 const bodyMax = (path: string): number => (DIFF_PATH.test(path) ? DIFF_BODY_BYTES_MAX : ADMIN_BODY_BYTES_MAX)
@@ -156,7 +158,7 @@ export function createApp(deps: AppDeps): App {
   const strangers = createRateLimits(requestsPerSecond === 0 ? 0 : STRANGERS_PER_SECOND)
   const idempotency = createIdempotency(deps.store, deps.clock)
   const shared = createSharedAnswers(deps.store.writeVersion, deps.clock)
-  const reading = { budget: createBodyBudget(PEOPLE_BYTES_MAX) }
+  const bodies = createBodyShares(PEOPLE_BYTES_MAX, PERSON_BYTES_MAX)
 
   async function route(request: Request): Promise<Response> {
     const { pathname } = new URL(request.url)
@@ -182,7 +184,7 @@ export function createApp(deps: AppDeps): App {
       }
       if (caller === null) throw new AppError('unauthorized')
       methods.check(request.method, pathname)
-      const { request: whole, body } = await withLimitedBody(request, bodyMax(pathname), reading)
+      const { request: whole, body } = await withLimitedBody(request, bodyMax(pathname), { budget: bodies(sharerNow()) })
       const perform = () => (pathname === OPENAPI_DOCUMENT ? document(whole) : elysia.handle(whole))
       await authorizer.loaded()
       const read = () => shared.run(whole, pathname.slice(ADMIN_API.length), () => authorizer.grantsOf(caller), perform)
@@ -244,6 +246,15 @@ function createElysia(deps: AppDeps, { callers, authorizer, links }: { callers: 
   const auth = createAuth({ callers, authorizer, store: deps.store, logger: deps.logger })
   const views = createFleetViews(deps.store, deps.clock, deps.restore, deps.readTimesOf, deps.behindOf)
   const admin: AdminDeps = { ...deps, views, authorizer, callers, principal: auth.principal }
+  /** A store that cannot be read makes nobody known, and no probe fail. */
+  const mayReadServer = async (request: Request): Promise<boolean> => {
+    const caller = await callers.authenticate(request).catch(() => null)
+    if (caller === null) return false
+    return authorizer.loaded().then(
+      () => authorizer.allows(caller, { verb: 'read', kind: 'Server' }),
+      () => false,
+    )
+  }
   const api = new Elysia({ prefix: ADMIN_API })
     // The second lock: a route that the first plugin's path check did not cover has no principal.
     .derive(async ({ request, route, params }) => {
@@ -287,7 +298,11 @@ function createElysia(deps: AppDeps, { callers, authorizer, links }: { callers: 
     .get('/healthz', () => 'ok', { detail: { hide: true } })
     .get(
       '/readyz',
-      () => readiness(deps.ready(), deps.failingLoops?.() ?? [], [...(deps.stuck?.() ?? []), ...(deps.signIn?.problems() ?? [])]),
+      async ({ request }) => {
+        if (!deps.ready()) throw new AppError('unavailable', { detail: 'starting or stopping' })
+        const problems = [...(deps.stuck?.() ?? []), ...(deps.signIn?.problems() ?? [])]
+        return readiness(deps.failingLoops?.() ?? [], (await mayReadServer(request)) ? problems : problems.length)
+      },
       { detail: { hide: true } },
     )
     .use(
@@ -319,8 +334,10 @@ export function refuseUndeclared(routes: ReadonlyArray<{ method: string; path: s
   if (missing.length > 0) throw new Error(`server/access/permissions.ts does not match the routes: ${missing.join(', ')}`)
 }
 
-/** A server with a failing loop is still ready: without it agents would get nothing at all. */
-function readiness(ready: boolean, failingLoops: readonly string[], problems: readonly string[]): string {
-  if (!ready) throw new AppError('unavailable', { detail: 'starting or stopping' })
-  return ['ok', ...failingLoops.map((name) => `loop ${name} failed and is being restarted`), ...problems].join('\n')
+/** A server with a failing loop is still ready: without it agents would get nothing at all. `problems`: for a stranger their number only (AP30). */
+function readiness(failingLoops: readonly string[], problems: readonly string[] | number): string {
+  const loops = failingLoops.map((name) => `loop ${name} failed and is being restarted`)
+  if (typeof problems !== 'number') return ['ok', ...loops, ...problems].join('\n')
+  const count = `${problems} ${problems === 1 ? 'problem' : 'problems'}; a token that may read the server shows what`
+  return ['ok', ...loops, ...(problems === 0 ? [] : [count])].join('\n')
 }

@@ -23,6 +23,8 @@ import { type Principal, tokenPrincipal } from '../access/principal.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import type { ApiTokenRecord, JoinTokenRecord } from '../fleet/records.ts'
 import type { Ask } from '../fleet/rights.ts'
+import { sharerNow } from '../store/audit/caller.ts'
+import { createAttempts } from './attempts.ts'
 import { forbidden, lacking } from './auth.ts'
 import { whoamiView } from './auth-routes.ts'
 import { jsonSchema } from './declared.ts'
@@ -34,6 +36,7 @@ import { escalation } from './write-rights.ts'
 
 export function accessRoutes(deps: AdminDeps) {
   const { store, clock } = deps
+  const exchanges = createAttempts(clock, EXCHANGES)
   return new Elysia({ tags: ['access'] })
     .get(
       '/join-tokens',
@@ -156,11 +159,14 @@ export function accessRoutes(deps: AdminDeps) {
         const principal = deps.principal(request)
         if (principal.kind !== 'token')
           throw new AppError('bad_request', { detail: 'only an API token can be exchanged', remedy: 'A login renews itself.' })
-        const token = await deps.tokens.exchange(principal)
-        const message = `a new API token for ${principal.name}; the earlier one expires when it is first used`
-        await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'ApiTokenExchanged', message, {})])
-        set.headers['cache-control'] = 'no-store'
-        return { token }
+        const exchange = async () => {
+          const token = await deps.tokens.exchange(principal)
+          const message = `a new API token for ${principal.name}; the earlier one expires when it is first used`
+          await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'ApiTokenExchanged', message, {})])
+          set.headers['cache-control'] = 'no-store'
+          return { token }
+        }
+        return exchanges.guard(sharerNow(), exchange, 'always')
       },
       {
         response: exchangedTokenSchema,
@@ -172,6 +178,9 @@ export function accessRoutes(deps: AdminDeps) {
       detail: { summary: 'Version of the server and of its libraries' },
     })
 }
+
+/** AP12: each exchange is an entry of the log and an event, and a new token has its whole rate limit. */
+const EXCHANGES = { burst: 10, forgivenMs: 60_000, doing: 'exchange a token', detail: 'tokens of this name were exchanged too often' }
 
 /** AZ6: a token has its role and the rights of bindings to its name. Its creator must have all of them. */
 function refuseEscalation(

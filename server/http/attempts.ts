@@ -1,23 +1,30 @@
-// How often callers without a credential may fail: guesses, and work that a stranger makes the server do.
+// How often a caller may make the server do something: guesses of strangers, work for them, and new credentials.
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { networkOf } from './caller-address.ts'
 
 export interface Attempts {
-  /** Runs `work`; throws `too_many_requests` for an address that failed too often. Success costs nothing, unless `costs` says so. */
-  guard(address: string | null, work: () => Promise<Response>, costs?: 'failure' | 'always'): Promise<Response>
+  /** Runs `work`; throws `too_many_requests` for a caller that failed too often. Success costs nothing, unless `costs` says so. `who`: an address, or another name. */
+  guard<T>(who: string | null, work: () => Promise<T>, costs?: 'failure' | 'always'): Promise<T>
 }
 
-/** Failures at once, and how fast they are forgiven. */
-const BURST = 60
-const FORGIVEN_PER_MS = 1 / 1_000
+export interface AttemptLimits {
+  /** At once. */
+  burst: number
+  /** Until one is forgiven. */
+  forgivenMs: number
+  doing: string
+  detail: string
+}
+/** Failed sign-ins. */
+const SIGN_IN: AttemptLimits = { burst: 60, forgivenMs: 1_000, doing: 'sign in', detail: 'too many failed attempts' }
 const NETWORKS_MAX = 20_000
 
-export function createAttempts(clock: Clock, burst = BURST): Attempts {
+export function createAttempts(clock: Pick<Clock, 'nowMs'>, { burst, forgivenMs, doing, detail }: AttemptLimits = SIGN_IN): Attempts {
   const spent = new Map<string, { count: number; atMs: number }>()
   const countOf = (network: string, nowMs: number): number => {
     const held = spent.get(network)
-    return held === undefined ? 0 : Math.max(0, held.count - Math.max(0, nowMs - held.atMs) * FORGIVEN_PER_MS)
+    return held === undefined ? 0 : Math.max(0, held.count - Math.max(0, nowMs - held.atMs) / forgivenMs)
   }
   const add = (network: string, count: number) => {
     const nowMs = clock.nowMs()
@@ -31,10 +38,9 @@ export function createAttempts(clock: Clock, burst = BURST): Attempts {
     spent.set(network, { count: left, atMs: nowMs })
   }
   return {
-    async guard(address, work, costs = 'failure') {
-      const network = networkOf(address ?? '')
-      if (countOf(network, clock.nowMs()) >= burst)
-        throw new AppError('too_many_requests', { doing: 'sign in', detail: 'too many failed attempts', retryAfterMs: 1 / FORGIVEN_PER_MS })
+    async guard(who, work, costs = 'failure') {
+      const network = networkOf(who ?? '')
+      if (countOf(network, clock.nowMs()) >= burst) throw new AppError('too_many_requests', { doing, detail, retryAfterMs: forgivenMs })
       add(network, 1) // taken first, so that attempts at the same time count
       try {
         const response = await work()

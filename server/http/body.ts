@@ -24,6 +24,28 @@ export function createBodyBudget(bytesMax: number): BodyBudget {
   }
 }
 
+/** AR2: shares of one budget. `ofOneBytesMax`: the limit of each sharer. */
+export function createBodyShares(bytesMax: number, ofOneBytesMax: number): (who: string) => BodyBudget {
+  const all = createBodyBudget(bytesMax)
+  const held = new Map<string, number>()
+  const change = (who: string, bytes: number): void => {
+    const left = (held.get(who) ?? 0) + bytes
+    if (left > 0) held.set(who, left)
+    else held.delete(who)
+  }
+  return (who) => ({
+    take(bytes) {
+      if ((held.get(who) ?? 0) + bytes > ofOneBytesMax || !all.take(bytes)) return false
+      change(who, bytes)
+      return true
+    },
+    give(bytes) {
+      all.give(bytes)
+      change(who, -bytes)
+    },
+  })
+}
+
 /** The time until there is room is unknown; slow bodies are ended by then. */
 const RETRY_AFTER_MS = 5_000
 

@@ -31,6 +31,10 @@ export interface Idempotency {
 }
 
 const WRITES = new Set(['POST', 'PUT', 'DELETE', 'PATCH'])
+/** These change nothing, so that repeating them does no harm. Whoever may only read takes no room from those who write. */
+const READS = /\/(?:query|diff)$/
+/** Kept answers of one caller, so that one cannot push out those of all others. */
+export const KEPT_OF_ONE_MAX = 500
 const KEY = /^[\x21-\x7e]{1,255}$/
 
 /** Answers of these routes hold a new credential. */
@@ -42,7 +46,12 @@ const storedSchema = z.object({ status: z.int(), headers: z.array(z.tuple([z.str
 
 type RequestStore = Pick<Store, 'beginRequest' | 'endRequest' | 'forgetRequest'>
 
-export function createIdempotency(store: RequestStore, clock: Pick<Clock, 'nowMs'>, keptMax: number = KEPT_MAX): Idempotency {
+export function createIdempotency(
+  store: RequestStore,
+  clock: Pick<Clock, 'nowMs'>,
+  keptMax: number = KEPT_MAX,
+  ofOneMax: number = KEPT_OF_ONE_MAX,
+): Idempotency {
   /** In the order in which they end. */
   const kept = new Map<string, Kept>()
   let bytes = 0
@@ -58,10 +67,15 @@ export function createIdempotency(store: RequestStore, clock: Pick<Clock, 'nowMs
       forget(id, entry)
     }
   }
+  /** The oldest of one caller go first. */
+  const makeRoomOf = (caller: string) => {
+    const own = [...kept].filter(([id]) => id.startsWith(`${caller} `))
+    for (const [id, entry] of own.slice(0, Math.max(0, own.length - ofOneMax))) forget(id, entry)
+  }
   const idempotency: Idempotency = {
     async run(caller, request, body, perform) {
       const key = request.headers.get('idempotency-key')
-      if (key === null || !WRITES.has(request.method)) return perform()
+      if (key === null || !WRITES.has(request.method) || READS.test(new URL(request.url).pathname)) return perform()
       if (!KEY.test(key))
         throw new AppError('bad_request', { detail: 'Idempotency-Key takes 1 to 255 printable ASCII characters without blanks' })
       const id = `${caller} ${key}`
@@ -78,6 +92,7 @@ export function createIdempotency(store: RequestStore, clock: Pick<Clock, 'nowMs
       const entry: Kept = { digest, answer: promise, untilMs: clock.nowMs() + KEPT_MS, bytes: 0 }
       kept.set(id, entry)
       makeRoom(clock.nowMs())
+      makeRoomOf(caller)
       const stored = { id: storedId(id), digest, untilMs: entry.untilMs, nowMs: clock.nowMs() }
       try {
         const before = await store.beginRequest(stored)

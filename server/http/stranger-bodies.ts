@@ -1,5 +1,5 @@
 // AR2: what callers without a credential may hold while their bodies come in: all of them together, each address, and for how long.
-import { type BodyReading, createBodyBudget } from './body.ts'
+import { type BodyReading, createBodyShares } from './body.ts'
 import { networkOf } from './caller-address.ts'
 
 export interface StrangerLimits {
@@ -18,26 +18,9 @@ const BODY_OVERHEAD_BYTES = 4 * 1_024
 type StrangerBodies = (address: string | null) => BodyReading
 
 export function createStrangerBodies({ bytesMax, ofOneBytesMax, bodyMs }: StrangerLimits): StrangerBodies {
-  const all = createBodyBudget(bytesMax)
-  const held = new Map<string, number>()
-  const change = (network: string, bytes: number): void => {
-    const left = (held.get(network) ?? 0) + bytes
-    if (left > 0) held.set(network, left)
-    else held.delete(network)
-  }
+  const shares = createBodyShares(bytesMax, ofOneBytesMax)
   return (address) => {
-    const network = networkOf(address ?? '')
-    const budget = {
-      take(bytes: number) {
-        if ((held.get(network) ?? 0) + bytes > ofOneBytesMax || !all.take(bytes)) return false
-        change(network, bytes)
-        return true
-      },
-      give(bytes: number) {
-        all.give(bytes)
-        change(network, -bytes)
-      },
-    }
+    const budget = shares(networkOf(address ?? ''))
     return { budget, overheadBytes: BODY_OVERHEAD_BYTES, signal: AbortSignal.timeout(bodyMs) }
   }
 }

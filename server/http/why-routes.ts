@@ -23,6 +23,8 @@ const PLACEMENTS_READ = 200
 const OBJECTS_READ = 300
 /** Dependencies of dependencies. */
 const DEPTH_MAX = 3
+/** Dependencies that one answer looks at: a tenant chooses how many there are. */
+export const DEPENDENCIES_READ = 50
 const EVENTS_READ = 200
 const CHANGES_SHOWN = 8
 /** A change this long before the trouble may be its cause. */
@@ -41,7 +43,7 @@ export function whyRoutes(deps: Deps) {
       const scope = authorizer.scope(principal(request), 'read', 'Service')
       const id = { project, service: name }
       if (cluster !== undefined) await requirePlace(deps, principal(request), id, cluster)
-      return whyOf(deps, id, { cluster, scope, signal: request.signal, above: [] })
+      return whyOf(deps, id, { cluster, scope, signal: request.signal, above: [], read: new Map() })
     },
     {
       params: z.object({ project: nameSchema, name: nameSchema }),
@@ -58,6 +60,8 @@ interface Asked {
   signal: AbortSignal
   /** Services whose dependencies led here. */
   above: readonly string[]
+  /** Dependencies that were looked at for this answer, by key. */
+  read: Map<string, Promise<WhyView>>
 }
 
 async function whyOf(deps: Deps, id: ServiceId, asked: Asked): Promise<WhyView> {
@@ -83,7 +87,7 @@ async function whyOf(deps: Deps, id: ServiceId, asked: Asked): Promise<WhyView> 
     ...{ project, service, cluster: asked.cluster ?? null },
     ...{ sync: worst.sync, health: worst.health, causes },
     changes: causes.length === 0 ? [] : await changesOf(deps, id, bad, asked),
-    unknown: unknownOf(placements, facts),
+    unknown: unknownOf(placements, facts, asked),
   }
 }
 
@@ -137,7 +141,10 @@ async function dependenciesOf(deps: Deps, id: ServiceId, spec: string, asked: As
       })
       continue
     }
-    const { causes, sync, health } = await whyOf(deps, of, { ...asked, above })
+    const reading = asked.read.get(key) ?? (asked.read.size < DEPENDENCIES_READ ? whyOf(deps, of, { ...asked, above }) : undefined)
+    if (reading === undefined) break
+    asked.read.set(key, reading)
+    const { causes, sync, health } = await reading
     found.push({ key, state: `${sync}, ${health}`, cause: causes[0] ?? null })
   }
   return found
@@ -192,7 +199,7 @@ const CHANGES: ReadonlySet<string> = new Set([
   ],
 ])
 
-function unknownOf(placements: readonly PlacementView[], { objects }: WhyFacts): string[] {
+function unknownOf(placements: readonly PlacementView[], { objects }: WhyFacts, { read }: Asked): string[] {
   const away = placements.filter(({ liveness }) => liveness.word !== 'Online').map(({ cluster }) => cluster)
   return [
     ...(away.length === 0
@@ -201,6 +208,7 @@ function unknownOf(placements: readonly PlacementView[], { objects }: WhyFacts):
           `${away.length === 1 ? 'cluster' : 'clusters'} ${away.slice(0, 5).join(', ')}: not online, the facts are those that were reported last`,
         ]),
     ...(placements.length < PLACEMENTS_READ ? [] : [`only the worst ${PLACEMENTS_READ} clusters were looked at`]),
+    ...(read.size < DEPENDENCIES_READ ? [] : [`only ${DEPENDENCIES_READ} dependencies were looked at`]),
     ...(objects.length < OBJECTS_READ ? [] : [`only ${OBJECTS_READ} objects were looked at`]),
   ]
 }

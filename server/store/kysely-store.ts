@@ -59,7 +59,8 @@ export async function openSqliteStore(path: string, options: StoreOptions): Prom
   const { writer } = connections
   const attend: Attend =
     path === ':memory:' ? needsNothing : (log, signal) => keepWalShort({ path, writer, clock: options.clock, log }, signal)
-  const runner = path === ':memory:' ? createConnectionRunner(connections) : createSqliteRunner({ path, clock: options.clock })
+  const runner =
+    path === ':memory:' ? createConnectionRunner(connections, options.clock) : createSqliteRunner({ path, clock: options.clock })
   return createStore(createStoreDb(connections, options.clock), { queries, attend, runner }, options)
 }
 
@@ -77,13 +78,13 @@ export async function openPostgresStore(connect: PostgresConnect, options: Store
   const connections = await recounted(await connectPostgres(connect, options.clock, options.tell), options)
   return createStore(
     createStoreDb(connections, options.clock),
-    { queries: localQueries(connections, options), attend: needsNothing, runner: createConnectionRunner(connections) },
+    { queries: localQueries(connections, options), attend: needsNothing, runner: createConnectionRunner(connections, options.clock) },
     options,
   )
 }
 
 const localQueries = ({ reader, engine }: Connections, { clock, random }: StoreOptions): FleetQueries =>
-  new LocalQueries(new FleetQueryEngine(reader, engine, clock), random)
+  new LocalQueries(new FleetQueryEngine(reader, engine, clock), { clock, random })
 
 interface StoreParts {
   queries: FleetQueries

@@ -137,7 +137,7 @@ describe.each(STORES)('$name', (kind) => {
         : createFleetSql({
             db: () => connections.reader,
             engine: 'postgres',
-            runner: (await import('../../server/store/sql/connection-runner.ts')).createConnectionRunner(connections),
+            runner: (await import('../../server/store/sql/connection-runner.ts')).createConnectionRunner(connections, systemClock),
             clock: systemClock,
             msMax: 300,
           })

@@ -1,7 +1,7 @@
 // What a request may cost before anybody knows whether it is any good.
 import { expect, test } from 'bun:test'
 import { createAgentTurns } from '../../server/http/agent-turns.ts'
-import { createBodyBudget, readBody } from '../../server/http/body.ts'
+import { createBodyBudget, createBodyShares, readBody } from '../../server/http/body.ts'
 
 /** A body that comes chunk by chunk, when it is told to. */
 function slowBody() {
@@ -43,6 +43,15 @@ test('AR2 bodies that still come in share a budget; past it one is refused and l
   expect(await codeOf(readBody(third.request, 100, { budget }))).toBe('1234567890')
   expect(budget.take(11)).toBe(false)
   expect(budget.take(10)).toBe(true)
+})
+
+test('AR2 one caller has a share of the budget, and the rest is left for others', () => {
+  const shares = createBodyShares(10, 6)
+  const [greedy, modest] = [shares('greedy'), shares('modest')]
+  expect([greedy.take(6), greedy.take(1), shares('greedy').take(1)]).toEqual([true, false, false])
+  expect([modest.take(4), modest.take(1)]).toEqual([true, false])
+  greedy.give(6)
+  expect([shares('greedy').take(6), modest.take(1)]).toEqual([true, false])
 })
 
 test('AR2 a body past its own limit or cut by its sender gives its bytes back, too', async () => {

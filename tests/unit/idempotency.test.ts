@@ -98,3 +98,27 @@ test('HT6 another server over the same store repeats the answer, and performs no
   await expect(run('/api/v1/resume', async () => Promise.reject(new Error('x')))).rejects.toThrow('x')
   expect(await (await run('/api/v1/resume')).text()).toBe(String(secrets.length + 2))
 })
+
+test('HT6 one caller pushes out its own keys only', async () => {
+  const idempotency = createIdempotency(await memoryStore(), { nowMs: () => 0 }, 100, 3)
+  let done = 0
+  const run = (caller: string, text: string, path = '/a') =>
+    idempotency.run(caller, new Request(`http://localhost${path}`, { method: 'POST', headers: key(text) }), null, async () => {
+      return new Response(String(++done))
+    })
+  await run('modest', 'k')
+  for (let index = 0; index < 9; index++) await run('greedy', `g${index}`)
+  expect((await run('modest', 'k')).headers.get('idempotency-replayed')).toBe('true')
+  expect([done, (await run('greedy', 'g8')).headers.get('idempotency-replayed')]).toEqual([10, 'true'])
+})
+
+test.each(['/api/v1/query', '/api/v1/projects/p/services/s/diff'])('HT6 a request that changes nothing takes no key: %s', async (path) => {
+  const idempotency = createIdempotency(await memoryStore(), { nowMs: () => 0 })
+  let done = 0
+  const run = () =>
+    idempotency.run('t', new Request(`http://localhost${path}`, { method: 'POST', headers: key('k') }), null, async () => {
+      return new Response(String(++done))
+    })
+  await run()
+  expect([(await run()).headers.get('idempotency-replayed'), done]).toEqual([null, 2])
+})

@@ -21,7 +21,7 @@ afterAll(async () => {
   await issuer?.stop()
 })
 
-const ready = async () => (await fetch(`${site.url}/readyz`)).text()
+const ready = async () => (await site.admin.call('GET', '/readyz')).body
 
 /** A whole sign-in, with the ID token that the test makes. */
 async function signIn(make: (nonce: string) => Promise<string>): Promise<Response> {

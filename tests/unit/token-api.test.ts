@@ -36,6 +36,19 @@ test('AP12 a token that is exchanged ends when the new one is first used, and th
   expect((await admin.store.listEvents({ limit: 9 })).map(({ reason }) => reason)).toEqual(['ApiTokenExchanged'])
 })
 
+test('AP12 the tokens of one name are exchanged ten times at once, then once a minute', async () => {
+  let token = admin.token
+  const exchange = async () => {
+    const { status, headers, body } = await admin.call('POST', '/api/v1/token/exchange', undefined, { authorization: `Bearer ${token}` })
+    token = (body as { token?: string }).token ?? token
+    return `${status} ${headers.get('retry-after')}`
+  }
+  for (let times = 0; times < 10; times++) expect(await exchange()).toBe('200 null')
+  expect(await exchange()).toBe('429 60')
+  admin.clock.nowMs += 60_000
+  expect([await exchange(), await exchange()]).toEqual(['200 null', '429 60'])
+})
+
 const createToken = async (spec: Record<string, unknown>) => {
   const created = await admin.call('POST', '/api/v1/tokens', spec)
   return { ...created, body: created.body as { id: string; token: string } }

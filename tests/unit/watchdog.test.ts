@@ -70,12 +70,17 @@ test('OB7 a blocked event loop is told for five minutes', async () => {
   expect(watchdog.problems()).toEqual([])
 })
 
-test('OB7 /readyz of the server and of the agent name it, and their status stays', async () => {
+test('OB7 AP30 /readyz of the server and of the agent name it, and their status stays', async () => {
   const problem = 'ingest of service/default/web has not ended for 16 min'
   const admin = await createTestAdmin({ stuck: () => [problem] })
   undo.push(() => admin.store.close())
-  const answer = await admin.app.fetch(new Request('http://localhost/readyz'))
-  expect([answer.status, await answer.text()]).toEqual([200, `ok\n${problem}`])
+  expect(await admin.call('GET', '/readyz')).toMatchObject({ status: 200, body: `ok\n${problem}` })
+  // AP30: whoever has no credential, or one without the right, learns the number only.
+  const { body } = await admin.call('POST', '/api/v1/tokens', { name: 'nobody', role: 'none' })
+  for (const token of ['', (body as { token: string }).token]) {
+    const answer = await admin.call('GET', '/readyz', undefined, { authorization: `Bearer ${token}` })
+    expect([answer.status, answer.body]).toEqual([200, 'ok\n1 problem; a token that may read the server shows what'])
+  }
   const folder = mkdtempSync(join(tmpdir(), 'skerry-watchdog-'))
   const report = () => ({ enforcement: { state: 'enforcing', message: '' } }) as never
   const local = serveLocalApi(folder, { report, order: () => ({ kind: 'refused', message: '' }), stuck: () => [problem] })

@@ -84,3 +84,44 @@ test('WY6 a caller with rights in some clusters sees causes of these only', asyn
   expect(JSON.stringify(body)).not.toContain('cluster-b')
   expect((await why('db/why?cluster=cluster-b', prod)).status).toBe(404)
 })
+
+test('WY8 dependencies of dependencies are looked at once each, and 50 at most', async () => {
+  const names = (layer: string) => Array.from({ length: 30 }, (_, index) => `${layer}${index}`)
+  const on = (layer: string) => names(layer).map((name) => ({ name }))
+  const services: Array<[string, object[]]> = [
+    ['root', on('a')],
+    ...names('a').map((name): [string, object[]] => [name, on('b')]),
+    ...names('b').map((name): [string, object[]] => [name, []]),
+  ]
+  const docs = services.map(([name, dependsOn]) => {
+    const doc = serviceDoc(name, { project: 'deep' })
+    return { ...doc, spec: { ...doc.spec, dependsOn } }
+  })
+  expect((await admin.call('POST', `${API}/apply`, { resources: [repositoryDoc('apps', { project: 'deep' }), ...docs] })).status).toBe(200)
+  const cluster = await admin.store.clusterByName('cluster-a')
+  if (cluster === null) throw new Error('the cluster is missing')
+  const { clusterId } = cluster
+  const doc = { commit: 'c0ffee00', digest: 'd1', count: 1, sync: syncOptionsSchema.parse({}), protect: false }
+  for (const [service] of services) await publishOne(admin.store, { clusterId, project: 'deep', service, doc, setSha: null, placedBy: '' })
+  const blocked = {
+    sync: 'OutOfSync',
+    health: 'Missing',
+    reason: 'BlockedBy',
+    message: 'waits',
+    sinceMs: 9,
+    objectCount: 1,
+    healthyCount: 0,
+  }
+  const rows = services.map(([service], index) => ({ kind: 'service' as const, key: `deep/${service}`, rev: 100 + index, doc: blocked }))
+  await admin.store.upsertStatus(clusterId, rows, { complete: false, nowMs: 10 })
+  let asked = 0
+  const { answer } = admin.store.queries
+  admin.store.queries.answer = (question, signal) => {
+    if (question.kind === 'placements') asked += 1
+    return answer.call(admin.store.queries, question, signal) as never
+  }
+  const { status, body } = await admin.call('GET', `${API}/projects/deep/services/root/why`)
+  admin.store.queries.answer = answer
+  expect([status, asked]).toEqual([200, 51])
+  expect((body as WhyView).unknown).toContain('only 50 dependencies were looked at')
+})

@@ -2,38 +2,29 @@
 import { type Kysely, sql } from 'kysely'
 import { fitting } from '../../../shared/model/fleet-sql.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
+import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Connections } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
 import { failedQuery, type SqlRunner, type SqlStatement, timeIsUp } from './fleet-sql.ts'
-import { tooMany } from './sqlite-runner.ts'
+import { createTurns, stopping } from './sqlite-runner.ts'
 
 /** Others need connections, too. */
 const AT_ONCE = 2
-const WAITING_MAX = 16
 /** Rows that are read at once: an answer that is too large is noticed before all of it is in memory. */
 const ROWS_A_TIME = 200
 const WORK_MEMORY = '64MB'
 
 type Row = Record<string, unknown>
 
-export function createConnectionRunner({ reader, engine }: Pick<Connections, 'reader' | 'engine'>): SqlRunner {
-  const waiting: Array<() => void> = []
-  let busy = 0
+export function createConnectionRunner({ reader, engine }: Pick<Connections, 'reader' | 'engine'>, clock: Clock): SqlRunner {
+  const turns = createTurns(AT_ONCE, clock)
   return {
-    run: async (statement) => {
-      if (waiting.length >= WAITING_MAX) throw tooMany()
-      if (busy >= AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve))
-      else busy += 1
-      try {
+    run: (statement, signal) =>
+      turns.run(async () => {
         const rows = engine === 'postgres' ? await inTransaction(reader, statement) : await inMemory(reader, statement)
         return fitting(rows, statement.rowsMax)
-      } finally {
-        const next = waiting.shift()
-        if (next === undefined) busy -= 1
-        else next()
-      }
-    },
-    close: async () => {},
+      }, signal),
+    close: async () => turns.end(stopping),
   }
 }
 

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
+import { FairLine } from '../fair-line.ts'
 import { failedQuery, memoryIsUp, type SqlRunner, type SqlStatement, timeIsUp } from './fleet-sql.ts'
 import type { ProcessAnswer, ProcessQuestion } from './query-process.ts'
 
@@ -31,8 +32,7 @@ interface Running {
 export function createSqliteRunner({ path, clock, memoryMib = MEMORY_MIB }: SqliteRunnerOptions): SqlRunner {
   const idle: Running[] = []
   const all = new Set<Running>()
-  const waiting: Array<() => void> = []
-  let busy = 0
+  const turns = createTurns(PROCESSES_MAX, clock)
   let closed = false
 
   const end = (running: Running): void => {
@@ -61,7 +61,7 @@ export function createSqliteRunner({ path, clock, memoryMib = MEMORY_MIB }: Sqli
   async function ask(running: Running, { sql, rowsMax, msMax }: SqlStatement, signal?: AbortSignal): Promise<ProcessAnswer> {
     const over = Promise.withResolvers<never>()
     const done = new AbortController()
-    const onAbort = () => over.reject(new AppError('unavailable', { doing: 'run the query', detail: 'the caller no longer waits' }))
+    const onAbort = () => over.reject(nobodyWaits())
     signal?.addEventListener('abort', onAbort, { once: true })
     void clock.sleep(msMax, done.signal).then(() => done.signal.aborted || over.reject(timeIsUp(msMax)))
     void watchMemory(running, done.signal).then((isOver) => isOver && over.reject(memoryIsUp(memoryMib)))
@@ -85,12 +85,9 @@ export function createSqliteRunner({ path, clock, memoryMib = MEMORY_MIB }: Sqli
   }
 
   return {
-    run: async (statement, signal) => {
-      if (waiting.length >= WAITING_MAX) throw tooMany()
-      if (busy >= PROCESSES_MAX) await new Promise<void>((resolve) => waiting.push(resolve))
-      else busy += 1
-      try {
-        if (closed) throw new AppError('unavailable', { doing: 'run the query', detail: 'the server is stopping' })
+    run: (statement, signal) =>
+      turns.run(async () => {
+        if (closed) throw stopping()
         const running = idle.pop() ?? start()
         running.idle.abort()
         let answer: ProcessAnswer
@@ -103,15 +100,10 @@ export function createSqliteRunner({ path, clock, memoryMib = MEMORY_MIB }: Sqli
         rest(running)
         if ('failed' in answer) throw failedQuery()
         return answer
-      } finally {
-        const next = waiting.shift()
-        if (next === undefined) busy -= 1
-        else next()
-      }
-    },
+      }, signal),
     close: async () => {
       closed = true
-      for (const next of waiting.splice(0)) next()
+      turns.end(stopping)
       const ended = [...all].map(({ child }) => child.exited)
       for (const running of [...all]) end(running)
       await Promise.all(ended)
@@ -119,8 +111,14 @@ export function createSqliteRunner({ path, clock, memoryMib = MEMORY_MIB }: Sqli
   }
 }
 
-export const tooMany = (): AppError =>
+/** Callers share the places of queries. */
+export const createTurns = (places: number, clock: Clock): FairLine =>
+  new FairLine({ places, waitingMax: WAITING_MAX, clock, full: tooMany, gone: nobodyWaits })
+
+const tooMany = (): AppError =>
   new AppError('too_many_requests', { detail: 'many fleet queries run at the same time', retryAfterMs: 2_000 })
+const nobodyWaits = (): AppError => new AppError('unavailable', { doing: 'run the query', detail: 'the caller no longer waits' })
+export const stopping = (): AppError => new AppError('unavailable', { doing: 'run the query', detail: 'the server is stopping' })
 
 async function readLine(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<string> {
   const parts: Uint8Array[] = []
