@@ -103,15 +103,9 @@ test('WY8 dependencies of dependencies are looked at once each, and 50 at most',
   const { clusterId } = cluster
   const doc = { commit: 'c0ffee00', digest: 'd1', count: 1, sync: syncOptionsSchema.parse({}), protect: false }
   for (const [service] of services) await publishOne(admin.store, { clusterId, project: 'deep', service, doc, setSha: null, placedBy: '' })
-  const blocked = {
-    sync: 'OutOfSync',
-    health: 'Missing',
-    reason: 'BlockedBy',
-    message: 'waits',
-    sinceMs: 9,
-    objectCount: 1,
-    healthyCount: 0,
-  }
+  const revision = { commit: 'c0ffee00', digest: 'd1', atMs: 2 }
+  const state = { sync: 'OutOfSync', health: 'Missing', reason: 'BlockedBy', message: 'waits', sinceMs: 9 }
+  const blocked = { ...state, objectCount: 1, healthyCount: 0, received: revision, applied: revision }
   const rows = services.map(([service], index) => ({ kind: 'service' as const, key: `deep/${service}`, rev: 100 + index, doc: blocked }))
   await admin.store.upsertStatus(clusterId, rows, { complete: false, nowMs: 10 })
   let asked = 0
