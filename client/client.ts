@@ -87,7 +87,7 @@ export interface FollowOptions {
 }
 
 /** Two heartbeats of the server (15 s) and some. */
-const SILENCE_MS = 40_000
+export const SILENCE_MS = 40_000
 const [RETRY_MS_MIN, RETRY_MS_MAX] = [500, 10_000]
 
 export interface SkerryClient {
@@ -174,11 +174,15 @@ export function createSkerryClient(options: ClientOptions): SkerryClient {
       const stop = () => ended.abort()
       signal.addEventListener('abort', stop, { once: true })
       let waitMs = RETRY_MS_MIN
+      let isAnswered = false
       try {
         const headers = last === null ? {} : { 'last-event-id': last }
         const asked = { accept: 'text/event-stream', query: { topic: topics.join(',') }, headers, signal: ended.signal }
         const response = await send('GET', `${API}${'/changes' satisfies Changes}`, asked)
+        if (!(response.headers.get('content-type') ?? '').startsWith('text/event-stream'))
+          throw new SkerryProblem(response.status, { code: 'bad_page', detail: 'the server answers without a stream' })
         const events = new EventReader()
+        isAnswered = true
         isConnected = true
         for await (const piece of pieces(response, ended, sleep)) {
           tries = 0
@@ -189,7 +193,8 @@ export function createSkerryClient(options: ClientOptions): SkerryClient {
         }
       } catch (error) {
         if (signal.aborted) return
-        if (error instanceof SkerryProblem && !(isConnected && isPassing(error))) throw error
+        // A stream that breaks is asked for again. What prevents the request from being sent or answered is passing only if the server says so.
+        if (!isAnswered && !(isConnected && error instanceof SkerryProblem && isPassing(error))) throw error
         tries += 1
         onLost?.(tries, error)
         waitMs = Math.max(error instanceof SkerryProblem ? (error.retryAfterMs ?? 0) : 0, Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** tries))

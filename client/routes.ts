@@ -20,6 +20,7 @@ import type {
 import type { removalsViewSchema } from '../shared/model/removal-views.ts'
 import type { RenderView, VariantsView } from '../shared/model/render-views.ts'
 import type { Applicable } from '../shared/model/resources.ts'
+import type { SavedQueryInput, SavedQueryView } from '../shared/model/saved-queries.ts'
 import type { SealView } from '../shared/model/seal-views.ts'
 import type { AgentCredential, SessionView, SignInLink } from '../shared/model/sign-in.ts'
 import type { SuspendAnswer, SuspensionView } from '../shared/model/suspension.ts'
@@ -141,6 +142,10 @@ interface OtherRoutes {
   'GET /counts': Read<CountsView>
   'POST /query': Write<SqlAnswer, SqlQuestion>
   'GET /query/views': List<SqlView>
+  'GET /saved-queries': List<SavedQueryView>
+  'GET /saved-queries/:name': Read<SavedQueryView>
+  'PUT /saved-queries/:name': Write<SavedQueryView, SavedQueryInput>
+  'DELETE /saved-queries/:name': Write<null>
   'GET /chart': Read<ChartView>
   'GET /changes': Read<z.infer<typeof changePageSchema>>
   'GET /metrics': Read<string>

@@ -9,8 +9,12 @@ import { DAILY_BYTES_METERED } from '../../agent/sync/traffic-day.ts'
 import { FIRST_TOKEN_MS } from '../../server/access/api-tokens.ts'
 import { SESSION_MS } from '../../server/access/sessions.ts'
 import { REMOVALS_PERCENT_MAX, REMOVALS_SMALL } from '../../server/fleet/guard.ts'
-import { STREAMS_MAX } from '../../server/http/change-stream.ts'
+import { JSON_DEPTH_MAX } from '../../server/http/body.ts'
+import { STREAMS_MAX, STREAMS_OF_CALLER_MAX } from '../../server/http/change-stream.ts'
+import { KEPT_MAX, KEPT_OF_ONE_MAX } from '../../server/http/idempotency.ts'
+import { LABELS_MAX, SELECTOR_PARTS_MAX } from '../../server/http/resource-checks.ts'
 import { WEBHOOK_BODY_BYTES_MAX } from '../../server/http/webhook.ts'
+import { DEPENDENCIES_READ } from '../../server/http/why-routes.ts'
 import { HELM_VALUES_BYTES_MAX } from '../../server/render/helm/layers.ts'
 import { KUSTOMIZE_FOLDERS_MAX } from '../../server/render/kustomize/scan.ts'
 import { TEMPLATE_BYTES_MAX, TEMPLATE_DEPTH_MAX, TEMPLATE_OUTPUT_BYTES_MAX, TEMPLATE_WORK_MAX } from '../../server/render/liquid/limits.ts'
@@ -66,12 +70,17 @@ export const SIZES: Readonly<Record<string, ReadonlyArray<readonly [what: string
     ['length of a name', `${NAME_LENGTH_MAX} characters`],
     ['resources in one `skerry apply`', plain(APPLY_RESOURCES_MAX)],
     ['body of an API request', size(ADMIN_BODY_BYTES_MAX)],
+    ['nesting of an API request', `${plain(JSON_DEPTH_MAX)} levels`],
+    ['labels of a resource', plain(LABELS_MAX)],
+    ['labels, conditions and values of all selectors of a resource', plain(SELECTOR_PARTS_MAX)],
     ['items of one page of a list', plain(LIST_LIMIT_MAX)],
     ['secrets of a Config', plain(CONFIG_SECRETS_MAX)],
     ['hosts of a Config', plain(CONFIG_HOSTS_MAX)],
     ['saved queries', plain(SAVED_QUERIES_MAX)],
     ['data of a Config as JSON', `${plain(CONFIG_DATA_LENGTH_MAX)} characters`],
-    ['streams of the change feed', plain(STREAMS_MAX)],
+    ['streams of the change feed', `${plain(STREAMS_MAX)}, ${plain(STREAMS_OF_CALLER_MAX)} of one caller`],
+    ['kept answers for an Idempotency-Key', `${plain(KEPT_MAX)}, ${plain(KEPT_OF_ONE_MAX)} of one credential`],
+    ['dependencies that one explanation looks at', plain(DEPENDENCIES_READ)],
     ['changes that the feed keeps', `${plain(CHANGES_KEPT_MAX)}, of the last ${time(CHANGES_KEPT_MS)}`],
     ['events that the server keeps', plain(EVENTS_MAX)],
     ['validity of the first admin token', time(FIRST_TOKEN_MS)],

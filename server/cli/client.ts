@@ -1,7 +1,16 @@
 // The admin API over HTTP, as the command line needs it. Answers are checked by their schemas; problems become the errors that the server meant.
 import { z } from 'zod'
-import { API, createSkerryClient, type Query, type SendOptions, type SkerryClient, SkerryProblem } from '../../client/client.ts'
-import { EVENT_STREAM } from '../../shared/model/change.ts'
+import {
+  API,
+  createSkerryClient,
+  type FollowOptions,
+  type Query,
+  type SendOptions,
+  SILENCE_MS,
+  type SkerryClient,
+  SkerryProblem,
+} from '../../client/client.ts'
+import type { StreamEvent } from '../../client/events.ts'
 import { LIST_LIMIT_MAX } from '../../shared/model/constants.ts'
 import { listOf } from '../../shared/model/list-page.ts'
 import { logoutAnswerSchema } from '../../shared/model/sign-in.ts'
@@ -10,9 +19,6 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { CliIo } from './io.ts'
 
 const TIMEOUT_MS = 60_000
-/** A stream says something every 15 s. */
-export const SILENCE_MS = 60_000
-
 const SERVER_REMEDY = 'Check --server (SKERRY_SERVER) or the context (`skerry config get-contexts`), and that the server runs.'
 const TOKEN_REMEDY = 'Set SKERRY_TOKEN, or save a context with a token: skerry config set-context NAME --server URL --token-file FILE.'
 /** Statuses of an answer that is not in the form of this server: no proxy before one sends these. */
@@ -47,9 +53,9 @@ export interface Client {
   /** All pages, or as many items; an empty page also continues. */
   list<T extends z.ZodType>(path: string, item: T, query?: Query, pages?: Pages): Promise<z.infer<T>[]>
   send<T extends z.ZodType>(method: 'POST' | 'PUT' | 'DELETE', path: string, schema: T, body?: unknown): Promise<z.infer<T>>
-  /** Server-sent events, from after `last` or from now on. It is cut when nothing comes for a minute or two. */
-  stream(path: string, query: Query, last: string | null, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
-  /** The body of an answer as it comes. It is cut when nothing comes for a minute or two. */
+  /** Events of the stream of changes, from now on. It resumes after a lost connection, and throws errors of the start and those that no retry solves. */
+  follow(options: Omit<FollowOptions, 'after'>): AsyncGenerator<StreamEvent>
+  /** The body of an answer as it comes. It is cut when nothing comes for a minute or so. */
   streamPost(path: string, body: unknown, signal: AbortSignal | undefined): Promise<AsyncIterable<Uint8Array>>
 }
 
@@ -93,7 +99,8 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
     return `Bearer ${bearer}`
   }
   const transport = { url: base, fetch: (to: string, init: RequestInit) => io.fetch(to, { ...init, ...link }) }
-  const signedIn = createSkerryClient({ ...transport, keepEmpty: true, authorization: credential })
+  const sleep = (ms: number, signal: AbortSignal) => io.clock.sleep(ms, signal)
+  const signedIn = createSkerryClient({ ...transport, keepEmpty: true, authorization: credential, sleep })
   const open = createSkerryClient(transport)
 
   /** An answer that is no success is thrown, as the error that the server meant. */
@@ -174,29 +181,18 @@ export function createClient(io: Pick<CliIo, 'fetch' | 'clock'>, { server, token
         throw error
       }
     },
-    stream: async (address, query, last, signal) => {
-      const silence = createSilence(io.clock)
-      const headers = last === null ? {} : { 'last-event-id': last }
+    follow: async function* (options) {
       try {
-        const response = await send(signedIn, 'GET', `${API}${address}`, {
-          ...{ query, headers, accept: EVENT_STREAM },
-          signal: AbortSignal.any([signal, silence.signal]),
-        })
-        if ((response.headers.get('content-type') ?? '').startsWith(EVENT_STREAM))
-          return heard(response.body ?? new ReadableStream(), silence)
-        await response.body?.cancel()
+        yield* signedIn.follow(options)
       } catch (error) {
-        silence.end()
-        throw error
+        throw error instanceof AppError ? error : errorOf(error, `GET ${base}${API}/changes`)
       }
-      silence.end()
-      throw new AppError('bad_page', { detail: `${shown} answers without a stream`, remedy: 'Check --server (SKERRY_SERVER).' })
     },
   }
 }
 
 interface Silence {
-  /** Aborts when nothing was heard for SILENCE_MS to twice that. */
+  /** Aborts when nothing was heard for SILENCE_MS to twice that: a body that comes slowly is heard of. */
   signal: AbortSignal
   heard(): void
   end(): void

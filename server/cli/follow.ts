@@ -1,7 +1,6 @@
-// Changes at the server from now on: a stream of hints, each of which says what to read again. It resumes where it was
-// cut.
+// Changes at the server from now on: a stream of hints, each of which says what to read again.
 
-import { readEventStream, type StreamEvent } from '../../client/events.ts'
+import type { StreamEvent } from '../../client/events.ts'
 import { type ChangeTopic, type ChangeView, changeViewSchema, positionSchema, READY_EVENT, RESET_EVENT } from '../../shared/model/change.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -19,34 +18,20 @@ const RETRY_MS_MAX = 10_000
 
 /** Ends with the signal. Throws errors of the start, and those that no retry solves. */
 export async function* follow({ io, client }: Context, topics: readonly ChangeTopic[], signal: AbortSignal): AsyncGenerator<FollowStep> {
-  let last: string | null = null
-  let failures = 0
-  while (!signal.aborted) {
-    try {
-      const body = await client().stream('/changes', { topic: topics.join(',') }, last, signal)
-      for await (const event of readEventStream(body)) {
-        failures = 0
-        const step = stepOf(event)
-        if (step?.kind === 'ready' ? last === null : step !== null) yield step as FollowStep
-        last = event.id ?? last
-      }
-      if (signal.aborted) return
-    } catch (error) {
-      if (signal.aborted) return
-      if (last === null || !isPassing(error)) throw error
-      failures += 1
-      if (failures === 2) io.stderr.write('connection lost; retrying\n')
-      const retryMs = error instanceof AppError ? (error.retryAfterMs ?? 0) : 0
-      await io.clock.sleep(Math.max(retryMs, Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** failures)), signal)
-      continue
-    }
-    await io.clock.sleep(RETRY_MS_MIN, signal) // it ended in order: the server stops
+  const onLost = (tries: number) => {
+    if (tries === 2) io.stderr.write('connection lost; retrying\n')
+  }
+  let isReady = false
+  for await (const event of client().follow({ topics, signal, onLost })) {
+    const step = stepOf(event)
+    if (step !== null && !(step.kind === 'ready' && isReady)) yield step
+    isReady ||= step?.kind === 'ready'
   }
 }
 
-/** No answer, a server that stops or has too much to do; a connection that breaks is no AppError. */
-const isPassing = (error: unknown): boolean =>
-  !(error instanceof AppError) || ['server_unreachable', 'unavailable', 'too_many_requests', 'store_unreachable'].includes(error.code)
+/** No answer, or a server that stops or has too much to do. */
+const isPassing = (error: AppError): boolean =>
+  ['server_unreachable', 'unavailable', 'too_many_requests', 'store_unreachable'].includes(error.code)
 
 /** Again and again while the server is away; what ends it is an answer, another error, or the signal. */
 export async function patiently<T>({ io }: Context, signal: AbortSignal, read: () => Promise<T>): Promise<T> {

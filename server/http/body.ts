@@ -124,8 +124,32 @@ export async function withLimitedBody(
   const body = request.body === null ? null : await readBody(request, bytesMax, reading)
   if (request.method === 'GET' || request.method === 'HEAD') return { request: rewritten(request, null), body: null }
   const isEmpty = body === null || body.byteLength === 0
+  if (!isEmpty && isTooDeep(body)) throw new AppError('bad_request', { detail: `the body is nested deeper than ${JSON_DEPTH_MAX} levels` })
   if (!isEmpty && !JSON_TYPE.test(request.headers.get('content-type') ?? '')) throw new AppError('unsupported_media')
   return { request: rewritten(request, isEmpty ? NOTHING : body), body }
+}
+
+/** Schemas and comparisons go through a document by recursion. */
+export const JSON_DEPTH_MAX = 100
+const [QUOTE, BACKSLASH] = [0x22, 0x5c]
+const [OPEN_LIST, CLOSE_LIST, OPEN_MAP, CLOSE_MAP] = [0x5b, 0x5d, 0x7b, 0x7d]
+
+/** Whether lists and mappings of a JSON text are nested deeper than JSON_DEPTH_MAX. Of a text that is no JSON it says something, and the parser refuses it. */
+export function isTooDeep(text: Uint8Array): boolean {
+  let depth = 0
+  let isString = false
+  for (let at = 0; at < text.length; at++) {
+    const byte = text[at]
+    if (isString) {
+      if (byte === BACKSLASH) at += 1
+      else if (byte === QUOTE) isString = false
+    } else if (byte === QUOTE) isString = true
+    else if (byte === OPEN_LIST || byte === OPEN_MAP) {
+      depth += 1
+      if (depth > JSON_DEPTH_MAX) return true
+    } else if (byte === CLOSE_LIST || byte === CLOSE_MAP) depth -= 1
+  }
+  return false
 }
 
 /** A form of another site cannot send it, and no parser but the one for JSON sees a body. */

@@ -11,11 +11,40 @@ import { healthProblems } from './health-problems.ts'
 
 /** Throws what `checkPatches` throws. */
 export const specProblems = async (resource: Applicable, checkPatches: CheckPatches): Promise<Problem[]> => [
+  ...sizeProblems(resource),
   ...(await healthProblems(resource)),
   ...(await problemsOfPatches(resource, checkPatches)),
   ...rangesOf(resource).flatMap(({ range, path }) => (range === undefined || isRange(range) ? [] : [{ path, message: NO_RANGE }])),
   ...rendersOf(resource).flatMap(({ render, from }) => [...contradictions(render, from), ...wrongGlobs(render, from)]),
 ]
+
+/** Labels of one resource. */
+export const LABELS_MAX = 200
+/** Labels, conditions and values of all selectors of one resource: each of them is compared with each cluster. */
+export const SELECTOR_PARTS_MAX = 2_000
+
+/** Limits of writes only: what is stored already stays readable. */
+function sizeProblems({ metadata, spec }: Applicable): Problem[] {
+  const labels = Object.keys(metadata.labels ?? {}).length
+  const parts = selectorParts(spec)
+  return [
+    ...(labels > LABELS_MAX ? [{ path: 'metadata.labels', message: `${labels} labels; at most ${LABELS_MAX}` }] : []),
+    ...(parts > SELECTOR_PARTS_MAX
+      ? [{ path: 'spec', message: `its selectors have ${parts} labels, conditions and values; at most ${SELECTOR_PARTS_MAX}` }]
+      : []),
+  ]
+}
+
+/** Counts the parts of every selector in a document, wherever that stands. */
+function selectorParts(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  if (Array.isArray(value)) return value.reduce<number>((sum, item) => sum + selectorParts(item), 0)
+  return Object.entries(value).reduce((sum, [key, held]) => {
+    if (key === 'matchLabels') return sum + Object.keys(Object(held)).length
+    if (key !== 'matchExpressions' || !Array.isArray(held)) return sum + selectorParts(held)
+    return sum + held.reduce<number>((parts, { values = [] }: { values?: unknown[] }) => parts + 1 + values.length, 0)
+  }, 0)
+}
 
 function rangesOf({ kind, spec }: Applicable): Array<{ range: string | undefined; path: string }> {
   if (kind === 'Repository') {

@@ -198,6 +198,10 @@ const metadata = z.strictObject({
   project: nameSchema.optional().describe('Project whose events it is for. Default: the whole fleet.'),
   labels: labelsSchema.default({}).describe('Labels of the resource, for -l.'),
 })
+/** A rule about two members needs both: they are looked at also where others are wrong. */
+const isDocument = ({ value }: { value: unknown }): boolean =>
+  isMapping({ value }) && ['metadata', 'spec'].every((member) => isMapping({ value: Object(value)[member] }))
+
 const head = { apiVersion: z.literal(API_VERSION).describe('Version of the resource schema.') }
 
 export const notificationSinkSchema = z
@@ -210,7 +214,7 @@ export const notificationSinkSchema = z
   .refine(({ metadata: { project }, spec }) => project !== undefined || FORGE_TYPES.every((type) => spec[type] === undefined), {
     message: 'a sink for commit status needs metadata.project: the project of its Repository',
     path: ['metadata', 'project'],
-    when: isMapping,
+    when: isDocument,
   })
 export const notificationRouteSchema = z
   .strictObject({
@@ -222,7 +226,7 @@ export const notificationRouteSchema = z
   .refine(({ metadata: { project }, spec }) => project === undefined || spec.projects === undefined, {
     message: 'a route of a project has the events of that project only; leave projects out',
     path: ['spec', 'projects'],
-    when: isMapping,
+    when: isDocument,
   })
 export type NotificationSinkResource = z.infer<typeof notificationSinkSchema>
 export type NotificationRouteResource = z.infer<typeof notificationRouteSchema>

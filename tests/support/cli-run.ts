@@ -1,8 +1,8 @@
 // Runs the command line in this process, with everything it may touch replaced.
 
 import type { CommandUnknownOpts } from '@commander-js/extra-typings'
+import { SILENCE_MS } from '../../client/client.ts'
 import { createCommandLine, runCli } from '../../server/cli/cli.ts'
-import { SILENCE_MS } from '../../server/cli/client.ts'
 import type { CliIo } from '../../server/cli/io.ts'
 import type { LocalCommand, LocalCommands } from '../../server/cli/local-commands.ts'
 import { packFolder } from '../../server/local-render/pack-folder.ts'

@@ -4,6 +4,8 @@ import { actAs, callerNow } from '../../server/store/audit/caller.ts'
 import { FairLine } from '../../server/store/fair-line.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 
+const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
+
 function setUp({ places = 1, waitingMax = 6 } = {}) {
   const time = { nowMs: 0 }
   const line = new FairLine({
@@ -24,7 +26,7 @@ function setUp({ places = 1, waitingMax = 6 } = {}) {
   const end = async (name: string, afterMs = 10) => {
     time.nowMs += afterMs
     ends.get(name)?.()
-    await Bun.sleep(0)
+    await settled()
   }
   return { line, ask, begun, end }
 }

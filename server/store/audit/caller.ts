@@ -29,7 +29,7 @@ const callers = new AsyncLocalStorage<Caller>()
 /** Undefined means that no request and no loop is known. */
 export const callerNow = (): Caller | undefined => callers.getStore()
 
-/** Whose work this is, where callers share something. Tokens and sessions of one name count together. */
+/** Names the caller where callers share something. Tokens and sessions of one name count together. */
 export function sharerNow(): string {
   const { kind, provider = '', name } = callers.getStore()?.actor ?? SYSTEM
   return JSON.stringify([kind, provider, name])
