@@ -17,7 +17,7 @@ test.skipIf(postgresIsWanted())(
   async () => {
     scenario = await startScenario({ sites: { oslo: { controllers: false } } })
     const { fleet, push, settled, sites } = scenario
-    const { cluster } = sites['oslo'] as NonNullable<(typeof sites)[string]>
+    const { cluster, agent } = sites['oslo'] as NonNullable<(typeof sites)[string]>
     const names = async () =>
     (await cluster.kubectl(['get', 'configmap', '-n', 'web', '-o', 'jsonpath={range .items[*]}{.metadata.name}={.data.v} {end}'])).trim().split(' ').filter((one) => !one.startsWith('kube-root')) // biome-ignore format: one line
     await fleet.run(['apply', '-f', '-'], { stdin: serviceYaml({ name: 'web' }) })
@@ -37,7 +37,7 @@ test.skipIf(postgresIsWanted())(
     const path = join(place, archive)
     expect(archive).toMatch(/^skerry-\d{8}T\d{6}Z\.tar\.zst\.age$/)
     const refused = await fleet.skerry(['backup', 'restore', path, '--data', fleet.dataDir])
-    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('--identity')])
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('--identity')])
     expect((await fleet.skerry(['backup', 'verify', path, '--identity', key])).code).toBe(0)
     await fleet.run(['backup', 'restore', path, '--identity', key, '--data', fleet.dataDir])
     await fleet.startServer({ wait: false })
@@ -45,6 +45,7 @@ test.skipIf(postgresIsWanted())(
     await eventually('the server waits for a person', async () => /oslo/.test((await fleet.skerry(['restore'])).stdout), 90_000)
     expect(await names()).toEqual(['a=1', 'b=2'])
     await fleet.run(['restore', 'confirm', '--yes'])
+    await agent.start() // it would ask again within two minutes
     const commit = await push({ 'web/c.yaml': configMapYaml('c', { v: '3' }) })
     await settled('oslo', ['web'], { commit, timeoutMs: 120_000 })
     expect(await names()).toEqual(['a=1', 'b=2', 'c=3'])
