@@ -91,3 +91,35 @@ for (const shell of ['zsh', 'fish'] as const) {
 test.each(['bash', 'zsh', 'fish'] as const)('the script for %s asks __complete with the words before the cursor', (shell) => {
   expect(COMPLETION_SCRIPTS[shell]).toContain(`__complete ${shell} -- `)
 })
+
+test('CL38 with a login whose token has expired, completion gets a new one, and sends the old one to nobody', async () => {
+  const seen: string[] = []
+  const signIn = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: async (request) => {
+      const { pathname } = new URL(request.url)
+      seen.push(`${pathname} ${request.headers.get('authorization') ?? ''}`.trim())
+      if (pathname === '/auth/token') return Response.json({ token: 'fresh', refreshToken: 'next', expiresInMs: 900_000 })
+      return Response.json({ items: [{ metadata: { name: 'web' } }], continue: null })
+    },
+  })
+  const config = join(home, 'logins')
+  mkdirSync(join(config, 'skerry'), { recursive: true })
+  const login = { provider: 'corp', user: 'ada', expiresMs: 1, refreshToken: 'first' }
+  const contexts = { corp: { server: signIn.url.origin, token: 'stale', login } }
+  writeFileSync(
+    join(config, 'skerry', 'config.yaml'),
+    JSON.stringify({ apiVersion: 'skerry.dev/cli/v1', currentContext: 'corp', contexts }),
+    {
+      mode: 0o600,
+    },
+  )
+  const env = { XDG_CONFIG_HOME: config, SKERRY_SERVER: '', SKERRY_TOKEN: '' }
+  expect(await bash(['sync', ''], env)).toBe('web')
+  expect(seen).toEqual(['/auth/token', '/api/v1/services Bearer fresh'])
+  // Later words come from the cache, also when the token is another one.
+  expect(await bash(['sync', 'w'], env)).toBe('web')
+  expect(seen).toHaveLength(2)
+  await signIn.stop(true)
+})

@@ -12,8 +12,8 @@ export type SavedLogin = NonNullable<SavedContext['login']>
 
 /** A token is renewed this long before it expires, so that it is good for the request that it was fetched for. */
 const EARLY_MS = 30_000
-const LOCK_WAIT_MS = 100
-const LOCK_TRIES = 200
+const LOCK_LOOK_MS = 100
+const LOCK_WAIT_MS = 20_000
 /** A lock this old was left by a program that was killed. */
 const LOCK_STALE_MS = 60_000
 
@@ -25,10 +25,12 @@ export interface Renewal {
   context: string
   /** Without a token. */
   client: Pick<Client, 'signIn'>
+  /** How long another program may take that renews it; default 20 s. */
+  waitMs?: number
 }
 
 /** Answers the access token of the context, a new one if it is about to expire. Programs at the same time renew it once. */
-export function createRenewal({ io, context, client }: Renewal): () => Promise<string> {
+export function createRenewal({ io, context, client, waitMs = LOCK_WAIT_MS }: Renewal): () => Promise<string> {
   const path = contextsPath(io.env) ?? ''
   const nowMs = () => io.clock.nowMs()
   const isFresh = ({ token, login }: SavedContext) => token !== undefined && (login?.expiresMs ?? 0) - EARLY_MS > nowMs()
@@ -41,7 +43,7 @@ export function createRenewal({ io, context, client }: Renewal): () => Promise<s
   return async () => {
     if (held === null || !isFresh(held)) held = read()
     if (!isFresh(held)) {
-      const unlock = await lock(`${path}.login`, io.clock)
+      const unlock = await lock(`${path}.login`, io.clock, waitMs)
       try {
         held = read() // another program may have renewed it meanwhile
         if (!isFresh(held)) held = await renew(held, client, (saved) => saveLogin(path, context, saved), nowMs)
@@ -99,21 +101,21 @@ function saveLogin(path: string, context: string, { token, login }: Pick<SavedCo
 }
 
 /** Held over a request, unlike that of the contexts file. */
-async function lock(path: string, clock: CliIo['clock']): Promise<() => void> {
+async function lock(path: string, clock: CliIo['clock'], waitMs: number): Promise<() => void> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  for (let tries = 0; ; tries++) {
+  for (let waitedMs = 0; ; waitedMs += LOCK_LOOK_MS) {
     try {
       closeSync(openSync(path, 'wx', 0o600))
       return () => rmSync(path, { force: true })
     } catch (error) {
       if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
       if (isStale(path)) rmSync(path, { force: true })
-      else if (tries >= LOCK_TRIES)
+      else if (waitedMs >= waitMs)
         throw new AppError('bad_options', {
           detail: `${path} exists: another skerry is renewing the login`,
           remedy: `If no other skerry runs, delete ${path}.`,
         })
-      else await clock.sleep(LOCK_WAIT_MS)
+      else await clock.sleep(LOCK_LOOK_MS)
     }
   }
 }
