@@ -34,7 +34,11 @@ export function askRoutes(deps: AskDeps) {
         throw hidden({ ...ask, cluster })
       const stream = await openAnswer(deps, by, cluster, { question: body.question, ...(within === null ? {} : { within }) }, asked)
       const ended = AbortSignal.any([request.signal, stopping, callers.ended(by.id)])
-      return new Response(bodyOf(stream, ended, clock), { headers: HEADERS })
+      const mayRead = async () => {
+        await deps.authorizer.loaded()
+        return !callers.hasExpired(by.id) && deps.authorizer.allows(by, asked)
+      }
+      return new Response(bodyOf(stream, { ended, clock, mayRead }), { headers: HEADERS })
     },
     {
       params: z.object({ name: nameSchema }),
@@ -113,8 +117,15 @@ function questionText(question: Question): string {
 const HEARTBEAT_MS = 10_000
 const EMPTY_LINE = new Uint8Array([0x0a])
 
+interface AnswerBody {
+  ended: AbortSignal
+  clock: Pick<Clock, 'sleep'>
+  /** AK2: a log may be followed for an hour. */
+  mayRead(): Promise<boolean>
+}
+
 /** Asked for more only when the connection took what came before. An error after the head is a last line. */
-function bodyOf(stream: AnswerStream, ended: AbortSignal, clock: Pick<Clock, 'sleep'>): ReadableStream<Uint8Array<ArrayBuffer>> {
+function bodyOf(stream: AnswerStream, { ended, clock, mayRead }: AnswerBody): ReadableStream<Uint8Array<ArrayBuffer>> {
   const stop = () => stream.cancel()
   ended.addEventListener('abort', stop, { once: true })
   if (ended.aborted) stop()
@@ -137,6 +148,10 @@ function bodyOf(stream: AnswerStream, ended: AbortSignal, clock: Pick<Clock, 'sl
         let bytes: Uint8Array<ArrayBuffer> | null = null
         try {
           bytes = await next()
+          if (bytes !== null && !(await mayRead())) {
+            bytes = null
+            throw new AppError('forbidden', { detail: 'the right to read this answer has ended' })
+          }
         } catch (error) {
           controller.enqueue(failedLine(error))
         }

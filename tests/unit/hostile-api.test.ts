@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createCallers } from '../../server/access/callers.ts'
 import type { UserSessions } from '../../server/access/oidc/user-sessions.ts'
 import { tokenPrincipal } from '../../server/access/principal.ts'
+import type { AppDeps } from '../../server/app.ts'
 import { JSON_DEPTH_MAX } from '../../server/http/body.ts'
 import { EXAMPLES } from '../../server/http/examples.ts'
 import { LABELS_MAX, SELECTOR_PARTS_MAX } from '../../server/http/resource-checks.ts'
@@ -11,6 +12,7 @@ import { SCHEMAS } from '../../server/http/resource-handlers.ts'
 import { actForRequest } from '../../server/store/audit/caller.ts'
 import { explainIssues } from '../../shared/model/explain.ts'
 import { applicableSchema, syncOptionsSchema } from '../../shared/model/resources.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
 import { joinCluster, publishOne } from '../support/store-fixtures.ts'
 
@@ -244,4 +246,31 @@ test('SI6 AU2 a request of another site is refused on behalf of the person whose
   expect(await ask('POST', { origin: 'https://evil.example' })).toEqual(['cross_site', 'ada'])
   expect(await ask('POST', { origin: 'https://skerry.example' })).toEqual(['ada', 'ada'])
   expect(await ask('GET', { 'sec-fetch-site': 'cross-site' })).toEqual(['ada', 'ada'])
+})
+
+test('AK2 a log that is followed ends when the right of its reader ends', async () => {
+  const log = new TransformStream<Uint8Array, Uint8Array>()
+  const [source, sink] = [log.readable.getReader(), log.writable.getWriter()]
+  const stream = { read: async () => (await source.read()).value ?? null, cancel: () => void source.cancel() }
+  const asks = { admit: () => {}, ask: () => stream } as unknown as NonNullable<AppDeps['asks']>
+  const site = await createTestAdmin({ asks, clock: { ...systemClock, sleep: () => new Promise(() => {}) } })
+  const clusterId = await joinCluster(site.store, 'a')
+  await site.store.markSeen(new Map([[clusterId, systemClock.nowMs()]]))
+  const spec = { role: 'operator', subjects: [{ token: 'ops' }], projects: ['*'] }
+  await site.call('PUT', `${API}/role-bindings/ops`, { ...meta, kind: 'RoleBinding', metadata: { name: 'ops' }, spec })
+  const { body } = await site.call('POST', `${API}/tokens`, { name: 'ops', role: 'none' })
+  const question = { kind: 'logs', ref: { group: '', kind: 'Pod', namespace: 'web', name: 'p' }, follow: true }
+  const headers = { authorization: `Bearer ${(body as { token: string }).token}`, 'content-type': 'application/json' }
+  const address = `http://localhost${API}/clusters/cluster-a/ask`
+  const answer = await site.app.fetch(new Request(address, { method: 'POST', headers, body: JSON.stringify({ question }) }))
+  const reader = answer.body?.getReader()
+  const write = (text: string) => void sink.write(new TextEncoder().encode(`${text}\n`)).catch(() => {})
+  const next = async () => new TextDecoder().decode((await reader?.read())?.value)
+  write('before')
+  expect(await next()).toBe('before\n')
+  expect((await site.call('DELETE', `${API}/role-bindings/ops`)).status).toBe(200)
+  write('after')
+  expect(await next()).toContain('"code":"forbidden"')
+  expect((await reader?.read())?.done).toBe(true)
+  await site.store.close()
 })
