@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import type { LogFile } from '../shared/adapters/log-sync.ts'
 import type { NativeGuard } from '../shared/adapters/native-guard.ts'
 import { isDiskFull } from '../shared/adapters/sqlite.ts'
-import { sha256Hex } from '../shared/kube/canonical.ts'
 import type { ClusterStatus } from '../shared/model/status.ts'
 import type { Clock } from '../shared/runtime/clock.ts'
 import type { Logger } from '../shared/runtime/logger.ts'
@@ -31,11 +30,12 @@ import { createReconciler, type Reconciler, type ReconcilerDeps } from './reconc
 import type { KubeEvents } from './reconcile/report/kube-event.ts'
 import { createCrdtReplica } from './replica/crdt-replica.ts'
 import { type AgentReport, agentReport, type LinkReport } from './report.ts'
-import type { AgentState } from './state/agent-state.ts'
+import { SiteConfigKeeper } from './site-config.ts'
 import { createDiskReserve, type DiskReserve } from './state/disk-reserve.ts'
 import { openAgentState } from './state/sqlite-agent-state.ts'
 import { createStateBox } from './state/state-box.ts'
 import { loadAgentKeys, recipientFingerprint, recipientsOf, rotateRecipient } from './sync/agent-keys.ts'
+import { mayJoinAnew } from './sync/join.ts'
 import { createPartStage } from './sync/part-stage.ts'
 import type { Fetcher } from './sync/server-client.ts'
 import { SyncLoop } from './sync/sync-loop.ts'
@@ -130,6 +130,7 @@ class RunningAgent implements Agent {
   readonly #sync: SyncLoop
   readonly #spans: ChangeSpans | null
   #reconciler: Reconciler | null = null
+  #siteConfig: SiteConfigKeeper | null = null
   #joined: () => void = () => {}
   #info: ClusterInfo | null = null
   #claim: ClaimState = { kind: 'asking', message: null }
@@ -188,7 +189,10 @@ class RunningAgent implements Agent {
           onDamage: () => this.#sync.replicaDamaged(),
         })
       },
-      onChange: (services) => this.#reconciler?.revisionsChanged(services),
+      onChange: (services) => {
+        this.#reconciler?.revisionsChanged(services)
+        this.#siteConfig?.changed()
+      },
       onPage: (startMs, endMs) => this.#spans?.pageApplied(startMs, endMs),
       onRemoved: (isRemoved) => this.#onRemoved(isRemoved),
       onCurrent: () => {
@@ -305,7 +309,9 @@ class RunningAgent implements Agent {
     })
     void this.#freeMemoryLater(signal) // what only the start needed
     const reporting = { state: this.#state, read: () => this.report(), everyMs: this.#options.reportMetricsMs ?? 0, clock, random, log }
-    await Promise.all([this.#reconciler.run(signal), facts.run(signal), reportMetrics(reporting, signal)])
+    const site = { replica, cluster, state: this.#state, policy: () => this.#deps.policy?.policy() ?? null, clock, log }
+    this.#siteConfig = new SiteConfigKeeper(site)
+    await Promise.all([this.#reconciler.run(signal), facts.run(signal), this.#siteConfig.run(signal), reportMetrics(reporting, signal)])
   }
 
   #told(): Pick<ReconcilerDeps, 'kubeEvents' | 'podLogs'> {
@@ -321,6 +327,7 @@ class RunningAgent implements Agent {
     await this.#deps.policy?.follow(this.#deps.clock, signal, (isPolicy) => {
       this.#reportCluster()
       if (isPolicy) this.#reconciler?.policyChanged()
+      if (isPolicy) this.#siteConfig?.changed()
     })
   }
 
@@ -484,13 +491,6 @@ class RunningAgent implements Agent {
     this.#state.close()
     this.#reserve.restock() // out of what their logs took, for the next start
   }
-}
-
-/** CM10: only a token that this registration never used is a person's word that the cluster is to join again. */
-function mayJoinAnew(state: AgentState, joinToken: string | null): boolean {
-  if (state.removal() === null || joinToken === null) return false
-  const used = state.usedTokens()
-  return used.length > 0 && !used.includes(sha256Hex(joinToken))
 }
 
 /** Without credentials that the URL may have. */

@@ -52,6 +52,30 @@ setup_otel() {
   ln -sfn "$otel/otelcol" "$root/build/otel/otelcol"
 }
 
+has_vault() { [ -x "$vault/vault" ]; }
+make_vault() {
+  need go 'Vault is built from Go modules.' 'Go 1.26 or newer'
+  begin "vault $vault_version (built once, minutes when cold)"
+  mkdir -p "$temp/vault"
+  quiet sh -c 'cd "$1" && CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off GOFLAGS=-mod=readonly go build -trimpath -buildvcs=false \
+    -ldflags "-s -w" -o "$2" .' sh "$module" "$temp/vault/vault"
+  put "$temp/vault" "$vault"
+  end
+}
+setup_vault() {
+  module=$root/tests/vault/server
+  vault_version=$(sed -n 's/^\/\/ Vault \([0-9.]*\):.*/\1/p' "$module/go.mod")
+  vault=${SKERRY_VAULT_BIN:-$cache/vault-$vault_version-$(recipe_hash "$module/go.mod" "$module/go.sum" "$module/main.go")}
+  if [ -n "${SKERRY_VAULT_BIN:-}" ]; then
+    has_vault || die "SKERRY_VAULT_BIN ($vault) lacks vault"
+    printf 'setup: vault: given by SKERRY_VAULT_BIN\n'
+  else
+    ensure "vault $vault_version" has_vault make_vault
+  fi
+  mkdir -p "$root/build/vault"
+  ln -sfn "$vault/vault" "$root/build/vault/vault"
+}
+
 # Its texts, templates and pictures are files beside it: without Node there is no bundle of them to compile in.
 has_gitea() { [ -x "$gitea/gitea" ] && [ -d "$gitea/static/templates" ]; }
 make_gitea() {

@@ -56,6 +56,7 @@ import { resourceRoutes } from './http/resource-routes.ts'
 import { restoreRoutes } from './http/restore-routes.ts'
 import { createRouteMethods } from './http/route-methods.ts'
 import { savedQueryRoutes } from './http/saved-query-routes.ts'
+import { createSecretProbes } from './http/secret-probes.ts'
 import { serverKeyRoutes } from './http/server-key-routes.ts'
 import { sessionRoutes } from './http/session-routes.ts'
 import { createSharedAnswers } from './http/shared-answers.ts'
@@ -90,6 +91,7 @@ export interface AppDeps
     AdminDeps,
     | 'serverKeys'
     | 'secrets'
+    | 'rotation'
     | 'seals'
     | 'renders'
     | 'notifier'
@@ -99,6 +101,7 @@ export interface AppDeps
     | 'removals'
     | 'restore'
     | 'webhook'
+    | 'newWebhookSecret'
     | 'version'
     | 'stopping'
     | 'asks'
@@ -245,7 +248,8 @@ export function createApp(deps: AppDeps): App {
 function createElysia(deps: AppDeps, { callers, authorizer, links }: { callers: Callers; authorizer: Authorizer; links: SignInLinks }) {
   const auth = createAuth({ callers, authorizer, store: deps.store, logger: deps.logger })
   const views = createFleetViews(deps.store, deps.clock, deps.restore, deps.readTimesOf, deps.behindOf)
-  const admin: AdminDeps = { ...deps, views, authorizer, callers, principal: auth.principal }
+  const probes = createSecretProbes(deps)
+  const admin: AdminDeps = { ...deps, views, authorizer, callers, probes, principal: auth.principal }
   /** A store that cannot be read makes nobody known, and no probe fail. */
   const mayReadServer = async (request: Request): Promise<boolean> => {
     const caller = await callers.authenticate(request).catch(() => null)

@@ -54,6 +54,20 @@ export const SERVER_OPTIONS = {
     placeholder: 'FILE',
     help: 'YAML or JSON file with identity providers and trusted JWT issuers; default: sign-in is off.',
   },
+  keyService: {
+    type: 'text',
+    placeholder: 'FILE',
+    help: 'YAML or JSON file with the Vault or OpenBao transit key that wraps data keys of Configs; default the data folder.',
+  },
+  valueFiles: {
+    type: 'text',
+    placeholder: 'DIR',
+    help: 'Folder with values for Configs, one subfolder for each project; default: Configs cannot read files.',
+  },
+  valueSecrets: {
+    type: 'flag',
+    help: 'In a cluster: let Configs read Secrets of the namespace of this server that name their project in an annotation.',
+  },
   trustedProxies: {
     type: 'text',
     placeholder: 'CIDR,…',

@@ -16,12 +16,14 @@ import { planBackups } from './backup/archive/options.ts'
 import { SERVER_OPTIONS } from './config.ts'
 import { type ListenPlace, parseListen } from './http/listen-place.ts'
 import type { TlsPaths } from './http/tls-files.ts'
+import { readKeyService } from './key-service.ts'
 import type { Series } from './observe/fleet-gauges.ts'
 import { readRenderPlace, renderLacks } from './render-place.ts'
 import { libraryDirOf, type RunningServer, startServer } from './server.ts'
 import { readSignInPlace } from './sign-in-place.ts'
 import { parseRanges } from './sources/address/range.ts'
 import { readStorePlace } from './store-place.ts'
+import { readKubernetesPlace } from './values/kubernetes-values.ts'
 
 export interface ServeIo {
   env: Record<string, string | undefined>
@@ -47,6 +49,9 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
     tlsCert,
     tlsKey,
     oidcConfig,
+    keyService,
+    valueFiles,
+    valueSecrets,
     renderSandbox,
     helm,
     helm3,
@@ -80,6 +85,13 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
     const tls = readTlsPaths(tlsCert, tlsKey, listenPlace)
     const place = readStorePlace({ url: store, asFlag: flags['store'] !== undefined, file: storeFile, env: io.env })
     const signIn = oidcConfig === undefined ? undefined : readSignInPlace(oidcConfig)
+    const service = keyService === undefined ? undefined : readKeyService(keyService, systemClock, fetch)
+    const kubernetes = valueSecrets ? readKubernetesPlace(io.env) : undefined
+    if (kubernetes === null)
+      throw new AppError('bad_options', {
+        detail: '--value-secrets works only in a Pod',
+        remedy: 'Omit it, or run the server in a cluster.',
+      })
     const rendering = readRenderPlace({ renderSandbox, helm, helm3, kustomize, renderers }, io.env)
     const backups = planBackups(
       { backupInto, backupSchedule, backupRecipients, backupKeep, backupUnencrypted },
@@ -112,6 +124,9 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
       workerMemoryMib: workerMemory,
       env: io.env,
       ...(signIn === undefined ? {} : { signIn }),
+      ...(service === undefined ? {} : { keyService: service }),
+      ...(valueFiles === undefined ? {} : { valueFiles: resolve(valueFiles) }),
+      ...(kubernetes === undefined ? {} : { valueSecrets: kubernetes }),
       metrics: { series: metricsSeries as Series, ...(metricsAddress === undefined ? {} : { listen: metricsAddress }) },
       ...(externalUrl === undefined ? {} : { externalUrl }),
       ...(tokenFile === undefined ? {} : { adminTokenFile: tokenFile }),

@@ -18,11 +18,13 @@ import { createWatchdog } from '../shared/runtime/watchdog.ts'
 import { createAgentIndex, refreshAgents } from './access/agent-index.ts'
 import { createApiTokens, writeTokenFile } from './access/api-tokens.ts'
 import { createAuditTrail } from './access/audit-trail.ts'
+import { createConfigKeys } from './access/config-keys.ts'
 import { createConfigs } from './access/configs.ts'
 import { createKnocks } from './access/knocks.ts'
 import { watchLiveness } from './access/liveness-watch.ts'
 import { isLoopbackUrl } from './access/oidc/settings.ts'
-import { createSignIn, type SignInPlace } from './access/oidc/sign-in.ts'
+import { createSignIn } from './access/oidc/sign-in.ts'
+import { createSecretRotation } from './access/rotate-secrets.ts'
 import { loadSealing } from './access/sealing.ts'
 import { loadSecretBox } from './access/secret-box.ts'
 import { createSeenMarks } from './access/seen-marks.ts'
@@ -37,7 +39,7 @@ import { createRestoreGate, recordAhead } from './actions/restore-gate.ts'
 import { createSealActions } from './actions/seal-actions.ts'
 import { createApp } from './app.ts'
 import { createAsks } from './ask/asks.ts'
-import { type BackupPlan, createBackups } from './backup/archive/backups.ts'
+import { createBackups } from './backup/archive/backups.ts'
 import { KEYS, STORE } from './backup/manifest.ts'
 import { refuseUnfinishedRestore } from './backup/restore-mark.ts'
 import { recordRestore } from './backup/restored-note.ts'
@@ -54,22 +56,21 @@ import { keepTombstonesFew } from './desired/tombstones.ts'
 import { createAgentRoutes } from './http/agent-routes.ts'
 import { networkOf } from './http/caller-address.ts'
 import { createDrain, DRAIN_MS_MAX } from './http/drain.ts'
-import type { UnixSocket } from './http/listen-place.ts'
 import { type Listener, listen } from './http/listener.ts'
 import { listenForScrapes, type MetricsListener, type MetricsSource } from './http/metrics-routes.ts'
-import { followTlsFiles, readTlsPair, type TlsPaths } from './http/tls-files.ts'
-import { createWebhook, WEBHOOKS, webhookSecret } from './http/webhook.ts'
+import { followTlsFiles, readTlsPair } from './http/tls-files.ts'
+import { createWebhook, WEBHOOKS, webhookMark, webhookSecret } from './http/webhook.ts'
 import { createIngest } from './ingest/ingest-loop.ts'
 import { createPreviews } from './ingest/render/previews.ts'
 import { createRenderNow } from './ingest/render/render-now.ts'
 import { createNotifier } from './notify/notifier.ts'
 import { createOutboundGuard } from './notify/outbound.ts'
-import { createFleetGauges, type Series } from './observe/fleet-gauges.ts'
+import { createFleetGauges } from './observe/fleet-gauges.ts'
 import { createServerMetrics, withJobMetrics, withRequestMetrics } from './observe/server-metrics.ts'
 import { CACHE_DISK_BYTES_MAX, createCacheFiles } from './render/cache/files.ts'
 import { createRenderCache } from './render/cache/renders.ts'
 import type { RenderPlace } from './render-place.ts'
-import type { AddressRange } from './sources/address/range.ts'
+import type { ServerOptions } from './server-options.ts'
 import { removeLeftSecrets } from './sources/folders.ts'
 import { maintainContent } from './store/content/content-collect.ts'
 import { contentFilesIn } from './store/content/content-files.ts'
@@ -78,53 +79,12 @@ import { refuseLostStore } from './store/engines/store-guard.ts'
 import { openPostgresStore, openSqliteStore } from './store/kysely-store.ts'
 import { migrationLog } from './store/schema/bring-forward.ts'
 import type { Store } from './store/store.ts'
-import { keepUp, RETENTION, type Retention } from './store/upkeep/upkeep.ts'
-import type { PostgresPlace } from './store-place.ts'
+import { keepUp, RETENTION } from './store/upkeep/upkeep.ts'
 import { type Supervisor, supervise } from './supervise.ts'
-
-export interface ServerOptions {
-  dataDir: string
-  /** Default: a SQLite file in the data folder. */
-  store?: PostgresPlace | null
-  /** How people and pipelines sign in; default: not possible. */
-  signIn?: SignInPlace
-  /** Default: `admin-token` in the data folder. */
-  adminTokenFile?: string
-  /** Default: RETENTION. */
-  retention?: Retention
-  /** Default: it makes no backups. */
-  backups?: BackupPlan
-  /** Age of the oldest entries of the audit log; default AUDIT_DAYS_DEFAULT. */
-  auditDays?: number
-  /** RU3: compute all counts again. */
-  recount?: boolean
-  /** Default: bubblewrap, with no program but this one. */
-  rendering?: RenderPlace
-  hostname: string
-  port: number
-  /** In place of hostname and port. */
-  socket?: UnixSocket | null
-  /** Serves HTTPS with this certificate, which is read again when it changes; default HTTP. */
-  tls?: TlsPaths | null
-  /** API requests of each credential; default REQUESTS_PER_SECOND. */
-  requestsPerSecond?: number
-  /** How agents and forges reach it; default the listen address. */
-  externalUrl?: string
-  /** Inner addresses at which sources may be (SO1), as `--source-addresses` has them; default none. */
-  sourceAddresses?: string
-  /** Proxies in front of this server whose `x-forwarded-for` names the caller; default none. */
-  trustedProxies?: readonly AddressRange[]
-  /** The peer of a Unix socket is such a proxy. */
-  trustsSocket?: boolean
-  /** Default: every series, and no address of their own. */
-  metrics?: { series: Series; listen?: { hostname: string; port: number } }
-  /** Processes that read content of tenants; default one. */
-  workers?: number
-  /** The memory of each worker; default WORKER_MEMORY_MIB_DEFAULT. */
-  workerMemoryMib?: number
-  /** PATH and outbound proxies for those; default none. */
-  env?: Readonly<Record<string, string | undefined>>
-}
+import { createFileValues } from './values/file-values.ts'
+import { createKubernetesValues } from './values/kubernetes-values.ts'
+import { createValueKeeper } from './values/value-keeper.ts'
+import { createVaultValues } from './values/vault-values.ts'
 
 export interface ServerDeps {
   clock: Clock
@@ -197,7 +157,8 @@ async function startOn(
   const sealing = loadSealing(at('keys'))
   // A fleet that has clusters may have rows in clear, and agents that cannot open sealed ones: a person begins.
   if (sealing.current() === null && (await store.listClusters()).length === 0) sealing.begin()
-  const configs = createConfigs(store, secrets)
+  const configKeys = createConfigKeys(secrets, options.keyService ?? null)
+  const configs = createConfigs(store, configKeys)
   const content = createFileContentStore(at('content'), clock)
   const agents = await createAgentIndex(store)
   const opened = createShards({
@@ -215,6 +176,7 @@ async function startOn(
   const { shards } = opened
   const metrics = createServerMetrics()
   const pace = createPace(clock)
+  const rotation = await createSecretRotation({ store, keys: configKeys, clock, pace, log, stopping: stopping.signal })
   await discardStale({ store, opened, log, onAhead: recordAhead(store, clock) })
   await raiseEpochs({ store, opened, log })
   await agents.refresh()
@@ -296,19 +258,30 @@ async function startOn(
       }
     },
   })
+  const addresses = createOutboundGuard(options.sourceAddresses ?? '', options.env ?? {})
   const notifier = createNotifier({
     ...{ store, configs, renderTexts, clock, random, log },
-    addresses: createOutboundGuard(options.sourceAddresses ?? '', options.env ?? {}),
+    addresses,
     instance: keys.fingerprint.slice(0, 8),
     url: () => url,
   })
   const reports = createFleetActions({ store, content, shards, ingest, clock, log, onClusterDeleted })
+  const values = createValueKeeper({
+    ...{ store, keys: configKeys, clock, random, log },
+    readers: {
+      vault: createVaultValues({ configs, addresses, clock }),
+      kubernetesSecret: options.valueSecrets === undefined ? null : createKubernetesValues(options.valueSecrets, fetch),
+      file: options.valueFiles === undefined ? null : createFileValues(options.valueFiles),
+    },
+    onChanged: (key) => reports.onChanged([{ ...key, labelsOnly: false }]),
+  })
   const actions: FleetActions = {
     ...reports,
     onChanged: (keys, confirmed) => {
       const names = keys.flatMap(({ kind, name }) => (kind === 'Cluster' ? [name] : []))
       if (names.length > 0) void refreshAgents(agents, names, { clock, random, log, signal: stopping.signal }) // they may have been revoked
       if (keys.some(({ kind }) => kind === 'NotificationSink' || kind === 'NotificationRoute')) notifier.changed()
+      values.changed(keys)
       reports.onChanged(keys, confirmed)
     },
   }
@@ -365,15 +338,25 @@ async function startOn(
     clock,
     logger: log,
     serverKeys: keys,
-    secrets,
+    secrets: configKeys,
+    rotation,
     seals,
     checkPatches,
     notifier,
-    renders: createRenderNow({ store, configs, sealing, render: ingest.render, macOf: secrets.macOf }),
+    renders: createRenderNow({
+      store,
+      configs,
+      sealing,
+      render: ingest.render,
+      siteOf: (clusters) => ingest.siteOf(clusters),
+      helmValues: ingest.helmValues,
+      macOf: secrets.macOf,
+    }),
     previews: createPreviews({
       ...{ store, content, sources, config: configs.read, build: rendering.build, macOf: secrets.macOf, newId, clock, log },
       renders: clearRenders,
       facts: (clusters) => ingest.factsOf(clusters),
+      site: (clusters) => ingest.siteOf(clusters),
       stopping: stopping.signal,
     }),
     isConfined: place.mode === 'bubblewrap',
@@ -381,7 +364,15 @@ async function startOn(
     asks,
     webhook: async (project, name) => {
       const repository = await store.getResource({ kind: 'Repository', project, name })
-      return repository && { url: `${url}${WEBHOOKS}/${project}/${name}`, secret: webhookSecret(keys, repository.uid) }
+      if (repository === null) return null
+      return { url: webhookUrl(project, name), secret: webhookMark(keys, repository.uid, await store.webhookNumber(repository.uid)) }
+    },
+    newWebhookSecret: async (project, name) => {
+      const key = { kind: 'Repository', project, name } as const
+      const repository = await store.getResource(key)
+      if (repository === null) return null
+      const number = await store.nextWebhookNumber(key, repository.uid)
+      return { url: webhookUrl(project, name), secret: webhookSecret(keys, repository.uid, number) }
     },
     version: () => ({ ...versionInfo() }),
     ...(options.requestsPerSecond === undefined ? {} : { requestsPerSecond: options.requestsPerSecond }),
@@ -441,6 +432,7 @@ async function startOn(
         : { 'tls-files': (signal) => followTlsFiles({ paths: tlsPaths, current: tls, use: useTls, clock, log }, signal) }),
       ingest: () => ingest.run(),
       notifications: (signal) => notifier.run(signal),
+      'config-values': (signal) => values.run(signal),
       watchdog: (signal) => watchdog.run(signal),
       backups: (signal) => backups.loop(signal),
       'audit-denials': (signal) => trail.run(signal),
@@ -458,10 +450,14 @@ async function startOn(
     { clock, random, log },
     stopping.signal,
   )
+  void rotation.resume().catch((error: unknown) => log.error('secrets of Configs cannot be read', { error: describeError(error) }))
   store.queries.warm()
   if (scraped !== undefined) log.info('metrics ready', { url: scraped.url })
   log.info('server ready', { url, fingerprint: keys.fingerprint })
 
+  function webhookUrl(project: string, name: string): string {
+    return `${url}${WEBHOOKS}/${project}/${name}`
+  }
   async function onClusterDeleted(clusterId: ClusterId): Promise<void> {
     const agent = agents.ofCluster(clusterId)
     if (agent !== null) await agents.refreshAgent(agent.agentId)
@@ -479,6 +475,7 @@ async function startOn(
       await Promise.race([http.stop().finally(() => written.abort()), clock.sleep(DRAIN_MS_MAX, written.signal)])
       await http.stop(true) // what is slower than that
       await loops?.ended
+      await rotation.settled()
       await workersClosed
       await closeFiles()
       log.info('server stopped')

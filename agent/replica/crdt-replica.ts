@@ -8,6 +8,7 @@ import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { type Position, samePosition } from '../../shared/crdt/position.ts'
 import { HEALTH_RULE_PREFIX, objectRowPrefix } from '../../shared/model/desired.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
+import { SITE_CONFIG_PREFIX } from '../../shared/model/site-config.ts'
 import { SUSPENSION_PREFIX } from '../../shared/model/suspension.ts'
 import type { HeadProof } from '../../shared/protocol/frames.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
@@ -346,6 +347,10 @@ class CrdtReplica implements CheckedReplica {
 
   suspensions(): Array<readonly [id: string, doc: string]> | null {
     return this.#rowsOf(SUSPENSION_PREFIX)
+  }
+
+  siteConfigs(): Array<readonly [id: string, doc: string]> | null {
+    return this.#rowsOf(SITE_CONFIG_PREFIX)
   }
 
   /** `prefix` ends with a slash. */

@@ -47,6 +47,8 @@ export interface Replica {
   healthRules(): Array<readonly [id: string, doc: string]> | null
   /** Rows of suspensions, sorted by id. Null while nothing may be read. */
   suspensions(): Array<readonly [id: string, doc: string]> | null
+  /** Rows of ConfigMaps to report (SC1), sorted by id. Null while nothing may be read. */
+  siteConfigs(): Array<readonly [id: string, doc: string]> | null
   /** Live rows, as the last page's checkpoint counted them. */
   rowCount(): number
   /** Every live row, sorted by id. */

@@ -1,4 +1,5 @@
 // The first contact: a join token for an identity. May be repeated at any point: the server answers the same token and key the same.
+import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import {
   type JoinAnswer,
@@ -16,7 +17,7 @@ import { formerClustersBytes } from '../../shared/protocol/removal.ts'
 import { JOIN_BODY_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_VERSION } from '../../shared/protocol/version.ts'
 import { fingerprint, signBytes, verifyBytes } from '../../shared/runtime/keys.ts'
-import type { Identity } from '../state/agent-state.ts'
+import type { AgentState, Identity } from '../state/agent-state.ts'
 import type { AgentKeys } from './agent-keys.ts'
 import type { ServerClient } from './server-client.ts'
 import { CALL_TIMEOUT_MS, implausible, mayFollow, openSession, parseAnswer, type SessionAsk } from './session-keeper.ts'
@@ -110,4 +111,11 @@ async function requestJoin(client: ServerClient, json: JoinRequest, signal: Abor
     signal,
   })
   return parseAnswer(answer, joinAnswerSchema, 'join')
+}
+
+/** CM10: only a token that this registration never used is a person's word that the cluster is to join again. */
+export function mayJoinAnew(state: AgentState, joinToken: string | null): boolean {
+  if (state.removal() === null || joinToken === null) return false
+  const used = state.usedTokens()
+  return used.length > 0 && !used.includes(sha256Hex(joinToken))
 }

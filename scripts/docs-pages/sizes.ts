@@ -13,6 +13,7 @@ import { JSON_DEPTH_MAX } from '../../server/http/body.ts'
 import { STREAMS_MAX, STREAMS_OF_CALLER_MAX } from '../../server/http/change-stream.ts'
 import { KEPT_MAX, KEPT_OF_ONE_MAX } from '../../server/http/idempotency.ts'
 import { LABELS_MAX, SELECTOR_PARTS_MAX } from '../../server/http/resource-checks.ts'
+import { PROBES_MAX } from '../../server/http/secret-probes.ts'
 import { WEBHOOK_BODY_BYTES_MAX } from '../../server/http/webhook.ts'
 import { DEPENDENCIES_READ } from '../../server/http/why-routes.ts'
 import { HELM_VALUES_BYTES_MAX } from '../../server/render/helm/layers.ts'
@@ -31,8 +32,9 @@ import { EVENTS_MAX } from '../../server/store/status/store-events.ts'
 import { YAML_ALIASES_MAX, YAML_BYTES_MAX, YAML_DEPTH_MAX, YAML_NODES_MAX } from '../../shared/adapters/yaml.ts'
 import { STATUS_GRACE_MS } from '../../shared/kube/health-object.ts'
 import { NAME_LENGTH_MAX } from '../../shared/model/ids.ts'
-import { CONFIG_DATA_LENGTH_MAX, CONFIG_HOSTS_MAX, CONFIG_SECRETS_MAX } from '../../shared/model/render.ts'
+import { CONFIG_DATA_LENGTH_MAX, CONFIG_HOSTS_MAX, CONFIG_SECRETS_MAX, CONFIG_SOURCES_MAX } from '../../shared/model/render.ts'
 import { SAVED_QUERIES_MAX } from '../../shared/model/saved-queries.ts'
+import { SITE_CHARS_MAX, SITE_KEYS_MAX, SITE_MAPS_MAX, SITE_VALUE_CHARS_MAX } from '../../shared/model/site-config.ts'
 import { ADMIN_BODY_BYTES_MAX, APPLY_RESOURCES_MAX, LIST_LIMIT_MAX } from '../../shared/model/views.ts'
 import { KEY_LINKS_MAX } from '../../shared/protocol/key-links.ts'
 import {
@@ -75,6 +77,11 @@ export const SIZES: Readonly<Record<string, ReadonlyArray<readonly [what: string
     ['labels, conditions and values of all selectors of a resource', plain(SELECTOR_PARTS_MAX)],
     ['items of one page of a list', plain(LIST_LIMIT_MAX)],
     ['secrets of a Config', plain(CONFIG_SECRETS_MAX)],
+    ['external values of a Config', plain(CONFIG_SOURCES_MAX)],
+    ['dry runs with values of secrets, of one caller for one Config in ten minutes', plain(PROBES_MAX)],
+    ['keys of one siteConfig', plain(SITE_KEYS_MAX)],
+    ['ConfigMaps that the services of a cluster name', plain(SITE_MAPS_MAX)],
+    ['characters of one value of a site, and of all of a cluster', `${plain(SITE_VALUE_CHARS_MAX)}, ${plain(SITE_CHARS_MAX)}`],
     ['hosts of a Config', plain(CONFIG_HOSTS_MAX)],
     ['saved queries', plain(SAVED_QUERIES_MAX)],
     ['data of a Config as JSON', `${plain(CONFIG_DATA_LENGTH_MAX)} characters`],

@@ -193,7 +193,9 @@ export async function createLocalFleet(
   const webhook = async (repository: string, project = 'default') => {
     let hook = hooks.get(repository)
     if (hook === undefined) {
-      hook = await api<{ url: string; secret: string }>(`/projects/${project}/repositories/${repository}/webhook`)
+      const address = `/projects/${project}/repositories/${repository}/webhook`
+      const read = (method: 'GET' | 'POST') => api<{ url: string; secret: string }>(address, { method })
+      hook = await read('POST').catch(() => read('GET')) // builds before this one answer the secret to a GET
       hooks.set(repository, hook)
     }
     const body = JSON.stringify({ ref: 'refs/heads/main' })

@@ -3,8 +3,8 @@ import { placeOf, repositorySpecSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Store } from '../store/store.ts'
 import { boundHosts, type CredentialUse, decideHost, type HostDecision, hostOf } from './config-hosts.ts'
+import type { ConfigKeys } from './config-keys.ts'
 import { bindConfig, bindingOf, type OpenedConfig, openConfig } from './config-secrets.ts'
-import type { SecretBox } from './secret-box.ts'
 
 export interface Configs {
   /** Null if the project has no Config of that name. Throws `credential_missing` when its secrets cannot be opened. */
@@ -20,12 +20,12 @@ const PAGE = 500
 /** Another writer changed the Config meanwhile, each time. */
 const BIND_TRIES_MAX = 5
 
-export function createConfigs(store: Pick<Store, 'getResource' | 'listResources' | 'resealConfig'>, box: SecretBox): Configs {
+export function createConfigs(store: Pick<Store, 'getResource' | 'listResources' | 'resealConfig'>, keys: ConfigKeys): Configs {
   const heldOf = (project: string, name: string) => store.getResource({ kind: 'Config', project, name })
   return {
     async read(project, name) {
       const held = await heldOf(project, name)
-      return held === null ? null : openConfig(box, { project, name }, held.spec)
+      return held === null ? null : openConfig(keys, { project, name }, held.spec)
     },
     async credentials(project, name, use) {
       for (let tries = 0; tries < BIND_TRIES_MAX; tries++) {
@@ -35,7 +35,7 @@ export function createConfigs(store: Pick<Store, 'getResource' | 'listResources'
             detail: `Config ${name} does not exist in project ${project}`,
             remedy: `Write the Config ${name} with \`skerry apply -f\`, or correct auth.secretRef where it is named.`,
           })
-        const { secrets } = openConfig(box, { project, name }, held.spec)
+        const { secrets } = await openConfig(keys, { project, name }, held.spec)
         const binding = bindingOf(held.spec)
         const others = boundHosts(binding) === null ? await hostsOf(store, project, name) : []
         const decision = decideHost(binding, use, others)

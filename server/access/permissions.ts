@@ -62,6 +62,7 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   // The handler asks for the right to read bindings.
   'GET /auth/who-can': some('read', 'RoleBinding'),
   [`GET ${REPOSITORY}/webhook`]: object('webhook:read', 'Repository'),
+  [`POST ${REPOSITORY}/webhook`]: object('webhook:read', 'Repository'),
   [`POST ${REPOSITORY}/refresh`]: object('sync', 'Repository'),
   'GET /objects': some('read', 'Service'),
   'GET /placements': some('read', 'Service'),
@@ -123,6 +124,8 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   'GET /profile/cpu': object('profile', 'Server'),
   'GET /profile/heap': object('profile', 'Server'),
   'GET /profile/heap-snapshot': object('profile', 'Server'),
+  'GET /secrets/rotate-key': object('server-key', 'Server'),
+  'POST /secrets/rotate-key': object('server-key', 'Server'),
   'GET /secrets/seal': object('server-key', 'Server'),
   'POST /secrets/seal': object('server-key', 'Server'),
   'POST /agents/:id/rotate-recipient': object('server-key', 'Server'),

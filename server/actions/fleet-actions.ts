@@ -15,7 +15,7 @@ import { pruneSubject, removeSubject } from '../fleet/plan-service.ts'
 import type { AgentRecord, Confirmation, ResourceKey, StatusWrite } from '../fleet/records.ts'
 import type { ConfirmedData } from '../fleet/removal-effect.ts'
 import { configUsers } from '../ingest/config-users.ts'
-import type { Ingest } from '../ingest/ingest-loop.ts'
+import type { Ingest } from '../ingest/ingest-port.ts'
 import { resourcesOf } from '../ingest/projects.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { Store } from '../store/store.ts'
@@ -35,6 +35,7 @@ export interface FleetActionsDeps {
     | 'clusterDeleted'
     | 'healthRulesChanged'
     | 'suspensionsChanged'
+    | 'siteConfigsChanged'
     | 'statusReported'
   >
   /** Its agent may no longer open sessions. */
@@ -80,7 +81,11 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
       const services = (await store.desiredInCluster(cluster.clusterId)).filter((row) => !isFleetRows(row))
       if (!(await store.deleteCluster(name, ifVersion))) return false
       await deps.onClusterDeleted(cluster.clusterId)
-      ingest.statusReported(cluster.clusterId, [{ kind: 'facts', key: 'cluster', rev: 0, doc: null }])
+      const gone = { key: 'cluster', rev: 0, doc: null }
+      ingest.statusReported(cluster.clusterId, [
+        { kind: 'facts', ...gone },
+        { kind: 'site', ...gone },
+      ])
       try {
         shards.removeCluster(cluster.clusterId)
       } catch (error) {
@@ -102,6 +107,7 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
         const others = keys.filter(({ kind }) => !UNFOLLOWED.has(kind))
         const clusters = keys.flatMap(({ kind, name, labelsOnly = false }) => (kind === 'Cluster' ? [{ name, labelsOnly }] : []))
         if (clusters.length > 0) follow('Cluster changed', ingest.clustersChanged(clusters))
+        follow('ConfigMaps of sites', siteConfigsOf(ingest, keys))
         if (keys.some(({ kind }) => kind === 'HealthRule')) follow('HealthRule changed', ingest.healthRulesChanged())
         for (const key of others) follow(`${key.kind} changed`, changed(deps, key))
       }
@@ -109,7 +115,12 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
       else follow('data confirmed', ingest.dataConfirmed(confirmed).then(told))
     },
     onJoined(name) {
-      const after = () => Promise.all([ingest.clustersChanged([{ name, labelsOnly: false }]), ingest.healthRulesChanged([name])])
+      const after = () =>
+        Promise.all([
+          ingest.clustersChanged([{ name, labelsOnly: false }]),
+          ingest.healthRulesChanged([name]),
+          ingest.siteConfigsChanged({ clusters: [name] }),
+        ])
       // SU1: the cluster gets the suspensions before the suspended services.
       follow('cluster joined', ingest.suspensionsChanged([name]).then(after))
     },
@@ -125,7 +136,7 @@ async function changed(deps: Pick<FleetActionsDeps, 'store' | 'ingest'>, { kind,
   if (kind === 'Repository') return deps.ingest.repositoryChanged(project, name)
   if (kind === 'Project') return projectChanged(deps, name)
   if (kind !== 'Config') return deps.ingest.serviceChanged({ project, service: name })
-  const users = await configUsers(deps.store, project, name)
+  const users = (await configUsers(deps.store, project, name)).filter((user) => user.kind !== 'Config') // those read their sources again
   const looks = await Promise.allSettled(users.map((user) => changed(deps, user)))
   for (const look of looks) if (look.status === 'rejected') throw look.reason
 }
@@ -136,6 +147,15 @@ async function projectChanged({ store, ingest }: Pick<FleetActionsDeps, 'store' 
   for await (const { name } of resourcesOf(store, 'Repository', project)) passes.push(ingest.repositoryChanged(project, name))
   for await (const { name } of resourcesOf(store, 'Service', project)) passes.push(ingest.serviceChanged({ project, service: name }))
   for (const pass of await Promise.allSettled(passes)) if (pass.status === 'rejected') throw pass.reason
+}
+
+/** SC1 */
+async function siteConfigsOf(ingest: FleetActionsDeps['ingest'], keys: readonly ResourceKey[]): Promise<void> {
+  const clusters = keys.flatMap(({ kind, name }) => (kind === 'Cluster' ? [name] : []))
+  const services = keys.flatMap(({ kind, project, name }) => (kind === 'Service' ? [{ project, service: name }] : []))
+  if (keys.some(({ kind }) => kind === 'Project')) return ingest.siteConfigsChanged({})
+  if (clusters.length > 0) await ingest.siteConfigsChanged({ clusters })
+  for (const service of services) await ingest.siteConfigsChanged({ service })
 }
 
 const NOTHING_CONFIRMED: ConfirmedData = new Map()

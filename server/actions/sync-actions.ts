@@ -15,7 +15,7 @@ import { nameList } from '../fleet/placements-summary.ts'
 import { releaseSubject } from '../fleet/plan-service.ts'
 import type { ClusterRecord, DesiredService } from '../fleet/records.ts'
 import { compareObjects, fromDigest, NOTHING, type RevisionObjects, waitsForSync } from '../fleet/sync-plan.ts'
-import type { Ingest } from '../ingest/ingest-loop.ts'
+import type { Ingest } from '../ingest/ingest-port.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { Store } from '../store/store.ts'
 

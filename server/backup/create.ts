@@ -6,7 +6,7 @@ import { syncPath } from '../../shared/adapters/sync-path.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { VERSION } from '../../shared/runtime/build-info.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
-import { sealingKeysOf } from '../access/config-secrets.ts'
+import { fileKeysOf } from '../access/config-secrets.ts'
 import { secretKeyIds } from '../access/secret-box.ts'
 import { contentFilesIn } from '../store/content/content-files.ts'
 import { contentPath, isContentFolder, readContentName } from '../store/content/content-names.ts'
@@ -133,7 +133,7 @@ async function copyStore(dataDir: string, partial: string, deps: BackupDeps) {
       schema: file.schema,
       counts: file.counts(),
       references: file.references(),
-      sealingKeys: file.configs().flatMap(sealingKeysOf),
+      sealingKeys: file.configs().flatMap(fileKeysOf),
     }
     syncPath(path) // SQLite does not, for a copy
     return { ...facts, file: { path: STORE, ...(await sumFile(path, null)) } as const }

@@ -52,6 +52,32 @@ export const configFacts = ({ metadata, spec, status }: ConfigView): Fact[] => [
   ['Labels', labelsText(metadata.labels)],
   ...Object.entries(spec.data).map(([name, value]): Fact => [`  ${name}`, valueText(value)]),
   ...Object.entries(spec.secrets).map(([name, mark]): Fact => [`  ${name} (secret)`, mark]),
+  ...(status.sources ?? []).map(sourceFact),
+  ['Refresh', spec.valueFrom === undefined ? null : (spec.refresh ?? '5m')],
   ['Hosts', spec.hosts === undefined ? null : spec.hosts.length === 0 ? 'none' : spec.hosts.join(', ')],
   ['Used by', status.usedBy === null || status.usedBy.length === 0 ? 'nobody' : status.usedBy.join(', ')],
 ]
+
+/** `  dbPassword (from vault …)  ready, version 3, hmac:…`. */
+function sourceFact({ name, from, state, message, sinceMs, value }: NonNullable<ConfigView['status']['sources']>[number]): Fact {
+  const since = sinceMs === null ? '' : ` since ${new Date(sinceMs).toISOString()}`
+  const why = message === null ? '' : `: ${message}`
+  const version = value === null || value.version === '' ? '' : ` version ${value.version}`
+  const inUse = value === null ? '; no value yet' : `; value ${value.mark}${version} of ${new Date(value.atMs).toISOString()}`
+  return [`  ${name} (${from})`, `${state}${since}${why}${inUse}`]
+}
+
+/** `infra/site-values: color=red, registry=…`, with what is wrong. */
+export function siteFacts(site: ClusterView['status']['site']): Fact[] {
+  const maps = Object.entries(site?.maps ?? {})
+  if (maps.length === 0) return []
+  const lines = maps.slice(0, NAMES_SHOWN).map(([id, { values, absent, refused, problem }]): Fact => {
+    const given = Object.entries(values).map(([key, value]) => `${key}=${plainValue(value)}`)
+    const without = absent.length === 0 ? [] : [`not there: ${absent.join(', ')}`]
+    const wrong = Object.entries(refused).map(([key, why]) => `${key}: ${why}`)
+    return [`  ${id}`, [...given, ...without, ...wrong, ...(problem === null ? [] : [problem])].join(', ')]
+  })
+  return [['Site values', `${countText(maps.length, 'ConfigMap')}, as the agent reports them`], ...lines]
+}
+
+const plainValue = (value: string): string => (/^[\w./:@%+-]{1,200}$/.test(value) ? value : valueText(value))

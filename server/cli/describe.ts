@@ -23,13 +23,12 @@ import {
   roleViewSchema,
   type ServiceView,
   serviceViewSchema,
-  webhookAnswerSchema,
 } from '../../shared/model/views.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 import { cutTexts } from '../../shared/runtime/cut-text.ts'
 import { type Client, path } from './client.ts'
 import { ageText, type Column, labelsText, messagesOf, plainText, renderTable, withAuthor, withShortMessages } from './columns.ts'
-import { clusterConfigFacts, configFacts } from './config-facts.ts'
+import { clusterConfigFacts, configFacts, siteFacts } from './config-facts.ts'
 import { type Context, type Output, usesColour } from './context.ts'
 import { get } from './get.ts'
 import { healthRuleFacts, healthRulePath } from './health-rule-facts.ts'
@@ -40,7 +39,7 @@ import { projectFacts } from './project-facts.ts'
 import { bindingFacts, bindingPath, roleFacts } from './rights/role-facts.ts'
 import { type Fact, optionFacts } from './service-facts.ts'
 import { shownProblem } from './shown-problem.ts'
-import { readText, repositoryPlaceFacts, sourceFacts, WEBHOOK_HELP, warningsText } from './source-facts.ts'
+import { readText, repositoryPlaceFacts, sourceFacts, warningsText } from './source-facts.ts'
 import { suspensionFacts } from './suspend.ts'
 import { eventColumns, objectColumns, placementColumns, warnedColumns } from './tables.ts'
 
@@ -51,7 +50,7 @@ export async function describe(
   context: Context,
   kindText: string,
   nameText: string | undefined,
-  options: { project: string; givenProject?: string | undefined; showSecret?: true | undefined; output?: Output },
+  options: { project: string; givenProject?: string | undefined; output?: Output },
 ): Promise<void> {
   const { kind, name } = parseTarget(kindText, nameText, [
     'clusters',
@@ -122,13 +121,8 @@ export async function describe(
     case 'repositories': {
       const address = path`/projects/${project}/repositories/${name}`
       const view = await client.get(address, repositoryViewSchema)
-      const hook = options.showSecret === true ? await client.get(`${address}/webhook`, webhookAnswerSchema) : null
-      const webhook: Fact[] = hook === null ? [['Webhook', '--show-secret shows its address and secret, and what to enter in a forge']] : [['Webhook', hook.url], ['Webhook secret', hook.secret]] // biome-ignore format: short
-      return void write(
-        facts([...repositoryFacts(view, nowMs), ...webhook]),
-        problems(view.status.problems),
-        hook === null ? '' : WEBHOOK_HELP,
-      )
+      const webhook: Fact = ['Webhook', `\`skerry webhook-secret create ${name}\` makes a secret and shows what to enter in a forge`]
+      return void write(facts([...repositoryFacts(view, nowMs), webhook]), problems(view.status.problems))
     }
     case 'configs': {
       const view = await client.get(path`/projects/${project}/configs/${name}`, configViewSchema)
@@ -230,6 +224,7 @@ const clusterFacts = ({ metadata, spec, status }: ClusterView, nowMs: number): F
   ['Joined', sinceText(status.joinedMs, nowMs)],
   ['Kubernetes', status.facts?.kubernetesVersion ?? status.kubernetesVersion],
   ['APIs', apisText(status.facts)],
+  ...siteFacts(status.site),
   ['Nodes', status.nodeCount],
   ['Agent', status.agentVersion],
   ...clusterConfigFacts(spec),

@@ -41,6 +41,15 @@ export async function render(context: Context, name: string | undefined, options
 function valuesText(values: readonly ExplainedValue[], output: RenderOutput): string {
   if (output === 'json') return `${JSON.stringify(values, null, 2)}\n`
   if (output === 'name') return values.map(({ path: at }) => `${at}\n`).join('')
+  if (values.length === 0) return 'No variables.\n'
+  const titled = [...Map.groupBy(values, ({ helm }) => helm)].map(([helm, of]) => {
+    const title = helm === undefined ? '' : `${values[0]?.helm === undefined ? '\n' : ''}Helm values of ${plainText(helm)}:\n`
+    return title + valueLines(of)
+  })
+  return titled.join('')
+}
+
+function valueLines(values: readonly ExplainedValue[]): string {
   const shown = values.map(({ path: at, value, from, over }) => [
     plainText(at),
     plainText(JSON.stringify(value)),
@@ -51,7 +60,7 @@ function valuesText(values: readonly ExplainedValue[], output: RenderOutput): st
   const widths = [width(0), width(1), width(2)]
   const line = (row: string[]) =>
     row.map((text, at) => text + ' '.repeat(Math.max(0, (widths[at] ?? 0) - Bun.stringWidth(text)))).join('  ')
-  return values.length === 0 ? 'No variables.\n' : shown.map((row) => `${line(row).trimEnd()}\n`).join('')
+  return shown.map((row) => `${line(row).trimEnd()}\n`).join('')
 }
 
 const CLUSTERS_NAMED_MAX = 10

@@ -1,5 +1,5 @@
 // server-key: which keys the server has, new ones in their place, and earlier ones that are revoked.
-import { listOf, resealAnswerSchema, serverKeyViewSchema } from '../../shared/model/views.ts'
+import { listOf, serverKeyViewSchema } from '../../shared/model/views.ts'
 import { KEY_LINKS_MAX } from '../../shared/protocol/key-links.ts'
 import { noContent } from './client.ts'
 import { countText } from './columns.ts'
@@ -7,6 +7,7 @@ import { type Context, type Output, printItems } from './context.ts'
 import { consent } from './delete.ts'
 import { UsageError } from './io.ts'
 import type { ROTATED_KEYS } from './outputs.ts'
+import { rotateKeys } from './secrets.ts'
 import { serverKeyColumns } from './tables.ts'
 
 export async function listServerKeys(context: Context, options: { output?: Output; headers?: boolean }): Promise<void> {
@@ -20,7 +21,7 @@ export type RotatedKey = (typeof ROTATED_KEYS)[number]
 export async function rotateServerKey(context: Context, which: RotatedKey, { yes }: { yes?: true | undefined }): Promise<void> {
   const isSure = yes === true
   if (which === 'mac') return rotateMac(context, isSure)
-  return which === 'secrets' ? rotateSecrets(context, isSure) : rotateSigning(context, isSure)
+  return which === 'secrets' ? rotateKeys(context, { yes }) : rotateSigning(context, isSure)
 }
 
 async function rotateSigning(context: Context, isSure: boolean): Promise<void> {
@@ -48,24 +49,7 @@ Each webhook gets a new secret. The current secrets in forges stay valid until t
   await consent(context, 'Rotate mac.key?', isSure)
   await context.client().send('POST', '/server-keys/rotate-mac', noContent)
   io.stdout.write('mac.key rotated\n')
-  io.stderr.write(
-    'Copy the new secrets into the forges (skerry describe repository NAME --show-secret), then rotate once more to drop the earlier key.\n',
-  )
-}
-
-async function rotateSecrets(context: Context, isSure: boolean): Promise<void> {
-  const { io } = context
-  io.stderr.write(`The secrets of all Configs are sealed under a new key, and the earlier key is destroyed. Marks (hmac:…) of secrets change.
-An earlier backup without keys can then be opened only with the secrets.json of its time.
-`)
-  await consent(context, 'Rotate the key of secrets?', isSure)
-  const { configs, secrets, unopened } = await context.client().send('POST', '/server-keys/rotate-secrets', resealAnswerSchema)
-  io.stdout.write(`${countText(secrets, 'secret')} of ${countText(configs, 'Config')} sealed under a new key\n`)
-  if (unopened > 0)
-    io.stderr.write(
-      `warning: ${countText(unopened, 'secret')} were sealed under a key that this server does not have and are unchanged; write them again\n`,
-    )
-  io.stderr.write('Make a backup of the data folder now. Older backups still have the earlier key.\n')
+  io.stderr.write('Make new secrets for the forges (skerry webhook-secret create NAME), then rotate once more to drop the earlier key.\n')
 }
 
 export async function revokeServerKeys(

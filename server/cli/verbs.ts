@@ -183,6 +183,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
     verbs: {
       restore: 'show the changes that a server restored from a backup would make in its clusters',
       secrets: 'seal rendered Secrets to their clusters, and show what is left in clear',
+      'webhook-secret': 'make a secret for the webhook of a repository, and show it once',
       'server-key': 'manage the keys of the server for signing, sessions, webhooks and secrets',
     },
     load: async () => (await import('./commands/keys.ts')).addKeyCommands,

@@ -26,7 +26,7 @@ export const FINDINGS = define({
     what: 'Other users of this machine can read the data folder.',
     means: 'The folder has private keys and the rendered objects of all clusters.',
     remedy:
-      'Run chmod 700. If others had access, rotate all keys (`skerry server-key rotate`, `rotate mac`, `rotate secrets`), then `skerry server-key revoke`.',
+      'Run chmod 700. If others had access, rotate all keys (`skerry server-key rotate`, `rotate mac`, `skerry secrets rotate-key`), then `skerry server-key revoke`.',
   },
   restore_unfinished: {
     severity: 'error',
@@ -57,7 +57,7 @@ export const FINDINGS = define({
     what: 'Other users of this machine can read a key of the server.',
     means: 'A holder of the key can impersonate the server to all agents.',
     remedy:
-      'Run chmod 600. If others had access, rotate all keys (`skerry server-key rotate`, `rotate mac`, `rotate secrets`), then `skerry server-key revoke`.',
+      'Run chmod 600. If others had access, rotate all keys (`skerry server-key rotate`, `rotate mac`, `skerry secrets rotate-key`), then `skerry server-key revoke`.',
   },
   key_group: {
     severity: 'note',
@@ -75,14 +75,13 @@ export const FINDINGS = define({
     severity: 'note',
     what: 'Webhooks signed with the secret before the last rotation of mac.key are also accepted.',
     means: 'A holder of that secret can make the server read a repository.',
-    remedy:
-      'Copy the new secrets into the forges (`skerry describe repository NAME --show-secret`), then run `skerry server-key rotate mac` once more.',
+    remedy: 'Make new secrets for the forges (`skerry webhook-secret create NAME`), then run `skerry server-key rotate mac` once more.',
   },
   rotation_open: {
     severity: 'warning',
     what: 'A rotation of the key of secrets was not completed.',
     means: 'Some secrets of Configs are sealed under an earlier key, which still exists.',
-    remedy: 'Run `skerry server-key rotate secrets` to complete it.',
+    remedy: 'Start the server: it completes the rotation by itself. `skerry secrets rotation` shows its progress.',
   },
   store_damaged: {
     severity: 'error',

@@ -83,6 +83,13 @@ function serviceProblems(project: NamedProject, spec: ServiceSpec): Problem[] {
   const { namespaces = [] } = bounds
   if (namespace !== undefined && !allowsNamespace(bounds, namespace))
     refuse('spec.namespace', 'destinations', `namespace ${namespace} is not allowed (allowed: ${listText(namespaces)})`)
+  const { siteConfig } = spec
+  if (siteConfig !== undefined && !allowsNamespace(bounds, siteConfig.namespace))
+    refuse(
+      'spec.siteConfig.namespace',
+      'destinations',
+      `namespace ${siteConfig.namespace} is not allowed (allowed: ${listText(namespaces)})`,
+    )
   const account = refuseAccount(bounds, sync.serviceAccount ?? defaultAccount(bounds), namespace)
   if (account !== null) refuse('spec.sync.serviceAccount', account.rule, account.why)
   const marks = refuseNamespaceMarks(bounds, sync)

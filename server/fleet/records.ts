@@ -5,6 +5,7 @@ import type { ServiceRow } from '../../shared/model/desired.ts'
 import type { AgentId, ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import type { ClusterOverride, ConfigData } from '../../shared/model/render.ts'
+import type { SiteConfig } from '../../shared/model/site-config.ts'
 import type { HealthWord, StatusKind, SyncWord } from '../../shared/model/status.ts'
 import type { Problem } from '../../shared/protocol/error.ts'
 
@@ -307,6 +308,7 @@ export interface ClusterRecord {
   /** Deviations from its spec. */
   config?: ConfigData
   overrides?: readonly ClusterOverride[]
+  siteConfig?: SiteConfig
   joinedMs: number
   /** Last request of its agent; kept with a coarseness of 10 s, so that polls write little. */
   lastSeenMs: number | null

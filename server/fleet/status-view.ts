@@ -395,6 +395,8 @@ export interface ClusterInput {
   report: ClusterStatus | null
   /** Absent in lists: those of a fleet would be many megabytes. */
   facts?: FactsStatus | null
+  /** The ConfigMaps that it reports; null means none. */
+  site?: ClusterView['status']['site']
   placements: PlacementsSummary
   /** Since when the server, restored from a backup, waits for a person (RP2); null: it does not. */
   restoreSinceMs: number | null
@@ -409,6 +411,7 @@ export function clusterStatusView({
   liveness,
   report,
   facts = null,
+  site = null,
   placements,
   restoreSinceMs,
   behind = null,
@@ -420,6 +423,7 @@ export function clusterStatusView({
     joinedMs: cluster.joinedMs,
     agentVersion: report?.agentVersion ?? null,
     facts,
+    site,
     kubernetesVersion: report?.kubernetesVersion ?? null,
     nodeCount: report?.nodeCount ?? null,
     services,

@@ -7,6 +7,7 @@ import { type LabelSelector, type Labels, labelSelectorSchema, matchesSelector }
 import type { ProjectSpec } from '../../shared/model/projects.ts'
 import type { ClusterOverride, ConfigData } from '../../shared/model/render.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
+import type { SiteConfig } from '../../shared/model/site-config.ts'
 import type { DesiredService } from './records.ts'
 
 export interface TargetCluster {
@@ -16,6 +17,7 @@ export interface TargetCluster {
   /** Deviations from its spec. */
   config?: ConfigData
   overrides?: readonly ClusterOverride[]
+  siteConfig?: SiteConfig
 }
 export type Targets = ServiceSpec['targets'] & {
   /** PJ3: of the project; absent: it has no boundary. */

@@ -104,9 +104,8 @@ async function apply(deps: AdminDeps, body: unknown, query: { effects: 'true' | 
   }
   refuseMissingRights(deps, by, planned, places)
   for (const [index, { resource, held }] of planned.entries())
-    problems.push(
-      ...secretProblems(deps, resource, held).map(({ path, message }) => ({ path: `resources[${places[index]}].${path}`, message })),
-    )
+    for (const { path, message } of await secretProblems(deps, resource, held))
+      problems.push({ path: `resources[${places[index]}].${path}`, message })
   for (const [index, resource] of resources.entries())
     for (const { path, message } of await specProblems(resource, deps.checkPatches))
       problems.push({ path: `resources[${places[index]}].${path}`, message })
@@ -142,8 +141,13 @@ async function apply(deps: AdminDeps, body: unknown, query: { effects: 'true' | 
     const results = await writeAll(deps, ordered, by, confirmed)
     return { dryRun: false, ...(effects.length === 0 ? {} : { effects }), ...moves, results }
   }
+  await deps.probes.note(
+    by,
+    ordered.map(({ resource }) => resource),
+  )
   const effects = await readEffects(sight, ordered)
-  const results = ordered.map(({ resource, held }) => ({ ...keyOf(resource), action: plannedAction(deps, resource, held) }))
+  const results: ApplyAnswer['results'] = []
+  for (const { resource, held } of ordered) results.push({ ...keyOf(resource), action: await plannedAction(deps, resource, held) })
   return { dryRun: true, ...(effects.length === 0 ? {} : { effects }), ...moves, results }
 }
 

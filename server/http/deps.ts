@@ -4,8 +4,9 @@ import type { ApiTokens } from '../access/api-tokens.ts'
 import type { AuditTrail } from '../access/audit-trail.ts'
 import type { Authorizer } from '../access/authorizer.ts'
 import type { Callers } from '../access/callers.ts'
+import type { ConfigKeys } from '../access/config-keys.ts'
 import type { Principal } from '../access/principal.ts'
-import type { SecretBox } from '../access/secret-box.ts'
+import type { SecretRotation } from '../access/rotate-secrets.ts'
 import type { ServerKeys } from '../access/server-keys.ts'
 import type { FleetActions } from '../actions/port.ts'
 import type { RemovalPlans } from '../actions/removal-plans.ts'
@@ -18,6 +19,7 @@ import type { Notifier } from '../notify/notifier.ts'
 import type { CheckPatches } from '../render/patch/patches.ts'
 import type { Store } from '../store/store.ts'
 import type { FleetViews } from './fleet-views.ts'
+import type { SecretProbes } from './secret-probes.ts'
 
 export interface AdminDeps {
   store: Store
@@ -31,7 +33,11 @@ export interface AdminDeps {
   tokens: Pick<ApiTokens, 'create' | 'exchange' | 'revoke'>
   callers: Pick<Callers, 'ended' | 'hasExpired'>
   /** Seals secrets of Configs. */
-  secrets: SecretBox
+  secrets: ConfigKeys
+  /** CG7 */
+  rotation: SecretRotation
+  /** CG14 */
+  probes: SecretProbes
   /** SL9 */
   seals: SealActions
   renders: RenderNow
@@ -43,8 +49,10 @@ export interface AdminDeps {
   restore: RestoreActions
   /** Absent: questions to clusters are off. */
   asks?: Asks
-  /** URL and secret for the forge; null when the repository is unknown. */
+  /** URL for the forge, and the mark of its secret (WH3); null when the repository is unknown. */
   webhook(project: string, name: string): Promise<{ url: string; secret: string } | null>
+  /** Another secret, which is shown once. */
+  newWebhookSecret(project: string, name: string): Promise<{ url: string; secret: string } | null>
   version(): Record<string, unknown> & { version: string }
   /** Aborts when the server stops: streams end. */
   stopping: AbortSignal

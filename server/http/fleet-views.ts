@@ -6,6 +6,7 @@ import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/i
 import type { NotificationRouteView, NotificationSinkView } from '../../shared/model/notification-views.ts'
 import { readWords } from '../../shared/model/placement-words.ts'
 import { API_VERSION, clusterSpecSchema, FLEET, repositorySpecSchema, type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
+import { siteStatusSchema } from '../../shared/model/site-config.ts'
 import { clusterStatusSchema, factsStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
 import { isSuspendedBy } from '../../shared/model/suspension.ts'
 import type {
@@ -22,7 +23,6 @@ import type {
 } from '../../shared/model/views.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { createPace, type Pace } from '../../shared/runtime/pace.ts'
-import { shownConfig } from '../access/config-secrets.ts'
 import type { RestoreActions } from '../actions/restore-actions.ts'
 import type { Behind } from '../desired/behind.ts'
 import { renderStateIn, specIn } from '../fleet/limited-sight.ts'
@@ -30,15 +30,7 @@ import { livenessOf, onlineWithinMs } from '../fleet/liveness.ts'
 import { type PlacementsSummary, summarise, worstWords } from '../fleet/placements-summary.ts'
 import { leaveSubject, pruneSubject, releaseSubject, removeSubject } from '../fleet/plan-service.ts'
 import { leftOut as leftOutOf, type NamedProject, projectWarnings } from '../fleet/project-rules.ts'
-import type {
-  ClusterRecord,
-  Confirmation,
-  DesiredService,
-  ResourceKey,
-  StatusEntry,
-  StoredError,
-  StoredResource,
-} from '../fleet/records.ts'
+import type { ClusterRecord, Confirmation, DesiredService, StatusEntry, StoredError, StoredResource } from '../fleet/records.ts'
 import { isLimited, type Scope, serviceInScope } from '../fleet/rights.ts'
 import { clusterStatusView, placementView, repositoryStatusView, type ServiceInput, serviceStatusView } from '../fleet/status-view.ts'
 import type { OrderedSuspension } from '../fleet/suspensions.ts'
@@ -51,7 +43,6 @@ import {
   unrenderedPlacement,
   withUnrendered,
 } from '../fleet/unrendered.ts'
-import { configUsers } from '../ingest/config-users.ts'
 import { parseServiceSpec } from '../ingest/known-specs.ts'
 import { countServices, parseProjectSpec, projectViolations, readProject } from '../ingest/projects.ts'
 import type { RepositoryReadTimes } from '../ingest/read-times.ts'
@@ -59,6 +50,7 @@ import { listSuspensions } from '../ingest/suspension-rows.ts'
 import { FACTS_AWAITED_MS } from '../ingest/young-clusters.ts'
 import type { AwayOfService } from '../store/counts/rollups.ts'
 import type { Store } from '../store/store.ts'
+import { configView, listedConfig } from './config-view.ts'
 import { failingService, readFailing } from './failing-services.ts'
 import { notificationView } from './notification-view.ts'
 import { metadataOf } from './resource-metadata.ts'
@@ -175,7 +167,7 @@ class FleetReading {
         return status === null ? null : { ...head, kind: 'Cluster', spec: clusterSpecSchema.parse(spec), status }
       }
       case 'Config':
-        return this.config(resource, await configUsers(this.store, resource.project, resource.name))
+        return configView(this.store, resource)
       case 'Suspension':
         return null
       case 'NotificationSink':
@@ -204,6 +196,8 @@ class FleetReading {
     const [entry] = await this.store.listStatus({ clusterId: cluster.clusterId, kind: 'cluster' })
     const [served] = await this.store.listStatus({ clusterId: cluster.clusterId, kind: 'facts' })
     const facts = factsStatusSchema.safeParse(served?.doc).data ?? null
+    const [ofSite] = await this.store.listStatus({ clusterId: cluster.clusterId, kind: 'site' })
+    const site = siteStatusSchema.safeParse(ofSite?.doc).data ?? null
     const all = await this.placementsInCluster(cluster)
     const shown = seen === undefined ? all : all.filter((placement) => serviceInScope(seen, placement, cluster.labels))
     const placements = summarise(shown, serviceKey)
@@ -216,7 +210,7 @@ class FleetReading {
         (one.service === null || seen === undefined || serviceInScope(seen, one.service, cluster.labels)),
     )
     const liveness = livenessOf(cluster, this.nowMs)
-    return clusterStatusView({ cluster, liveness, report, facts, placements, restoreSinceMs, behind, suspensions })
+    return clusterStatusView({ cluster, liveness, report, facts, site, placements, restoreSinceMs, behind, suspensions })
   }
 
   async listed(resources: readonly StoredResource[], seen?: Scope): Promise<AnyView[]> {
@@ -233,7 +227,7 @@ class FleetReading {
         resource.kind === 'Service' && resource.deletingMs === null && !isLimited(seen, idOf(resource))
           ? await this.service(resource, { known, isListed: true })
           : resource.kind === 'Config'
-            ? this.config(resource, null)
+            ? listedConfig(resource)
             : resource.kind === 'HealthRule'
               ? this.healthRule(resource, null)
               : resource.kind === 'Project'
@@ -242,11 +236,6 @@ class FleetReading {
       if (view !== null) views.push(view)
     }
     return views
-  }
-
-  private config(resource: StoredResource, users: readonly ResourceKey[] | null): ConfigView {
-    const usedBy = users?.map(({ kind, name }) => `${kind.toLowerCase()}/${name}`) ?? null
-    return { apiVersion: API_VERSION, metadata: metadataOf(resource), kind: 'Config', spec: shownConfig(resource.spec), status: { usedBy } }
   }
 
   private async project(resource: StoredResource, violations: ViolationView[] | null): Promise<ProjectView> {

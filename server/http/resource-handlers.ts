@@ -98,7 +98,7 @@ export function createResourceHandlers(deps: AdminDeps) {
       })
     checkPrecondition(key, held, ifVersion)
     const refusedBy = await problemsOfOne(deps, resource, mayNameProject(deps.authorizer, deps.principal(request)))
-    const problems = [...(await specProblems(resource, deps.checkPatches)), ...secretProblems(deps, resource, held), ...refusedBy]
+    const problems = [...(await specProblems(resource, deps.checkPatches)), ...(await secretProblems(deps, resource, held)), ...refusedBy]
     if (dryRun)
       problems.push(
         ...(await dependencyProblems(deps.store, [resource], mayReadService(deps.authorizer, deps.principal(request)))).values(),
@@ -110,9 +110,10 @@ export function createResourceHandlers(deps: AdminDeps) {
     const refused = await refusal(deps, resource, held)
     if (refused !== null) throw new AppError('in_use', { detail: `${keyText(key)} ${refused.message}` })
     if (dryRun) {
-      const planned = plannedAction(deps, resource, held)
+      await deps.probes.note(by, [resource])
+      const planned = await plannedAction(deps, resource, held)
       if (planned === 'created') set.status = 201
-      const spec = storedSpec(deps, resource, held)
+      const spec = await storedSpec(deps, resource, held)
       return shown(wouldBe(key, { held, labels: resource.metadata.labels, spec, nowMs: deps.clock.nowMs() }), key, set, request)
     }
     const { action, changed } = await writeResource(deps, resource, {

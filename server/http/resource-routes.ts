@@ -194,7 +194,23 @@ export function resourceRoutes(deps: AdminDeps) {
       {
         params: inProject,
         response: webhookAnswerSchema,
-        detail: { tags: ['repositories'], summary: 'Address and secret of the webhook' },
+        detail: { tags: ['repositories'], summary: 'Address of the webhook, and the mark of its secret' },
+      },
+    )
+    .post(
+      '/projects/:project/repositories/:name/webhook',
+      async ({ params }) => {
+        const made = await deps.newWebhookSecret(params.project, params.name)
+        if (made === null) throw keyNotFound({ kind: 'Repository', ...params })
+        return made
+      },
+      {
+        params: inProject,
+        response: webhookAnswerSchema,
+        detail: {
+          tags: ['repositories'],
+          summary: 'Make another secret for the webhook and show it once; the one before it is accepted until the next',
+        },
       },
     )
     .post(

@@ -1,15 +1,15 @@
 // The keys of the server: the one that signs (RP7), those that agents trust no more (RP9), the one of MACs, and those that seal secrets (CG7).
 import { Elysia } from 'elysia'
+import { rotationAnswerSchema } from '../../shared/model/rotation-views.ts'
 import { sealRequestSchema, sealViewSchema } from '../../shared/model/seal-views.ts'
 import { keyRevokeSchema, listOf, resealAnswerSchema, type ServerKeyView, serverKeyViewSchema } from '../../shared/model/views.ts'
 import { fingerprint } from '../../shared/runtime/keys.ts'
-import { rotateSecrets } from '../access/rotate-secrets.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import { answers, fails } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 
 export function serverKeyRoutes(deps: AdminDeps) {
-  const { store, serverKeys, secrets, clock, trail } = deps
+  const { store, serverKeys, secrets, rotation, clock, trail } = deps
   /** Keys are files: the entry is committed before they change, and another one if they did not. */
   const recorded = async <T>(verb: string, detail: string, act: () => T | Promise<T>): Promise<T> => {
     await trail.record({ verb, kind: 'ServerKey', detail, result: 'started' })
@@ -82,14 +82,30 @@ export function serverKeyRoutes(deps: AdminDeps) {
     .post(
       '/server-keys/rotate-secrets',
       async ({ request }) => {
-        const counts = await recorded('rotate', 'key that seals secrets of Configs', () => rotateSecrets(store, secrets))
-        const by = deps.principal(request).name
-        await tell('SecretKeyRotated', `by ${by}: ${counts.secrets} secrets of ${counts.configs} Configs are sealed under a new key`)
-        return counts
+        await recorded('rotate', ROTATED, () => rotation.begin(deps.principal(request).name))
+        await rotation.settled()
+        const { configs = 0, secrets = 0, unopened = 0 } = rotation.view() ?? {}
+        return { configs, secrets, unopened }
       },
       {
         response: resealAnswerSchema,
-        detail: { summary: 'Seal the secrets of all Configs under a new key and destroy the earlier one' },
+        detail: { summary: 'As POST /secrets/rotate-key; answers when all is sealed', deprecated: true },
+      },
+    )
+    .get('/secrets/rotate-key', () => ({ rotation: rotation.view(), masterKey: secrets.master }), {
+      response: rotationAnswerSchema,
+      detail: { summary: 'How far the newest rotation of the keys of secrets is' },
+    })
+    .post(
+      '/secrets/rotate-key',
+      async ({ request, set }) => {
+        const begun = await recorded('rotate', ROTATED, () => rotation.begin(deps.principal(request).name))
+        set.status = 202
+        return { rotation: begun, masterKey: secrets.master }
+      },
+      {
+        response: { 202: rotationAnswerSchema },
+        detail: { summary: 'Seal the secrets of all Configs anew, each under another data key, and destroy the earlier master key' },
       },
     )
     .get('/secrets/seal', () => deps.seals.view(), {
@@ -111,6 +127,8 @@ export function serverKeyRoutes(deps: AdminDeps) {
       },
     )
 }
+
+const ROTATED = 'keys that seal secrets of Configs'
 
 /** They vouch for a key that is trusted no more. */
 async function deleteTokensBefore({ store }: Pick<AdminDeps, 'store'>, beforeMs: number): Promise<number> {

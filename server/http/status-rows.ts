@@ -76,6 +76,7 @@ const SERVICE = '[a-z0-9][-a-z0-9]{0,62}/[a-z0-9][-a-z0-9]{0,62}'
 const KEY_FORMS: Readonly<Record<StatusKind, RegExp>> = {
   cluster: /^cluster$/,
   facts: /^cluster$/,
+  site: /^cluster$/,
   agent: /^metrics$/,
   service: new RegExp(`^${SERVICE}$`),
   object: new RegExp(`^${SERVICE}/.`),

@@ -19,7 +19,7 @@ const BODIES_OF_ONE_ADDRESS_BYTES_MAX = 4 * 1024 * 1024
 const BODY_MS = 10_000
 
 export interface WebhookDeps {
-  store: Pick<Store, 'getResource'>
+  store: Pick<Store, 'getResource' | 'webhookNumber'>
   keys: Pick<ServerKeys, 'mac' | 'earlierMac'>
   repositoryChanged(project: string, name: string): void
   /** The address of the sender. Absent, or null: unknown; such requests share the room of one. */
@@ -28,15 +28,28 @@ export interface WebhookDeps {
   bodyMs?: number
 }
 
-/** The text to copy into the forge. A repository that is deleted and created again has another one. */
-export const webhookSecret = (keys: Pick<ServerKeys, 'mac'>, repositoryUid: string): string =>
-  keys.mac('webhook', new TextEncoder().encode(repositoryUid)).toString('base64url')
+/** The text to copy into the forge. It is stored nowhere: the number of the secret is, and `mac.key`. A repository that is deleted and created again has another one. */
+export const webhookSecret = (keys: Pick<ServerKeys, 'mac'>, repositoryUid: string, number: number): string =>
+  keys.mac('webhook', subjectOf(repositoryUid, number)).toString('base64url')
 
-/** That one, and the one before the last rotation of `mac.key`, which forges may still have. */
-function webhookSecrets(keys: WebhookDeps['keys'], repositoryUid: string): string[] {
-  const earlier = keys.earlierMac('webhook', new TextEncoder().encode(repositoryUid))
-  return [webhookSecret(keys, repositoryUid), ...(earlier === null ? [] : [earlier.toString('base64url')])]
+/** WH3: for people. Equal for equal secrets. */
+export const webhookMark = (keys: Pick<ServerKeys, 'mac'>, repositoryUid: string, number: number): string =>
+  `hmac:${keys
+    .mac('webhook', new TextEncoder().encode(`mark\0${repositoryUid}\0${number}`))
+    .toString('hex')
+    .slice(0, 16)}`
+
+/** Forges may still have the secret before the newest one, and those of before the last rotation of `mac.key`. */
+function webhookSecrets(keys: WebhookDeps['keys'], repositoryUid: string, number: number): string[] {
+  return [number, Math.max(0, number - 1)].flatMap((one) => {
+    const earlier = keys.earlierMac('webhook', subjectOf(repositoryUid, one))
+    return [webhookSecret(keys, repositoryUid, one), ...(earlier === null ? [] : [earlier.toString('base64url')])]
+  })
 }
+
+/** The first secret is the one that versions before numbers made. */
+const subjectOf = (repositoryUid: string, number: number): Uint8Array =>
+  new TextEncoder().encode(number === 0 ? repositoryUid : `${repositoryUid}\0${number}`)
 
 /** Null for a path that is not a webhook's. Answers before the repository is read. */
 export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<Response | null> {
@@ -53,7 +66,9 @@ export function createWebhook(deps: WebhookDeps): (request: Request) => Promise<
       const repository = await deps.store.getResource({ kind: 'Repository', project, name })
       // An unknown repository is answered like a wrong signature, and as late: a caller without the secret learns no
       // names.
-      const isRight = webhookSecrets(deps.keys, repository?.uid ?? '').map((secret) => isSigned(request.headers, body, secret))
+      const uid = repository?.uid ?? ''
+      const number = await deps.store.webhookNumber(uid)
+      const isRight = webhookSecrets(deps.keys, uid, number).map((secret) => isSigned(request.headers, body, secret))
       if (repository === null || !isRight.includes(true)) throw new AppError('webhook_signature')
       if (isPing(request.headers)) return new Response('pong: the signature is valid\n')
       deps.repositoryChanged(project, name)

@@ -90,26 +90,27 @@ function revocation(resource: Applicable, held: StoredResource | null): boolean 
 const BEING_DELETED = 'is being deleted; apply it again when `skerry get services` no longer shows it'
 
 /** Marks of secrets that stand for nothing that is there; none: `storedSpec` can be asked. */
-export function secretProblems({ secrets }: AdminDeps, resource: Applicable, held: StoredResource | null): Problem[] {
+export async function secretProblems({ secrets }: AdminDeps, resource: Applicable, held: StoredResource | null): Promise<Problem[]> {
   if (resource.kind !== 'Config') return []
-  const sealed = sealConfig(secrets, keyOf(resource), resource.spec, held?.spec ?? null)
+  const sealed = await sealConfig(secrets, keyOf(resource), resource.spec, held?.spec ?? null)
   return sealed.kind === 'refused' ? sealed.problems : []
 }
 
 /** The stored form of a spec: a Config with its secrets sealed. */
-export function storedSpec({ secrets }: AdminDeps, resource: Applicable, held: StoredResource | null): string {
+export async function storedSpec({ secrets }: AdminDeps, resource: Applicable, held: StoredResource | null): Promise<string> {
   if (resource.kind !== 'Config') return canonicalJson(resource.spec)
-  const sealed = sealConfig(secrets, keyOf(resource), resource.spec, held?.spec ?? null)
+  const sealed = await sealConfig(secrets, keyOf(resource), resource.spec, held?.spec ?? null)
   if (sealed.kind === 'refused') throw wrongFields(sealed.problems, `write ${keyText(keyOf(resource))}`)
   return sealed.spec
 }
 
 /** The action that a write would take. */
-export function plannedAction(deps: AdminDeps, resource: Applicable, held: StoredResource | null): WriteAction {
+export async function plannedAction(deps: AdminDeps, resource: Applicable, held: StoredResource | null): Promise<WriteAction> {
   if (held === null) return 'created'
   if (held.deletingMs !== null) return 'configured'
-  const same = held.spec === storedSpec(deps, resource, held) && canonicalJson(held.labels) === canonicalJson(resource.metadata.labels)
-  return same ? 'unchanged' : 'configured'
+  const isSame =
+    held.spec === (await storedSpec(deps, resource, held)) && canonicalJson(held.labels) === canonicalJson(resource.metadata.labels)
+  return isSame ? 'unchanged' : 'configured'
 }
 
 /** `changed`: what the caller tells `actions.onChanged`, once it has written all that it has to write; null: nothing. */
@@ -130,14 +131,14 @@ export async function writeResource(
   const takesBack = held !== null && held.deletingMs !== null
   if (takesBack && !(await actions.takeBackDeletion({ project: key.project, service: key.name }, by)))
     throw new AppError('in_use', { detail: `${keyText(key)} ${BEING_DELETED}` })
-  const result = await changingRights(deps, key, () =>
+  const write = async () =>
     store.applyResource(key, {
       labels: resource.metadata.labels,
-      spec: storedSpec(deps, resource, held),
+      spec: await storedSpec(deps, resource, held),
       nowMs: clock.nowMs(),
       ...(ifVersion === undefined ? {} : { ifVersion }),
-    }),
-  )
+    })
+  const result = await changingRights(deps, key, () => (key.kind === 'Config' ? deps.secrets.using(write) : write())) // CG7
   if (result.kind === 'conflict') {
     if (given !== undefined) throw versionConflict(key, given, result.version)
     if (result.version === null) throw keyNotFound(key)

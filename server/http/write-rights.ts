@@ -41,11 +41,14 @@ function asksOf(resource: Applicable, held: StoredResource | null): { asks: Ask[
       return { asks: relabels ? [{ verb: 'cluster:label', kind: 'Cluster', name }] : [], path: 'metadata.labels' }
     }
     case 'Config': {
-      const { secrets, hosts } = resource.spec
-      const bound = held === null ? undefined : shownConfig(held.spec).hosts
-      const rebinds = hosts !== undefined && canonicalJson([...hosts].sort()) !== canonicalJson(bound ?? null)
-      const sets = rebinds || !Object.values(secrets).every(isSecretMark)
-      return { asks: sets ? [ofProject('secret:write', 'Config', name)] : [], path: 'spec.secrets' }
+      const { secrets, hosts, valueFrom = [] } = resource.spec
+      const before = held === null ? null : shownConfig(held.spec)
+      const rebinds = hosts !== undefined && canonicalJson([...hosts].sort()) !== canonicalJson(before?.hosts ?? null)
+      const redirects = canonicalJson(valueFrom) !== canonicalJson(before?.valueFrom ?? [])
+      const sets = rebinds || redirects || !Object.values(secrets).every(isSecretMark)
+      const credentials = [...new Set(valueFrom.flatMap(({ vault }) => (vault === undefined ? [] : [vault.secretRef])))]
+      const uses = credentials.map((config) => ofProject('config:use', 'Config', config))
+      return { asks: [...(sets ? [ofProject('secret:write', 'Config', name)] : []), ...uses], path: 'spec.secrets' }
     }
     case 'Repository': {
       const config = placeOf(resource.spec).spec.auth?.secretRef

@@ -71,8 +71,9 @@ export class ClusterChanges {
     const clusters = await store.findClusters({ ids: [...clusterIds] })
     this.#targets.update(await this.#deps.services())
     const concerned = gathering()
-    for (const { clusterId, labels } of clusters)
-      for (const { id } of this.#targets.matching(labels)) if (dependsOnFacts(id)) concerned.add(id, clusterId)
+    for (const { clusterId, labels, siteConfig } of clusters)
+      for (const { id, spec } of this.#targets.matching(labels))
+        if (dependsOnFacts(id) || siteConfig !== undefined || spec.siteConfig !== undefined) concerned.add(id, clusterId)
     await Promise.all(concerned.all().map(({ id, clusterIds: of }) => passIn(id, of)))
   }
 

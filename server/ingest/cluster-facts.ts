@@ -2,6 +2,7 @@
 // report the same, which is held once.
 
 import type { ClusterId } from '../../shared/model/ids.ts'
+import { type SiteStatus, siteStatusSchema } from '../../shared/model/site-config.ts'
 import { factsStatusSchema } from '../../shared/model/status.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { createPace } from '../../shared/runtime/pace.ts'
@@ -12,6 +13,8 @@ import type { Store } from '../store/store.ts'
 export interface KnownFacts {
   /** The facts of those clusters that have reported any. Equal facts are one and the same object. */
   of(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, ClusterFacts>>
+  /** SC3: values that those clusters report of their ConfigMaps. */
+  siteOf(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, SiteStatus>>
   /** Rows that were just written, a null document among them for a cluster that is no more. Whether what is known of the cluster changed. */
   reported(clusterId: ClusterId, rows: readonly StatusWrite[]): boolean
 }
@@ -31,6 +34,8 @@ export function createKnownFacts(store: Pick<Store, 'listClusters' | 'listStatus
   const shared = new Map<string, Shared>()
   /** Reported while the store was read: newer than what was read. */
   const touched = new Set<ClusterId>()
+  const sites = new Map<ClusterId, SiteStatus>()
+  const touchedSites = new Set<ClusterId>()
   let loading: Promise<void> | null = null
   let loaded = false
 
@@ -51,6 +56,14 @@ export function createKnownFacts(store: Pick<Store, 'listClusters' | 'listStatus
     held.set(clusterId, entry)
     return true
   }
+  const setSite = (clusterId: ClusterId, doc: unknown): boolean => {
+    const said = siteStatusSchema.safeParse(doc).data
+    const before = sites.get(clusterId)
+    if (JSON.stringify(said) === JSON.stringify(before)) return false
+    if (said === undefined) sites.delete(clusterId)
+    else sites.set(clusterId, said)
+    return true
+  }
   // A few at a time: all of them would be ten thousand documents in memory, and half a second without a turn for other
   // work.
   const load = async () => {
@@ -64,16 +77,28 @@ export function createKnownFacts(store: Pick<Store, 'listClusters' | 'listStatus
         await pace()
       }
     }
+    for (const { clusterId, doc } of await store.listStatus({ kind: 'site', key: 'cluster' })) {
+      if (!touchedSites.has(clusterId)) setSite(clusterId, doc)
+      await pace()
+    }
     loaded = true
     touched.clear()
+    touchedSites.clear()
+  }
+  const ready = () => {
+    loading ??= load().catch((error: unknown) => {
+      loading = null
+      throw error
+    })
+    return loading
   }
   return {
+    async siteOf(clusters) {
+      await ready()
+      return new Map(clusters.flatMap((clusterId) => (sites.has(clusterId) ? [[clusterId, sites.get(clusterId) as SiteStatus]] : [])))
+    },
     async of(clusters) {
-      loading ??= load().catch((error: unknown) => {
-        loading = null
-        throw error
-      })
-      await loading
+      await ready()
       const found = new Map<ClusterId, ClusterFacts>()
       for (const clusterId of clusters) {
         const entry = held.get(clusterId)
@@ -82,10 +107,12 @@ export function createKnownFacts(store: Pick<Store, 'listClusters' | 'listStatus
       return found
     },
     reported(clusterId, rows) {
-      const said = rows.filter(({ kind }) => kind === 'facts').at(-1)
-      if (said === undefined) return false
-      if (!loaded) touched.add(clusterId)
-      return set(clusterId, said.doc)
+      const last = (kind: 'facts' | 'site') => rows.filter((row) => row.kind === kind).at(-1)
+      const [facts, site] = [last('facts'), last('site')]
+      if (!loaded && facts !== undefined) touched.add(clusterId)
+      if (!loaded && site !== undefined) touchedSites.add(clusterId)
+      const isOther = facts !== undefined && set(clusterId, facts.doc)
+      return (site !== undefined && setSite(clusterId, site.doc)) || isOther
     },
   }
 }

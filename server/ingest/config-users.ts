@@ -10,6 +10,7 @@ import {
   serviceSpecSchema,
   sourcesOf,
 } from '../../shared/model/resources.ts'
+import { sourcesIn } from '../access/config-secrets.ts'
 import type { ResourceKey } from '../fleet/records.ts'
 import type { Store } from '../store/store.ts'
 
@@ -18,9 +19,9 @@ const LIST_LIMIT = 500
 /** Project of the Configs that the sinks of a project name: those of the fleet use the default project. */
 export const configProject = (project: string): string => (project === FLEET ? DEFAULT_PROJECT : project)
 
-const USING = ['Repository', 'NotificationSink', 'Service'] as const
+const USING = ['Repository', 'NotificationSink', 'Service', 'Config'] as const
 
-/** Repositories, then sinks and services, by name. */
+/** Repositories, then sinks, services and Configs, by name. */
 export async function configUsers(store: Pick<Store, 'listResources'>, project: string, config: string): Promise<ResourceKey[]> {
   const users: ResourceKey[] = []
   const places = USING.map((kind) => ({ kind, project }))
@@ -39,6 +40,7 @@ export async function configUsers(store: Pick<Store, 'listResources'>, project: 
 function names(kind: (typeof USING)[number], spec: string, config: string): boolean {
   if (!spec.includes(JSON.stringify(config))) return false // most are not even parsed
   if (kind === 'NotificationSink') return notificationSinkSpecSchema.parse(JSON.parse(spec)).auth?.secretRef === config
+  if (kind === 'Config') return sourcesIn(spec).sources.some(({ vault }) => vault?.secretRef === config)
   if (kind === 'Repository') return placeOf(repositorySpecSchema.parse(JSON.parse(spec))).spec.auth?.secretRef === config
   return configsOf(serviceSpecSchema.parse(JSON.parse(spec))).has(config)
 }

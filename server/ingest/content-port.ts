@@ -2,6 +2,7 @@
 // versions and rows. No other content comes through it.
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { RenderSpec } from '../../shared/model/render.ts'
+import type { ExplainedValue } from '../../shared/model/render-views.ts'
 import type { AppError } from '../../shared/protocol/error.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'
 import type { ClusterInputs } from '../render/inputs.ts'
@@ -86,6 +87,8 @@ export interface RenderAnswer extends PipelineOutcome {
 export interface Renders {
   /** Renders one service for one cluster. Errors of its files and of this server are the result. */
   run(request: RenderRequest): Promise<RenderAnswer>
+  /** The Helm values of its charts, each with its level (CG9). Absent: it cannot tell. */
+  helmValues?(request: RenderRequest): Promise<ExplainedValue[]>
   /** Version of a program; null when it is missing. Throws AppError when it must not run here. */
   version(program: SandboxProgram): Promise<string | null>
 }

@@ -21,6 +21,7 @@ import type { ContentSources } from './content-port.ts'
 import { DueQueue } from './due-queue.ts'
 import { FactsChanges } from './facts-changes.ts'
 import { HealthRuleRows } from './health-rule-rows.ts'
+import type { Ingest } from './ingest-port.ts'
 import { KeyedQueue } from './keyed-queue.ts'
 import { KnownSpecs } from './known-specs.ts'
 import { PassExtents } from './pass-scope.ts'
@@ -32,53 +33,18 @@ import { RemoteBases, type RemoteBasesDeps } from './remote-bases.ts'
 import { ServiceRenderer, type ServiceRendererDeps } from './render/service-render.ts'
 import { passRepository, type RepositoryPass } from './repository-pass.ts'
 import { passService, type ServicePass, type ServicePassDeps } from './service-pass.ts'
+import { SiteConfigRows } from './site-config-rows.ts'
 import { SuspensionRows } from './suspension-rows.ts'
 
 /** `stopping` should also cut the requests of the sources short. */
 export type IngestDeps = Omit<ServicePassDeps, 'renderer'> & {
   sources: ContentSources
-  rendering: Omit<ServiceRendererDeps, 'store' | 'content' | 'sources' | 'facts' | 'bases' | 'clock' | 'log' | 'signal'> &
+  rendering: Omit<ServiceRendererDeps, 'store' | 'content' | 'sources' | 'facts' | 'site' | 'bases' | 'clock' | 'log' | 'signal'> &
     Pick<RemoteBasesDeps, 'configOf'>
   random: Random
   /** Told of each reconciliation; absent: nobody watches. */
   watch?: Watch
   stopping: AbortSignal
-}
-
-export interface Ingest {
-  /** Until the server stops; then what was begun is finished. */
-  run(): Promise<void>
-  /**
-   * It was written or deleted, or a webhook reported a change. Resolves when it was read and its services were
-   * reconciled.
-   */
-  repositoryChanged(project: string, name: string): Promise<void>
-  /** Resolves when a reconciliation that began after this call is done; rejects if it failed (and is retried). */
-  serviceChanged(id: ServiceId): Promise<void>
-  /**
-   * RM1: names that a person confirmed together with a change, passed on after the change was written and before its
-   * consequences. They count in the next reconciliation of each service alone.
-   */
-  dataConfirmed(confirmed: ConfirmedData): Promise<void>
-  /**
-   * These clusters joined or were written; absent: any of them. Resolves when reconciliations that began after this
-   * call covered every service that one of them has or should have.
-   */
-  clustersChanged(changes?: readonly ClusterChange[]): Promise<void>
-  /** A cluster was deleted that had these services. */
-  clusterDeleted(clusterId: ClusterId, services: readonly ServiceId[]): Promise<void>
-  /** A rule was written or deleted. Resolves when its clusters have it; `clusterNames`: only these, which joined. */
-  healthRulesChanged(clusterNames?: readonly string[]): Promise<void>
-  /** SU1: suspensions changed. Resolves when their clusters have the rows; `clusterNames`: only these, which joined. */
-  suspensionsChanged(clusterNames?: readonly string[]): Promise<void>
-  /** Status rows of a cluster, written just now; what it says of itself may change renders (FA5). Returns at once. */
-  statusReported(clusterId: ClusterId, rows: readonly StatusWrite[]): void
-  /** Null if there is no such repository, as far as is known. */
-  readTimesOf(project: string, name: string): RepositoryReadTimes | null
-  /** Without any consequence. */
-  readonly render: ServiceRenderer['render']
-  /** Facts of clusters, for other renders. */
-  factsOf(clusters: readonly ClusterId[]): ReturnType<KnownFacts['of']>
 }
 
 type RepositoryKey = `repository/${string}/${string}`
@@ -138,6 +104,7 @@ class IngestLoop implements Ingest {
   private readonly rules: HealthRuleRows
   private readonly bases: RemoteBases
   private readonly suspensions: SuspensionRows
+  private readonly siteConfigs: SiteConfigRows
   private readonly facts: KnownFacts
   private readonly factsChanges: FactsChanges
   /** Services whose last render read no facts of any cluster. */
@@ -154,6 +121,8 @@ class IngestLoop implements Ingest {
     const facts = (clusters: readonly ClusterId[]) => this.facts.of(clusters)
     this.rules = new HealthRuleRows(deps)
     this.suspensions = new SuspensionRows(deps)
+    this.siteConfigs = new SiteConfigRows({ ...deps, services: () => this.list('Service') })
+    const site = (clusters: readonly ClusterId[]) => this.facts.siteOf(clusters)
     this.publishing = new PublishGroup({
       publish: (publications) => publishRevisions({ ...deps, pace: createPace(clock) }, publications),
       clock,
@@ -165,7 +134,7 @@ class IngestLoop implements Ingest {
       factsOf: facts,
       rules: this.rules,
       publish: this.publishing.publish.bind(this.publishing),
-      renderer: new ServiceRenderer({ ...rendering, store, content, sources, bases: this.bases, clock, log, facts, signal }),
+      renderer: new ServiceRenderer({ ...rendering, store, content, sources, bases: this.bases, clock, log, facts, site, signal }),
     }
     this.queue = new DueQueue(deps.clock)
     this.clusterChanges = new ClusterChanges({
@@ -183,6 +152,7 @@ class IngestLoop implements Ingest {
     const { stopping } = this.deps
     void this.rules.changed()
     void this.suspensions.changed()
+    void this.siteConfigs.changed()
     this.recallConfirmed(await this.deps.store.confirmedData())
     // Changes while the server was down: labels, specs, confirmations, statuses.
     for (const kind of ['Repository', 'Service'] as const) await this.enterAll(kind)
@@ -201,6 +171,11 @@ class IngestLoop implements Ingest {
 
   suspensionsChanged(clusterNames?: readonly string[]): Promise<void> {
     return this.suspensions.changed(clusterNames)
+  }
+
+  siteConfigsChanged({ service, clusters }: { service?: ServiceId; clusters?: readonly string[] }): Promise<void> {
+    if (service !== undefined) return this.siteConfigs.serviceChanged(service)
+    return clusters === undefined ? this.siteConfigs.changed() : this.siteConfigs.clustersChanged(clusters)
   }
 
   async repositoryChanged(project: string, name: string): Promise<void> {
@@ -271,6 +246,12 @@ class IngestLoop implements Ingest {
   factsOf(clusters: readonly ClusterId[]): ReturnType<KnownFacts['of']> {
     return this.facts.of(clusters)
   }
+
+  siteOf(clusters: readonly ClusterId[]): ReturnType<KnownFacts['siteOf']> {
+    return this.facts.siteOf(clusters)
+  }
+
+  readonly helmValues: Ingest['helmValues'] = (...asked) => this.deps.renderer.helmValues(...asked)
 
   readonly render: Ingest['render'] = (...asked) => this.deps.renderer.render(...asked)
 

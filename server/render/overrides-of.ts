@@ -35,8 +35,10 @@ export interface RenderSettings {
   bounds?: RenderBounds
 }
 
-/** `isNobody`: a render for no cluster. */
-export type SettingsOf = (cluster: { labels: Labels; isNobody?: boolean } & ClusterSettings) => RenderSettings
+/** `isNobody`: a render for no cluster. `site`: variables from a ConfigMap of the cluster, above all others. */
+export type SettingsOf = (
+  cluster: { labels: Labels; isNobody?: boolean; site?: { layers: readonly ConfigLayer[]; text: string } | undefined } & ClusterSettings,
+) => RenderSettings
 
 /** `configs`: what `configFrom` names, in its order. A cluster that is null has nothing of its own. */
 export function settingsFor(
@@ -58,12 +60,13 @@ export function settingsFor(
     const place = `${meant.map(Number).join('')} ${own.map(textOf).join()} ${ofBounds}`
     const ofPlace = made.get(place) ?? new Map<string, RenderSettings>()
     made.set(place, ofPlace)
-    const configText = cluster.config === undefined ? '' : textOf(cluster.config)
+    const configText = `${cluster.config === undefined ? '' : textOf(cluster.config)} ${cluster.site?.text ?? ''}`
     const known = ofPlace.get(configText)
     if (known !== undefined) return known
     const chosen = overrides.flatMap((override, index) => (meant[index] === true ? [{ from: `overrides[${index}]`, override }] : []))
     const last = own.map((override, index) => ({ from: `cluster overrides[${index}]`, override }))
-    const layers: ConfigLayer[] = [...base, ...configsOf(chosen), { values: cluster.config ?? {}, from: 'cluster' }, ...configsOf(last)]
+    const ofCluster = [{ values: cluster.config ?? {}, from: 'cluster' }, ...configsOf(last)]
+    const layers: ConfigLayer[] = [...base, ...configsOf(chosen), ...ofCluster, ...(cluster.site?.layers ?? [])]
     const all = [...chosen, ...last]
     const settings = settingsOf(layers, helmValuesOf(all), patchesOf(all), meant.includes(false), bounds)
     ofPlace.set(configText, settings)

@@ -5,11 +5,15 @@ import type { K8sObject } from '../../shared/kube/object.ts'
 import type { SealingKeys } from '../../shared/kube/sealed-object.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { Patch, RendererName, RenderSpec } from '../../shared/model/render.ts'
+import type { ExplainedValue } from '../../shared/model/render-views.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import { type OpenedSource, pathSegments } from '../sources/source.ts'
 import type { ConfigLayer, MergedConfig } from './config-merge.ts'
 import { type ExcerptSource, withExcerpts } from './excerpts.ts'
 import { dependsOnCluster, doubted } from './for-nobody.ts'
+import { readChart } from './helm/chart.ts'
+import { explainHelmValues } from './helm/explain.ts'
+import { gatherValues } from './helm/layers.ts'
 import type { ClusterInputs, InputRead, Reads, RenderInputs } from './inputs.ts'
 import { baseName, type RemoteBase } from './kustomize/remote.ts'
 import { Meter } from './liquid/limits.ts'
@@ -141,6 +145,28 @@ function maskedError({ code, data }: AppError, { settings, configs }: PipelineIn
   })
 }
 
+/** Values of each chart of a service, for people (CG9). What is wrong with them, the render tells. */
+export async function explainCharts(deps: PipelineDeps, unplaced: PipelineInput): Promise<ExplainedValue[]> {
+  const recorder = createRecorder()
+  const place = placeSources(unplaced.sources, (index) => inputsOf(unplaced, index))
+  if (place.kind === 'refused') return []
+  const input = { ...unplaced, sources: place.sources }
+  const jobs = place.sources.map(({ opened: { tree, root } }): JobSource => ({ tree, root }))
+  const named = new Map(
+    place.sources.flatMap(({ name }, index) => (name === undefined || jobs[index] === undefined ? [] : [[name, jobs[index]]])),
+  )
+  const found: ExplainedValue[] = []
+  for (const [index, source] of place.sources.entries()) {
+    const job = jobs[index]
+    const spec = source.render ?? input.render
+    if (source.filesOnly || job === undefined || (await chooseRenderer(spec, job)).renderer !== 'helm') continue
+    const chartJob = jobOf(deps, input, { index, job, named, spec, recorder })
+    const [chart, values] = [await readChart(chartJob), await gatherValues(chartJob)]
+    if (chart.kind === 'chart' && values.kind === 'values') found.push(...explainHelmValues(chart.chart, values.layers, source.label))
+  }
+  return found
+}
+
 async function renderParts(deps: PipelineDeps, unplaced: PipelineInput, recorder: Recorder): Promise<RenderResult> {
   const place = placeSources(unplaced.sources, (index) =>
     recordedInputs(inputsOf(unplaced, index), (path) => noteInput(recorder, unplaced.settings.config, index, path)),
@@ -226,7 +252,15 @@ interface JobParts {
 
 function jobOf({ sandbox, once, charts, bases, signal }: PipelineDeps, input: PipelineInput, parts: JobParts): RenderJob {
   const { id, namespace, settings, configs } = input
-  const { index, recorder } = parts
+  let secretReads = 0
+  const { index } = parts
+  const recorder: Recorder = {
+    ...parts.recorder,
+    secret() {
+      secretReads++
+      parts.recorder.secret()
+    },
+  }
   const plainInputs = inputsOf(input, index)
   const note = (path: InputRead) => noteInput(recorder, settings.config, index, path)
   return {
@@ -240,6 +274,7 @@ function jobOf({ sandbox, once, charts, bases, signal }: PipelineDeps, input: Pi
     inputs: recordedInputs(plainInputs, note),
     meter: new Meter(),
     recordInput: note,
+    secretReads: () => secretReads,
     get values() {
       recorder.input(['values'])
       return settings.helmValues

@@ -51,6 +51,8 @@ export interface RenderJob {
    * recorded like any other read. Undefined: there is none.
    */
   configValue(name: string, key: string): unknown
+  /** How often a secret was read so far. */
+  secretReads?: () => number
   /** Files of one version of a chart that another depends on, by path from that chart's folder. `repository`: as its Chart.lock has it (http, https or oci), of a Repository of the same project;
    *  `version`: exactly. Throws `source_refused` and its like, with what to do. Absent: no charts but those of the tree. */
   charts?: (repository: string, name: string, version: string) => Promise<ReadonlyMap<string, Uint8Array>>

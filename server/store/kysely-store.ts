@@ -34,6 +34,7 @@ import { createRecipientStore } from './store-recipients.ts'
 import { createRequestStore } from './store-requests.ts'
 import { createResourceStore } from './store-resources.ts'
 import { createRestoreStore } from './store-restore.ts'
+import { createSecretStore } from './store-secrets.ts'
 import { createSessionStore } from './store-sessions.ts'
 import { createRevisionStore } from './upkeep/revision-log.ts'
 import { createUpkeepStore } from './upkeep/store-upkeep.ts'
@@ -114,6 +115,7 @@ function createStore(db: StoreDb, { queries, attend, runner }: StoreParts, { ran
     ...createConfirmationStore(db, () => pick(random, CONFIRMATION_ALPHABET, 6)),
     ...createPeopleStore(db),
     ...createRecipientStore(db),
+    ...createSecretStore(db),
     ...createAuditStore(db),
     ...createSessionStore(db),
     ...createRequestStore(db),

@@ -428,10 +428,8 @@ type ClusterRow = Awaited<ReturnType<ReturnType<typeof clusterRows>['executeTake
 type AgentRow = Awaited<ReturnType<ReturnType<typeof agentRows>['executeTakeFirstOrThrow']>>
 
 /** There are two of them. */
-const settingsOf = remembering(20_000, (spec) => {
-  const { revoked, config, overrides } = clusterSpecSchema.parse(JSON.parse(spec))
-  return { revoked, ...(config === undefined ? {} : { config }), ...(overrides === undefined ? {} : { overrides }) }
-})
+type Settings = Pick<ClusterRecord, 'revoked' | 'config' | 'overrides' | 'siteConfig'>
+const settingsOf = remembering(20_000, (spec) => clusterSpecSchema.parse(JSON.parse(spec)) as Settings)
 /** Every reconciliation of every service reads the labels of all clusters. */
 const labelsOf = remembering(20_000, readLabels)
 

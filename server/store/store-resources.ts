@@ -76,6 +76,12 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
       const state = await ofIt?.executeTakeFirstOrThrow()
       if (kind === 'Service') await forgetRevisions(trx, { project, service: name })
       const held = await find(trx, key)
+      if (kind === 'Config') await trx.deleteFrom('config_states').where('project', '=', project).where('name', '=', name).execute()
+      if (kind === 'Repository')
+        await trx
+          .deleteFrom('webhook_secrets')
+          .where('uid', '=', held?.uid ?? '')
+          .execute()
       const { numDeletedRows } = await whereKey(trx.deleteFrom('resources'), key).executeTakeFirstOrThrow()
       if (numDeletedRows + (state?.numDeletedRows ?? 0n) > 0n) changes.add(resourceNote(key))
       if (held !== undefined) audit.add({ verb: 'delete', ...auditOf(key), before: auditText(held) })

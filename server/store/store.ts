@@ -66,6 +66,16 @@ export interface Store {
   /** The same values, sealed under another key or bound to hosts: no new generation. False: it is at another version by now. */
   resealConfig(key: ResourceKey, version: number, spec: string): Promise<boolean>
   getResource(key: ResourceKey): Promise<StoredResource | null>
+  /** JSON of the rotation of the keys of secrets that is under way, or was last (CG7). */
+  secretRotation(): Promise<string | null>
+  setSecretRotation(value: string): Promise<void>
+  /** JSON of the state of the external sources of a Config; null: it has none yet. */
+  configState(project: string, name: string): Promise<string | null>
+  setConfigState(project: string, name: string, doc: string): Promise<void>
+  /** How often the webhook of that repository got another secret. */
+  webhookNumber(uid: string): Promise<number>
+  /** The number of another secret. */
+  nextWebhookNumber(key: ResourceKey, uid: string): Promise<number>
   /** Ordered by project, then name. `scope`: only what is in it. */
   listResources(
     kind: ResourceKind,

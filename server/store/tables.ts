@@ -69,6 +69,10 @@ export interface Tables {
     /** JSON of a ReleaseNote; null: there is nothing to note. */
     release_note: string | null
   }
+  /** `doc`: JSON of the state of the external sources of a Config. */
+  config_states: { project: string; name: string; doc: string }
+  /** How often the webhook of the repository with that uid got another secret. */
+  webhook_secrets: { uid: string; number: number }
   desired: {
     cluster_id: ClusterId
     project: string

@@ -7,12 +7,13 @@ import type { ConfigLayer } from '../render/config-merge.ts'
 import type { RemoteBase } from '../render/kustomize/remote.ts'
 import { renderMessage } from '../render/liquid/message.ts'
 import { checkPatchesHere } from '../render/patch/patches.ts'
-import { type PipelineInput, type PipelineOutcome, type PipelineSource, runPipeline } from '../render/pipeline.ts'
+import { explainCharts, type PipelineInput, type PipelineOutcome, type PipelineSource, runPipeline } from '../render/pipeline.ts'
 import { toolName } from '../render/record/sandbox.ts'
 import type { OpenedBase, Renderer } from '../render/renderer.ts'
 import type { Sandbox } from '../render/sandbox.ts'
 import type { Sources } from '../sources/sources.ts'
 import {
+  EXPLAINED_MAX,
   type Layer,
   LOOKS_BYTES_MAX,
   MESSAGE_MAX,
@@ -42,12 +43,17 @@ export function createRenderJobs({
   sandbox,
   renderers,
   rowsBytesMax = ROWS_BYTES_MAX,
-}: RenderJobsDeps): Pick<Jobs, 'render' | 'tools.version' | 'patches.check' | 'texts.render'> {
+}: RenderJobsDeps): Pick<Jobs, 'render' | 'helm.values' | 'tools.version' | 'patches.check' | 'texts.render'> {
   const once = createOnce({ get: answerBefore, put: keepAnswer })
   return {
     'tools.version': async ({ program }) => ({ value: { version: await sandbox.version(program) } }),
     'patches.check': async ({ project, sets }) => ({ value: { problems: bounded(await checkPatchesHere(project, sets)) } }),
     'texts.render': async ({ templates, message }) => ({ value: renderMessage(templates, message) }),
+    'helm.values': async (order, signal) => {
+      const deps = { renderers, sandbox, once, charts: chartsOf(sources), bases: basesOf(sources), signal }
+      const values = await explainCharts(deps, await inputOf(sources, order))
+      return { value: {}, data: new TextEncoder().encode(JSON.stringify(values.slice(0, EXPLAINED_MAX))) }
+    },
     render: async (order, signal) => {
       const tools: Record<string, string | null> = {}
       const asked: Sandbox = {

@@ -63,6 +63,7 @@ export function createWorker({ clock }: { clock: Clock }): { handlers: Handlers;
     'tools.version': handle('tools.version', () => ''),
     'patches.check': handle('patches.check', ({ project }) => project),
     'texts.render': handle('texts.render', ({ project }) => project),
+    'helm.values': handle('helm.values', ({ id }) => id.project),
     render: handle('render', ({ id }) => id.project),
   }
   const close = async () => {

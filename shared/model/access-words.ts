@@ -16,7 +16,7 @@ export const ACCESS_VERBS = [
   'suspend', // Service, Cluster
   'join-token:create', // JoinToken
   'cluster:label', // Cluster: labels decide which services a cluster receives
-  'webhook:read', // Repository: address and secret of the webhook
+  'webhook:read', // Repository: the address of the webhook, and a new secret
   'server-key', // Server
   'profile', // Server: profiles of processor time and memory
   'restore', // Server

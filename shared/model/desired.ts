@@ -6,6 +6,7 @@ import { boundsSchema } from './bounds.ts'
 import { serviceHealthSchema } from './health-rules.ts'
 import type { ServiceId } from './ids.ts'
 import { dependencySchema, ignoreRuleSchema, type SyncOptions, syncOptionsSchema } from './resources.ts'
+import { SITE_CONFIG_PREFIX, SITE_CONFIGS } from './site-config.ts'
 import { SUSPENSION_PREFIX, SUSPENSIONS } from './suspension.ts'
 
 export const serviceRowId = (id: ServiceId): string => `service/${id.project}/${id.service}`
@@ -15,10 +16,10 @@ export const objectRowId = (id: ServiceId, ref: ObjectRef): string => objectRowP
 
 /** Stands in the place of a service for the health rules that a cluster's agent shall know. No service has an empty name. */
 export const HEALTH_RULES: ServiceId = { project: '', service: '' }
-/** Rows of a cluster that are of no service: health rules and suspensions. */
+/** Rows of a cluster that are of no service: health rules, suspensions, and ConfigMaps to report. */
 export const isFleetRows = ({ service }: ServiceId): boolean => service === HEALTH_RULES.service
 export const fleetRowsPrefix = ({ project }: ServiceId): string =>
-  project === SUSPENSIONS.project ? SUSPENSION_PREFIX : HEALTH_RULE_PREFIX
+  project === SUSPENSIONS.project ? SUSPENSION_PREFIX : project === SITE_CONFIGS.project ? SITE_CONFIG_PREFIX : HEALTH_RULE_PREFIX
 /** `project` is empty for a rule of the whole fleet. Agents that know no rules take these rows for rows of another kind, which they leave alone. */
 export const healthRuleRowId = (project: string, name: string): string => `${HEALTH_RULE_PREFIX}${project}/${name}`
 export const HEALTH_RULE_PREFIX = 'healthrule/'

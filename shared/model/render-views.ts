@@ -10,10 +10,15 @@ export const explainedValueSchema = z.object({
   /** For a secret its mark; null if the caller may not read the Config. */
   value: z.unknown(),
   secret: z.boolean(),
-  /** `Config/NAME`, `service`, `overrides[N]`, `cluster` or `cluster overrides[N]`. */
+  /**
+   * `Config/NAME`, `service`, `overrides[N]`, `cluster`, `cluster overrides[N]` or `site ConfigMap NAMESPACE/NAME`; of a
+   * Helm value also `chart values.yaml`, a values file, or `render.helm.values`.
+   */
   from: z.string(),
   /** Lower levels that set it, too. */
   over: z.array(z.string()),
+  /** A Helm value, of the chart of this source; absent: a variable of templates. */
+  helm: z.string().optional(),
 })
 export type ExplainedValue = z.infer<typeof explainedValueSchema>
 
@@ -36,7 +41,7 @@ export const renderViewSchema = z.object({
   /** The problem in one sentence. Null if it renders. */
   error: z.string().nullable(),
   problems: z.array(problemSchema),
-  /** Effective variables of templates; only if they were asked for. */
+  /** Effective variables of templates, then Helm values; only if they were asked for. */
   values: z.array(explainedValueSchema).optional(),
 })
 export type RenderView = z.infer<typeof renderViewSchema>

@@ -1,5 +1,6 @@
 // Schemas of rendering: options of each renderer, patches after it, and overrides for some clusters.
 import { z } from 'zod'
+import { durationMs, durationSchema } from './durations.ts'
 import { nameSchema } from './ids.ts'
 import { labelSelectorSchema, labelsSchema } from './labels.ts'
 import { isMapping, treePathSchema } from './sources.ts'
@@ -211,6 +212,72 @@ export type ClusterOverride = z.infer<typeof clusterOverrideSchema>
 export const CONFIG_DATA_LENGTH_MAX = 1_048_576
 export const CONFIG_SECRETS_MAX = 100
 export const CONFIG_HOSTS_MAX = 100
+const secretName = z.string().regex(/^[A-Za-z_][-A-Za-z0-9_]{0,62}$/, 'expected a name of letters, digits, _ and -')
+const entryKey = z.string().min(1).max(253)
+const apiPath = z
+  .string()
+  .max(512)
+  .regex(/^[A-Za-z0-9_.@=+-]+(\/[A-Za-z0-9_.@=+-]+)*$/, 'expected a path of letters, digits and . _ @ = + - between slashes')
+  .refine((path) => !path.split('/').some((part) => part === '.' || part === '..'), 'expected a path without . and ..')
+export const CONFIG_SOURCES_MAX = 50
+export const REFRESH_MS_DEFAULT = 300_000
+export const REFRESH_MS_MIN = 10_000
+const valueSourceSchema = z
+  .strictObject({
+    name: secretName.describe('Name of the value, as a template and auth.secretRef read it.'),
+    vault: z
+      .strictObject({
+        url: z
+          .url({ protocol: /^https?$/, error: 'expected an address such as https://vault.example.com:8200' })
+          .max(512)
+          .describe('Address of HashiCorp Vault or OpenBao.'),
+        namespace: z.string().min(1).max(256).optional().describe('Namespace of Vault Enterprise or OpenBao. Default: none.'),
+        mount: apiPath.default('secret').describe('Path of the key/value engine.'),
+        engine: z.enum(['kv1', 'kv2']).default('kv2').describe('Version of the key/value engine.'),
+        path: apiPath.describe('Path of the secret below the engine, such as shop/database.'),
+        key: entryKey.describe('Key in the secret.'),
+        secretRef: nameSchema.describe(
+          'Config of the same project with the credential: token, or roleId and secretId (AppRole). caCert is its certificate authority.',
+        ),
+        authMount: apiPath.default('approle').describe('Path of the AppRole sign-in.'),
+      })
+      .optional()
+      .describe('A secret in HashiCorp Vault or OpenBao.'),
+    kubernetesSecret: z
+      .strictObject({
+        name: z
+          .string()
+          .max(253)
+          .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/, 'expected the name of a Secret'),
+        key: entryKey.describe('Key in the data of the Secret.'),
+      })
+      .optional()
+      .describe(
+        'A Secret in the namespace of the server, with the annotation skerry.dev/value-projects that names this project. Needs `skerry server --value-secrets`.',
+      ),
+    file: apiPath
+      .optional()
+      .describe('File below the folder of this project in the folder of `skerry server --value-files`: database/password.'),
+  })
+  .refine(({ vault, kubernetesSecret, file }) => [vault, kubernetesSecret, file].filter((one) => one !== undefined).length === 1, {
+    message: 'expected one of vault, kubernetesSecret and file',
+    when: isMapping,
+  })
+export type ValueSource = z.infer<typeof valueSourceSchema>
+const atMs = z.number().int().nonnegative()
+/** State of a source, for people. */
+export const valueStateSchema = z.object({
+  name: z.string(),
+  /** `vault secret/shop#password at vault.example.com`. */
+  from: z.string(),
+  state: z.enum(['pending', 'ready', 'failed']),
+  /** Why it failed; the last value stays in use. */
+  message: z.string().nullable(),
+  /** Since when it has this state; null: it is pending. */
+  sinceMs: atMs.nullable(),
+  /** The mark of the value in use, its version at the source, and when it was read first. Null means that there is none yet. */
+  value: z.object({ mark: z.string(), version: z.string(), atMs }).nullable(),
+})
 export const configSpecSchema = z.strictObject({
   data: configDataSchema
     .default({})
@@ -239,5 +306,15 @@ export const configSpecSchema = z.strictObject({
     .describe(
       'Hosts that may receive the secrets as a credential of a Repository. Default: the hosts of the first use, which are then stored here.',
     ),
+  valueFrom: z
+    .array(valueSourceSchema)
+    .max(CONFIG_SOURCES_MAX)
+    .refine((sources) => new Set(sources.map(({ name }) => name)).size === sources.length, 'expected each name once')
+    .optional()
+    .describe('Secrets whose values come from outside of Skerry. They are read again at the interval refresh, and stored like secrets.'),
+  refresh: durationSchema
+    .refine((text) => durationMs(text) >= REFRESH_MS_MIN && durationMs(text) <= 86_400_000, 'expected 10s to 24h')
+    .optional()
+    .describe('How often the values of valueFrom are read again. Default 5m.'),
 })
 export type ConfigSpec = z.infer<typeof configSpecSchema>

@@ -10,6 +10,7 @@ import { labelSelectorSchema, labelsSchema } from './labels.ts'
 import { notificationRouteSchema, notificationSinkSchema } from './notifications.ts'
 import { projectSpecSchema } from './projects.ts'
 import { clusterOverrideSchema, configDataSchema, configSpecSchema, overrideSchema, renderSchema } from './render.ts'
+import { siteConfigSchema } from './site-config.ts'
 import {
   type GitSpec,
   type HelmRepositorySpec,
@@ -192,7 +193,9 @@ const serviceShape = z.strictObject({
   render: renderSchema.optional().describe('Rendering of the files, and changes to the rendered objects.'),
   config: configDataSchema
     .optional()
-    .describe('Variables of templates. Later ones win: configFrom in order, config, overrides in order, config of the Cluster.'),
+    .describe(
+      'Variables of templates. Later ones win: configFrom in order, config, overrides in order, config of the Cluster, siteConfig.',
+    ),
   configFrom: z
     .array(
       z.strictObject({
@@ -203,6 +206,9 @@ const serviceShape = z.strictObject({
     .max(50)
     .optional()
     .describe('Configs whose data and secrets are variables of templates; later ones win.'),
+  siteConfig: siteConfigSchema
+    .optional()
+    .describe('Variables from a ConfigMap in each cluster. They override all other variables; the agent reports the named keys only.'),
   overrides: z.array(overrideSchema).max(200).optional().describe('Changes for some clusters; later ones win.'),
   targets: z
     .strictObject({
@@ -251,6 +257,9 @@ export const sourceText = ({ repository, path, chart, version }: ServiceSource):
 export const clusterSpecSchema = z.strictObject({
   revoked: z.boolean().default(false).describe('Refuse requests from the agent. Applied objects stay.'),
   config: configDataSchema.optional().describe('Variables of this cluster; they override those of all services.'),
+  siteConfig: siteConfigSchema
+    .optional()
+    .describe('Variables for all services from a ConfigMap in this cluster. They override config; siteConfig of a service overrides them.'),
   overrides: z
     .array(clusterOverrideSchema)
     .max(200)

@@ -2,6 +2,7 @@
 // because the other side may be newer.
 import { z } from 'zod'
 import { traceIdSchema } from '../runtime/trace-id.ts'
+import { siteStatusSchema } from './site-config.ts'
 
 export const SYNC_WORDS = ['Synced', 'OutOfSync', 'Unknown'] as const
 export const HEALTH_WORDS = ['Healthy', 'Progressing', 'Degraded', 'Suspended', 'Missing', 'Unknown'] as const
@@ -184,6 +185,7 @@ export const STATUS_SCHEMAS = {
   service: serviceStatusSchema,
   cluster: clusterStatusSchema,
   facts: factsStatusSchema,
+  site: siteStatusSchema,
   agent: agentMetricsSchema,
   drift: driftStatusSchema,
   event: eventStatusSchema,

@@ -11,9 +11,10 @@ import { removalOrderSchema } from './desired.ts'
 import { healthRuleSpecSchema } from './health-rules.ts'
 import { projectSpecSchema } from './projects.ts'
 import { removalViewSchema } from './removal-views.ts'
-import { configSpecSchema } from './render.ts'
+import { configSpecSchema, valueStateSchema } from './render.ts'
 import { resourceHead } from './resource-head.ts'
 import { clusterSpecSchema, repositorySpecSchema, serviceSpecSchema } from './resources.ts'
+import { siteStatusSchema } from './site-config.ts'
 import { driftStatusSchema, factsStatusSchema, HEALTH_WORDS, pruneRefusalSchema, SYNC_WORDS } from './status.ts'
 import { suspensionViewSchema } from './suspension.ts'
 
@@ -138,6 +139,8 @@ export const clusterViewSchema = z.object({
      * or in a list.
      */
     facts: factsStatusSchema.nullable().default(null),
+    /** Values that its agent reports of ConfigMaps (siteConfig), by `namespace/name`. Null: none, or in a list. */
+    site: siteStatusSchema.nullable().default(null),
     nodeCount: ms.nullable(),
     services: counts,
     ...suspended,
@@ -154,6 +157,8 @@ export const configViewSchema = z.object({
   status: z.object({
     /** `repository/apps`, `service/web`: it cannot be deleted while they name it. Null in lists: not looked for. */
     usedBy: z.array(z.string()).nullable(),
+    /** Sources of spec.valueFrom. Null in lists. */
+    sources: z.array(valueStateSchema).nullable(),
   }),
 })
 export type ConfigView = z.infer<typeof configViewSchema>
@@ -472,7 +477,7 @@ export type DeleteAnswer = z.infer<typeof deleteAnswerSchema>
 
 /** By the clock of the server: a read that ended before then was another one. */
 export const refreshAnswerSchema = z.object({ requestedMs: ms })
-export const webhookAnswerSchema = z.object({ url: z.string(), secret: z.string() })
+export const webhookAnswerSchema = z.object({ url: z.string(), secret: z.string() }) // a read answers the mark of the secret
 export const exchangedTokenSchema = z.object({ token: z.string() })
 export const whoamiAnswerSchema = z.object({
   /** Id of the API token or the session. */

@@ -4,7 +4,6 @@ interface ErrorEntry {
   retryable: boolean
   /** The problem, in words that need no knowledge of the code. */
   cause: string
-  /** The next step for the reader. */
   remedy: string
 }
 
@@ -343,6 +342,19 @@ export const ERRORS = define({
     cause: 'The source has a private, loopback or link-local address, which this server does not allow.',
     remedy: 'To allow the address, start the server with `skerry server --source-addresses 10.0.0.0/8`.',
   },
+  key_service_unavailable: {
+    status: 503,
+    retryable: true,
+    cause: 'The key service that wraps the data keys of Configs cannot be asked.',
+    remedy:
+      'Check the address, the credential and the policy in the file of --key-service; secrets that were opened since the start stay usable.',
+  },
+  values_missing: {
+    status: 422,
+    retryable: false,
+    cause: 'Values that come from outside of Skerry are not known yet: of a source of a Config, or of siteConfig.',
+    remedy: 'See `skerry describe config NAME` or `skerry describe cluster NAME`. Clusters keep their revision until the values are known.',
+  },
   credential_missing: {
     status: 422,
     retryable: true,
@@ -397,7 +409,7 @@ export const ERRORS = define({
     status: 401,
     retryable: false,
     cause: 'The webhook is not signed with the secret of this repository.',
-    remedy: 'Copy the secret from `skerry describe repository NAME --show-secret` into the forge.',
+    remedy: 'Make a secret with `skerry webhook-secret create NAME` and copy it into the forge.',
   },
 
   kube_unreachable: {

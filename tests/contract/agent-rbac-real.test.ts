@@ -1,6 +1,8 @@
 // The RBAC that `skerry-agent rbac` prints, on a real API server: an agent with exactly that ServiceAccount applies, heals and prunes, and its audit log has no refusal.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type RbacWish, rbacManifests, rbacValues } from '../../agent/rbac.ts'
+import { createKubernetesValues, PROJECTS_ANNOTATION } from '../../server/values/kubernetes-values.ts'
+import { ValueError } from '../../server/values/value-source.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import type { Question } from '../../shared/protocol/ask.ts'
 import { type CatalogueSite, startCatalogueSite } from '../support/catalogue-site.ts'
@@ -185,4 +187,37 @@ test('RB1 kinds of other groups need their plural, and what is no kind is told',
   expect(
     JSON.stringify(rbacManifests({ ...wish, kinds: ['example.com/Tenant=tenants/cluster', 'networking.k8s.io/NetworkPolicy'] })),
   ).toContain('"networkpolicies"')
+})
+
+test('CG13 the server reads the Secrets that its chart names, for the projects that they name, and no others', async () => {
+  const rendered = renderChart('skerry', 'values', { valueSecrets: { enabled: true, names: ['shop-db', 'others'] } })
+  const rbac = rendered.filter(({ kind }) => ['ServiceAccount', 'Role', 'RoleBinding'].includes(kind))
+  expect(rbac.map(({ kind }) => kind).sort()).toEqual(['Role', 'RoleBinding', 'ServiceAccount'])
+  const [account = ''] = rbac.flatMap(({ kind, metadata }) => (kind === 'ServiceAccount' ? [metadata.name] : []))
+  const secret = (name: string, projects: string, password: string) =>
+    ({
+      ...{ apiVersion: 'v1', kind: 'Secret', stringData: { password } },
+      metadata: { name, namespace: 'skerry-system', annotations: { [PROJECTS_ANNOTATION]: projects } },
+    }) as unknown as K8sObject
+  await site.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'skerry-system' } })
+  await site.apply(...rbac, secret('shop-db', 'shop, web', 'hunter2'), secret('others', 'bank', 'x'), secret('unnamed', '*', 'y'))
+  const token = (await site.server.kubectl(['create', 'token', account, '-n', 'skerry-system'])).trim()
+  const place = { url: site.server.server, namespace: 'skerry-system', token: () => token, ca: site.server.caPem }
+  const values = createKubernetesValues(place, fetch)
+  const found = async (project: string, name: string, key = 'password') =>
+    (await values.read({ project, name: 'vars' }, [{ name: 'v', kubernetesSecret: { name, key } }])).get('v')
+  const read = async (project: string, name: string, key?: string) => {
+    const one = await found(project, name, key)
+    return one instanceof ValueError ? one.message : one?.value
+  }
+  expect(await read('shop', 'shop-db')).toBe('hunter2')
+  expect(await read('web', 'shop-db')).toBe('hunter2')
+  expect(await read('shop', 'shop-db', 'none')).toContain('no key none')
+  expect(await read('shop', 'others')).toContain('does not name project shop')
+  expect(await read('shop', 'unnamed')).toContain('may not read') // the chart does not name it
+  const before = await found('shop', 'shop-db')
+  await site.apply(secret('shop-db', 'shop', 'another'))
+  const after = await found('shop', 'shop-db')
+  expect(after).toMatchObject({ value: 'another' })
+  expect(JSON.stringify(after)).not.toBe(JSON.stringify(before))
 })

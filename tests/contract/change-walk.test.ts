@@ -26,6 +26,7 @@ const BOOKKEEPING: Record<string, 'all' | readonly string[]> = {
   sessions: 'all', // of people; nobody watches them
   confirmed_data: 'all', // answers to questions that a pass has not followed yet
   join_uses: 'all', // which keys joined by which token
+  webhook_secrets: 'all', // how often a webhook got another secret, which nobody watches
   commits: 'all', // notes about commits; the state of the repository that names one is written with it
   kept_requests: 'all', // answers to repeated requests
   used_once: 'all', // credentials that nobody may use again
@@ -110,6 +111,10 @@ const WRITES: Partial<Record<keyof Store, Steps>> = {
     ['sealed anew', 'changes', async (store) => store.resealConfig(config, await versionOf(store, config), '{"a":2}')],
     ['at another version', 'idle', (store) => store.resealConfig(config, 999, '{"a":3}')],
     ['unknown', 'idle', (store) => store.resealConfig({ ...config, name: 'none' }, 1, '{"a":3}')],
+  ],
+  setConfigState: [
+    ['written', 'changes', (store) => store.setConfigState('p', 'web', '{}')],
+    ['again', 'idle', (store) => store.setConfigState('p', 'web', '{}')],
   ],
   markDeleting: [
     written,
@@ -306,6 +311,9 @@ const WRITES: Partial<Record<keyof Store, Steps>> = {
 }
 
 const READS: ReadonlyArray<keyof Store> = [
+  'configState',
+  'secretRotation',
+  'webhookNumber',
   'changes',
   'close',
   'queries',
@@ -376,6 +384,9 @@ const OUTSIDE: ReadonlyArray<keyof Store> = [
   'confirmedData',
   'dropConfirmedData',
   'noteCommit',
+  'setSecretRotation',
+  'nextWebhookNumber',
+  'savedQueries',
   'beginRequest',
   'endRequest',
   'forgetRequest',

@@ -1,5 +1,6 @@
 // Notifications through the admin API and the command line: resources, tests, dead letters; and secrets, which nothing repeats.
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { createConfigKeys } from '../../server/access/config-keys.ts'
 import { createConfigs } from '../../server/access/configs.ts'
 import { fleetEvent } from '../../server/fleet/fleet-event.ts'
 import { createNotifier, type Notifier } from '../../server/notify/notifier.ts'
@@ -35,10 +36,10 @@ beforeEach(async () => {
   resolve = async () => ['127.0.0.1']
   // A receiver that repeats all it is sent, as a proxy does on its error pages.
   receiver = startReceiver(({ path, headers, text }) => answer(`${path} ${JSON.stringify(headers)} ${text}`))
-  admin = await createTestAdmin(({ store, secrets }) => {
+  admin = await createTestAdmin(({ store, box }) => {
     notifier = createNotifier({
       ...{ store, clock: systemClock, random: seededRandom(1), log, instance: 'abcd1234', url: () => 'https://skerry.example' },
-      configs: createConfigs(store, secrets),
+      configs: createConfigs(store, createConfigKeys(box)),
       addresses: loopbackGuard({ resolve: (host) => resolve(host) }),
       renderTexts: async () => ({ texts: {} }),
     })

@@ -310,6 +310,10 @@ test('CG9 the variables of a render are explained: value, level, and what is bel
   const text = (await onServer('liquid', '--cluster', 'ship', '--explain')).out
   expect(text).toMatch(/^color +"green" +overrides\[0\] +over Config\/vars\n/)
   expect(await onServer('liquid', '--explain', '--all-clusters')).toMatchObject({ code: 2 })
+  const chart = (await onServer('chart', '--cluster', 'ship', '--explain')).out
+  expect(chart).toMatch(
+    /^Helm values of apps:\n\.Values\.host +"ship\.example" +render\.helm\.values +over chart values\.yaml\n\.Values\.replicas +1 +chart values\.yaml\n$/,
+  )
 })
 
 test('RH3 what is rendered by hand changes nothing: no revision, no event, no row', async () => {

@@ -28,6 +28,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     16: '72f2dce723f92374',
     17: 'a36f1e01f3931035',
     18: '55b85af08ca30096',
+    19: 'efd9ccea40736f0e',
   },
   PostgreSQL: {
     1: 'b031b6640bfd07f7',
@@ -48,6 +49,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     16: 'f4b1efdce0f95ad3',
     17: 'c6dd4463665dd364',
     18: '55b85af08ca30096',
+    19: 'e031c06b5366ffa1',
   },
 }
 

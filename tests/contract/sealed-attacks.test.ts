@@ -1,6 +1,7 @@
 // Somebody who writes the tables of a server, or speaks for it, moves what is sealed: it opens in its own place only.
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { type ConfigId, createConfigKeys } from '../../server/access/config-keys.ts'
 import { openConfig, sealConfig } from '../../server/access/config-secrets.ts'
 import { loadSecretBox } from '../../server/access/secret-box.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
@@ -124,18 +125,27 @@ test('SL13 keys that an earlier agent kept still open, and an agent that is put 
   after.close()
 })
 
-test('CG10 a secret that is moved to another Config, project or name does not open, and no earlier one is taken for it', () => {
-  const box = loadSecretBox(join(tempDir(), 'keys'))
-  const [own, other] = [
-    { project: 'shop', name: 'vars' },
-    { project: 'shop', name: 'others' },
-  ]
-  const sealed = sealConfig(box, own, { data: {}, secrets: { password: 'hunter2', token: 'abc' } }, null)
-  if (sealed.kind !== 'sealed') throw new Error('refused')
-  expect(openConfig(box, own, sealed.spec).secrets).toEqual({ password: 'hunter2', token: 'abc' })
-  expect(() => openConfig(box, other, sealed.spec)).toThrow(expect.objectContaining({ code: 'credential_missing' }))
-  expect(() => openConfig(box, { ...own, project: 'bank' }, sealed.spec)).toThrow(expect.objectContaining({ code: 'credential_missing' }))
-  const { secrets } = JSON.parse(sealed.spec)
-  const swapped = JSON.stringify({ data: {}, secrets: { password: secrets.token, token: secrets.password } })
-  expect(() => openConfig(box, own, swapped)).toThrow(expect.objectContaining({ code: 'credential_missing' }))
+test('CG10 CG11 a secret that is moved to another Config, project or name does not open, nor with the data key of another', async () => {
+  const keys = createConfigKeys(loadSecretBox(join(tempDir(), 'keys')))
+  const own = { project: 'shop', name: 'vars' }
+  const secrets = { password: 'hunter2', token: 'abc' }
+  const seal = async (id: ConfigId) => {
+    const sealed = await sealConfig(keys, id, { data: {}, secrets }, null)
+    if (sealed.kind !== 'sealed') throw new Error('refused')
+    return JSON.parse(sealed.spec)
+  }
+  const opened = (id: ConfigId, spec: unknown) => openConfig(keys, id, JSON.stringify(spec))
+  const refused = { code: 'credential_missing' }
+  const spec = await seal(own)
+  expect((await opened(own, spec)).secrets).toEqual(secrets)
+  for (const id of [
+    { ...own, name: 'others' },
+    { ...own, project: 'bank' },
+  ]) {
+    await expect(opened(id, spec)).rejects.toMatchObject(refused)
+    await expect(opened(id, { ...spec, key: (await seal(id)).key })).rejects.toMatchObject(refused)
+  }
+  const swapped = { password: spec.secrets.token, token: spec.secrets.password }
+  await expect(opened(own, { ...spec, secrets: swapped })).rejects.toMatchObject(refused)
+  await expect(opened(own, { ...spec, key: undefined })).rejects.toMatchObject(refused)
 })

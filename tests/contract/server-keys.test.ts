@@ -332,7 +332,7 @@ test('RP9 KM1 CG7 the command line shows what follows, asks, and revokes or rota
   expect((await cli('list', '--no-headers')).out.match(/revoked|earlier|signing/g)).toEqual(['revoked', 'signing'])
   expect(await admin.store.listJoinTokens()).toHaveLength(1)
   expect((await cli('rotate', 'mac', '--yes')).code).toBe(0)
-  expect((await cli('rotate', 'secrets', '--yes')).out).toBe('0 secrets of 0 Configs sealed under a new key\n')
+  expect((await cli('rotate', 'secrets', '--yes')).out).toBe('0 secrets of 0 Configs sealed under new data keys\n')
   expect((await cli('rotate', 'everything')).code).toBe(2)
   const reasons = (await admin.store.listEvents({ limit: 10 })).map(({ reason }) => reason)
   expect(reasons).toEqual(['ServerKeyRotated', 'ServerKeysRevoked', 'MacKeyRotated', 'SecretKeyRotated'])

@@ -181,7 +181,7 @@ test('JN3 AP7 keys and data are for this user alone, and no secret is in a log l
     spec: { git: { url: 'http://127.0.0.1:9/x.git' } },
   }
   await ask('POST', '/api/v1/apply', { resources: [repository] })
-  const hook = String((await ask('GET', '/api/v1/projects/default/repositories/apps/webhook')).json['secret'])
+  const hook = String((await ask('POST', '/api/v1/projects/default/repositories/apps/webhook')).json['secret'])
   const events = (await ask('GET', '/api/v1/events?limit=500')).text
   const lists = (await ask('GET', '/api/v1/join-tokens')).text + (await ask('GET', '/api/v1/repositories')).text
   await server.stop()

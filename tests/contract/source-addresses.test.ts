@@ -1,7 +1,8 @@
 // The option that allows inner addresses, on a server as it is started.
 import { afterEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { type RunningServer, type ServerOptions, startServer } from '../../server/server.ts'
+import { type RunningServer, startServer } from '../../server/server.ts'
+import type { ServerOptions } from '../../server/server-options.ts'
 import { repositoryViewSchema } from '../../shared/model/views.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'

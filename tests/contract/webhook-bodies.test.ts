@@ -19,7 +19,12 @@ afterEach(async () => {
   await server.stop(true)
 })
 function start(): void {
-  const deps = { store: { getResource: async () => repository }, keys, repositoryChanged: () => {}, addressOf }
+  const deps = {
+    store: { getResource: async () => repository, webhookNumber: async () => 0 },
+    keys,
+    repositoryChanged: () => {},
+    addressOf,
+  }
   const webhook = createWebhook({ ...deps, ...(bodyMs === undefined ? {} : { bodyMs }) })
   const fetch = async (request: Request) => (await webhook(request)) ?? new Response('', { status: 404 })
   server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch })
@@ -36,7 +41,9 @@ function sendSlowly(from: string): Promise<string> {
 }
 async function post(from = 'forge'): Promise<number> {
   const body = JSON.stringify({ ref: 'x'.repeat(10_000) })
-  const signature = createHmac('sha256', webhookSecret(keys, 'uid-1')).update(body).digest('hex')
+  const signature = createHmac('sha256', webhookSecret(keys, 'uid-1', 0))
+    .update(body)
+    .digest('hex')
   const headers = { 'x-hub-signature-256': `sha256=${signature}`, 'x-from': from }
   return (await fetch(`http://127.0.0.1:${server.port}/webhooks/v1/default/apps`, { method: 'POST', body, headers })).status
 }

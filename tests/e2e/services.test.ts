@@ -115,3 +115,23 @@ test('SM1 TG16 TG17 a revision of a service that is synced by hand waits for `sk
   expect(await dataOf('hand', 'a')).toBe('two')
   expect((await scenario.fleet.run(['events', '--service', 'hand', '--no-headers'])).match(/SyncAllowed/g)).toHaveLength(2)
 })
+
+test('SC1 SC3 a service takes variables from a ConfigMap of its site, again when somebody changes it there, and says when one is missing', async () => {
+  const site = 'siteConfig: {namespace: kube-public, name: site-values, keys: [color]}'
+  await scenario.push({ 'colored/settings.yaml.liquid': configMapYaml('colored', { value: '{{ config.color }}' }) })
+  await apply(serviceYaml({ name: 'colored', extra: site }))
+  await eventually('it waits for the value', async () =>
+    (await scenario.fleet.run(['describe', 'service', 'colored'])).includes('unknown variable config.color'),
+  )
+  await kubectl('create', 'configmap', 'site-values', '-n', 'kube-public', '--from-literal=color=green', '--from-literal=hidden=x')
+  await scenario.settled('harbour', ['colored'])
+  expect(await dataOf('colored', 'colored')).toBe('green')
+  expect(await scenario.fleet.run(['render', 'colored', '--cluster', 'harbour', '--explain'])).toMatch(
+    /^color +"green" +site ConfigMap kube-public\/site-values\n/,
+  )
+  await kubectl('patch', 'configmap', 'site-values', '-n', 'kube-public', '--type=merge', '-p', '{"data":{"color":"red"}}')
+  await eventually('the other value is applied', async () => (await dataOf('colored', 'colored')) === 'red')
+  const described = await scenario.fleet.run(['describe', 'cluster', 'harbour'])
+  expect(described).toMatch(/kube-public\/site-values: +color=red\n/)
+  expect(described).not.toContain('hidden')
+})

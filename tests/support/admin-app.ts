@@ -2,7 +2,9 @@
 
 import { createApiTokens } from '../../server/access/api-tokens.ts'
 import { type AuditTrail, createAuditTrail } from '../../server/access/audit-trail.ts'
-import { loadSecretBox } from '../../server/access/secret-box.ts'
+import { createConfigKeys } from '../../server/access/config-keys.ts'
+import { createSecretRotation } from '../../server/access/rotate-secrets.ts'
+import { loadSecretBox, type SecretBox } from '../../server/access/secret-box.ts'
 import { loadServerKeys } from '../../server/access/server-keys.ts'
 import type { DeleteOutcome } from '../../server/actions/port.ts'
 import { createRemovalPlans } from '../../server/actions/removal-plans.ts'
@@ -47,7 +49,7 @@ export interface TestAdmin {
 /** What overrides may be made of. */
 const SEALED: SealView = { step: 'finished', key: '00000000', formerKeys: [], left: [], removed: 0, shards: 0, error: null }
 
-type Made = Pick<AppDeps, 'store' | 'clock' | 'secrets'>
+type Made = Pick<AppDeps, 'store' | 'clock'> & { box: SecretBox }
 
 export async function createTestAdmin(
   overrides: Partial<AppDeps> | ((made: Made) => Partial<AppDeps>) = {},
@@ -58,7 +60,9 @@ export async function createTestAdmin(
   const clock: Clock = { nowMs: () => time.nowMs, monotonicMs: () => time.nowMs, sleep: async () => {} }
   const tokens = createApiTokens({ store, clock })
   const token = (await tokens.createFirst(async () => {})) ?? ''
-  const secrets = loadSecretBox(tempDir())
+  const box = loadSecretBox(tempDir())
+  const own = typeof overrides === 'function' ? overrides({ store, clock, box }) : overrides
+  const { secrets = createConfigKeys(box) } = own
   const asked: string[] = []
   const content: TestAdmin['content'] = new Map()
   const outcome: TestAdmin['outcome'] = { deleteService: { kind: 'deleted' } }
@@ -72,6 +76,11 @@ export async function createTestAdmin(
     logger: silentLogger,
     serverKeys: loadServerKeys(tempDir()),
     secrets,
+    rotation: await createSecretRotation({
+      ...{ store, keys: secrets, clock, log: silentLogger },
+      pace: async () => {},
+      stopping: new AbortController().signal,
+    }),
     seals: { view: async () => SEALED, begin: async () => SEALED, settled: async () => {} },
     renders: { render: async () => null, variants: async () => null, objects: async () => ({ kind: 'rendered', objects: new Map() }) },
     previews: { diff: async () => null },
@@ -81,7 +90,11 @@ export async function createTestAdmin(
     restore: NO_RESTORE,
     removals: createRemovalPlans({ store, content: { get: async (sha256) => content.get(sha256) ?? null }, clock }),
     readTimesOf: () => null,
-    webhook: async (project, name) => ({ url: `https://skerry.example/webhooks/v1/${project}/${name}`, secret: 'hook-secret' }),
+    webhook: async (project, name) => ({ url: `https://skerry.example/webhooks/v1/${project}/${name}`, secret: 'hmac:0123456789abcdef' }),
+    async newWebhookSecret(project, name) {
+      await store.nextWebhookNumber({ kind: 'Repository', project, name }, 'uid')
+      return { url: `https://skerry.example/webhooks/v1/${project}/${name}`, secret: 'hook-secret' }
+    },
     version: () => ({ version: '1.2.3' }),
     ready: () => true,
     requestsPerSecond: 0, // the clock stands still
@@ -110,7 +123,7 @@ export async function createTestAdmin(
       onChanged: (keys: readonly ResourceKey[], confirmed: ConfirmedData = new Map()) =>
         note(`${keys.map(({ kind, project, name }) => `changed ${kind} ${project}/${name}`).join(', ')}${dataText(confirmed)}`),
     },
-    ...(typeof overrides === 'function' ? overrides({ store, clock, secrets }) : overrides),
+    ...own,
   })
   return {
     content,

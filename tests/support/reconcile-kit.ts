@@ -45,6 +45,8 @@ export class MemoryReplica implements Replica {
   healthRules = () => [...this.rules].sort(([a], [b]) => (a < b ? -1 : 1))
   suspended: ReturnType<Replica['suspensions']> = []
   suspensions = () => this.suspended
+  sites: ReturnType<Replica['siteConfigs']> = []
+  siteConfigs = () => this.sites
   rowCount = () => this.reads.size
   dump = () => []
   verified = () => this.ok

@@ -35,12 +35,12 @@ export async function startSignInSite({ port, publicUrl, settings, files = new M
   const log: Logger = { ...silentLogger, info: note, warn: note, error: note }
   const stopping = new AbortController()
   let box: SecretBox | undefined
-  const admin = await createTestAdmin(({ store, clock, secrets }) => {
-    box = secrets
+  const admin = await createTestAdmin(({ store, clock, box: made }) => {
+    box = made
     return {
       signIn: createSignIn(
         { settings: oidcSettingsSchema.parse(settings(url)), files },
-        { store, secrets, url: shown, clock, log, stopping: stopping.signal },
+        { store, secrets: made, url: shown, clock, log, stopping: stopping.signal },
       ),
       url: shown,
       logger: log,

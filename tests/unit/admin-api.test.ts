@@ -448,11 +448,13 @@ test('LP1 readiness names the loops that failed, and the server serves on', asyn
   await failing.store.close()
 })
 
-test('AP5 the webhook of a repository: address and secret, for one that exists', async () => {
+test('AP5 WH3 the webhook of a repository: its address and the mark of its secret; a new secret is answered once', async () => {
   await apply(repositoryDoc('apps'))
   expect((await admin.call('GET', '/api/v1/projects/default/repositories/apps/webhook')).body).toEqual({
     url: 'https://skerry.example/webhooks/v1/default/apps',
-    secret: 'hook-secret',
+    secret: 'hmac:0123456789abcdef',
   })
+  const made = await admin.call('POST', '/api/v1/projects/default/repositories/apps/webhook')
+  expect(made).toMatchObject({ status: 200, body: { secret: 'hook-secret' } })
   expect((await admin.call('GET', '/api/v1/projects/default/repositories/none/webhook')).status).toBe(404)
 })

@@ -37,6 +37,7 @@ beforeEach(async () => {
       ...{ repositoryChanged: nothing, clustersChanged: nothing, clusterDeleted: nothing },
       ...{ healthRulesChanged: nothing, suspensionsChanged: nothing },
       dataConfirmed: nothing,
+      siteConfigsChanged: async () => {},
       statusReported: () => {},
       serviceChanged: ({ project, service: name }) =>
         actAsSystem(`service/${project}/${name}`, async () => {
@@ -152,6 +153,11 @@ const RECIPES: Record<string, Recipe> = {
   'POST /projects/:project/repositories/:name/refresh': {
     path: '/projects/default/repositories/apps/refresh',
     verb: 'refresh',
+    kind: 'Repository',
+  },
+  'POST /projects/:project/repositories/:name/webhook': {
+    path: '/projects/default/repositories/apps/webhook',
+    verb: 'webhook:create',
     kind: 'Repository',
   },
   'PUT /projects/:project/services/:name': {
@@ -285,6 +291,7 @@ const RECIPES: Record<string, Recipe> = {
   'POST /server-keys/rotate-mac': { path: '/server-keys/rotate-mac', verb: 'rotate', kind: 'ServerKey' },
   'POST /server-keys/rotate-secrets': { path: '/server-keys/rotate-secrets', verb: 'rotate', kind: 'ServerKey' },
   'POST /agents/:id/rotate-recipient': { path: `/agents/${agentId('1')}/rotate-recipient`, verb: 'rotate', kind: 'Agent' },
+  'POST /secrets/rotate-key': { path: '/secrets/rotate-key', verb: 'rotate', kind: 'ServerKey' },
   'POST /secrets/seal': { path: '/secrets/seal', body: {}, verb: 'seal', kind: 'ServerKey' },
   'POST /sign-in-links': { path: '/sign-in-links', verb: 'create', kind: 'SignInLink' },
   'POST /restore/confirm': { path: '/restore/confirm', body: { token: 't'.repeat(16) }, verb: 'confirm-restore', kind: 'FleetStore' },

@@ -1,11 +1,12 @@
 // Configs from apply to the store and back: what people see of their secrets, and what is kept of them.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { decideHost, type HostBinding, type HostDecision, hostOf } from '../../server/access/config-hosts.ts'
+import { createConfigKeys } from '../../server/access/config-keys.ts'
 import { createConfigs } from '../../server/access/configs.ts'
-import { rotateSecrets } from '../../server/access/rotate-secrets.ts'
 import { loadSecretBox } from '../../server/access/secret-box.ts'
 import { createFleetActions } from '../../server/actions/fleet-actions.ts'
 import { credentialsOf } from '../../server/control/workers/remote-sources.ts'
+import { PROBES_MAX, PROBES_WINDOW_MS } from '../../server/http/secret-probes.ts'
 import { CONFIG_DATA_LENGTH_MAX, CONFIG_SECRETS_MAX } from '../../shared/model/render.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
@@ -14,9 +15,10 @@ import { runTestCli } from '../support/cli-run.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 const keys = tempDir()
+const keysOf = (folder = keys) => createConfigKeys(loadSecretBox(folder))
 let admin: TestAdmin
 beforeEach(async () => {
-  admin = await createTestAdmin({ secrets: loadSecretBox(keys) })
+  admin = await createTestAdmin({ secrets: keysOf() })
 })
 afterEach(() => admin.store.close())
 
@@ -39,7 +41,7 @@ const secretsOf = async (name: string, project = 'default') => {
   return (body as { spec: { secrets: Record<string, string> } }).spec.secrets
 }
 const FORGE = { url: 'https://git.example.com/team/apps.git' }
-const opened = (name: string, project = 'default') => createConfigs(admin.store, loadSecretBox(keys)).read(project, name)
+const opened = (name: string, project = 'default') => createConfigs(admin.store, keysOf()).read(project, name)
 
 test('CG2 a secret is never shown again: reads have a mark, equal for equal values of that secret only', async () => {
   await apply(configDoc('a', { token: 'hunter2', other: 'hunter2', third: 'x' }), configDoc('b', { token: 'hunter2' }))
@@ -58,7 +60,9 @@ test('CG2 a secret is never shown again: reads have a mark, equal for equal valu
 test('CG2 what the store holds of a secret is sealed, and differs from one write to the next', async () => {
   await apply(configDoc('a', { token: 'hunter2' }, { color: 'blue' }))
   const held = await admin.store.getResource({ kind: 'Config', project: 'default', name: 'a' })
-  expect(held?.spec).toMatch(/^\{"data":\{"color":"blue"\},"secrets":\{"token":"sealed:[0-9a-f]{16}:[A-Za-z0-9_-]+"\}\}$/)
+  expect(held?.spec).toMatch(
+    /^\{"data":\{"color":"blue"\},"key":"file:[A-Za-z0-9_-]+","secrets":\{"token":"sealed:[0-9a-f]{16}:[A-Za-z0-9_-]+"\}\}$/,
+  )
   expect(held?.spec).not.toContain('hunter2')
 })
 
@@ -107,7 +111,7 @@ test('CG3 a write that keeps secrets is refused when somebody else wrote in betw
   const marks = await secretsOf('a')
   const { applyResource } = admin.store
   const faster = await createTestAdmin({
-    secrets: loadSecretBox(keys),
+    secrets: keysOf(),
     store: {
       ...admin.store,
       async applyResource(key, change) {
@@ -207,10 +211,10 @@ test('CG2 configs on the command line: get, describe, apply of what get printed,
 
 test('CG1 without the key that it was sealed with, a secret is missing and not something else; writing it again mends it', async () => {
   await apply(configDoc('a', { token: 'hunter2' }))
-  const other = createConfigs(admin.store, loadSecretBox(tempDir()))
+  const other = createConfigs(admin.store, keysOf(tempDir()))
   await expect(other.credentials('default', 'a', FORGE)).rejects.toMatchObject({ code: 'credential_missing' })
   await expect(other.credentials('default', 'none', FORGE)).rejects.toMatchObject({ code: 'credential_missing' })
-  expect(await createConfigs(admin.store, loadSecretBox(keys)).credentials('default', 'a', FORGE)).toEqual({ token: 'hunter2' })
+  expect(await createConfigs(admin.store, keysOf()).credentials('default', 'a', FORGE)).toEqual({ token: 'hunter2' })
 })
 
 test('CG8 the first use binds a Config to the hosts of the Repositories that name it; another host is refused and told how to add it', async () => {
@@ -223,7 +227,7 @@ test('CG8 the first use binds a Config to the hosts of the Repositories that nam
     repository('one', 'git@git.example.com:team/one.git'),
     repository('two', 'https://other.example.com:8443/two.git'),
   )
-  const configs = createConfigs(admin.store, loadSecretBox(keys))
+  const configs = createConfigs(admin.store, keysOf())
   const hostsOf = async () =>
     ((await admin.call('GET', '/api/v1/projects/default/configs/a')).body as { spec: { hosts?: string[] } }).spec.hosts
   const elsewhere = () => configs.credentials('default', 'a', { url: 'https://evil.example.com/x.git' })
@@ -246,8 +250,7 @@ test('CG8 the first use binds a Config to the hosts of the Repositories that nam
   })
   expect(actions(await apply(withHosts('hunter2', ['evil.example.com', 'git.example.com'])))).toEqual(['configured'])
   expect(await elsewhere()).toEqual({ token: 'hunter2' })
-  const box = loadSecretBox(keys)
-  await rotateSecrets(admin.store, box)
+  expect((await admin.call('POST', '/api/v1/server-keys/rotate-secrets')).body).toMatchObject({ configs: 1, secrets: 1 })
   expect(await hostsOf()).toEqual(['evil.example.com', 'git.example.com'])
 })
 
@@ -309,6 +312,7 @@ test('CG6 the services and repositories that name a Config are looked at again, 
       clustersChanged: async () => {},
       healthRulesChanged: async () => {},
       suspensionsChanged: async () => {},
+      siteConfigsChanged: async () => {},
       statusReported: () => {},
     },
     onClusterDeleted: async () => {},
@@ -326,7 +330,7 @@ test('SO56 a remote base gets the first Config that is bound to its host, and bi
     spec: { secrets: { token: 'hunter2' }, ...(hosts === undefined ? {} : { hosts }) },
   })
   await apply(doc('unbound'), doc('one', ['git.example.com']), doc('two', ['git.example.com', 'git.example.com:8443']))
-  const configs = createConfigs(admin.store, loadSecretBox(keys))
+  const configs = createConfigs(admin.store, keysOf())
   const names = ['unbound', 'gone', 'one', 'two']
   const of = (url: string) => configs.boundTo('default', names, url)
   expect([
@@ -338,4 +342,24 @@ test('SO56 a remote base gets the first Config that is bound to its host, and bi
   expect(
     ((await admin.call('GET', '/api/v1/projects/default/configs/unbound')).body as { spec: { hosts?: string[] } }).spec.hosts,
   ).toBeUndefined()
+})
+
+test('CG14 a dry run with values of secrets is recorded, and limited for each caller and Config; other dry runs are not', async () => {
+  await apply(configDoc('a', { token: 'hunter2' }), configDoc('b', { token: 'x' }))
+  const { token = '' } = await secretsOf('a')
+  for (let tries = 0; tries < PROBES_MAX - 1; tries++)
+    expect(actions(await dryRun(configDoc('a', { token: `guess${tries}` })))).toEqual(['configured'])
+  const put = (secret: string) => admin.call('PUT', '/api/v1/projects/default/configs/a?dryRun=true', configDoc('a', { token: secret }))
+  expect((await put('guess')).status).toBe(200)
+  expect(await put('hunter2')).toMatchObject({ status: 429, body: { code: 'too_many_requests' } })
+  expect(await dryRun(configDoc('a', { token: 'hunter2' }))).toMatchObject({ code: 'too_many_requests' })
+  expect(actions(await dryRun(configDoc('a', { token }, { color: 'red' })))).toEqual(['configured']) // no value of a secret
+  expect(actions(await dryRun(configDoc('b', { token: 'x' })))).toEqual(['unchanged'])
+  expect(actions(await apply(configDoc('a', { token: 'hunter2' })))).toEqual(['unchanged']) // a write is no dry run
+  const { items: entries } = await admin.store.audit.list({ limit: 500 })
+  const tried = entries.filter(({ verb, name }) => verb === 'dry-run' && name === 'a')
+  expect(tried.filter(({ result }) => result === 'done')).toHaveLength(PROBES_MAX)
+  expect(tried.some(({ result }) => result === 'denied')).toBe(true)
+  admin.clock.nowMs += PROBES_WINDOW_MS
+  expect((await put('hunter2')).status).toBe(200)
 })

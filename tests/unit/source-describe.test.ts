@@ -135,7 +135,7 @@ test('SO52 the API, describe and get -o wide show when a repository was looked a
   await admin.store.close()
 })
 
-test('WH2 --show-secret says what to enter in each forge; without it nothing of the secret', async () => {
+test('WH2 WH3 a new webhook secret is shown once, with what to enter in each forge; no other command shows it', async () => {
   const admin = await createTestAdmin()
   const doc = {
     apiVersion: 'skerry.dev/v1',
@@ -144,12 +144,12 @@ test('WH2 --show-secret says what to enter in each forge; without it nothing of 
     spec: { helm: { url: 'https://charts.example' } },
   }
   await admin.call('POST', '/api/v1/apply', { resources: [doc] })
-  const shown = await runTestCli(admin, ['describe', 'repository', 'charts', '--show-secret'])
+  const shown = await runTestCli(admin, ['webhook-secret', 'create', 'charts'])
   expect(shown.out).toContain('Webhook secret: hook-secret\n')
-  expect(shown.out).toEndWith(WEBHOOK_HELP)
+  expect(shown.err).toEndWith(WEBHOOK_HELP)
   for (const forge of ['GitHub', 'GitLab', 'Gitea', 'Forgejo', 'Bitbucket', 'Registries', 'X-Skerry-Signature'])
     expect(WEBHOOK_HELP).toContain(forge)
-  expect((await runTestCli(admin, ['describe', 'repository', 'charts'])).out).not.toContain('hook-secret')
+  expect((await runTestCli(admin, ['describe', 'repository', 'charts'])).out).not.toContain('Webhook secret: ')
   expect((await runTestCli(admin, ['get', 'repositories'])).out).toMatch(/^NAME +KIND +READY.*\ncharts +helm +False/)
   await admin.store.close()
 })

@@ -1,18 +1,22 @@
 import { describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
-import { createWebhook, isSigned, WEBHOOK_BODY_BYTES_MAX, webhookSecret } from '../../server/http/webhook.ts'
+import { createWebhook, isSigned, WEBHOOK_BODY_BYTES_MAX, webhookMark, webhookSecret } from '../../server/http/webhook.ts'
 import { storedRepository as repository } from '../support/stored-repository.ts'
 
 const macBy = (key: string) => (purpose: string, bytes: Uint8Array) =>
   createHmac('sha256', key).update(purpose).update(bytes).digest().subarray(0, 16)
 const keys = { mac: macBy('server key'), earlierMac: macBy('earlier key') }
 const told: string[] = []
+let number = 0
 const webhook = createWebhook({
-  store: { getResource: async ({ project, name }) => (project === 'default' && name === 'apps' ? repository : null) },
+  store: {
+    getResource: async ({ project, name }) => (project === 'default' && name === 'apps' ? repository : null),
+    webhookNumber: async () => number,
+  },
   keys,
   repositoryChanged: (project, name) => told.push(`${project}/${name}`),
 })
-const secret = webhookSecret(keys, 'uid-1')
+const secret = webhookSecret(keys, 'uid-1', 0)
 const sign = (body: string, key = secret) => createHmac('sha256', key).update(body).digest('hex')
 const post = async (headers: Record<string, string>, { body = '{"ref":"x"}', path = 'default/apps', method = 'POST' } = {}) => {
   told.length = 0
@@ -30,9 +34,9 @@ describe('webhook', () => {
     ['generic', { 'x-skerry-signature': sign(body) }],
     [
       'a forge that has the secret of before the last rotation',
-      { 'x-skerry-signature': sign(body, webhookSecret({ mac: macBy('earlier key') }, 'uid-1')) },
+      { 'x-skerry-signature': sign(body, webhookSecret({ mac: macBy('earlier key') }, 'uid-1', 0)) },
     ],
-    ['GitLab, with that one', { 'x-gitlab-token': webhookSecret({ mac: macBy('earlier key') }, 'uid-1') }],
+    ['GitLab, with that one', { 'x-gitlab-token': webhookSecret({ mac: macBy('earlier key') }, 'uid-1', 0) }],
     ['generic with prefix, upper case', { 'x-skerry-signature': `sha256=${sign(body).toUpperCase()}` }],
   ] as Array<[string, Record<string, string>]>)('IN11 signed as %s does: 202 and one look', async (_, headers) => {
     expect(await post(headers)).toEqual([202, 'default/apps'])
@@ -41,7 +45,7 @@ describe('webhook', () => {
     ['nothing', {}],
     ['another secret', { 'x-hub-signature-256': `sha256=${sign(body, 'x')}` }],
     ['another body', { 'x-hub-signature-256': `sha256=${sign('{}')}` }],
-    ['another repository’s secret', { 'x-gitlab-token': webhookSecret(keys, 'uid-2') }],
+    ['another repository’s secret', { 'x-gitlab-token': webhookSecret(keys, 'uid-2', 0) }],
     ['a wrong token beside a right signature', { 'x-gitlab-token': 'x', 'x-hub-signature-256': `sha256=${sign(body)}` }],
     ['an empty signature', { 'x-skerry-signature': '' }],
   ] as Array<[string, Record<string, string>]>)('IN11 signed with %s: 401 and nothing', async (_, headers) => {
@@ -57,13 +61,16 @@ describe('webhook', () => {
       return null
     }
     const counted = { mac: macBy('server key'), earlierMac }
-    const store = { getResource: async ({ name }: { name: string }) => (name === 'apps' ? repository : null) }
+    const store = {
+      getResource: async ({ name }: { name: string }) => (name === 'apps' ? repository : null),
+      webhookNumber: async () => 0,
+    }
     const webhook = createWebhook({ store, keys: counted, repositoryChanged: () => {} })
     for (const name of ['apps', 'other'])
       await webhook(
         new Request(`http://localhost/webhooks/v1/default/${name}`, { method: 'POST', body, headers: { 'x-gitlab-token': 'x' } }),
       )
-    expect(asked).toHaveLength(2)
+    expect(asked).toHaveLength(4)
   })
   test('IN12 a body of 1 MiB is taken, a byte more is not', async () => {
     const largest = 'x'.repeat(WEBHOOK_BODY_BYTES_MAX)
@@ -110,4 +117,21 @@ test.each([
   const headers = new Headers({ [header]: `sha256=${digest}` })
   const bytes = new TextEncoder().encode(body)
   expect([isSigned(headers, bytes, "It's a Secret to Everybody"), isSigned(headers, bytes, 'another')]).toEqual([true, false])
+})
+
+test.each([
+  [0, [202, 401, 401]],
+  [1, [202, 202, 401]],
+  [2, [401, 202, 202]],
+])('WH3 after secret %p was made, it and the one before it are accepted', async (made, statuses) => {
+  number = made
+  const answers = [0, 1, 2].map(async (one) => (await post({ 'x-gitlab-token': webhookSecret(keys, 'uid-1', one) }))[0])
+  expect(await Promise.all(answers)).toEqual(statuses)
+  number = 0
+})
+
+test('WH3 the mark of a secret is equal for equal secrets and is no secret', async () => {
+  expect(webhookMark(keys, 'uid-1', 1)).toMatch(/^hmac:[0-9a-f]{16}$/)
+  expect(new Set([webhookMark(keys, 'uid-1', 0), webhookMark(keys, 'uid-1', 1), webhookMark(keys, 'uid-2', 0)]).size).toBe(3)
+  expect(await post({ 'x-gitlab-token': webhookMark(keys, 'uid-1', 0) })).toEqual([401])
 })

@@ -1,6 +1,6 @@
 // The commands for the keys of a server and for one that was restored from a backup.
 import { Argument, type Command } from '@commander-js/extra-typings'
-import { examples, output } from '../command-options.ts'
+import { examples, isGiven, output, projectOf, projectOption } from '../command-options.ts'
 import type { Context } from '../context.ts'
 import { ROTATED_KEYS } from '../outputs.ts'
 
@@ -39,6 +39,33 @@ export function addKeyCommands(program: Command, context: Context): void {
     .option('-y, --yes', 'do not ask for confirmation')
     .addHelpText('before', examples('skerry secrets rotate-recipient ship-7'))
     .action(async (cluster, options) => (await import('../secrets.ts')).rotateRecipient(context, cluster, options))
+
+  secrets
+    .command('rotate-key')
+    .description('seal the secrets of all Configs anew, each Config under another data key, and destroy the earlier master key')
+    .option('--no-wait', 'start it and do not wait')
+    .option('-y, --yes', 'do not ask for confirmation')
+    .addHelpText('before', examples('skerry secrets rotate-key', 'skerry secrets rotate-key --yes --no-wait'))
+    .action(async (options) => (await import('../secrets.ts')).rotateKeys(context, options))
+  secrets
+    .command('rotation')
+    .description('show how far the newest rotation of the keys of secrets is')
+    .addOption(output())
+    .addHelpText('before', examples('skerry secrets rotation', 'skerry secrets rotation -o json'))
+    .action(async (options) => (await import('../secrets.ts')).showRotation(context, options))
+
+  program
+    .command('webhook-secret')
+    .addHelpText('before', examples('skerry webhook-secret create apps'))
+    .command('create')
+    .description('make another secret for the webhook of a repository, and show it once with what to enter in a forge')
+    .addArgument(new Argument('<repository>', 'name of the repository'))
+    .addOption(projectOption())
+    .addHelpText('before', examples('skerry webhook-secret create apps'))
+    .action(async (repository, options, command) => {
+      const { project } = projectOf(context, options, isGiven(command))
+      await (await import('../secrets.ts')).createWebhookSecret(context, repository, project)
+    })
 
   const serverKey = program
     .command('server-key')

@@ -71,7 +71,6 @@ export function addReadCommands(program: Command, context: Context): void {
     .argument('[name]')
     .addOption(projectOption())
     .option('--cluster <name>', 'object: its cluster')
-    .option('--show-secret', 'repository: show the secret of its webhook')
     .addOption(output())
     .addHelpText(
       'before',
@@ -79,7 +78,6 @@ export function addReadCommands(program: Command, context: Context): void {
         'skerry describe service web',
         'skerry describe cluster/ship-7',
         'skerry describe object deployment/shop/web --cluster ship-7',
-        'skerry describe repository apps --show-secret',
       ),
     )
     .action(async (kind, name, options, command) => {

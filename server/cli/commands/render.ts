@@ -80,7 +80,7 @@ export function addRenderCommands(program: Command, context: Context, local: Loc
     .argument('[service]', 'name, or service/name')
     .addOption(projectOption())
     .option('--cluster <name>', 'render for this cluster')
-    .option('--explain', 'list the effective variables of the templates, and the level that each comes from')
+    .option('--explain', 'list the effective variables and Helm values, and the level that each comes from')
     .option('--all-clusters', 'list the variants of the service, and the clusters that share each')
     .option('-f, --filename <file>', 'render on this machine: file with the Service, and optional Configs and a Cluster')
     .addOption(new Option('-o, --output <form>', 'output format of the objects').choices(RENDER_OUTPUTS))

@@ -1,9 +1,10 @@
 // Renders as jobs of workers. A job that stopped its worker or took too long is a failed render that depends on all files of
 // its sources: the next commit is rendered again, and so is this one after a while (IC14).
-import type { z } from 'zod'
+import { z } from 'zod'
 import { isSealed, isSecretRow, type SealingKeys } from '../../../shared/kube/sealed-object.ts'
 import { objectRowPrefix } from '../../../shared/model/desired.ts'
 import { serviceKey } from '../../../shared/model/ids.ts'
+import { explainedValueSchema } from '../../../shared/model/render-views.ts'
 import { AppError, type Problem, plainProblem } from '../../../shared/protocol/error.ts'
 import { ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from '../../../shared/protocol/routes.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
@@ -17,7 +18,7 @@ import type { Dependency, Reads } from '../../render/inputs.ts'
 import type { RenderResult } from '../../render/object-rows.ts'
 import { leastReads } from '../../render/record/reads.ts'
 import type { Handlers } from '../../worker/channel/channel.ts'
-import { ASKED, type AskedAnswers, type Layer, type RenderOrder } from '../../worker/channel/messages.ts'
+import { ASKED, type AskedAnswers, EXPLAINED_MAX, type Layer, type RenderOrder } from '../../worker/channel/messages.ts'
 import { dependenciesFromLines, rowsFromLines } from '../../worker/channel/render-lines.ts'
 import { fromWire, toWire } from '../../worker/channel/wire-error.ts'
 import type { JobAnswer, WorkerPool } from './pool.ts'
@@ -48,6 +49,16 @@ export function createRemoteRenders(deps: RemoteRendersDeps): Renders {
         if (!(error instanceof AppError)) throw error
         return error.code === 'worker_stopped' ? stopped(request, error) : { result: error, ...NOTHING_READ }
       }
+    },
+    async helmValues(request) {
+      const { id } = request
+      const order = orderOf(request, null)
+      const job = { method: 'helm.values', order, kind: 'render', project: id.project, subject: `service ${serviceKey(id)}` } as const
+      const { data } = await deps.workers.run({ ...job, serve: serving(deps, request) })
+      return z
+        .array(explainedValueSchema)
+        .max(EXPLAINED_MAX)
+        .parse(JSON.parse(new TextDecoder().decode(data)))
     },
     async version(program) {
       const job = { method: 'tools.version', order: { program }, kind: 'read', project: '', subject: 'programs' } as const

@@ -25,6 +25,8 @@ export interface DependedOn {
   /** Null if it is not there. */
   tools: Pick<ToolVersions, 'held' | 'now'>
   factsOf(clusterId: ClusterId): ClusterFacts
+  /** Names of variables that a ConfigMap of a site may set (SC3). */
+  siteNames?: ReadonlySet<string> | undefined
   /** Revision of a remote base by its name. Absent: the service has none. */
   baseOf?: ((name: string) => Promise<string>) | undefined
 }

@@ -49,6 +49,8 @@ export interface ClusterOutcome {
   ofCluster: boolean
   /** Its facts were. */
   ofFacts: boolean
+  /** A variable that its site may set was. */
+  ofSite: boolean
 }
 
 export interface ClusterOutcomes {
@@ -157,7 +159,9 @@ class ClusterRenders {
   private enter(end: End, made: Pick<ClusterOutcome, 'key' | 'late' | 'result' | 'renderedFrom'>): ClusterOutcome {
     const { shape, tools } = placesOf(end.trail, this.values.tools)
     const ofCluster = shape.inputs.some(([first]) => first === 'cluster')
-    const outcome = { ...made, shape, tools, ofCluster, ofFacts: shape.inputs.some(isOfFacts) }
+    const isOfSite = ([first, second]: InputRead): boolean =>
+      first === 'config' && (second === undefined || this.run.siteNames?.has(second) === true)
+    const outcome = { ...made, shape, tools, ofCluster, ofFacts: shape.inputs.some(isOfFacts), ofSite: shape.inputs.some(isOfSite) }
     this.byPoint.set(this.paths.pointOf(end), outcome)
     return outcome
   }

@@ -1,8 +1,9 @@
 // The render of a service for a person: from the content that was read last, and without any consequence.
 import { openWith, sealMarkOf } from '../../../shared/kube/sealed-object.ts'
-import { type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
-import type { RenderView, VariantsView } from '../../../shared/model/render-views.ts'
+import { type ClusterId, type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
+import type { ExplainedValue, RenderView, VariantsView } from '../../../shared/model/render-views.ts'
 import { type ServiceSpec, serviceSpecSchema } from '../../../shared/model/resources.ts'
+import type { SiteStatus } from '../../../shared/model/site-config.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Configs } from '../../access/configs.ts'
 import type { Sealing } from '../../access/sealing.ts'
@@ -16,12 +17,17 @@ import type { Store } from '../../store/store.ts'
 import { configsOf } from '../config-users.ts'
 import { readProject } from '../projects.ts'
 import type { ClusterRender, Rendering } from './rendering.ts'
+import { siteLayers } from './site-layers.ts'
 
 export interface RenderNowDeps {
   store: Pick<Store, 'getResource' | 'listClusters'>
   /** `at` {}: nothing of it is remembered. */
   render(id: ServiceId, spec: ServiceSpec, clusters: readonly ClusterRecord[], at: Readonly<Record<string, string>>): Promise<Rendering>
   configs: Pick<Configs, 'read'>
+  /** CG9; absent: Helm values are not explained. */
+  helmValues?: (id: ServiceId, spec: ServiceSpec, cluster: ClusterRecord | null) => Promise<ExplainedValue[]>
+  /** SC3; absent: no cluster reports a ConfigMap. */
+  siteOf?: (clusters: readonly ClusterId[]) => Promise<ReadonlyMap<ClusterId, SiteStatus>>
   macOf(text: string): string
   /** Absent: no row is sealed. */
   sealing?: Pick<Sealing, 'keysOf'> | undefined
@@ -103,7 +109,8 @@ async function viewOf(
 ): Promise<RenderView> {
   const found = renderOf(rendering, cluster)
   const mark = (text: string) => `hmac:${deps.macOf(['render', serviceKey(id), text].join('\0'))}`
-  const values = explain ? { values: explainValues(await layersOf(deps, id, spec, cluster), mark) } : {}
+  const variables = explain ? explainValues(await layersOf(deps, id, spec, cluster), mark) : []
+  const values = explain ? { values: [...variables, ...((await deps.helmValues?.(id, spec, cluster)) ?? [])] } : {}
   const head = { project: id.project, service: id.service, cluster: cluster?.name ?? null, note, ...values }
   const release = rendering.kind === 'good' ? { version: rendering.release.commit, tools: { ...rendering.release.tools } } : { version: rendering.kind === 'failed' ? rendering.commit : null, tools: {} } // biome-ignore format: two of a kind
   const warnings = rendering.kind === 'good' && found.kind === 'rendered' ? rendering.warnings : []
@@ -134,7 +141,7 @@ const FOR_NOBODY = 'no cluster matches its targets, and it does not render witho
 const NO_CONTENT = 'its repository was not read yet, or cannot be read; `skerry get repositories` shows the reason'
 
 async function layersOf(
-  { configs }: RenderNowDeps,
+  { configs, siteOf }: RenderNowDeps,
   id: ServiceId,
   spec: ServiceSpec,
   cluster: ClusterRecord | null,
@@ -146,7 +153,9 @@ async function layersOf(
     const { data, secrets } = held
     layers.push({ from: `Config/${name}`, values: { ...data, ...secrets }, secrets: new Set(Object.keys(secrets)) })
   }
-  return settingsFor(id, spec, layers)(cluster ?? { labels: {}, isNobody: true }).layers ?? []
+  if (cluster === null) return settingsFor(id, spec, layers)({ labels: {}, isNobody: true }).layers ?? []
+  const site = siteLayers(spec, [cluster], (await siteOf?.([cluster.clusterId])) ?? new Map()).of(cluster.clusterId)
+  return settingsFor(id, spec, layers)({ ...cluster, site }).layers ?? []
 }
 
 async function secretsOf({ configs }: RenderNowDeps, { project }: ServiceId, spec: ServiceSpec): Promise<string[]> {

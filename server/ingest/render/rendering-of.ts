@@ -20,7 +20,8 @@ import { type ClusterRender, type GoodRender, mayPass, type Release, type Render
 export interface RenderedFor {
   release: Omit<Release, 'tools'>
   outcomes: ReadonlyMap<Wanted, ClusterOutcome>
-  factsKey(cluster: Wanted): string
+  /** Names the facts, and the values of the site, that its render looked at. */
+  factsKey(cluster: Wanted, outcome: Pick<ClusterOutcome, 'ofFacts' | 'ofSite'>): string
 }
 
 /**
@@ -40,7 +41,8 @@ export function renderingOf({ release, outcomes, factsKey }: RenderedFor): Rende
     results.add(result)
     const rendered = result instanceof AppError || result.kind === 'failed' ? null : result
     if (rendered !== null) for (const [tool, version] of Object.entries(outcome.tools)) tools[tool] = versionOf(tool, version)
-    const render = rendered === null ? null : good(rendered, outcome.ofFacts ? factsKey(cluster) : null, outcome.renderedFrom)
+    const render =
+      rendered === null ? null : good(rendered, outcome.ofFacts || outcome.ofSite ? factsKey(cluster, outcome) : null, outcome.renderedFrom)
     if (cluster === null) forNobody = render
     else clusters.set(cluster.clusterId, render ?? { kind: 'failed', error: errors(result) })
   }

@@ -2,7 +2,9 @@
 // nothing changed, it reads and renders nothing.
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
+import type { ExplainedValue } from '../../../shared/model/render-views.ts'
 import { type ServiceSpec, sourcesOf } from '../../../shared/model/resources.ts'
+import type { SiteStatus } from '../../../shared/model/site-config.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
@@ -29,6 +31,7 @@ import { type ClusterOutcomes, renderClusters, type Subject } from './render-clu
 import { failuresOf, type NamingService, type Rendering } from './rendering.ts'
 import { renderingOf } from './rendering-of.ts'
 import { configsOfService, type ReadConfig } from './service-configs.ts'
+import { type SiteLayers, siteLayers } from './site-layers.ts'
 import { ToolVersions } from './tool-versions.ts'
 
 export interface ServiceRendererDeps {
@@ -39,6 +42,8 @@ export interface ServiceRendererDeps {
   renders: Renders
   config: ReadConfig
   facts(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, ClusterFacts>>
+  /** SC3; absent: no cluster reports a ConfigMap. */
+  site?: ((clusters: readonly ClusterId[]) => Promise<ReadonlyMap<ClusterId, SiteStatus>>) | undefined
   /** The build of this program: another build may render the same to something else. */
   build: string
   /** Absent: rows stay in clear. */
@@ -172,10 +177,11 @@ export class ServiceRenderer {
     }
     const known = await this.deps.facts(clusters.map(({ clusterId }) => clusterId))
     const factsOf = (clusterId: ClusterId) => known.get(clusterId) ?? NO_FACTS
+    const site = siteLayers(spec, clusters, (await this.deps.site?.(clusters.map(({ clusterId }) => clusterId))) ?? NO_SITES)
     await this.dependencies.ahead(id, sources)
     const fileId = fileIds(sources)
     const outcomes = await this.renderAll(
-      { id, spec, sources, project, configs: found.configs, factsOf, fileId, bases, isRemembered: extent.kind === 'all' },
+      { id, spec, sources, project, configs: found.configs, factsOf, site, fileId, bases, isRemembered: extent.kind === 'all' },
       clusters,
     )
     if (outcomes.renders > 0)
@@ -201,7 +207,12 @@ export class ServiceRenderer {
     const rendering = renderingOf({
       release: { ...release, revisions: { ...release.revisions, ...bases?.revisions(named) } },
       outcomes: outcomes.clusters,
-      factsKey: (cluster) => factsKeyOf(cluster === null ? NO_FACTS : factsOf(cluster.clusterId)),
+      factsKey: (cluster, { ofFacts, ofSite }) => {
+        const facts = factsKeyOf(cluster === null ? NO_FACTS : factsOf(cluster.clusterId))
+        if (!ofSite) return facts
+        const text = cluster === null ? '' : (site.of(cluster.clusterId)?.text ?? '')
+        return text === '' && ofFacts ? facts : sha256Hex(`${ofFacts ? facts : ''} ${text}`).slice(0, 32)
+      },
     })
     return rendering.kind === 'no_content' || failuresOf(rendering).length === 0
       ? rendering
@@ -210,7 +221,7 @@ export class ServiceRenderer {
 
   private async renderAll(run: ServiceRun, clusters: readonly RenderCluster[]): Promise<ClusterOutcomes> {
     const { cache, clock, signal } = this.deps
-    const { id, spec, sources, project, configs, factsOf, fileId, bases, isRemembered } = run
+    const { id, spec, sources, project, configs, factsOf, site, fileId, bases, isRemembered } = run
     // A render without a boundary has no dependency on one, so it cannot be reused here.
     const bound = (text: string) => (project === null ? text : `${text}\nbounded`)
     const key = serviceKey(id)
@@ -219,6 +230,9 @@ export class ServiceRenderer {
     const tools = new ToolVersions(this.deps.renders)
     const slots = createSlots(RENDERS_AT_ONCE)
     const layers = (spec.configFrom ?? []).flatMap(({ name }) => configs.get(name) ?? [])
+    const settings = settingsFor(id, spec, layers, project === null ? undefined : (labels) => renderBounds(project, labels))
+    const ready = clusters.filter(({ clusterId }) => !site.lacking.has(clusterId))
+    const isNone = clusters.length > 0 && ready.length === 0
     const outcomes = await renderClusters(
       { cache, slots: (work) => slots.run(work, signal), pace: createPace(clock) },
       {
@@ -226,17 +240,42 @@ export class ServiceRenderer {
         lastingSpec: bound(lastingText(id, spec)),
         inForce: inForceOf(this.deps, id),
         versions: sources.map(({ opened }) => opened.version),
-        settingsOf: settingsFor(id, spec, layers, project === null ? undefined : (labels) => renderBounds(project, labels)),
+        settingsOf: (cluster) => settings('clusterId' in cluster ? { ...cluster, site: site.of(cluster.clusterId as ClusterId) } : cluster),
+        siteNames: site.names,
         tools,
         render: (subject) => this.runOne(run, subject, tools),
         ...{ configs, fileId, factsOf, baseOf: bases?.valueOf },
       },
-      clusters.length === 0 ? [null] : clusters,
+      isNone ? [] : ready.length === 0 ? [null] : ready,
     )
     const late = [...outcomes.clusters.values()].flatMap((one) => (one.late && one.key !== null ? [one.key] : []))
     if (isRemembered) this.lates.note(key, new Set(late), due, clock.nowMs())
     else for (const one of late) cache.drop(one) // else a pass that comes to the same would find it failed, and not try it again
-    return outcomes
+    return { ...outcomes, clusters: withLacking(outcomes.clusters, clusters, site) }
+  }
+
+  /** CG9: for one cluster, at what was read last. */
+  async helmValues(id: ServiceId, spec: ServiceSpec, cluster: RenderCluster | null): Promise<ExplainedValue[]> {
+    const { renders, config, facts } = this.deps
+    if (renders.helmValues === undefined) return []
+    const opening = await openSources(this.deps, id, spec, {})
+    if (opening.kind !== 'opened') return []
+    const found = await configsOfService(config, async () => [], id, spec)
+    if (found.kind === 'failed') return []
+    const clusters = cluster === null ? [] : [cluster]
+    const ids = clusters.map(({ clusterId }) => clusterId)
+    const site = siteLayers(spec, clusters, (await this.deps.site?.(ids)) ?? NO_SITES)
+    const layers = (spec.configFrom ?? []).flatMap(({ name }) => found.configs.get(name) ?? [])
+    const settings = settingsFor(id, spec, layers)
+    return renders.helmValues({
+      ...{ id, sources: opening.sources, configs: found.configs, namespace: spec.namespace, render: spec.render ?? {} },
+      settings: cluster === null ? settings({ labels: {}, isNobody: true }) : settings({ ...cluster, site: site.of(cluster.clusterId) }),
+      cluster:
+        cluster === null
+          ? null
+          : { name: cluster.name, labels: cluster.labels, facts: (await facts(ids)).get(cluster.clusterId) ?? NO_FACTS },
+      base: this.basesFor(id, spec, { kind: 'at', revisions: {} })?.state,
+    })
   }
 
   private async runOne({ id, spec, sources, configs, bases }: ServiceRun, { cluster, settings, facts }: Subject, tools: ToolVersions) {
@@ -270,10 +309,28 @@ interface ServiceRun {
   project: NamedProject | null
   configs: ReadonlyMap<string, ConfigLayer>
   factsOf(clusterId: ClusterId): ClusterFacts
+  site: SiteLayers
   fileId: FileIds
   /** Null if the service has no remote bases. */
   bases: BasesOfPass | null
   isRemembered: boolean
+}
+
+const NO_SITES: ReadonlyMap<ClusterId, SiteStatus> = new Map()
+
+/** Clusters whose agents have not reported what siteConfig names fail, so that they keep their revisions. */
+function withLacking(
+  made: ClusterOutcomes['clusters'],
+  clusters: readonly RenderCluster[],
+  { lacking }: SiteLayers,
+): ClusterOutcomes['clusters'] {
+  if (lacking.size === 0) return made
+  const none = { key: null, shape: { files: [], inputs: [] }, tools: {}, renderedFrom: null, late: false }
+  const failed = clusters.flatMap((cluster) => {
+    const result = lacking.get(cluster.clusterId)
+    return result === undefined ? [] : [[cluster, { ...none, result, ofCluster: true, ofFacts: false, ofSite: true }] as const]
+  })
+  return new Map([...made, ...failed])
 }
 
 /** A render that failed may not have come to all of its remote bases. */

@@ -16,13 +16,23 @@ export const HELM_VALUES_BYTES_MAX = 4 * 1024 * 1024
 export interface ValuesLayer {
   place: string
   values: Values
+  /** For people, where it is more than the place. */
+  from?: string
+  /** Places in `values` (`auth.password`) that a secret of a Config went into. */
+  secretAt?: ReadonlySet<string> | 'all'
 }
 export type GatheredValues = { kind: 'values'; merged: Values; layers: readonly ValuesLayer[] } | { kind: 'refused'; problems: Problem[] }
 
 type LayerResult = { kind: 'layer'; layer: ValuesLayer } | { kind: 'none' } | { kind: 'refused'; problems: Problem[] }
 const refused = (path: string, message: string): LayerResult => ({ kind: 'refused', problems: [{ path, message }] })
-const layerOf = (place: string, read: ReadValues): LayerResult =>
-  read.kind === 'refused' ? read : { kind: 'layer', layer: { place, values: read.values } }
+const layerOf = (place: string, read: ReadValues, more: Partial<ValuesLayer> = {}): LayerResult =>
+  read.kind === 'refused' ? read : { kind: 'layer', layer: { place, values: read.values, ...more } }
+/** Whether `read` looked at a secret. */
+function watched<T>(job: RenderJob, read: () => T): { value: T; secret: boolean } {
+  const before = job.secretReads?.() ?? 0
+  const value = read()
+  return { value, secret: (job.secretReads?.() ?? 0) > before }
+}
 
 /** Values that a template made or that a Config holds may be secret: messages about them quote nothing. */
 const withoutQuotes = (read: ReadValues): ReadValues =>
@@ -89,17 +99,18 @@ async function fileLayer(job: RenderJob, written: string, from: string): Promise
   const text = decodeUtf8(file.bytes)
   if (text === null) return refused(place, 'is not UTF-8 text')
   if (!path.endsWith('.liquid') && job.spec.templated !== true) return layerOf(place, readValues(text, place))
-  const rendered = renderText(text, { file: place }, job.inputs, undefined, job.meter)
+  const { value: rendered, secret } = watched(job, () => renderText(text, { file: place }, job.inputs, undefined, job.meter))
   return rendered.kind === 'failed'
     ? { kind: 'refused', problems: rendered.problems }
-    : layerOf(place, withoutQuotes(readValues(rendered.text, place)))
+    : layerOf(place, withoutQuotes(readValues(rendered.text, place)), secret ? { secretAt: 'all' } : {})
 }
 
 type ValuesFrom = NonNullable<NonNullable<RenderJob['spec']['helm']>['valuesFrom']>[number]
 
 function configLayer(job: RenderJob, { name, key, at, optional }: ValuesFrom): LayerResult {
   const place = `Config ${name}, ${key}`
-  const value = job.configValue(name, key)
+  const { value, secret } = watched(job, () => job.configValue(name, key))
+  const about: Partial<ValuesLayer> = { from: `Config/${name}`, ...(secret ? { secretAt: 'all' } : {}) }
   if (value === undefined)
     return optional === true
       ? { kind: 'none' }
@@ -108,11 +119,11 @@ function configLayer(job: RenderJob, { name, key, at, optional }: ValuesFrom): L
     const values = valueAt(at, value)
     if (values === null)
       return refused('render.helm.valuesFrom', `at: expected names with dots between them, such as ingress.host, not ${JSON.stringify(at)}`)
-    return { kind: 'layer', layer: { place, values } }
+    return { kind: 'layer', layer: { place, values, ...about } }
   }
-  if (isValues(value)) return { kind: 'layer', layer: { place, values: value } }
+  if (isValues(value)) return { kind: 'layer', layer: { place, values: value, ...about } }
   if (typeof value !== 'string') return refused(place, 'expected a mapping, or YAML text of one; `at` puts a single value at a path')
-  return layerOf(place, withoutQuotes(readValues(value, place)))
+  return layerOf(place, withoutQuotes(readValues(value, place)), about)
 }
 
 const MAY_BE_MISSING = 'a name that ends with ? is optional, and names can be templates: envs/{{ cluster.name }}.yaml?'
@@ -120,14 +131,19 @@ const asWritten = (name: string, written: string): string => (name === written ?
 
 function inlineLayer(job: RenderJob, from: string, values: Values): LayerResult {
   const problems: Problem[] = []
+  const secretAt = new Set<string>()
   const mapped = mapTexts(values, (text, place) => {
     if (!isTemplateText(text)) return text
-    const evaluated = evaluate(text, { file: `${from}.${place}`, line: null }, job.inputs, job.meter)
+    const at = { file: `${from}.${place}`, line: null }
+    const { value: evaluated, secret } = watched(job, () => evaluate(text, at, job.inputs, job.meter))
+    if (secret) secretAt.add(place)
     if (evaluated.kind === 'value') return evaluated.value
     problems.push(...evaluated.problems.map((problem) => ({ ...problem, message: `${problem.message}${goHint(text)}` })))
     return null
   })
-  return problems.length > 0 ? { kind: 'refused', problems } : { kind: 'layer', layer: { place: from, values: mapped } }
+  return problems.length > 0
+    ? { kind: 'refused', problems }
+    : { kind: 'layer', layer: { place: from, values: mapped, ...(secretAt.size === 0 ? {} : { secretAt }) } }
 }
 
 const goHint = (text: string): string =>

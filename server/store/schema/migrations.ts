@@ -17,6 +17,7 @@ import { migrateTo8 } from './migration-8.ts'
 import { createAuditLog } from './migration-audit.ts'
 import { createKeptRequests } from './migration-requests.ts'
 import { createNotifications } from './notifications-table.ts'
+import { createSecretStates } from './secret-states.ts'
 import { createSessions } from './sessions-table.ts'
 
 export interface Migration {
@@ -290,6 +291,8 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 16, up: createNotifications },
   { version: 17, up: createKeptRequests },
   { version: 18, up: (ddl) => addNumbers(ddl, 'agents', ['rotate_ms']) },
+  // Also keeps earlier versions out: they cannot open secrets that are sealed under data keys.
+  { version: 19, up: createSecretStates },
 ]
 
 /** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction has the store to itself, so two

@@ -20,8 +20,9 @@ const KIND_SHARES: Readonly<Record<RowKind, number>> = {
   drift: 0.2,
   service: 0.09,
   cluster: 0.004,
-  facts: 0.003,
-  agent: 0.003,
+  facts: 0.002,
+  site: 0.002,
+  agent: 0.002,
 }
 const KINDS = Object.keys(KIND_SHARES) as RowKind[]
 const perKind = <T>(make: (share: number) => T): Readonly<Record<RowKind, T>> => ({
@@ -30,6 +31,7 @@ const perKind = <T>(make: (share: number) => T): Readonly<Record<RowKind, T>> =>
   service: make(KIND_SHARES.service),
   cluster: make(KIND_SHARES.cluster),
   facts: make(KIND_SHARES.facts),
+  site: make(KIND_SHARES.site),
   agent: make(KIND_SHARES.agent),
 })
 

@@ -10,7 +10,7 @@ export type NameParts = Omit<Tables['names'], 'id' | 'refs'>
 export type StateParts = Pick<Tables['states'], 'sync' | 'health' | 'reason' | 'message' | 'images'>
 
 /** Kinds of which a cluster has one row. */
-export const isOfCluster = (kind: RowKind): boolean => kind === 'cluster' || kind === 'facts' || kind === 'agent'
+export const isOfCluster = (kind: RowKind): boolean => kind === 'cluster' || kind === 'facts' || kind === 'site' || kind === 'agent'
 
 export interface StatusColumns {
   state: StateParts | null

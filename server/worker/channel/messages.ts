@@ -114,6 +114,7 @@ export interface Orders {
   'tools.version': { program: SandboxProgram }
   'patches.check': { project: string; sets: readonly PatchSet[] }
   'texts.render': { project: string; templates: Readonly<Record<string, string>>; message: Readonly<Record<string, unknown>> }
+  'helm.values': RenderOrder
   render: RenderOrder
 }
 export type Method = keyof Orders
@@ -123,6 +124,8 @@ const looked = z.strictObject({ revision: text(200), tag: text(300).nullable() }
 /** Problems or warnings of one answer, and characters of their texts. */
 export const PROBLEMS_MAX = 200
 export const PROBLEM_TEXT_MAX = 1_000
+/** Values of charts that are explained together. */
+export const EXPLAINED_MAX = 10_000
 /** Characters of the message of a failed render. */
 export const MESSAGE_MAX = 20_000
 /** Characters of one rendered text of a notification. */
@@ -151,6 +154,8 @@ export const ANSWERS = {
   'tools.version': z.strictObject({ version: text(300).nullable() }),
   'patches.check': z.strictObject({ problems }),
   'texts.render': z.strictObject({ texts: z.record(text(64), text(TEXTS_MAX)), problems }),
+  /** The data is the JSON of a list of explained values. */
+  'helm.values': z.strictObject({}),
   /** The data has first the recorded dependencies, then the rows, as lines (render-lines.ts). */
   render: z.discriminatedUnion('kind', [
     z.strictObject({
