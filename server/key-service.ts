@@ -27,7 +27,7 @@ const authSchema = z.union([
     }),
   }),
 ])
-const settingsSchema = z.strictObject({
+export const keyServiceSchema = z.strictObject({
   transit: z.strictObject({
     url: z.url({ protocol: /^https?$/ }),
     namespace: z.string().min(1).optional(),
@@ -57,10 +57,10 @@ export function readKeyService(
   const { documents, problems } = parseYamlDocuments(readBounded(whole), { file: whole })
   if (problems.length > 0) throw wrong(problems.map(({ path, message }) => `${path}: ${message}`).join('; '))
   const input = documents[0]?.value
-  const read = settingsSchema.safeParse(input)
+  const read = keyServiceSchema.safeParse(input)
   if (!read.success)
     throw wrong(
-      explainIssues(settingsSchema, input, read.error)
+      explainIssues(keyServiceSchema, input, read.error)
         .map(({ path, message }) => `${whole}: ${path}: ${message}`)
         .join('; '),
     )

@@ -7,6 +7,7 @@ import { oidcSettingsSchema } from '../../server/access/oidc/settings.ts'
 import { explainField } from '../../server/cli/field-reference.ts'
 import { parseResources } from '../../server/cli/resource-files.ts'
 import { specProblems } from '../../server/http/resource-checks.ts'
+import { keyServiceSchema } from '../../server/key-service.ts'
 import { readExecList } from '../../server/render/exec/list.ts'
 import { checkPatchesHere } from '../../server/render/patch/patches.ts'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
@@ -74,6 +75,7 @@ test.each(yamlBlocks.map((block) => [block.place, block] as const))('AP4 the YAM
   const [first] = documents
   if (info === 'yaml prometheus') expect(first?.value).toHaveProperty('scrape_configs')
   else if (info === 'yaml sign-in') expect(oidcSettingsSchema.safeParse(first?.value)).toMatchObject({ success: true })
+  else if (info === 'yaml key-service') expect(keyServiceSchema.safeParse(first?.value)).toMatchObject({ success: true })
   else if (info === 'yaml renderers') expect(readExecList(first?.value, place)).toHaveProperty('entries')
   else if (info === 'yaml policy') expect(parsePolicy(text, place)).toMatchObject({ kind: 'policy' })
   else if (info.startsWith('yaml values ')) expect(unknownValues(info.split(' ')[2] ?? '', first?.value)).toEqual([])
