@@ -31,6 +31,9 @@ import type { KubeEvents } from './reconcile/report/kube-event.ts'
 import { createCrdtReplica } from './replica/crdt-replica.ts'
 import { type AgentReport, agentReport, type LinkReport } from './report.ts'
 import { SiteConfigKeeper } from './site-config.ts'
+import { SopsDecrypter } from './sops/decrypter.ts'
+import { SiteKeys } from './sops/site-keys.ts'
+import type { AgentState } from './state/agent-state.ts'
 import { createDiskReserve, type DiskReserve } from './state/disk-reserve.ts'
 import { openAgentState } from './state/sqlite-agent-state.ts'
 import { createStateBox } from './state/state-box.ts'
@@ -60,6 +63,8 @@ export interface AgentOptions {
   /** How often each watched kind is compared with a list of it; 0, or absent: never. */
   resyncMs?: number
   reportMetricsMs?: number // 0, or absent: metrics stay here
+  /** Folder of `*.agekey` files; absent: none. */
+  sopsKeys?: string
   version: string
 }
 
@@ -139,6 +144,7 @@ class RunningAgent implements Agent {
   #holdEnd = new AbortController()
   #current = false
   #discovery: Discovery | null = null
+  #ageKeys: SiteKeys | null = null
   readonly #anew = new AbortController()
   #isClosed = false
   readonly #problemSince = new Map<string, number>()
@@ -275,7 +281,14 @@ class RunningAgent implements Agent {
     const { cluster, clock, random, log, place } = this.#deps
     const looks = { look: async () => this.#reconciler?.discover(), info: () => cluster.info(), version: this.#info?.version ?? '' }
     const facts = new FactsKeeper({ state: this.#state, clock, random, log: log.with({ part: 'facts' }), ...looks })
+    const ageKeys = new SiteKeys({
+      ...{ cluster, state: this.#state, clock, log: log.with({ part: 'sops' }), signal },
+      folder: this.#options.sopsKeys ?? null,
+      changed: () => this.#reconciler?.ageKeysChanged(),
+    })
+    this.#ageKeys = ageKeys
     this.#reconciler = createReconciler({
+      sops: new SopsDecrypter(ageKeys),
       onDiscovery: (discovery) => {
         this.#discovery = discovery
         if (!this.#isClosed) facts.noteDiscovery(discovery)
@@ -457,6 +470,7 @@ class RunningAgent implements Agent {
       disk: this.#reserve.problem(),
       resync: this.#reconciler?.resynced() ?? null,
       policy: this.#policyReport(),
+      ageKeys: this.#ageKeys?.report() ?? null,
     })
   }
 

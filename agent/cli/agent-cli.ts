@@ -113,6 +113,7 @@ export function agentCommand(io: AgentIo): Command {
     .option('--agent <NAME>', 'ServiceAccount of the agent (namespace/name)', 'skerry-system/skerry-agent')
     .option('--pod-logs', 'the agent runs with --pod-logs')
     .option('--asking', 'the agent runs with --asking read or restart: it reads logs, children of workloads and nodes')
+    .option('--sops', 'services have SOPS files: the agent reads age keys in Secrets of skerry-system')
     .option('--values', 'print values of the chart skerry-agent (rbac.preset: custom) instead of manifests')
     .action((flags: RbacFlags) => io.out(rbacText(flags, format())))
   addEdgeCommands(program, { out: io.out, clock: systemClock })
@@ -137,10 +138,11 @@ interface RbacFlags {
   agent: string
   podLogs?: true
   asking?: true
+  sops?: true
   values?: true
 }
 
-function rbacText({ kinds, namespaces, serviceAccounts, agent, podLogs, asking, values }: RbacFlags, format: string): string {
+function rbacText({ kinds, namespaces, serviceAccounts, agent, podLogs, asking, sops, values }: RbacFlags, format: string): string {
   const listOf = (text: string) => text.split(',').map((one) => one.trim()).filter((one) => one !== '') // biome-ignore format: short
   const manifests = rbacManifests({
     kinds: listOf(kinds),
@@ -149,6 +151,7 @@ function rbacText({ kinds, namespaces, serviceAccounts, agent, podLogs, asking, 
     agent,
     podLogs: podLogs === true,
     asking: asking === true,
+    sops: sops === true,
   })
   if (values === true) return formatted(format === 'json' ? 'json' : 'yaml', rbacValues(manifests), () => '')
   return format === 'json'
@@ -178,7 +181,8 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
   const fetcher = createServerLink({ serverUrl: server, caFile, insecureHttp: read.options.insecureHttp, env: io.env, log })
   // Checked before the data folder is used: an agent with a configured policy never runs without it.
   const policy = read.options.policy === undefined ? undefined : new PolicyFile(resolve(read.options.policy), log)
-  const kubeconfigPath = kubeconfig === undefined ? undefined : resolve(kubeconfig) // the data folder becomes the working directory
+  // The data folder becomes the working directory.
+  const [kubeconfigPath, sopsKeys] = [kubeconfig, read.options.sopsKeys].map((path) => (path === undefined ? undefined : resolve(path)))
   const folder = openDataFolder(data)
   const record = openRunRecord(folder.path, { clock: systemClock, log })
   const guard = createNativeGuard({ run: record, libraryDir: agentFiles(folder.path).library, deathsMax: DEATHS_MAX })
@@ -215,6 +219,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
           podLogLines: podLogs ?? 0,
           resyncMs: resync,
           reportMetricsMs: reportMetrics,
+          ...(sopsKeys === undefined ? {} : { sopsKeys }),
           version: VERSION,
         },
         {

@@ -1,5 +1,6 @@
 // The text of `skerry-agent status`. Pure: a report in, lines out.
 import { cutText } from '../../shared/runtime/cut-text.ts'
+import { recipientsText } from '../../shared/sops/parcel.ts'
 import type { AgentReport, LinkReport } from '../report.ts'
 
 /** The state of sync in words. Only `not joined`, `refuses this agent` and `not syncing` need a person at the site;
@@ -82,6 +83,7 @@ export function statusText(report: AgentReport, nowMs: number): string {
     ])
   }
   if (report.policy !== null) lines.push(...policyLines(report.policy))
+  if (report.ageKeys !== null) lines.push(...ageKeyLines(report.ageKeys))
   if (report.disk !== null) lines.push(['disk', report.disk])
   const { compared, differences } = report.resync ?? { compared: 0, differences: 0 }
   if (compared > 0) lines.push(['resync', `${compared} lists compared, ${differences} missed changes found`])
@@ -96,6 +98,13 @@ function policyLines({ file, rules, problem }: NonNullable<AgentReport['policy']
   if (problem !== null) lines.push(['', `the file cannot be read; its last valid content stays in use: ${problem}`])
   return lines
 }
+
+/** The recipients to encrypt SOPS files to. */
+const ageKeyLines = ({ recipients, problems }: NonNullable<AgentReport['ageKeys']>): Array<[string, string]> =>
+  [recipients.length === 0 ? 'none at this site' : recipientsText(recipients), ...problems].map((text, index) => [
+    index === 0 ? 'age keys' : '',
+    text,
+  ])
 
 type ServiceReport = NonNullable<AgentReport['services'][number]['status']>
 

@@ -18,6 +18,7 @@ import type { RequestScheduler } from './requests/request-scheduler.ts'
 import type { Dependents } from './snapshot/dependents.ts'
 import type { SitePolicy } from './snapshot/permits.ts'
 import type { ServiceModel, ServiceSnapshot } from './snapshot/service-model.ts'
+import type { Decryption } from './snapshot/wanted.ts'
 import type { Autoscalers } from './snapshot/watch/autoscalers.ts'
 import type { LackingObjects } from './snapshot/watch/causes.ts'
 import type { Definitions } from './snapshot/watch/definitions.ts'
@@ -42,6 +43,8 @@ export interface Site extends Registrations {
   }
   /** LX1: the present policy of the site; null: none. */
   policy(): SitePolicy | null
+  /** SP4: opens SOPS documents with the age keys of the site. */
+  sops: Decryption
   clock: Clock
   random: Random
   log: Logger

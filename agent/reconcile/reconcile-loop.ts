@@ -35,6 +35,7 @@ import { REQUESTS_MAX, RequestScheduler } from './requests/request-scheduler.ts'
 import { Dependents } from './snapshot/dependents.ts'
 import type { SitePolicy } from './snapshot/permits.ts'
 import type { ServiceModel } from './snapshot/service-model.ts'
+import { type Decryption, NO_DECRYPTION } from './snapshot/wanted.ts'
 import { Autoscalers } from './snapshot/watch/autoscalers.ts'
 import { checkedCluster } from './snapshot/watch/checked-answers.ts'
 import { Definitions } from './snapshot/watch/definitions.ts'
@@ -65,6 +66,8 @@ export interface ReconcilerDeps {
   log: Logger
   /** LX1: the present policy of the site; absent: none. */
   policy?(): SitePolicy | null
+  /** SP4; absent: the site opens no SOPS documents. */
+  sops?: Decryption
   /** Windows of services; absent: none. */
   windowsOf?: WindowSource
   /** PR7: the server confirmed the replica since this process started. Absent: the replica cannot be older. */
@@ -96,6 +99,8 @@ export interface Reconciler {
   becameCurrent(): void
   /** LX4: every service is reconciled again. */
   policyChanged(): void
+  /** SP4: every service reads its rows again. */
+  ageKeysChanged(): void
   /** An order of a person at the site. */
   order(order: EdgeOrder): EdgeAnswer
   /** CM9: the server stated that this cluster was removed from it, or knows it again. */
@@ -133,6 +138,7 @@ const BROKEN_TURN_WAIT_MS = 30_000
 export function createReconciler(deps: ReconcilerDeps): Reconciler {
   let wakeServices: (services: readonly ServiceId[]) => void = () => {}
   let wakeAll: () => void = () => {}
+  let readAll: () => void = () => {}
   let discover: () => Promise<void> = async () => {}
   let sources: () => Iterable<SourcedObject> = () => []
   let resynced: ResyncCount = { compared: 0, differences: 0 }
@@ -146,6 +152,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     revisionsChanged: (services) => wakeServices(services),
     becameCurrent: () => wakeAll(),
     policyChanged: () => wakeAll(),
+    ageKeysChanged: () => readAll(),
     discover: () => discover(),
     sources: () => sources(),
     resynced: () => resynced,
@@ -163,6 +170,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
         // Each service reads its row again, so that a turn under way is pre-empted.
         registry.revisionsChanged(takeSuspensions(deps, holds) ? services() : changed)
       }
+      readAll = () => registry.revisionsChanged(services())
       wakeAll = () => {
         for (const id of deps.replica.services()) queue.wake(serviceKey(id))
       }
@@ -413,7 +421,8 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     isStrained: () => scheduler.limit() < REQUESTS_MAX / 2,
   })
   const policy = () => deps.policy?.() ?? null
-  const site: Site = { cluster, clusterId, former, kinds, watches, autoscalers, healthChoices, policy, clock, random, log, signal }
+  const { sops = NO_DECRYPTION } = deps
+  const site: Site = { cluster, clusterId, former, kinds, watches, autoscalers, healthChoices, policy, sops, clock, random, log, signal }
   const requests: Requests = {
     scheduler,
     asking: ask,

@@ -9,6 +9,7 @@ import type { KeyLink } from '../../shared/protocol/key-links.ts'
 import type { RefetchHead } from '../../shared/protocol/refetch.ts'
 import { PAGE_BYTES_MAX, PART_BYTES_MAX, ROUTES } from '../../shared/protocol/routes.ts'
 import { BOUND_PARAM, SEAL_PARAM } from '../../shared/protocol/sealed-keys.ts'
+import { SOPS_PARAM } from '../../shared/sops/parcel.ts'
 import { parseTransfer, SLICE_PARAM, TRANSFER_HEADER } from '../../shared/protocol/transfer.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Random } from '../../shared/runtime/random.ts'
@@ -271,7 +272,7 @@ interface Asking {
 const PAGE = { answerBytesMax: PAGE_BYTES_MAX, pieceHeader: TRANSFER_HEADER } as const satisfies Partial<ServerCall>
 
 /** The encodings that this agent can read besides plain rows. */
-const FEATURES = { [SEAL_PARAM]: '1', [BOUND_PARAM]: '1', [PROJECTS_PARAM]: '1' }
+const FEATURES = { [SEAL_PARAM]: '1', [BOUND_PARAM]: '1', [SOPS_PARAM]: '1', [PROJECTS_PARAM]: '1' }
 const ASKS = Buffer.from(ASK_FRAME_BEGINS)
 const hasQuestions = ({ piece, body }: ServerAnswer): boolean => piece === null && ASKS.equals(body.subarray(0, ASKS.length))
 

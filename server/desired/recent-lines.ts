@@ -3,6 +3,7 @@
 import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { sealMarkOf } from '../../shared/kube/sealed-object.ts'
 import { isBounded, type Row, rowLine } from '../../shared/protocol/frames.ts'
+import { isSopsRow } from '../../shared/sops/parcel.ts'
 import type { SealedRow } from './row-lines.ts'
 
 export class RecentLines {
@@ -11,6 +12,7 @@ export class RecentLines {
   readonly rows: number
   readonly sealed: readonly SealedRow[]
   readonly bounded: number
+  readonly sops: number
   /** In hex, of the bytes. */
   readonly sha256: string
   /** Writes that led to these lines. */
@@ -26,6 +28,7 @@ export class RecentLines {
       return mark === null ? [] : [{ id, mark }]
     })
     this.bounded = rows.filter(isBounded).length
+    this.sops = rows.filter(({ doc }) => doc !== null && isSopsRow(doc)).length
     this.sha256 = sha256Hex(this.bytes)
   }
 

@@ -19,6 +19,8 @@ export interface RowBody {
   sealed: readonly SealedRow[]
   /** Services of the page with bounds of a project. */
   bounded: number
+  /** Rows of the page with SOPS documents. */
+  sops: number
 }
 
 export interface RowFrames {
@@ -48,15 +50,16 @@ export function createRowFrames(bytesMax: number): RowFrames {
     return frame
   }
   return {
-    body({ bytes, recent, sealed, bounded }, accepted) {
+    body({ bytes, recent, ...needs }, accepted) {
+      const { sealed, bounded, sops } = needs
       const common = recent !== undefined && recent.writes > 1
       const packed = accepted && (common || bytes.length >= FRAME_BYTES_MIN)
       const sha256 = recent?.sha256 ?? sha256Hex(bytes)
-      if (!packed) return { sha256, bytes, packed, common, sealed, bounded }
-      if (!common) return { sha256, bytes: pack(sha256, bytes), packed, common, sealed, bounded }
+      if (!packed) return { sha256, bytes, packed, common, sealed, bounded, sops }
+      if (!common) return { sha256, bytes: pack(sha256, bytes), packed, common, sealed, bounded, sops }
       if (recent.frame === null) compressions += 1
       recent.frame ??= zstd(bytes)
-      return { sha256, bytes: recent.frame, packed, common, sealed, bounded }
+      return { sha256, bytes: recent.frame, packed, common, sealed, bounded, sops }
     },
     get compressions() {
       return compressions

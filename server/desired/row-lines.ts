@@ -1,6 +1,7 @@
 // The lines of a page, written as the rows are read: a large cluster's rows are never all there as objects and as text at once.
 import { type SealMark, sealMarkOf } from '../../shared/kube/sealed-object.ts'
 import { isBounded, type Row, rowLine } from '../../shared/protocol/frames.ts'
+import { isSopsRow } from '../../shared/sops/parcel.ts'
 import type { RecentLines } from './recent-lines.ts'
 
 /** More than this is not read. */
@@ -23,6 +24,8 @@ export interface RowLines {
   sealed: readonly SealedRow[]
   /** How many services of them have bounds of a project. */
   bounded: number
+  /** How many rows of them have SOPS documents. */
+  sops: number
   /** Present where other clusters may get the same lines. */
   recent?: RecentLines
 }
@@ -38,13 +41,14 @@ const BYTES_OF_UNIT = 3
 /** Null as soon as there is more than the bounds allow. */
 export function writeLines(source: Iterable<Row>, bounds: ReadBounds): RowLines | null {
   let buffer = desk
-  let [length, rows, bounded] = [0, 0, 0]
+  let [length, rows, bounded, sops] = [0, 0, 0, 0]
   const sealed: SealedRow[] = []
   for (const row of source) {
     const line = rowLine(row)
     const mark = row.doc === null ? null : sealMarkOf(row.doc)
     if (mark !== null) sealed.push({ id: row.id, mark })
     if (isBounded(row)) bounded += 1
+    if (row.doc !== null && isSopsRow(row.doc)) sops += 1
     if (++rows > bounds.rows || length + line.length > bounds.bytes) return null
     const needed = length + line.length * BYTES_OF_UNIT
     if (needed > buffer.length) {
@@ -55,5 +59,5 @@ export function writeLines(source: Iterable<Row>, bounds: ReadBounds): RowLines 
     length += buffer.write(line, length)
   }
   const written = buffer.subarray(0, length)
-  return { bytes: buffer === desk ? Buffer.from(written) : written, rows, sealed, bounded }
+  return { bytes: buffer === desk ? Buffer.from(written) : written, rows, sealed, bounded, sops }
 }

@@ -407,8 +407,8 @@ const REMEMBERED_ROWS_MAX = 1_000
 
 function heldLines(lines: RecentLines | null): RowLines | null {
   if (lines === null || lines.bytes === null) return null
-  const { bytes, rows, sealed, bounded } = lines
-  return { bytes, rows, sealed, bounded, recent: lines }
+  const { bytes, rows, sealed, bounded, sops } = lines
+  return { bytes, rows, sealed, bounded, sops, recent: lines }
 }
 
 /** The shard does not hold what was said to be held: nothing is written. */

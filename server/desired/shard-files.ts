@@ -308,7 +308,7 @@ class ShardFiles implements Shards {
   async #page(
     clusterId: ClusterId,
     ask: Ask,
-    { zstd, seal = false, bound = false, projects = false, sliceBytes = PART_BYTES_MAX }: Accept,
+    { zstd, seal = false, bound = false, sops = false, projects = false, sliceBytes = PART_BYTES_MAX }: Accept,
   ): Promise<PullResult> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const endings = this.#endings.get(clusterId)
@@ -320,6 +320,7 @@ class ShardFiles implements Shards {
       const { sign, epochOf } = this.#options
       const from = ask.kind === 'pull' ? ask.cursor : null
       const { sealed, bounded } = read.body
+      if (read.body.sops > 0 && !sops) throw cannotDecrypt(read.body.sops)
       if (bounded > 0 && !projects) throw ignoresBounds(bounded)
       if (sealed.length > 0 && (!seal || this.#options.seal === undefined)) throw cannotOpen(sealed.length)
       const epoch = epochOf(clusterId)
@@ -372,6 +373,14 @@ const cannotOpen = (rows: number): AppError =>
   new AppError('protocol_unsupported', {
     doing: 'pull',
     detail: `${rows} rows are sealed, and this agent is too old to open sealed rows`,
+    remedy: 'Upgrade the agent. It enforces what it holds until then.',
+  })
+
+/** SP6: an agent that does not know SOPS documents would apply them as they are. */
+const cannotDecrypt = (rows: number): AppError =>
+  new AppError('protocol_unsupported', {
+    doing: 'pull',
+    detail: `${rows} rows are encrypted by SOPS, and this agent is too old to decrypt them`,
     remedy: 'Upgrade the agent. It enforces what it holds until then.',
   })
 

@@ -33,6 +33,8 @@ export interface Accept {
   projects?: boolean
   /** It opens keys that are bound to their page (SL13). Absent: false. */
   bound?: boolean
+  /** It opens SOPS documents (SP6). Absent: false. */
+  sops?: boolean
   /** A page of more than this comes in parts of this size; default PART_BYTES_MAX. */
   sliceBytes?: number
 }

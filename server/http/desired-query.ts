@@ -7,10 +7,11 @@ import { HEAD_NONCE, HEAD_PARAM } from '../../shared/protocol/head.ts'
 import { PART_BYTES_MAX, WAIT_SECONDS_DEFAULT, WAIT_SECONDS_MAX } from '../../shared/protocol/routes.ts'
 import { BOUND_PARAM, SEAL_PARAM } from '../../shared/protocol/sealed-keys.ts'
 import { SLICE_BYTES_MIN, SLICE_PARAM } from '../../shared/protocol/transfer.ts'
+import { SOPS_PARAM } from '../../shared/sops/parcel.ts'
 import type { Accept } from '../desired/shards.ts'
 
 /** The features that the agent announces. */
-export type AgentFeatures = Required<Pick<Accept, 'seal' | 'bound' | 'projects'>>
+export type AgentFeatures = Required<Pick<Accept, 'seal' | 'bound' | 'sops' | 'projects'>>
 
 const QUERY_LENGTH_MAX = 1_024
 
@@ -62,7 +63,8 @@ export function bucketsQuery(query: string): { sliceBytes: number; features: Age
 /** An agent that opens sealed rows is newer than Projects; the first of these did not say so of both. */
 function featuresOf(values: Record<string, string | undefined>): AgentFeatures {
   const seal = values[SEAL_PARAM] === '1'
-  return { seal, bound: values[BOUND_PARAM] === '1', projects: seal || values[PROJECTS_PARAM] === '1' }
+  const [bound, sops, projects] = [BOUND_PARAM, SOPS_PARAM, PROJECTS_PARAM].map((name) => values[name] === '1') as [boolean, boolean, boolean]
+  return { seal, bound, sops, projects: seal || projects }
 }
 
 function parameters(query: string): Record<string, string | undefined> {

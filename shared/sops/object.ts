@@ -2,13 +2,7 @@
 import { isK8sObject, type K8sObject } from '../kube/object.ts'
 import { emitSops } from './emit.ts'
 import { type OpenSops, placeText, type SopsScalar } from './open.ts'
-import { isSopsValue, SOPS, type SopsMember, type SopsNode, type SopsParcel } from './parcel.ts'
-
-/**
- * Values of the annotation on an object: the agent sets `decrypted`, so that its contents are never shown; the author
- * sets `disabled`, so that the object is not read as SOPS.
- */
-export const SOPS_ANNOTATION = 'skerry.dev/sops'
+import { isSopsValue, SOPS, SOPS_ANNOTATION, type SopsMember, type SopsNode, type SopsParcel } from './parcel.ts'
 
 type Path = ReadonlyArray<string | number>
 interface Place {
@@ -64,9 +58,20 @@ export function withSopsValues(object: K8sObject, member: SopsMember, opened: (p
 
 /** Secrets are never shown anyway. */
 function marked(object: K8sObject): K8sObject {
-  if (object.kind === 'Secret') return object
+  const { annotations, ...metadata } = object.metadata
+  const { [SOPS_ANNOTATION]: _, ...others } = annotations ?? {}
+  const own = object.kind === 'Secret' ? others : { ...others, [SOPS_ANNOTATION]: 'decrypted' }
+  return { ...object, metadata: Object.keys(own).length === 0 ? metadata : { ...metadata, annotations: own } }
+}
+
+/** As a row has it: the server and earlier agents learn from it that the object has to be opened. */
+export function withSopsMember(object: K8sObject, member: SopsMember): K8sObject {
   const { metadata } = object
-  return { ...object, metadata: { ...metadata, annotations: { ...metadata.annotations, [SOPS_ANNOTATION]: 'decrypted' } } }
+  return {
+    ...object,
+    [SOPS]: member,
+    metadata: { ...metadata, annotations: { ...metadata.annotations, [SOPS_ANNOTATION]: 'encrypted' } },
+  } as K8sObject
 }
 
 export const isDecrypted = ({ metadata }: K8sObject): boolean => metadata.annotations?.[SOPS_ANNOTATION] === 'decrypted'

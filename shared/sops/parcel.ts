@@ -1,6 +1,8 @@
 // A SOPS document as it travels: everything that its MAC covers, in the order of the file, and still encrypted. Rows are canonical JSON, which sorts members, and the MAC of SOPS is over
 // values in their order; so the order travels in lists. Pure.
 
+import { isSealed } from '../kube/sealed-object.ts'
+
 export type SopsFormat = 'yaml' | 'json' | 'dotenv' | 'binary'
 
 /**
@@ -29,6 +31,17 @@ export const isSopsValue = (value: unknown): value is string => typeof value ===
 /** Member of a row: the SOPS documents that the object is built from. It sorts before all members of Kubernetes objects. */
 export const SOPS = '$sops'
 
+/**
+ * Values of the annotation on an object: the server sets `encrypted` on rows with SOPS documents; the agent sets
+ * `decrypted`, so that the contents are never shown; the author sets `disabled`, so that the object is not read as SOPS.
+ */
+export const SOPS_ANNOTATION = 'skerry.dev/sops'
+/** A text that canonical JSON has for that annotation only: quotes in values are escaped. */
+const MARKED = `"${SOPS_ANNOTATION}":"encrypted"`
+
+/** Feature bit: a query parameter of GET desired and POST desired/buckets by which an agent says that it opens SOPS documents. */
+export const SOPS_PARAM = 'sops'
+
 export interface SopsMember {
   v: 1
   /** The encrypted parts of the object itself. */
@@ -37,7 +50,11 @@ export interface SopsMember {
   entries?: Record<string, SopsParcel>
 }
 
-export const mayHaveSops = (doc: string): boolean => doc.includes(`"${SOPS}":`)
+/** The member, in whatever form. */
+export const hasSopsMember = (object: object): boolean => Object.hasOwn(object, SOPS)
+
+/** Whether an agent has to open SOPS documents of a row: canonical JSON, sealed or not. A sealed row says so by its annotation. */
+export const isSopsRow = (doc: string): boolean => doc.startsWith(`{"${SOPS}":`) || (isSealed(doc) && doc.includes(MARKED))
 
 /** Null if there is none, or if another version wrote it. */
 export function sopsMemberOf(object: Record<string, unknown>): SopsMember | null {
@@ -50,6 +67,11 @@ export const parcelsOf = ({ object, entries = {} }: SopsMember): SopsParcel[] =>
   ...Object.values(entries),
 ]
 
+/** Recipients in one message. */
+const NAMED_MAX = 8
+
 /** Each recipient once; those of post-quantum keys have two thousand characters and are cut. */
-export const recipientsText = (recipients: Iterable<string>): string =>
-  [...new Set(recipients)].map((text) => (text.length <= 70 ? text : `${text.slice(0, 24)}…${text.slice(-8)}`)).join(', ')
+export function recipientsText(recipients: Iterable<string>): string {
+  const all = [...new Set(recipients)].map((text) => (text.length <= 70 ? text : `${text.slice(0, 24)}…${text.slice(-8)}`))
+  return all.length <= NAMED_MAX ? all.join(', ') : `${all.slice(0, NAMED_MAX).join(', ')} and ${all.length - NAMED_MAX} more`
+}

@@ -174,6 +174,7 @@ const pageOf = (bytes: number): WirePage => {
     common: false,
     sealed: [],
     bounded: 0,
+    sops: 0,
   }
   return { head: new Uint8Array(10), body, tail: new Uint8Array(10), zstd: true }
 }

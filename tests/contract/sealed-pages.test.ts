@@ -5,6 +5,7 @@ import { desiredQuery } from '../../server/http/desired-query.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { generateKey } from '../../shared/runtime/keys.ts'
+import { withSopsMember } from '../../shared/sops/object.ts'
 import { IDENTITY, pullPage, refetchPage, wholePage } from '../support/page-kit.ts'
 import { ACCEPT, opened, rowId, sealedWorld, secretDoc } from '../support/sealed-world.ts'
 import { CLUSTER, NEIGHBOUR, serviceDoc, WEB } from '../support/sync-kit.ts'
@@ -101,6 +102,24 @@ test('SL5 an agent that does not say that it opens sealed rows is refused, and g
   await expect(shards.pull(CLUSTER, null, IDENTITY)).rejects.toMatchObject({ code: 'protocol_unsupported' })
   await expect(shards.refetch(CLUSTER, new Uint8Array(), IDENTITY)).rejects.toMatchObject({ code: 'protocol_unsupported' })
 })
+
+test.each([false, true])(
+  'SP6 an agent that does not say that it opens SOPS documents gets no page with them (sealed: %p)',
+  async (isSealed) => {
+    const { shards, writeRows, seal } = sealedWorld()
+    const plain = withSopsMember(JSON.parse(secretDoc('a', '1')), { v: 1, entries: {} })
+    const doc = isSealed ? seal(rowId('a'), plain) : canonicalJson(plain)
+    writeRows(CLUSTER, WEB, new Map([[rowId('a'), doc]]))
+    const old = { ...ACCEPT, sops: false }
+    for (const asked of [() => shards.pull(CLUSTER, null, old), () => shards.refetch(CLUSTER, new Uint8Array(), old)])
+      await expect(asked()).rejects.toMatchObject({ code: 'protocol_unsupported', data: { detail: expect.stringContaining('SOPS') } })
+    expect((await shards.pull(CLUSTER, null, ACCEPT)).kind).toBe('page')
+    expect([desiredQuery('wait=0&sops=1'), desiredQuery('wait=0')]).toMatchObject([
+      { features: { sops: true } },
+      { features: { sops: false } },
+    ])
+  },
+)
 
 test('SL4 a page whose keys are missing, too many or others is refused', async () => {
   const { shards, write, replicaOf } = sealedWorld()

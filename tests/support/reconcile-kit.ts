@@ -6,6 +6,7 @@ import type { EdgeAnswer } from '../../agent/reconcile/edge-orders.ts'
 import type { WindowSource } from '../../agent/reconcile/plan/gates/time-gates.ts'
 import { createReconciler, type Reconciler, type ReconcilerDeps } from '../../agent/reconcile/reconcile-loop.ts'
 import type { SitePolicy } from '../../agent/reconcile/snapshot/permits.ts'
+import type { Decryption } from '../../agent/reconcile/snapshot/wanted.ts'
 import type { Replica, ServiceRead } from '../../agent/replica/replica.ts'
 import type { AgentState } from '../../agent/state/agent-state.ts'
 import { openAgentState } from '../../agent/state/sqlite-agent-state.ts'
@@ -105,6 +106,8 @@ export interface KitOptions {
   trace?: Trace
   /** What the reconciler has for its state; the test keeps the state itself. */
   watched?: (state: AgentState) => AgentState
+  /** Opens SOPS documents; absent: nothing does. */
+  decryption?: (state: AgentState) => Decryption
   /** Whether it writes Kubernetes Events and reads logs. */
   told?: Pick<ReconcilerDeps, 'kubeEvents' | 'podLogs'>
 }
@@ -126,6 +129,7 @@ export function createReconcileKit({
   log = silentLogger,
   trace,
   watched = (state) => state,
+  decryption,
   told = {},
 }: KitOptions): ReconcileKit {
   const replica = new MemoryReplica()
@@ -145,6 +149,7 @@ export function createReconcileKit({
       ...(windowsOf === undefined ? {} : { windowsOf }),
       ...(resyncMs === undefined ? {} : { resyncMs }),
       ...(policy === undefined ? {} : { policy }),
+      ...(decryption === undefined ? {} : { sops: decryption(state) }),
       clock,
       place,
       random,

@@ -5,6 +5,7 @@ import { loadSealing } from '../../server/access/sealing.ts'
 import { createPageSeal } from '../../server/desired/page-seal.ts'
 import type { ServiceRevision } from '../../server/desired/shards.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
+import type { K8sObject } from '../../shared/kube/object.ts'
 import { sealObject } from '../../shared/kube/sealed-object.ts'
 import { objectRowPrefix } from '../../shared/model/desired.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
@@ -17,7 +18,7 @@ import { tempDir } from './temp-dir.ts'
 export const rowId = (name: string, service: ServiceId = WEB): string => `${objectRowPrefix(service)}/Secret/default/${name}`
 export const secretDoc = (name: string, value: string): string =>
   canonicalJson({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'default' }, stringData: { value } })
-export const ACCEPT = { zstd: false, seal: true, bound: true }
+export const ACCEPT = { zstd: false, seal: true, bound: true, sops: true }
 
 export function sealedWorld() {
   const dir = tempDir()
@@ -28,16 +29,17 @@ export function sealedWorld() {
     [NEIGHBOUR, generateKey('x25519')],
   ])
   const former: Array<ReturnType<typeof generateKey>> = []
-  const seal = createPageSeal({ sealing, recipientOf: (cluster) => recipients.get(cluster)?.publicKey ?? null })
-  const { shards } = openTestShards(join(dir, 'shards'), { shardCount: 1, seal })
+  const pageSeal = createPageSeal({ sealing, recipientOf: (cluster) => recipients.get(cluster)?.publicKey ?? null })
+  const { shards } = openTestShards(join(dir, 'shards'), { shardCount: 1, seal: pageSeal })
   const keys = sealing.keysFor(WEB)
   if (keys === null) throw new Error('no keys')
   let ordinal = 0
+  const seal = (id: string, object: K8sObject) => sealObject(keys, id, object, canonicalJson(object))
   const write = (cluster: ClusterId, secrets: Record<string, string>) => {
     const objects = new Map(
       Object.entries(secrets).map(([name, value]) => {
         const doc = secretDoc(name, value)
-        return [rowId(name), sealObject(keys, rowId(name), JSON.parse(doc), doc)]
+        return [rowId(name), seal(rowId(name), JSON.parse(doc))]
       }),
     )
     writeRows(cluster, WEB, objects)
@@ -60,7 +62,7 @@ export function sealedWorld() {
     })
   const pull = async (replica: CheckedReplica, cluster: ClusterId = CLUSTER) =>
     (await pullPage(shards, cluster, replica.position(), ACCEPT)).frames
-  return { dir, shards, write, writeRows, replicaOf, pull, recipients, former }
+  return { dir, shards, seal, write, writeRows, replicaOf, pull, recipients, former }
 }
 
 export async function opened(replica: CheckedReplica, name: string): Promise<string | null> {

@@ -35,6 +35,7 @@ const report = (change: Partial<AgentReport> = {}): AgentReport => ({
   disk: null,
   resync: null,
   policy: null,
+  ageKeys: null,
   outboxDepth: 0,
   todayBytes: 12_345,
   services: [],

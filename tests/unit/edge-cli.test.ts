@@ -38,6 +38,7 @@ const report: AgentReport = {
   disk: null,
   resync: null,
   policy: null,
+  ageKeys: null,
   outboxDepth: 0,
   todayBytes: 0,
   services: [

@@ -40,11 +40,11 @@ export async function readRevision(model: ServiceModel, deps: Site & Storage & S
     case 'complete': {
       const { row } = read.revision
       if (model.received?.digest !== row.digest) model.receivedAt(row, receivedAtMs(model, deps, row.digest))
-      const context = { clusterId, find: kinds.find.bind(kinds), open: replica.open.bind(replica) }
+      const context = { clusterId, find: kinds.find.bind(kinds), open: replica.open.bind(replica), sops: deps.sops }
       const isFirst = model.row === null
       const pace = createPace(clock)
-      for (const _row of model.take(read.revision, context)) {
-        const turn = pace()
+      for (const opening of model.take(read.revision, context)) {
+        const turn = opening ?? pace()
         if (turn !== undefined) await turn
       }
       if (isUndone(model, isFirst)) {
@@ -61,6 +61,7 @@ export async function readRevision(model: ServiceModel, deps: Site & Storage & S
       if (deps.revisionsSeen() === seen) deps.revisionRead(model)
       if ([...model.unread.values()].some(({ problem }) => problem.kind === 'unserved')) {
         await refreshKinds(deps, NEW_KIND_PAUSE_MS)
+        for (const opening of model.preparing(context)) await opening
         model.readAgain(context)
       }
       model.expectNewObjects()
@@ -159,7 +160,9 @@ export async function retryWhatIsDue(model: ServiceModel, deps: Site & Storage &
   deps.followKinds(model) // what is served again is watched again
   const unlocking = replica.unlock(model.id)
   if (unlocking !== null) await unlocking
-  if (model.readAgain({ clusterId, find: kinds.find.bind(kinds), open: replica.open.bind(replica) })) model.expectNewObjects()
+  const context = { clusterId, find: kinds.find.bind(kinds), open: replica.open.bind(replica), sops: deps.sops }
+  for (const opening of model.preparing(context)) await opening
+  if (model.readAgain(context)) model.expectNewObjects()
   for (const [key, unread] of model.unread) {
     const problem = model.problems.get(key)
     if (problem?.kind !== 'unserved' || problem.retryAtMs > nowMs) continue

@@ -25,7 +25,9 @@ import { type Closed, isOrderReason, namespaceKey, type Problem } from './situat
 import {
   heldWanted,
   isMisplaced,
+  isOpenedAsNow,
   mayMakeNamespace,
+  preparing,
   readWanted,
   rowContext,
   type Unread,
@@ -270,9 +272,9 @@ export class ServiceModel {
     return keys
   }
 
-  /** RC7: only changed rows are read, whatever the number of others. It stops before each row; until all are read, the
-   *  former revision stays in force. */
-  *take(revision: DesiredRevision, context: Omit<WantedContext, 'service' | 'namespace'>): Generator<undefined, void, void> {
+  /** RC7: only changed rows are read, whatever the number of others. It stops before each row, with what to wait for
+   *  (null: nothing); until all are read, the former revision stays in force. */
+  *take(revision: DesiredRevision, context: Omit<WantedContext, 'service' | 'namespace'>): Generator<Promise<void> | null, void, void> {
     const { row, objects } = revision
     const full: WantedContext = { ...context, ...rowContext(this.id, row, this.policy) }
     const readWith = canonicalJson([row.namespace, row.ignore, row.sync.enforceNamespace, permitText({ row, policy: this.policy })])
@@ -280,18 +282,20 @@ export class ServiceModel {
     const hashes = new Map<string, RowMark>()
     const named = nothingNamed()
     for (const [rowId, doc] of objects) {
-      yield
+      yield null
       // Not SHA-256: the hash only compares a row with its own last state; the author was verified before.
       const hash = Bun.hash(doc)
       const before = known.get(rowId)
       const kept = before?.hash === hash ? this.wanted.get(before.key) : undefined
-      if (kept !== undefined && before !== undefined && !isMisplaced(kept, full)) {
+      if (kept !== undefined && before !== undefined && !isMisplaced(kept, full) && isOpenedAsNow(kept, full)) {
         named.wanted.set(kept.key, kept)
         hashes.set(rowId, before)
         continue
       }
       const parsed = parseRowId(rowId)
       if (parsed.kind !== 'object') continue
+      const opening = preparing(parsed.ref, doc, full)
+      if (opening !== null) yield opening
       const key = this.#read(parsed.ref, doc, full, named)
       hashes.set(rowId, { hash, key })
       this.queue.mark(key)
@@ -347,6 +351,15 @@ export class ServiceModel {
       if (held !== null) this.objects.want(key, held)
     }
     this.markAll()
+  }
+
+  /** Before `readAgain`. */
+  *preparing(context: Omit<WantedContext, 'service' | 'namespace'>): Generator<Promise<void>, void, void> {
+    const full: WantedContext = { ...context, ...rowContext(this.id, this.row, this.policy) }
+    for (const { ref, doc } of [...this.unread.values()]) {
+      const opening = preparing(ref, doc, full)
+      if (opening !== null) yield opening
+    }
   }
 
   /** Discovery changed: unserved kinds may be served now. True: an object became wanted. */

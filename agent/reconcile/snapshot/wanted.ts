@@ -9,6 +9,7 @@ import { isHookDocument, type Order, orderOf } from '../../../shared/kube/waves.
 import { objectRowId, type ServiceRow } from '../../../shared/model/desired.ts'
 import type { ServiceId } from '../../../shared/model/ids.ts'
 import type { IgnoreRule } from '../../../shared/model/resources.ts'
+import { hasSopsMember, isSopsRow } from '../../../shared/sops/parcel.ts'
 import type { InventoryEntry } from '../../state/agent-state.ts'
 import { heldLeaveFacts, type LeaveFacts, leaveFacts } from './fields/ignore.ts'
 import { type HookSpec, specOf } from './hook-spec.ts'
@@ -36,6 +37,8 @@ export interface Wanted {
   nullsRefused?: true
   /** OR3; only set where it is not 0. */
   wave?: number
+  /** SP4: `version` of the keys that opened its SOPS documents: it is read again when the site has others. */
+  openedBy?: string
 }
 
 /** A row that could not become a wanted object yet. */
@@ -59,6 +62,25 @@ export type WantedRead =
   /** `hook`: its hook, as far as known: its phase waits for it. */
   | { kind: 'unreadable'; ref: ObjectRef; apiVersion: string; message: string; reason?: string; hook?: HookSpec }
 
+/** Opens SOPS documents with the keys of this site. */
+export interface Decryption {
+  /** Names the keys of the site. */
+  version(): string
+  /** Must resolve before `open` of the same object; null: there is nothing to wait for. */
+  prepare(service: ServiceId, object: K8sObject): Promise<void> | null
+  /** The object as it is applied; without SOPS documents, as it is. */
+  open(service: ServiceId, object: K8sObject): Decrypted
+}
+export type Decrypted = { kind: 'plain'; object: K8sObject } | { kind: 'closed'; reason: string; message: string }
+
+/** A site that opens none. */
+export const NO_DECRYPTION: Decryption = {
+  version: () => '',
+  prepare: () => null,
+  open: (_, object) =>
+    hasSopsMember(object) ? { kind: 'closed', reason: 'SopsUnreadable', message: 'this agent has no age keys' } : { kind: 'plain', object },
+}
+
 export interface WantedContext {
   clusterId: string
   service: ServiceId
@@ -75,6 +97,20 @@ export interface WantedContext {
   find(group: string, version: string, kind: string): KindLookup
   /** SL4: opens a sealed row; null: it does not open. */
   open?(rowId: string, doc: string): string | null
+  /** Absent: NO_DECRYPTION. */
+  sops?: Decryption
+}
+
+/** SP4: resolves when `readWanted` can read the row; null: at once. */
+export function preparing(
+  ref: ObjectRef,
+  doc: string,
+  { service, open, sops }: Pick<WantedContext, 'service' | 'open' | 'sops'>,
+): Promise<void> | null {
+  if (sops === undefined || !isSopsRow(doc)) return null
+  const opened = isSealed(doc) ? (open?.(objectRowId(service, ref), doc) ?? null) : doc
+  const object = opened === null ? null : parse(opened)
+  return object === null ? null : sops.prepare(service, object)
 }
 
 /** NS1, NS3, PJ12: the rules of the row and the site for the objects of the row. */
@@ -82,7 +118,7 @@ export const rowContext = (
   service: ServiceId,
   row: ServiceRow | null,
   policy: SitePolicy | null,
-): Omit<WantedContext, 'clusterId' | 'find' | 'open'> => ({
+): Omit<WantedContext, 'clusterId' | 'find' | 'open' | 'sops'> => ({
   ...{ service, namespace: row?.namespace, ignore: row?.ignore, permitted: { id: service, row, policy } },
   namespaceMarks: { labels: row?.sync.namespaceLabels, annotations: row?.sync.namespaceAnnotations },
   enforceNamespace: row?.sync.enforceNamespace,
@@ -105,13 +141,20 @@ export function readWanted(ref: ObjectRef, doc: string, context: WantedContext):
       ...hookOf(parsed, ref, order),
     }
   }
-  const read = readParsed(ref, parsed, order, context)
+  const { sops = NO_DECRYPTION } = context
+  const decrypted = sops.open(context.service, parsed)
+  if (decrypted.kind === 'closed') {
+    const { reason, message } = decrypted
+    return { kind: 'unreadable', ref, apiVersion: parsed.apiVersion, message, reason, ...hookOf(parsed, ref, order) }
+  }
+  const read = readParsed(ref, decrypted.object, order, context)
+  if (read.kind === 'wanted' && hasSopsMember(parsed)) return { ...read, wanted: { ...read.wanted, openedBy: sops.version() } }
   const isRead = read.kind !== 'unserved' && read.kind !== 'unreadable'
-  return isRead || order.kind !== 'hook' ? read : { ...read, hook: specOf(cleanObject(parsed), ref, order) }
+  return isRead || order.kind !== 'hook' ? read : { ...read, hook: specOf(cleanObject(decrypted.object), ref, order) }
 }
 
 const UNOPENED =
-  'it is sealed, and no key of this agent opens it; compare the recipient in `skerry describe cluster` and `skerry-agent status`'
+  'it is sealed, and no key of this agent opens it; compare the recipient in `skerry token list --agents` and `skerry-agent status`'
 
 const hookOf = (parsed: K8sObject, ref: ObjectRef, order: Order): { hook?: HookSpec } =>
   order.kind === 'hook' ? { hook: specOf(cleanObject(parsed), ref, order) } : {}
@@ -166,6 +209,10 @@ export function isMisplaced({ ref, apiVersion }: Wanted, { find }: Pick<WantedCo
   const lookup = find(groupOf(apiVersion), versionOf(apiVersion), ref.kind)
   return lookup.kind === 'served' && lookup.resource.namespaced !== (ref.namespace !== '')
 }
+
+/** SP4: the site has the keys that it was opened with. */
+export const isOpenedAsNow = ({ openedBy }: Wanted, { sops }: Pick<WantedContext, 'sops'>): boolean =>
+  openedBy === undefined || openedBy === sops?.version()
 
 /** NS3; null: its namespace is allowed. Objects without a namespace always pass. */
 function whyElsewhere(named: string | undefined, { namespace, enforceNamespace }: WantedContext): string | null {

@@ -1,8 +1,8 @@
 // Manifests that SOPS encrypted: they stay encrypted in rows, and the agent opens them with a key of its site. What the server needs to route and order an object must be readable. Pure.
 import type { K8sObject } from '../../../shared/kube/object.ts'
 import type { Problem } from '../../../shared/protocol/error.ts'
-import { misplacedSops, SOPS_ANNOTATION } from '../../../shared/sops/object.ts'
-import { isSopsValue, SOPS, type SopsMember, type SopsParcel, sopsMemberOf } from '../../../shared/sops/parcel.ts'
+import { misplacedSops, withSopsMember } from '../../../shared/sops/object.ts'
+import { isSopsValue, SOPS, SOPS_ANNOTATION, type SopsMember, type SopsParcel, sopsMemberOf } from '../../../shared/sops/parcel.ts'
 import { readSops, type SopsRead, sopsFormatOf } from '../../../shared/sops/read.ts'
 import { decodeUtf8 } from '../utf8.ts'
 
@@ -97,8 +97,9 @@ function sopsRow(object: K8sObject): SopsRow {
   const member = sopsMemberOf(object)
   const wrong = member === null ? null : misplacedSops(object, member)
   if (wrong !== null) return { kind: 'refused', message: wrong }
-  if (object.kind !== 'Secret' || object.apiVersion !== 'v1') return { kind: 'object', object }
-  if (object.metadata.annotations?.[SOPS_ANNOTATION] === 'disabled') return { kind: 'object', object }
+  const own: SopsRow = { kind: 'object', object: member === null ? object : withSopsMember(object, member) }
+  if (object.kind !== 'Secret' || object.apiVersion !== 'v1') return own
+  if (object.metadata.annotations?.[SOPS_ANNOTATION] === 'disabled') return own
   const entries: Record<string, SopsParcel> = {}
   for (const { place, text } of textsOf(object)) {
     if (place.endsWith('/sops_mac') && isSopsValue(text)) return { kind: 'refused', message: SPLIT }
@@ -108,8 +109,8 @@ function sopsRow(object: K8sObject): SopsRow {
     if (read.kind === 'refused') return { kind: 'refused', message: `${place.replace('/', '.')} is a SOPS file: ${read.why}` }
     if (read.kind === 'parcel') entries[place] = read.parcel
   }
-  if (Object.keys(entries).length === 0) return { kind: 'object', object }
-  return { kind: 'object', object: { ...object, [SOPS]: { ...(member ?? { v: 1 }), entries } } as K8sObject }
+  if (Object.keys(entries).length === 0) return own
+  return { kind: 'object', object: withSopsMember(object, { ...(member ?? { v: 1 }), entries }) }
 }
 
 const SPLIT =
