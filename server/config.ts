@@ -73,6 +73,11 @@ export const SERVER_OPTIONS = {
     placeholder: 'CIDR,…',
     help: 'CIDRs of reverse proxies whose X-Forwarded-For header is trusted; unix trusts the peer of a Unix socket. Default none.',
   },
+  sopsKeys: {
+    type: 'text',
+    placeholder: 'DIR',
+    help: 'Folder with age keys (*.agekey) for SOPS files that a render needs in clear: Helm values files and env files of Kustomize; keys in its folder NAME serve project NAME only. Default none: such files are refused.',
+  },
   sourceAddresses: {
     type: 'text',
     placeholder: 'CIDR,…',

@@ -12,6 +12,7 @@ import { describeError } from '../shared/runtime/loop.ts'
 import { envName, flagName, parseAddress, readOptions } from '../shared/runtime/options.ts'
 import { systemRandom } from '../shared/runtime/random.ts'
 import { checkTokenFile } from './access/api-tokens.ts'
+import { loadSopsKeys } from './access/sops-keys.ts'
 import { planBackups } from './backup/archive/options.ts'
 import { SERVER_OPTIONS } from './config.ts'
 import { type ListenPlace, parseListen } from './http/listen-place.ts'
@@ -39,7 +40,7 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
     for (const { path, message } of read.problems) io.err(`error: ${path} ${message}\n`)
     return 2
   }
-  const { data, store, storeFile, adminTokenFile, externalUrl, trustedProxies, sourceAddresses, recount, logLevel, ...more } = read.options
+  const { data, store, storeFile, adminTokenFile, externalUrl, trustedProxies, sourceAddresses, sopsKeys, recount, logLevel, ...more } = read.options
   const {
     metricsListen,
     metricsSeries,
@@ -98,6 +99,7 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
       { dataDir: resolve(data), place },
       io.env,
     )
+    const ownSopsKeys = sopsKeys === undefined ? undefined : await loadSopsKeys(resolve(sopsKeys))
     const folder = openDataFolder(data)
     const run = openRunRecord(folder.path, { clock: systemClock, log })
     release = () => {
@@ -118,6 +120,7 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
       tls,
       requestsPerSecond,
       sourceAddresses: sourceAddresses ?? '',
+      ...(ownSopsKeys === undefined ? {} : { sopsKeys: ownSopsKeys }),
       trustedProxies: proxies.ranges,
       trustsSocket: proxyNames.includes(SOCKET_PROXY),
       workers,

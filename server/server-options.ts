@@ -1,5 +1,6 @@
 // Options of a server: `serve.ts` reads them from flags, environment and files, and tests give them.
 import type { SignInPlace } from './access/oidc/sign-in.ts'
+import type { ServerSopsKeys } from './access/sops-keys.ts'
 import type { BackupPlan } from './backup/archive/backups.ts'
 import type { UnixSocket } from './http/listen-place.ts'
 import type { TlsPaths } from './http/tls-files.ts'
@@ -47,6 +48,8 @@ export interface ServerOptions {
   externalUrl?: string
   /** Inner addresses at which sources may be (SO1), as `--source-addresses` has them; default none. */
   sourceAddresses?: string
+  /** Age keys of the operator; default none. */
+  sopsKeys?: ServerSopsKeys
   /** Proxies in front of this server whose `x-forwarded-for` names the caller; default none. */
   trustedProxies?: readonly AddressRange[]
   /** The peer of a Unix socket is such a proxy. */

@@ -30,6 +30,7 @@ import { loadSecretBox } from './access/secret-box.ts'
 import { createSeenMarks } from './access/seen-marks.ts'
 import { loadServerKeys } from './access/server-keys.ts'
 import { createSessions } from './access/sessions.ts'
+import { NO_SOPS_KEYS } from './access/sops-keys.ts'
 import { AUDIT_DAYS_DEFAULT, keepAuditShort } from './actions/audit-retention.ts'
 import { createFleetActions } from './actions/fleet-actions.ts'
 import type { FleetActions } from './actions/port.ts'
@@ -117,6 +118,8 @@ export const libraryDirOf = (dataDir: string): string => join(dataDir, 'lib')
 const MANY_CLUSTERS = 1_000
 /** By then the agents have fetched their pages. */
 const FREE_MEMORY_AFTER_MS = 500
+/** Renders for people that are kept: somebody looks several times. */
+const PEOPLE_CACHE_BYTES = 16 * 1024 * 1024
 
 /** Longer than the deadlines inside one reconciliation of a repository or service together. */
 const STUCK_AFTER_MS = 900_000
@@ -210,7 +213,8 @@ async function startOn(
   const cache = createRenderCache({ mac: macOf, files })
   removeLeftSecrets(at('git'))
   const place: RenderPlace = options.rendering ?? { mode: 'bubblewrap', programs: { renderers: new Map(), searchPath: [] } }
-  const { workers, sources, renders, clearRenders, checkPatches, renderTexts } = openWorkers(
+  const { sopsKeys = NO_SOPS_KEYS } = options
+  const { workers, sources, renders, rendersForPeople, checkPatches, renderTexts } = openWorkers(
     {
       ...{ sourcesDir: at('git'), renderDir: at('render'), slots: availableParallelism(), env: options.env ?? {} },
       place,
@@ -223,12 +227,13 @@ async function startOn(
       answers: cache.answers,
       credentials: configs.credentials,
       measured: (pool) => withJobMetrics(pool, metrics, clock),
-      sealing,
-      clock,
-      log,
+      ...{ sealing, sopsKeys, macOf, clock, log },
     },
   )
-  const rendering = { config: configs.read, configOf: configs.boundTo, cache, renders, sealing, build: `${VERSION} ${COMMIT}` }
+  const rendering = {
+    ...{ config: configs.read, configOf: configs.boundTo, cache, renders, sealing, build: `${VERSION} ${COMMIT}` },
+    sopsVersion: sopsKeys.version,
+  }
   const watchdog = createWatchdog({ clock, log, stuckAfterMs: STUCK_AFTER_MS })
   const ingest = createIngest({
     watch: watchdog.watch,
@@ -344,17 +349,18 @@ async function startOn(
     checkPatches,
     notifier,
     renders: createRenderNow({
-      store,
-      configs,
-      sealing,
-      render: ingest.render,
+      ...{ store, configs, macOf, render: ingest.render, isSealing: () => sealing.current() !== null },
+      renderForPeople: ingest.renderBy({
+        renders: rendersForPeople,
+        cache: createRenderCache({ mac: macOf, files: null, memoryBytesMax: PEOPLE_CACHE_BYTES }),
+      }),
       siteOf: (clusters) => ingest.siteOf(clusters),
       helmValues: ingest.helmValues,
-      macOf: secrets.macOf,
     }),
     previews: createPreviews({
       ...{ store, content, sources, config: configs.read, build: rendering.build, macOf: secrets.macOf, newId, clock, log },
-      renders: clearRenders,
+      renders: rendersForPeople,
+      sopsVersion: sopsKeys.version,
       facts: (clusters) => ingest.factsOf(clusters),
       site: (clusters) => ingest.siteOf(clusters),
       stopping: stopping.signal,

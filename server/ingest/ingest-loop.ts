@@ -109,6 +109,7 @@ class IngestLoop implements Ingest {
   private readonly factsChanges: FactsChanges
   /** Services whose last render read no facts of any cluster. */
   private readonly factless = new Set<ServiceKeyText>()
+  readonly renderBy: Ingest['renderBy']
 
   constructor(deps: IngestDeps) {
     this.facts = createKnownFacts(deps.store, deps.clock)
@@ -129,12 +130,18 @@ class IngestLoop implements Ingest {
       underWay: () => this.services.handed(),
       stopping: signal,
     })
+    const rendererDeps = { ...rendering, store, content, sources, bases: this.bases, clock, log, facts, site, signal }
+    this.renderBy = (by) => {
+      const { sealing: _, ...others } = rendererDeps
+      const renderer = new ServiceRenderer({ ...others, ...by })
+      return renderer.render.bind(renderer)
+    }
     this.deps = {
       ...deps,
       factsOf: facts,
       rules: this.rules,
       publish: this.publishing.publish.bind(this.publishing),
-      renderer: new ServiceRenderer({ ...rendering, store, content, sources, bases: this.bases, clock, log, facts, site, signal }),
+      renderer: new ServiceRenderer(rendererDeps),
     }
     this.queue = new DueQueue(deps.clock)
     this.clusterChanges = new ClusterChanges({

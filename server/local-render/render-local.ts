@@ -5,10 +5,11 @@ import type { RendererName } from '../../shared/model/render.ts'
 import type { RenderView } from '../../shared/model/render-views.ts'
 import { type Applicable, type NamedSource, type ServiceResource, sourcesOf } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
-import { maskSecrets } from '../render/mask-secrets.ts'
+import { mayShowSecret, whyWithoutContents, withoutContents } from '../render/for-people.ts'
 import { isTemplateText } from '../render/name-template.ts'
 import type { RenderResult } from '../render/object-rows.ts'
 import { settingsFor } from '../render/overrides-of.ts'
+import type { JsonMap } from '../render/patch/merge.ts'
 import { type PipelineSource, runPipeline } from '../render/pipeline.ts'
 import type { Renderer } from '../render/renderer.ts'
 import type { Sandbox } from '../render/sandbox.ts'
@@ -55,19 +56,24 @@ export async function renderLocally(deps: LocalRenderDeps, job: LocalRender): Pr
   const sources: PipelineSource[] = []
   for (const source of sourcesOf(spec)) sources.push(await openSource(job, source))
   const { sandbox, renderers, signal } = deps
-  const { result } = await runPipeline(
-    { sandbox, renderers, signal, once: (_, run) => run() },
-    { ...{ id, sources, configs, settings }, namespace: spec.namespace, render: spec.render ?? {}, cluster: inputs ?? null },
-  )
+  const pipeline = { sandbox, renderers, signal, once: (_: unknown, run: () => Promise<Uint8Array>) => run() }
+  const input = {
+    ...{ id, sources, configs, settings, mark: deps.mark },
+    ...{ namespace: spec.namespace, render: spec.render ?? {}, cluster: inputs ?? null },
+  }
+  const { result, reads } = await runPipeline(pipeline, input)
   if (result instanceof AppError) throw result
-  const secrets = [...configs.values()].flatMap(({ values, secrets: names }) => [...(names ?? [])].map((name) => String(values[name])))
-  return viewOf(result, secrets, deps.mark)
+  if (result.kind === 'failed' || (!reads.secret && ![...result.objects].some(([row, text]) => mayShowSecret(id, row, text))))
+    return viewOf(result)
+  const { result: marked } = await runPipeline(pipeline, { ...input, forPeople: true })
+  if (!(marked instanceof AppError) && marked.kind === 'rendered') return viewOf({ ...result, objects: marked.objects })
+  const warning = { path: 'render', message: whyWithoutContents(marked.message) }
+  return viewOf({ ...result, objects: withoutContents(result.objects), warnings: [...result.warnings, warning] })
 }
 
-function viewOf(result: RenderResult, secrets: readonly string[], mark: (text: string) => string): LocalView {
+function viewOf(result: RenderResult): LocalView {
   if (result.kind === 'failed') return { digest: null, objects: [], warnings: [], error: result.message, problems: result.problems }
-  const documents = [...result.objects].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => text)
-  const objects = maskSecrets(documents, secrets, mark)
+  const objects = [...result.objects].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => JSON.parse(text) as JsonMap)
   return { digest: result.digest, objects, warnings: result.warnings, error: null, problems: [] }
 }
 

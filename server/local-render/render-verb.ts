@@ -1,5 +1,5 @@
 // `skerry render -f`, on this machine: files in, objects on stdout; what is wrong, with file, line and a caret, on stderr.
-import { createHmac, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -10,6 +10,7 @@ import type { ResourceFile } from '../cli/resource-files.ts'
 import { SERVER_OPTIONS } from '../config.ts'
 import { createProgressLine } from '../progress-line.ts'
 import { mayNeedCluster } from '../render/for-nobody.ts'
+import { markBy } from '../render/for-people.ts'
 import { createRenderers } from '../render/renderers.ts'
 import { createSandbox } from '../render/sandbox/runs.ts'
 import { readRenderPlace } from '../render-place.ts'
@@ -97,7 +98,4 @@ function told({ err }: VerbIo, error: string, problems: readonly Problem[]): num
 }
 
 /** Marks of this run only: equal texts have equal marks, and a mark reveals nothing. */
-function createMarks(): (text: string) => string {
-  const key = randomBytes(32)
-  return (text) => `hmac:${createHmac('sha256', key).update(text).digest('hex').slice(0, 16)}`
-}
+const createMarks = (): ((text: string) => string) => markBy(randomBytes(32).toString('hex'))

@@ -7,6 +7,7 @@ import type { ServiceId } from '../../shared/model/ids.ts'
 import type { Patch, RendererName, RenderSpec } from '../../shared/model/render.ts'
 import type { ExplainedValue } from '../../shared/model/render-views.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
+import type { SopsParcel } from '../../shared/sops/parcel.ts'
 import { type OpenedSource, pathSegments } from '../sources/source.ts'
 import type { ConfigLayer, MergedConfig } from './config-merge.ts'
 import { type ExcerptSource, withExcerpts } from './excerpts.ts'
@@ -18,7 +19,7 @@ import type { ClusterInputs, InputRead, Reads, RenderInputs } from './inputs.ts'
 import { baseName, type RemoteBase } from './kustomize/remote.ts'
 import { Meter } from './liquid/limits.ts'
 import { type Manifest, type Manifests, readManifests } from './manifests.ts'
-import { maskProblems, maskText, secretTexts } from './mask-problems.ts'
+import { type Mark, markedMapping, markedObject, markedValue, onceMarked, PLAIN_MARK, withMarks } from './marks.ts'
 import { failedRender, noManifests, type RenderResult, rowsOf, versionText } from './object-rows.ts'
 import type { RenderSettings } from './overrides-of.ts'
 import { applyPatches } from './patch/patches.ts'
@@ -30,7 +31,9 @@ import { recordedTree } from './record/tree.ts'
 import { type RenderBounds, refusedRenderer } from './render-bounds.ts'
 import type { JobSource, OpenedBase, Renderer, RendererResult, RenderJob } from './renderer.ts'
 import { type ChosenRenderer, chooseRenderer, missingFolder, unheardOptions, unheardOverrides } from './renderer-of.ts'
+import { hasTexts, retold } from './retold.ts'
 import { mayPassLater, type Sandbox } from './sandbox.ts'
+import { openParcel } from './sops/clear-file.ts'
 import { sopsFilesOf, sopsRows } from './sops/documents.ts'
 import { placeSources } from './source-roots.ts'
 
@@ -59,6 +62,10 @@ export interface PipelineInput {
   configs: ReadonlyMap<string, ConfigLayer>
   /** Seals the rows that hold secrets; absent: rows stay in clear, as on somebody's desk. */
   seal?: SealingKeys | undefined
+  /** Stands for secrets in texts and in renders for people. Absent: one mark for all. */
+  mark?: Mark | undefined
+  /** The result is shown: it is rendered with marks in place of all secrets. */
+  forPeople?: boolean | undefined
 }
 
 export interface PipelineDeps {
@@ -68,8 +75,13 @@ export interface PipelineDeps {
   once(parts: readonly string[], run: () => Promise<Uint8Array>, secret: () => boolean): Promise<Uint8Array>
   charts?: RenderJob['charts']
   bases?: RenderJob['bases']
+  /** Data key of a SOPS file. Absent: there are no keys here. */
+  openSops?: OpenSopsKey
   signal: AbortSignal
 }
+
+/** `recipients`: of the keys that are here, for messages. */
+export type OpenSopsKey = (parcel: SopsParcel) => Promise<{ key: Uint8Array | null; recipients: string[] }>
 
 export interface PipelineOutcome {
   /** An error: what is wrong with this server, or with reading a source. */
@@ -84,12 +96,28 @@ export interface PipelineOutcome {
  *  that failed. Throws only what no part of it expects. */
 export async function runPipeline(deps: PipelineDeps, input: PipelineInput): Promise<PipelineOutcome> {
   const recorder = createRecorder()
+  const result = await attempt(deps, input, recorder)
+  const isSecret = recorder.hasSecret() && input.forPeople !== true && hasTexts(result)
+  // CG2: what the texts would say without the secrets.
+  const said = isSecret ? retold(result, await attempt(deps, { ...input, forPeople: true }, createRecorder())) : result
+  return { result: said, reads: recorder.reads(), late: recorder.wasLate() }
+}
+
+async function attempt(deps: PipelineDeps, input: PipelineInput, recorder: Recorder): Promise<RenderResult | AppError> {
   try {
-    return { result: await renderSources(deps, input, recorder), reads: recorder.reads(), late: recorder.wasLate() }
+    return await renderSources(deps, input.forPeople === true ? marked(input) : input, recorder)
   } catch (error) {
     if (!(error instanceof AppError)) throw error
-    return { result: maskedError(error, input), reads: recorder.reads(), late: recorder.wasLate() }
+    return error
   }
+}
+
+const markOf = ({ mark = PLAIN_MARK }: PipelineInput): Mark => mark
+
+function marked(input: PipelineInput): PipelineInput {
+  const { settings } = input
+  const mark = onceMarked(markOf(input))
+  return { ...input, mark, settings: { ...settings, config: withMarks(settings.config, mark) }, seal: undefined }
 }
 
 /** A chart or a remote base that could not be had leaves nothing to know the render by: it is no result, but an error that is not kept. */
@@ -112,7 +140,7 @@ async function renderSources(deps: PipelineDeps, input: PipelineInput, recorder:
     return opened
   }
   const asked = { ...deps, ...(charts === undefined ? {} : { charts: noted }), ...(bases === undefined ? {} : { bases: notedBase }) }
-  const result = masked(await renderParts(asked, input, recorder), input)
+  const result = await renderParts(asked, input, recorder)
   const [first] = lacking
   if (first === undefined || result.kind !== 'failed') return result
   throw new AppError(first.code, { ...first.data, problems: result.problems }, { cause: first })
@@ -121,29 +149,6 @@ async function renderSources(deps: PipelineDeps, input: PipelineInput, recorder:
 const BASE_REMEDY =
   'Correct the address of the remote base in the kustomization, or name a Config that is bound to its host in render.kustomize.remoteBaseSecretRefs.'
 const PENDING = { detail: 'a remote base is being fetched', remedy: 'No action needed: it is rendered again when the base is available.' }
-
-/** CG2 */
-function masked(result: RenderResult, { settings, configs }: PipelineInput): RenderResult {
-  const secrets = secretTexts(settings.config, configs.values())
-  if (secrets.length === 0) return result
-  return result.kind === 'failed'
-    ? { ...result, ...maskedMessage(result.message, secrets), problems: maskProblems(result.problems, secrets) }
-    : { ...result, warnings: maskProblems(result.warnings, secrets) }
-}
-
-/** A folder that is not there is named, and its name may be made of anything. */
-const maskedMessage = (message: string, secrets: readonly string[]): { message: string } => ({ message: maskText(message, secrets) })
-
-/** A path that leads out of the tree is named, too. */
-function maskedError({ code, data }: AppError, { settings, configs }: PipelineInput): AppError {
-  const secrets = secretTexts(settings.config, configs.values())
-  const { detail, problems } = data
-  return new AppError(code, {
-    ...data,
-    ...(detail === undefined ? {} : { detail: maskText(detail, secrets) }),
-    ...(problems === undefined ? {} : { problems: maskProblems(problems, secrets) }),
-  })
-}
 
 /** Values of each chart of a service, for people (CG9). What is wrong with them, the render tells. */
 export async function explainCharts(deps: PipelineDeps, unplaced: PipelineInput): Promise<ExplainedValue[]> {
@@ -250,7 +255,7 @@ interface JobParts {
   recorder: Recorder
 }
 
-function jobOf({ sandbox, once, charts, bases, signal }: PipelineDeps, input: PipelineInput, parts: JobParts): RenderJob {
+function jobOf({ sandbox, once, charts, bases, openSops, signal }: PipelineDeps, input: PipelineInput, parts: JobParts): RenderJob {
   const { id, namespace, settings, configs } = input
   let secretReads = 0
   const { index } = parts
@@ -279,12 +284,22 @@ function jobOf({ sandbox, once, charts, bases, signal }: PipelineDeps, input: Pi
       recorder.input(['values'])
       return settings.helmValues
     },
-    configValue(name, key) {
+    configValue(name, key, isMapping = false) {
       recorder.input(['configs', name, key])
       const config = configs.get(name)
       if (config === undefined || !Object.hasOwn(config.values, key)) return undefined
-      if (config.secrets?.has(key) === true) recorder.secret()
-      return config.values[key]
+      const value = config.values[key]
+      if (config.secrets?.has(key) !== true) return value
+      recorder.secret()
+      if (input.forPeople !== true) return value
+      return (isMapping && typeof value === 'string' ? markedMapping(value, markOf(input)) : null) ?? markedValue(value, markOf(input))
+    },
+    async openSops(parcel) {
+      recorder.input(['sops'])
+      const { key, recipients } = (await openSops?.(parcel)) ?? { key: null, recipients: [] }
+      if (key === null) return { kind: 'closed', recipients }
+      recorder.secret()
+      return openParcel(parcel, key, input.forPeople === true ? (value) => markOf(input)(String(value)) : undefined)
     },
     sandbox: recordedSandbox(sandbox, (tool) => recorder.input(['tools', tool]), recorder.late),
     ...(charts === undefined ? {} : { charts }),
@@ -385,12 +400,13 @@ function finish(input: PipelineInput, parts: readonly Part[], unheard: readonly 
     bounds: boundsOf(input, recorder),
     seal: input.seal === undefined ? undefined : { keys: input.seal, all: recorder.hasSecret() },
   }
-  const rows = sopsRows(found.map(marked), problems)
-  return rowsOf(about, { found: rows, problems, warnings: parts.flatMap(({ warnings }) => warnings) })
+  const rows = sopsRows(found.map(withCommon), problems)
+  const shown = input.forPeople === true ? rows.map((row) => ({ ...row, object: markedObject(row.object, markOf(input)) })) : rows
+  return rowsOf(about, { found: shown, problems, warnings: parts.flatMap(({ warnings }) => warnings) })
 }
 
 /** RD4: as kustomize has it, what is common wins. */
-function marked({ render, ...manifest }: Owned): Manifest {
+function withCommon({ render, ...manifest }: Owned): Manifest {
   const { commonLabels, commonAnnotations } = render
   if (commonLabels === undefined && commonAnnotations === undefined) return manifest
   const { object } = manifest

@@ -3,6 +3,8 @@
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { HelmValues, RenderSpec } from '../../shared/model/render.ts'
 import type { AppError, Problem } from '../../shared/protocol/error.ts'
+import type { OpenSops } from '../../shared/sops/open.ts'
+import type { SopsParcel } from '../../shared/sops/parcel.ts'
 import type { SourceTree } from '../sources/source.ts'
 import type { InputRead, RenderInputs } from './inputs.ts'
 import type { RemoteBase } from './kustomize/remote.ts'
@@ -23,6 +25,12 @@ export interface HelmLayer {
   /** Below its values, above all of the levels before it. */
   valuesFiles?: readonly string[]
 }
+
+/** `recipients`: of the keys of this server. `wrong`: the file is not as sops encrypted it. */
+export type OpenedSops =
+  | { kind: 'open'; sops: OpenSops }
+  | { kind: 'closed'; recipients: readonly string[] }
+  | { kind: 'wrong'; why: string }
 
 /** `pending`: it is being fetched, and the render is done again afterwards. The tree of a file holds it as SINGLE_FILE. */
 export type OpenedBase = { kind: 'ready'; tree: SourceTree; revision: string } | { kind: 'pending' } | { kind: 'failed'; error: AppError }
@@ -48,9 +56,11 @@ export interface RenderJob {
   values: readonly HelmLayer[]
   /**
    * The value of a key of a Config of the project, for `helm.valuesFrom`: of `data` unchanged, of a secret as its text;
-   * recorded like any other read. Undefined: there is none.
+   * recorded like any other read. Undefined: there is none. `isMapping`: it holds Helm values, as a mapping or as text.
    */
-  configValue(name: string, key: string): unknown
+  configValue(name: string, key: string, isMapping?: boolean): unknown
+  /** SP7: opens a SOPS file that a program needs in clear, where the server has a key for it; recorded. Absent: none opens. */
+  openSops?: (parcel: SopsParcel) => Promise<OpenedSops>
   /** How often a secret was read so far. */
   secretReads?: () => number
   /** Files of one version of a chart that another depends on, by path from that chart's folder. `repository`: as its Chart.lock has it (http, https or oci), of a Repository of the same project;

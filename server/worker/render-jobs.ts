@@ -4,10 +4,18 @@
 import type { RendererName } from '../../shared/model/render.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { ConfigLayer } from '../render/config-merge.ts'
+import { markBy } from '../render/for-people.ts'
 import type { RemoteBase } from '../render/kustomize/remote.ts'
 import { renderMessage } from '../render/liquid/message.ts'
 import { checkPatchesHere } from '../render/patch/patches.ts'
-import { explainCharts, type PipelineInput, type PipelineOutcome, type PipelineSource, runPipeline } from '../render/pipeline.ts'
+import {
+  explainCharts,
+  type OpenSopsKey,
+  type PipelineInput,
+  type PipelineOutcome,
+  type PipelineSource,
+  runPipeline,
+} from '../render/pipeline.ts'
 import { toolName } from '../render/record/sandbox.ts'
 import type { OpenedBase, Renderer } from '../render/renderer.ts'
 import type { Sandbox } from '../render/sandbox.ts'
@@ -50,7 +58,7 @@ export function createRenderJobs({
     'patches.check': async ({ project, sets }) => ({ value: { problems: bounded(await checkPatchesHere(project, sets)) } }),
     'texts.render': async ({ templates, message }) => ({ value: renderMessage(templates, message) }),
     'helm.values': async (order, signal) => {
-      const deps = { renderers, sandbox, once, charts: chartsOf(sources), bases: basesOf(sources), signal }
+      const deps = { renderers, sandbox, once, charts: chartsOf(sources), bases: basesOf(sources), openSops, signal }
       const values = await explainCharts(deps, await inputOf(sources, order))
       return { value: {}, data: new TextEncoder().encode(JSON.stringify(values.slice(0, EXPLAINED_MAX))) }
     },
@@ -65,7 +73,7 @@ export function createRenderJobs({
         },
       }
       const outcome = await runPipeline(
-        { renderers, sandbox: asked, once, charts: chartsOf(sources), bases: basesOf(sources), signal },
+        { renderers, sandbox: asked, once, charts: chartsOf(sources), bases: basesOf(sources), openSops, signal },
         await inputOf(sources, order),
       )
       return answerOf(outcome, tools, rowsBytesMax)
@@ -74,17 +82,23 @@ export function createRenderJobs({
 }
 
 async function inputOf(sources: Sources, order: RenderOrder): Promise<PipelineInput> {
-  const { id, namespace, render, cluster, settings, configs, seal } = order
+  const { id, namespace, render, cluster, settings, configs, seal, forPeople } = order
   const opened: PipelineSource[] = []
   for (const { name, label, at, render: own, filesOnly } of order.sources)
     opened.push({ name, label, render: own, filesOnly, opened: await sources.open(at.key).open(at.revision, at.pick) })
   return {
-    ...{ id, render, cluster, sources: opened },
+    ...{ id, render, cluster, sources: opened, forPeople, mark: markBy(order.mark) },
     namespace: namespace ?? undefined,
     settings: { ...settings, config: { values: settings.config.values, secrets: new Set(settings.config.secrets) } },
     configs: new Map(configs.map(([name, layer]) => [name, layerOf(layer)])),
     seal: seal && { id: seal.id, mac: Buffer.from(seal.mac, 'base64url'), box: Buffer.from(seal.box, 'base64url') },
   }
+}
+
+/** Control has the keys, and answers with the data key of this file. */
+const openSops: OpenSopsKey = async ({ age }) => {
+  const { key, recipients } = (await currentJob().ask('sops.key', { age })).value
+  return { key: key === null ? null : Buffer.from(key, 'base64'), recipients }
 }
 
 const layerOf = ({ values, secrets }: Layer): ConfigLayer => ({ values, secrets: new Set(secrets) })

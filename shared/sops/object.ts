@@ -58,10 +58,17 @@ export function withSopsValues(object: K8sObject, member: SopsMember, opened: (p
 
 /** Secrets are never shown anyway. */
 function marked(object: K8sObject): K8sObject {
+  const plain = withoutSopsMark(object)
+  if (object.kind === 'Secret') return plain
+  const { metadata } = plain
+  return { ...plain, metadata: { ...metadata, annotations: { ...metadata.annotations, [SOPS_ANNOTATION]: 'decrypted' } } }
+}
+
+export function withoutSopsMark(object: K8sObject): K8sObject {
   const { annotations, ...metadata } = object.metadata
-  const { [SOPS_ANNOTATION]: _, ...others } = annotations ?? {}
-  const own = object.kind === 'Secret' ? others : { ...others, [SOPS_ANNOTATION]: 'decrypted' }
-  return { ...object, metadata: Object.keys(own).length === 0 ? metadata : { ...metadata, annotations: own } }
+  if (annotations === undefined) return object
+  const { [SOPS_ANNOTATION]: _, ...others } = annotations
+  return { ...object, metadata: Object.keys(others).length === 0 ? metadata : { ...metadata, annotations: others } }
 }
 
 /** As a row has it: the server and earlier agents learn from it that the object has to be opened. */

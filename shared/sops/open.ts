@@ -34,7 +34,12 @@ class Unreadable extends Error {}
  * A value counts as encrypted by its form. SOPS asks the rules of the file (suffixes, regular expressions of the
  * author), which lead to the same bytes: a text in clear at an encrypted place changes the MAC.
  */
-export function openSops(parcel: SopsParcel, dataKey: Uint8Array): SopsOpened {
+export function openSops(
+  parcel: SopsParcel,
+  dataKey: Uint8Array,
+  /** Stands in the documents for a value that was encrypted; absent: the value itself. */
+  shown: (value: SopsScalar) => SopsScalar = (value) => value,
+): SopsOpened {
   if (dataKey.length !== KEY_BYTES) return { kind: 'unreadable', why: 'its data key has not 32 bytes' }
   const hash = createHash('sha512')
   if (parcel.only === true) hash.update(ONLY_ENCRYPTED)
@@ -52,7 +57,7 @@ export function openSops(parcel: SopsParcel, dataKey: Uint8Array): SopsOpened {
     hash.update(text)
     const value = scalarOf(text.toString('utf8'), type)
     values.set(node, { value, bytes: text })
-    return value
+    return shown(value)
   }
   const walk = (node: SopsNode, path: readonly string[]): OpenNode | undefined => {
     if (node === null || typeof node === 'string' || 'v' in node) return leaf(node, path)

@@ -24,6 +24,9 @@ export interface SopsParcel {
   docs: SopsNode[]
 }
 
+/** Stanzas beyond this count are no team's recipients. */
+export const SOPS_RECIPIENTS_MAX = 64
+
 /** A member of the file, as it is written: `ENC[AES256_GCM,data:…,iv:…,tag:…,type:str]`. */
 export const SOPS_VALUE = /^ENC\[AES256_GCM,data:([A-Za-z0-9+/=]*),iv:([A-Za-z0-9+/=]+),tag:([A-Za-z0-9+/=]+),type:([a-z]+)\]$/
 export const isSopsValue = (value: unknown): value is string => typeof value === 'string' && value.startsWith('ENC[AES256_GCM,')

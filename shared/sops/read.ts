@@ -2,10 +2,7 @@
 // of tenants are read: in workers.
 import { readYamlNodes, type YamlNode } from '../adapters/yaml.ts'
 import { goTextOf, yaml3Scalar } from './go-values.ts'
-import type { SopsFormat, SopsNode, SopsParcel } from './parcel.ts'
-
-/** Stanzas beyond this count are no team's recipients. */
-export const SOPS_RECIPIENTS_MAX = 64
+import { SOPS_RECIPIENTS_MAX, type SopsFormat, type SopsNode, type SopsParcel } from './parcel.ts'
 
 export type SopsRead =
   | { kind: 'parcel'; parcel: SopsParcel }

@@ -1,5 +1,6 @@
 // Workers without a process: their own jobs, with everything that goes to them and comes from them as it would be on the channel.
 
+import { NO_SOPS_KEYS } from '../../server/access/sops-keys.ts'
 import type { WorkerPool } from '../../server/control/workers/pool.ts'
 import { createRemoteRenders } from '../../server/control/workers/remote-renders.ts'
 import { createRemoteSources } from '../../server/control/workers/remote-sources.ts'
@@ -14,6 +15,7 @@ import { fromWire, toWire } from '../../server/worker/channel/wire-error.ts'
 import { asJob } from '../../server/worker/current-job.ts'
 import { createRenderJobs, type RenderJobsDeps } from '../../server/worker/render-jobs.ts'
 import { createSourceJobs } from '../../server/worker/source-jobs.ts'
+import { sha256Hex } from '../../shared/kube/canonical.ts'
 import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
 
 export function localWorkers(deps: RenderJobsDeps): Pick<WorkerPool, 'run'> {
@@ -83,6 +85,8 @@ export function contentOf({
   const workers = around(localWorkers({ sources, renderers, sandbox }))
   const remote: ContentSources = createRemoteSources({ workers, root: '/none', credentials })
   if (sources.removeUnknown !== undefined) remote.removeUnknown = sources.removeUnknown.bind(sources)
-  const renders = createRemoteRenders({ workers, answers: cache.answers, credentials, findChart: createFindChart(store), clock })
+  const findChart = createFindChart(store)
+  const macOf = (text: string) => sha256Hex(text)
+  const renders = createRemoteRenders({ workers, answers: cache.answers, credentials, findChart, sopsKeys: NO_SOPS_KEYS, macOf, clock })
   return { sources: remote, rendering: { cache, config, build, renders } }
 }

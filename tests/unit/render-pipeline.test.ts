@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { type PipelineInput, type PipelineSource, runPipeline } from '../../server/render/pipeline.ts'
 import { renderRaw } from '../../server/render/render-raw.ts'
-import type { RenderJob } from '../../server/render/renderer.ts'
+import type { RendererResult, RenderJob } from '../../server/render/renderer.ts'
 import type { RendererName, RenderSpec } from '../../shared/model/render.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { memoryTree } from '../support/render-job.ts'
@@ -22,9 +22,11 @@ interface Given {
   settings?: Partial<PipelineInput['settings']>
   helm?: Parameters<typeof runPipeline>[0]['renderers']['helm']
   cluster?: PipelineInput['cluster']
+  /** Rendered for people, with these marks. */
+  people?: (text: string) => string
 }
 
-function run({ sources, render = {}, settings = {}, helm = renderers.helm, cluster = null }: Given) {
+function run({ sources, render = {}, settings = {}, helm = renderers.helm, cluster = null, people }: Given) {
   asked.length = 0
   const deps = {
     renderers: { ...renderers, helm },
@@ -45,6 +47,7 @@ function run({ sources, render = {}, settings = {}, helm = renderers.helm, clust
     sources: opened,
     cluster,
     configs: new Map(),
+    ...(people === undefined ? {} : { forPeople: true, mark: people }),
   }
   return runPipeline(deps, { ...given, settings: { ...none, ...settings } })
 }
@@ -61,27 +64,105 @@ async function problems(given: Given): Promise<string[]> {
   return result.kind === 'failed' ? result.problems.map(({ path, message }) => `${path}: ${message}`) : []
 }
 
-test('CG2 what a program says of a secret that it was given is in no problem and in no warning', async () => {
-  const key = '-----BEGIN KEY-----\nMIIEpAIBAAKCAQEA7\n-----END KEY-----'
-  const config = { values: { password: 'hunter2', key, short: 'a', color: 'red' }, secrets: new Set(['password', 'key', 'short']) }
-  const words = `a red hunter2, ${Buffer.from('hunter2').toString('base64')}, MIIEpAIBAAKCAQEA7`
-  const problem = { path: 'main.ts:1:1', message: words, excerpt: 'throw hunter2' }
-  const helm = async () => ({ kind: 'failed' as const, problems: [problem] })
-  const given = { sources: [{ files: { 'app/Chart.yaml': 'name: c\n' } }], settings: { config }, helm }
-  const { result } = await run(given)
-  const expected = [{ path: 'main.ts:1:1', message: 'a red …, …, …', excerpt: 'throw …' }]
-  expect(result).toMatchObject({ kind: 'failed', problems: expected })
+describe('CG2 texts of a render that read a secret', () => {
+  const config = { values: { password: 'hunter2', color: 'red' }, secrets: new Set(['password']) }
   const files = new Map([['x.yaml', new TextEncoder().encode(configMap('x'))]])
-  const warned = await run({ ...given, helm: async () => ({ kind: 'rendered' as const, files, warnings: [problem] }) })
-  expect(warned.result).toMatchObject({ kind: 'rendered', warnings: expected })
+  /** Whatever a chart makes of it. */
+  const derived = ({ inputs }: RenderJob) => {
+    const { password, color } = inputs.config as { password: string; color: string }
+    return [password.toUpperCase(), password.slice(0, 3), password.length, Buffer.from(password).toString('base64'), color].join(' ')
+  }
+  const given = (helm: (job: RenderJob) => Promise<RendererResult>) => ({
+    ...{ sources: [{ files: { 'app/Chart.yaml': 'name: c\n' } }], settings: { config }, helm },
+  })
+  const told = (text: string) => {
+    expect(text).not.toMatch(/hun|HUN|aHVudGVy| 7 /)
+    expect(text).toContain('red')
+  }
+
+  test('CG2 are those of a render with marks: problems, warnings, errors', async () => {
+    const problem = (job: RenderJob) => ({ path: `main.ts:${derived(job)}`, message: derived(job), excerpt: derived(job) })
+    const failed = await run(given(async (job) => ({ kind: 'failed', problems: [problem(job)] })))
+    expect(failed.result).toMatchObject({ kind: 'failed', problems: [{}] })
+    told(JSON.stringify(failed.result))
+    expect(failed.reads.secret).toBe(true)
+    const warned = await run(given(async (job) => ({ kind: 'rendered', files, warnings: [problem(job)] })))
+    expect(warned.result).toMatchObject({ kind: 'rendered', warnings: [{}], count: 1 })
+    told(JSON.stringify((warned.result as { warnings: unknown }).warnings))
+    const thrown = await run(
+      given((job) => Promise.reject(new AppError('source_refused', { detail: derived(job), problems: [problem(job)] }))),
+    )
+    expect(thrown.result).toMatchObject({ code: 'source_refused' })
+    told(JSON.stringify((thrown.result as AppError).data))
+  })
+
+  test('CG2 are hidden where they depend on the value of the secret', async () => {
+    const only = (text: string) =>
+      given(async ({ inputs }) => {
+        const isReal = inputs.config['password'] === 'hunter2'
+        if (isReal && text === 'throw') throw new AppError('source_refused', { detail: 'it is hunter2' })
+        if (isReal && text === 'fail') return { kind: 'failed', problems: [{ path: 'a', message: 'it is hunter2' }] }
+        return { kind: 'rendered', files, warnings: isReal ? [{ path: 'a', message: 'it is hunter2' }] : [] }
+      })
+    for (const way of ['throw', 'fail', 'warn']) {
+      const { result } = await run(only(way))
+      expect(JSON.stringify([result, (result as AppError).data])).not.toContain('hunter2')
+    }
+    expect((await run(only('fail'))).result).toMatchObject({
+      kind: 'failed',
+      problems: [{ path: 'render', message: expect.stringContaining('may hold a secret') }],
+    })
+  })
+
+  test('CG2 a render that read no secret says what it says', async () => {
+    const { result } = await run(given(async () => ({ kind: 'failed', problems: [{ path: 'a', message: 'hunter2 is a word' }] })))
+    expect(result).toMatchObject({ problems: [{ message: 'hunter2 is a word' }] })
+  })
 })
 
-test('CG2 a path that is made of a secret and cannot be read is told without it', async () => {
-  const config = { values: { password: 'hunter2' }, secrets: new Set(['password']) }
-  const problem = { path: 'x', message: 'hunter2' }
-  const helm = async () => Promise.reject(new AppError('source_refused', { detail: 'up/hunter2 leads out', problems: [problem] }))
-  const { result } = await run({ sources: [{ files: { 'app/Chart.yaml': 'name: c\n' } }], settings: { config }, helm })
-  expect(result).toMatchObject({ code: 'source_refused', message: 'up/… leads out', data: { problems: [{ path: 'x', message: '…' }] } })
+describe('RH2 a render for people', () => {
+  const mark = (text: string) => `<${text.length}>`
+  const shown = async (texts: Record<string, string>, values: Record<string, unknown> = { password: 'hunter2' }) => {
+    const settings = { config: { values, secrets: new Set(['password']) } }
+    const { result } = await run({ sources: [{ files: texts }], settings, people: mark })
+    if (result instanceof AppError || result.kind === 'failed') throw new Error(JSON.stringify(result))
+    return [...result.objects.values()].map((doc) => JSON.parse(doc))
+  }
+  const map = (data: string) => `apiVersion: v1\nkind: ConfigMap\nmetadata: { name: a, namespace: web }\ndata: { ${data} }\n`
+
+  test('RH2 whatever a filter makes of a secret is made of its mark', async () => {
+    const text = map(
+      'a: "{{ config.password | upcase }}", b: "{{ config.password | b64enc }}", c: "{{ config.password | slice: 1, 2 }}", d: "{{ config.password | size }}", e: "{{ config.password | split: \'n\' | join: \'.\' }}", f: "{{ config.password | sha256sum }}"',
+    )
+    const [{ data }] = await shown({ 'app/a.yaml.liquid': text })
+    expect(data).toEqual({
+      a: '<7>',
+      b: btoa('<7>'),
+      c: '7>',
+      d: '3',
+      e: '<7>',
+      f: new Bun.CryptoHasher('sha256').update('<7>').digest('hex'),
+    })
+  })
+
+  test('RH2 contents of Secrets are marks, by the value and not its base64; values of SOPS, too', async () => {
+    const last = 'kubectl.kubernetes.io/last-applied-configuration'
+    const secret = `apiVersion: v1\nkind: Secret\nmetadata: { name: s, namespace: web, annotations: { ${last}: "{}", b: c } }\ndata: { p: ${btoa('literal')} }\nstringData: { q: literal }\ntype: Opaque\n`
+    const [object] = await shown({ 'app/s.yaml': secret })
+    expect(object).toMatchObject({
+      data: { p: '<7>' },
+      stringData: { q: '<7>' },
+      type: 'Opaque',
+      metadata: { annotations: { [last]: '<2>', b: 'c' } },
+    })
+    const enc = 'ENC[AES256_GCM,data:AA==,iv:AA==,tag:AA==,type:str]'
+    const sops =
+      map(`url: "${enc}"`) + `sops: { mac: "${enc}", lastmodified: "2026-01-01T00:00:00Z", age: [{ recipient: age1x, enc: x }] }\n`
+    const [config] = await shown({ 'app/m.yaml': sops })
+    expect(config).toMatchObject({ data: { url: `sops:<${enc.length}>` } })
+    expect(Object.keys(config)).toEqual(['apiVersion', 'data', 'kind', 'metadata'])
+    expect(config.metadata).not.toHaveProperty('annotations')
+  })
 })
 
 describe('RD10 a render for nobody', () => {

@@ -40,6 +40,8 @@ export interface WorkersDeps extends Pick<RemoteSourcesDeps, 'credentials'> {
   measured(pool: WorkerPool): WorkerPool
   /** Default: rows stay in clear. */
   sealing?: RemoteRendersDeps['sealing']
+  sopsKeys: RemoteRendersDeps['sopsKeys']
+  macOf: RemoteRendersDeps['macOf']
   clock: Clock
   log: Logger
 }
@@ -48,14 +50,17 @@ export interface Workers {
   workers: WorkerPool
   sources: ContentSources
   renders: Renders
-  /** Rows stay in clear: for comparisons, which render with marks in place of the secrets of Configs and leave nothing behind. */
-  clearRenders: Renders
+  /** Rows in clear with marks in place of all secrets: for people, and for comparisons. */
+  rendersForPeople: Renders
   checkPatches: CheckPatches
   renderTexts: RenderTexts
 }
 
 /** Starts no worker before the first job. */
-export function openWorkers(options: WorkersOptions, { store, answers, credentials, measured, sealing, clock, log }: WorkersDeps): Workers {
+export function openWorkers(
+  options: WorkersOptions,
+  { store, answers, credentials, measured, sealing, sopsKeys, macOf, clock, log }: WorkersDeps,
+): Workers {
   const { sourcesDir, renderDir, slots, place, sourceAddresses, count, memoryMib, env } = options
   const launch = ownLaunch(env, '/')
   const { renderers, ...programs } = place.programs
@@ -72,7 +77,7 @@ export function openWorkers(options: WorkersOptions, { store, answers, credentia
     ...{ count, idleBytesMax: limits.memoryBytes / 2, clock, log },
   })
   const workers = measured(pool)
-  const rendering = { workers, answers, credentials, findChart: createFindChart(store), clock }
+  const rendering = { workers, answers, credentials, findChart: createFindChart(store), sopsKeys, macOf, clock }
   return {
     workers,
     sources: createRemoteSources({ workers, root: sourcesDir, credentials }),
@@ -93,7 +98,7 @@ export function openWorkers(options: WorkersOptions, { store, answers, credentia
       return first === undefined ? { texts } : { problem: `${first.path}: ${first.message}`, problems: plainProblems(problems) }
     },
     renders: createRemoteRenders({ ...rendering, sealing }),
-    clearRenders: createRemoteRenders(rendering),
+    rendersForPeople: createRemoteRenders({ ...rendering, forPeople: true }),
   }
 }
 

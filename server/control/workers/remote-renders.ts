@@ -10,10 +10,12 @@ import { ROW_DOC_BYTES_MAX, ROW_ID_BYTES_MAX } from '../../../shared/protocol/ro
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import { createPace } from '../../../shared/runtime/pace.ts'
 import type { Sealing } from '../../access/sealing.ts'
+import type { ServerSopsKeys } from '../../access/sops-keys.ts'
 import type { FindChart } from '../../ingest/chart-supply.ts'
 import type { RenderAnswer, RenderRequest, Renders } from '../../ingest/content-port.ts'
 import type { RenderAnswers } from '../../render/cache/renders.ts'
 import type { ConfigLayer } from '../../render/config-merge.ts'
+import { markKeyOf } from '../../render/for-people.ts'
 import type { Dependency, Reads } from '../../render/inputs.ts'
 import type { RenderResult } from '../../render/object-rows.ts'
 import { leastReads } from '../../render/record/reads.ts'
@@ -31,6 +33,12 @@ export interface RemoteRendersDeps extends Pick<RemoteSourcesDeps, 'credentials'
   findChart: FindChart
   /** Default: rows stay in clear. */
   sealing?: Pick<Sealing, 'keysFor'> | undefined
+  /** Age keys for SOPS files that programs need in clear. */
+  sopsKeys: ServerSopsKeys
+  /** Keyed digest in hex. */
+  macOf(text: string): string
+  /** Renders have marks in place of all secrets. */
+  forPeople?: boolean
   clock: Pick<Clock, 'nowMs'>
 }
 
@@ -41,7 +49,13 @@ export function createRemoteRenders(deps: RemoteRendersDeps): Renders {
       const seal = deps.sealing?.keysFor(id) ?? null
       try {
         const answer = await deps.workers.run({
-          ...{ method: 'render', order: orderOf(request, seal), kind: 'render', project: id.project, subject: `service ${serviceKey(id)}` },
+          ...{
+            method: 'render',
+            order: orderOf(deps, request, seal),
+            kind: 'render',
+            project: id.project,
+            subject: `service ${serviceKey(id)}`,
+          },
           serve: serving(deps, request),
         })
         return await answerOf(request, answer, seal, deps.clock)
@@ -81,10 +95,15 @@ function stopped({ sources }: RenderRequest, error: AppError): RenderAnswer {
   }
 }
 
-function orderOf({ id, namespace, render, sources, cluster, settings, configs }: RenderRequest, seal: SealingKeys | null): RenderOrder {
+function orderOf(
+  { macOf, forPeople = false }: RemoteRendersDeps,
+  { id, namespace, render, sources, cluster, settings, configs }: RenderRequest,
+  seal: SealingKeys | null,
+): RenderOrder {
   const { config, helmValues, patches, leavesOut = false, bounds } = settings
   return {
-    ...{ id, render, cluster },
+    ...{ id, render, cluster, forPeople },
+    mark: markKeyOf(macOf, id),
     namespace: namespace ?? null,
     sources: sources.map(({ name, label, key, revision, pick, render: own, filesOnly }) => ({
       ...{ label, at: { key, revision, pick }, filesOnly },
@@ -123,6 +142,10 @@ function serving(deps: RemoteRendersDeps, { id, sources, base: stateOf }: Render
       const state = (await stateOf?.(base, lost)) ?? { kind: 'failed', error: new AppError('source_refused', NO_BASES) }
       if (state.kind === 'ready') credentials.allow(state.key)
       return { value: state.kind === 'failed' ? { kind: 'failed', error: toWire(state.error) } : state }
+    }),
+    ...asked('sops.key', async ({ age }) => {
+      const key = await deps.sopsKeys.dataKey(id.project, age)
+      return { value: { key: key === null ? null : Buffer.from(key).toString('base64'), recipients: deps.sopsKeys.recipients(id.project) } }
     }),
     ...asked('answer.get', async ({ parts }) => {
       const data = await answers.get(parts)

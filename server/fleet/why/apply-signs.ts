@@ -192,6 +192,27 @@ export const APPLY_SIGNS: readonly Sign[] = [
     next: 'Correct the field that the message names.',
   },
   {
+    cause: 'SealedUnreadable',
+    reasons: ['SealedUnreadable'],
+    summary: 'the object is sealed to another key than those of the agent',
+    depth: DEPTH.object,
+    next: 'Compare the recipient in `skerry token list --agents` with `skerry-agent status` at the site.',
+  },
+  {
+    cause: 'SopsKeyMissing',
+    reasons: ['SopsKeyMissing', 'SopsKeyRotated', 'SopsKeyWrong'],
+    summary: 'no age key of the site opens the SOPS file of the object',
+    depth: DEPTH.object,
+    next: 'Add the age key to the site, or add a recipient of the site with `sops updatekeys` and commit.',
+  },
+  {
+    cause: 'SopsFileWrong',
+    reasons: ['SopsMacWrong', 'SopsUnreadable'],
+    summary: 'the SOPS file of the object is not as sops encrypted it',
+    depth: DEPTH.object,
+    next: 'Edit the file with sops, not by hand, and commit.',
+  },
+  {
     cause: 'HookFailed',
     reasons: ['HookFailed'],
     summary: 'a hook failed',

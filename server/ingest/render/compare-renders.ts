@@ -33,11 +33,8 @@ interface Group {
   after: ClusterRender | null
 }
 
-/** `shown` replaces secret values in a document. */
-export function compareRenders(
-  compared: readonly Compared[],
-  shown: (documents: readonly string[]) => DiffObject['before'][],
-): ComparedView {
+/** The renders have marks in place of secrets. */
+export function compareRenders(compared: readonly Compared[]): ComparedView {
   const failing = new Map<string, { clusters: string[]; error: string; problems: readonly Problem[] }>()
   const groups = new Map<string, Group>()
   const idOf = (render: ClusterRender | null): string => (render === null ? 'none' : render.kind === 'failed' ? 'failed' : render.digest)
@@ -72,7 +69,7 @@ export function compareRenders(
     groups: differing.slice(0, GROUPS_MAX).map(({ group: { clusters, before, after }, changes }) => ({
       clusters: named(clusters),
       placement: before === null ? 'added' : after === null ? 'removed' : 'kept',
-      objects: changes.map((change) => shownChange(change, shown, budget)),
+      objects: changes.map((change) => shownChange(change, budget)),
     })),
     failing: mostFirst
       .slice(0, GROUPS_MAX)
@@ -110,17 +107,13 @@ function nameOf(id: string): string {
   return row.kind === 'object' ? deletionName(row.ref) : id
 }
 
-function shownChange(
-  { action, name, before, after }: Change,
-  shown: (documents: readonly string[]) => DiffObject['before'][],
-  budget: { bytes: number; isCut: boolean },
-): DiffObject {
+function shownChange({ action, name, before, after }: Change, budget: { bytes: number; isCut: boolean }): DiffObject {
   const bytes = (before?.length ?? 0) + (after?.length ?? 0)
   if (bytes > budget.bytes) {
     budget.isCut = true
     return { action, name, before: null, after: null }
   }
   budget.bytes -= bytes
-  const one = (text: string | null) => (text === null ? null : (shown([text])[0] ?? null))
+  const one = (text: string | null) => (text === null ? null : (JSON.parse(text) as DiffObject['before']))
   return { action, name, before: one(before), after: one(after) }
 }

@@ -27,6 +27,8 @@ export interface DependedOn {
   factsOf(clusterId: ClusterId): ClusterFacts
   /** Names of variables that a ConfigMap of a site may set (SC3). */
   siteNames?: ReadonlySet<string> | undefined
+  /** Names the age keys that this server has for the project; absent: none. */
+  sopsVersion?: string
   /** Revision of a remote base by its name. Absent: the service has none. */
   baseOf?: ((name: string) => Promise<string>) | undefined
 }
@@ -115,6 +117,7 @@ export class DependencyValues {
       if (version !== null) this.tools.set(second, version)
       return version ?? 'none'
     }
+    if (first === 'sops') return this.from.sopsVersion ?? ''
     if (first === 'bases') return (await this.from.baseOf?.(second)) ?? 'none'
     if (first === 'configs') return short(valueAt(configs.get(second)?.values, dependency.slice(2)))
     return short(valueAt({ source: Object.fromEntries(versions.map((version, index) => [index, { version }])) }, dependency))

@@ -1,11 +1,11 @@
 // Comparisons of proposed content of a service with its current content: uploaded files, another revision of its
 // repository, or another spec. Renders run in the workers, with a cache of their own, and leave nothing behind. The
 // author of the content may be anybody who may render. The content therefore never gets the secrets of Configs: both
-// sides render with marks in their place. It gets no remote bases either, because it could name any with the
+// sides render with marks in their place, and the worker puts marks in place of the contents of Secrets. It gets no remote bases either, because it could name any with the
 // credentials of the service.
 
 import type { DiffView } from '../../../shared/model/diff-views.ts'
-import { type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
+import type { ServiceId } from '../../../shared/model/ids.ts'
 import { placeOf, repositorySpecSchema, type ServiceSpec, sourcesOf } from '../../../shared/model/resources.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
@@ -13,7 +13,6 @@ import type { Logger } from '../../../shared/runtime/logger.ts'
 import type { ClusterRecord } from '../../fleet/records.ts'
 import { isTarget, withDestinations } from '../../fleet/targeting.ts'
 import { createRenderCache } from '../../render/cache/renders.ts'
-import { maskSecrets } from '../../render/mask-secrets.ts'
 import type { SourceKey } from '../../sources/sources.ts'
 import type { Store } from '../../store/store.ts'
 import type { Renders } from '../content-port.ts'
@@ -138,8 +137,7 @@ async function compare(
       },
     ]
   })
-  const mark = (text: string) => `hmac:${deps.macOf(['diff', serviceKey(id), text].join('\0'))}`
-  const { isCut, baseless, ...view } = compareRenders(compared, (documents) => maskSecrets(documents, [], mark))
+  const { isCut, baseless, ...view } = compareRenders(compared)
   return {
     ...{ project, service, ...view },
     warnings: next?.kind === 'good' ? [...next.warnings] : [],

@@ -1,18 +1,17 @@
 // The render of a service for a person: from the content that was read last, and without any consequence.
-import { openWith, sealMarkOf } from '../../../shared/kube/sealed-object.ts'
-import { type ClusterId, type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
+import type { ClusterId, ServiceId } from '../../../shared/model/ids.ts'
 import type { ExplainedValue, RenderView, VariantsView } from '../../../shared/model/render-views.ts'
 import { type ServiceSpec, serviceSpecSchema } from '../../../shared/model/resources.ts'
 import type { SiteStatus } from '../../../shared/model/site-config.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Configs } from '../../access/configs.ts'
-import type { Sealing } from '../../access/sealing.ts'
 import type { ClusterRecord } from '../../fleet/records.ts'
 import { isTarget, type Targets, targetsOf, withDestinations } from '../../fleet/targeting.ts'
 import type { ConfigLayer } from '../../render/config-merge.ts'
 import { explainValues } from '../../render/explain-values.ts'
-import { maskSecrets } from '../../render/mask-secrets.ts'
+import { markBy, markKeyOf, mayShowSecret, whyWithoutContents, withoutContents } from '../../render/for-people.ts'
 import { settingsFor } from '../../render/overrides-of.ts'
+import type { JsonMap } from '../../render/patch/merge.ts'
 import type { Store } from '../../store/store.ts'
 import { configsOf } from '../config-users.ts'
 import { readProject } from '../projects.ts'
@@ -23,14 +22,16 @@ export interface RenderNowDeps {
   store: Pick<Store, 'getResource' | 'listClusters'>
   /** `at` {}: nothing of it is remembered. */
   render(id: ServiceId, spec: ServiceSpec, clusters: readonly ClusterRecord[], at: Readonly<Record<string, string>>): Promise<Rendering>
+  /** As `render`, with marks in place of all secrets. */
+  renderForPeople: RenderNowDeps['render']
   configs: Pick<Configs, 'read'>
   /** CG9; absent: Helm values are not explained. */
   helmValues?: (id: ServiceId, spec: ServiceSpec, cluster: ClusterRecord | null) => Promise<ExplainedValue[]>
   /** SC3; absent: no cluster reports a ConfigMap. */
   siteOf?: (clusters: readonly ClusterId[]) => Promise<ReadonlyMap<ClusterId, SiteStatus>>
   macOf(text: string): string
-  /** Absent: no row is sealed. */
-  sealing?: Pick<Sealing, 'keysOf'> | undefined
+  /** Rows that may hold a secret are sealed. */
+  isSealing(): boolean
 }
 
 export interface RenderNow {
@@ -108,7 +109,7 @@ async function viewOf(
   { rendering, cluster, note }: Asked,
 ): Promise<RenderView> {
   const found = renderOf(rendering, cluster)
-  const mark = (text: string) => `hmac:${deps.macOf(['render', serviceKey(id), text].join('\0'))}`
+  const mark = markBy(markKeyOf(deps.macOf, id))
   const variables = explain ? explainValues(await layersOf(deps, id, spec, cluster), mark) : []
   const values = explain ? { values: [...variables, ...((await deps.helmValues?.(id, spec, cluster)) ?? [])] } : {}
   const head = { project: id.project, service: id.service, cluster: cluster?.name ?? null, note, ...values }
@@ -118,16 +119,28 @@ async function viewOf(
     const { message, problems } = found.error
     return { ...head, ...release, digest: null, objects: [], warnings, error: message, problems }
   }
-  const documents = [...found.objects].sort(([a], [b]) => (a < b ? -1 : 1)).map(([row, text]) => opened(deps, id, row, text))
-  const objects = maskSecrets(documents, await secretsOf(deps, id, spec), mark)
-  return { ...head, ...release, digest: found.digest, objects, warnings, error: null, problems: [] }
+  const shown = await shownOf(deps, id, spec, cluster, found.objects)
+  const notes = [note, shown.note].filter((one) => one !== null).join('; ')
+  const objects = [...shown.objects].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => JSON.parse(text) as JsonMap)
+  return { ...head, ...release, note: notes === '' ? null : notes, digest: found.digest, objects, warnings, error: null, problems: [] }
 }
 
-/** For the marks that a person sees instead of the values. */
-function opened({ sealing }: RenderNowDeps, id: ServiceId, row: string, text: string): string {
-  const mark = sealMarkOf(text)
-  const keys = mark === null ? null : (sealing?.keysOf(mark.key, id) ?? null)
-  return keys === null ? text : (openWith(keys, row, text) ?? text)
+/**
+ * RH2: objects that may hold secrets are rendered anew with marks in place of these, so that whatever was made of them
+ * shows marks. Where that is not possible, they are shown without contents.
+ */
+async function shownOf(
+  deps: RenderNowDeps,
+  id: ServiceId,
+  spec: ServiceSpec,
+  cluster: ClusterRecord | null,
+  real: ReadonlyMap<string, string>,
+): Promise<{ objects: ReadonlyMap<string, string>; note: string | null }> {
+  const isSecret = [...real].some(([row, text]) => mayShowSecret(id, row, text))
+  if (!isSecret && (deps.isSealing() || !(await hasSecrets(deps, id, spec)))) return { objects: real, note: null }
+  const marked = renderOf(await deps.renderForPeople(id, spec, cluster === null ? [] : [cluster], {}), cluster)
+  if (marked.kind === 'rendered') return { objects: marked.objects, note: null }
+  return { objects: withoutContents(real), note: whyWithoutContents(marked.error.message) }
 }
 
 function renderOf(rendering: Rendering, cluster: ClusterRecord | null): ClusterRender {
@@ -158,10 +171,9 @@ async function layersOf(
   return settingsFor(id, spec, layers)({ ...cluster, site }).layers ?? []
 }
 
-async function secretsOf({ configs }: RenderNowDeps, { project }: ServiceId, spec: ServiceSpec): Promise<string[]> {
-  const values: string[] = []
-  for (const name of configsOf(spec)) values.push(...Object.values((await configs.read(project, name))?.secrets ?? {}))
-  return values
+async function hasSecrets({ configs }: RenderNowDeps, { project }: ServiceId, spec: ServiceSpec): Promise<boolean> {
+  for (const name of configsOf(spec)) if (Object.keys((await configs.read(project, name))?.secrets ?? {}).length > 0) return true
+  return false
 }
 
 /** Pure. */

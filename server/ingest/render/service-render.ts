@@ -46,6 +46,8 @@ export interface ServiceRendererDeps {
   site?: ((clusters: readonly ClusterId[]) => Promise<ReadonlyMap<ClusterId, SiteStatus>>) | undefined
   /** The build of this program: another build may render the same to something else. */
   build: string
+  /** Names the age keys that this server has for a project (SP7); absent: none. */
+  sopsVersion?(project: string): string
   /** Absent: rows stay in clear. */
   sealing?: Pick<Sealing, 'current' | 'keysFor' | 'keysOf'> | undefined
   /** Absent: remote bases are refused. */
@@ -245,6 +247,7 @@ export class ServiceRenderer {
         tools,
         render: (subject) => this.runOne(run, subject, tools),
         ...{ configs, fileId, factsOf, baseOf: bases?.valueOf },
+        sopsVersion: this.deps.sopsVersion?.(id.project) ?? '',
       },
       isNone ? [] : ready.length === 0 ? [null] : ready,
     )

@@ -2,11 +2,13 @@
 import { parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
 import { AppError, type Problem } from '../../../shared/protocol/error.ts'
+import { sopsFormatOf } from '../../../shared/sops/read.ts'
 import { readArchive } from '../../sources/archive/archive.ts'
 import { greatestVersion } from '../../sources/range.ts'
 import { pathSegments, SOURCE_TREE_BYTES_MAX, type SourceTree } from '../../sources/source.ts'
 import type { RenderJob } from '../renderer.ts'
 import { treePath } from '../tree-path.ts'
+import { decodeUtf8 } from '../utf8.ts'
 import { helmIgnore, IGNORE_LENGTH_MAX, IGNORE_RULES_MAX } from './ignore.ts'
 import { isValues } from './values.ts'
 
@@ -102,6 +104,7 @@ class ChartReader {
     if (own === undefined)
       return this.problem(folder === '' ? inFolder(root ?? '').concat('Chart.yaml') : folder, 'not a chart: Chart.yaml is missing')
     if (own === null) return null
+    this.refuseSops(`${inFolder(folder)}values.yaml`)
     const node: ChartNode = {
       name: textOf(own['name']),
       version: textOf(own['version']),
@@ -116,6 +119,17 @@ class ChartReader {
     for (const child of this.childFolders(folder)) this.adopt(node, await this.complete(child, null, depth + 1))
     for (const dependency of node.dependencies) await this.completeDependency(node, dependency, root, depth)
     return node
+  }
+
+  /** SP7: helm reads it by itself. */
+  private refuseSops(path: string): void {
+    const bytes = this.files.get(path)?.bytes
+    const text = bytes === undefined ? null : decodeUtf8(bytes)
+    if (text !== null && sopsFormatOf(text) !== null)
+      this.problem(
+        this.originOf(path),
+        'is encrypted by SOPS, and helm reads it in clear; move its values to a file of render.helm.valuesFiles',
+      )
   }
 
   private adopt(node: ChartNode, child: ChartNode | null): void {

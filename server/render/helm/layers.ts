@@ -2,9 +2,11 @@
 // valuesFrom < values. What the chart itself has is below all of them, and put there by helm.
 
 import { type Problem, plainProblem } from '../../../shared/protocol/error.ts'
+import { sopsFormatOf } from '../../../shared/sops/read.ts'
 import { evaluate, renderText } from '../liquid/engine.ts'
 import { isTemplateText, makeName } from '../name-template.ts'
 import type { JobSource, RenderJob } from '../renderer.ts'
+import { clearSopsFile } from '../sops/clear-file.ts'
 import { treePath } from '../tree-path.ts'
 import { decodeUtf8 } from '../utf8.ts'
 import { isValues, mapTexts, mergeValues, type ReadValues, readValues, type Values, valueAt } from './values.ts'
@@ -98,6 +100,11 @@ async function fileLayer(job: RenderJob, written: string, from: string): Promise
     return optional ? { kind: 'none' } : refused(place, `values file not found${asWritten(named.name, whole)}; ${MAY_BE_MISSING}`)
   const text = decodeUtf8(file.bytes)
   if (text === null) return refused(place, 'is not UTF-8 text')
+  const format = sopsFormatOf(text)
+  if (format !== null) {
+    const clear = await clearSopsFile(job, text, format)
+    return clear.kind === 'closed' ? refused(place, clear.message) : layerOf(place, withoutQuotes(readValues(clear.text, place)), { secretAt: 'all' })
+  }
   if (!path.endsWith('.liquid') && job.spec.templated !== true) return layerOf(place, readValues(text, place))
   const { value: rendered, secret } = watched(job, () => renderText(text, { file: place }, job.inputs, undefined, job.meter))
   return rendered.kind === 'failed'
@@ -109,7 +116,7 @@ type ValuesFrom = NonNullable<NonNullable<RenderJob['spec']['helm']>['valuesFrom
 
 function configLayer(job: RenderJob, { name, key, at, optional }: ValuesFrom): LayerResult {
   const place = `Config ${name}, ${key}`
-  const { value, secret } = watched(job, () => job.configValue(name, key))
+  const { value, secret } = watched(job, () => job.configValue(name, key, at === undefined))
   const about: Partial<ValuesLayer> = { from: `Config/${name}`, ...(secret ? { secretAt: 'all' } : {}) }
   if (value === undefined)
     return optional === true

@@ -18,6 +18,7 @@ export const renderKustomize: Renderer = async (job) => {
     ...{ inputs, meter, source, templated: spec.templated === true },
     ...{ helmCharts: options.helmCharts === true, remoteBases: options.remoteBases === true },
     ...(job.bases === undefined ? {} : { bases: job.bases }),
+    ...(job.openSops === undefined ? {} : { openSops: job.openSops }),
   }
   const scanned = await scanKustomization(scanJob, { folders: options.components ?? [] })
   const { templates, remote } = scanned

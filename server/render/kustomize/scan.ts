@@ -2,10 +2,12 @@
 // five hundred services renders nothing again. All errors of its names are reported at once, with file and line.
 import { type ParsedYaml, parseYamlDocuments } from '../../../shared/adapters/yaml.ts'
 import { AppError, type Problem } from '../../../shared/protocol/error.ts'
+import { sopsFormatOf } from '../../../shared/sops/read.ts'
 import { SOURCE_FILES_MAX, SOURCE_TREE_BYTES_MAX } from '../../sources/source.ts'
 import { renderFile, type TemplateJob, templateName } from '../liquid/files.ts'
 import { versionText } from '../object-rows.ts'
 import type { RenderJob } from '../renderer.ts'
+import { clearSopsFile } from '../sops/clear-file.ts'
 import { treePath } from '../tree-path.ts'
 import { decodeUtf8 } from '../utf8.ts'
 import { type Chart, type Named, type Need, namedBy, namedByPlugins } from './fields.ts'
@@ -28,7 +30,7 @@ export interface KustomizeFiles {
   remote: RemoteTrees
 }
 
-export interface ScanJob extends TemplateJob, Pick<RenderJob, 'bases'> {
+export interface ScanJob extends TemplateJob, Pick<RenderJob, 'bases' | 'openSops'> {
   /** Whether `helmCharts` of kustomizations is inflated. */
   helmCharts: boolean
   /** Whether kustomizations may name remote content. */
@@ -178,7 +180,19 @@ class Scan {
       return
     }
     if (!isBelow(path, place.folder)) return this.problem(at, outsideMessage(need, path, place.folder))
+    if (IN_CLEAR.test(need.field)) await this.readInClear(need, path, bytes)
     if (mayBeFolder && isOfPlugins) this.readPlugins(path, bytes, place)
+  }
+
+  /** SP7: kustomize reads what is in the file, so that it cannot stay encrypted. */
+  private async readInClear({ field }: Need, path: string, bytes: Uint8Array): Promise<void> {
+    const text = decodeUtf8(bytes)
+    const format = text === null ? null : sopsFormatOf(text)
+    if (text === null || format === null) return
+    if (field.startsWith('configMapGenerator')) return this.problem(path, NO_SECRET)
+    const clear = await clearSopsFile(this.job, text, format)
+    if (clear.kind === 'closed') this.problem(path, clear.message)
+    else this.keep(path, new TextEncoder().encode(clear.text))
   }
 
   /** KU12: a fetched base is read as if it lay in the tree, and the kustomization gets its path there. */
@@ -258,6 +272,10 @@ class Scan {
     return looksRemote(need.path) ? remoteMessage(need) : missingMessage(need)
   }
 }
+
+/** Fields whose files kustomize takes apart. */
+const IN_CLEAR = /^(secretGenerator|configMapGenerator)\[\]\.envs?$|^helmCharts\[\]\.valuesFile$/
+const NO_SECRET = 'is encrypted by SOPS, and a ConfigMap would show its values; use secretGenerator'
 
 const missingMessage = ({ kind, field, path }: Need): string =>
   kind === 'file' ? `${field}: file ${path} does not exist` : `${field}: file or folder ${path} does not exist`

@@ -98,11 +98,11 @@ function sopsRow(object: K8sObject): SopsRow {
   const wrong = member === null ? null : misplacedSops(object, member)
   if (wrong !== null) return { kind: 'refused', message: wrong }
   const own: SopsRow = { kind: 'object', object: member === null ? object : withSopsMember(object, member) }
+  if (hasSplitEnv(object)) return { kind: 'refused', message: SPLIT }
   if (object.kind !== 'Secret' || object.apiVersion !== 'v1') return own
   if (object.metadata.annotations?.[SOPS_ANNOTATION] === 'disabled') return own
   const entries: Record<string, SopsParcel> = {}
   for (const { place, text } of textsOf(object)) {
-    if (place.endsWith('/sops_mac') && isSopsValue(text)) return { kind: 'refused', message: SPLIT }
     const format = sopsFormatOf(text)
     if (format === null) continue
     const read = readSops(text, format)
@@ -113,8 +113,15 @@ function sopsRow(object: K8sObject): SopsRow {
   return { kind: 'object', object: withSopsMember(object, { ...(member ?? { v: 1 }), entries }) }
 }
 
+/** Members of an env file that SOPS encrypted became entries of the object. */
+function hasSplitEnv(object: K8sObject): boolean {
+  const { data, stringData } = object as { data?: Record<string, unknown> | null; stringData?: Record<string, unknown> | null }
+  const mac = data?.['sops_mac'] ?? stringData?.['sops_mac']
+  return typeof mac === 'string' && (isSopsValue(mac) || isSopsValue(Buffer.from(mac, 'base64').toString('latin1')))
+}
+
 const SPLIT =
-  'its values come from an env file that SOPS encrypted, and the order of the file is lost; name the file under `files` of the secretGenerator, or start the server with --sops-age-key-file'
+  'its values come from an env file that SOPS encrypted, and the order of the file is lost; name the file under `files` of the secretGenerator'
 
 function* textsOf(object: K8sObject): Generator<{ place: string; text: string }> {
   const { data, stringData } = object as { data?: unknown; stringData?: unknown }

@@ -2,7 +2,7 @@
 // orders are typed and not checked again. Control checks each field that a worker sends, because a worker reads content of tenants.
 //
 // Version 1 (2026-11): greet, source.*, sources.*, tools.version, patches.check, texts.render, render. A worker asks, as part of a job:
-// credentials, chart, base, answer.get, answer.put.
+// credentials, chart, base, sops.key, answer.get, answer.put.
 
 import { z } from 'zod'
 import { commitNoteSchema } from '../../../shared/model/commits.ts'
@@ -10,6 +10,7 @@ import type { ServiceId } from '../../../shared/model/ids.ts'
 import type { Labels } from '../../../shared/model/labels.ts'
 import type { RenderSpec } from '../../../shared/model/render.ts'
 import { problemSchema } from '../../../shared/protocol/error.ts'
+import { SOPS_RECIPIENTS_MAX } from '../../../shared/sops/parcel.ts'
 import type { ExecEntry } from '../../render/exec/list.ts'
 import { remoteBaseSchema } from '../../render/kustomize/remote.ts'
 import type { PatchLayer } from '../../render/overrides-of.ts'
@@ -96,6 +97,10 @@ export interface RenderOrder {
   configs: ReadonlyArray<readonly [string, Layer]>
   /** Keys of this service, base64url. Absent: rows stay in clear. */
   seal?: { id: string; mac: string; box: string }
+  /** Key of the marks that stand for secrets in texts for people, hex. */
+  mark: string
+  /** It is rendered with marks in place of all secrets, for people to see. */
+  forPeople: boolean
 }
 
 /** Orders of control, by method. */
@@ -185,6 +190,8 @@ export const ASKED = {
   chart: z.strictObject({ repository: text(4_096), name: text(300), version: text(300) }),
   /** At which revision a remote base is read. `lost`: a revision that was answered before and is not on the disk any more. */
   base: z.strictObject({ base: remoteBaseSchema, lost: text(200).nullable() }),
+  /** The data key of a SOPS file, whose recipients have it as an age file each. */
+  'sops.key': z.strictObject({ age: z.array(z.tuple([text(4_096), text(16_384)])).max(SOPS_RECIPIENTS_MAX) }),
   /** The earlier answer of a program, by a digest of all its input. */
   'answer.get': z.strictObject({ parts: z.string().regex(/^[0-9a-f]{64}$/) }),
   'answer.put': z.strictObject({ parts: z.string().regex(/^[0-9a-f]{64}$/), secret: z.boolean() }),
@@ -195,6 +202,8 @@ export interface AskedAnswers {
   credentials: Readonly<Record<string, string>>
   chart: SourceKey
   base: BaseAnswer
+  /** Base64; null: no key of the server opens it. `recipients`: of those keys. */
+  'sops.key': { key: string | null; recipients: string[] }
   'answer.get': { found: boolean }
   'answer.put': undefined
 }
