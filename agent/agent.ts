@@ -29,10 +29,9 @@ import { type ActiveHold, holdOfCluster, holdText } from './reconcile/plan/gates
 import { createReconciler, type Reconciler, type ReconcilerDeps } from './reconcile/reconcile-loop.ts'
 import type { KubeEvents } from './reconcile/report/kube-event.ts'
 import { createCrdtReplica } from './replica/crdt-replica.ts'
-import { type AgentReport, agentReport, type LinkReport } from './report.ts'
+import { type AgentReport, agentReport, linkReport } from './report.ts'
 import { SiteConfigKeeper } from './site-config.ts'
-import { SopsDecrypter } from './sops/decrypter.ts'
-import { SiteKeys } from './sops/site-keys.ts'
+import { createSopsDecrypter, type SopsDecrypter } from './sops/decrypter.ts'
 import type { AgentState } from './state/agent-state.ts'
 import { createDiskReserve, type DiskReserve } from './state/disk-reserve.ts'
 import { openAgentState } from './state/sqlite-agent-state.ts'
@@ -63,8 +62,7 @@ export interface AgentOptions {
   /** How often each watched kind is compared with a list of it; 0, or absent: never. */
   resyncMs?: number
   reportMetricsMs?: number // 0, or absent: metrics stay here
-  /** Folder of `*.agekey` files; absent: none. */
-  sopsKeys?: string
+  sopsKeys?: string | undefined // folder of `*.agekey` files; absent: none
   version: string
 }
 
@@ -144,7 +142,7 @@ class RunningAgent implements Agent {
   #holdEnd = new AbortController()
   #current = false
   #discovery: Discovery | null = null
-  #ageKeys: SiteKeys | null = null
+  #sops: SopsDecrypter | null = null
   readonly #anew = new AbortController()
   #isClosed = false
   readonly #problemSince = new Map<string, number>()
@@ -281,14 +279,10 @@ class RunningAgent implements Agent {
     const { cluster, clock, random, log, place } = this.#deps
     const looks = { look: async () => this.#reconciler?.discover(), info: () => cluster.info(), version: this.#info?.version ?? '' }
     const facts = new FactsKeeper({ state: this.#state, clock, random, log: log.with({ part: 'facts' }), ...looks })
-    const ageKeys = new SiteKeys({
-      ...{ cluster, state: this.#state, clock, log: log.with({ part: 'sops' }), signal },
-      folder: this.#options.sopsKeys ?? null,
-      changed: () => this.#reconciler?.ageKeysChanged(),
-    })
-    this.#ageKeys = ageKeys
+    const changed = () => this.#reconciler?.revisionsChanged(replica.services())
+    this.#sops = createSopsDecrypter({ cluster, state: this.#state, folder: this.#options.sopsKeys, changed, clock, log, signal })
     this.#reconciler = createReconciler({
-      sops: new SopsDecrypter(ageKeys),
+      sops: this.#sops,
       onDiscovery: (discovery) => {
         this.#discovery = discovery
         if (!this.#isClosed) facts.noteDiscovery(discovery)
@@ -464,38 +458,19 @@ class RunningAgent implements Agent {
       ...{ running: true, version: this.#options.version, state: this.#state },
       recipient: recipientFingerprint(this.#options.dataDir),
       replica: this.#sync.replica(),
-      link: this.#link(),
+      link: linkReport(this.#options.serverUrl, this.#sync.status()),
       enforcement,
       todayBytes: this.#sync.status().today.bytes,
       disk: this.#reserve.problem(),
       resync: this.#reconciler?.resynced() ?? null,
       policy: this.#policyReport(),
-      ageKeys: this.#ageKeys?.report() ?? null,
+      ageKeys: this.#sops?.report() ?? null,
     })
   }
 
   #policyReport(): AgentReport['policy'] {
     const report = this.#deps.policy?.report()
     return report === undefined ? null : { file: report.file, rules: policyText(report.policy), problem: report.problem }
-  }
-
-  #link(): LinkReport {
-    const { state, sinceMs, lastContactMs, headSignedMs, failure, traffic, parts, metered, today, waitSeconds } = this.#sync.status()
-    return {
-      server: this.#options.serverUrl,
-      state,
-      sinceMs,
-      lastContactMs,
-      headSignedMs,
-      error: failure === null ? null : { code: failure.code, message: failure.message, remedy: failure.remedy },
-      parts,
-      metered,
-      waitSeconds,
-      budgetBytes: today.budgetBytes,
-      bytesSent: traffic.sentBytes,
-      bytesReceived: traffic.receivedBytes,
-      requests: traffic.requests,
-    }
   }
 
   close(): void {

@@ -5,6 +5,7 @@ import { serviceKey } from '../shared/model/ids.ts'
 import { type ServiceStatus, serviceStatusSchema } from '../shared/model/status.ts'
 import type { Replica } from './replica/replica.ts'
 import type { AgentState } from './state/agent-state.ts'
+import type { SyncLoop } from './sync/sync-loop.ts'
 
 export const linkReportSchema = z.object({
   server: z.string(),
@@ -29,6 +30,18 @@ export const linkReportSchema = z.object({
   requests: z.number(),
 })
 export type LinkReport = z.infer<typeof linkReportSchema>
+
+export function linkReport(server: string, status: ReturnType<SyncLoop['status']>): LinkReport {
+  const { state, sinceMs, lastContactMs, headSignedMs, failure, traffic, parts, metered, today, waitSeconds } = status
+  return {
+    ...{ server, state, sinceMs, lastContactMs, headSignedMs, parts, metered, waitSeconds },
+    error: failure === null ? null : { code: failure.code, message: failure.message, remedy: failure.remedy },
+    budgetBytes: today.budgetBytes,
+    bytesSent: traffic.sentBytes,
+    bytesReceived: traffic.receivedBytes,
+    requests: traffic.requests,
+  }
+}
 
 export const agentReportSchema = z.object({
   running: z.boolean(),

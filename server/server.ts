@@ -118,8 +118,6 @@ export const libraryDirOf = (dataDir: string): string => join(dataDir, 'lib')
 const MANY_CLUSTERS = 1_000
 /** By then the agents have fetched their pages. */
 const FREE_MEMORY_AFTER_MS = 500
-/** Renders for people that are kept: somebody looks several times. */
-const PEOPLE_CACHE_BYTES = 16 * 1024 * 1024
 
 /** Longer than the deadlines inside one reconciliation of a repository or service together. */
 const STUCK_AFTER_MS = 900_000
@@ -230,10 +228,8 @@ async function startOn(
       ...{ sealing, sopsKeys, macOf, clock, log },
     },
   )
-  const rendering = {
-    ...{ config: configs.read, configOf: configs.boundTo, cache, renders, sealing, build: `${VERSION} ${COMMIT}` },
-    sopsVersion: sopsKeys.version,
-  }
+  const build = `${VERSION} ${COMMIT}`
+  const rendering = { config: configs.read, configOf: configs.boundTo, cache, renders, sealing, build, sopsVersion: sopsKeys.version }
   const watchdog = createWatchdog({ clock, log, stuckAfterMs: STUCK_AFTER_MS })
   const ingest = createIngest({
     watch: watchdog.watch,
@@ -348,19 +344,10 @@ async function startOn(
     seals,
     checkPatches,
     notifier,
-    renders: createRenderNow({
-      ...{ store, configs, macOf, render: ingest.render, isSealing: () => sealing.current() !== null },
-      renderForPeople: ingest.renderBy({
-        renders: rendersForPeople,
-        cache: createRenderCache({ mac: macOf, files: null, memoryBytesMax: PEOPLE_CACHE_BYTES }),
-      }),
-      siteOf: (clusters) => ingest.siteOf(clusters),
-      helmValues: ingest.helmValues,
-    }),
+    renders: createRenderNow({ store, configs, sealing, ingest, rendersForPeople, macOf }),
     previews: createPreviews({
-      ...{ store, content, sources, config: configs.read, build: rendering.build, macOf: secrets.macOf, newId, clock, log },
-      renders: rendersForPeople,
-      sopsVersion: sopsKeys.version,
+      ...{ store, content, sources, config: configs.read, build, macOf: secrets.macOf, newId, clock, log },
+      ...{ renders: rendersForPeople, sopsVersion: sopsKeys.version },
       facts: (clusters) => ingest.factsOf(clusters),
       site: (clusters) => ingest.siteOf(clusters),
       stopping: stopping.signal,

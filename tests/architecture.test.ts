@@ -29,11 +29,7 @@ const LAYERS: readonly Layer[] = [
     { from: 'agent', never: ['server'] },
   ].map((layer) => ({ ...layer, reason: 'server and agent are two programs of different versions; they meet only in shared/protocol' })),
   { from: 'client', never: ['server', 'agent'], reason: 'the client runs in browsers and scripts: types of shared, and fetch' },
-  ...['shared', 'server', 'agent', 'client'].map((from) => ({
-    from,
-    never: ['scripts', 'tests'],
-    reason: 'tools are no part of the product',
-  })),
+  ...['shared', 'server', 'agent', 'client'].map((from) => ({ from, never: ['scripts', 'tests'], reason: 'tools are no product' })),
 ]
 
 test.each(LAYERS.map((layer) => [`${layer.from} never imports ${layer.never.join(' or ')}`, layer] as const))('%s', (_, layer) => {
@@ -255,6 +251,7 @@ const ACTING_FILES: Readonly<Record<string, string>> = {
   'server/render/liquid/files.ts': 'reads partials through the tree',
   'server/render/kustomize/scan.ts': 'reads what a kustomization names through the tree',
   'server/render/kustomize/renderer.ts': 'runs kustomize through the port',
+  'server/render/sops/clear-file.ts': 'asks for the data key of a file through its port',
   'server/render/liquid/run.ts': 'counts and looks up: named only because it has a library',
   'server/render/liquid/syntax.ts': 'looks at parsed templates: named only because it has a library',
   'agent/reconcile/requests/request-scheduler.ts': 'how many requests are in flight, and whose',

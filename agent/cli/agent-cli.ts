@@ -219,7 +219,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
           podLogLines: podLogs ?? 0,
           resyncMs: resync,
           reportMetricsMs: reportMetrics,
-          ...(sopsKeys === undefined ? {} : { sopsKeys }),
+          sopsKeys,
           version: VERSION,
         },
         {

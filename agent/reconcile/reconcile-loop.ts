@@ -66,8 +66,7 @@ export interface ReconcilerDeps {
   log: Logger
   /** LX1: the present policy of the site; absent: none. */
   policy?(): SitePolicy | null
-  /** SP4; absent: the site opens no SOPS documents. */
-  sops?: Decryption
+  sops?: Decryption // SP4; absent: the site opens no SOPS documents
   /** Windows of services; absent: none. */
   windowsOf?: WindowSource
   /** PR7: the server confirmed the replica since this process started. Absent: the replica cannot be older. */
@@ -80,16 +79,14 @@ export interface ReconcilerDeps {
   resyncMs?: number | null
   /** Null if discovery answers. Otherwise the reason why nothing can begin. */
   onUnreachable(message: string | null): void
-  /** Called for each answer of discovery. */
-  onDiscovery?(discovery: Discovery): void
+  onDiscovery?(discovery: Discovery): void // called for each answer of discovery
   /** Absent: no log is read (HE8). */
   podLogs?: PodLogs & { lines: number }
   /** Kubernetes Events on users' objects; absent: none. */
   kubeEvents?: KubeEvents
   /** A reconciliation reported changes of this many objects. */
   onLargeTurn?(objects: number): void
-  /** Told of each turn. */
-  watch?: Watch
+  watch?: Watch // told of each turn
 }
 
 export interface Reconciler {
@@ -99,8 +96,6 @@ export interface Reconciler {
   becameCurrent(): void
   /** LX4: every service is reconciled again. */
   policyChanged(): void
-  /** SP4: every service reads its rows again. */
-  ageKeysChanged(): void
   /** An order of a person at the site. */
   order(order: EdgeOrder): EdgeAnswer
   /** CM9: the server stated that this cluster was removed from it, or knows it again. */
@@ -138,7 +133,6 @@ const BROKEN_TURN_WAIT_MS = 30_000
 export function createReconciler(deps: ReconcilerDeps): Reconciler {
   let wakeServices: (services: readonly ServiceId[]) => void = () => {}
   let wakeAll: () => void = () => {}
-  let readAll: () => void = () => {}
   let discover: () => Promise<void> = async () => {}
   let sources: () => Iterable<SourcedObject> = () => []
   let resynced: ResyncCount = { compared: 0, differences: 0 }
@@ -152,7 +146,6 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     revisionsChanged: (services) => wakeServices(services),
     becameCurrent: () => wakeAll(),
     policyChanged: () => wakeAll(),
-    ageKeysChanged: () => readAll(),
     discover: () => discover(),
     sources: () => sources(),
     resynced: () => resynced,
@@ -170,7 +163,6 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
         // Each service reads its row again, so that a turn under way is pre-empted.
         registry.revisionsChanged(takeSuspensions(deps, holds) ? services() : changed)
       }
-      readAll = () => registry.revisionsChanged(services())
       wakeAll = () => {
         for (const id of deps.replica.services()) queue.wake(serviceKey(id))
       }
@@ -310,7 +302,7 @@ function discoverFirst(deps: ReconcilerDeps, kinds: ServedKinds, signal: AbortSi
 }
 
 function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
-  const { replica, state, clock, random, log } = deps
+  const { replica, state, clock, random, log, sops = NO_DECRYPTION } = deps
   const { clusterId } = deps.identity
   const former = new Set<string>()
   const cluster = checkedCluster(deps.cluster, () => watches)
@@ -421,7 +413,6 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     isStrained: () => scheduler.limit() < REQUESTS_MAX / 2,
   })
   const policy = () => deps.policy?.() ?? null
-  const { sops = NO_DECRYPTION } = deps
   const site: Site = { cluster, clusterId, former, kinds, watches, autoscalers, healthChoices, policy, sops, clock, random, log, signal }
   const requests: Requests = {
     scheduler,

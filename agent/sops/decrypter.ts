@@ -8,7 +8,7 @@ import { withSopsValues } from '../../shared/sops/object.ts'
 import { type OpenSops, openSops } from '../../shared/sops/open.ts'
 import { hasSopsMember, parcelsOf, recipientsText, type SopsParcel, sopsMemberOf } from '../../shared/sops/parcel.ts'
 import type { Decrypted, Decryption } from '../reconcile/snapshot/wanted.ts'
-import { type SiteKeys, SOPS_KEYS_LABEL, SOPS_KEYS_NAMESPACE, SOPS_PROJECTS_ANNOTATION } from './site-keys.ts'
+import { SiteKeys, type SiteKeysDeps, SOPS_KEYS_LABEL, SOPS_KEYS_NAMESPACE, SOPS_PROJECTS_ANNOTATION } from './site-keys.ts'
 
 /** Data keys in memory: one for each SOPS file and project. */
 const DATA_KEYS_MAX = 10_000
@@ -29,6 +29,10 @@ export class SopsDecrypter implements Decryption {
 
   version(): string {
     return this.#keys.version()
+  }
+
+  report(): ReturnType<SiteKeys['report']> {
+    return this.#keys.report()
   }
 
   prepare({ project }: ServiceId, object: K8sObject): Promise<void> | null {
@@ -121,6 +125,9 @@ export class SopsDecrypter implements Decryption {
     }
   }
 }
+
+export const createSopsDecrypter = ({ log, ...deps }: SiteKeysDeps): SopsDecrypter =>
+  new SopsDecrypter(new SiteKeys({ ...deps, log: log.with({ part: 'sops' }) }))
 
 const nameOf = (project: string, { age }: SopsParcel): string =>
   createHash('sha256')

@@ -21,8 +21,8 @@ export const SOPS_PROJECTS_ANNOTATION = 'skerry.dev/sops-projects'
 
 export interface SiteKeysDeps {
   cluster: Pick<Cluster, 'watch'>
-  /** Folder of `*.agekey` files; null: none. */
-  folder: string | null
+  /** Folder of `*.agekey` files; undefined: none. */
+  folder: string | undefined
   state: Pick<AgentState, 'facts' | 'setFacts'>
   clock: Clock
   log: Logger
@@ -94,7 +94,7 @@ export class SiteKeys {
     return [...(this.#failure === null ? [] : [this.#failure]), ...this.#wrong.values(), ...this.#folder.problems]
   }
 
-  /** Null: nothing was read. */
+  /** Public parts. Null before the keys were read. */
   report(): { recipients: string[]; problems: string[] } | null {
     return this.#version === ''
       ? null
@@ -107,7 +107,7 @@ export class SiteKeys {
       this.#synced = resolve
       signal.addEventListener('abort', () => resolve(), { once: true })
     })
-    if (folder !== null) {
+    if (folder !== undefined) {
       this.#folder = await readAgeKeyFolder(folder)
       void this.#followFolder(folder)
     }

@@ -109,7 +109,6 @@ class IngestLoop implements Ingest {
   private readonly factsChanges: FactsChanges
   /** Services whose last render read no facts of any cluster. */
   private readonly factless = new Set<ServiceKeyText>()
-  readonly renderBy: Ingest['renderBy']
 
   constructor(deps: IngestDeps) {
     this.facts = createKnownFacts(deps.store, deps.clock)
@@ -130,18 +129,12 @@ class IngestLoop implements Ingest {
       underWay: () => this.services.handed(),
       stopping: signal,
     })
-    const rendererDeps = { ...rendering, store, content, sources, bases: this.bases, clock, log, facts, site, signal }
-    this.renderBy = (by) => {
-      const { sealing: _, ...others } = rendererDeps
-      const renderer = new ServiceRenderer({ ...others, ...by })
-      return renderer.render.bind(renderer)
-    }
     this.deps = {
       ...deps,
       factsOf: facts,
       rules: this.rules,
       publish: this.publishing.publish.bind(this.publishing),
-      renderer: new ServiceRenderer(rendererDeps),
+      renderer: new ServiceRenderer({ ...rendering, store, content, sources, bases: this.bases, clock, log, facts, signal }),
     }
     this.queue = new DueQueue(deps.clock)
     this.clusterChanges = new ClusterChanges({
@@ -261,6 +254,7 @@ class IngestLoop implements Ingest {
   readonly helmValues: Ingest['helmValues'] = (...asked) => this.deps.renderer.helmValues(...asked)
 
   readonly render: Ingest['render'] = (...asked) => this.deps.renderer.render(...asked)
+  readonly renderBy: Ingest['renderBy'] = (by) => this.deps.renderer.renderBy(by)
 
   statusReported(clusterId: ClusterId, rows: readonly StatusWrite[]): void {
     if (this.facts.reported(clusterId, rows)) this.factsChanges.changed(clusterId)

@@ -5,7 +5,7 @@ import type { ConfirmedData } from '../fleet/removal-effect.ts'
 import type { ClusterChange } from './cluster-changes.ts'
 import type { KnownFacts } from './cluster-facts.ts'
 import type { RepositoryReadTimes } from './read-times.ts'
-import type { ServiceRenderer, ServiceRendererDeps } from './render/service-render.ts'
+import type { ServiceRenderer } from './render/service-render.ts'
 
 export interface Ingest {
   /** Until the server stops; then what was begun is finished. */
@@ -39,10 +39,9 @@ export interface Ingest {
   statusReported(clusterId: ClusterId, rows: readonly StatusWrite[]): void
   /** Null if there is no such repository, as far as is known. */
   readTimesOf(project: string, name: string): RepositoryReadTimes | null
-  /** Without any consequence. */
+  /** Without any consequence. `renderBy`: by other workers, with another cache; rows are not sealed. */
   readonly render: ServiceRenderer['render']
-  /** The same by other workers and with another cache; rows are not sealed. */
-  renderBy(by: Pick<ServiceRendererDeps, 'renders' | 'cache'>): ServiceRenderer['render']
+  readonly renderBy: ServiceRenderer['renderBy']
   /** CG9 */
   readonly helmValues: ServiceRenderer['helmValues']
   /** Facts of clusters, for other renders. */

@@ -1,4 +1,4 @@
-// What people see of a render: marks in place of secrets, and names alone where no marks can be had. Control and workers make
+// Renders as people see them: marks in place of secrets, and names alone where no marks can be had. Control and workers make
 // the same marks. Pure.
 import { createHmac } from 'node:crypto'
 import type { K8sObject } from '../../shared/kube/object.ts'

@@ -16,7 +16,7 @@ export const PLAIN_MARK: Mark = () => 'secret'
 /** kubectl's copy of the whole object. */
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 
-/** What became a mark before stays that mark, such as the value of a variable in a Secret. */
+/** A text that became a mark before stays that mark, such as the value of a variable in a Secret. */
 export function onceMarked(mark: Mark): Mark {
   const made = new Set<string>()
   return (text) => {

@@ -54,8 +54,8 @@ function siteOf({ folder, statePath, cluster = createFakeCluster({ clock: system
     ...{ cluster, clock: systemClock },
     ...(statePath === undefined ? {} : { statePath }),
     decryption: (state) => {
-      const changed = () => holder.kit?.reconciler.ageKeysChanged()
-      const options = { cluster, folder: folder ?? null, state, clock: systemClock, log: silentLogger, signal: stopping.signal, changed }
+      const changed = () => holder.kit?.reconciler.revisionsChanged([SHOP])
+      const options = { cluster, folder, state, clock: systemClock, log: silentLogger, signal: stopping.signal, changed }
       return new SopsDecrypter(new SiteKeys(options))
     },
   })

@@ -1,6 +1,7 @@
 // Brings a service's model up to its row: the complete revision that the replica holds, kinds that discovery knows now, inventory for all of it.
 import { type ObjectRef, parseRefKey } from '../../../shared/kube/object.ts'
 import { dependencyKeys } from '../../../shared/model/dependencies.ts'
+import { objectRowId } from '../../../shared/model/desired.ts'
 import { backoffMs } from '../../../shared/runtime/backoff.ts'
 import { describeError } from '../../../shared/runtime/loop.ts'
 import { createPace } from '../../../shared/runtime/pace.ts'
@@ -11,6 +12,7 @@ import type { Requests, Services, Site, Storage, Turns } from '../ports.ts'
 import { actingFacts, actingOf } from '../snapshot/account.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
 import { isStillToCome, retryAtOf } from '../snapshot/situation.ts'
+import { preparing, type WantedContext } from '../snapshot/wanted.ts'
 import { dropOutdatedConfirmation, remember, takeIn, writeProgress } from './remember.ts'
 
 /** RC8: waits between attempts that may succeed by themselves. */
@@ -61,7 +63,7 @@ export async function readRevision(model: ServiceModel, deps: Site & Storage & S
       if (deps.revisionsSeen() === seen) deps.revisionRead(model)
       if ([...model.unread.values()].some(({ problem }) => problem.kind === 'unserved')) {
         await refreshKinds(deps, NEW_KIND_PAUSE_MS)
-        for (const opening of model.preparing(context)) await opening
+        await prepareUnread(model, context)
         model.readAgain(context)
       }
       model.expectNewObjects()
@@ -78,6 +80,11 @@ export async function readRevision(model: ServiceModel, deps: Site & Storage & S
       })
     }
   }
+}
+
+/** SP4: before they are read again. */
+async function prepareUnread({ id, unread }: ServiceModel, context: Pick<WantedContext, 'open' | 'sops'>): Promise<void> {
+  for (const { ref, doc } of [...unread.values()]) await preparing(objectRowId(id, ref), doc, { ...context, service: id })
 }
 
 /** DE4 */
@@ -161,7 +168,7 @@ export async function retryWhatIsDue(model: ServiceModel, deps: Site & Storage &
   const unlocking = replica.unlock(model.id)
   if (unlocking !== null) await unlocking
   const context = { clusterId, find: kinds.find.bind(kinds), open: replica.open.bind(replica), sops: deps.sops }
-  for (const opening of model.preparing(context)) await opening
+  await prepareUnread(model, context)
   if (model.readAgain(context)) model.expectNewObjects()
   for (const [key, unread] of model.unread) {
     const problem = model.problems.get(key)

@@ -24,8 +24,7 @@ import { DeletedUids, Gating, ObjectQueue, Progress, PruneState, Removal, Told }
 import { type Closed, isOrderReason, namespaceKey, type Problem } from './situation.ts'
 import {
   heldWanted,
-  isMisplaced,
-  isOpenedAsNow,
+  isOutdated,
   mayMakeNamespace,
   preparing,
   readWanted,
@@ -102,8 +101,7 @@ export class ServiceModel {
   readonly finishedJobs: FinishedJobs
   /** Deadlines of hooks, and of objects that hooks or waves wait for. */
   readonly deadlines = new Deadlines()
-  /** LX1: of the site; null: none. */
-  policy: SitePolicy | null = null
+  policy: SitePolicy | null = null // LX1: of the site; null: none
   #reading: Reading = { kind: 'none' }
   #row: ServiceRow | null = null
   #received: ServiceProgress | null = null
@@ -282,20 +280,18 @@ export class ServiceModel {
     const hashes = new Map<string, RowMark>()
     const named = nothingNamed()
     for (const [rowId, doc] of objects) {
-      yield null
+      yield preparing(rowId, doc, full)
       // Not SHA-256: the hash only compares a row with its own last state; the author was verified before.
       const hash = Bun.hash(doc)
       const before = known.get(rowId)
       const kept = before?.hash === hash ? this.wanted.get(before.key) : undefined
-      if (kept !== undefined && before !== undefined && !isMisplaced(kept, full) && isOpenedAsNow(kept, full)) {
+      if (kept !== undefined && before !== undefined && !isOutdated(kept, full)) {
         named.wanted.set(kept.key, kept)
         hashes.set(rowId, before)
         continue
       }
       const parsed = parseRowId(rowId)
       if (parsed.kind !== 'object') continue
-      const opening = preparing(parsed.ref, doc, full)
-      if (opening !== null) yield opening
       const key = this.#read(parsed.ref, doc, full, named)
       hashes.set(rowId, { hash, key })
       this.queue.mark(key)
@@ -351,15 +347,6 @@ export class ServiceModel {
       if (held !== null) this.objects.want(key, held)
     }
     this.markAll()
-  }
-
-  /** Before `readAgain`. */
-  *preparing(context: Omit<WantedContext, 'service' | 'namespace'>): Generator<Promise<void>, void, void> {
-    const full: WantedContext = { ...context, ...rowContext(this.id, this.row, this.policy) }
-    for (const { ref, doc } of [...this.unread.values()]) {
-      const opening = preparing(ref, doc, full)
-      if (opening !== null) yield opening
-    }
   }
 
   /** Discovery changed: unserved kinds may be served now. True: an object became wanted. */

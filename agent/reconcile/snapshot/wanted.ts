@@ -103,12 +103,12 @@ export interface WantedContext {
 
 /** SP4: resolves when `readWanted` can read the row; null: at once. */
 export function preparing(
-  ref: ObjectRef,
+  rowId: string,
   doc: string,
   { service, open, sops }: Pick<WantedContext, 'service' | 'open' | 'sops'>,
 ): Promise<void> | null {
   if (sops === undefined || !isSopsRow(doc)) return null
-  const opened = isSealed(doc) ? (open?.(objectRowId(service, ref), doc) ?? null) : doc
+  const opened = isSealed(doc) ? (open?.(rowId, doc) ?? null) : doc
   const object = opened === null ? null : parse(opened)
   return object === null ? null : sops.prepare(service, object)
 }
@@ -204,15 +204,12 @@ function readParsed(ref: ObjectRef, parsed: K8sObject, order: Order, context: Wa
   return { kind: 'wanted', wanted: order.wave === 0 ? wanted : { ...wanted, wave: order.wave } }
 }
 
-/** RC4: its kind has a namespace now and had none, or the reverse. */
-export function isMisplaced({ ref, apiVersion }: Wanted, { find }: Pick<WantedContext, 'find'>): boolean {
+/** RC4: its kind has a namespace now and had none, or the reverse. SP4: the site has other keys than those that opened it. */
+export function isOutdated({ ref, apiVersion, openedBy }: Wanted, { find, sops }: Pick<WantedContext, 'find' | 'sops'>): boolean {
+  if (openedBy !== undefined && openedBy !== sops?.version()) return true
   const lookup = find(groupOf(apiVersion), versionOf(apiVersion), ref.kind)
   return lookup.kind === 'served' && lookup.resource.namespaced !== (ref.namespace !== '')
 }
-
-/** SP4: the site has the keys that it was opened with. */
-export const isOpenedAsNow = ({ openedBy }: Wanted, { sops }: Pick<WantedContext, 'sops'>): boolean =>
-  openedBy === undefined || openedBy === sops?.version()
 
 /** NS3; null: its namespace is allowed. Objects without a namespace always pass. */
 function whyElsewhere(named: string | undefined, { namespace, enforceNamespace }: WantedContext): string | null {

@@ -5,8 +5,10 @@ import { type ServiceSpec, serviceSpecSchema } from '../../../shared/model/resou
 import type { SiteStatus } from '../../../shared/model/site-config.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Configs } from '../../access/configs.ts'
+import type { Sealing } from '../../access/sealing.ts'
 import type { ClusterRecord } from '../../fleet/records.ts'
 import { isTarget, type Targets, targetsOf, withDestinations } from '../../fleet/targeting.ts'
+import { createRenderCache } from '../../render/cache/renders.ts'
 import type { ConfigLayer } from '../../render/config-merge.ts'
 import { explainValues } from '../../render/explain-values.ts'
 import { markBy, markKeyOf, mayShowSecret, whyWithoutContents, withoutContents } from '../../render/for-people.ts'
@@ -14,25 +16,33 @@ import { settingsFor } from '../../render/overrides-of.ts'
 import type { JsonMap } from '../../render/patch/merge.ts'
 import type { Store } from '../../store/store.ts'
 import { configsOf } from '../config-users.ts'
+import type { Renders } from '../content-port.ts'
+import type { Ingest } from '../ingest-port.ts'
 import { readProject } from '../projects.ts'
 import type { ClusterRender, Rendering } from './rendering.ts'
 import { siteLayers } from './site-layers.ts'
 
 export interface RenderNowDeps {
   store: Pick<Store, 'getResource' | 'listClusters'>
-  /** `at` {}: nothing of it is remembered. */
-  render(id: ServiceId, spec: ServiceSpec, clusters: readonly ClusterRecord[], at: Readonly<Record<string, string>>): Promise<Rendering>
-  /** As `render`, with marks in place of all secrets. */
-  renderForPeople: RenderNowDeps['render']
+  /** `helmValues`: CG9; `siteOf`: SC3. */
+  ingest: Pick<Ingest, 'render' | 'renderBy' | 'helmValues' | 'siteOf'>
+  /** Renders with marks in place of all secrets. */
+  rendersForPeople: Renders
   configs: Pick<Configs, 'read'>
-  /** CG9; absent: Helm values are not explained. */
-  helmValues?: (id: ServiceId, spec: ServiceSpec, cluster: ClusterRecord | null) => Promise<ExplainedValue[]>
-  /** SC3; absent: no cluster reports a ConfigMap. */
-  siteOf?: (clusters: readonly ClusterId[]) => Promise<ReadonlyMap<ClusterId, SiteStatus>>
   macOf(text: string): string
-  /** Rows that may hold a secret are sealed. */
-  isSealing(): boolean
+  sealing: Pick<Sealing, 'current'>
 }
+
+/** `at` {}: nothing of it is remembered. */
+type Render = (
+  id: ServiceId,
+  spec: ServiceSpec,
+  clusters: readonly ClusterRecord[],
+  at: Readonly<Record<string, string>>,
+) => Promise<Rendering>
+type Deps = RenderNowDeps & { render: Render; renderForPeople: Render }
+/** Renders for people that are kept: somebody looks several times. */
+const CACHE_BYTES = 16 * 1024 * 1024
 
 export interface RenderNow {
   /**
@@ -47,8 +57,10 @@ export interface RenderNow {
 
 export type RenderedObjects = { kind: 'rendered'; objects: ReadonlyMap<string, string> } | { kind: 'failed'; message: string }
 
-export function createRenderNow(deps: RenderNowDeps): RenderNow {
-  const { store } = deps
+export function createRenderNow(given: RenderNowDeps): RenderNow {
+  const { store, ingest, rendersForPeople, macOf } = given
+  const cache = createRenderCache({ mac: macOf, files: null, memoryBytesMax: CACHE_BYTES })
+  const deps: Deps = { ...given, render: ingest.render, renderForPeople: ingest.renderBy({ renders: rendersForPeople, cache }) }
   const specOf = async ({ project, service }: ServiceId): Promise<ServiceSpec | null> => {
     const held = await store.getResource({ kind: 'Service', project, name: service })
     return held === null ? null : serviceSpecSchema.parse(JSON.parse(held.spec))
@@ -92,7 +104,7 @@ interface Asked {
   note: string | null
 }
 
-async function withoutCluster(deps: RenderNowDeps, id: ServiceId, spec: ServiceSpec, targets: readonly ClusterRecord[]): Promise<Asked> {
+async function withoutCluster(deps: Deps, id: ServiceId, spec: ServiceSpec, targets: readonly ClusterRecord[]): Promise<Asked> {
   const rendering = await deps.render(id, spec, [], {})
   const [cluster = null] = targets
   const isRendered = rendering.kind === 'good' && rendering.forNobody !== null
@@ -102,7 +114,7 @@ async function withoutCluster(deps: RenderNowDeps, id: ServiceId, spec: ServiceS
 }
 
 async function viewOf(
-  deps: RenderNowDeps,
+  deps: Deps,
   id: ServiceId,
   spec: ServiceSpec,
   explain: boolean,
@@ -111,7 +123,7 @@ async function viewOf(
   const found = renderOf(rendering, cluster)
   const mark = markBy(markKeyOf(deps.macOf, id))
   const variables = explain ? explainValues(await layersOf(deps, id, spec, cluster), mark) : []
-  const values = explain ? { values: [...variables, ...((await deps.helmValues?.(id, spec, cluster)) ?? [])] } : {}
+  const values = explain ? { values: [...variables, ...(await deps.ingest.helmValues(id, spec, cluster))] } : {}
   const head = { project: id.project, service: id.service, cluster: cluster?.name ?? null, note, ...values }
   const release = rendering.kind === 'good' ? { version: rendering.release.commit, tools: { ...rendering.release.tools } } : { version: rendering.kind === 'failed' ? rendering.commit : null, tools: {} } // biome-ignore format: two of a kind
   const warnings = rendering.kind === 'good' && found.kind === 'rendered' ? rendering.warnings : []
@@ -130,14 +142,14 @@ async function viewOf(
  * shows marks. Where that is not possible, they are shown without contents.
  */
 async function shownOf(
-  deps: RenderNowDeps,
+  deps: Deps,
   id: ServiceId,
   spec: ServiceSpec,
   cluster: ClusterRecord | null,
   real: ReadonlyMap<string, string>,
 ): Promise<{ objects: ReadonlyMap<string, string>; note: string | null }> {
   const isSecret = [...real].some(([row, text]) => mayShowSecret(id, row, text))
-  if (!isSecret && (deps.isSealing() || !(await hasSecrets(deps, id, spec)))) return { objects: real, note: null }
+  if (!isSecret && (deps.sealing.current() !== null || !(await hasSecrets(deps, id, spec)))) return { objects: real, note: null }
   const marked = renderOf(await deps.renderForPeople(id, spec, cluster === null ? [] : [cluster], {}), cluster)
   if (marked.kind === 'rendered') return { objects: marked.objects, note: null }
   return { objects: withoutContents(real), note: whyWithoutContents(marked.error.message) }
@@ -154,7 +166,7 @@ const FOR_NOBODY = 'no cluster matches its targets, and it does not render witho
 const NO_CONTENT = 'its repository was not read yet, or cannot be read; `skerry get repositories` shows the reason'
 
 async function layersOf(
-  { configs, siteOf }: RenderNowDeps,
+  { configs, ingest }: RenderNowDeps,
   id: ServiceId,
   spec: ServiceSpec,
   cluster: ClusterRecord | null,
@@ -167,7 +179,7 @@ async function layersOf(
     layers.push({ from: `Config/${name}`, values: { ...data, ...secrets }, secrets: new Set(Object.keys(secrets)) })
   }
   if (cluster === null) return settingsFor(id, spec, layers)({ labels: {}, isNobody: true }).layers ?? []
-  const site = siteLayers(spec, [cluster], (await siteOf?.([cluster.clusterId])) ?? new Map()).of(cluster.clusterId)
+  const site = siteLayers(spec, [cluster], await ingest.siteOf([cluster.clusterId])).of(cluster.clusterId)
   return settingsFor(id, spec, layers)({ ...cluster, site }).layers ?? []
 }
 

@@ -90,6 +90,12 @@ export class ServiceRenderer {
     return this.inLane(id, () => this.renderNow(id, spec, clusters, { kind: 'more' }))
   }
 
+  /** The same by other workers and with another cache, which remembers nothing for passes; rows are not sealed. */
+  renderBy(by: Pick<ServiceRendererDeps, 'renders' | 'cache'>): ServiceRenderer['render'] {
+    const renderer = new ServiceRenderer({ ...this.deps, sealing: undefined, ...by })
+    return renderer.render.bind(renderer)
+  }
+
   private inLane<T>(id: ServiceId, work: () => Promise<T>): Promise<T> {
     const key = serviceKey(id)
     const before = this.lanes.get(key) ?? Promise.resolve()
