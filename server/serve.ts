@@ -1,5 +1,6 @@
 // `skerry server`: from flags and environment to a running server, and what a person sees of it at the terminal.
 import { resolve } from 'node:path'
+import { disableCoreDumps } from '../shared/adapters/core-dumps.ts'
 import { openDataFolder } from '../shared/adapters/data-folder.ts'
 import { createNativeGuard } from '../shared/adapters/native-guard.ts'
 import { createPinoLogger } from '../shared/adapters/pino-logger.ts'
@@ -40,7 +41,8 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
     for (const { path, message } of read.problems) io.err(`error: ${path} ${message}\n`)
     return 2
   }
-  const { data, store, storeFile, adminTokenFile, externalUrl, trustedProxies, sourceAddresses, sopsKeys, recount, logLevel, ...more } = read.options
+  const { data, store, storeFile, adminTokenFile, externalUrl, trustedProxies, sourceAddresses, sopsKeys, recount, logLevel, ...more } =
+    read.options
   const {
     metricsListen,
     metricsSeries,
@@ -80,6 +82,7 @@ export async function serve(flags: Record<string, string | boolean | undefined>,
     return 2
   }
   const log = createPinoLogger(logLevel as 'debug' | 'info' | 'warn' | 'error')
+  if (!disableCoreDumps()) log.warn('core dumps cannot be disabled; they would hold secrets')
   let release = () => {}
   try {
     const listenPlace = parseListen(listen, socketMode)

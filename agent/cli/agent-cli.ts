@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Command, CommanderError, Option } from 'commander'
+import { disableCoreDumps } from '../../shared/adapters/core-dumps.ts'
 import { type DataFolder, openDataFolder } from '../../shared/adapters/data-folder.ts'
 import { createNativeGuard } from '../../shared/adapters/native-guard.ts'
 import { addOptions } from '../../shared/adapters/option-flags.ts'
@@ -175,6 +176,7 @@ async function run(flags: Record<string, string | boolean | undefined>, io: Agen
   const { data, server, cluster: clusterName, wait, logLevel, kubeconfig, context, probes, metered, dailyBytes, serverCa } = read.options
   const { kubeEvents, podLogs, resync, asking, reportMetrics } = read.options
   const log = createPinoLogger(logLevel as 'debug' | 'info' | 'warn' | 'error')
+  if (!disableCoreDumps()) log.warn('core dumps cannot be disabled; they would hold secrets')
   const { joinTokenFile } = read.options
   const joinToken = read.options.joinToken ?? (joinTokenFile === undefined ? null : readTokenFile(joinTokenFile))
   const caFile = serverCa === undefined ? null : resolve(serverCa)

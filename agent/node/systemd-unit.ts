@@ -39,6 +39,7 @@ DynamicUser=yes
 StateDirectory=skerry-agent
 StateDirectoryMode=0700
 UMask=0077
+LimitCORE=0
 Restart=always
 RestartSec=5
 TimeoutStopSec=30

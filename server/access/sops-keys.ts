@@ -20,8 +20,9 @@ export async function loadSopsKeys(folder: string): Promise<ServerSopsKeys> {
   const { keys, problems } = await readAgeKeyFolder(folder)
   if (problems.length > 0 || keys.length === 0)
     throw new AppError('bad_options', {
-      doing: `read --sops-keys ${folder}`,
-      problems: (problems.length > 0 ? problems : ['it has no *.agekey file']).map((message) => ({ path: '--sops-keys', message })),
+      doing: 'read --sops-keys',
+      detail: problems.length > 0 ? problems.join('; ') : `${folder} has no *.agekey file`,
+      remedy: 'Put files of age-keygen there, with names that end with .agekey, or leave the option out.',
     })
   const of = (project: string): PlacedAgeKey[] => keys.filter((key) => key.project === null || key.project === project)
   const recipients = (project: string) => [...new Set(of(project).map(({ recipient }) => recipient))].sort()
