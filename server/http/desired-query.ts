@@ -63,7 +63,11 @@ export function bucketsQuery(query: string): { sliceBytes: number; features: Age
 /** An agent that opens sealed rows is newer than Projects; the first of these did not say so of both. */
 function featuresOf(values: Record<string, string | undefined>): AgentFeatures {
   const seal = values[SEAL_PARAM] === '1'
-  const [bound, sops, projects] = [BOUND_PARAM, SOPS_PARAM, PROJECTS_PARAM].map((name) => values[name] === '1') as [boolean, boolean, boolean]
+  const [bound, sops, projects] = [BOUND_PARAM, SOPS_PARAM, PROJECTS_PARAM].map((name) => values[name] === '1') as [
+    boolean,
+    boolean,
+    boolean,
+  ]
   return { seal, bound, sops, projects: seal || projects }
 }
 

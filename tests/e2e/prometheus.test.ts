@@ -29,7 +29,7 @@ const REPORT: AgentReport = {
     link: null,
     disk: null,
     policy: null,
-  ageKeys: null,
+    ageKeys: null,
   },
   enforcement: { state: 'waiting', message: 'not joined to a server yet' },
   replica: { position: null, epoch: 1, rows: 4, verified: true },

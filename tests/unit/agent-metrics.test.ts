@@ -23,7 +23,7 @@ const REPORT: AgentReport = {
     link: null,
     disk: null,
     policy: null,
-  ageKeys: null,
+    ageKeys: null,
   },
   enforcement: { state: 'enforcing', message: '' },
   replica: { position: null, epoch: 1, rows: 4, verified: true },
