@@ -199,6 +199,7 @@ class RunningAgent implements Agent {
       },
       onPage: (startMs, endMs) => this.#spans?.pageApplied(startMs, endMs),
       onRemoved: (isRemoved) => this.#onRemoved(isRemoved),
+      onRecipient: () => this.#reportCluster(),
       onCurrent: () => {
         if (this.#current) return
         this.#current = true
@@ -434,6 +435,12 @@ class RunningAgent implements Agent {
     if (this.#unreachable !== null) found.push({ code: 'kube_unreachable', message: this.#unreachable })
     const full = this.#reserve.problem()
     if (full !== null) found.push({ code: 'disk_full', message: full })
+    const other = this.#sync.status().foreignRecipient
+    if (other !== null)
+      found.push({
+        code: 'recipient_substituted',
+        message: `the server seals to recipient ${other}, and keeps it although this agent announced its own, ${recipientFingerprint(this.#options.dataDir)}`,
+      })
     const policy = this.#deps.policy?.report() ?? null
     if (policy !== null && policy.problem !== null)
       found.push({
@@ -457,6 +464,7 @@ class RunningAgent implements Agent {
     return agentReport({
       ...{ running: true, version: this.#options.version, state: this.#state },
       recipient: recipientFingerprint(this.#options.dataDir),
+      foreignRecipient: this.#sync.status().foreignRecipient,
       replica: this.#sync.replica(),
       link: linkReport(this.#options.serverUrl, this.#sync.status()),
       enforcement,

@@ -51,6 +51,8 @@ export const agentReportSchema = z.object({
   incarnation: z.number().nullable(),
   /** Fingerprint of the key to which rows are sealed; null: none was made. */
   recipient: z.string().nullable().catch(null),
+  /** The server seals to this one instead; null: it does not. */
+  foreignRecipient: z.string().nullable().catch(null),
   link: linkReportSchema.nullable(),
   enforcement: z.object({ state: z.string(), message: z.string() }),
   replica: z.object({ position: z.string().nullable(), epoch: z.number(), rows: z.number(), verified: z.boolean() }).nullable(),
@@ -77,6 +79,7 @@ export interface ReportParts {
   version: string
   state: AgentState
   recipient?: string | null
+  foreignRecipient?: string | null
   replica: Replica | null
   link: LinkReport | null
   enforcement: { state: string; message: string }
@@ -92,6 +95,7 @@ export function agentReport({
   version,
   state,
   recipient = null,
+  foreignRecipient = null,
   replica,
   link,
   enforcement,
@@ -111,6 +115,7 @@ export function agentReport({
     agentId: identity?.agentId ?? null,
     incarnation: identity?.incarnation ?? null,
     recipient,
+    foreignRecipient,
     link,
     enforcement,
     disk,

@@ -157,7 +157,7 @@ async function startOn(
   const secrets = loadSecretBox(at('keys'))
   const sealing = loadSealing(at('keys'))
   // A fleet that has clusters may have rows in clear, and agents that cannot open sealed ones: a person begins.
-  if (sealing.current() === null && (await store.listClusters()).length === 0) sealing.begin()
+  if (sealing.current() === null && (await store.listClusters()).length === 0 && sealing.begin()) sealing.isClean(clock.nowMs())
   const configKeys = createConfigKeys(secrets, options.keyService ?? null)
   const configs = createConfigs(store, configKeys)
   const content = createFileContentStore(at('content'), clock)
@@ -248,7 +248,7 @@ async function startOn(
     onEpochsRaised: () => agents.refresh(),
   }
   const seals = createSealActions({
-    ...{ store, sealing, clock, pace, log },
+    ...{ store, sealing, shards, clock, pace, log, backupsMs: () => backups.state().keptMs ?? [] },
     files: contentFilesIn(at('content'), clock),
     rendersDir: at('renders'),
     renderAll: () => ingest.clustersChanged(),

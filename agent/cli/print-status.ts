@@ -62,6 +62,7 @@ export function statusText(report: AgentReport, nowMs: number): string {
       report.clusterId === null ? 'not joined yet' : `${report.clusterId}, agent ${report.agentId}, incarnation ${report.incarnation}`,
     ],
     ...(report.recipient === null ? [] : [['recipient', report.recipient] as [string, string]]),
+    ...(report.foreignRecipient === null ? [] : foreignLines(report.foreignRecipient)),
     ['enforcement', `${report.enforcement.state}${report.enforcement.message === '' ? '' : `: ${report.enforcement.message}`}`],
   ]
   if (link !== null)
@@ -98,6 +99,12 @@ function policyLines({ file, rules, problem }: NonNullable<AgentReport['policy']
   if (problem !== null) lines.push(['', `the file cannot be read; its last valid content stays in use: ${problem}`])
   return lines
 }
+
+/** SL15 */
+const foreignLines = (other: string): Array<[string, string]> => [
+  ['', `the server seals to ${other} instead, and keeps it; pages with Secrets are refused`],
+  ['next step', 'Ask who changed the recipient in the fleet store of the server; the event RecipientChanged has both fingerprints.'],
+]
 
 /** The recipients to encrypt SOPS files to. */
 const ageKeyLines = ({ recipients, problems }: NonNullable<AgentReport['ageKeys']>): Array<[string, string]> =>

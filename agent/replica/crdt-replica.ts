@@ -15,7 +15,7 @@ import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import { type LastHead, laterProof, NO_HEAD, readLastHead, writeLastHead } from './last-head.ts'
 import { buildNewFile, removeFile } from './new-file.ts'
-import { isSigned, type Page, readPage } from './page-reader.ts'
+import { isSigned, type Page, readPage, SEALED_FOR_OTHER } from './page-reader.ts'
 import type { ApplyPageResult, Replica, ServiceRead } from './replica.ts'
 import { ID_CEILING, openReplicaFile, type ReplicaFile, type ReplicaFileOptions } from './replica-file.ts'
 import { isLeaving, readService, servicesOf } from './revision-read.ts'
@@ -194,6 +194,7 @@ class CrdtReplica implements CheckedReplica {
     const read = readPage(frames, this.#options.clusterId, this.#options.serverKeys())
     if (read.kind === 'refused') return read
     const { hello } = read.page
+    if (hello.seal !== undefined && this.#fileOptions.knows?.(hello.seal.to) === false) return { kind: 'refused', why: SEALED_FOR_OTHER }
     if (hello.epoch < this.epoch()) return { kind: 'refused', why: `epoch ${hello.epoch} is older than ${this.epoch()}` }
     const setBack = this.#saidMore(hello)
       ? ({

@@ -14,7 +14,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Random } from '../../shared/runtime/random.ts'
 import { SOPS_PARAM } from '../../shared/sops/parcel.ts'
 import type { AskDesk } from '../ask/ask-desk.ts'
-import { NOT_SIGNED } from '../replica/page-reader.ts'
+import { NOT_SIGNED, SEALED_FOR_OTHER } from '../replica/page-reader.ts'
 import type { ApplyPageResult, Replica } from '../replica/replica.ts'
 import type { HeadCheck } from './head-check.ts'
 import { anotherAnswered } from './link-failure.ts'
@@ -254,6 +254,8 @@ class ServerPull implements Pull {
     }
     this.#slice = sliceAfterPage(this.#slice)
     const result = replica.applyPage(frames)
+    // SL15: with its next session the agent announces its own recipient key, and the next page is sealed to that.
+    if (result.kind === 'refused' && result.why === SEALED_FOR_OTHER) await this.#deps.session.renewKeys(signal)
     if (result.kind !== 'refused' || result.why !== NOT_SIGNED) return result
     const learned = await this.#deps.session.renewKeys(signal)
     return learned ? replica.applyPage(frames) : result

@@ -41,6 +41,8 @@ export interface SessionDeps {
   rotateRecipient?(): void
   /** SL10: the server took the recipient key of `keys` in place of another. */
   onSealedAnew?(): void
+  /** SL15: the fingerprint to which the server seals although this agent announced its own; null: it is this agent's. */
+  onRecipient?(other: string | null): void
   state: Pick<AgentState, 'identity' | 'setIdentity' | 'wantNextIncarnation' | 'wantsNextIncarnation' | 'removal' | 'setRemoval'>
   clock: Clock
   randomBytes(count: number): Uint8Array
@@ -60,6 +62,7 @@ export function createSessionKeeper({
   renewAfter = 0.5,
   rotateRecipient,
   onSealedAnew,
+  onRecipient,
 }: SessionDeps): SessionKeeper {
   let held: { token: string; renewAtMs: number } | null = null
   let opening: Promise<string> | null = null
@@ -83,6 +86,7 @@ export function createSessionKeeper({
     if (first.recipient?.rotate && isOwn(first)) rotateRecipient?.()
     const answer = first.recipient === undefined || isOwn(first) ? first : await ask(first.incarnation, null, true)
     if (answer !== first && isOwn(answer)) onSealedAnew?.()
+    if (answer.recipient !== undefined) onRecipient?.(isOwn(answer) ? null : answer.recipient.fingerprint)
     const good = answer.incarnation === own ? !forgetful : mayFollow(own, answer.incarnation, ahead)
     if (!good) throw implausible(own, answer.incarnation)
     if (answer.incarnation !== own) state.setIdentity({ ...(state.identity() ?? identity), incarnation: answer.incarnation })

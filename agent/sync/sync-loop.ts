@@ -7,6 +7,7 @@ import type { ServiceId } from '../../shared/model/ids.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { WAIT_SECONDS_DEFAULT } from '../../shared/protocol/routes.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { fingerprint } from '../../shared/runtime/keys.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError, runLoop } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
@@ -59,6 +60,8 @@ export interface SyncOptions {
   onPage?(startMs: number, endMs: number): void
   /** CM9: the server removed this cluster, or knows it again. */
   onRemoved?(isRemoved: boolean): void
+  /** SL15: the server seals to another recipient key, or no more. */
+  onRecipient?(): void
   /** PR7: the server signed that the replica is at its head. */
   onCurrent?(): void
   clock: Clock
@@ -94,6 +97,8 @@ export interface SyncStatus {
   metered: boolean
   today: { bytes: number; budgetBytes: number }
   waitSeconds: number
+  /** SL15: the server seals to this recipient key, which is not the agent's; null: it does not. */
+  foreignRecipient: string | null
 }
 
 export class SyncLoop {
@@ -112,6 +117,7 @@ export class SyncLoop {
   #cutPoll = new AbortController()
   /** The server took another recipient key: all rows are fetched, sealed to it. */
   #isSealedAnew = false
+  #foreignRecipient: string | null = null
   /** Everything was reported again because of the restore that is pending, or was until the last page. */
   #isToldAnew = false
   /** Since this process started. */
@@ -138,6 +144,7 @@ export class SyncLoop {
         this.#isSealedAnew = true
         this.#cutPoll.abort()
       },
+      onRecipient: (other) => this.#recipientStated(other),
     })
     this.#head = new HeadCheck({
       clock,
@@ -217,7 +224,18 @@ export class SyncLoop {
       metered: this.#options.metered ?? false,
       today: { bytes: this.#day.today().bytes, budgetBytes: this.#day.budgetBytes },
       waitSeconds: this.#pull.waitSeconds(),
+      foreignRecipient: this.#foreignRecipient,
     }
+  }
+
+  #recipientStated(other: string | null): void {
+    if (other === this.#foreignRecipient) return
+    this.#foreignRecipient = other
+    const { log, keys, onRecipient } = this.#options
+    const own = fingerprint(keys.recipient.publicKey)
+    if (other === null) log.info('the server seals to the recipient key of this agent again', { own })
+    else log.error('the server seals to another recipient key than that of this agent, and keeps it', { own, other })
+    onRecipient?.()
   }
 
   /** Runs until the signal only. */

@@ -22,12 +22,15 @@ const sealingFile = z.object({
     .array(z.object({ id: z.string().regex(/^[0-9a-f]{8}$/), key }))
     .min(1)
     .max(100),
+  /** Since when nothing on this server is in clear. Absent: not known. */
+  cleanMs: z.number().int().optional(),
 })
 
-/** Ids of its keys, the one that seals first; null: it is no such file. */
-export function sealingKeyIds(text: string): string[] | null {
+/** The ids of its keys, the one that seals first, and since when nothing is in clear. Null: it is no such file. */
+export function readSealingFile(text: string): { ids: string[]; cleanMs: number | null } | null {
   try {
-    return sealingFile.parse(JSON.parse(text)).keys.map(({ id }) => id)
+    const { keys, cleanMs = null } = sealingFile.parse(JSON.parse(text))
+    return { ids: keys.map(({ id }) => id), cleanMs }
   } catch {
     return null
   }
@@ -42,6 +45,10 @@ export interface Sealing {
   keysOf(id: string, service: ServiceId): SealingKeys | null
   /** Seals from now on, durably. `newKey`: under another key. False: nothing changed. */
   begin(newKey?: boolean): boolean
+  /** Since when nothing on this server is in clear; null: not known, or never. */
+  cleanMs(): number | null
+  /** Nothing is in clear from now on. The first time counts. */
+  isClean(atMs: number): void
   /** Keys that no longer seal. */
   former(): string[]
   /** Destroys former keys: what is sealed under them opens nowhere but at the sites that have it. */
@@ -82,14 +89,18 @@ export function loadSealing(folder: string): Sealing {
         file = sealingFile.parse(JSON.parse(readOrMake(path, () => JSON.stringify({ keys: [made] }))))
         return true
       }
-      if (newKey) keep({ keys: [made, ...file.keys] })
+      if (newKey) keep({ ...file, keys: [made, ...file.keys] })
       return newKey
+    },
+    cleanMs: () => file?.cleanMs ?? null,
+    isClean(atMs) {
+      if (file !== null && file.cleanMs === undefined) keep({ ...file, cleanMs: atMs })
     },
     former: () => (file?.keys ?? []).slice(1).map(({ id }) => id),
     forget(ids) {
       const [first, ...former] = file?.keys ?? []
-      if (first === undefined || ids.length === 0) return
-      keep({ keys: [first, ...former.filter(({ id }) => !ids.includes(id))] })
+      if (file === null || first === undefined || ids.length === 0) return
+      keep({ ...file, keys: [first, ...former.filter(({ id }) => !ids.includes(id))] })
       known.clear()
     },
   }

@@ -14,6 +14,7 @@ import { describeError } from '../../shared/runtime/loop.ts'
 import type { Pace } from '../../shared/runtime/pace.ts'
 import type { Sealing } from '../access/sealing.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
+import type { Shards } from '../desired/shards.ts'
 import type { ContentFiles } from '../store/content/content-files.ts'
 import { isContentFolder, readContentName } from '../store/content/content-names.ts'
 import type { Store } from '../store/store.ts'
@@ -27,8 +28,11 @@ export interface SealActions {
 }
 
 export interface SealActionsDeps {
-  store: Pick<Store, 'desiredOfService' | 'getResource'>
-  sealing: Pick<Sealing, 'current' | 'begin' | 'former' | 'forget'>
+  store: Pick<Store, 'desiredOfService' | 'getResource' | 'listClusters'>
+  sealing: Pick<Sealing, 'current' | 'begin' | 'former' | 'forget' | 'cleanMs' | 'isClean'>
+  shards: Pick<Shards, 'hasFetched'>
+  /** When the archives that the server knows of were made. */
+  backupsMs(): readonly number[]
   files: ContentFiles
   /** Folder of kept renders. */
   rendersDir: string
@@ -57,8 +61,9 @@ export function createSealActions(deps: SealActionsDeps): SealActions {
       await deps.rewriteShards(() => shards++)
       step = 'cleaning'
       removed = await removeClear(deps)
-      const left = await servicesInClear(deps)
+      const { left } = await clear.read(true)
       await forgetUnused(deps)
+      if (left.length === 0) sealing.isClean(deps.clock.nowMs())
       step = 'finished'
       log.info('rows are sealed', { shards, removed, left: left.length })
     } catch (thrown) {
@@ -67,14 +72,28 @@ export function createSealActions(deps: SealActionsDeps): SealActions {
       log.error('rows cannot be sealed', { error })
     }
   }
+  const clear = rarely(() => lookForClear(deps), deps.clock)
+  /** From then on nothing can be written in clear, and nothing needs to be read to know it. */
+  const leftNow = async (): Promise<string[]> => {
+    if (sealing.current() === null || sealing.cleanMs() !== null || (step !== null && step !== 'finished')) return []
+    const { left, isAny } = await clear.read()
+    if (!isAny && step === null) sealing.isClean(deps.clock.nowMs())
+    return left
+  }
   const view = async (): Promise<SealView> => {
     const key = sealing.current()
-    const left = key === null || (step !== null && step !== 'finished') ? [] : await servicesInClear(deps)
+    const left = await leftNow()
     const known = key === null ? 'off' : (step ?? 'finished')
+    const now = known === 'finished' && left.length > 0 ? 'failed' : known
+    const replicas = key === null ? NO_REPLICAS : await replicasBehind(deps)
+    const backups = backupsBefore(deps.backupsMs(), key === null ? null : sealing.cleanMs())
     return {
-      step: known === 'finished' && left.length > 0 ? 'failed' : known,
+      step: now,
+      done: now === 'finished' && replicas.count === 0 && backups.count === 0,
       key,
       left,
+      replicas,
+      backups,
       formerKeys: sealing.former(),
       removed,
       shards,
@@ -98,6 +117,39 @@ export function createSealActions(deps: SealActionsDeps): SealActions {
       return view()
     },
     settled: async () => void (await running),
+  }
+}
+
+const NO_REPLICAS = { count: 0, first: [] }
+/** Clusters that are named. */
+const NAMED = 10
+
+async function replicasBehind({ store, shards }: SealActionsDeps): Promise<SealView['replicas']> {
+  const behind = (await store.listClusters()).filter(({ clusterId }) => !shards.hasFetched(clusterId)).map(({ name }) => name)
+  return { count: behind.length, first: behind.sort().slice(0, NAMED) }
+}
+
+function backupsBefore(madeMs: readonly number[], cleanMs: number | null): SealView['backups'] {
+  const before = cleanMs === null ? madeMs : madeMs.filter((atMs) => atMs < cleanMs)
+  return { count: before.length, newestMs: before.length === 0 ? null : Math.max(...before) }
+}
+
+/** Reading the whole content store is work: one at a time, and its answer counts for a while. */
+const READ_AGAIN_MS = 60_000
+function rarely<T>(work: () => Promise<T>, clock: Pick<Clock, 'nowMs'>): { read(anew?: boolean): Promise<T> } {
+  let held: { atMs: number; answer: Promise<T> } | null = null
+  return {
+    read(anew = false) {
+      const nowMs = clock.nowMs()
+      if (anew || held === null || nowMs - held.atMs >= READ_AGAIN_MS || nowMs < held.atMs) {
+        const answer = work()
+        held = { atMs: nowMs, answer }
+        answer.catch(() => {
+          if (held?.answer === answer) held = null
+        })
+      }
+      return held.answer
+    },
   }
 }
 
@@ -136,13 +188,17 @@ async function forgetUnused(deps: SealActionsDeps): Promise<void> {
   deps.sealing.forget(deps.sealing.former())
 }
 
-async function servicesInClear(deps: SealActionsDeps): Promise<string[]> {
+/** `left`: services in force with a Secret in clear. `isAny`: there is such a set, perhaps of a past revision. */
+async function lookForClear(deps: SealActionsDeps): Promise<{ left: string[]; isAny: boolean }> {
   const found = new Set<string>()
+  let isAny = false
   for await (const { sha256, service, why } of clearSets(deps)) {
-    if (why !== 'certain' || found.has(serviceKey(service))) continue
+    if (why !== 'certain') continue
+    isAny = true
+    if (found.has(serviceKey(service))) continue
     if ((await deps.store.desiredOfService(service)).some(({ setSha }) => setSha === sha256)) found.add(serviceKey(service))
   }
-  return [...found].sort()
+  return { left: [...found].sort(), isAny }
 }
 
 /** Sets with clear text, or under an earlier key. */

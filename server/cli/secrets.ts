@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { type RotationAnswer, type RotationView, rotationAnswerSchema } from '../../shared/model/rotation-views.ts'
 import { type SealView, sealViewSchema } from '../../shared/model/seal-views.ts'
-import { agentCredentialSchema } from '../../shared/model/sign-in.ts'
+import { type AgentCredential, agentCredentialSchema } from '../../shared/model/sign-in.ts'
 import { webhookAnswerSchema } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { path } from './client.ts'
@@ -20,15 +20,49 @@ export async function showSeal(context: Context, options: { output?: Output }): 
   print(context, await context.client().get('/secrets/seal', sealViewSchema), options)
 }
 
-export async function rotateRecipient(context: Context, cluster: string, { yes }: { yes?: true | undefined }): Promise<void> {
-  const client = context.client()
-  const agent = (await client.list('/agents', agentCredentialSchema)).find((one) => one.cluster === cluster)
-  if (agent === undefined)
-    throw new AppError('not_found', { detail: `cluster ${cluster} does not exist`, remedy: 'List them with `skerry get clusters`.' })
-  await consent(context, `Replace the recipient key ${agent.recipient} of ${cluster}? Its agent fetches its rows anew.`, yes === true)
-  await client.send('POST', path`/agents/${agent.id}/rotate-recipient`, z.unknown())
-  context.io.stdout.write(`agent/${agent.id} makes another recipient key at its next contact; see \`skerry token list --agents\`\n`)
+interface RotateOptions {
+  selector?: string | undefined
+  all?: true | undefined
+  yes?: true | undefined
 }
+
+export async function rotateRecipient(context: Context, clusters: readonly string[], options: RotateOptions): Promise<void> {
+  const { selector, all, yes } = options
+  if ([clusters.length > 0, selector !== undefined, all === true].filter(Boolean).length !== 1)
+    throw new UsageError('secrets rotate-recipient needs names of clusters, -l SELECTOR or --all')
+  const client = context.client()
+  const agents = await chosenAgents(context, clusters, selector)
+  const [first] = agents
+  const what =
+    agents.length === 1 && first !== undefined
+      ? `Replace the recipient key ${first.recipient} of ${first.cluster}? Its agent fetches its rows anew.`
+      : `Replace the recipient keys of ${agents.length} clusters? Their agents fetch their rows anew.`
+  await consent(context, what, yes === true)
+  for (const { id } of agents) {
+    await client.send('POST', path`/agents/${id}/rotate-recipient`, z.unknown())
+    context.io.stdout.write(`agent/${id} makes another recipient key at its next contact\n`)
+  }
+  context.io.stderr.write('`skerry token list --agents` shows the fingerprints, and agents that were asked and have not answered yet.\n')
+}
+
+async function chosenAgents(context: Context, clusters: readonly string[], selector: string | undefined): Promise<AgentCredential[]> {
+  const client = context.client()
+  const agents = await client.list('/agents', agentCredentialSchema)
+  const wanted = new Set(
+    selector === undefined
+      ? clusters
+      : (await client.list(`/clusters?labelSelector=${encodeURIComponent(selector)}`, named)).map(({ name }) => name),
+  )
+  const missing = clusters.filter((name) => !agents.some(({ cluster }) => cluster === name))
+  const chosen = selector === undefined && clusters.length === 0 ? agents : agents.filter(({ cluster }) => wanted.has(cluster))
+  if (missing.length > 0 || chosen.length === 0)
+    throw new AppError('not_found', {
+      detail: missing.length > 0 ? `no agent of cluster ${missing.join(', ')}` : 'no cluster is selected',
+      remedy: 'List them with `skerry token list --agents`.',
+    })
+  return chosen.sort((a, b) => (a.cluster < b.cluster ? -1 : 1))
+}
+const named = z.object({ name: z.string() })
 
 interface SealOptions {
   all?: true | undefined
@@ -54,8 +88,25 @@ An agent that is too old to open sealed rows enforces what it holds until it is 
     view = await client.get('/secrets/seal', sealViewSchema)
   }
   print(context, view, {})
+  if (view.step === 'finished' && !view.done) io.stderr.write(`${leftText(view)}. \`skerry secrets status\` shows what is left.\n`)
   if (view.step === 'finished')
-    io.stderr.write('Make a backup of the data folder now. Older ones still hold Secrets in clear: delete them.\n')
+    io.stderr.write(
+      'Make a backup of the data folder now. Older copies that the server does not know of still hold Secrets in clear: delete them.\n',
+    )
+}
+
+/** What still has clear text outside of the server. */
+function leftText({ step, done, replicas, backups }: SealView): string {
+  if (step !== 'finished' || done) return step === 'finished' ? 'nothing is left in clear' : ''
+  const parts = [
+    ...(replicas.count === 0
+      ? []
+      : [`${replicas.count} agents have not fetched their rows since this server started (${replicas.first.join(', ')})`]),
+    ...(backups.newestMs === null
+      ? []
+      : [`${backups.count} backups are from before, the newest of ${new Date(backups.newestMs).toISOString()}`]),
+  ]
+  return parts.join('; ')
 }
 
 /** `wait` false: the server goes on by itself; `skerry secrets rotation` shows how far it is. */
@@ -117,8 +168,10 @@ function print(context: Context, view: SealView, options: { output?: Output }): 
   const columns = [
     { title: 'STATUS', value: ({ step }: SealView) => step },
     { title: 'KEY', value: ({ key }: SealView) => key ?? '-' },
-    { title: 'LEFT', value: ({ left }: SealView) => (left.length === 0 ? '-' : left.join(',')) },
-    { title: 'MESSAGE', value: ({ error }: SealView) => error ?? '' },
+    { title: 'SERVICES', value: ({ left }: SealView) => (left.length === 0 ? '-' : left.join(',')) },
+    { title: 'REPLICAS', value: ({ replicas }: SealView) => String(replicas.count) },
+    { title: 'BACKUPS', value: ({ backups }: SealView) => String(backups.count) },
+    { title: 'MESSAGE', value: (shown: SealView) => shown.error ?? leftText(shown) },
   ]
   printItems(context, [view], { columns, nameOf: () => 'secrets/seal', single: true, none: 'no status' }, options)
 }

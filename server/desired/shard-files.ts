@@ -192,6 +192,8 @@ class ShardFiles implements Shards {
   /** How often a cluster's transfers were ended. */
   readonly #endings = new Map<ClusterId, number>()
   readonly #removed = new Set<ClusterId>()
+  /** The dbId of the cursor that an agent named last; '' for none. */
+  readonly #fetched = new Map<ClusterId, string>()
   readonly #indexes = new Map<ClusterId, number>()
 
   constructor(parts: readonly Part[], options: ShardsOptions) {
@@ -243,6 +245,7 @@ class ShardFiles implements Shards {
 
   removeCluster(clusterId: ClusterId) {
     this.#removed.add(clusterId)
+    this.#fetched.delete(clusterId)
     this.behind.caughtUp(clusterId)
     this.endTransfers(clusterId)
     this.wake(clusterId)
@@ -253,7 +256,12 @@ class ShardFiles implements Shards {
     return this.#part(clusterId).file.head(clusterId)
   }
 
+  hasFetched(clusterId: ClusterId) {
+    return this.#fetched.get(clusterId) === this.#part(clusterId).reader.dbId
+  }
+
   async pull(clusterId: ClusterId, cursor: Position | null, accept: Accept): Promise<PullResult> {
+    this.#fetched.set(clusterId, cursor?.dbId ?? '')
     if (cursor !== null && samePosition(this.head(clusterId), cursor)) return { kind: 'nothing_new' } // nearly every poll, from memory
     return this.#page(clusterId, { kind: 'pull', cursor }, accept)
   }

@@ -50,6 +50,8 @@ export type PartResult = { kind: 'part'; bytes: Uint8Array } | { kind: 'gone' }
 export interface Shards {
   /** Clusters of which the fleet store holds more than their file, because writing it failed. */
   readonly behind: BehindClusters
+  /** Whether the agent said, since this process started, that its replica is of the shard file of now. */
+  hasFetched(clusterId: ClusterId): boolean
   /** Rows of each service that are not in `objects` are deleted. A revision without a changed row takes no version (RV4). All of them are of one shard file and
    *  are written in one transaction, each with a version of its own (CU6): all or none. Synchronous. Wakes their clusters after commit. */
   writeRevisions(revisions: readonly ServiceRevision[]): Array<{ changed: boolean }>

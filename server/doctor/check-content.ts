@@ -1,12 +1,10 @@
 // The content store: whatever is referred to is there and hashes to its name; the rest is counted.
 import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { isSealed, isSecretRow } from '../../shared/kube/sealed-object.ts'
 import { parseRowId } from '../../shared/model/desired.ts'
 import { serviceKey } from '../../shared/model/ids.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
-import { SEALING_FILE } from '../access/sealing.ts'
 import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import { contentFilesIn } from '../store/content/content-files.ts'
 import { asidePath, contentPath, isContentFolder, readContentName } from '../store/content/content-names.ts'
@@ -65,7 +63,7 @@ async function countFiles({ findings, references, dataDir, clock, progress }: Ch
         if (used.has(read.sha256)) continue
         counts.unused++
         counts.unusedBytes += (await files.stat(`${folder}/${name}`))?.bytes ?? 0
-        tellClear({ findings, dataDir }, `${folder}/${name}`, await files.read(`${folder}/${name}`))
+        tellClear({ findings }, `${folder}/${name}`, await files.read(`${folder}/${name}`))
       }
     }
   }
@@ -76,9 +74,9 @@ async function countFiles({ findings, references, dataDir, clock, progress }: Ch
   findings.fact('contentUnusedBytes', counts.unusedBytes)
 }
 
-/** SL9: in a fleet that seals, what was rendered before the rows were sealed. */
-function tellClear({ findings, dataDir }: Pick<CheckContentDeps, 'findings' | 'dataDir'>, path: string, bytes: Uint8Array | null): void {
-  if (bytes === null || !existsSync(join(dataDir, 'keys', SEALING_FILE))) return
+/** SL9 */
+function tellClear({ findings }: Pick<CheckContentDeps, 'findings'>, path: string, bytes: Uint8Array | null): void {
+  if (bytes === null) return
   let rows: ReadonlyMap<string, string>
   try {
     rows = decodeRenderedSet(bytes)

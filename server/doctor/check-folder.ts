@@ -3,7 +3,7 @@ import { existsSync, lstatSync, readFileSync, statfsSync, statSync } from 'node:
 import { join } from 'node:path'
 import { exhaustive } from '../../shared/runtime/assert.ts'
 import { macKeyCount } from '../access/mac-keys.ts'
-import { sealingKeyIds } from '../access/sealing.ts'
+import { readSealingFile } from '../access/sealing.ts'
 import { secretKeyIds } from '../access/secret-box.ts'
 import { KEYS, mayBeMissing, STORE } from '../backup/manifest.ts'
 import { RESTORE_MARK } from '../backup/restore-mark.ts'
@@ -57,7 +57,7 @@ function whyNoKey(path: (typeof KEYS)[number], text: string, findings: Findings)
       return null
     }
     case 'keys/sealing.json':
-      return sealingKeyIds(text) === null ? 'holds no keys' : null
+      return readSealingFile(text) === null ? 'holds no keys' : null
     case 'keys/signing.json': {
       const print = signingFingerprint(text)
       if (print === null) return 'has no key, or parts of two keys'

@@ -31,7 +31,8 @@ export interface CheckShardsDeps {
 const LOOKS = 5
 const AGAIN_MS = 1_000
 
-export async function checkShards(deps: CheckShardsDeps): Promise<void> {
+/** How many clusters the store knows. */
+export async function checkShards(deps: CheckShardsDeps): Promise<number> {
   const { look, dataDir, findings } = deps
   const known = await look.inOneState(readKnownShards)
   const clusters: string[][] = Array.from({ length: SHARD_COUNT }, () => [])
@@ -59,6 +60,7 @@ export async function checkShards(deps: CheckShardsDeps): Promise<void> {
   }
   findings.fact('clusters', known.clusterIds.length)
   findings.fact('shardRows', rows)
+  return known.clusterIds.length
 }
 
 function troubleWith(path: string): Verdict | null {

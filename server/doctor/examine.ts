@@ -25,6 +25,7 @@ import { checkBackups } from './check-backups.ts'
 import { checkContent } from './check-content.ts'
 import { checkFolder, checkKeys } from './check-folder.ts'
 import { checkRender } from './check-render.ts'
+import { checkSecrets } from './check-secrets.ts'
 import { checkShards } from './check-shards.ts'
 import { createFindings, type DoctorReport, type Findings } from './findings.ts'
 
@@ -90,7 +91,8 @@ async function checkData(
   try {
     const references = await checkStore(look, findings, deps)
     await checkContent({ dataDir, references, findings, ...deps })
-    if (references !== null) await checkShards({ look, dataDir, running, findings, ...deps })
+    const clusters = references === null ? 0 : await checkShards({ look, dataDir, running, findings, ...deps })
+    checkSecrets(dataDir, clusters, findings)
     return look.schema
   } finally {
     await look.close()

@@ -179,6 +179,24 @@ export const FINDINGS = define({
     means: 'It was rendered before this fleet sealed its rows. Whoever reads the data folder or a backup of it reads the Secret.',
     remedy: 'Run `skerry secrets seal --all`, then `skerry secrets status`: it names services that do not render.',
   },
+  sealing_off: {
+    severity: 'warning',
+    what: 'This fleet does not seal rendered Secrets.',
+    means: 'Content store, shard files, backups and replicas of agents hold rendered Secrets in clear.',
+    remedy: 'Upgrade all agents, then run `skerry secrets seal --all`.',
+  },
+  sealing_unfinished: {
+    severity: 'warning',
+    what: 'The sealing of this fleet was begun and is not finished.',
+    means: 'Sets of past revisions, and services that do not render, may hold secrets in clear.',
+    remedy: 'Run `skerry secrets status`, correct the services that it names, then run `skerry secrets seal --all` again.',
+  },
+  backup_clear: {
+    severity: 'warning',
+    what: 'Archives of backups are from before this fleet sealed its rows.',
+    means: 'They hold rendered Secrets in clear, encrypted only to the recipients of the backup.',
+    remedy: 'Delete them when a newer backup was read back.',
+  },
   content_foreign: {
     severity: 'note',
     what: 'The folder of the content store has unknown files.',

@@ -1,7 +1,7 @@
 // What was rendered before, on a real disk: found again after a restart, bounded, sealed where secrets were read, and never believed further than it can be checked.
 
 import { describe, expect, test } from 'bun:test'
-import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadSecretBox } from '../../server/access/secret-box.ts'
 import { type CacheFiles, createCacheFiles } from '../../server/render/cache/files.ts'
@@ -63,6 +63,14 @@ describe('files', () => {
     expect(textOf(await open().get(KEY))).toBe(SECRET)
     expect(statSync(renders).mode & 0o077).toBe(0)
     expect(statSync(join(renders, KEY)).mode & 0o077).toBe(0)
+  })
+
+  test('IC10 what is sealed opens only under the key that it was kept by', async () => {
+    const { files, open, renders } = kit()
+    await files.put(KEY, bytes(SECRET), true)
+    copyFileSync(join(renders, KEY), join(renders, keyOf(1)))
+    const again = open()
+    expect([textOf(await again.get(keyOf(1))), textOf(await again.get(KEY))]).toEqual([null, SECRET])
   })
 
   test('IC10 sealed under a key that is no more: it counts as not there', async () => {

@@ -17,7 +17,7 @@ import { networkOf } from '../../server/http/caller-address.ts'
 import { checkPatchesHere } from '../../server/render/patch/patches.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import type { Store } from '../../server/store/store.ts'
-import type { SealView } from '../../shared/model/seal-views.ts'
+import { sealViewSchema } from '../../shared/model/seal-views.ts'
 import { type Clock, systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
@@ -47,7 +47,7 @@ export interface TestAdmin {
 }
 
 /** What overrides may be made of. */
-const SEALED: SealView = { step: 'finished', key: '00000000', formerKeys: [], left: [], removed: 0, shards: 0, error: null }
+const SEALED = sealViewSchema.parse({ step: 'finished', done: true, key: '00000000', left: [], removed: 0, shards: 0, error: null })
 
 type Made = Pick<AppDeps, 'store' | 'clock'> & { box: SecretBox }
 

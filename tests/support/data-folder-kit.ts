@@ -1,5 +1,6 @@
 // A server's data folder with clusters, revisions and reports in it, made by the server's own parts.
 import { join } from 'node:path'
+import { loadSealing } from '../../server/access/sealing.ts'
 import { loadServerKeys } from '../../server/access/server-keys.ts'
 import { raiseEpochs } from '../../server/desired/epochs.ts'
 import { publishRevisions } from '../../server/desired/publisher.ts'
@@ -20,6 +21,8 @@ export type DataFolderServer = Awaited<ReturnType<typeof openDataFolderServer>>
 /** All of a server that writes to the folder, without its doors and loops; its store may be elsewhere. */
 export async function openDataFolderServer(dir: string, otherStore?: Store) {
   const keys = loadServerKeys(join(dir, 'keys'))
+  const sealing = loadSealing(join(dir, 'keys'))
+  if (sealing.begin()) sealing.isClean(systemClock.nowMs())
   const store = otherStore ?? (await openSqliteStore(join(dir, 'fleet.sqlite'), { clock: systemClock, random: seededRandom(3) }))
   const content = createFileContentStore(join(dir, 'content'), systemClock)
   const opened = openTestShards(join(dir, 'shards'), { shardCount: SHARD_COUNT, sign: keys.sign })

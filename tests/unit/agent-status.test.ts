@@ -36,6 +36,7 @@ const report = (change: Partial<AgentReport> = {}): AgentReport => ({
   resync: null,
   policy: null,
   ageKeys: null,
+  foreignRecipient: null,
   outboxDepth: 0,
   todayBytes: 12_345,
   services: [],

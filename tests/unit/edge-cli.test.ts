@@ -39,6 +39,7 @@ const report: AgentReport = {
   resync: null,
   policy: null,
   ageKeys: null,
+  foreignRecipient: null,
   outboxDepth: 0,
   todayBytes: 0,
   services: [

@@ -10,7 +10,7 @@ import type { Manifest } from '../manifest.ts'
 import { verifyBackup } from '../verify.ts'
 import { packBackup, readArchive } from './archive.ts'
 import { changeBackupState, readBackupState } from './state.ts'
-import { archiveName, type BackupPlace } from './stored.ts'
+import { archiveMs, archiveName, type BackupPlace } from './stored.ts'
 
 /** A folder of the data folder; a server that starts removes it. */
 const WORK = 'backup-work'
@@ -29,6 +29,8 @@ export interface Shipped {
   bytes: number
   removed: string[]
   kept: number
+  /** Of those, the oldest first. */
+  names: string[]
 }
 
 export async function shipBackup(options: ShipOptions, deps: BackupDeps): Promise<Shipped> {
@@ -37,12 +39,13 @@ export async function shipBackup(options: ShipOptions, deps: BackupDeps): Promis
   const encrypted = options.recipients.length > 0
   try {
     const shipped = await ship(options, deps)
-    const { name, bytes, kept } = shipped
+    const { name, bytes, kept, names } = shipped
     const tookMs = Math.max(0, deps.clock.nowMs() - startedMs)
     changeBackupState(dataDir, {
       into: place.text,
       attempt: { atMs: startedMs, error: null },
       last: { name, createdMs: shipped.manifest.createdMs, tookMs, bytes, encrypted, kept },
+      keptMs: names.slice(0, KEPT_MAX).flatMap((one) => archiveMs(one) ?? []),
     })
     return shipped
   } catch (error) {
@@ -74,8 +77,8 @@ async function ship({ place, recipients, keep, ...create }: ShipOptions, deps: B
       throw error
     })
     noteUnverified(create.dataDir, place, bad)
-    const { removed, kept } = await removeOld({ place, newest: name, keep, bad })
-    return { manifest, name, bytes, removed, kept }
+    const { removed, names } = await removeOld({ place, newest: name, keep, bad })
+    return { manifest, name, bytes, removed, names, kept: names.length }
   } finally {
     rmSync(work, { recursive: true, force: true })
   }
@@ -100,6 +103,9 @@ function claimWork(dataDir: string, work: string): void {
     })
   }
 }
+
+/** Archives whose times are remembered, the oldest first. */
+const KEPT_MAX = 1_000
 
 export const removeLeftWork = (dataDir: string): void => rmSync(join(dataDir, WORK), { recursive: true, force: true })
 
@@ -163,5 +169,5 @@ async function removeOld({ place, newest, keep, bad }: { place: BackupPlace; new
   const good = (await place.list()).filter(({ name }) => !bad.includes(name))
   const old = keep === 0 ? [] : good.filter(({ name }) => name < newest).slice(0, Math.max(0, good.length - keep))
   for (const { name } of old) await place.remove(name)
-  return { removed: old.map(({ name }) => name), kept: good.length - old.length }
+  return { removed: old.map(({ name }) => name), names: good.slice(old.length).map(({ name }) => name) }
 }

@@ -16,6 +16,8 @@ const stateSchema = z.object({
   attempt: attemptSchema.nullable().default(null),
   /** Archives that were written, or begun, and never read back whole: they count for no retention. */
   unverified: z.array(z.object({ into: z.string(), name: z.string() })).default([]),
+  /** When the archives of the place were made, as of the newest one, the oldest first; null: not known. */
+  keptMs: z.array(z.number()).nullable().default(null),
   /** The newest that was read back whole. */
   last: z
     .object({

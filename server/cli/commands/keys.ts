@@ -34,11 +34,13 @@ export function addKeyCommands(program: Command, context: Context): void {
     .action(async (options) => (await import('../secrets.ts')).sealAll(context, options))
   secrets
     .command('rotate-recipient')
-    .description('ask the agent of a cluster for another key, to which its rows are sealed from then on')
-    .addArgument(new Argument('<cluster>', 'name of the cluster'))
+    .description('ask agents for another key, to which their rows are sealed from then on')
+    .addArgument(new Argument('[clusters...]', 'names of clusters'))
+    .option('-l, --selector <selector>', 'clusters with these labels')
+    .option('--all', 'all clusters')
     .option('-y, --yes', 'do not ask for confirmation')
-    .addHelpText('before', examples('skerry secrets rotate-recipient ship-7'))
-    .action(async (cluster, options) => (await import('../secrets.ts')).rotateRecipient(context, cluster, options))
+    .addHelpText('before', examples('skerry secrets rotate-recipient ship-7', 'skerry secrets rotate-recipient -l region=north --yes'))
+    .action(async (clusters, options) => (await import('../secrets.ts')).rotateRecipient(context, clusters, options))
 
   secrets
     .command('rotate-key')

@@ -1,12 +1,13 @@
 // Renders on the disk: files by key, bounded, those longest unused go first. A cache and nothing more: what cannot be read as it was written counts as not there and is
 // removed, and what cannot be written is rendered again some day.
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 
-/** Place of kept renders in the secret box. */
-const PLACE = 'render'
+/** Place of a kept render in the secret box: under the name of another render it does not open. */
+const placeOf = (key: string): string => `render/${key}`
 
 /** Seals what was made with secrets. */
 export interface CacheSeal {
@@ -66,7 +67,7 @@ class FolderCache implements CacheFiles {
     await this.open()
     if (!this.kept.has(key)) return null
     const file = await readFile(this.path(key)).catch(() => null)
-    const bytes = file === null ? null : this.unwrap(file)
+    const bytes = file === null ? null : this.unwrap(key, file)
     if (bytes === null) {
       await this.remove(key)
       return null
@@ -83,7 +84,7 @@ class FolderCache implements CacheFiles {
 
   private async write(key: string, bytes: Uint8Array, secret: boolean): Promise<void> {
     await this.open()
-    const body = secret ? this.options.seal.seal(bytes, PLACE) : bytes
+    const body = secret ? this.options.seal.seal(bytes, placeOf(key)) : bytes
     if (HEAD_BYTES + body.byteLength > this.options.bytesMax) return
     const file = Buffer.concat([MAGIC, Buffer.from([secret ? SEALED : PLAIN]), sumOf(body), body])
     const staged = join(this.options.dir, `${key}.new`)
@@ -115,12 +116,12 @@ class FolderCache implements CacheFiles {
     for (const [name, kept] of found.sort(([, a], [, b]) => a.usedMs - b.usedMs)) this.enter(name, kept)
   }
 
-  private unwrap(file: Buffer): Uint8Array | null {
+  private unwrap(key: string, file: Buffer): Uint8Array | null {
     const body = file.subarray(HEAD_BYTES)
     const isWhole = file.length >= HEAD_BYTES && file.subarray(0, MAGIC.length).equals(MAGIC)
     if (!isWhole || !file.subarray(HEAD_BYTES - SUM_BYTES, HEAD_BYTES).equals(sumOf(body))) return null
     const form = file[MAGIC.length]
-    return form === SEALED ? this.options.seal.open(body, PLACE) : form === PLAIN ? body : null
+    return form === SEALED ? this.options.seal.open(body, placeOf(key)) : form === PLAIN ? body : null
   }
 
   private async used(key: string): Promise<void> {
@@ -148,6 +149,14 @@ class FolderCache implements CacheFiles {
   private path(key: string): string {
     return join(this.options.dir, key)
   }
+}
+
+/** Content of a kept render that is not sealed. Null: it is sealed, or none. */
+export function readPlainFile(path: string): Uint8Array | null {
+  const file = readFileSync(path)
+  const body = file.subarray(HEAD_BYTES)
+  const isPlain = file.length >= HEAD_BYTES && file.subarray(0, MAGIC.length).equals(MAGIC) && file[MAGIC.length] === PLAIN
+  return isPlain && file.subarray(HEAD_BYTES - SUM_BYTES, HEAD_BYTES).equals(sumOf(body)) ? body : null
 }
 
 const sumOf = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest().subarray(0, SUM_BYTES)
