@@ -95,7 +95,7 @@ An agent that is too old to open sealed rows enforces what it holds until it is 
     )
 }
 
-/** What still has clear text outside of the server. */
+/** Says where clear text is left outside of the server. */
 function leftText({ step, done, replicas, backups }: SealView): string {
   if (step !== 'finished' || done) return step === 'finished' ? 'nothing is left in clear' : ''
   const parts = [

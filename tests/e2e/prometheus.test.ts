@@ -30,7 +30,7 @@ const REPORT: AgentReport = {
     disk: null,
     policy: null,
     ageKeys: null,
-  foreignRecipient: null,
+    foreignRecipient: null,
   },
   enforcement: { state: 'waiting', message: 'not joined to a server yet' },
   replica: { position: null, epoch: 1, rows: 4, verified: true },

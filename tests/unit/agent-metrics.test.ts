@@ -24,7 +24,7 @@ const REPORT: AgentReport = {
     disk: null,
     policy: null,
     ageKeys: null,
-  foreignRecipient: null,
+    foreignRecipient: null,
   },
   enforcement: { state: 'enforcing', message: '' },
   replica: { position: null, epoch: 1, rows: 4, verified: true },

@@ -156,8 +156,7 @@ describe('RH2 a render for people', () => {
       metadata: { annotations: { [last]: '<2>', b: 'c' } },
     })
     const enc = 'ENC[AES256_GCM,data:AA==,iv:AA==,tag:AA==,type:str]'
-    const sops =
-      map(`url: "${enc}"`) + `sops: { mac: "${enc}", lastmodified: "2026-01-01T00:00:00Z", age: [{ recipient: age1x, enc: x }] }\n`
+    const sops = `${map(`url: "${enc}"`)}sops: { mac: "${enc}", lastmodified: "2026-01-01T00:00:00Z", age: [{ recipient: age1x, enc: x }] }\n`
     const [config] = await shown({ 'app/m.yaml': sops })
     expect(config).toMatchObject({ data: { url: `sops:<${enc.length}>` } })
     expect(Object.keys(config)).toEqual(['apiVersion', 'data', 'kind', 'metadata'])

@@ -29,7 +29,7 @@ export interface Shipped {
   bytes: number
   removed: string[]
   kept: number
-  /** Of those, the oldest first. */
+  /** Their names, the oldest first. */
   names: string[]
 }
 
