@@ -63,6 +63,7 @@ import { createSharedAnswers } from './http/shared-answers.ts'
 import { createLinkExchange, signInLinkRoutes } from './http/sign-in-link-routes.ts'
 import { createSignInRoutes } from './http/sign-in-routes.ts'
 import { sqlRoutes } from './http/sql-routes.ts'
+import { createStrangerBodies, SIGN_IN_BODIES } from './http/stranger-bodies.ts'
 import { suspensionRoutes } from './http/suspension-routes.ts'
 import { syncRoutes } from './http/sync-routes.ts'
 import { WEBHOOKS } from './http/webhook.ts'
@@ -148,10 +149,11 @@ export interface App {
 export function createApp(deps: AppDeps): App {
   const { webhookHandler, logger, clock, signIn, addressOf = () => null, url = () => 'http://localhost' } = deps
   const callers = createCallers({ tokens: deps.tokens, sessions: signIn?.sessions ?? null, url })
-  const signInRoutes = signIn && createSignInRoutes({ signIn, callers, url, addressOf, clock, log: logger })
+  const bodies = createStrangerBodies(SIGN_IN_BODIES)
+  const signInRoutes = signIn && createSignInRoutes({ signIn, callers, url, addressOf, bodies, clock, log: logger })
   const authorizer = deps.authorizer ?? createAuthorizer(deps.store)
   const links = createSignInLinks(deps.tokens, clock)
-  const exchangeLink = createLinkExchange({ links, store: deps.store, clock, addressOf })
+  const exchangeLink = createLinkExchange({ links, store: deps.store, clock, addressOf, bodies })
   const elysia = createElysia(deps, { callers, authorizer, links })
   refuseUndeclared(elysia.routes)
   const methods = createRouteMethods(elysia.routes)

@@ -13,6 +13,7 @@ import { createAttempts } from './attempts.ts'
 import { readBody } from './body.ts'
 import type { AdminDeps } from './deps.ts'
 import { isRefusal, problemResponse } from './problem.ts'
+import type { StrangerBodies } from './stranger-bodies.ts'
 
 const BODY_BYTES_MAX = 1_024
 const NO_STORE = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }
@@ -40,16 +41,17 @@ interface RedeemDeps {
   store: Pick<Store, 'appendEvents'>
   clock: Clock
   addressOf(request: Request): string | null
+  bodies: StrangerBodies
 }
 
 /** POST /auth/link, which takes callers without a credential. */
-export function createLinkExchange({ links, store, clock, addressOf }: RedeemDeps): (request: Request) => Promise<Response> {
+export function createLinkExchange({ links, store, clock, addressOf, bodies }: RedeemDeps): (request: Request) => Promise<Response> {
   const attempts = createAttempts(clock)
   const exchange = async (request: Request): Promise<Response> => {
     // A form of another site cannot send this type without asking first.
     if (!/^application\/json\b/i.test(request.headers.get('content-type') ?? ''))
       throw new AppError('bad_request', { doing: 'sign in', detail: 'expected the content type application/json' })
-    const text = new TextDecoder().decode(await readBody(request, BODY_BYTES_MAX))
+    const text = new TextDecoder().decode(await readBody(request, BODY_BYTES_MAX, bodies(addressOf(request))))
     const parsed = signInLinkCodeSchema.safeParse(parseJson(text))
     if (!parsed.success) throw new AppError('bad_request', { doing: 'sign in', detail: 'the body is not {"code": …}' })
     const made = await links.redeem(parsed.data.code, (by) => identifyCaller(actorOf(by)))

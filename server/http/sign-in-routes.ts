@@ -15,12 +15,9 @@ import { readBody } from './body.ts'
 import { networkOf } from './caller-address.ts'
 import { invalidInput, isRefusal, problemResponse } from './problem.ts'
 import { choicePage, failurePage } from './sign-in-pages.ts'
-import { createStrangerBodies } from './stranger-bodies.ts'
+import type { StrangerBodies } from './stranger-bodies.ts'
 
 const BODY_BYTES_MAX = 20 * 1_024
-const BODIES_BYTES_MAX = 4 * 1_024 * 1_024
-const BODIES_OF_ONE_ADDRESS_BYTES_MAX = 1_024 * 1_024
-const BODY_MS = 10_000
 const NEXT_MAX = 1_000
 
 export interface SignInRoutesDeps {
@@ -29,6 +26,7 @@ export interface SignInRoutesDeps {
   /** URL under which browsers know this server. */
   url(): string
   addressOf(request: Request): string | null
+  bodies: StrangerBodies
   clock: Clock
   log: Logger
 }
@@ -37,9 +35,8 @@ type Route = (request: Request, url: URL, from: string | null) => Promise<Respon
 
 /** The route below /auth/, or null for other paths. */
 export function createSignInRoutes(deps: SignInRoutesDeps): (request: Request) => Promise<Response | null> {
-  const { signIn, callers, url, addressOf, clock, log } = deps
+  const { signIn, callers, url, addressOf, bodies, clock, log } = deps
   const { sessions, flows, providers, workloads } = signIn
-  const strangers = createStrangerBodies({ bytesMax: BODIES_BYTES_MAX, ofOneBytesMax: BODIES_OF_ONE_ADDRESS_BYTES_MAX, bodyMs: BODY_MS })
   const attempts = createAttempts(clock)
   const loginCookie = () => `${sessionCookie(url())}-login`
   const setCookie = (name: string, value: string, maxAgeMs: number): string =>
@@ -49,7 +46,7 @@ export function createSignInRoutes(deps: SignInRoutesDeps): (request: Request) =
     // A form of another site cannot send this type without asking first.
     if (!/^application\/json\b/i.test(request.headers.get('content-type') ?? ''))
       throw new AppError('bad_request', { doing, detail: 'expected the content type application/json' })
-    const text = new TextDecoder().decode(await readBody(request, BODY_BYTES_MAX, strangers(from)))
+    const text = new TextDecoder().decode(await readBody(request, BODY_BYTES_MAX, bodies(from)))
     let input: unknown
     try {
       input = JSON.parse(text)

@@ -14,8 +14,11 @@ export interface StrangerLimits {
 /** A connection that sent no byte of its body still costs memory: each body counts for this many bytes more than it has. */
 const BODY_OVERHEAD_BYTES = 4 * 1_024
 
+/** The routes below /auth/, all together. */
+export const SIGN_IN_BODIES: StrangerLimits = { bytesMax: 4 * 1_024 * 1_024, ofOneBytesMax: 1_024 * 1_024, bodyMs: 10_000 }
+
 /** `address`: null when it is not known; such callers share one address. */
-type StrangerBodies = (address: string | null) => BodyReading
+export type StrangerBodies = (address: string | null) => BodyReading
 
 export function createStrangerBodies({ bytesMax, ofOneBytesMax, bodyMs }: StrangerLimits): StrangerBodies {
   const shares = createBodyShares(bytesMax, ofOneBytesMax)

@@ -3,10 +3,14 @@ import { afterEach, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
 import { createCallerAddress } from '../../server/http/caller-address.ts'
 import { type Listener, listen } from '../../server/http/listener.ts'
+import { createLinkExchange } from '../../server/http/sign-in-link-routes.ts'
+import { createStrangerBodies } from '../../server/http/stranger-bodies.ts'
 import { parseRanges } from '../../server/sources/address/range.ts'
 import { JOIN_BODY_BYTES_MAX, ROUTES, SESSION_BODY_BYTES_MAX } from '../../shared/protocol/routes.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
 import { joinBody, joinTestAgent, newAgentKeys, startTestServer, type TestServer } from '../support/agent-api-kit.ts'
 
+const never = () => new Promise<never>(() => {})
 const sockets: Socket[] = []
 const listeners: Listener[] = []
 afterEach(async () => {
@@ -34,11 +38,11 @@ async function start(strangers: TestServer['server']['strangers'] = {}) {
 }
 
 /** All of its body but the last byte comes; resolves with the status of the answer. */
-function stall({ port }: Listener, path: string, from: string, bytes: number): Promise<number> {
+function stall({ port }: Listener, path: string, from: string, bytes: number, type = 'application/octet-stream'): Promise<number> {
   const socket = connect(port, '127.0.0.1')
   sockets.push(socket)
   socket.on('error', () => {})
-  socket.write(`POST ${path} HTTP/1.1\r\nhost: x\r\nx-forwarded-for: ${from}\r\ncontent-length: ${bytes}\r\n\r\n`)
+  socket.write(`POST ${path} HTTP/1.1\r\nhost: x\r\nx-forwarded-for: ${from}\r\ncontent-type: ${type}\r\ncontent-length: ${bytes}\r\n\r\n`)
   socket.write(Buffer.alloc(bytes - 1))
   return new Promise((resolve) => socket.once('data', (answer) => resolve(Number(String(answer).split(' ')[1]))))
 }
@@ -61,6 +65,25 @@ test('AR2 a body of a stranger that is not complete in time is refused, and its 
   const { listener, session } = await start({ bodyMs: 100, ofOneBytesMax: 6 * 1_024 })
   expect(await stall(listener, ROUTES.session, '203.0.113.1', 1_000)).toBe(400)
   expect(await session('203.0.113.1')).toBe('401 session_required')
+})
+
+test('AR2 the exchange of a sign-in link bounds the bodies of an address and ends slow ones', async () => {
+  const bodies = createStrangerBodies({ bytesMax: 64 * 1_024, ofOneBytesMax: 6 * 1_024, bodyMs: 300 })
+  const links = {
+    offer: () => {
+      throw new Error('nobody offers a link')
+    },
+    redeem: never,
+  }
+  const addressOf = (request: Request): string | null => listener.addressOf(request)
+  const others = createLinkExchange({ links, store: { appendEvents: never }, clock: systemClock, addressOf, bodies })
+  const place = { hostname: '127.0.0.1', port: 0 }
+  const trustedProxies = parseRanges('127.0.0.0/8').ranges
+  const listener = await listen({ place, trustedProxies }, { agents: async () => null, others })
+  listeners.push(listener)
+  const slow = stall(listener, '/auth/link', '203.0.113.1', 1_000, 'application/json')
+  expect(await stall(listener, '/auth/link', '203.0.113.1', 1_000, 'application/json')).toBe(503)
+  expect(await slow).toBe(400)
 })
 
 test('AR2 a session request has at most 2 KiB', async () => {
