@@ -25,7 +25,7 @@ import type { RenderSettings } from './overrides-of.ts'
 import { applyPatches } from './patch/patches.ts'
 import { ProgramStopped } from './program-answer.ts'
 import { recordedInputs } from './record/inputs.ts'
-import { createRecorder, type Recorder } from './record/reads.ts'
+import { boundedRead, createRecorder, type Recorder } from './record/reads.ts'
 import { recordedSandbox } from './record/sandbox.ts'
 import { recordedTree } from './record/tree.ts'
 import { type RenderBounds, refusedRenderer } from './render-bounds.ts'
@@ -318,7 +318,8 @@ const inputsOf = ({ id, namespace, cluster, settings, sources }: PipelineInput, 
  * An input that every render of the service shares (its own name) is no dependency; inputs of a source are separated by
  * its number.
  */
-function noteInput(recorder: Recorder, config: MergedConfig, source: number, path: InputRead): void {
+function noteInput(recorder: Recorder, config: MergedConfig, source: number, unbounded: InputRead): void {
+  const path = boundedRead(unbounded)
   const [first, second] = path
   if (first === undefined) for (const member of ['cluster', 'config', 'source']) noteInput(recorder, config, source, [member])
   else if (first === 'source') recorder.input(['source', String(source), ...path.slice(1)])

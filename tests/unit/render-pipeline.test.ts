@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { type PipelineInput, type PipelineSource, runPipeline } from '../../server/render/pipeline.ts'
 import { renderRaw } from '../../server/render/render-raw.ts'
 import type { RendererResult, RenderJob } from '../../server/render/renderer.ts'
+import { dependenciesFromLines, dependenciesToLines } from '../../server/worker/channel/render-lines.ts'
 import type { RendererName, RenderSpec } from '../../shared/model/render.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { memoryTree } from '../support/render-job.ts'
@@ -377,5 +378,27 @@ describe('RD11 a path that is a template', () => {
     const { result } = await run(placed('sites/{{ cluster.name }}', null))
     expect(result).toMatchObject({ kind: 'failed' })
     expect(JSON.stringify(result)).toContain('this is rendered for no cluster')
+  })
+})
+
+describe('WK8 a name that a template makes longer than a message of a worker takes', () => {
+  const grown = `{% assign s = "\\u0001\\u0001aaaa" %}{% for i in (1..13) %}{% assign s = s | append: s %}{% endfor %}`
+  const asking = (text: string): Given => ({
+    sources: [{ files: { 'app/a.yaml.liquid': configMap(`{{ cluster.name }}`).replace('{}', `{ a: "${grown}${text}" }`) } }],
+    cluster: { name: 'oslo', labels: {}, facts: { kubernetesVersion: '', apiVersions: {} } },
+  })
+
+  test('becomes a dependency on the object that the name is of', async () => {
+    const { result, reads } = await run(asking('{{ cluster.labels | hasKey: s }}'))
+    expect(result).toMatchObject({ kind: 'rendered' })
+    expect(reads.inputs).toContainEqual(['cluster', 'labels'])
+    const sent = dependenciesToLines(reads.dependencies)
+    expect(await dependenciesFromLines(sent, () => undefined)).toEqual([...reads.dependencies])
+  })
+
+  test('counts as a read of every secret of that object', async () => {
+    const config = { values: { token: 'hunter2-hunter2' }, secrets: new Set(['token']) }
+    const { reads } = await run({ ...asking('{{ config | hasKey: s }}'), settings: { config } })
+    expect([reads.secret, reads.inputs]).toEqual([true, expect.arrayContaining([['config']])])
   })
 })

@@ -169,6 +169,10 @@ describe('looks into a tree', () => {
     const dependencies = await looksAt(async (recorded) => [await recorded.file('./base/a.yaml'), await recorded.file('none.yaml')])
     expect(dependencies).toEqual(['1 base/a.yaml oid-a', '1 none.yaml null'])
   })
+  test('WK8 a path longer than any file may have is refused, not recorded', async () => {
+    const asked = looksAt((recorded) => recorded.file('a'.repeat(1_025)))
+    expect(await asked.catch((error: unknown) => error)).toMatchObject({ code: 'source_refused' })
+  })
   test('IC2 a folder by its id, and what its links lead to', async () => {
     expect(await looksAt((recorded) => recorded.files('base', () => true))).toEqual(['1 base folder', '1 base/link.yaml oid-elsewhere'])
     expect(await looksAt((recorded) => recorded.files('base', (path) => !path.includes('link')))).toEqual(['1 base folder'])

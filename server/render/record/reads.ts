@@ -16,6 +16,19 @@ export interface Recorder {
   reads(): Reads
 }
 
+/** Characters of one path, with one more for each name. A longer one does not fit into a message of a worker. */
+export const INPUT_PATH_LENGTH_MAX = 2_000
+
+/** The same place, or one that contains it: a template can make a name of any length. */
+export function boundedRead(path: InputRead): InputRead {
+  let length = 0
+  for (const [index, name] of path.entries()) {
+    length += name.length + 1
+    if (length > INPUT_PATH_LENGTH_MAX) return path.slice(0, index)
+  }
+  return path
+}
+
 /** Collects the looks of one render, each place once. */
 export function createRecorder(): Recorder {
   const files = new Map<string, FileRead>()

@@ -1,11 +1,13 @@
 // A tree that records its reads. A folder that is listed or read counts whole: its id names all its content, except the
 // targets of its links.
-import { pathSegments, type SourceTree } from '../../sources/source.ts'
+import { AppError } from '../../../shared/protocol/error.ts'
+import { pathSegments, SOURCE_PATH_LENGTH_MAX, type SourceTree } from '../../sources/source.ts'
 import type { FileRead } from '../inputs.ts'
 
 /** The same tree; `note` gets the reads of every call, before it answers. Throws what the tree throws. */
 export function recordedTree(tree: SourceTree, source: number, note: (read: FileRead) => void): SourceTree {
   const look = async (path: string): Promise<string | null> => {
+    if (path.length > SOURCE_PATH_LENGTH_MAX) throw tooLong(path)
     const id = await tree.id(path)
     note({ source, path: pathSegments(path).join('/'), id })
     return id
@@ -40,6 +42,9 @@ export function recordedTree(tree: SourceTree, source: number, note: (read: File
     },
   }
 }
+
+const tooLong = (path: string): AppError =>
+  new AppError('source_refused', { detail: `a path is longer than ${SOURCE_PATH_LENGTH_MAX} characters: ${path.slice(0, 80)}…` })
 
 /** No tree that could be read is deeper. */
 const LINK_DEPTH_MAX = 512
