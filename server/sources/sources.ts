@@ -54,6 +54,8 @@ export interface SourceDeps {
   clock: Clock
   /** The server stops: programs that run are ended. */
   stopping: AbortSignal
+  /** Aborts when nobody waits for the running code any more: programs that it started are ended. Absent: somebody always does. */
+  cancelled?(): AbortSignal | undefined
 }
 
 /** The sources of a server, in folders below `root`; removes keys that a killed server left there. */
@@ -152,13 +154,14 @@ const credentialOf = (deps: SourceDeps, project: string, { auth, url }: HelmRepo
   read: async (tokenServer) => (auth === undefined ? {} : deps.credentials(project, auth.secretRef, { url, tokenServer })),
 })
 
-const gitDeps = ({ addresses, clock, stopping, owner = '' }: SourceDeps): GitDeps => ({
+const gitDeps = ({ addresses, clock, stopping, cancelled, owner = '' }: SourceDeps): GitDeps => ({
   owner,
   fetcher: addresses.fetcher,
   allowedAddress: (host) => addresses.allowedAddress(host),
   proxyOf: (url) => addresses.proxyOf(url),
   clock,
   stopping,
+  cancelled,
   tokens: createGitTokens({ fetcher: addresses.fetcher, clock }),
   programs: findGitPrograms(),
 })

@@ -6,6 +6,8 @@ import type { AskedAnswers } from './channel/messages.ts'
 export interface CurrentJob {
   /** Projects share slots. */
   project: string
+  /** Aborts when control gave the job up. */
+  signal: AbortSignal
   ask<Name extends keyof AskedAnswers>(
     name: Name,
     value: unknown,
@@ -15,9 +17,10 @@ export interface CurrentJob {
 
 const jobs = new AsyncLocalStorage<CurrentJob>()
 
-export function asJob<T>(project: string, { ask }: CallContext, act: () => Promise<T>): Promise<T> {
+export function asJob<T>(project: string, { ask, signal }: CallContext, act: () => Promise<T>): Promise<T> {
   const job: CurrentJob = {
     project,
+    signal,
     ask: async (name, value, data) => {
       const { value: answer, data: bytes } = await ask(name, value, data)
       return { value: answer as AskedAnswers[typeof name], data: bytes }
@@ -25,6 +28,9 @@ export function asJob<T>(project: string, { ask }: CallContext, act: () => Promi
   }
   return jobs.run(job, act)
 }
+
+/** Undefined outside a job. */
+export const jobSignal = (): AbortSignal | undefined => jobs.getStore()?.signal
 
 /** Throws outside a job, which is a bug. */
 export function currentJob(): CurrentJob {

@@ -13,7 +13,7 @@ import { systemResolver } from '../sources/address/resolve.ts'
 import { createSources } from '../sources/sources.ts'
 import type { CallContext, Handlers } from './channel/channel.ts'
 import { CHANNEL_VERSION, type Greeting, type Method, type Orders } from './channel/messages.ts'
-import { asJob, currentJob } from './current-job.ts'
+import { asJob, currentJob, jobSignal } from './current-job.ts'
 import { createRenderJobs } from './render-jobs.ts'
 import { createSourceJobs, type SourceJobs } from './source-jobs.ts'
 
@@ -81,7 +81,8 @@ interface Room {
 
 function openRoom(greeting: Greeting, clock: Clock, stopping: AbortSignal): Room {
   const { name, sourcesDir, renderDir, sourceAddresses, proxies, rendering, slots } = greeting
-  const cutShort = (signal: AbortSignal | null | undefined) => (signal ? AbortSignal.any([signal, stopping]) : stopping)
+  const cutShort = (signal: AbortSignal | null | undefined) =>
+    AbortSignal.any([signal, jobSignal(), stopping].filter((one): one is AbortSignal => one != null))
   const sources = createSources({
     root: sourcesDir,
     owner: name,
@@ -94,6 +95,7 @@ function openRoom(greeting: Greeting, clock: Clock, stopping: AbortSignal): Room
     credentials: async (_, secretRef, use) => (await currentJob().ask('credentials', { secretRef, ...use })).value,
     clock,
     stopping,
+    cancelled: jobSignal,
   })
   const { renderers, ...programs } = rendering.programs
   const sandbox = createSandbox(

@@ -1,4 +1,4 @@
-// Chooses the next user of a shared resource: the one that used the least time lately. So a user with much work does
+// Chooses the next user of a shared resource: the one that used the least of it lately, in milliseconds. So a user with much work does
 // not delay one with little. While others are active, a user that has places does not take the last free one. Keeps
 // state; does no I/O.
 
@@ -17,6 +17,12 @@ interface Sharer {
 
 export class FairShare {
   private readonly sharers = new Map<string, Sharer>()
+  private readonly ofOneMax: number
+
+  /** `ofOneMax`: places that one user may have at once. */
+  constructor(ofOneMax: number) {
+    this.ofOneMax = ofOneMax
+  }
 
   /** The sharer has a place from now until `left`. */
   entered(who: string, nowMs: number): void {
@@ -50,6 +56,7 @@ export class FairShare {
   private mayTake(who: string, free: number, nowMs: number): boolean {
     if (free <= 0) return false
     const running = this.sharers.get(who)?.running ?? 0
+    if (running >= this.ofOneMax) return false
     return free > 1 || running === 0 || !this.othersAbout(who, nowMs)
   }
 

@@ -409,13 +409,14 @@ describe.skipIf(!sshIsThere)('ssh', () => {
     expect((await failureOf(kit.open({}, { programs: { ...programs, git: '/nowhere/git' } }).head()))[0]).toBe('git_program_missing')
   })
 
-  test('SO33 a server that stops, a time that is over, and a repository that is too large end git and all that it started', async () => {
+  test('SO33 a server that stops, a job that was given up, a time that is over, and a repository that is too large end git and all that it started', async () => {
     const stopping = new AbortController()
     stopping.abort()
     expect(await failureOf(kit.open({}, { stopping: stopping.signal }).fetch())).toEqual([
       'git_unreachable',
       expect.stringContaining('the server stops'),
     ])
+    expect((await failureOf(kit.open({}, { cancelled: () => AbortSignal.abort() }).fetch()))[1]).toContain('it was cancelled')
     expect(await failureOf(kit.open({ fetchMs: 1 }).fetch())).toEqual([
       'git_unreachable',
       expect.stringContaining('did not end within 0.001 s'),

@@ -13,8 +13,10 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { runProcess } from '../../server/render/sandbox/process.ts'
 import { createPrograms } from '../../server/render/sandbox/programs.ts'
 import { createSandbox, sandboxTrouble } from '../../server/render/sandbox/runs.ts'
+import { SANDBOX_LIMITS } from '../../server/render/sandbox.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { realSandbox, renderProgram, searchPath } from '../support/real-sandbox.ts'
@@ -53,6 +55,30 @@ test.each(MODES)('SB1 %s: helm, helm 3 and kustomize render and say their versio
   ])
   const built = await sandbox.run({ program: 'kustomize', args: ['build', '.'], cwd: 'k', files: kustomization })
   expect(built.kind === 'done' && new TextDecoder().decode(built.stdout)).toContain('name: p-a')
+})
+
+test('WK9 the processor time of a run counts what runs in the sandbox, not the time that it waits', async () => {
+  const bwrap = Bun.which('bwrap', { PATH: searchPath().join(':') }) ?? 'bwrap'
+  const spentMs = async (script: string) => {
+    let processorMs = 0
+    const argv = [bwrap, '--unshare-pid', '--dev-bind', '/', '/', '--', process.execPath, '-e', script]
+    const spent = (ms: number) => {
+      processorMs = ms
+    }
+    const run = {
+      command: { argv, env: {}, cwd: null, filter: null },
+      stdin: undefined,
+      limits: SANDBOX_LIMITS,
+      name: 'bun',
+      contained: true,
+    }
+    await runProcess({ ...run, spent }, systemClock)
+    return processorMs
+  }
+  const busy = 'let n = 0; while (process.cpuUsage().user < 400_000) for (let i = 0; i < 1e6; i++) n += i'
+  const [busyMs, idleMs] = [await spentMs(busy), await spentMs('await Bun.sleep(500)')]
+  expect(busyMs).toBeGreaterThan(380)
+  expect(idleMs).toBeLessThan(300) // starting is work, too
 })
 
 test.each(MODES)('HM4 SB9 %s: a program gets 1 MiB of arguments, and one that cannot be started is an error of that run', async (mode) => {

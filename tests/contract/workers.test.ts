@@ -2,7 +2,8 @@
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createWorkerPool, type JobKind, type WorkerPool } from '../../server/control/workers/pool.ts'
+import type { JobKind } from '../../server/control/workers/lane.ts'
+import { createWorkerPool, type WorkerPool } from '../../server/control/workers/pool.ts'
 import { ownLaunch, startWorkerProcess, WORKER_LIMITS, type WorkerLaunch } from '../../server/control/workers/worker-process.ts'
 import { childrenOf } from '../../server/render/sandbox/tree-size.ts'
 import type { Handlers } from '../../server/worker/channel/channel.ts'
@@ -21,7 +22,13 @@ afterEach(async () => {
 const ODD: WorkerLaunch = { command: [process.execPath, join(import.meta.dir, '../support/odd-worker.ts')], env: {}, cwd: '/' }
 const GREETING = {} as Greeting
 
-function poolOf({ launch = ODD, limits = {} as { silentMs?: number; memoryBytes?: number }, idleBytesMax = 1024 * MIB, count = 1 } = {}) {
+function poolOf({
+  launch = ODD,
+  limits = {} as { silentMs?: number; memoryBytes?: number },
+  idleBytesMax = 1024 * MIB,
+  count = 1,
+  clock = systemClock,
+} = {}) {
   const started: string[] = []
   const deps = { clock: systemClock, log: silentLogger, limits: { ...WORKER_LIMITS, silentMs: 1_500, memoryBytes: 700 * MIB, ...limits } }
   const pool = createWorkerPool({
@@ -29,7 +36,7 @@ function poolOf({ launch = ODD, limits = {} as { silentMs?: number; memoryBytes?
       started.push(name)
       return startWorkerProcess(launch, GREETING, deps)
     },
-    ...{ count, idleBytesMax, clock: systemClock, log: silentLogger },
+    ...{ count, idleBytesMax, clock, log: silentLogger },
   })
   pools.push(pool)
   const key = (project: string) => ({ uid: 'u', project, place: { kind: 'helm' as const, spec: { url: 'https://charts.example' } } })
@@ -70,9 +77,44 @@ test.each(['hang', 'grow', 'end', 'babble'])(
     expect(await beside).toBe('answered')
     expect(await has('answer')).toBe('answered')
     expect(await pid()).not.toBe(before)
-    expect(started.slice(0, 2)).toEqual(['0', 'alone'])
+    expect(started.slice(0, 2)).toEqual(['0', 'alone-0'])
   },
 )
+
+test('WK10 a job past its deadline fails, and its worker is stopped when the job goes on', async () => {
+  const clock = { ...systemClock, sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms / 600, signal) }
+  const { pool, pid } = poolOf({ clock })
+  const before = await pid()
+  const at = { key: { uid: 'u', project: 'p', place: { kind: 'helm' as const, spec: { url: 'https://charts.example' } } } }
+  const late = pool.run({ method: 'source.has', order: { ...at, revision: 'ignore' }, kind: 'read', project: 'p', subject: 'apps' })
+  const error = await late.catch((thrown: unknown) => thrown)
+  expect(error).toMatchObject({ code: 'worker_stopped', data: { detail: 'apps: reading did not end within 120 s' } })
+  while ((await pid()) === before) await Bun.sleep(5)
+})
+
+test('WK10 a project whose job runs alone and takes long delays no other project that needs a worker alone', async () => {
+  const { has } = poolOf()
+  await has('end', { subject: 'apps' })
+  void has('ignore', { subject: 'apps', kind: 'fetch' })
+  expect(await has('end', { project: 'other' })).toBe('worker_stopped')
+})
+
+test('WK9 the processor time of a worker is what the kernel counted', async () => {
+  const worker = await startWorkerProcess(ODD, GREETING, {
+    clock: systemClock,
+    log: silentLogger,
+    limits: { ...WORKER_LIMITS, memoryBytes: MIB * 700 },
+  })
+  const spentMs = async (what: string) => {
+    const beforeMs = worker.processorMs() ?? 0
+    await worker.call('source.has', { revision: what }, {})
+    return (worker.processorMs() ?? 0) - beforeMs
+  }
+  const [waitMs, workMs] = [await spentMs('wait'), await spentMs('work')]
+  await worker.close()
+  expect(waitMs).toBeLessThan(100)
+  expect(workMs).toBeWithin(280, 500)
+})
 
 test('WK2 what stopped its worker is alone from then on, and the shared worker stays', async () => {
   const { has, pid } = poolOf()

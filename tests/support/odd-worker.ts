@@ -1,4 +1,5 @@
-// A worker that does what its job is named: to answer, to say something slowly, to hang, to grow, to end, to write what is no message.
+// A worker that does what its job is named: to answer, to say something slowly, to work, to hang, to grow, to end, to write what
+// is no message, to ignore that it was cancelled.
 import { Channel, type Handlers } from '../../server/worker/channel/channel.ts'
 import { ASKED_AT_ONCE_MAX, BEAT_EVERY_MS, FROM_CONTROL } from '../../server/worker/channel/messages.ts'
 import { stdioStream } from '../../server/worker/stdio.ts'
@@ -18,6 +19,11 @@ const odd: Record<string, () => Promise<void> | void> = {
       await Bun.sleep(1)
     }
   },
+  work() {
+    const usedMs = () => (process.cpuUsage().user + process.cpuUsage().system) / 1_000
+    for (const untilMs = usedMs() + 300; usedMs() < untilMs; ) held.length = 0
+  },
+  ignore: () => new Promise(() => {}),
   end: () => process.exit(3),
   babble: () => void process.stdout.write('no message, but what a library prints\n'),
   child() {

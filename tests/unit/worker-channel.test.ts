@@ -93,6 +93,33 @@ test('WK1 a call that is given up is cancelled on the other side', async () => {
   await cancelled.promise
 })
 
+test('WK10 a cancelled call counts until the other side has ended it, and gets no more answers', async () => {
+  const work = Promise.withResolvers<void>()
+  const asking: unknown[] = []
+  const { control } = channels({
+    slow: async (_, __, { signal, ask }) => {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      asking.push(await ask('more', 1).catch((error: unknown) => error))
+      await work.promise
+      return {}
+    },
+  })
+  const giving = new AbortController()
+  let isEnded = false
+  const ended = () => {
+    isEnded = true
+  }
+  const asked = control.call('slow', null, { signal: giving.signal, ended, serve: { more: async () => ({ value: 'secret' }) } })
+  await turn()
+  giving.abort(new Error('given up'))
+  await messageOf(asked)
+  for (let turns = 0; turns < 5; turns++) await turn()
+  expect([isEnded, asking.includes('secret')]).toEqual([false, false])
+  work.resolve()
+  for (let turns = 0; turns < 5; turns++) await turn()
+  expect(isEnded).toBe(true)
+})
+
 test.each([
   ['no JSON', encodeFrame('no')],
   ['another kind', encodeFrame('{"kind":"eval","id":1}')],
@@ -140,35 +167,35 @@ const ROWS = new Map([
 function answerOf({
   rows = ROWS,
   digest = setDigest(ROWS),
-  looks = dependenciesToLines([{ source: 0, path: 'a' }, ['cluster', 'name']]),
+  dependencies = dependenciesToLines([{ source: 0, path: 'a' }, ['cluster', 'name']]),
 } = {}) {
   const value = {
     kind: 'rendered',
     digest,
     hooks: 0,
     warnings: [],
-    dependenciesBytes: looks.byteLength,
+    dependenciesBytes: dependencies.byteLength,
     secret: false,
     late: false,
     tools: {},
   }
-  const answer = { value, data: Buffer.concat([looks, rowsToLines(rows)]) } as JobAnswer<'render'>
+  const answer = { value, data: Buffer.concat([dependencies, rowsToLines(rows)]) } as JobAnswer<'render'>
   const renders = createRemoteRenders({ workers: { run: async () => answer }, clock: systemClock } as unknown as RemoteRendersDeps)
   return renders.run(REQUEST)
 }
 
-test('WK8 rows and looks of a render come out as they went in', async () => {
+test('WK8 rows and dependencies of a render come out as they went in', async () => {
   const { result, reads } = await answerOf()
   expect(result).toMatchObject({ kind: 'rendered', objects: ROWS, count: 2 })
-  expect(reads).toMatchObject({ files: [{ source: 0, path: 'a' }], inputs: [['cluster', 'name']] })
+  expect(reads).toMatchObject({ dependencies: [{ source: 0, path: 'a' }, ['cluster', 'name']], inputs: [['cluster', 'name']] })
 })
 
 test.each([
   ['of another service', { rows: new Map([['object/p/other/a', '{}']]) }],
   ['out of order', { rows: new Map([...ROWS].reverse()) }],
   ['of another digest', { digest: '0'.repeat(32) }],
-  ['with a look that is none', { looks: bytes('{"cluster":1}\n') }],
-  ['with a look that does not end', { looks: bytes('["cluster"]') }],
+  ['with an invalid dependency', { dependencies: bytes('{"cluster":1}\n') }],
+  ['with an incomplete dependency', { dependencies: bytes('["cluster"]') }],
 ])('WK8 a render %s is not taken', async (_, change) => {
   await expect(answerOf(change)).rejects.toThrow()
 })

@@ -9,7 +9,8 @@ import { removeUnknownFolders, removeUnusedBases } from '../../sources/folders.t
 import { SizedCache } from '../../sources/sized-cache.ts'
 import type { SourcePick } from '../../sources/source.ts'
 import { ASKED, type Method, type Orders, PATHS_AT_ONCE_MAX, type SourceKey } from '../../worker/channel/messages.ts'
-import type { JobAnswer, JobKind, WorkerPool } from './pool.ts'
+import type { JobKind } from './lane.ts'
+import type { JobAnswer, WorkerPool } from './pool.ts'
 
 export interface RemoteSourcesDeps {
   workers: Pick<WorkerPool, 'run'>

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { Logger } from '../../../shared/runtime/logger.ts'
-import { childrenOf, offerToKernel } from '../../render/sandbox/tree-size.ts'
+import { childrenOf, offerToKernel, processorMsOf } from '../../render/sandbox/tree-size.ts'
 import { type CallOptions, Channel, type Reply } from '../../worker/channel/channel.ts'
 import { ASKED_AT_ONCE_MAX, FROM_WORKER, type Greeting, greetedSchema } from '../../worker/channel/messages.ts'
 
@@ -32,6 +32,8 @@ export interface WorkerHandle {
   call(method: string, value: unknown, options: CallOptions): Promise<Reply>
   /** Resident memory of the worker itself; 0 when the kernel does not tell. */
   memoryBytes(): number
+  /** Processor time of the worker itself; null when the kernel does not tell. */
+  processorMs(): number | null
   kill(end: WorkerEnd): void
   /** Gives the worker CLOSE_MS to end what it started. */
   close(): Promise<void>
@@ -108,15 +110,15 @@ class WorkerProcess implements WorkerHandle {
     this.ended = this.run()
   }
 
-  async call(method: string, value: unknown, options: CallOptions): Promise<Reply> {
+  call(method: string, value: unknown, options: CallOptions): Promise<Reply> {
     this.calls += 1
     this.silentMs = 0
     if (!this.watching) void this.watch()
-    try {
-      return await this.channel.call(method, value, options)
-    } finally {
+    const ended = () => {
       this.calls -= 1
+      options.ended?.()
     }
+    return this.channel.call(method, value, { ...options, ended })
   }
 
   memoryBytes(): number {
@@ -125,6 +127,10 @@ class WorkerProcess implements WorkerHandle {
     } catch {
       return 0
     }
+  }
+
+  processorMs(): number | null {
+    return processorMsOf(this.child.pid)
   }
 
   kill(end: WorkerEnd): void {
@@ -174,7 +180,8 @@ class WorkerProcess implements WorkerHandle {
       const bytes = this.memoryBytes()
       if (bytes > limits.memoryBytes)
         this.kill({ why: 'memory', detail: `used more than ${Math.round(limits.memoryBytes / 1024 / 1024)} MiB of memory` })
-      else if (this.silentMs > limits.silentMs) this.kill({ why: 'silent', detail: `did not end within ${limits.silentMs / 1_000} s` })
+      else if (this.silentMs > limits.silentMs)
+        this.kill({ why: 'silent', detail: `gave no sign of life for ${limits.silentMs / 1_000} s` })
     }
     this.watching = false
   }

@@ -1,4 +1,4 @@
-// A limited number of jobs at once. Projects that wait share the places by the time that they used lately.
+// A limited number of jobs at once. Projects that wait share the places by the processor time that they used lately.
 // Within a project, each repository and service has one turn after the other.
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import { FairShare } from '../../../shared/runtime/fair-share.ts'
@@ -13,25 +13,31 @@ export interface Asker {
 export class FairSlots {
   private free: number
   private readonly clock: Pick<Clock, 'monotonicMs'>
-  private readonly share = new FairShare()
+  private readonly share: FairShare
   /** By project, whose lines are those of its subjects. */
   private readonly waiting = new Map<string, ReturnType<typeof createLines<() => void>>>()
 
-  constructor(count: number, clock: Pick<Clock, 'monotonicMs'>) {
+  /** `ofOneMax`: places that one project may have, whoever else is there. */
+  constructor(count: number, clock: Pick<Clock, 'monotonicMs'>, ofOneMax = count) {
     this.free = count
     this.clock = clock
+    this.share = new FairShare(ofOneMax)
   }
 
-  /** Throws the signal's reason when that aborts before the work begins. */
-  async run<T>(asker: Asker, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+  /** `spent` is told how much processor time the work used; without it, the time from begin to end counts. Throws the signal's
+   *  reason when that aborts before the work begins. */
+  async run<T>(asker: Asker, work: (spent: (processorMs: number) => void) => Promise<T>, signal?: AbortSignal): Promise<T> {
     await this.enter(asker, signal)
     const sinceMs = this.clock.monotonicMs()
+    let spentMs: number | null = null
     try {
-      return await work()
+      return await work((processorMs) => {
+        spentMs = (spentMs ?? 0) + processorMs
+      })
     } finally {
       const nowMs = this.clock.monotonicMs()
       this.free += 1
-      this.share.left(asker.project, nowMs - sinceMs, nowMs)
+      this.share.left(asker.project, spentMs ?? nowMs - sinceMs, nowMs)
       this.startNext()
     }
   }

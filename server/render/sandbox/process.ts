@@ -25,11 +25,13 @@ export interface ProcessOptions {
   name: string
   /** The process is the first of a namespace, and its end is that of all. Else each one is ended. */
   contained: boolean
+  /** Told the processor time of the process and all that it started, however it ended. Between two looks it is an estimate. */
+  spent?(processorMs: number): void
 }
 
 /** Resolves when nothing of it is left. Rejects with the signal's reason when that aborts. */
 export async function runProcess(
-  { command, stdin, limits, name, contained }: ProcessOptions,
+  { command, stdin, limits, name, contained, spent }: ProcessOptions,
   clock: Clock,
   signal?: AbortSignal,
 ): Promise<SandboxOutcome> {
@@ -44,8 +46,12 @@ export async function runProcess(
   const onAbort = () => end(null)
   signal?.addEventListener('abort', onAbort, { once: true })
   const ended = new AbortController()
+  let looked = { processorMs: 0, atMs: clock.monotonicMs() }
+  const used = (processorMs: number) => {
+    looked = { processorMs: Math.max(looked.processorMs, processorMs), atMs: clock.monotonicMs() }
+  }
   const watching = Promise.all([
-    watch(child.pid, name, limits, clock, ended.signal, end),
+    watch(child.pid, name, limits, clock, ended.signal, { stop: end, used }),
     clock.sleep(limits.timeoutMs, ended.signal).then(() => {
       if (!ended.signal.aborted) end({ why: 'time', message: `${name} ran longer than ${limits.timeoutMs / 1_000} s and was stopped` })
     }),
@@ -65,6 +71,7 @@ export async function runProcess(
     ended.abort()
     signal?.removeEventListener('abort', onAbort)
     await watching
+    spent?.(looked.processorMs + Math.min(LOOK_EVERY_MS, clock.monotonicMs() - looked.atMs))
   }
 }
 
@@ -118,12 +125,13 @@ async function watch(
   limits: SandboxLimits,
   clock: Clock,
   ended: AbortSignal,
-  stop: (why: Stop) => void,
+  { stop, used }: { stop: (why: Stop) => void; used: (processorMs: number) => void },
 ): Promise<void> {
   for (;;) {
     await clock.sleep(LOOK_EVERY_MS, ended)
     if (ended.aborted) return
-    const { processes, memoryBytes } = measureTree(pid)
+    const { processes, memoryBytes, processorMs } = measureTree(pid)
+    used(processorMs)
     if (memoryBytes > limits.memoryBytes) stop(memoryStop(name, limits))
     else if (processes > PROCESSES_MAX)
       stop({ why: 'processes', message: `${name} started more than ${PROCESSES_MAX} processes and was stopped` })

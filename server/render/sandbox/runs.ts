@@ -1,4 +1,4 @@
-// The sandbox: programs by bubblewrap, or with limits of the process only where that is chosen; as many at once as there are slots, which projects share by time.
+// The sandbox: programs by bubblewrap, or with limits of the process only where that is chosen; as many at once as there are slots, which projects share by processor time.
 import { closeSync, existsSync, openSync, unlinkSync, writeFileSync } from 'node:fs'
 import { mkdir, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -94,7 +94,7 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
     const libraries = [...librariesOf(prlimit), ...(existsSync(LOADER_CACHE) ? [LOADER_CACHE] : [])]
     return limitsCommand(start, { prlimit, libraries, ownBinary, temp, filter: refused })
   }
-  const attempt = async (run: SandboxRun, signal?: AbortSignal): Promise<SandboxOutcome> => {
+  const attempt = async (run: SandboxRun, spent: (processorMs: number) => void, signal?: AbortSignal): Promise<SandboxOutcome> => {
     const name = programName(run.program)
     if (mode === 'limits' && (run.program === 'bun' || typeof run.program === 'object'))
       throw unavailable(
@@ -113,7 +113,7 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
       if (mode === 'limits') await makeTemp(temp, program)
       const command = commandFor(program, run, files, limits, temp, group)
       const contained = mode === 'bubblewrap'
-      const outcome = await runProcess({ command, stdin: run.stdin, limits, name, contained }, clock, signal)
+      const outcome = await runProcess({ command, stdin: run.stdin, limits, name, contained, spent }, clock, signal)
       if (contained) refuseFailedStart(outcome)
       else refuseUnconfined(outcome)
       return outcome
@@ -125,7 +125,7 @@ export function createSandbox(options: SandboxOptions, clock: Clock): RunningSan
   }
   const sandbox: RunningSandbox = {
     mode,
-    run: (run, signal) => slots.run({ project: options.whose?.() ?? '', subject: '' }, () => attempt(run, signal), signal),
+    run: (run, signal) => slots.run({ project: options.whose?.() ?? '', subject: '' }, (spent) => attempt(run, spent, signal), signal),
     async version(program) {
       let placed: PlacedProgram
       try {

@@ -57,6 +57,8 @@ export interface GitCliOptions {
   proxyOf(url: string): string | null
   clock: Clock
   stopping: AbortSignal | null
+  /** SourceDeps.cancelled. */
+  cancelled?: (() => AbortSignal | undefined) | undefined
   /** SourceDeps.owner; '': there is no other one. */
   owner: string
   /** Paths. */
@@ -334,12 +336,12 @@ class GitCli implements GitBackend {
   }
 
   private run(run: Omit<GitRun, 'program'>): Promise<GitDone> {
-    const { programs, clock, stopping } = this.options
+    const { programs, clock, stopping, cancelled } = this.options
     if (programs.git === null)
       throw new AppError('git_program_missing', { detail: `${this.options.place} needs the git program, which is not installed` })
     return runGit(
       { ...run, program: programs.git, args: [...OWN_FLAGS, ...run.args], env: { ...OWN_ENV, ...run.env } },
-      { clock, stopping },
+      { clock, stopping, cancelled: cancelled?.() },
     )
   }
 

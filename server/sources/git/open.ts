@@ -22,6 +22,8 @@ export interface GitDeps {
   proxyOf(url: string): string | null
   clock: Clock
   stopping: AbortSignal | null
+  /** SourceDeps.cancelled. */
+  cancelled?: (() => AbortSignal | undefined) | undefined
   /** SourceDeps.owner; absent: there is no other one. */
   owner?: string
   tokens: GitTokens
@@ -108,7 +110,7 @@ function programOf(
   web: GitWeb | null,
   { depth, place }: { depth: number; place: string },
 ): GitBackend {
-  const { allowedAddress, proxyOf, clock, stopping, owner = '', programs } = deps
+  const { allowedAddress, proxyOf, clock, stopping, cancelled, owner = '', programs } = deps
   const kept = {
     url,
     place,
@@ -119,7 +121,7 @@ function programOf(
     fetchMs,
     diskBytesMax,
   }
-  return createGitCli({ ...kept, allowedAddress, proxyOf, clock, stopping, owner, programs })
+  return createGitCli({ ...kept, allowedAddress, proxyOf, clock, stopping, cancelled, owner, programs })
 }
 
 /** Ssh always needs a key. */

@@ -18,6 +18,8 @@ export interface GitRunDeps {
   clock: Clock
   /** The server stops. */
   stopping: AbortSignal | null
+  /** Nobody waits for it any more. */
+  cancelled?: AbortSignal | undefined
 }
 
 export interface GitDone {
@@ -33,7 +35,7 @@ const STDOUT_MAX = 64 * 1024 * 1024
 const WATCH_MS = 500
 
 /** Runs the git program until it ends or a limit (time, disk, the server stops) ends it with all that it started; the outcome says which. A code other than 0 is an outcome, too. */
-export async function runGit(run: GitRun, { clock, stopping }: GitRunDeps): Promise<GitDone> {
+export async function runGit(run: GitRun, { clock, stopping, cancelled }: GitRunDeps): Promise<GitDone> {
   const child = start(run)
   const ended = new AbortController()
   let stopped: GitDone['stopped'] = null
@@ -44,6 +46,9 @@ export async function runGit(run: GitRun, { clock, stopping }: GitRunDeps): Prom
   const onStopping = () => stop('stopping', 'the server stops')
   if (stopping?.aborted) onStopping()
   stopping?.addEventListener('abort', onStopping, { once: true })
+  const onCancelled = () => stop('stopping', 'it was cancelled')
+  if (cancelled?.aborted) onCancelled()
+  cancelled?.addEventListener('abort', onCancelled, { once: true })
   void clock.sleep(run.timeoutMs, ended.signal).then(() => {
     if (!ended.signal.aborted) stop('time', `did not end within ${run.timeoutMs / 1000} s`)
   })
@@ -56,6 +61,7 @@ export async function runGit(run: GitRun, { clock, stopping }: GitRunDeps): Prom
   } finally {
     ended.abort()
     stopping?.removeEventListener('abort', onStopping)
+    cancelled?.removeEventListener('abort', onCancelled)
     endGroup(child.pid) // whatever it left behind
   }
 }

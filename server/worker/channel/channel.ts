@@ -34,6 +34,8 @@ export interface CallOptions {
   signal?: AbortSignal
   /** Answers what the other side asks as part of this call. */
   serve?: Handlers
+  /** Called once, when the other side no longer works on the call. For a call that was cancelled, that is after its end here. */
+  ended?(): void
 }
 
 export interface ChannelOptions {
@@ -67,6 +69,7 @@ interface Open {
   resolve(reply: Reply): void
   reject(error: unknown): void
   serve: Handlers
+  ended(): void
 }
 
 export class Channel {
@@ -115,21 +118,26 @@ export class Channel {
   end(why: string): void {
     if (this.ended !== null) return
     this.ended = new ChannelEnded(why)
-    for (const { reject } of this.mine.values()) reject(this.ended)
+    for (const id of [...this.mine.keys()]) this.settle(id, ({ reject }) => reject(this.ended))
     for (const controller of this.theirs.values()) controller.abort(this.ended)
-    this.mine.clear()
     this.theirs.clear()
     this.options.stream.end()
   }
 
-  private async callAs(of: number | undefined, method: string, value: unknown, { data, signal, serve = {} }: CallOptions): Promise<Reply> {
-    signal?.throwIfAborted()
-    if (this.ended !== null) throw this.ended
+  private async callAs(of: number | undefined, method: string, value: unknown, options: CallOptions): Promise<Reply> {
+    const { data, signal, serve = {}, ended = () => {} } = options
+    if (signal?.aborted === true || this.ended !== null) {
+      ended()
+      throw signal?.aborted === true ? signal.reason : this.ended
+    }
     const id = this.calls++
-    const { promise, ...open } = Promise.withResolvers<Reply>()
-    this.mine.set(id, { ...open, serve })
+    const { promise, ...waiter } = Promise.withResolvers<Reply>()
+    const open: Open = { ...waiter, serve, ended }
+    this.mine.set(id, open)
+    let isCancelled = false
     const onAbort = () => {
-      this.mine.delete(id)
+      isCancelled = true
+      open.serve = {}
       open.reject(signal?.reason)
       void this.send({ kind: 'cancel', id }).catch(() => {})
     }
@@ -142,15 +150,26 @@ export class Channel {
       return await promise
     } finally {
       signal?.removeEventListener('abort', onAbort)
-      this.mine.delete(id)
+      // A cancelled call stays until the other side has ended it.
+      if (!isCancelled) this.settle(id, () => {})
     }
+  }
+
+  private settle(id: number, how: (open: Open) => void): void {
+    const open = this.mine.get(id)
+    if (open === undefined) return
+    this.mine.delete(id)
+    how(open)
+    open.ended()
   }
 
   private take(head: Head, json: string, data: Uint8Array): void {
     if (head.kind === 'call') this.answer(head, json, data)
     else if (head.kind === 'cancel') this.theirs.get(head.id)?.abort(new Error('cancelled'))
-    else if (head.kind === 'done') this.mine.get(head.id)?.resolve({ value: json === '' ? undefined : JSON.parse(json), data })
-    else if (head.kind === 'failed') this.mine.get(head.id)?.reject(fromWire(json))
+    else if (head.kind === 'done') {
+      const value: unknown = json === '' ? undefined : JSON.parse(json)
+      this.settle(head.id, ({ resolve }) => resolve({ value, data }))
+    } else if (head.kind === 'failed') this.settle(head.id, ({ reject }) => reject(fromWire(json)))
   }
 
   private answer({ id, method, of }: Extract<Head, { kind: 'call' }>, json: string, data: Uint8Array): void {
