@@ -13,6 +13,7 @@ import { type Watch, watched } from '../../shared/runtime/watchdog.ts'
 import { publishRevisions } from '../desired/publisher.ts'
 import type { StatusWrite, StoredResource } from '../fleet/records.ts'
 import type { ConfirmedData } from '../fleet/removal-effect.ts'
+import { FairSlots } from '../render/sandbox/fair-slots.ts'
 import { createSlots } from '../render/sandbox/slots.ts'
 import { actAsSystem } from '../store/audit/caller.ts'
 import { type ClusterChange, ClusterChanges } from './cluster-changes.ts'
@@ -26,8 +27,22 @@ import { KeyedQueue } from './keyed-queue.ts'
 import { KnownSpecs } from './known-specs.ts'
 import { PassExtents } from './pass-scope.ts'
 import { firstLookMs, HANDS, Hosts, hostOf, nextLookMs } from './poll-times.ts'
+import { resourcesOf } from './projects.ts'
 import { PublishGroup } from './publish-group.ts'
 import { type RankedService, rankServices } from './publish-order.ts'
+import {
+  isRepositoryKey,
+  isYoungKey,
+  projectOf,
+  type QueueKey,
+  type RepositoryKey,
+  repositoryKey,
+  type ServiceKeyText,
+  serviceKeyText,
+  serviceKeyTextOf,
+  type YoungKey,
+  youngKey,
+} from './queue-keys.ts'
 import { ReadTimes, type RepositoryReadTimes } from './read-times.ts'
 import { RemoteBases, type RemoteBasesDeps } from './remote-bases.ts'
 import { ServiceRenderer, type ServiceRendererDeps } from './render/service-render.ts'
@@ -47,15 +62,10 @@ export type IngestDeps = Omit<ServicePassDeps, 'renderer'> & {
   stopping: AbortSignal
 }
 
-type RepositoryKey = `repository/${string}/${string}`
-type ServiceKeyText = `service/${string}/${string}`
-/** Clusters of a service that are young (FA6). */
-type YoungKey = `young/${string}/${string}`
 
 /** Services that are reconciled at once after a commit: for each, the list of all clusters is in memory meanwhile. */
 const REVISED_AT_ONCE = 8
 const SERVICES_AT_ONCE = 4
-const LIST_LIMIT = 500
 /**
  * For a service reconciliation that failed for an internal reason: store, disk. An error of an input is a state and is
  * not retried.
@@ -72,22 +82,14 @@ export function createIngest(deps: IngestDeps): Ingest {
 
 class IngestLoop implements Ingest {
   private readonly deps: IngestDeps & ServicePassDeps
-  private readonly queue: DueQueue<RepositoryKey | ServiceKeyText | YoungKey>
+  private readonly queue: DueQueue<QueueKey>
   /** As far as their specs were read. */
   private readonly hosts = new Map<RepositoryKey, string>()
   private readonly heard = new Hosts()
   private readonly looks = new ReadTimes<RepositoryKey>()
-  private readonly repositories = new KeyedQueue<RepositoryKey>(HANDS, (key, release) => this.readRepository(key, release), {
-    of: (key) => this.hosts.get(key) ?? null,
-    mayStart: (host, asked) => this.heard.mayAsk(host, asked),
-  })
-  private readonly revising = createSlots(REVISED_AT_ONCE)
-  private readonly services = new KeyedQueue<ServiceKeyText>(SERVICES_AT_ONCE, (key, release) =>
-    this.reviseService(key, release).finally(() => {
-      release()
-      this.publishing.passEnded()
-    }),
-  )
+  private readonly repositories: KeyedQueue<RepositoryKey>
+  private readonly revising: FairSlots
+  private readonly services: KeyedQueue<ServiceKeyText>
   private readonly publishing: PublishGroup
   /** Failures in a row. */
   private readonly attempts = new Map<string, number>()
@@ -112,6 +114,21 @@ class IngestLoop implements Ingest {
 
   constructor(deps: IngestDeps) {
     this.facts = createKnownFacts(deps.store, deps.clock)
+    const share = { projectOf, clock: deps.clock }
+    const groups = {
+      of: (key: RepositoryKey) => this.hosts.get(key) ?? null,
+      mayStart: (host: string, asked: ReadonlyMap<string, number>) => this.heard.mayAsk(host, asked),
+    }
+    const read = this.readRepository.bind(this)
+    this.repositories = new KeyedQueue<RepositoryKey>(HANDS, read, { groups, share })
+    this.revising = new FairSlots(REVISED_AT_ONCE, deps.clock)
+    const revise = async (key: ServiceKeyText, release: () => void) => {
+      await this.reviseService(key, release).finally(() => {
+        release()
+        this.publishing.passEnded()
+      })
+    }
+    this.services = new KeyedQueue<ServiceKeyText>(SERVICES_AT_ONCE, revise, { share })
     const { store, content, sources, clock, random, log, stopping: signal } = deps
     const { configOf, ...rendering } = deps.rendering
     this.bases = new RemoteBases({
@@ -179,7 +196,7 @@ class IngestLoop implements Ingest {
   }
 
   async repositoryChanged(project: string, name: string): Promise<void> {
-    const key: RepositoryKey = `repository/${project}/${name}`
+    const key = repositoryKey({ project, name })
     this.expectChange.add(key)
     this.looks.due(key, this.deps.clock.nowMs())
     await this.findHost(key, project, name)
@@ -240,7 +257,7 @@ class IngestLoop implements Ingest {
   }
 
   readTimesOf(project: string, name: string): RepositoryReadTimes | null {
-    return this.looks.of(`repository/${project}/${name}`)
+    return this.looks.of(repositoryKey({ project, name }))
   }
 
   factsOf(clusters: readonly ClusterId[]): ReturnType<KnownFacts['of']> {
@@ -304,7 +321,7 @@ class IngestLoop implements Ingest {
     return firstLookMs(hasContent, durationMs(spec.poll), index, count)
   }
 
-  private start(key: RepositoryKey | ServiceKeyText | YoungKey): void {
+  private start(key: QueueKey): void {
     const run = isRepositoryKey(key) ? this.repositories.run(key) : isYoungKey(key) ? this.passYoung(key) : this.passWhole(key)
     run.catch(() => {}) // entered in the queue again by whoever failed
   }
@@ -318,13 +335,15 @@ class IngestLoop implements Ingest {
   private readRepository(key: RepositoryKey, release: () => void): Promise<void> {
     return this.guarded(key, async () => {
       const [, project = '', name = ''] = key.split('/')
+      this.services.expect(project)
       const expectChange = this.expectChange.delete(key)
       const repository = await this.deps.store.getResource({ kind: 'Repository', project, name })
       if (repository === null) return this.forgetRepository(key, project, name)
       const pass = await this.askRepository(key, repository, expectChange)
       release() // what follows asks nobody, and may take long
       this.followBases(repository)
-      if (pass.kind === 'changed' || this.unrevised.has(key)) await this.revising.run(() => this.reviseServicesOf(repository, pass))
+      if (pass.kind === 'changed' || this.unrevised.has(key))
+        await this.revising.run({ project, subject: key }, () => this.reviseServicesOf(repository, pass))
       this.unrevised.delete(key)
       if (pass.kind !== 'failed') this.countSuccess(key)
     })
@@ -397,8 +416,8 @@ class IngestLoop implements Ingest {
     this.queue.soonest(key, clock.nowMs() + backoffMs(this.countFailure(key), RETRY, random, bounded(retry.afterMs)))
   }
 
-  private lookAgain({ project, service }: ServiceId, { clusters, untilMs }: NonNullable<ServicePass['young']>): void {
-    const key: YoungKey = `young/${project}/${service}`
+  private lookAgain(id: ServiceId, { clusters, untilMs }: NonNullable<ServicePass['young']>): void {
+    const key = youngKey(id)
     this.young.set(key, new Set([...(this.young.get(key) ?? []), ...clusters]))
     this.queue.soonest(key, untilMs)
   }
@@ -450,27 +469,10 @@ class IngestLoop implements Ingest {
     this.attempts.delete(key)
   }
 
-  private async list(kind: 'Repository' | 'Service', project?: string): Promise<StoredResource[]> {
-    const all: StoredResource[] = []
-    let after: string | null | undefined
-    do {
-      const page = await this.deps.store.listResources(kind, {
-        limit: LIST_LIMIT,
-        ...(project === undefined ? {} : { project }),
-        ...(after === undefined || after === null ? {} : { after }),
-      })
-      all.push(...page.items)
-      after = page.next
-    } while (after !== null)
-    return all
+  private list(kind: 'Repository' | 'Service', project?: string): Promise<StoredResource[]> {
+    return Array.fromAsync(resourcesOf(this.deps.store, kind, project))
   }
 }
-
-const repositoryKey = ({ project, name }: StoredResource): RepositoryKey => `repository/${project}/${name}`
-const serviceKeyText = ({ project, name }: StoredResource): ServiceKeyText => `service/${project}/${name}`
-const serviceKeyTextOf = ({ project, service }: ServiceId): ServiceKeyText => `service/${project}/${service}`
-const isRepositoryKey = (key: RepositoryKey | ServiceKeyText | YoungKey): key is RepositoryKey => key.startsWith('repository/')
-const isYoungKey = (key: ServiceKeyText | YoungKey): key is YoungKey => key.startsWith('young/')
 
 const bounded = (retryAfterMs: number | undefined): number | undefined =>
   retryAfterMs === undefined ? undefined : Math.min(retryAfterMs, RETRY_AFTER_MAX_MS)

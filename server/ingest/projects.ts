@@ -27,14 +27,19 @@ export async function readProject({ getResource }: Pick<Store, 'getResource'>, n
   return held === null ? null : { name, spec: parseProjectSpec(held.spec) }
 }
 
+/** Without a project: of all of them. */
 export async function* resourcesOf(
   { listResources }: Pick<Store, 'listResources'>,
   kind: ResourceKind,
-  project: string,
+  project?: string,
 ): AsyncGenerator<StoredResource> {
   let after: string | undefined
   do {
-    const page = await listResources(kind, { project, limit: LIST_LIMIT, ...(after === undefined ? {} : { after }) })
+    const page = await listResources(kind, {
+      limit: LIST_LIMIT,
+      ...(project === undefined ? {} : { project }),
+      ...(after === undefined ? {} : { after }),
+    })
     yield* page.items
     after = page.next ?? undefined
   } while (after !== undefined)

@@ -34,7 +34,7 @@ export interface RemoteBasesDeps {
   store: Pick<Store, 'renderState' | 'getResource'>
   /** SO56: the Config of the project whose secrets go to that URL; null: none. Absent: none ever. */
   configOf?: ((project: string, configs: readonly string[], url: string) => Promise<string | null>) | undefined
-  clock: Pick<Clock, 'nowMs'>
+  clock: Pick<Clock, 'nowMs' | 'monotonicMs'>
   random: Random
   log: Logger
   stopping: AbortSignal
@@ -82,13 +82,15 @@ export class RemoteBases {
   constructor(deps: RemoteBasesDeps) {
     this.deps = deps
     this.startedMs = deps.clock.nowMs()
-    this.queue = new KeyedQueue<string>(HANDS, (key) => this.look(key), {
-      of: (key) => {
+    const groups = {
+      of: (key: string) => {
         const held = this.held.get(key)
         return held === undefined ? null : hostOf(held.base.url)
       },
-      mayStart: (host, asked) => this.heard.mayAsk(host, asked),
-    })
+      mayStart: (host: string, asked: ReadonlyMap<string, number>) => this.heard.mayAsk(host, asked),
+    }
+    const share = { projectOf: (key: string) => this.held.get(key)?.key.project ?? '', clock: deps.clock }
+    this.queue = new KeyedQueue<string>(HANDS, (key) => this.look(key), { groups, share })
   }
 
   /** `at`: revisions that count instead of the newest ones, by shown name; such a reconciliation is not followed. */

@@ -17,11 +17,13 @@ const stoppable = ({ run }: Workers, world: { stopsWorker: boolean }): Workers =
   run: (job) => (job.method === 'render' && world.stopsWorker ? Promise.reject(new AppError('worker_stopped')) : run(job)),
 })
 
-/** Of each name one Repository on one host, and a Service that takes the folder `shop` of it; those of `bare` have none, and never change. */
+/** Of each name one Repository, on one host unless `hostOf` says otherwise, and a Service that takes the folder `shop` of it; those of `bare` have none, and never change. */
 export function loopWorld({
   names = ['apps'],
   bare = [] as string[],
   file = 'a.yaml',
+  projectOf = (_name: string): string => 'default',
+  hostOf = (_name: string): string => 'git.example',
   sandbox = undefined as Parameters<typeof memoryRendering>[0],
 } = {}) {
   const clock = createVirtualClock()
@@ -79,20 +81,20 @@ export function loopWorld({
   }
   const repository = (name: string) => ({
     kind: 'Repository',
-    project: 'default',
+    project: projectOf(name),
     name,
     uid: name,
-    spec: JSON.stringify({ git: { url: 'https://git.example/a.git', ref: 'main' } }),
+    spec: JSON.stringify({ git: { url: `https://${hostOf(name)}/a.git`, ref: 'main' } }),
   })
   const service = (name: string) => ({
-    ...{ kind: 'Service', project: 'default', name, uid: name, generation: 1, version: 1, deletingMs: null },
+    ...{ kind: 'Service', project: projectOf(name), name, uid: name, generation: 1, version: 1, deletingMs: null },
     spec: JSON.stringify({ source: { repository: name, path: 'shop' }, targets: { selector: {} }, namespace: 'shop' }),
   })
   const methods = {
-    listResources: async (kind: string) => ({
-      items: kind === 'Repository' ? [...names, ...bare].map(repository) : [...world.services].map(service),
-      next: null,
-    }),
+    listResources: async (kind: string, { project }: { project?: string } = {}) => {
+      const all = kind === 'Repository' ? [...names, ...bare].map(repository) : [...world.services].map(service)
+      return { items: all.filter((one) => project === undefined || one.project === project), next: null }
+    },
     getResource: async ({ kind, name }: { kind: string; name: string }) => {
       if (kind === 'Project') return null
       if (kind === 'Repository') return world.gone.has(name) ? null : repository(name)

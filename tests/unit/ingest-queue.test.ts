@@ -1,18 +1,18 @@
 import { describe, expect, test } from 'bun:test'
 import { DueQueue } from '../../server/ingest/due-queue.ts'
-import { KeyedQueue, type QueueGroups } from '../../server/ingest/keyed-queue.ts'
+import { KeyedQueue, type QueueGroups, type QueueOptions } from '../../server/ingest/keyed-queue.ts'
 import { publishRank } from '../../server/ingest/publish-order.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 
 /** A queue whose runs end by hand. */
-function byHand(concurrency: number, groups: QueueGroups<string> | null = null) {
+function byHand(concurrency: number, groups: QueueGroups<string> | null = null, share: QueueOptions<string>['share'] | null = null) {
   const running: Array<{ key: string; end: (error?: Error) => void }> = []
   const begun: string[] = []
   const act = (key: string) => {
     begun.push(key)
     return new Promise<void>((resolve, reject) => running.push({ key, end: (error) => (error === undefined ? resolve() : reject(error)) }))
   }
-  const queue = new KeyedQueue<string>(concurrency, act, groups)
+  const queue = new KeyedQueue<string>(concurrency, act, { ...(groups === null ? {} : { groups }), ...(share === null ? {} : { share }) })
   const end = async (key: string, error?: Error) => {
     const index = running.findIndex((run) => run.key === key)
     running.splice(index, 1)[0]?.end(error)
@@ -96,6 +96,46 @@ describe('keyed queue', () => {
     expect(begun).toEqual(['a', 'b'])
     for (const key of ['a', 'b']) await end(key)
     await queue.idle()
+  })
+})
+
+describe('projects share the workers of a queue', () => {
+  const clock = { nowMs: 0, monotonicMs: () => clock.nowMs }
+  const share = { projectOf: (key: string) => key.split('/')[0] ?? '', clock }
+  const many = (project: string, count: number) => Array.from({ length: count }, (_, n) => `${project}/${n}`)
+
+  test('IN16 a project with many keys delays another one by the run that ends next, and leaves it a worker from then on', async () => {
+    const { queue, begun, end } = byHand(3, null, share)
+    for (const key of many('large', 10)) queue.run(key)
+    await turns()
+    expect(begun).toEqual(many('large', 3))
+    clock.nowMs += 1_000
+    queue.run('small/0')
+    await end('large/0')
+    expect(begun.at(-1)).toBe('small/0')
+    await end('small/0')
+    expect(begun.slice(4)).toEqual([])
+    queue.run('small/1')
+    await turns()
+    expect(begun.at(-1)).toBe('small/1')
+  })
+
+  test('IN16 a project that may ask has a worker before it asks', async () => {
+    const { queue, begun } = byHand(3, null, share)
+    queue.expect('small')
+    for (const key of many('large', 10)) queue.run(key)
+    await turns()
+    expect(begun).toEqual(many('large', 2))
+    queue.run('small/0')
+    await turns()
+    expect(begun.at(-1)).toBe('small/0')
+  })
+
+  test('IN16 the only project has all workers', async () => {
+    const { queue, begun } = byHand(3, null, share)
+    for (const key of many('one', 10)) queue.run(key)
+    await turns()
+    expect(begun).toHaveLength(3)
   })
 })
 

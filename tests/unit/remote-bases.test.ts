@@ -50,7 +50,7 @@ function world(published: Readonly<Record<string, string>> = {}) {
     },
     store: { getResource: async () => null, renderState: async () => ({ release: { revisions: published } }) as never },
     configOf: async () => state.config,
-    clock: { nowMs: () => state.nowMs },
+    clock: { nowMs: () => state.nowMs, monotonicMs: () => state.nowMs },
     ...{ random: seededRandom(1), log: silentLogger, stopping: new AbortController().signal },
     wake: ({ service }) => woken.push(service),
   })
