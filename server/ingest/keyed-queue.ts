@@ -6,7 +6,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import { FairShare } from '../../shared/runtime/fair-share.ts'
 
 interface Lane {
-  /** Of a running entry, as of when it began to wait. */
+  /** The project of a running entry, as of when it began to wait. */
   project: string
   /** The group of a running entry, as of its start. */
   group: string | null

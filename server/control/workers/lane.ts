@@ -50,7 +50,7 @@ export class WorkerDied extends Error {
 /** The subject of a message: `service default/web: rendering`. */
 export const doing = ({ subject, kind }: AnyJob): string => `${subject}: ${kind === 'render' ? 'rendering' : 'reading'}`
 
-/** What a caller waits for. The place of a job is taken until the worker has ended the job, which may be later. */
+/** The caller of a job. The place of a job is taken until the worker has ended the job, which may be later. */
 export type Waiter = Pick<PromiseWithResolvers<Reply>, 'resolve' | 'reject'>
 
 interface StartedWorker {
