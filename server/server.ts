@@ -396,7 +396,7 @@ async function startOn(
     const { hostname, port, socket, trustedProxies = [], trustsSocket = false } = options
     const place = socket ?? { hostname, port }
     http = await listen(
-      { place, tls, trustedProxies, trustsSocket },
+      { place, tls, trustedProxies, trustsSocket, log },
       withRequestMetrics({ agents: agentRoutes, others: app.fetch }, metrics, clock),
     )
     url = options.externalUrl?.replace(/\/+$/, '') ?? http.origin

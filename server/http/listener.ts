@@ -1,22 +1,26 @@
-// The listening socket: which handler answers a request, and how many requests may be open at once. Bun itself closes a connection whose request head is not complete
-// within 12 seconds, or that is idle between requests for IDLE_TIMEOUT_SECONDS.
-import { readFileSync } from 'node:fs'
+// The listening socket: which handler answers a request, and how many requests and connections may be open at once. Bun itself
+// closes a connection whose request head is not complete within 12 seconds, or that is idle between requests for
+// IDLE_TIMEOUT_SECONDS.
 import { AppError } from '../../shared/protocol/error.ts'
+import { type Logger, silentLogger } from '../../shared/runtime/logger.ts'
+import { describeError } from '../../shared/runtime/loop.ts'
 import type { AddressRange } from '../sources/address/range.ts'
 import type { AgentRoutes } from './agent-routes.ts'
 import { createCallerAddress } from './caller-address.ts'
 import { IDLE_TIMEOUT_SECONDS } from './desired-routes.ts'
 import { bindWithMode, clearSocket, type ListenPlace } from './listen-place.ts'
+import { type OpenFiles, ownOpenFiles } from './open-files.ts'
 import { problemResponse } from './problem.ts'
 import type { TlsPair } from './tls-files.ts'
 
 /** Above every limit of the routes, so that a body that is too large gets their answer and not a closed connection. */
 const REQUEST_BYTES_MAX = 16 * 1_024 * 1_024
 const RETRY_AFTER_MS = 5_000
-/** Part of the process's open files that connections may use; the rest is for the store, shards, sources and renders. */
+/** Part of the process's open files that requests may use; the rest is for the store, shards, sources and renders. */
 const SHARE_OF_OPEN_FILES = 0.8
-/** Where the limit of open files cannot be read. */
-const OPEN_FILES_DEFAULT = 1_024
+/** With more of its files open the server accepts no connection, and closes idle ones, until it has less than the share above. */
+const SHARE_WHEN_FULL = 0.9
+const LOOK_EVERY_MS = 1_000
 
 export interface ListenerOptions {
   place: ListenPlace
@@ -27,6 +31,11 @@ export interface ListenerOptions {
   trustsSocket?: boolean
   /** AR5: requests that may be open at once. Default: a share of the open files that this process may have. */
   openMax?: number
+  /** Default: those of this process. */
+  files?: OpenFiles
+  /** Default: LOOK_EVERY_MS. */
+  lookEveryMs?: number
+  log?: Logger
 }
 
 export interface Listener {
@@ -51,7 +60,8 @@ export interface Handlers {
 type Http = Bun.Server<undefined>
 
 export async function listen(options: ListenerOptions, handlers: Handlers): Promise<Listener> {
-  const { place, trustedProxies, trustsSocket = false, openMax = openRequestsMax() } = options
+  const { place, trustedProxies, trustsSocket = false, files = ownOpenFiles(), lookEveryMs = LOOK_EVERY_MS, log = silentLogger } = options
+  const { openMax = Math.floor(files.max * SHARE_OF_OPEN_FILES) } = options
   const callerAddress = createCallerAddress(trustedProxies, trustsSocket && 'unix' in place)
   let port = 'unix' in place ? 0 : place.port
   const addressOf = (request: Request): string | null =>
@@ -80,9 +90,36 @@ export async function listen(options: ListenerOptions, handlers: Handlers): Prom
     return Bun.serve({ ...serving, ...secured, hostname: place.hostname, port, reusePort: false })
   }
   if ('unix' in place) await clearSocket(place.unix)
-  let http = bind(options.tls ?? null)
+  let tls = options.tls ?? null
+  let http = bind(tls)
   port = http.port ?? port
   const before = new Set<Http>()
+  /** Accepts no more connections and closes idle ones; requests that are open go on. */
+  const retire = () => {
+    const old = http
+    before.add(old)
+    return old.stop(false).finally(() => before.delete(old))
+  }
+  let isFull = false
+  const look = () => {
+    const open = files.count()
+    if (open === null) return
+    if (!isFull && open > files.max * SHARE_WHEN_FULL) {
+      isFull = true
+      log.warn('too many open files: new connections are refused', { open, max: files.max })
+      void retire()
+    } else if (isFull && open < files.max * SHARE_OF_OPEN_FILES) {
+      try {
+        http = bind(tls)
+      } catch (error) {
+        return log.warn('cannot listen again; retrying', { error: describeError(error) })
+      }
+      isFull = false
+      log.info('new connections are accepted again', { open, max: files.max })
+    }
+  }
+  const looking = setInterval(look, lookEveryMs)
+  looking.unref()
   const origin = 'unix' in place ? `unix:${place.unix}` : `${options.tls == null ? 'http' : 'https'}://${http.hostname}:${port}`
   return {
     origin,
@@ -90,13 +127,14 @@ export async function listen(options: ListenerOptions, handlers: Handlers): Prom
     addressOf,
     useTls(pair) {
       tryOut(pair) // a server that stopped for a pair that cannot be used would serve nobody
+      tls = pair
+      if (isFull) return
       // `reload` of Bun keeps the certificate of the start. Between the two calls nothing else runs.
-      const old = http
-      before.add(old)
-      void old.stop(false).finally(() => before.delete(old))
+      void retire()
       http = bind(pair)
     },
     stop: async (atOnce) => {
+      clearInterval(looking)
       await Promise.all([...before, http].map((one) => one.stop(atOnce)))
     },
   }
@@ -116,16 +154,3 @@ function overloaded(): Response {
 
 /** Without a Host header, as HTTP/1.0 allows, or with one that is no host, Bun tells a URL that cannot be parsed. */
 const withoutUrl = (): Response => problemResponse(new AppError('bad_request', { detail: 'the Host header is missing or invalid' }))
-
-function openRequestsMax(): number {
-  return Math.floor(openFilesMax() * SHARE_OF_OPEN_FILES)
-}
-
-function openFilesMax(): number {
-  try {
-    const found = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]
-    return found === undefined ? OPEN_FILES_DEFAULT : Number(found)
-  } catch {
-    return OPEN_FILES_DEFAULT
-  }
-}

@@ -3,6 +3,7 @@ import { afterEach, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
 import { createCallerAddress } from '../../server/http/caller-address.ts'
 import { type Listener, listen } from '../../server/http/listener.ts'
+import { ownOpenFiles } from '../../server/http/open-files.ts'
 import { createLinkExchange } from '../../server/http/sign-in-link-routes.ts'
 import { createStrangerBodies } from '../../server/http/stranger-bodies.ts'
 import { parseRanges } from '../../server/sources/address/range.ts'
@@ -112,6 +113,29 @@ test('AR5 one request more than may be open is refused with Retry-After, and the
   resolve(new Response('done'))
   expect((await Promise.all(polls)).map(({ status }) => status)).toEqual([200, 200])
   expect((await ask('/')).status).toBe(200)
+})
+
+test('AR5 connections leave files to the server: new ones are refused for a while, and an open poll goes on', async () => {
+  const { promise: end, resolve } = Promise.withResolvers<Response>()
+  const agents = async (request: Request, { address }: { address(): string | null }) =>
+    request.url.endsWith('/wait') ? end.then(() => new Response(address())) : null
+  const others = async () => new Response('ok')
+  const files = { max: (ownOpenFiles().count() ?? 0) + 50, count: ownOpenFiles().count }
+  const place = { hostname: '127.0.0.1', port: 0 }
+  const listener = await listen({ place, trustedProxies: [], openMax: 1_000, files, lookEveryMs: 10 }, { agents, others })
+  listeners.push(listener)
+  const poll = fetch(`http://127.0.0.1:${listener.port}/wait`)
+  const isAccepted = () =>
+    new Promise<boolean>((accepted) => {
+      const socket = connect(listener.port, '127.0.0.1')
+      sockets.push(socket)
+      socket.on('connect', () => accepted(true)).on('error', () => accepted(false))
+    })
+  while (await isAccepted()) await Bun.sleep(1) // each one stays open
+  for (const socket of sockets.splice(0)) socket.destroy()
+  while (!(await isAccepted())) await Bun.sleep(5)
+  resolve(new Response())
+  expect(await (await poll).text()).toBe('127.0.0.1')
 })
 
 test.each([
