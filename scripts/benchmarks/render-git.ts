@@ -64,6 +64,7 @@ export function openBenchGit(url: string, dir: string): Source {
     proxyOf: guard.proxyOf,
     clock: systemClock,
     stopping: null,
+    raiseWatermark: async () => null,
     tokens: createGitTokens({ fetcher: guard.fetcher, clock: systemClock }),
     programs: findGitPrograms(),
   }

@@ -29,6 +29,8 @@ export interface OpenedContent {
 
 export interface ContentSource extends Pick<Source, 'head' | 'fetch' | 'tagOf' | 'has' | 'noteOf'> {
   open(revision: string, pick: SourcePick): Promise<OpenedContent>
+  /** SO55: it was verified since the start, and no commit of that ref was before. Absent: nothing is verified. */
+  isFirstVerified?(revision: string): boolean
 }
 
 export interface ContentSources {

@@ -71,6 +71,7 @@ export async function passRepository(
     const tag = source.tagOf?.(commit) ?? (commit === before.commit ? before.tag : null)
     if (commit !== before.commit) await noteCommit(deps, repository, source, commit)
     await record(deps, repository, before, { kind: 'read', commit, tag, url, startMs })
+    if (before.commit !== null && source.isFirstVerified?.(commit)) await tellWatermark(deps, repository, commit)
     return held && commit === before.commit && !isUnrevised ? { kind: 'unchanged' } : { kind: 'changed', source, commit }
   } catch (error) {
     if (!(error instanceof AppError)) throw error
@@ -78,6 +79,14 @@ export async function passRepository(
     await record(deps, repository, before, { kind: 'failed', error, url })
     return { kind: 'failed', error }
   }
+}
+
+/** SO55: only from now on older signed commits are refused. A repository that was read before had none to compare with: it was
+ *  not verified until now, or another ref was, or an earlier version of the server forgot it. */
+async function tellWatermark({ store, clock }: RepositoryPassDeps, { project, name }: StoredResource, commit: string): Promise<void> {
+  const message = `repository ${name}: verification begins with commit ${commit}; commits that were signed before it are refused from now on`
+  const event = fleetEvent(clock.nowMs(), 'Normal', 'VerificationBegan', message, { project })
+  await store.appendEvents([{ ...event, object: `Repository/${name}` }])
 }
 
 /** An unknown author does not delay it. */

@@ -9,6 +9,7 @@ import type { AddressGuard } from './address/guard.ts'
 import { removeFolders, removeLeftSecrets, removeUnknownFolders, uidOf } from './folders.ts'
 import { findGitPrograms, type GitDeps, openGitSource } from './git/open.ts'
 import { createGitTokens } from './git/tokens.ts'
+import type { RaiseWatermark } from './git/watermark.ts'
 import { createHelmSource, createIndexCache, type IndexCache } from './helm/source.ts'
 import { openRegistry, pullAnonymously } from './oci/pull.ts'
 import { createOciSource } from './oci/source.ts'
@@ -56,6 +57,8 @@ export interface SourceDeps {
   stopping: AbortSignal
   /** Aborts when nobody waits for the running code any more: programs that it started are ended. Absent: somebody always does. */
   cancelled?(): AbortSignal | undefined
+  /** For the source that the running job fetches. */
+  raiseWatermark: RaiseWatermark
 }
 
 /** The sources of a server, in folders below `root`; removes keys that a killed server left there. */
@@ -154,7 +157,7 @@ const credentialOf = (deps: SourceDeps, project: string, { auth, url }: HelmRepo
   read: async (tokenServer) => (auth === undefined ? {} : deps.credentials(project, auth.secretRef, { url, tokenServer })),
 })
 
-const gitDeps = ({ addresses, clock, stopping, cancelled, owner = '' }: SourceDeps): GitDeps => ({
+const gitDeps = ({ addresses, clock, stopping, cancelled, raiseWatermark, owner = '' }: SourceDeps): GitDeps => ({
   owner,
   fetcher: addresses.fetcher,
   allowedAddress: (host) => addresses.allowedAddress(host),
@@ -162,6 +165,7 @@ const gitDeps = ({ addresses, clock, stopping, cancelled, owner = '' }: SourceDe
   clock,
   stopping,
   cancelled,
+  raiseWatermark,
   tokens: createGitTokens({ fetcher: addresses.fetcher, clock }),
   programs: findGitPrograms(),
 })

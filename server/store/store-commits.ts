@@ -1,5 +1,5 @@
-// Authors of the commits of repositories; the newest of each repository are kept.
-import type { CommitNote } from '../../shared/model/commits.ts'
+// Authors of the commits of repositories, of which the newest are kept, and the newest verified commit of each ref.
+import { type CommitNote, raisedWatermark, type SignedCommit, type Watermark } from '../../shared/model/commits.ts'
 import { storable } from './status/storable-text.ts'
 import type { Store } from './store.ts'
 import type { StoreDb } from './store-db.ts'
@@ -15,8 +15,34 @@ export interface SeenCommit extends CommitNote {
   seenMs: number
 }
 
-export function createCommitStore(db: StoreDb): Pick<Store, 'noteCommit' | 'commitsOf'> {
+/** A ref of a Repository resource: the UID, and the URL with the branch, tag or range. */
+export interface VerifiedRef {
+  uid: string
+  ref: string
+}
+
+/** `isFirst`: no commit of that ref was verified before. */
+export type RaisedWatermark = { kind: 'raised'; isFirst: boolean } | { kind: 'older'; newest: Watermark }
+
+export function createCommitStore(db: StoreDb): Pick<Store, 'noteCommit' | 'commitsOf' | 'raiseWatermark'> {
   return {
+    raiseWatermark: ({ uid, ref }: VerifiedRef, signed: SignedCommit, nowMs: number) =>
+      db.write(async ({ sql: trx }): Promise<RaisedWatermark> => {
+        const ofRef = trx.selectFrom('watermarks').selectAll().where('uid', '=', uid).where('ref', '=', ref)
+        const row = await ofRef.executeTakeFirst()
+        const held = row === undefined ? null : { commit: row.commit_id, atMs: row.signed_ms }
+        const next = raisedWatermark(held, signed, nowMs)
+        if (next === null) return { kind: 'older', newest: held ?? signed }
+        if (next === held) return { kind: 'raised', isFirst: false }
+        const columns = { commit_id: next.commit, signed_ms: next.atMs }
+        await trx
+          .insertInto('watermarks')
+          .values({ uid, ref, ...columns })
+          .onConflict((on) => on.columns(['uid', 'ref']).doUpdateSet(columns))
+          .execute()
+        return { kind: 'raised', isFirst: held === null }
+      }),
+
     noteCommit: ({ project, repository, commit, author, subject, authoredMs, seenMs }) =>
       db.write(async ({ sql: trx }) => {
         const told = { author: author && storable(author), subject: subject && storable(subject), authored_ms: authoredMs, seen_ms: seenMs }

@@ -82,6 +82,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
           .deleteFrom('webhook_secrets')
           .where('uid', '=', held?.uid ?? '')
           .execute()
+      if (kind === 'Repository' && held !== undefined) await trx.deleteFrom('watermarks').where('uid', '=', held.uid).execute()
       const { numDeletedRows } = await whereKey(trx.deleteFrom('resources'), key).executeTakeFirstOrThrow()
       if (numDeletedRows + (state?.numDeletedRows ?? 0n) > 0n) changes.add(resourceNote(key))
       if (held !== undefined) audit.add({ verb: 'delete', ...auditOf(key), before: auditText(held) })

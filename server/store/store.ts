@@ -2,7 +2,7 @@
 // one atomic change or one read; no transaction leaves the adapter, so no caller can use the wrong handle inside one.
 // Integers stay below 2^53; times are ms since the epoch.
 
-import type { CommitNote } from '../../shared/model/commits.ts'
+import type { CommitNote, SignedCommit } from '../../shared/model/commits.ts'
 import type { AgentId, ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { LabelSelector, Labels } from '../../shared/model/labels.ts'
 import type { InventoryRange } from '../../shared/protocol/status.ts'
@@ -48,7 +48,7 @@ import type { NotificationOutbox } from './notify/notification-outbox.ts'
 import type { FleetQueries } from './queries/fleet-queries.ts'
 import type { FleetSql } from './sql/fleet-sql.ts'
 import type { SavedQueries } from './sql/saved-queries.ts'
-import type { SeenCommit } from './store-commits.ts'
+import type { RaisedWatermark, SeenCommit, VerifiedRef } from './store-commits.ts'
 import type { StoreUpkeep } from './upkeep/upkeep.ts'
 
 export interface Store {
@@ -99,6 +99,8 @@ export interface Store {
   noteCommit(commit: SeenCommit): Promise<void>
   /** The known ones of these commits of the project's repositories. */
   commitsOf(project: string, ids: readonly string[]): Promise<ReadonlyMap<string, CommitNote>>
+  /** SO55: the commit is the newest verified one of that ref, or it is older than that. */
+  raiseWatermark(ref: VerifiedRef, signed: SignedCommit, nowMs: number): Promise<RaisedWatermark>
   setRepositoryState(project: string, name: string, state: RepositoryState): Promise<void>
   renderState(id: ServiceId): Promise<RenderState>
   /**

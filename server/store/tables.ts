@@ -55,6 +55,8 @@ export interface Tables {
     authored_ms: number | null
     seen_ms: number
   }
+  /** SO55: the newest verified commit of a ref of a repository. */
+  watermarks: { uid: string; ref: string; commit_id: string; signed_ms: number }
   /** SQL that people keep, for everybody who may ask. */
   saved_queries: { name: string; query: string; about: string; saved_by: string; updated_ms: number }
   render_states: {

@@ -96,6 +96,7 @@ function openRoom(greeting: Greeting, clock: Clock, stopping: AbortSignal): Room
     clock,
     stopping,
     cancelled: jobSignal,
+    raiseWatermark: async (signed) => (await currentJob().ask('verified', signed)).value.newer,
   })
   const { renderers, ...programs } = rendering.programs
   const sandbox = createSandbox(

@@ -1,4 +1,4 @@
-// Author and subject of a commit.
+// What the server knows of commits: author and subject, and the newest verified one of a ref.
 import { z } from 'zod'
 
 export const COMMIT_TEXT_MAX = 200
@@ -28,4 +28,25 @@ export function writtenByOf(note: CommitNote | undefined): WrittenBy {
 export function commitText({ author, subject }: WrittenBy): string | null {
   if (subject === undefined) return author === undefined ? null : `by ${author}`
   return author === undefined ? subject : `${subject} (${author})`
+}
+
+/** SO55: the newest verified commit of a ref. */
+export interface Watermark {
+  commit: string
+  /** When it was signed, by the signer's clock; never in the future of ours. */
+  atMs: number
+}
+
+export interface SignedCommit extends Watermark {
+  parents: readonly string[]
+}
+
+/** The watermark with that commit. A child of the newest commit counts whatever its clock said. Null for a commit that was
+ *  signed before the newest one: an attacker who controls the server of a repository can move a ref back to it. */
+export function raisedWatermark(held: Watermark | null, { commit, atMs, parents }: SignedCommit, nowMs: number): Watermark | null {
+  const signedMs = Math.min(atMs, nowMs)
+  if (held === null) return { commit, atMs: signedMs }
+  if (held.commit === commit) return held
+  if (parents.includes(held.commit)) return { commit, atMs: Math.max(signedMs, held.atMs + 1_000) }
+  return signedMs >= held.atMs ? { commit, atMs: signedMs } : null
 }

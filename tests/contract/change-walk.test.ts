@@ -27,6 +27,7 @@ const BOOKKEEPING: Record<string, 'all' | readonly string[]> = {
   confirmed_data: 'all', // answers to questions that a pass has not followed yet
   join_uses: 'all', // which keys joined by which token
   webhook_secrets: 'all', // how often a webhook got another secret, which nobody watches
+  watermarks: 'all', // which commits are refused; the state of the repository says so
   commits: 'all', // notes about commits; the state of the repository that names one is written with it
   kept_requests: 'all', // answers to repeated requests
   used_once: 'all', // credentials that nobody may use again
@@ -387,6 +388,7 @@ const OUTSIDE: ReadonlyArray<keyof Store> = [
   'setSecretRotation',
   'nextWebhookNumber',
   'savedQueries',
+  'raiseWatermark',
   'beginRequest',
   'endRequest',
   'forgetRequest',

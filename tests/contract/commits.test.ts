@@ -33,6 +33,28 @@ describe.each(STORES)('$name', (kind) => {
     await store.close()
   })
 
+  test('SO55 the newest verified commit of a ref is kept until its repository is deleted', async () => {
+    const store = await openIn(kind)
+    const key = { kind: 'Repository', project: 'p', name: 'apps' } as const
+    await store.applyResource(key, { labels: {}, spec: '{}', nowMs: 1 })
+    const uid = (await store.getResource(key))?.uid ?? ''
+    const raise = async (ref: string, commit: string, atMs: number, parents: string[] = []) => {
+      const raised = await store.raiseWatermark({ uid, ref }, { commit, atMs, parents }, 10_000)
+      return raised.kind === 'older' ? raised.newest.commit : raised.isFirst ? 'first' : 'raised'
+    }
+    expect(await raise('main', 'a', 5_000)).toBe('first')
+    expect(await raise('main', 'b', 5_000)).toBe('raised')
+    expect(await raise('main', 'c', 4_999)).toBe('b')
+    expect(await raise('main', 'd', 1, ['b'])).toBe('raised')
+    expect(await raise('main', 'b', 5_000)).toBe('d') // a child counts as signed after its parent
+    expect(await raise('main', 'e', 99_000)).toBe('raised')
+    expect(await raise('main', 'f', 10_000)).toBe('raised') // no date is in the future of this server
+    expect(await raise('other', 'a', 1)).toBe('first')
+    await store.deleteResource(key)
+    expect(await raise('main', 'a', 1)).toBe('first')
+    await store.close()
+  })
+
   test('HI5 a commit that was live for a moment has a row, also where sync and health never changed', async () => {
     const store = await openIn(kind)
     const id = await joinCluster(store, 'a')

@@ -165,6 +165,7 @@ test('SO29 keys that a killed process left as files are gone at the next start, 
     credentials: async () => ({}),
     clock: systemClock,
     stopping: new AbortController().signal,
+    raiseWatermark: async () => null,
   })
   expect(left.filter((folder) => existsSync(folder))).toEqual([])
 })

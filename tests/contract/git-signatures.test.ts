@@ -1,10 +1,12 @@
 // Which commits count, shown with signatures by the real gpg and the real ssh-keygen, through git's own `commit -S` and `tag -s`.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { repositorySpecSchema } from '../../shared/model/resources.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { createGitKit, failureOf, type GitKit, gitAt, gitIn } from '../support/git-source-kit.ts'
+import { configMap, createIngestKit } from '../support/ingest-kit.ts'
 import { makeKey } from '../support/ssh-server.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
@@ -110,6 +112,32 @@ describe('SSH', () => {
     expect(await source.fetch()).toBe(child)
     move(second)
     expect((await failureOf(source.fetch()))[0]).toBe('commit_unverified')
+  })
+
+  test('SO55 the server refuses an older signed commit also when the folders of its sources are lost, and tells when it begins to', async () => {
+    const server = await createIngestKit()
+    const at = async (seconds: number) => {
+      await server.git.commit({ 'shop/a.yaml': configMap('a', String(seconds)) }, 'unsigned')
+      gitAt(seconds, join(server.dir, 'remote', 'work'), ...sshOptions(join(dir, 'ed')), 'commit', '-qS', '--amend', '-m', 'signed')
+      gitIn(join(server.dir, 'remote', 'work'), 'push', '-qf', 'origin', 'HEAD:main')
+      return gitIn(join(server.dir, 'remote', 'work'), 'rev-parse', 'HEAD')
+    }
+    const state = () => server.store.repositoryState('default', 'apps')
+    const older = await at(1_700_000_000)
+    const newer = await at(1_700_000_100)
+    await server.repository()
+    const key = { kind: 'Repository', project: 'default', name: 'apps' } as const
+    const git = { url: server.git.url, ref: 'main', verify: { keys: [ed.publicKey] } }
+    const spec = JSON.stringify(repositorySpecSchema.parse({ git }))
+    await server.store.applyResource(key, { labels: {}, spec, nowMs: systemClock.nowMs() })
+    await server.ingest.repositoryChanged('default', 'apps')
+    expect(await state()).toMatchObject({ commit: newer, error: null })
+    expect((await server.events()).filter((event) => event.startsWith('VerificationBegan'))).toEqual([expect.stringContaining(newer)])
+    rmSync(join(server.dir, 'git'), { recursive: true })
+    gitIn(join(server.dir, 'remote', 'work'), 'push', '-qf', 'origin', `${older}:main`)
+    await server.restarted().repositoryChanged('default', 'apps')
+    expect(await state()).toMatchObject({ commit: newer, error: { code: 'commit_unverified' } })
+    await server.close()
   })
 
   test('SO30 a changed commit, another namespace, a cut signature and two of them are refused', async () => {

@@ -37,6 +37,7 @@ test.skipIf(!sshIsThere)(
       },
       clock: systemClock,
       stopping: new AbortController().signal,
+      raiseWatermark: async () => null,
     })
     const key = { uid: 'a1', project: 'web', place: place({ url: kit.url, auth: { secretRef: 'deploy' } }) }
     expect(await failureOf(sources.open(key).fetch())).toEqual(['credential_missing', 'there is no Config deploy'])
@@ -66,6 +67,7 @@ test('IN8a after a start what belongs to no repository goes; what is open, and w
   const sources = createSources({
     ...{ root, addresses: loopbackGuard(), credentials: async () => ({}), clock: systemClock },
     stopping: new AbortController().signal,
+    raiseWatermark: async () => null,
   })
   sources.open({ uid: 'new', project: 'web', place: place({ url: 'https://git.example/x.git' }) })
   mkdirSync(join(root, folder('new')))
@@ -82,6 +84,7 @@ test('SO36 the library cannot speak ssh, and says so to whoever wants something 
     credentials: async () => ({}),
     clock: systemClock,
     stopping: new AbortController().signal,
+    raiseWatermark: async () => null,
   })
   const source = sources.open({ uid: 'b1', project: 'web', place: place({ url: 'git@example.com:a.git', client: 'library' }) })
   expect((await failureOf(source.fetch()))[1]).toContain('only https and http can be read without the git program')

@@ -29,6 +29,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     17: 'a36f1e01f3931035',
     18: '55b85af08ca30096',
     19: 'efd9ccea40736f0e',
+    20: '970240498f773cd7',
   },
   PostgreSQL: {
     1: 'b031b6640bfd07f7',
@@ -50,6 +51,7 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     17: 'c6dd4463665dd364',
     18: '55b85af08ca30096',
     19: 'e031c06b5366ffa1',
+    20: '555cdaaa4db88a18',
   },
 }
 

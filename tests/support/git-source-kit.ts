@@ -4,6 +4,7 @@ import { createGitServer, type GitServer } from '../../scripts/local-cluster/git
 import { findGitPrograms, type GitDeps, type GitOpenOptions, openGitSource } from '../../server/sources/git/open.ts'
 import { createGitTokens } from '../../server/sources/git/tokens.ts'
 import type { Source } from '../../server/sources/source.ts'
+import { raisedWatermark, type SignedCommit, type Watermark } from '../../shared/model/commits.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { loopbackGuard } from './source-guard.ts'
@@ -23,6 +24,7 @@ export async function createGitKit(way: GitWay) {
   const url = ssh === null ? server.url : `${ssh.url}${join(root, 'remote', 'fleet.git')}`
   const requests: string[] = []
   let folders = 0
+  const watermarks = memoryWatermarks()
   const git = (...args: string[]) => gitIn(join(root, 'remote', 'work'), ...args)
   return {
     root,
@@ -36,7 +38,8 @@ export async function createGitKit(way: GitWay) {
       const dir = options.dir ?? join(root, `clone-${folders++}`)
       const secrets = ssh === null ? null : async () => ssh.secrets
       const client = way === 'git over http' ? 'cli' : 'auto'
-      return openGitSource({ url, ref: 'main', dir, secrets, client, ...options }, { ...gitDeps(requests), ...deps })
+      const raiseWatermark = watermarks.of(`${dir} ${options.ref}`)
+      return openGitSource({ url, ref: 'main', dir, secrets, client, ...options }, { ...gitDeps(requests), raiseWatermark, ...deps })
     },
     async setDown(down: boolean): Promise<void> {
       if (ssh === null) server.setDown(down)
@@ -45,6 +48,19 @@ export async function createGitKit(way: GitWay) {
     async close(): Promise<void> {
       await server.stop()
       await ssh?.stop()
+    },
+  }
+}
+
+/** As the fleet store keeps them. */
+export function memoryWatermarks() {
+  const held = new Map<string, Watermark>()
+  return {
+    of: (ref: string) => async (signed: SignedCommit) => {
+      const next = raisedWatermark(held.get(ref) ?? null, signed, systemClock.nowMs())
+      if (next === null) return held.get(ref) ?? null
+      held.set(ref, next)
+      return null
     },
   }
 }
@@ -58,7 +74,8 @@ export function gitDeps(requests: string[] = []): GitDeps {
   })
   const { fetcher, allowedAddress, proxyOf } = guard
   const tokens = createGitTokens({ fetcher, clock: systemClock })
-  return { fetcher, allowedAddress, proxyOf, clock: systemClock, stopping: null, tokens, programs: findGitPrograms() }
+  const raiseWatermark = memoryWatermarks().of('')
+  return { fetcher, allowedAddress, proxyOf, clock: systemClock, stopping: null, tokens, raiseWatermark, programs: findGitPrograms() }
 }
 
 export const gitIn = (dir: string, ...args: string[]): string => gitAt(null, dir, ...args)

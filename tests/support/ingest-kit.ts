@@ -9,8 +9,10 @@ import { createSources } from '../../server/sources/sources.ts'
 import { createFileContentStore } from '../../server/store/content/file-content-store.ts'
 import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import type { Store } from '../../server/store/store.ts'
+import { currentJob } from '../../server/worker/current-job.ts'
 import type { Position } from '../../shared/crdt/position.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
+import type { SignedCommit } from '../../shared/model/commits.ts'
 import { serviceRowSchema } from '../../shared/model/desired.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
@@ -55,6 +57,7 @@ export async function createIngestKit({
     credentials: async () => ({}),
     clock: systemClock,
     stopping: new AbortController().signal,
+    raiseWatermark: async (signed: SignedCommit) => (await currentJob().ask('verified', signed)).value.newer,
   }
   const openSources = () => createSources({ root: join(dir, 'git'), ...sourceDeps })
   const start = (stopping: AbortSignal) =>

@@ -62,7 +62,7 @@ function asking(serve: Handlers, signal: AbortSignal): CallContext {
 
 export interface ContentKit extends Omit<RenderJobsDeps, 'sources'>, Pick<ServiceRendererDeps, 'cache' | 'config' | 'build'> {
   sources: Sources
-  store: Pick<Store, 'listResources' | 'getResource'>
+  store: Pick<Store, 'listResources' | 'getResource' | 'raiseWatermark'>
   credentials?: (project: string, secretRef: string) => Promise<Readonly<Record<string, string>>>
   clock?: Pick<Clock, 'nowMs'>
   /** For workers that do otherwise. */
@@ -83,7 +83,10 @@ export function contentOf({
   around = (workers) => workers,
 }: ContentKit) {
   const workers = around(localWorkers({ sources, renderers, sandbox }))
-  const remote: ContentSources = createRemoteSources({ workers, root: '/none', credentials })
+  const remote: ContentSources = createRemoteSources({
+    ...{ workers, root: '/none', credentials },
+    raiseWatermark: (ref, signed) => store.raiseWatermark(ref, signed, clock.nowMs()),
+  })
   if (sources.removeUnknown !== undefined) remote.removeUnknown = sources.removeUnknown.bind(sources)
   const findChart = createFindChart(store)
   const macOf = (text: string) => sha256Hex(text)

@@ -31,7 +31,8 @@ test('SO21 .gitmodules that could not be read once is asked for again by the nex
   }
   const module = { id: async () => 'of the submodule', list: async () => [], file: async () => null, files: async () => new Map() }
   const submodules = { open: async () => module, newCommit: () => {} }
-  const source = new GitSource({ url: 'https://x/z', ref: 'main', dir: '/nowhere/git', backend, larger: null, nowMs: () => 0, submodules })
+  const options = { url: 'https://x/z', ref: 'main', dir: '/nowhere/git', backend, larger: null, submodules }
+  const source = new GitSource({ ...options, nowMs: () => 0, raiseWatermark: async () => null })
   const look = async () => (await source.open(COMMIT, { path: '.' })).tree.id('sub')
   expect(await failureOf(look())).toEqual(['git_unreachable', 'down'])
   isDown = false

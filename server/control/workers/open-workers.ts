@@ -34,7 +34,7 @@ export interface WorkersOptions {
 }
 
 export interface WorkersDeps extends Pick<RemoteSourcesDeps, 'credentials'> {
-  store: Pick<Store, 'listResources' | 'getResource'>
+  store: Pick<Store, 'listResources' | 'getResource' | 'raiseWatermark'>
   answers: RenderAnswers
   /** Counts the jobs. */
   measured(pool: WorkerPool): WorkerPool
@@ -80,7 +80,10 @@ export function openWorkers(
   const rendering = { workers, answers, credentials, findChart: createFindChart(store), sopsKeys, macOf, clock }
   return {
     workers,
-    sources: createRemoteSources({ workers, root: sourcesDir, credentials }),
+    sources: createRemoteSources({
+      ...{ workers, root: sourcesDir, credentials },
+      raiseWatermark: (ref, signed) => store.raiseWatermark(ref, signed, clock.nowMs()),
+    }),
     async checkPatches(project, sets) {
       const job = { method: 'patches.check', order: { project, sets }, kind: 'read', project, subject: 'patches of a spec' } as const
       return plainProblems((await workers.run(job)).value.problems)

@@ -2,13 +2,15 @@
 // so control keeps its ids and asks for each once.
 import type { z } from 'zod'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
+import type { SignedCommit } from '../../../shared/model/commits.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { CredentialUse } from '../../access/config-hosts.ts'
 import type { ContentIds, ContentSource, ContentSources, OpenedContent } from '../../ingest/content-port.ts'
 import { removeUnknownFolders, removeUnusedBases } from '../../sources/folders.ts'
 import { SizedCache } from '../../sources/sized-cache.ts'
 import type { SourcePick } from '../../sources/source.ts'
-import { ASKED, type Method, type Orders, PATHS_AT_ONCE_MAX, type SourceKey } from '../../worker/channel/messages.ts'
+import type { RaisedWatermark, VerifiedRef } from '../../store/store-commits.ts'
+import { ASKED, type AskedAnswers, type Method, type Orders, PATHS_AT_ONCE_MAX, type SourceKey } from '../../worker/channel/messages.ts'
 import type { JobKind } from './lane.ts'
 import type { JobAnswer, WorkerPool } from './pool.ts'
 
@@ -18,6 +20,8 @@ export interface RemoteSourcesDeps {
   root: string
   /** Reads the secrets of a Config of that project, for that repository. */
   credentials(project: string, secretRef: string, use: CredentialUse): Promise<Readonly<Record<string, string>>>
+  /** SO55 */
+  raiseWatermark(ref: VerifiedRef, signed: SignedCommit): Promise<RaisedWatermark>
 }
 
 /** Most ids that are kept, of revisions that were opened lately. One takes about 150 bytes. */
@@ -67,8 +71,9 @@ class RemoteSources implements ContentSources {
   open(key: SourceKey): ContentSource {
     this.projects.set(key.uid, key.project)
     const tags = new Map<string, string>()
+    const first = new Set<string>()
     const looked = async (method: 'source.head' | 'source.fetch') => {
-      const { revision, tag } = (await this.run(method, key, 'fetch', key)).value
+      const { revision, tag } = (await this.run(method, key, 'fetch', key, (commit) => first.add(commit))).value
       if (tag !== null) tags.set(revision, tag)
       return revision
     }
@@ -76,6 +81,7 @@ class RemoteSources implements ContentSources {
       head: () => looked('source.head'),
       fetch: () => looked('source.fetch'),
       tagOf: (revision) => tags.get(revision) ?? null,
+      isFirstVerified: (revision) => first.has(revision),
       has: async (revision) => (await this.run('source.has', { key, revision }, 'read', key)).value.has,
       open: (revision, pick) => this.openAt(key, revision, pick),
       noteOf: async (revision) => (await this.run('source.note', { key, revision }, 'read', key)).value.note,
@@ -141,11 +147,32 @@ class RemoteSources implements ContentSources {
     }
   }
 
-  private run<Name extends Method>(method: Name, order: Orders[Name], kind: JobKind, key: SourceKey): Promise<JobAnswer<Name>> {
+  /** `onFirst`: told of a verified commit of a ref of which none was verified before. */
+  private run<Name extends Method>(
+    method: Name,
+    order: Orders[Name],
+    kind: JobKind,
+    key: SourceKey,
+    onFirst: (commit: string) => void = () => {},
+  ): Promise<JobAnswer<Name>> {
     const credentials = credentialsOf(this.deps, [key])
+    const verified = async (asked: unknown): Promise<{ value: AskedAnswers['verified'] }> => {
+      const signed = ASKED.verified.parse(asked)
+      const raised = await this.deps.raiseWatermark({ uid: key.uid, ref: refOf(key) }, signed)
+      if (raised.kind === 'older') return { value: { newer: raised.newest } }
+      if (raised.isFirst) onFirst(signed.commit)
+      return { value: { newer: null } }
+    }
     return this.deps.workers.run({
       ...{ method, order, kind, project: key.project, subject: `repository ${key.place.spec.url.replace(/\?.*$/, '')}` },
-      serve: { credentials: async (asked) => ({ value: await credentials.read(ASKED.credentials.parse(asked)) }) },
+      serve: { credentials: async (asked) => ({ value: await credentials.read(ASKED.credentials.parse(asked)) }), verified },
     })
   }
+}
+
+/** Other keys or options do not change what was verified. */
+function refOf({ place }: SourceKey): string {
+  if (place.kind !== 'git') throw new AppError('source_refused', { detail: 'only commits of Git repositories are verified' })
+  const { url, ref, semver } = place.spec
+  return canonicalJson([url, semver ?? ref])
 }

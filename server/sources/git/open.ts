@@ -14,6 +14,7 @@ import { GitSource, type Submodules } from './source.ts'
 import { readGitmodules, SUBMODULE_DEPTH_MAX, SUBMODULES_MAX } from './submodules.ts'
 import type { GitTokens } from './tokens.ts'
 import { isSameHost, isWebUrl, sshPlace, submoduleUrl } from './url.ts'
+import type { RaiseWatermark } from './watermark.ts'
 
 export interface GitDeps {
   fetcher: WebFetcher
@@ -27,6 +28,8 @@ export interface GitDeps {
   /** SourceDeps.owner; absent: there is no other one. */
   owner?: string
   tokens: GitTokens
+  /** For verified commits of this source's ref. */
+  raiseWatermark: RaiseWatermark
   /** Paths; null: it is not on this server. */
   programs: { git: string | null; ssh: string | null }
 }
@@ -72,6 +75,7 @@ function openAt(options: GitOpenOptions, deps: GitDeps, family: Family): Source 
     dir,
     ...backendsOf(options, deps, family),
     verifyKeys: verify?.keys,
+    raiseWatermark: deps.raiseWatermark,
     nowMs,
     packsMax,
     submodules,

@@ -4,7 +4,7 @@
 import { existsSync, readFileSync, renameSync } from 'node:fs'
 import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { CommitNote } from '../../../shared/model/commits.ts'
+import type { CommitNote, SignedCommit } from '../../../shared/model/commits.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import { noVersion } from '../range.ts'
 import { CORRECT_SPEC, type OpenedSource, pathSegments, type Source, type SourcePick, type SourceTree } from '../source.ts'
@@ -15,7 +15,7 @@ import { COMMIT_ID, firstNamed, greatestTag, isRefName, refNames } from './refs.
 import { type Candidate, type Keys, readKeys, Unverified, verifyCommit } from './signature.ts'
 import { commitNote, headId } from './text.ts'
 import { createLinkCache, GitTree } from './tree.ts'
-import { madeMs, parentsOf, raised, readWatermark, type SignedCommit, writeWatermark } from './watermark.ts'
+import { madeMs, olderThan, parentsOf, type RaiseWatermark } from './watermark.ts'
 
 export interface GitSourceOptions {
   url: string
@@ -30,6 +30,7 @@ export interface GitSourceOptions {
   larger: (() => GitBackend) | null
   /** Public keys, one of which must have signed. */
   verifyKeys?: readonly string[] | undefined
+  raiseWatermark: RaiseWatermark
   nowMs(): number
   /** Packs after which everything is fetched afresh. */
   packsMax?: number | undefined
@@ -258,17 +259,15 @@ export class GitSource implements Source {
       atMs = madeMs(signed.text) ?? 0
     }
     const signedAt = atMs
-    if (!isPinned) await this.noting(tip, async () => this.raise({ commit, atMs: signedAt, parents: parentsOf(text) }))
+    if (!isPinned) await this.noting(tip, () => this.raise({ commit, atMs: signedAt, parents: parentsOf(text) }))
     // An expiring key does not take back what was in force: that is said once, here.
     await mkdir(verifiedMark(gitdir, ''), { recursive: true })
     await writeFile(mark, String(atMs))
   }
 
-  private raise(signed: SignedCommit): void {
-    const { dir, nowMs } = this.options
-    const held = readWatermark(dir)
-    const next = raised(held, signed, nowMs())
-    if (next !== held) writeWatermark(dir, next)
+  private async raise(signed: SignedCommit): Promise<void> {
+    const newer = await this.options.raiseWatermark(signed)
+    if (newer !== null) throw olderThan(signed, newer)
   }
 
   /** Remembers what is refused, so that it is not fetched again. */

@@ -1,4 +1,4 @@
-// Authors of the commits of repositories, and saved queries.
+// Authors of the commits of repositories, saved queries, and the newest verified commit of each ref.
 import { createTable, type Ddl } from './ddl.ts'
 
 export async function createCommits(ddl: Ddl): Promise<void> {
@@ -27,6 +27,20 @@ export async function createCommits(ddl: Ddl): Promise<void> {
       ['about', 'text'],
       ['saved_by', 'text'],
       ['updated_ms', 'bigint'],
+    ],
+  ).execute()
+}
+
+export async function createWatermarks(ddl: Ddl): Promise<void> {
+  await createTable(
+    ddl,
+    'watermarks',
+    ['uid', 'ref'],
+    [
+      ['uid', 'text'],
+      ['ref', 'text'],
+      ['commit_id', 'text'],
+      ['signed_ms', 'bigint'],
     ],
   ).execute()
 }

@@ -5,7 +5,7 @@ import type { Kysely, Transaction } from 'kysely'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { Tables } from '../tables.ts'
-import { createCommits } from './commits-table.ts'
+import { createCommits, createWatermarks } from './commits-table.ts'
 import { addNumbers, addTexts, createTable, type Ddl, textType } from './ddl.ts'
 import { createJoinUses } from './join-uses.ts'
 import { migrateTo3 } from './migration-3.ts'
@@ -293,6 +293,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 18, up: (ddl) => addNumbers(ddl, 'agents', ['rotate_ms']) },
   // Also keeps earlier versions out: they cannot open secrets that are sealed under data keys.
   { version: 19, up: createSecretStates },
+  { version: 20, up: createWatermarks },
 ]
 
 /** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction has the store to itself, so two

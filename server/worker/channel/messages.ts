@@ -2,10 +2,10 @@
 // orders are typed and not checked again. Control checks each field that a worker sends, because a worker reads content of tenants.
 //
 // Version 1 (2026-11): greet, source.*, sources.*, tools.version, patches.check, texts.render, render. A worker asks, as part of a job:
-// credentials, chart, base, sops.key, answer.get, answer.put.
+// credentials, chart, base, sops.key, verified, answer.get, answer.put.
 
 import { z } from 'zod'
-import { commitNoteSchema } from '../../../shared/model/commits.ts'
+import { commitNoteSchema, type Watermark } from '../../../shared/model/commits.ts'
 import type { ServiceId } from '../../../shared/model/ids.ts'
 import type { Labels } from '../../../shared/model/labels.ts'
 import type { RenderSpec } from '../../../shared/model/render.ts'
@@ -182,6 +182,8 @@ export const ANSWERS = {
   ]),
 } satisfies Record<Method, z.ZodType>
 
+const commitId = z.string().regex(/^([0-9a-f]{40}|[0-9a-f]{64})$/)
+
 /** Questions of a worker as part of a job. */
 export const ASKED = {
   /** For the repository at that URL, or the token server that it names. */
@@ -192,6 +194,8 @@ export const ASKED = {
   base: z.strictObject({ base: remoteBaseSchema, lost: text(200).nullable() }),
   /** The data key of a SOPS file, whose recipients have it as an age file each. */
   'sops.key': z.strictObject({ age: z.array(z.tuple([text(4_096), text(16_384)])).max(SOPS_RECIPIENTS_MAX) }),
+  /** A commit with a valid signature is the newest of its ref; is there a newer one? */
+  verified: z.strictObject({ commit: commitId, atMs: z.int().nonnegative(), parents: z.array(commitId).max(100) }),
   /** The earlier answer of a program, by a digest of all its input. */
   'answer.get': z.strictObject({ parts: z.string().regex(/^[0-9a-f]{64}$/) }),
   'answer.put': z.strictObject({ parts: z.string().regex(/^[0-9a-f]{64}$/), secret: z.boolean() }),
@@ -204,6 +208,7 @@ export interface AskedAnswers {
   base: BaseAnswer
   /** Base64; null: no key of the server opens it. `recipients`: of those keys. */
   'sops.key': { key: string | null; recipients: string[] }
+  verified: { newer: Watermark | null }
   'answer.get': { found: boolean }
   'answer.put': undefined
 }
