@@ -1,7 +1,7 @@
 // The one way for revisions of services into clusters: content, then the fleet store, then the shard files (CU5). A crash in between is made good by replay at
 // the next start. A commit may reach every cluster of the fleet: what is equal in them is computed once, and between two batches the server answers others.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
-import { isFleetRows, type ServiceRow } from '../../shared/model/desired.ts'
+import { isFleetRows, objectRowPrefix, type ServiceRow } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { assert } from '../../shared/runtime/assert.ts'
 import type { Pace } from '../../shared/runtime/pace.ts'
@@ -66,6 +66,9 @@ async function prepare({ content, pace }: PublishDeps, publications: readonly Pu
   const { setShas, docs } = prepared
   for (const { doc, project, service, objects } of publications) {
     assert(doc !== null || objects.size === 0 || isFleetRows({ project, service }), 'a tombstone has no objects')
+    const { value: first } = objects.keys().next()
+    const isOwn = first === undefined || isFleetRows({ project, service }) || first.startsWith(objectRowPrefix({ project, service }))
+    assert(isOwn, 'objects of another service')
     if (doc !== null && !docs.has(doc)) {
       const text = canonicalJson(doc)
       checkRows([[`${project}/${service}`, text]])

@@ -72,7 +72,8 @@ export class ServiceRenderer {
   /** One render of a service at a time: the second one finds what the first one made. */
   private readonly lanes = new Map<string, Promise<unknown>>()
   /** A spec belongs to one service. */
-  private readonly specTexts = new WeakMap<ServiceSpec, string>()
+  /** By service: two services whose specs have equal texts have the same spec object. */
+  private readonly specTexts = new WeakMap<ServiceSpec, Map<string, string>>()
 
   constructor(deps: ServiceRendererDeps) {
     this.deps = deps
@@ -299,8 +300,10 @@ export class ServiceRenderer {
   }
 
   private specText(id: ServiceId, spec: ServiceSpec): string {
-    const known = this.specTexts.get(spec) ?? `${this.deps.build}\n${lastingText(id, spec)}`
-    this.specTexts.set(spec, known)
+    const texts = this.specTexts.get(spec) ?? new Map<string, string>()
+    this.specTexts.set(spec, texts)
+    const known = texts.get(serviceKey(id)) ?? `${this.deps.build}\n${lastingText(id, spec)}`
+    texts.set(serviceKey(id), known)
     const sealing = this.deps.sealing?.current() ?? null
     return sealing === null ? known : `${known}\nsealed ${sealing}` // rows in clear, or under another key, are not to be found again
   }
