@@ -100,6 +100,7 @@ export interface AppDeps
     | 'isConfined'
     | 'checkPatches'
     | 'removals'
+    | 'owners'
     | 'restore'
     | 'webhook'
     | 'newWebhookSecret'

@@ -62,6 +62,7 @@ import { listenForScrapes, type MetricsListener, type MetricsSource } from './ht
 import { followTlsFiles, readTlsPair } from './http/tls-files.ts'
 import { createWebhook, WEBHOOKS, webhookMark, webhookSecret } from './http/webhook.ts'
 import { createIngest } from './ingest/ingest-loop.ts'
+import { createObjectOwners } from './ingest/object-owners.ts'
 import { createPreviews } from './ingest/render/previews.ts'
 import { createRenderNow } from './ingest/render/render-now.ts'
 import { createNotifier } from './notify/notifier.ts'
@@ -326,6 +327,7 @@ async function startOn(
     return metrics.answer()
   }
 
+  const owners = createObjectOwners({ store, content, renderer: ingest })
   const app = createApp({
     store,
     trail,
@@ -333,17 +335,14 @@ async function startOn(
     ...(signIn === undefined ? {} : { signIn }),
     url: () => url,
     actions,
-    removals: createRemovalPlans({ store, content, clock }),
+    removals: createRemovalPlans({ store, content, owners, clock }),
     readTimesOf: (project, name) => ingest.readTimesOf(project, name),
     behindOf: (clusterId) => shards.behind.of(clusterId),
     clock,
     logger: log,
     serverKeys: keys,
     secrets: configKeys,
-    rotation,
-    seals,
-    checkPatches,
-    notifier,
+    ...{ rotation, seals, checkPatches, notifier, owners },
     renders: createRenderNow({ store, configs, sealing, ingest, rendersForPeople, macOf }),
     previews: createPreviews({
       ...{ store, content, sources, config: configs.read, build, macOf: secrets.macOf, newId, clock, log },

@@ -3,7 +3,8 @@
 import { type K8sObject, type ObjectRef, parseRefKey, refKey } from '../../shared/kube/object.ts'
 import { deletes, objectRowPrefix, parseRowId } from '../../shared/model/desired.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
-import type { RemovalView } from '../../shared/model/removal-views.ts'
+import type { Labels } from '../../shared/model/labels.ts'
+import { ANOTHER_SERVICE, type RemovalView } from '../../shared/model/removal-views.ts'
 import { type ServiceSpec, serviceSpecSchema } from '../../shared/model/resources.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
@@ -12,6 +13,7 @@ import { decodeRenderedSet } from '../desired/rendered-set.ts'
 import { firstByKey } from '../fleet/placements-summary.ts'
 import type { Confirmation, DesiredService, StatusEntry } from '../fleet/records.ts'
 import { type ConfirmedData, type HeldObjects, removalEffect } from '../fleet/removal-effect.ts'
+import { type ObjectOwners, type ObjectTakers, type ProposedSpecs, takerOf } from '../ingest/object-owners.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { Store } from '../store/store.ts'
 
@@ -28,16 +30,29 @@ export interface PlannedRemoval {
   clusterIds: readonly ClusterId[]
 }
 
+/** `mayName`: services that the answer may name, besides those that are removed. */
 export interface RemovalPlans {
   /** For each group: equal parts of many clusters appear once; by service, then by the first cluster. */
-  of(groups: ReadonlyArray<readonly Leaver[]>): Promise<PlannedRemoval[][]>
+  of(groups: ReadonlyArray<readonly Leaver[]>, mayName: MayName, proposed?: Proposed): Promise<PlannedRemoval[][]>
   /** The removal of the whole service; `isShown`: only in these clusters, by name. Null if there is no such service. */
-  ofService(id: ServiceId, isShown?: (cluster: string) => boolean): Promise<PlannedRemoval[] | null>
+  ofService(id: ServiceId, mayName: MayName, isShown?: (cluster: string) => boolean): Promise<PlannedRemoval[] | null>
   /** The removals of several services. `missing`: the first one that does not exist. */
-  ofServices(ids: readonly ServiceId[]): Promise<PlannedRemoval[] | { missing: ServiceId }>
+  ofServices(ids: readonly ServiceId[], mayName: MayName): Promise<PlannedRemoval[] | { missing: ServiceId }>
   /** The removals that an open confirmation asks about. There are none for another kind of confirmation. */
-  ofConfirmation(confirmation: Confirmation): Promise<PlannedRemoval[]>
+  ofConfirmation(confirmation: Confirmation, mayName: MayName): Promise<PlannedRemoval[]>
 }
+
+export type MayName = (id: ServiceId) => boolean
+/** For plans that no answer shows. */
+export const NAMES_NOBODY: MayName = () => false
+
+/** What a request is about to write. */
+export interface Proposed {
+  /** New labels by name of a cluster. */
+  labels: ReadonlyMap<string, Labels>
+  specs: ProposedSpecs
+}
+const NOTHING_PROPOSED: Proposed = { labels: new Map(), specs: () => null }
 
 /** Placements of which the agents' reports are read; of more, only what they were sent. */
 const REPORTS_READ_MAX = 500
@@ -47,8 +62,9 @@ const CLUSTERS_NAMED = 10
 const NAMES_MAX = 200
 
 export interface RemovalPlansDeps {
-  store: Pick<Store, 'listStatus' | 'listClusters' | 'desiredOfService' | 'getResource'>
+  store: Pick<Store, 'listStatus' | 'listClusters' | 'findClusters' | 'desiredOfService' | 'getResource'>
   content: Pick<ContentStore, 'get'>
+  owners: Pick<ObjectOwners, 'takersOfAll'>
   clock: Pick<Clock, 'nowMs'>
   /** Default: removalEffect. */
   effectOf?: typeof removalEffect
@@ -79,17 +95,17 @@ export function createRemovalPlans(deps: RemovalPlansDeps): RemovalPlans {
     return leavers
   }
   return {
-    async of(groups) {
-      const read = removalReader(deps)
+    async of(groups, mayName, proposed) {
+      const read = removalReader(deps, mayName, proposed)
       const planned: PlannedRemoval[][] = []
       for (const leavers of groups) planned.push(await read(leavers))
       return planned
     },
-    async ofService(id, isShown = () => true) {
+    async ofService(id, mayName, isShown = () => true) {
       const leavers = await leaversOf(id, isShown)
-      return leavers === null ? null : removalReader(deps)(leavers)
+      return leavers === null ? null : removalReader(deps, mayName)(leavers)
     },
-    async ofServices(ids) {
+    async ofServices(ids, mayName) {
       const leavers: Leaver[] = []
       const names = await clusterNames()
       for (const id of ids) {
@@ -97,12 +113,12 @@ export function createRemovalPlans(deps: RemovalPlansDeps): RemovalPlans {
         if (of === null) return { missing: id }
         for (const leaver of of) leavers.push(leaver)
       }
-      return removalReader(deps)(leavers)
+      return removalReader(deps, mayName)(leavers)
     },
-    async ofConfirmation({ kind, project, service, names }) {
+    async ofConfirmation({ kind, project, service, names }, mayName) {
       if (kind !== 'remove_service' && kind !== 'leave_targets') return []
       const meant = new Set(names)
-      return removalReader(deps)((await leaversOf({ project, service }, (cluster) => meant.has(cluster))) ?? [])
+      return removalReader(deps, mayName)((await leaversOf({ project, service }, (cluster) => meant.has(cluster))) ?? [])
     },
   }
 }
@@ -130,19 +146,26 @@ export function confirmedData(removals: readonly PlannedRemoval[], given: readon
 }
 
 /** Objects that were read and evaluated for one group of leaving clusters are reused for the next. */
-function removalReader({ store, content, clock, effectOf = removalEffect }: RemovalPlansDeps) {
+function removalReader(
+  { store, content, owners, clock, effectOf = removalEffect }: RemovalPlansDeps,
+  mayName: MayName,
+  proposed = NOTHING_PROPOSED,
+) {
   const pace = createPace(clock)
   const sent = sentSets(content, pace)
   const told = toldEffects(effectOf)
   return async (leavers: readonly Leaver[]): Promise<PlannedRemoval[]> => {
     const reports = await readReports(store, leavers)
+    const takers = await readTakers({ store, owners }, leavers, proposed)
     const groups = new Map<string, { view: RemovalView; clusters: Array<{ clusterId: ClusterId; name: string }> }>()
     for (const { id, cluster, row, policy } of leavers) {
       const turn = pace()
       if (turn !== undefined) await turn
       if (row.doc === null) continue
       const reported = reports.get(row.clusterId)?.get(serviceKey(id)) ?? []
-      const { key, effect } = told(id, row.setSha, { row: row.doc, policy, sent: await sent(id, row.setSha), reported })
+      const taken = takers(id, row)
+      const takenBy = taken.size === 0 ? undefined : (object: string) => serviceText(takerOf(taken, object), mayName)
+      const { key, effect } = told(id, row.setSha, taken, { row: row.doc, policy, sent: await sent(id, row.setSha), reported, takenBy })
       const group = groups.get(key) ?? { view: { ...id, clusters: { count: 0, first: [] }, ...effect }, clusters: [] }
       groups.set(key, group)
       group.clusters.push({ clusterId: row.clusterId, name: cluster })
@@ -156,30 +179,65 @@ function removalReader({ store, content, clock, effectOf = removalEffect }: Remo
   }
 }
 
+/** In clusters that lose the service, by its row. */
+async function readTakers(
+  { store, owners }: Pick<RemovalPlansDeps, 'store' | 'owners'>,
+  leavers: readonly Leaver[],
+  { labels, specs }: Proposed,
+): Promise<(id: ServiceId, row: DesiredService) => ObjectTakers> {
+  const rows = new Map<string, { id: ServiceId; rows: DesiredService[] }>()
+  for (const { id, row } of leavers) {
+    const of = rows.get(serviceKey(id)) ?? { id, rows: [] }
+    rows.set(serviceKey(id), of)
+    of.rows.push(row)
+  }
+  const readClusters = async () => {
+    const found = await store.findClusters({ ids: [...new Set(leavers.map(({ row }) => row.clusterId))] })
+    return found.map((cluster) => ({ ...cluster, labels: labels.get(cluster.name) ?? cluster.labels }))
+  }
+  let reading: ReturnType<typeof readClusters> | null = null
+  const clusters = () => {
+    reading ??= readClusters()
+    return reading
+  }
+  const takers = new Map<string, (row: DesiredService) => ObjectTakers>()
+  for (const [key, of] of rows) takers.set(key, await owners.takersOfAll(of.id, of.rows, clusters, specs))
+  return (id, row) => takers.get(serviceKey(id))?.(row) ?? NOBODY
+}
+
+const NOBODY: ObjectTakers = new Map()
+
+const serviceText = (id: ServiceId | null, mayName: MayName): string | null =>
+  id === null ? null : mayName(id) ? serviceKey(id) : ANOTHER_SERVICE
+
 interface ToldEffect {
   /** Equal for equal effects on the same service. */
   key: string
-  effect: Pick<RemovalView, 'deletes' | 'holding' | 'stays'>
+  effect: Pick<RemovalView, 'deletes' | 'holding' | 'stays' | 'takenOver'>
 }
 
 /** Clusters that hold the same revision and reported nothing of it share one evaluation. */
 function toldEffects(effectOf: typeof removalEffect) {
   const known = new Map<string, ToldEffect>()
   const evaluate = (id: ServiceId, held: HeldObjects): ToldEffect => {
-    const { deletes, holding, stays } = effectOf(held)
+    const { deletes, holding, stays, takenOver } = effectOf(held)
     return {
-      key: JSON.stringify([serviceKey(id), deletes, holding, stays]),
+      key: JSON.stringify([serviceKey(id), deletes, holding, stays, takenOver]),
       effect: {
         deletes: { count: deletes.count, first: deletes.names.slice(0, NAMES_MAX) },
         holding,
         stays: { count: stays.count, first: stays.first.slice(0, NAMES_MAX) },
+        ...(takenOver.length === 0 ? {} : { takenOver: { count: takenOver.length, first: takenOver.slice(0, NAMES_MAX) } }),
       },
     }
   }
-  return (id: ServiceId, setSha: string | null, held: HeldObjects): ToldEffect => {
+  const numbers = new Map<ObjectTakers, number>()
+  return (id: ServiceId, setSha: string | null, takers: ObjectTakers, held: HeldObjects): ToldEffect => {
     if (held.reported.length > 0) return evaluate(id, held)
     const { row, policy } = held
-    const input = [serviceKey(id), setSha, policy, row.count, row.namespace, row.sync.deleteNamespace].join(' ')
+    const number = numbers.get(takers) ?? numbers.size
+    numbers.set(takers, number)
+    const input = [serviceKey(id), setSha, policy, row.count, row.namespace, row.sync.deleteNamespace, number].join(' ')
     const told = known.get(input) ?? evaluate(id, held)
     known.set(input, told)
     return told

@@ -62,6 +62,7 @@ export async function apply(
       ])
         io.stdout.write(`  ${plainText(line)}\n`)
   }
+  if (options.output !== 'name') for (const line of leftLines(answer)) io.stderr.write(`note: ${line}\n`)
   const removals = (answer.moves ?? []).flatMap((moved) => moved.removals ?? [])
   const kept = dataNames(removals)
   if (options.output !== 'name' && !answer.dryRun) io.stderr.write(keptText(kept, confirmData, null))
@@ -179,9 +180,37 @@ const effectLines = ({ kind, project, name }: Result, { effects = [], dryRun }: 
         ...line('recreated', { count: recreated.count, first: recreated.first.map(({ from, to }) => `${from} as ${to}`) }),
         ...line('created', objects.created),
         ...line('changed', objects.changed),
+        ...line('taken over', ownedNames(objects.takenOver)),
+        ...managedLines(objects.takesOver),
         ...objects.replicas.map(({ name: object, from, to }) => `  ${object}: ${replicas(from)} to ${replicas(to)}`),
       ]
     })
+}
+
+type Owned = NonNullable<NonNullable<ApplyAnswer['effects']>[number]['objects']>['takenOver']
+
+const ownedNames = (owned: Owned) => ({ count: owned?.count ?? 0, first: (owned?.first ?? []).map(({ name, by }) => `${name} by ${by}`) })
+
+/** Two services that name an object: the first one keeps it, so the second one reports a conflict until then. */
+const managedLines = (owned: Owned): string[] => {
+  const { count, first } = ownedNames(owned)
+  if (count === 0) return []
+  const more = count > first.length ? ` and ${count - first.length} more` : ''
+  const until = 'taken over when that service no longer names them'
+  return [`  ${countText(count, 'object')} ${count === 1 ? 'is' : 'are'} managed by another service, ${until}: ${first.join(', ')}${more}`]
+}
+
+/** Parts of the answer that are cut. */
+function leftLines({ effectsLeft = 0, changesLeft = 0, moves = [], dryRun }: ApplyAnswer): string[] {
+  const waitsLeft = moves.reduce((sum, move) => sum + (move.waitsLeft ?? 0), 0)
+  const hint = dryRun ? 'apply fewer at once to see them' : '`skerry apply --dry-run` with fewer resources shows them'
+  return [
+    ...(effectsLeft === 0
+      ? []
+      : [`effects on objects are not shown, or not for all clusters, of ${countText(effectsLeft, 'resource')}; ${hint}`]),
+    ...(changesLeft === 0 ? [] : [`${countText(changesLeft, 'more change')} of overrides ${changesLeft === 1 ? 'is' : 'are'} not shown`]),
+    ...(waitsLeft === 0 ? [] : [`more of the removals may wait for confirmation; \`skerry confirm\` lists those that do`]),
+  ]
 }
 
 const replicas = (count: number | null): string => (count === null ? 'no spec.replicas' : countText(count, 'replica'))

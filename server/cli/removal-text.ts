@@ -8,7 +8,7 @@ import { askEach } from './io.ts'
 export function removalText(removals: readonly RemovalView[], tense: 'will be' | 'would be' | 'are'): string {
   const verb = (count: number) => (tense === 'are' && count === 1 ? 'is' : tense)
   return removals
-    .map(({ project, service, clusters, deletes, holding, stays }) => {
+    .map(({ project, service, clusters, deletes, holding, stays, takenOver }) => {
       const held = holding.map(
         ({ name, what, kind }) => `${name} (${what}${kind === 'contents' ? ', unless it contains no other objects' : ''})`,
       )
@@ -21,11 +21,24 @@ export function removalText(removals: readonly RemovalView[], tense: 'will be' |
           held,
           held.length,
         ),
+        takenBlock(takenOver, verb),
         staysBlock(stays),
       ].filter((text) => text !== '')
       return `${plainText(`${project}/${service} in ${places}`)}:\n${blocks.length === 0 ? '  no objects\n' : blocks.join('')}`
     })
     .join('')
+}
+
+/** A service that takes over all of them is said once. */
+function takenBlock(takenOver: RemovalView['takenOver'], verb: (count: number) => string): string {
+  const { count, first } = takenOver ?? { count: 0, first: [] }
+  const [by = '', ...others] = new Set(first.map((one) => one.by))
+  const isOne = others.length === 0
+  return block(
+    `${countText(count, 'object')} ${verb(count)} taken over${isOne ? ` by ${by}` : ''}`,
+    first.map((one) => (isOne ? one.name : `${one.name} (by ${one.by})`)),
+    count,
+  )
 }
 
 /** A reason that all have is said once. */

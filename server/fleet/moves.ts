@@ -44,7 +44,7 @@ interface Moved {
 }
 
 /**
- * The moves of one resource. `waiting`: why services may not leave yet, by key. `isShown`: services that may be named;
+ * The moves of one resource. `waiting`: why services may not leave yet, by key, of those that are looked at. `isShown`: services that may be named;
  * the others only count. Null if nothing moves.
  */
 export function moveView(
@@ -53,6 +53,7 @@ export function moveView(
   comes: readonly Moved[],
   waiting: ReadonlyMap<string, string>,
   isShown: (id: ServiceId) => boolean = () => true,
+  isLookedAt: (service: string) => boolean = () => true,
 ): MoveView | null {
   if (leaves.length + comes.length === 0) return null
   const shown = ({ service }: Moved) => isShown(service.id)
@@ -63,6 +64,8 @@ export function moveView(
       const why = waiting.get(key)
       return why === undefined ? [] : [{ ...id, why }]
     })
+  const unseen = [...services.keys()].filter((key) => !isLookedAt(key)).length
+  const waitsLeft = unseen + Math.max(0, waits.length - FIRST_MAX)
   return {
     ...resource,
     leaves: {
@@ -72,6 +75,7 @@ export function moveView(
     },
     comes: { count: comes.length, first: firstOf(comes.filter(shown)) },
     waits: waits.slice(0, FIRST_MAX),
+    ...(waitsLeft === 0 ? {} : { waitsLeft }),
   }
 }
 

@@ -1,7 +1,7 @@
 // Effects of a new render on the objects of a service in a cluster, by name, with those on data and replicas. Pure.
 import { deletionName, lossKind } from '../../shared/kube/data-loss.ts'
 import { fields } from '../../shared/kube/health-object.ts'
-import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
+import { type K8sObject, type ObjectRef, refKey } from '../../shared/kube/object.ts'
 import { compareApply, comparePrune } from '../../shared/kube/order.ts'
 import { parseRowId } from '../../shared/model/desired.ts'
 import type { ObjectEffectsView } from '../../shared/model/views.ts'
@@ -14,10 +14,25 @@ interface Held {
   text: string
 }
 
+/** Owners of objects beside the service itself, by the key of the object: `project/service`. Null: none. */
+export interface OtherOwners {
+  /** The service that takes over an object that the service loses. */
+  taker(object: string): string | null
+  /** The service that manages an object that the service gets. */
+  holder(object: string): string | null
+}
+const NOBODY: OtherOwners = { taker: () => null, holder: () => null }
+
 /** By row id; null: nothing is another. */
-export function objectEffects(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): ObjectEffectsView | null {
+export function objectEffects(
+  before: ReadonlyMap<string, string>,
+  after: ReadonlyMap<string, string>,
+  { taker, holder }: OtherOwners = NOBODY,
+): ObjectEffectsView | null {
   const lost = without(before, after)
   const gained = without(after, before)
+  const takenOver = takeOut(lost, taker)
+  const takesOver = takeOut(gained, holder)
   const recreated: Array<{ from: Held; to: Held }> = []
   for (const [key, from] of lost) {
     const found = [...gained].find(([, to]) => isNamesake(from.ref, to.ref))
@@ -31,7 +46,8 @@ export function objectEffects(before: ReadonlyMap<string, string>, after: Readon
     const [was, to] = [before.get(id), heldOf(id, text)]
     if (was !== undefined && was !== text && to !== null) changed.push({ from: { ref: to.ref, text: was }, to })
   }
-  if (lost.size + gained.size + recreated.length + changed.length === 0) return null
+  const owned = takenOver.length + takesOver.length
+  if (lost.size + gained.size + recreated.length + changed.length + owned === 0) return null
   const goes = [...lost.values(), ...recreated.map(({ from }) => from)]
   const isData = ({ ref }: Held) => ['data', 'contents'].includes(lossKind(ref) ?? '')
   return {
@@ -51,9 +67,37 @@ export function objectEffects(before: ReadonlyMap<string, string>, after: Readon
         .map(({ ref }) => ref)
         .sort(comparePrune),
     ),
+    ...(takenOver.length === 0 ? {} : { takenOver: ownedView(takenOver) }),
+    ...(takesOver.length === 0 ? {} : { takesOver: ownedView(takesOver) }),
     replicas: [...changed, ...recreated].flatMap(({ from, to }) => replicasOf(from, to)).slice(0, NAMED_MAX),
   }
 }
+
+interface Owned {
+  ref: ObjectRef
+  by: string
+}
+
+/** Removes the objects that have another owner. */
+function takeOut(all: Map<string, Held>, ownerOf: (object: string) => string | null): Owned[] {
+  const found: Owned[] = []
+  for (const [id, { ref }] of all) {
+    const by = ownerOf(refKey(ref))
+    if (by === null) continue
+    found.push({ ref, by })
+    all.delete(id)
+  }
+  return found.sort((a, b) => compareApply(a.ref, b.ref))
+}
+
+const ownedView = (owned: readonly Owned[]) => ({
+  count: owned.length,
+  first: owned.slice(0, NAMED_MAX).map(({ ref, by }) => ({ name: deletionName(ref), by })),
+})
+
+/** Keys of objects among `all` that `others` does not have. */
+export const keysWithout = (all: ReadonlyMap<string, string>, others: ReadonlyMap<string, string>): Set<string> =>
+  new Set([...without(all, others).values()].map(({ ref }) => refKey(ref)))
 
 function without(all: ReadonlyMap<string, string>, others: ReadonlyMap<string, string>): Map<string, Held> {
   const found = new Map<string, Held>()

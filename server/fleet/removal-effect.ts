@@ -18,12 +18,15 @@ export interface HeldObjects {
   sent: ReadonlyMap<string, { ref: ObjectRef; object: K8sObject }> | null
   /** The last report of the agent for each object; empty if it reported nothing of the service yet. */
   reported: ReadonlyArray<{ ref: ObjectRef; reason: string }>
+  /** PR8: the service that takes over the object of that key, `project/service`. Null: none. Undefined: none for any object. */
+  takenBy?: ((object: string) => string | null) | undefined
 }
 
 type Effect = Pick<RemovalView, 'holding'> & {
   /** Without names: nothing else is known than how many there are. */
   deletes: { count: number; names: string[] }
   stays: { count: number; first: Array<{ name: string; why: string }> }
+  takenOver: Array<{ name: string; by: string }>
 }
 
 const IS_ORPHAN = 'deletionPolicy is orphan'
@@ -37,9 +40,10 @@ export function removalEffect(held: HeldObjects): Effect {
   const deletes: ObjectRef[] = []
   const holding: Effect['holding'] = []
   const stays: Effect['stays']['first'] = []
+  const takenOver: Effect['takenOver'] = []
   if (reported.length === 0 && sent === null) {
     const goes = policy === 'prune' ? row.count : 0
-    return { deletes: { count: goes, names: [] }, holding, stays: { count: row.count - goes, first: [] } }
+    return { deletes: { count: goes, names: [] }, holding, stays: { count: row.count - goes, first: [] }, takenOver }
   }
   const refs = reported.length > 0 ? reported : [...(sent?.values() ?? [])].map(({ ref }) => ({ ref, reason: '' }))
   for (const { ref, reason } of [...refs].sort((a, b) => comparePrune(a.ref, b.ref))) {
@@ -55,12 +59,18 @@ export function removalEffect(held: HeldObjects): Effect {
             ? 'sync.deleteNamespace is not set'
             : keptBy(annotations)
     const name = deletionName(ref)
+    const by = reason === 'OwnedBy' ? null : (held.takenBy?.(key) ?? null)
+    if (by !== null) {
+      takenOver.push({ name, by })
+      continue
+    }
     const loss = why === null && !allowsPrune(annotations) ? lossOf(ref, object) : null
     if (why !== null) stays.push({ name, why })
     else if (loss === null) deletes.push(ref)
     else holding.push({ name, ...loss })
   }
-  return { deletes: { count: deletes.length, names: deletes.map(deletionName) }, holding, stays: { count: stays.length, first: stays } }
+  const goes = { count: deletes.length, names: deletes.map(deletionName) }
+  return { deletes: goes, holding, stays: { count: stays.length, first: stays }, takenOver }
 }
 
 function keptBy(annotations: K8sObject['metadata']['annotations']): string | null {

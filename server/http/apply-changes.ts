@@ -18,11 +18,11 @@ interface Planned {
   held: StoredResource | null
 }
 
-/** TG19. In the order of the resources; of those that change nothing of this kind there is none. */
+/** TG19. In the order of the resources; of those that change nothing of this kind there is none. `left`: changes beyond the first of each resource. */
 export async function readChangesInPlace(
   { store, clock, isShown = () => true }: Pick<AdminDeps, 'store' | 'clock'> & { isShown?: IsShown },
   planned: readonly Planned[],
-): Promise<ChangeInPlaceView[]> {
+): Promise<{ changes: ChangeInPlaceView[]; left: number }> {
   const pace = createPace(clock)
   const given = new Map(planned.flatMap(({ resource }) => (resource.kind === 'Service' ? [[keyOf(resource), resource.spec] as const] : [])))
   const specs = new Map<string, ServiceSpec | null>()
@@ -36,8 +36,10 @@ export async function readChangesInPlace(
     return spec
   }
   const views: ChangeInPlaceView[] = []
+  let left = 0
   const note = (resource: Applicable, all: ReadonlyArray<KeptChange & { project: string; service: string; clusters: string[] }>) => {
     const { name } = resource.metadata
+    left += Math.max(0, all.length - FIRST_MAX)
     for (const { clusters, ...change } of all.slice(0, FIRST_MAX))
       views.push({ kind: resource.kind, name, ...change, clusters: { count: clusters.length, first: clusters.slice(0, FIRST_MAX) } })
   }
@@ -74,7 +76,7 @@ export async function readChangesInPlace(
         )
     }
   }
-  return views
+  return { changes: views, left }
 }
 
 const isHeld = ({ doc }: DesiredService): boolean => doc !== null && doc.removal === undefined

@@ -96,20 +96,35 @@ export async function readMoves(
       if (!relabelled.has(name))
         await note(`Service/${serviceKey(service.id)}`, service, { name, before: labels, after: labels }, rows.get(clusterId))
   }
-  const waiting = await whyWaiting({ store, pace, takes, relabelled, changed }, leaving)
+  const { waiting, looked } = await whyWaiting({ store, pace, takes, relabelled, changed }, leaving)
   const moved = planned.map(({ resource }) => moves.get(moveKey(resource)) ?? NO_MOVES)
-  const effects = await removals.of(moved.map(({ leavers }) => leavers))
+  const given = proposedSpecs(planned)
+  const effects = await removals.of(
+    moved.map(({ leavers }) => leavers),
+    isShown,
+    { labels: relabelled, specs: (id) => given.get(serviceKey(id)) ?? null },
+  )
   const views: MoveView[] = []
   for (const [index, { resource }] of planned.entries()) {
     const { leaves, comes } = moved[index] ?? NO_MOVES
     const about = { kind: resource.kind, project: projectOf(resource), name: resource.metadata.name }
-    const view = moveView(about, leaves, comes, waiting, isShown)
+    const view = moveView(about, leaves, comes, waiting, isShown, (key) => looked.has(key))
     const removed = effects[index] ?? []
     await pace()
     if (view !== null) views.push(removed.length === 0 ? view : { ...view, removals: removed.map((effect) => effect.view) })
   }
   return { moves: views, removals: effects.flat() }
 }
+
+/** Specs of the services of a request, by key. */
+export const proposedSpecs = (planned: readonly Planned[]): Map<string, ServiceSpec> =>
+  new Map(
+    planned.flatMap(({ resource }) =>
+      resource.kind === 'Service'
+        ? [[serviceKey({ project: resource.metadata.project, service: resource.metadata.name }), resource.spec] as const]
+        : [],
+    ),
+  )
 
 const NO_MOVES: Moves = { leaves: [], comes: [], leavers: [] }
 
@@ -201,10 +216,15 @@ interface Asking {
 }
 
 /** By key. `leaving`: rows of the clusters that leave. */
-async function whyWaiting(asking: Asking, leaving: ReadonlyMap<MovingService, readonly DesiredService[]>): Promise<Map<string, string>> {
+async function whyWaiting(
+  asking: Asking,
+  leaving: ReadonlyMap<MovingService, readonly DesiredService[]>,
+): Promise<{ waiting: Map<string, string>; looked: ReadonlySet<string> }> {
   const waiting = new Map<string, string>()
+  const looked = new Set<string>()
   const everyone = lazy(() => asTheyWillBe(asking))
   for (const [service, rows] of [...leaving].slice(0, LOOKED_MAX)) {
+    looked.add(serviceKey(service.id))
     const asked = await asking.store.confirmationFor(leaveSubject(service.id))
     // Otherwise only relabelled clusters leave.
     const facts =
@@ -212,7 +232,7 @@ async function whyWaiting(asking: Asking, leaving: ReadonlyMap<MovingService, re
     const why = whyLeavingWaits(service, facts, asked)
     if (why !== null) waiting.set(serviceKey(service.id), why)
   }
-  return waiting
+  return { waiting, looked }
 }
 
 async function asTheyWillBe({ store, relabelled, pace }: Asking): Promise<Map<ClusterId, TargetCluster>> {

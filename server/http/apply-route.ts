@@ -15,7 +15,7 @@ import { projectWarnings } from '../fleet/project-rules.ts'
 import type { StoredResource } from '../fleet/records.ts'
 import type { ConfirmedData } from '../fleet/removal-effect.ts'
 import { readChangesInPlace } from './apply-changes.ts'
-import { readEffects, readEffectsInTime } from './apply-effects.ts'
+import { type ApplyEffects, readEffects, readEffectsInTime } from './apply-effects.ts'
 import { readMoves } from './apply-moves.ts'
 import { lacking, missingText } from './auth.ts'
 import { fails, takes } from './declared.ts'
@@ -125,7 +125,7 @@ async function apply(deps: AdminDeps, body: unknown, query: { effects: 'true' | 
   const sight = { ...deps, isShown: mayNameService(deps.authorizer, by) }
   const found = await readMoves(sight, ordered)
   const confirmed = confirmedData(found.removals, request.data.confirmData)
-  const changes = await readChangesInPlace(sight, ordered)
+  const { changes, left: changesLeft } = await readChangesInPlace(sight, ordered)
   const violations = await violationsOf(deps, resources)
   const warnings = resources.flatMap(({ kind, metadata: { name }, spec }) =>
     kind === 'Project' ? (projectWarnings(spec).warnings ?? []).map((message) => ({ resource: `project/${name}`, message })) : [],
@@ -135,21 +135,27 @@ async function apply(deps: AdminDeps, body: unknown, query: { effects: 'true' | 
     ...(warnings.length === 0 ? {} : { warnings }),
     ...(found.moves.length === 0 ? {} : { moves: found.moves }),
     ...(changes.length === 0 ? {} : { changes }),
+    ...(changesLeft === 0 ? {} : { changesLeft }),
   }
   if (!request.data.dryRun) {
-    const effects = query.effects === 'true' ? await readEffectsInTime(sight, ordered) : []
+    const effects = query.effects === 'true' ? effectFields(await readEffectsInTime(sight, ordered)) : {}
     const results = await writeAll(deps, ordered, by, confirmed)
-    return { dryRun: false, ...(effects.length === 0 ? {} : { effects }), ...moves, results }
+    return { dryRun: false, ...effects, ...moves, results }
   }
   await deps.probes.note(
     by,
     ordered.map(({ resource }) => resource),
   )
-  const effects = await readEffects(sight, ordered)
+  const effects = effectFields(await readEffects(sight, ordered))
   const results: ApplyAnswer['results'] = []
   for (const { resource, held } of ordered) results.push({ ...keyOf(resource), action: await plannedAction(deps, resource, held) })
-  return { dryRun: true, ...(effects.length === 0 ? {} : { effects }), ...moves, results }
+  return { dryRun: true, ...effects, ...moves, results }
 }
+
+const effectFields = ({ effects, left }: ApplyEffects): Pick<ApplyAnswer, 'effects' | 'effectsLeft'> => ({
+  ...(effects.length === 0 ? {} : { effects }),
+  ...(left === 0 ? {} : { effectsLeft: left }),
+})
 
 /** AZ4: before anything is looked up, so that a refusal says nothing about what exists. */
 function refuseForbidden({ authorizer }: AdminDeps, by: Principal, resources: readonly Applicable[], places: readonly number[]): void {

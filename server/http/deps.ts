@@ -13,6 +13,7 @@ import type { RemovalPlans } from '../actions/removal-plans.ts'
 import type { RestoreActions } from '../actions/restore-actions.ts'
 import type { SealActions } from '../actions/seal-actions.ts'
 import type { Asks } from '../ask/asks.ts'
+import type { ObjectOwners } from '../ingest/object-owners.ts'
 import type { Previews } from '../ingest/render/previews.ts'
 import type { RenderNow } from '../ingest/render/render-now.ts'
 import type { Notifier } from '../notify/notifier.ts'
@@ -27,6 +28,7 @@ export interface AdminDeps {
   views: FleetViews
   actions: FleetActions
   removals: RemovalPlans
+  owners: ObjectOwners
   clock: Clock
   /** Its fingerprint is printed into join tokens. */
   serverKeys: Pick<ServerKeys, 'fingerprint' | 'publicKeys' | 'sign' | 'history' | 'rotate' | 'revoke' | 'rotateMac'>

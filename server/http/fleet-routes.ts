@@ -5,6 +5,7 @@ import { nameSchema } from '../../shared/model/ids.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { confirmationViewSchema, eventViewSchema, listOf, placementViewSchema } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import { NAMES_NOBODY } from '../actions/removal-plans.ts'
 import type { Confirmation } from '../fleet/records.ts'
 import { withoutClusters } from '../fleet/rights.ts'
 import { noteDenial } from '../store/audit/caller.ts'
@@ -154,7 +155,7 @@ export function fleetRoutes(deps: AdminDeps) {
         const data = await readConfirmedData(body, async () => {
           const asked = await store.confirmation(id)
           if (asked === null) throw confirmationGone(id)
-          return deps.removals.ofConfirmation(asked)
+          return deps.removals.ofConfirmation(asked, NAMES_NOBODY)
         })
         const confirmed = await actions.confirm(id, by.name, data, upTo)
         if (confirmed === null) throw confirmationGone(id)

@@ -15,6 +15,7 @@ import { confirmationGone, confirmationId } from './fleet-routes.ts'
 import { deleteAnswer } from './resource-handlers.ts'
 import { clustersWithService, confirmationInScope } from './sight.ts'
 import { keyNotFound } from './write-resource.ts'
+import { mayNameService } from './write-rights.ts'
 
 const inProject = z.object({ project: nameSchema, name: nameSchema })
 /** Each deletion gets its own names. */
@@ -37,7 +38,7 @@ export function removalRoutes({ store, removals, actions, principal, authorizer 
     // Before anything is deleted: a name that never existed is an error of the caller.
     for (const { service: name } of ids)
       if ((await store.getResource({ kind: 'Service', project, name })) === null) throw keyNotFound({ kind: 'Service', project, name })
-    const planned = dryRun || confirmData.length > 0 ? await removals.ofServices(ids) : []
+    const planned = dryRun || confirmData.length > 0 ? await removals.ofServices(ids, mayNameService(authorizer, caller)) : []
     if ('missing' in planned) throw keyNotFound({ kind: 'Service', project, name: planned.missing.service })
     const confirmed = confirmedData(planned, confirmData)
     const views = viewsOf(planned).items
@@ -51,8 +52,9 @@ export function removalRoutes({ store, removals, actions, principal, authorizer 
       '/projects/:project/services/:name/removal',
       async ({ params: { project, name }, request }) => {
         const id = { project, service: name } as ServiceId
-        const shown = new Set((await clustersWithService(authorizer.scope(principal(request), 'read', 'Service'), id, store)).values())
-        const planned = await removals.ofService(id, (cluster) => shown.has(cluster))
+        const by = principal(request)
+        const shown = new Set((await clustersWithService(authorizer.scope(by, 'read', 'Service'), id, store)).values())
+        const planned = await removals.ofService(id, mayNameService(authorizer, by), (cluster) => shown.has(cluster))
         if (planned === null) throw keyNotFound({ kind: 'Service', project, name })
         return viewsOf(planned)
       },
@@ -72,9 +74,10 @@ export function removalRoutes({ store, removals, actions, principal, authorizer 
       '/confirmations/:id/removal',
       async ({ params: { id }, request }) => {
         const asked = await store.confirmation(id)
-        const scope = authorizer.scope(principal(request), 'read', 'Service')
+        const by = principal(request)
+        const scope = authorizer.scope(by, 'read', 'Service')
         if (asked === null || !(await confirmationInScope(scope, asked, store))) throw confirmationGone(id, asked)
-        return viewsOf(await removals.ofConfirmation(asked))
+        return viewsOf(await removals.ofConfirmation(asked, mayNameService(authorizer, by)))
       },
       { params: confirmationId, response: removalsViewSchema, detail: { summary: 'Objects that the confirmation of a removal deletes' } },
     )

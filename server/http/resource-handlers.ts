@@ -19,6 +19,7 @@ import {
 import type { DeleteAnswer } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { DeleteOutcome } from '../actions/port.ts'
+import { NAMES_NOBODY } from '../actions/removal-plans.ts'
 import type { Confirmation, DocumentKind, ResourceKey, StoredResource } from '../fleet/records.ts'
 import { configUsers } from '../ingest/config-users.ts'
 import { lacking } from './auth.ts'
@@ -148,7 +149,7 @@ export function createResourceHandlers(deps: AdminDeps) {
       case 'Service': {
         const id = { project: key.project, service: key.name }
         const data = await readConfirmedData(body, async () => {
-          const planned = await deps.removals.ofService(id)
+          const planned = await deps.removals.ofService(id, NAMES_NOBODY)
           if (planned === null) throw keyNotFound(key)
           return planned
         })

@@ -25,6 +25,9 @@ export type HandoverOf = (row: DesiredService, deed: 'revision' | 'removal') => 
 const NOTHING: HandoverOf = () => []
 const NO_NAMES: ReadonlySet<string> = new Set()
 
+/** Read only when another service names an object. */
+export type ClustersToRead = readonly TargetCluster[] | (() => Promise<readonly TargetCluster[]>)
+
 export interface HandoverRender {
   digest: string
   objects: ReadonlyMap<string, string>
@@ -35,7 +38,7 @@ export async function findHandovers(
   { store, content, renderer }: HandoverDeps,
   id: ServiceId,
   current: readonly DesiredService[],
-  clusters: readonly TargetCluster[],
+  clusters: ClustersToRead,
   /** Its new content in a cluster; null: unchanged there. Null altogether: the service is being deleted. */
   renderIn: ((clusterId: ClusterId) => HandoverRender | null) | null,
   targets: ReadonlySet<ClusterId>,
@@ -44,16 +47,7 @@ export async function findHandovers(
   const renderOf = ({ clusterId }: DesiredService) => renderIn?.(clusterId) ?? null
   const losesNothing = (row: DesiredService) => [null, row.doc?.digest].includes(renderOf(row)?.digest ?? null)
   if (current.every((row) => row.doc === null || (!isLeft(row) && losesNothing(row)))) return NOTHING
-  const sets = new Map<string, ReadonlySet<string>>()
-  const namesOf = async (setSha: string | null, prefix: string): Promise<ReadonlySet<string>> => {
-    if (setSha === null) return NO_NAMES
-    const known = sets.get(prefix + setSha)
-    if (known !== undefined) return known
-    const bytes = await content.get(setSha)
-    const names = new Set(bytes === null ? [] : [...decodeRenderedSet(bytes).keys()].map((rowId) => rowId.slice(prefix.length)))
-    sets.set(prefix + setSha, names)
-    return names
-  }
+  const namesOf = createSetNames(content)
   const prefix = objectRowPrefix(id)
   const holds = namesHeld()
   const held = new Map<DesiredService, ReadonlySet<string>>()
@@ -72,37 +66,9 @@ export async function findHandovers(
     seen.add(names)
     for (const name of names) if (stays?.has(prefix + name) !== true) all.add(name)
   }
-  const found = renderer.rendersNaming(all).filter(({ id: other }) => serviceKey(other) !== serviceKey(id))
-  if (found.length === 0) return NOTHING
-  const gainers: Gainer[] = []
-  const states: Array<(clusterId: ClusterId) => string> = []
   const numbered = numbering()
-  for (const { id: other, objectsIn } of found) {
-    const resource = await store.getResource({ kind: 'Service', project: other.project, name: other.service })
-    if (resource === null || resource.deletingMs !== null) continue
-    const spec = parseServiceSpec(resource.spec)
-    const rows = new Map<ClusterId, { digest: string; names: ObjectNames }>()
-    const namesOfSet = memoized((names: ReadonlySet<string>) => objectNames(names))
-    const sameRows = new Map<ClusterId, string>()
-    for (const { clusterId, doc, setSha } of await store.desiredOfService(other)) {
-      if (doc === null) continue
-      const published = doc.removal === undefined ? await namesOf(setSha, objectRowPrefix(other)) : NO_NAMES
-      rows.set(clusterId, { digest: doc.digest, names: namesOfSet(published) })
-      sameRows.set(clusterId, `${doc.digest} ${setSha} ${doc.removal === undefined}`)
-    }
-    const wanted = withDestinations(spec.targets, await readProject(store, other.project))
-    const targets = new Set(targetsOf(wanted, clusters).map(({ clusterId }) => clusterId))
-    const ofOther = objectRowPrefix(other)
-    const namesOfRender = memoized((objects: HandoverRender['objects']) => objectNames(objects, ofOther))
-    const namesIn = (clusterId: ClusterId) => {
-      const objects = objectsIn(clusterId)
-      return objects === null ? null : namesOfRender(objects)
-    }
-    gainers.push({ id: other, namesIn, targets, rows })
-    states.push((clusterId) =>
-      targets.has(clusterId) ? `${numbered(objectsIn(clusterId))} ${sameRows.get(clusterId) ?? 'none'}` : 'elsewhere',
-    )
-  }
+  const { gainers, states } = await findGainers({ store, content, renderer }, id, all, clusters, { namesOf, numbered })
+  if (gainers.length === 0) return NOTHING
   // One answer for all clusters that hold the same, as do the gainers there.
   const answers = new Map<ReadonlySet<string>, Map<string, Handover[]>>()
   return (row, deed) => {
@@ -117,6 +83,67 @@ export async function findHandovers(
     known.set(key, answer)
     return answer
   }
+}
+
+/** Names of objects in rendered sets; each set is read once. */
+function createSetNames(content: HandoverDeps['content']) {
+  const sets = new Map<string, ReadonlySet<string>>()
+  return async (setSha: string | null, prefix: string): Promise<ReadonlySet<string>> => {
+    if (setSha === null) return NO_NAMES
+    const known = sets.get(prefix + setSha)
+    if (known !== undefined) return known
+    const bytes = await content.get(setSha)
+    const names = new Set(bytes === null ? [] : [...decodeRenderedSet(bytes).keys()].map((rowId) => rowId.slice(prefix.length)))
+    sets.set(prefix + setSha, names)
+    return names
+  }
+}
+
+interface FoundGainers {
+  gainers: Gainer[]
+  /** Equal texts of all of them for two clusters: the same answer there. */
+  states: Array<(clusterId: ClusterId) => string>
+}
+
+/** Other services whose last render names one of these objects. */
+export async function findGainers(
+  { store, content, renderer }: HandoverDeps,
+  id: ServiceId,
+  objects: ReadonlySet<string>,
+  clusters: ClustersToRead,
+  { namesOf, numbered } = { namesOf: createSetNames(content), numbered: numbering() },
+): Promise<FoundGainers> {
+  const found = renderer.rendersNaming(objects).filter(({ id: other }) => serviceKey(other) !== serviceKey(id))
+  const gainers: Gainer[] = []
+  const states: FoundGainers['states'] = []
+  const asked = found.length === 0 ? [] : typeof clusters === 'function' ? await clusters() : clusters
+  for (const { id: other, objectsIn } of found) {
+    const resource = await store.getResource({ kind: 'Service', project: other.project, name: other.service })
+    if (resource === null || resource.deletingMs !== null) continue
+    const spec = parseServiceSpec(resource.spec)
+    const rows = new Map<ClusterId, { digest: string; names: ObjectNames }>()
+    const namesOfSet = memoized((names: ReadonlySet<string>) => objectNames(names))
+    const sameRows = new Map<ClusterId, string>()
+    for (const { clusterId, doc, setSha } of await store.desiredOfService(other)) {
+      if (doc === null) continue
+      const published = doc.removal === undefined ? await namesOf(setSha, objectRowPrefix(other)) : NO_NAMES
+      rows.set(clusterId, { digest: doc.digest, names: namesOfSet(published) })
+      sameRows.set(clusterId, `${doc.digest} ${setSha} ${doc.removal === undefined}`)
+    }
+    const wanted = withDestinations(spec.targets, await readProject(store, other.project))
+    const targets = new Set(targetsOf(wanted, asked).map(({ clusterId }) => clusterId))
+    const ofOther = objectRowPrefix(other)
+    const namesOfRender = memoized((objects: HandoverRender['objects']) => objectNames(objects, ofOther))
+    const namesIn = (clusterId: ClusterId) => {
+      const objects = objectsIn(clusterId)
+      return objects === null ? null : namesOfRender(objects)
+    }
+    gainers.push({ id: other, namesIn, targets, rows })
+    states.push((clusterId) =>
+      targets.has(clusterId) ? `${numbered(objectsIn(clusterId))} ${sameRows.get(clusterId) ?? 'none'}` : 'elsewhere',
+    )
+  }
+  return { gainers, states }
 }
 
 /** One answer for each set: many clusters share it. */

@@ -260,18 +260,12 @@ class IngestLoop implements Ingest {
     return this.looks.of(repositoryKey({ project, name }))
   }
 
-  factsOf(clusters: readonly ClusterId[]): ReturnType<KnownFacts['of']> {
-    return this.facts.of(clusters)
-  }
-
-  siteOf(clusters: readonly ClusterId[]): ReturnType<KnownFacts['siteOf']> {
-    return this.facts.siteOf(clusters)
-  }
-
+  readonly factsOf: Ingest['factsOf'] = (clusters) => this.facts.of(clusters)
+  readonly siteOf: Ingest['siteOf'] = (clusters) => this.facts.siteOf(clusters)
   readonly helmValues: Ingest['helmValues'] = (...asked) => this.deps.renderer.helmValues(...asked)
-
   readonly render: Ingest['render'] = (...asked) => this.deps.renderer.render(...asked)
   readonly renderBy: Ingest['renderBy'] = (by) => this.deps.renderer.renderBy(by)
+  readonly rendersNaming: Ingest['rendersNaming'] = (objects) => this.deps.renderer.rendersNaming(objects)
 
   statusReported(clusterId: ClusterId, rows: readonly StatusWrite[]): void {
     if (this.facts.reported(clusterId, rows)) this.factsChanges.changed(clusterId)

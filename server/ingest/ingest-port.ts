@@ -42,10 +42,11 @@ export interface Ingest {
   /** Without any consequence. `renderBy`: by other workers, with another cache; rows are not sealed. */
   readonly render: ServiceRenderer['render']
   readonly renderBy: ServiceRenderer['renderBy']
+  readonly rendersNaming: ServiceRenderer['rendersNaming']
   /** CG9 */
   readonly helmValues: ServiceRenderer['helmValues']
   /** Facts of clusters, for other renders. */
-  factsOf(clusters: readonly ClusterId[]): ReturnType<KnownFacts['of']>
+  readonly factsOf: KnownFacts['of']
   /** Values that clusters report of their ConfigMaps, for other renders. */
-  siteOf(clusters: readonly ClusterId[]): ReturnType<KnownFacts['siteOf']>
+  readonly siteOf: KnownFacts['siteOf']
 }

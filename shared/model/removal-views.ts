@@ -15,9 +15,15 @@ export const removalViewSchema = z.object({
   holding: z.array(z.object({ name: z.string(), what: z.string(), kind: z.enum(['data', 'contents']).catch('data') })),
   /** Released, or never of the service. */
   stays: z.object({ count, first: z.array(z.object({ name: z.string(), why: z.string() })) }),
+  /** Kept, and managed by the service `by` from then on: `project/service`, or `another service` for one that the caller may not
+   *  read. Absent: none, or the server does not say. */
+  takenOver: z.object({ count, first: z.array(z.object({ name: z.string(), by: z.string() })) }).exactOptional(),
 })
 export type RemovalView = z.infer<typeof removalViewSchema>
 export const removalsViewSchema = z.object({ items: z.array(removalViewSchema) })
+
+/** For a service that the caller may not read. */
+export const ANOTHER_SERVICE = 'another service'
 
 const CONFIRM_NAMES_MAX = 1_000
 /** Exact names of objects whose deletion is confirmed with what is lost. */

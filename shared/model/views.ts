@@ -394,6 +394,8 @@ const moveSchema = z.object({
   comes: z.object({ count: z.number(), first: z.array(placeSchema) }),
   /** Services among the leaving ones that leave no cluster until a person confirms, and the reason. */
   waits: z.array(z.object({ project: z.string(), service: z.string(), why: z.string() })),
+  /** Leaving services that are not looked at for `waits`, or not among them. Absent: none. */
+  waitsLeft: z.number().exactOptional(),
   /** The deletions where services leave. Absent if nothing leaves, or if the server does not say. */
   removals: z.array(removalViewSchema).exactOptional(),
 })
@@ -418,6 +420,8 @@ const changeInPlaceSchema = z.object({
 export type ChangeInPlaceView = z.infer<typeof changeInPlaceSchema>
 
 const namedSchema = z.object({ count: z.number(), first: z.array(z.string()) })
+/** `by`: `project/service`, or `another service` for one that the caller may not read. */
+const ownedSchema = z.object({ count: z.number(), first: z.array(z.object({ name: z.string(), by: z.string() })) })
 const objectEffectsSchema = z.object({
   deleted: namedSchema,
   /** In another namespace. */
@@ -426,11 +430,15 @@ const objectEffectsSchema = z.object({
   changed: namedSchema,
   /** Deleted or recreated objects that hold data or other objects. */
   data: namedSchema,
+  /** Lost to the service `by`, which manages them from then on: kept, and never without an owner. */
+  takenOver: ownedSchema.exactOptional(),
+  /** Objects of the new render that the service `by` manages now: taken over when that service no longer names them. */
+  takesOver: ownedSchema.exactOptional(),
   /** Null if the manifest does not say. */
   replicas: z.array(z.object({ name: z.string(), from: z.number().nullable(), to: z.number().nullable() })),
 })
 export type ObjectEffectsView = z.infer<typeof objectEffectsSchema>
-/** Effects of the resource `kind`/`name` on the objects of a service in clusters that keep it. */
+/** Effects of the resource `kind`/`name` on the objects of a service in clusters that keep it. Of a new service: only objects that it takes over. */
 const applyEffectSchema = z.object({
   kind: z.string(),
   name: z.string(),
@@ -447,8 +455,13 @@ export const applyAnswerSchema = z.object({
   dryRun: z.boolean(),
   /** Effects in a dry run, or of a write with `effects=true`. Absent: no object changes, or the server does not say. */
   effects: z.array(applyEffectSchema).exactOptional(),
+  /** Resources whose effects are not, or not all, among `effects`: they are beyond the limits of a request, or were not rendered in
+   *  time. Absent: none. */
+  effectsLeft: z.number().exactOptional(),
   /** Absent: overrides and namespaces stay as they are, or the server does not say. */
   changes: z.array(changeInPlaceSchema).exactOptional(),
+  /** Changes of this kind that are not among `changes`. Absent: none. */
+  changesLeft: z.number().exactOptional(),
   /** Resources that a Project of this apply refuses; what is applied of them stays. Absent: none. */
   violations: z.array(violationSchema).exactOptional(),
   /** `resource`: `project/web`. Absent: none. */

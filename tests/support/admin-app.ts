@@ -88,7 +88,8 @@ export async function createTestAdmin(
     notifier: { test: async () => ({ delivered: true, durationMs: 1, detail: 'sent' }), retry: async () => true },
     checkPatches: checkPatchesHere,
     restore: NO_RESTORE,
-    removals: createRemovalPlans({ store, content: { get: async (sha256) => content.get(sha256) ?? null }, clock }),
+    removals: createRemovalPlans({ store, content: { get: async (sha256) => content.get(sha256) ?? null }, owners: NO_OWNERS, clock }),
+    owners: NO_OWNERS,
     readTimesOf: () => null,
     webhook: async (project, name) => ({ url: `https://skerry.example/webhooks/v1/${project}/${name}`, secret: 'hmac:0123456789abcdef' }),
     async newWebhookSecret(project, name) {
@@ -147,6 +148,13 @@ export async function createTestAdmin(
       return { status: response.status, headers: response.headers, body: json && text !== '' ? JSON.parse(text) : text }
     },
   }
+}
+
+/** No service names an object of another one. */
+const NO_OWNERS: AppDeps['owners'] = {
+  takersOfAll: async () => () => new Map(),
+  takersOf: async () => new Map(),
+  holdersOf: async () => [],
 }
 
 const NO_RESTORE: AppDeps['restore'] = {

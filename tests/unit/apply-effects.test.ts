@@ -1,9 +1,9 @@
 // TG20: what a dry run says of the objects of a service where it stays.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { objectEffects } from '../../server/fleet/object-effects.ts'
-import { type K8sObject, refOf } from '../../shared/kube/object.ts'
+import { type K8sObject, refKey, refOf } from '../../shared/kube/object.ts'
 import { objectRowId, serviceRowSchema } from '../../shared/model/desired.ts'
-import type { ServiceId } from '../../shared/model/ids.ts'
+import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
 import { runTestCli } from '../support/cli-run.ts'
 import { joinCluster } from '../support/store-fixtures.ts'
@@ -47,14 +47,41 @@ test('TG20 objects by name: deleted, recreated, created and changed, data and re
   ])
 })
 
+test('TG21 objects of other owners are told apart: neither deleted, with data given up, nor created', () => {
+  const [a, b] = [object('v1', 'Secret', 'web', 'a'), object('v1', 'Secret', 'web', 'b')]
+  const owners = {
+    taker: (key: string) => (key === refKey(refOf(claim())) ? 'default/other' : null),
+    holder: (key: string) => (key === refKey(refOf(a)) ? 'default/holder' : null),
+  }
+  const effects = objectEffects(rows(claim(), deployment(1)), rows(claim('shop'), a, b), owners)
+  expect(effects).toMatchObject({
+    deleted: { first: ['Deployment web/app'] },
+    recreated: { count: 0 },
+    created: { first: ['PersistentVolumeClaim shop/data', 'Secret web/b'] },
+    data: { count: 0 },
+    takenOver: { count: 1, first: [{ name: 'PersistentVolumeClaim web/data', by: 'default/other' }] },
+    takesOver: { count: 1, first: [{ name: 'Secret web/a', by: 'default/holder' }] },
+  })
+})
+
 let admin: TestAdmin
+let owned: Record<'takers' | 'holders', string[]>
 let rendered: string[]
 /** Whether renders are faster than the time that a write spends on its effects. */
 let isInTime: boolean
 beforeEach(async () => {
   rendered = []
   isInTime = true
+  owned = { takers: [], holders: [] }
   admin = await createTestAdmin(({ clock }) => ({
+    owners: {
+      takersOfAll: async () => () => new Map(),
+      takersOf: async () => new Map(owned.takers.map((key) => [key, { project: 'default', service: 'other' }])),
+      holdersOf: async (_, clusters) => {
+        const holder = { by: { project: 'default', service: 'holder' }, clusters: clusters.map(({ name }) => name) }
+        return owned.holders.length === 0 ? [] : [{ ...holder, objects: new Set(owned.holders) }]
+      },
+    },
     clock: {
       ...clock,
       sleep: async (_, signal) => (isInTime ? new Promise((ended) => signal?.addEventListener('abort', () => ended())) : undefined),
@@ -115,4 +142,53 @@ test('TG20 a write names its effects, too, and does not wait for a slow render',
   rendered = []
   await admin.call('POST', '/api/v1/apply', { resources: [service('fourth')] })
   expect(rendered).toEqual([])
+})
+
+test('TG21 a namespace move names the services that take over objects, and those that manage them now', async () => {
+  owned = { takers: ['/PersistentVolumeClaim/web/data'], holders: ['apps/Deployment/shop/app'] }
+  const told = await dryRun(service('shop'))
+  expect(told).toContain('    1 object would be taken over: PersistentVolumeClaim web/data by default/other\n')
+  expect(told).toContain(
+    '    1 object is managed by another service, taken over when that service no longer names them: Deployment shop/app by default/holder\n',
+  )
+  expect(told).not.toContain('given up')
+})
+
+test('TG21 a new service names the objects of another one that it names, too, and nothing else', async () => {
+  const renamed = { ...web, metadata: { ...web.metadata, name: 'web2' } }
+  expect(await dryRun(renamed)).not.toContain('managed')
+  owned.holders = ['apps/Deployment/none/app', '/PersistentVolumeClaim/none/data']
+  const told = await dryRun(renamed)
+  expect(told).toContain('  default/web2 in cluster-a, cluster-b, cluster-c, cluster-d:\n')
+  expect(told).toContain('2 objects are managed by another service')
+  expect(told).not.toContain('created:')
+})
+
+test('TG20 an answer says that it is cut: more renders than are looked at, and more resources', async () => {
+  const call = async (resources: unknown[]) =>
+    (await admin.call('POST', '/api/v1/apply', { dryRun: true, resources })).body as { effects?: unknown[]; effectsLeft?: number }
+  const publish = async (clusterId: string, setSha: string) => {
+    const doc = serviceRowSchema.parse({ commit: 'c', digest: setSha, count: 1, sync: {} })
+    await admin.store.publish([{ clusterId: clusterId as ClusterId, ...WEB, doc, setSha, placedBy: '' }])
+  }
+  expect((await call([service('shop')])).effectsLeft).toBeUndefined()
+  for (const [index, { clusterId }] of (await admin.store.listClusters()).entries()) await publish(clusterId, `${index}`.repeat(64))
+  expect(await call([service('shop')])).toMatchObject({ effects: [{}, {}, {}], effectsLeft: 1 })
+  const told = await runTestCli(admin, ['apply', '-f', '-', '--dry-run'], { stdin: JSON.stringify(service('shop')) })
+  expect(told.err).toContain(
+    'note: effects on objects are not shown, or not for all clusters, of 1 resource; apply fewer at once to see them\n',
+  )
+  const relabelled = ['a', 'b', 'c', 'd'].map((digit) => {
+    const metadata = { name: `cluster-${digit}`, labels: { env: 'prod' } }
+    return { apiVersion: 'skerry.dev/v1', kind: 'Cluster', metadata, spec: {} }
+  })
+  expect((await call(relabelled)).effectsLeft).toBeUndefined()
+  const others = Array.from({ length: 9 }, (_, n) => serviceDoc(`web${n}`))
+  await admin.call('POST', '/api/v1/apply', { resources: others })
+  for (const { metadata } of others)
+    for (const { clusterId } of await admin.store.listClusters()) {
+      const doc = serviceRowSchema.parse({ commit: 'c', digest: 'd', count: 1, sync: {} })
+      await admin.store.publish([{ clusterId, project: 'default', service: metadata.name, doc, setSha: null, placedBy: '' }])
+    }
+  expect(await call(relabelled)).toMatchObject({ effectsLeft: 3 }) // ten services of one cluster are looked at
 })

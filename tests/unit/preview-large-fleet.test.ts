@@ -79,19 +79,21 @@ const content = {
   get: async () => encodeRenderedSet(new Map(objects.map((one) => [objectRowId(WEB, refOf(one)), JSON.stringify(one)]))),
 }
 
+const owners = { takersOfAll: async () => () => new Map() }
+
 function plansWith(clock: { nowMs(): number }) {
   let effects = 0
   const effectOf: typeof removalEffect = (held) => {
     effects += 1
     return removalEffect(held)
   }
-  return { removals: createRemovalPlans({ store, content, clock, effectOf }), effects: () => effects }
+  return { removals: createRemovalPlans({ store, content, owners, clock, effectOf }), effects: () => effects }
 }
 
 test('CL5 a deletion preview evaluates each revision once, in slices', async () => {
   const { clock, end } = steppedClock()
   const { removals, effects } = plansWith(clock)
-  const planned = await removals.ofService(WEB)
+  const planned = await removals.ofService(WEB, () => true)
   const { longestMs, steps } = end()
   expect([planned?.map(({ view }) => [view.clusters.count, view.deletes.count]), effects()]).toEqual([[[CLUSTERS, 2]], 2])
   expect(longestMs).toBeLessThanOrEqual(SLICE_MS_MAX)

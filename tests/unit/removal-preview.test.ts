@@ -1,6 +1,7 @@
 // What people are told before a service is removed: the exact objects, those that hold data apart and by name; and that only names which were given go with the order.
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { confirmedData } from '../../server/actions/removal-plans.ts'
+import { removalText } from '../../server/cli/removal-text.ts'
 import { encodeRenderedSet } from '../../server/desired/rendered-set.ts'
 import type { StatusWrite } from '../../server/fleet/records.ts'
 import { type HeldObjects, removalEffect } from '../../server/fleet/removal-effect.ts'
@@ -43,6 +44,34 @@ const MAP = object('ConfigMap', 'a')
 const SPACE = object('Namespace', 'shop', {}, '')
 const claims = { volumeClaimTemplates: [{}], persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Delete' } }
 const reportOf = (one: K8sObject, reason = 'Synced') => ({ ref: refOf(one), reason })
+
+test('TG21 objects that other services take over are neither deleted nor asked about, whatever the policy', () => {
+  const takenBy = (key: string) => (key === refKey(refOf(CLAIM)) ? 'default/other' : null)
+  for (const policy of ['prune', 'orphan'] as const)
+    expect(removalEffect(held({ sent: sentOf(CLAIM), policy, takenBy }))).toMatchObject({
+      deletes: { count: 0 },
+      holding: [],
+      stays: { count: 0 },
+      takenOver: [{ name: 'PersistentVolumeClaim shop/data', by: 'default/other' }],
+    })
+  const reported = [reportOf(CLAIM, 'OwnedBy')]
+  expect(removalEffect(held({ sent: sentOf(CLAIM), reported, takenBy }))).toMatchObject({ stays: { count: 1 }, takenOver: [] })
+})
+
+test('TG21 the text of a removal names who takes over', () => {
+  const none = { count: 0, first: [] }
+  const removal = { project: 'p', service: 's', clusters: { count: 1, first: ['c1'] }, deletes: none, holding: [], stays: none }
+  const owned = (...by: string[]) => ({
+    count: by.length,
+    first: by.map((service, index) => ({ name: `ConfigMap a/${index}`, by: service })),
+  })
+  expect(removalText([{ ...removal, takenOver: owned('p/x', 'p/x') }], 'will be')).toBe(
+    'p/s in c1:\n  2 objects will be taken over by p/x:\n    ConfigMap a/0\n    ConfigMap a/1\n',
+  )
+  expect(removalText([{ ...removal, takenOver: owned('p/x', 'p/y') }], 'are')).toBe(
+    'p/s in c1:\n  2 objects are taken over:\n    ConfigMap a/0 (by p/x)\n    ConfigMap a/1 (by p/y)\n',
+  )
+})
 
 describe('what goes, what holds data and what stays', () => {
   const names = (change: Partial<HeldObjects>) => {

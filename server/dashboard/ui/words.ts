@@ -205,6 +205,7 @@ export const text = {
     review: 'Review',
     why: 'Reason',
     deletes: (n: number) => `${count(n, 'object')} will be deleted`,
+    takenOver: (n: number) => `${count(n, 'object')} will be taken over by another service`,
     keeps: (n: number) => `${count(n, 'object')} will be kept`,
     data: 'Data that will be lost',
     dataHint: 'These objects are kept unless you select them. Their data cannot be restored.',

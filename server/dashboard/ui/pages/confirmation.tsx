@@ -180,7 +180,7 @@ function Asked({ asked, removals, onDone }: Question & { onDone(): void }) {
 }
 
 function Effect({ removal }: { removal: RemovalView }) {
-  const { clusters, deletes, stays } = removal
+  const { clusters, deletes, stays, takenOver = { count: 0, first: [] } } = removal
   return (
     <div class="stack">
       <h2 class="sub">
@@ -194,6 +194,15 @@ function Effect({ removal }: { removal: RemovalView }) {
           ))}
           {deletes.count > deletes.first.length && <li class="faint">+ {number(deletes.count - deletes.first.length)}</li>}
         </ul>
+      )}
+      {takenOver.count > 0 && (
+        <p>
+          {text.needs.takenOver(takenOver.count)}:{' '}
+          {names(
+            takenOver.first.map(({ name, by }) => `${name} (${by})`),
+            takenOver.count,
+          )}
+        </p>
       )}
       {stays.count > 0 && (
         <p class="muted">
