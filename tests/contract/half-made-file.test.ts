@@ -47,6 +47,14 @@ test.each(Object.keys(DAMAGES))('CU9 with %s a replica is refused before native 
   expect(answerOf(name)).toEqual({ name, replica: 'refused', shard: ['rebuilt', 'kept'] })
 })
 
+test('CU9 a file whose first transactions were cut off, at any of them, is refused as a replica and rebuilt as a shard file', () => {
+  const cuts = answers.filter(({ name }) => name.startsWith('a log cut'))
+  // The first is what power losses left in the field: SQLite finds nothing wrong, and cr-sqlite ended the process.
+  expect(cuts.map(({ name }) => name)).toContain('a log cut when it had crsql_master, crsql_tracked_peers')
+  expect(cuts.length).toBeGreaterThan(2)
+  expect(cuts.filter(({ replica, shard }) => replica !== 'refused' || shard.join() !== 'rebuilt,kept')).toEqual([])
+})
+
 test('CU9 a whole file is kept, and an empty shard file is rebuilt', () => {
   expect(answerOf('nothing')).toEqual({ name: 'nothing', replica: 'opened', shard: ['kept', 'kept'] })
   expect(answerOf('an empty file')).toMatchObject({ shard: ['rebuilt', 'kept'] })

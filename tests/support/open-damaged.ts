@@ -1,5 +1,5 @@
 // A process that opens damaged files of cr-sqlite, as native code may end it: `bun open-damaged.ts FOLDER`. It prints one JSON line for each case.
-import { cpSync, writeFileSync } from 'node:fs'
+import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openShardFile } from '../../server/desired/shard-file.ts'
 import { openCrdtDb } from '../../shared/adapters/crdt-db.ts'
@@ -30,6 +30,34 @@ export const DAMAGES: Record<string, (db: Database) => unknown> = {
   'the greatest version': (db) => db.run("INSERT INTO desired__crsql_clock VALUES (1, 'doc', 1, 9223372036854775807, 0, 0)"),
 }
 
+const LOG_HEADER_BYTES = 32
+const LOG_FRAME_BYTES = 4_096 + 24
+
+/** As a power loss leaves a file while cr-sqlite creates its tables: the log ends after each of its frames in turn. One of each kind. */
+function cutCreations(dir: string): Array<{ tables: string[]; make: (path: string) => void }> {
+  const created = join(dir, 'created.db')
+  const { db, close } = openCrdtDb(created)
+  db.run('PRAGMA wal_autocheckpoint = 0')
+  const [main, log] = [readFileSync(created), readFileSync(`${created}-wal`)]
+  close()
+  const found = new Map<string, (path: string) => void>()
+  for (let end = LOG_HEADER_BYTES + LOG_FRAME_BYTES; end < log.byteLength; end += LOG_FRAME_BYTES) {
+    const make = (path: string) => {
+      writeFileSync(path, main)
+      writeFileSync(`${path}-wal`, log.subarray(0, end))
+      openSqlite(path).close()
+    }
+    const sample = join(dir, 'sample.db')
+    make(sample)
+    const cut = openSqlite(sample)
+    const tables = cut.query<{ name: string }, []>("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").all()
+    cut.close()
+    const key = tables.map(({ name }) => name).join(' ')
+    if (key !== '') found.set(key, make)
+  }
+  return [...found].map(([key, make]) => ({ tables: key.split(' '), make }))
+}
+
 const [folder] = import.meta.main ? process.argv.slice(2) : []
 if (folder !== undefined) {
   const whole = join(folder, 'whole.db')
@@ -46,6 +74,7 @@ if (folder !== undefined) {
       },
     ]),
   ]
+  for (const { tables, make } of cutCreations(folder)) cases.push([`a log cut when it had ${tables.join(', ')}`, make])
   for (const [index, [name, damage]] of cases.entries()) {
     const path = join(folder, `${index}.db`)
     cpSync(whole, path)
