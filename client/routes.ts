@@ -2,6 +2,7 @@
 // makes its OpenAPI document.
 import type { z } from 'zod'
 import type { canIAnswerSchema, whoCanAnswerSchema } from '../shared/model/access-views.ts'
+import type { ApplyAnswer } from '../shared/model/apply-views.ts'
 import type { AuditRecord, AuditState, auditPageSchema } from '../shared/model/audit.ts'
 import type { changePageSchema } from '../shared/model/change.ts'
 import type { ChartView } from '../shared/model/chart.ts'
@@ -27,7 +28,6 @@ import type { SuspendAnswer, SuspensionView } from '../shared/model/suspension.t
 import type { SyncAnswer, SyncPlanView, SyncRequest } from '../shared/model/sync.ts'
 import type {
   ApiTokenView,
-  ApplyAnswer,
   ClusterView,
   ConfigView,
   ConfirmationView,

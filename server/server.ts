@@ -57,7 +57,7 @@ import { keepTombstonesFew } from './desired/tombstones.ts'
 import { createAgentRoutes } from './http/agent-routes.ts'
 import { networkOf } from './http/caller-address.ts'
 import { createDrain, DRAIN_MS_MAX } from './http/drain.ts'
-import { type Listener, listen } from './http/listener.ts'
+import { followOpenFiles, type Listener, listen } from './http/listener.ts'
 import { listenForScrapes, type MetricsListener, type MetricsSource } from './http/metrics-routes.ts'
 import { followTlsFiles, readTlsPair } from './http/tls-files.ts'
 import { createWebhook, WEBHOOKS, webhookMark, webhookSecret } from './http/webhook.ts'
@@ -416,13 +416,14 @@ async function startOn(
   const auditRetention = { store, keys, days: options.auditDays ?? AUDIT_DAYS_DEFAULT, clock, random, log }
   const upkeep = { upkeep: store.upkeep, retention: options.retention ?? RETENTION, clock, random, log }
   const { tls: tlsPaths } = options
-  const useTls = http.useTls.bind(http)
+  const { useTls, checkFiles } = http
   loops = supervise(
     {
       ...(tlsPaths == null || tls === null
         ? {}
         : { 'tls-files': (signal) => followTlsFiles({ paths: tlsPaths, current: tls, use: useTls, clock, log }, signal) }),
       ingest: () => ingest.run(),
+      'open-files': (signal) => followOpenFiles({ checkFiles }, clock, signal),
       notifications: (signal) => notifier.run(signal),
       'config-values': (signal) => values.run(signal),
       watchdog: (signal) => watchdog.run(signal),

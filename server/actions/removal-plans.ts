@@ -46,7 +46,7 @@ export type MayName = (id: ServiceId) => boolean
 /** For plans that no answer shows. */
 export const NAMES_NOBODY: MayName = () => false
 
-/** What a request is about to write. */
+/** Labels and specs that a request is about to write. */
 export interface Proposed {
   /** New labels by name of a cluster. */
   labels: ReadonlyMap<string, Labels>

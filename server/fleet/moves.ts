@@ -1,9 +1,10 @@
 // Computes the leaving and arriving services when clusters are relabelled or services get other targets, before it
 // happens, by the rules of planService. Pure.
+
+import type { MoveView } from '../../shared/model/apply-views.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
-import type { MoveView } from '../../shared/model/views.ts'
 import { guardRemovals } from './guard.ts'
 import { firstByKey } from './placements-summary.ts'
 import { isUnasked } from './plan-service.ts'

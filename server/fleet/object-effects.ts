@@ -3,8 +3,8 @@ import { deletionName, lossKind } from '../../shared/kube/data-loss.ts'
 import { fields } from '../../shared/kube/health-object.ts'
 import { type K8sObject, type ObjectRef, refKey } from '../../shared/kube/object.ts'
 import { compareApply, comparePrune } from '../../shared/kube/order.ts'
+import type { ObjectEffectsView } from '../../shared/model/apply-views.ts'
 import { parseRowId } from '../../shared/model/desired.ts'
-import type { ObjectEffectsView } from '../../shared/model/views.ts'
 
 /** Named of each kind of effect. */
 const NAMED_MAX = 20

@@ -3,10 +3,11 @@
 // one, many relabelled clusters would be many harmless steps (TG3).
 import { Elysia } from 'elysia'
 import { z } from 'zod'
+import { type ApplyAnswer, applyAnswerSchema } from '../../shared/model/apply-views.ts'
 import { explainIssues, withoutReadOnly } from '../../shared/model/explain.ts'
 import { confirmDataSchema } from '../../shared/model/removal-views.ts'
 import { type Applicable, applicableSchema } from '../../shared/model/resources.ts'
-import { APPLY_RESOURCES_MAX, type ApplyAnswer, applyAnswerSchema } from '../../shared/model/views.ts'
+import { APPLY_RESOURCES_MAX } from '../../shared/model/views.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { Principal } from '../access/principal.ts'
 import type { ChangedResource } from '../actions/port.ts'

@@ -2,6 +2,7 @@
 // closes a connection whose request head is not complete within 12 seconds, or that is idle between requests for
 // IDLE_TIMEOUT_SECONDS.
 import { AppError } from '../../shared/protocol/error.ts'
+import type { Clock } from '../../shared/runtime/clock.ts'
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
 import type { AddressRange } from '../sources/address/range.ts'
@@ -20,7 +21,7 @@ const RETRY_AFTER_MS = 5_000
 const SHARE_OF_OPEN_FILES = 0.8
 /** With more of its files open the server accepts no connection, and closes idle ones, until it has less than the share above. */
 const SHARE_WHEN_FULL = 0.9
-const LOOK_EVERY_MS = 1_000
+const CHECK_EVERY_MS = 1_000
 
 export interface ListenerOptions {
   place: ListenPlace
@@ -33,8 +34,6 @@ export interface ListenerOptions {
   openMax?: number
   /** Default: those of this process. */
   files?: OpenFiles
-  /** Default: LOOK_EVERY_MS. */
-  lookEveryMs?: number
   log?: Logger
 }
 
@@ -47,6 +46,8 @@ export interface Listener {
   addressOf(request: Request): string | null
   /** HT1: new connections get this certificate. Requests that are open are answered on the connection that they came on. */
   useTls(pair: TlsPair): void
+  /** AR5: refuses new connections while too many files are open. */
+  checkFiles(): void
   /** Stops accepting connections and waits for open ones; `atOnce` closes them. */
   stop(atOnce?: boolean): Promise<void>
 }
@@ -60,7 +61,7 @@ export interface Handlers {
 type Http = Bun.Server<undefined>
 
 export async function listen(options: ListenerOptions, handlers: Handlers): Promise<Listener> {
-  const { place, trustedProxies, trustsSocket = false, files = ownOpenFiles(), lookEveryMs = LOOK_EVERY_MS, log = silentLogger } = options
+  const { place, trustedProxies, trustsSocket = false, files = ownOpenFiles(), log = silentLogger } = options
   const { openMax = Math.floor(files.max * SHARE_OF_OPEN_FILES) } = options
   const callerAddress = createCallerAddress(trustedProxies, trustsSocket && 'unix' in place)
   let port = 'unix' in place ? 0 : place.port
@@ -101,7 +102,7 @@ export async function listen(options: ListenerOptions, handlers: Handlers): Prom
     return old.stop(false).finally(() => before.delete(old))
   }
   let isFull = false
-  const look = () => {
+  const checkFiles = () => {
     const open = files.count()
     if (open === null) return
     if (!isFull && open > files.max * SHARE_WHEN_FULL) {
@@ -118,13 +119,12 @@ export async function listen(options: ListenerOptions, handlers: Handlers): Prom
       log.info('new connections are accepted again', { open, max: files.max })
     }
   }
-  const looking = setInterval(look, lookEveryMs)
-  looking.unref()
   const origin = 'unix' in place ? `unix:${place.unix}` : `${options.tls == null ? 'http' : 'https'}://${http.hostname}:${port}`
   return {
     origin,
     port,
     addressOf,
+    checkFiles,
     useTls(pair) {
       tryOut(pair) // a server that stopped for a pair that cannot be used would serve nobody
       tls = pair
@@ -134,9 +134,16 @@ export async function listen(options: ListenerOptions, handlers: Handlers): Prom
       http = bind(pair)
     },
     stop: async (atOnce) => {
-      clearInterval(looking)
       await Promise.all([...before, http].map((one) => one.stop(atOnce)))
     },
+  }
+}
+
+/** Runs until the signal aborts. */
+export async function followOpenFiles({ checkFiles }: Pick<Listener, 'checkFiles'>, clock: Clock, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await clock.sleep(CHECK_EVERY_MS, signal)
+    if (!signal.aborted) checkFiles()
   }
 }
 

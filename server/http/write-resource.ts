@@ -1,7 +1,7 @@
 // One way to write a resource, for PUT and for apply.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
+import type { ApplyAnswer } from '../../shared/model/apply-views.ts'
 import { type Applicable, clusterSpecSchema, projectOf } from '../../shared/model/resources.ts'
-import type { ApplyAnswer } from '../../shared/model/views.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import { sealConfig } from '../access/config-secrets.ts'
 import type { ChangedResource } from '../actions/port.ts'

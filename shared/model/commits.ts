@@ -1,4 +1,4 @@
-// What the server knows of commits: author and subject, and the newest verified one of a ref.
+// Author and subject of a commit, and the newest verified commit of a ref.
 import { z } from 'zod'
 
 export const COMMIT_TEXT_MAX = 200

@@ -3,7 +3,7 @@
 import type { SignedCommit, Watermark } from '../../../shared/model/commits.ts'
 import { Unverified } from './signature.ts'
 
-/** Null: the commit is the newest now. Else the newer one that was verified before. */
+/** Returns the newer commit that was verified before; null when this one is the newest now. */
 export type RaiseWatermark = (signed: SignedCommit) => Promise<Watermark | null>
 
 /** More parents are not remembered; the commit then counts by its time. */

@@ -1,6 +1,6 @@
 // Labels of a cluster: edited as lines, then shown with what moves because of them, and only then written.
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
-import type { ApplyAnswer, MoveView } from '../../../../shared/model/views.ts'
+import type { ApplyAnswer, MoveView } from '../../../../shared/model/apply-views.ts'
 import { count } from '../format.ts'
 import { call, type Refusal } from '../state/api.ts'
 import type { ClusterView } from '../state/reads.ts'

@@ -1,6 +1,6 @@
 // Revocation of a cluster: the server refuses its agent; what is applied there stays. The same button admits it again.
 import { useState } from 'preact/hooks'
-import type { ApplyAnswer } from '../../../../shared/model/views.ts'
+import type { ApplyAnswer } from '../../../../shared/model/apply-views.ts'
 import { count } from '../format.ts'
 import { call } from '../state/api.ts'
 import type { ClusterView } from '../state/reads.ts'
