@@ -1,5 +1,6 @@
 // The whole admin API over a real store in memory, with actions that only note what they were asked.
 
+import { setImmediate } from 'node:timers/promises'
 import { createApiTokens } from '../../server/access/api-tokens.ts'
 import { type AuditTrail, createAuditTrail } from '../../server/access/audit-trail.ts'
 import { createConfigKeys } from '../../server/access/config-keys.ts'
@@ -57,7 +58,7 @@ export async function createTestAdmin(
 ): Promise<TestAdmin> {
   const store = await openSqliteStore(':memory:', { clock: systemClock, random: seededRandom(7) })
   const time = { nowMs }
-  const clock: Clock = { nowMs: () => time.nowMs, monotonicMs: () => time.nowMs, sleep: async () => {} }
+  const clock: Clock = { nowMs: () => time.nowMs, monotonicMs: () => time.nowMs, sleep: () => setImmediate() }
   const tokens = createApiTokens({ store, clock })
   const token = (await tokens.createFirst(async () => {})) ?? ''
   const box = loadSecretBox(tempDir())

@@ -79,7 +79,8 @@ const content = {
   get: async () => encodeRenderedSet(new Map(objects.map((one) => [objectRowId(WEB, refOf(one)), JSON.stringify(one)]))),
 }
 
-const owners = { takersOfAll: async () => () => new Map() }
+const NOBODY = new Map()
+const owners = { takersOfAll: async () => () => NOBODY }
 
 function plansWith(clock: { nowMs(): number }) {
   let effects = 0
