@@ -150,11 +150,11 @@ export interface App {
 export function createApp(deps: AppDeps): App {
   const { webhookHandler, logger, clock, signIn, addressOf = () => null, url = () => 'http://localhost' } = deps
   const callers = createCallers({ tokens: deps.tokens, sessions: signIn?.sessions ?? null, url })
-  const bodies = createStrangerBodies(SIGN_IN_BODIES)
-  const signInRoutes = signIn && createSignInRoutes({ signIn, callers, url, addressOf, bodies, clock, log: logger })
+  const strangerBodies = createStrangerBodies(SIGN_IN_BODIES)
+  const signInRoutes = signIn && createSignInRoutes({ signIn, callers, url, addressOf, bodies: strangerBodies, clock, log: logger })
   const authorizer = deps.authorizer ?? createAuthorizer(deps.store)
   const links = createSignInLinks(deps.tokens, clock)
-  const exchangeLink = createLinkExchange({ links, store: deps.store, clock, addressOf, bodies })
+  const exchangeLink = createLinkExchange({ links, store: deps.store, clock, addressOf, bodies: strangerBodies })
   const elysia = createElysia(deps, { callers, authorizer, links })
   refuseUndeclared(elysia.routes)
   const methods = createRouteMethods(elysia.routes)

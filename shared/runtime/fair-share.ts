@@ -20,7 +20,7 @@ export class FairShare {
   private readonly ofOneMax: number
 
   /** `ofOneMax`: places that one user may have at once. */
-  constructor(ofOneMax: number) {
+  constructor(ofOneMax = Number.POSITIVE_INFINITY) {
     this.ofOneMax = ofOneMax
   }
 
