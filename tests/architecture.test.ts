@@ -362,6 +362,18 @@ test('IV1 one file of the reconciler writes what outlives the process', () => {
   expectNone(offenders, 'a plan says what is to be kept, and remember.ts keeps it: who reads one file knows what a crash can lose')
 })
 
+test('AK11 answers to questions are made behind the redaction boundary, in one file', () => {
+  const boundary = 'agent/ask/answer-lines.ts'
+  const offenders = productFiles
+    .filter(({ path }) => inFolder('agent')(path) && path !== boundary)
+    .flatMap((file) => linesMatching({ ...file, text: withoutComments(file.text) }, /\bas (?:unknown as )?SafeLine\b|\bas (?:any|never)\b.*SafeLine/))
+  const ask = productFiles.filter(({ path }) => inFolder('agent/ask')(path) && path !== boundary)
+  const lines = ask.flatMap((file) => linesMatching({ ...file, text: withoutComments(file.text) }, /\bt: ['"]/))
+  expectNone([...offenders, ...lines], `a text of the cluster becomes a line of an answer in ${boundary}, or it would leave the site as it is`)
+  const sinks = ask.flatMap((file) => linesMatching(file, /\b(?:write|end)\(line: (?!SafeLine\b)/))
+  expectNone(sinks, 'a sink takes lines of that file only')
+})
+
 interface Global {
   what: string
   pattern: RegExp

@@ -1,12 +1,13 @@
 // Sends an answer in parts, one request after the other. While a part is under way lines collect, so that parts of a busy
 // log are large and those of a quiet one come at once. A server without room holds its reply, which slows the source.
 import { setImmediate } from 'node:timers/promises'
-import { ANSWER_PART_BYTES, ANSWER_SILENCE_MS, ANSWERS, type AnswerLine, partAnswerSchema } from '../../shared/protocol/ask.ts'
+import { ANSWER_PART_BYTES, ANSWER_SILENCE_MS, ANSWERS, partAnswerSchema } from '../../shared/protocol/ask.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { COMPRESS_BYTES_MIN } from '../../shared/protocol/routes.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import { zstd } from '../../shared/runtime/zstd.ts'
 import { CALL_TIMEOUT_MS, parseAnswer, type SessionKeeper } from '../sync/session-keeper.ts'
+import type { SafeLine } from './answer-lines.ts'
 
 /** Lines that wait beyond this hold up their source. */
 const WAITING_BYTES_MAX = 2 * ANSWER_PART_BYTES
@@ -19,7 +20,7 @@ const ZSTD_LEVEL = 1
 
 export interface AnswerSink {
   /** Resolves when there is room for more. Throws AnswerLimit when the answer has reached its size. */
-  write(line: AnswerLine): Promise<void>
+  write(line: SafeLine): Promise<void>
 }
 
 /** The answer is as large as it may be. */
@@ -55,7 +56,7 @@ export class AnswerWriter implements AnswerSink {
     return this.#gone.signal
   }
 
-  async write(line: AnswerLine): Promise<void> {
+  async write(line: SafeLine): Promise<void> {
     const bytes = Buffer.from(`${JSON.stringify(line)}\n`)
     if (this.#bytes + bytes.length > this.#deps.bytesMax) throw new AnswerLimit()
     this.#add(bytes)
@@ -63,7 +64,7 @@ export class AnswerWriter implements AnswerSink {
   }
 
   /** Resolves when the last line arrived, or nobody waits for it. */
-  async end(line: AnswerLine): Promise<void> {
+  async end(line: SafeLine): Promise<void> {
     this.#isEnding = true
     this.#add(Buffer.from(`${JSON.stringify(line)}\n`))
     await this.#sending

@@ -1,6 +1,6 @@
 // The dependencies of answers to questions.
 import type { ObjectRef } from '../../shared/kube/object.ts'
-import { allowsNamespace, coversKind } from '../../shared/model/bounds.ts'
+import { allowsNamespace } from '../../shared/model/bounds.ts'
 import type { AskFrame } from '../../shared/protocol/ask.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Cluster, Discovery } from '../cluster/cluster.ts'
@@ -14,8 +14,8 @@ export interface SiteAnswererDeps {
   cluster: Cluster
   /** Absent: this agent reads no logs. */
   logs?: LogStreams | undefined
-  state: Pick<AgentState, 'ownerOf' | 'inventory'>
-  replica(): Pick<Replica, 'read'> | null
+  state: Pick<AgentState, 'ownerOf' | 'inventory' | 'facts'>
+  replica(): Pick<Replica, 'read' | 'unlock' | 'open'> | null
   discovery(): Discovery | null
   policy(): SitePolicy | null
   /** In the audit log of the site; throws when it cannot be written. `refusal`: why the site does not answer. */
@@ -43,7 +43,3 @@ export function refusedNamespace(policy: SitePolicy | null, { namespace }: Pick<
         : `${namespace} is not allowed`
   return why === null ? null : `refused by the local policy, rule ask.namespaces: ${why}`
 }
-
-/** AK5: the site hides the contents of this kind. */
-export const isHidden = (policy: SitePolicy | null, ref: Pick<ObjectRef, 'group' | 'kind'>): boolean =>
-  policy?.ask?.hide?.some((pattern) => coversKind(pattern, ref)) === true

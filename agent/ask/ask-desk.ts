@@ -6,8 +6,10 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import { verifyBytes } from '../../shared/runtime/keys.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
+import { safeText } from '../cluster/redact/safe-text.ts'
 import { parseJson } from '../sync/server-client.ts'
 import type { SessionKeeper } from '../sync/session-keeper.ts'
+import { endLine, failedLine } from './answer-lines.ts'
 import { AnswerLimit, type AnswerSink, AnswerWriter } from './answer-writer.ts'
 
 /** Questions that are answered at once. */
@@ -15,7 +17,8 @@ export const ANSWERS_AT_ONCE_MAX = 64
 const IDS_KEPT = 512
 const NONCE_BYTES = 8
 
-/** A question that this agent refuses, with what to do about it. */
+/** A question that this agent refuses, with what to do about it. Its texts are words of this program and of failures
+ *  that passed the redaction boundary. */
 export class AskRefused extends Error {
   readonly code: string
   readonly remedy: string | undefined
@@ -118,21 +121,15 @@ export class AskDesk {
           'Ask again tomorrow, or raise --daily-bytes.',
         )
       await answerer.answer(frame, writer, signal)
-      await writer.end(over.signal.aborted ? { t: 'end', truncated: 'time' } : { t: 'end' })
+      await writer.end(over.signal.aborted ? endLine('time') : endLine())
     } catch (error) {
-      if (over.signal.aborted) await writer.end({ t: 'end', truncated: 'time' })
-      else if (error instanceof AnswerLimit) await writer.end({ t: 'end', truncated: 'bytes' })
-      else if (error instanceof AskRefused)
-        await writer.end({
-          t: 'failed',
-          code: error.code,
-          message: error.message,
-          ...(error.remedy === undefined ? {} : { remedy: error.remedy }),
-        })
+      if (over.signal.aborted) await writer.end(endLine('time'))
+      else if (error instanceof AnswerLimit) await writer.end(endLine('bytes'))
+      else if (error instanceof AskRefused) await writer.end(failedLine(error.code, error.message, error.remedy))
       else if (!writer.gone.aborted) {
-        log.error('question failed', { question: frame.question.kind, error: describeError(error) })
-        const message = error instanceof z.ZodError ? 'invalid question' : describeError(error)
-        await writer.end({ t: 'failed', code: ASK_REFUSALS.failed, message })
+        const message = error instanceof z.ZodError ? 'invalid question' : safeText(describeError(error))
+        log.error('question failed', { question: frame.question.kind, error: message })
+        await writer.end(failedLine(ASK_REFUSALS.failed, message))
       }
     } finally {
       timed.abort()

@@ -53,6 +53,16 @@ export class AskReads {
     return got.kind === 'found' ? got.object : null
   }
 
+  /** For reads beside the question: it is answered also if this one fails. */
+  async objectIfReadable(ref: ObjectRef, options: { metadataOnly?: boolean } = {}): Promise<K8sObject | null | 'unreadable'> {
+    try {
+      return await this.objectOrNull(ref, options)
+    } catch (error) {
+      if (error instanceof AskRefused) return 'unreadable'
+      throw error
+    }
+  }
+
   /** Returns null if the agent may not list the kind; the caller then gets a note. */
   async list(
     kind: Pick<ObjectRef, 'group' | 'kind'>,

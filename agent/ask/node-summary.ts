@@ -1,6 +1,7 @@
 // Nodes with their capacity and what Pods request of it.
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { ASK_REFUSALS } from '../../shared/protocol/ask.ts'
+import { nodeLine, noteLine } from './answer-lines.ts'
 import type { AnswerSink } from './answer-writer.ts'
 import type { AnswerContext } from './ask-context.ts'
 import { AskRefused } from './ask-desk.ts'
@@ -27,27 +28,22 @@ export async function answerNodes({ reads }: AnswerContext, sink: AnswerSink, si
       'Grant it at the site; `skerry-agent rbac --kinds … --asking` prints the rules.',
     )
   const pods = await reads.list({ group: '', kind: 'Pod' }, { fromCache: true, signal })
-  if (pods.items === null) await sink.write({ t: 'note', message: pods.why })
+  if (pods.items === null) await sink.write(noteLine(pods.why))
   const byNode = Map.groupBy((pods.items ?? []).filter(runs), (pod) => (pod['spec'] as PodBody | undefined)?.nodeName ?? '')
   for (const node of nodes.items.toSorted((a, b) => String(a.metadata.name).localeCompare(String(b.metadata.name)))) {
     const { capacity = {}, allocatable = {}, conditions = [], nodeInfo = {} } = (node['status'] ?? {}) as NodeStatus
     const own = byNode.get(node.metadata.name ?? '') ?? []
     const isUnschedulable = (node['spec'] as { unschedulable?: boolean } | undefined)?.unschedulable === true
-    const bad = conditions.filter(({ type, status }) => (type === 'Ready' ? status !== 'True' : status === 'True'))
-    await sink.write({
-      t: 'node',
-      name: node.metadata.name ?? '',
-      ready: conditions.some(({ type, status }) => type === 'Ready' && status === 'True'),
-      version: nodeInfo.kubeletVersion ?? '',
-      capacity: only(capacity),
-      allocatable: only(allocatable),
-      requested: { cpu: requested(own, 'cpu'), memory: requested(own, 'memory') },
-      pods: own.length,
-      problems: [
-        ...(isUnschedulable ? ['Unschedulable'] : []),
-        ...bad.map(({ type, status, reason = '', message = '' }) => `${type}=${status} ${reason}: ${message}`.slice(0, 300)),
-      ],
-    })
+    await sink.write(
+      nodeLine({
+        ...{ node, isUnschedulable, version: nodeInfo.kubeletVersion ?? '', pods: own.length },
+        isReady: conditions.some(({ type, status }) => type === 'Ready' && status === 'True'),
+        conditions: conditions.filter(({ type, status }) => (type === 'Ready' ? status !== 'True' : status === 'True')),
+        capacity: only(capacity),
+        allocatable: only(allocatable),
+        requested: { cpu: requested(own, 'cpu'), memory: requested(own, 'memory') },
+      }),
+    )
   }
 }
 

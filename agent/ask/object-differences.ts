@@ -2,10 +2,11 @@
 // and spellings of quantities are no differences. Values of Secrets are masked. Pure.
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
+import { isShownIdentity } from '../cluster/redact/field-path.ts'
 import { MARK } from '../cluster/redact/marks.ts'
-import { isSecretKind, isSensitiveName } from '../cluster/redact/shown-fields.ts'
 import { ownsPath } from '../reconcile/snapshot/fields/owned-fields.ts'
-import { LAST_APPLIED, maskedPart } from './masked.ts'
+import type { Hiding } from './hiding.ts'
+import { maskOf } from './masked.ts'
 
 export interface FieldDifference {
   path: string
@@ -29,64 +30,78 @@ const METADATA_LEFT: ReadonlySet<string> = new Set([
   'selfLink',
 ])
 
+/** A value of one form with what may be shown of it: a mark stands for all that is below it. */
+interface Form {
+  value: unknown
+  shown: unknown
+}
+const member = ({ value, shown }: Form, key: string | number): Form => {
+  const of = (parent: unknown) =>
+    parent !== null && typeof parent === 'object' ? (parent as Record<string | number, unknown>)[key] : undefined
+  return { value: of(value), shown: shown === MARK ? MARK : of(shown) }
+}
+const NOTHING: Form = { value: undefined, shown: undefined }
+
 interface At {
   text: string
   /** As in fieldsV1. */
   keys: string[]
-  isHidden: boolean
 }
 
-export function differences(desired: K8sObject, live: K8sObject, { isHidden = false } = {}): FieldDifference[] {
+export function differences(desired: K8sObject, live: K8sObject, { hiding = 'nothing' as Hiding } = {}): FieldDifference[] {
   const found: FieldDifference[] = []
-  const hidesContents = isHidden || isSecretKind(live.kind)
-  walk(compared(desired), compared(live), { text: '', keys: [], isHidden: false })
+  const mask = maskOf([desired, live])
+  const formOf = (object: K8sObject): Form => ({
+    value: compared(object),
+    shown: compared(hiding === 'nothing' ? mask.object(object) : mask.identity(object)),
+  })
+  walk(formOf(desired), formOf(live), { text: '', keys: [] })
   return found.slice(0, FIELDS_MAX)
 
-  function walk(asked: unknown, held: unknown, at: At): void {
+  function walk(asked: Form, held: Form, at: At): void {
     // Labels that one side lacks altogether are told one by one.
-    const wanted = asked === undefined && isRecord(held) && at.text.startsWith('.metadata') ? {} : asked
-    if (found.length >= FIELDS_MAX || canonicalJson(wanted) === canonicalJson(held)) return
-    if (isRecord(wanted) && isRecord(held)) {
-      const isVariable = isSensitiveName(String(held['name'] ?? wanted['name'] ?? ''))
-      for (const name of [...new Set([...Object.keys(wanted), ...Object.keys(held)])].sort()) {
-        const isContents = at.text === '' && hidesContents && (isHidden ? name !== 'metadata' : /^(data|stringData|binaryData)$/.test(name))
-        const below = { text: `${at.text}.${name}`, keys: [...at.keys, `f:${name}`] }
-        const isCopy = name === LAST_APPLIED
-        walk(wanted[name], held[name], { ...below, isHidden: at.isHidden || isContents || isCopy || (isVariable && name === 'value') })
-      }
+    const isLeftOut = asked.value === undefined && isRecord(held.value) && at.text.startsWith('.metadata')
+    const wanted = isLeftOut ? { value: {}, shown: {} } : asked
+    if (found.length >= FIELDS_MAX || canonicalJson(wanted.value) === canonicalJson(held.value)) return
+    if (isRecord(wanted.value) && isRecord(held.value)) {
+      for (const name of [...new Set([...Object.keys(wanted.value), ...Object.keys(held.value)])].sort())
+        walk(member(wanted, name), member(held, name), { text: `${at.text}.${name}`, keys: [...at.keys, `f:${name}`] })
       return
     }
-    if (Array.isArray(wanted) && Array.isArray(held)) {
-      walkList(wanted, held, at)
+    if (Array.isArray(wanted.value) && Array.isArray(held.value)) {
+      walkList(wanted, wanted.value, held, held.value, at)
       return
     }
-    const shown = (value: unknown) => (at.isHidden ? MARK : cut(maskedPart(value)))
     found.push({
       path: at.text,
-      ...(wanted === undefined ? {} : { desired: shown(wanted) }),
-      ...(held === undefined ? {} : { live: shown(held) }),
+      ...(wanted.value === undefined ? {} : { desired: cut(wanted.shown) }),
+      ...(held.value === undefined ? {} : { live: cut(held.shown) }),
       ...writersOf(live, at.keys),
     })
   }
 
-  function walkList(wanted: unknown[], held: unknown[], at: At): void {
-    const key = keyOf([...wanted, ...held])
-    const names = key === null ? [] : [...new Set([...wanted, ...held].map((item) => String((item as Record<string, unknown>)[key])))]
+  function walkList(wanted: Form, asked: unknown[], held: Form, there: unknown[], at: At): void {
+    const key = keyOf([...asked, ...there])
     if (key === null) {
-      for (let index = 0; index < Math.max(wanted.length, held.length); index++)
-        walk(wanted[index], held[index], { ...at, text: `${at.text}[${index}]`, keys: [...at.keys, `i:${index}`] })
+      for (let index = 0; index < Math.max(asked.length, there.length); index++)
+        walk(member(wanted, index), member(held, index), { text: `${at.text}[${index}]`, keys: [...at.keys, `i:${index}`] })
       return
     }
-    const of = (list: unknown[], name: string) => list.find((item) => String((item as Record<string, unknown>)[key]) === name)
-    for (const name of names)
-      walk(of(wanted, name), of(held, name), {
-        ...at,
-        text: `${at.text}[${key}=${name}]`,
-        keys: [
-          ...at.keys,
-          `k:${JSON.stringify({ [key]: of(held, name) === undefined ? name : (of(held, name) as Record<string, unknown>)[key] })}`,
-        ],
+    const named = (item: unknown): unknown => (item as Record<string, unknown>)[key]
+    const names = new Set([...asked, ...there].map((item) => String(named(item))))
+    for (const name of names) {
+      const of = (form: Form, list: unknown[]): Form => {
+        const index = list.findIndex((item) => String(named(item)) === name)
+        return index < 0 ? NOTHING : member(form, index)
+      }
+      const [one, other] = [of(wanted, asked), of(held, there)]
+      const identity = named(other.value ?? one.value)
+      const isShown = one.shown !== MARK && other.shown !== MARK && isShownIdentity(key, identity)
+      walk(one, other, {
+        text: `${at.text}[${key}=${isShown ? name : MARK}]`,
+        keys: [...at.keys, `k:${JSON.stringify({ [key]: identity })}`],
       })
+    }
   }
 }
 
@@ -102,13 +117,18 @@ function keyOf(items: readonly unknown[]): string | null {
   return null
 }
 
+const MANAGER = /^[-\w.:/@+() ]{1,200}$/
+
 /** The latest writer first. */
 function writersOf({ metadata }: K8sObject, keys: readonly string[]): Pick<FieldDifference, 'managers' | 'writtenMs'> {
   const writers = (metadata.managedFields ?? [])
     .filter(({ fieldsV1 }) => ownsPath(fieldsV1, keys))
     .toSorted((a, b) => String(b.time ?? '').localeCompare(String(a.time ?? '')))
   const writtenMs = Date.parse(writers[0]?.time ?? '')
-  const managers = writers.map(({ manager = '', subresource }) => (subresource ? `${manager} (${subresource})` : manager)).slice(0, 3)
+  const managers = writers
+    .map(({ manager = '', subresource }) => (subresource ? `${manager} (${subresource})` : manager))
+    .filter((name) => MANAGER.test(name))
+    .slice(0, 3)
   return { managers, ...(Number.isNaN(writtenMs) ? {} : { writtenMs }) }
 }
 

@@ -1,8 +1,11 @@
 // The children of an object down to Pods, by owner references, each with its health and reason; and the events of an object.
 import { healthOf } from '../../shared/kube/health.ts'
 import { groupOf, type K8sObject, type ObjectRef, refOf } from '../../shared/kube/object.ts'
+import { isSecretKind } from '../cluster/redact/shown-fields.ts'
+import { childLine, eventLine, noteLine, type Subject } from './answer-lines.ts'
 import type { AnswerSink } from './answer-writer.ts'
 import type { AnswerContext } from './ask-context.ts'
+import { hidingOf, isHiddenKind } from './hiding.ts'
 
 const DEPTH_MAX = 6
 const CHILDREN_MAX = 2_000
@@ -33,9 +36,12 @@ const OWNED: Readonly<Record<string, readonly string[]>> = {
 export async function answerTree(context: AnswerContext, ref: ObjectRef, sink: AnswerSink, signal: AbortSignal): Promise<void> {
   const { reads, clock } = context
   const root = await reads.object(ref)
+  const hidingOfRoot = await hidingOf(context, root, ref)
   const tell = (object: K8sObject, parent: string | null) => {
-    const { word, reason, message } = healthOf(object, clock.nowMs())
-    return sink.write({ t: 'child', ref: refOf(object), uid: object.metadata.uid ?? '', parent, health: word, reason, message })
+    const { word: health, reason, message } = healthOf(object, clock.nowMs())
+    const [ownRef, uid] = [refOf(object), object.metadata.uid ?? '']
+    const hiding = isHiddenKind(context.policy(), ownRef) ? 'hidden' : hidingOfRoot
+    return sink.write(childLine({ ref: ownRef, uid, parent, health, reason, message }, { hiding, documents: [object, root] }))
   }
   await tell(root, null)
   const isKnown = groupOf(root.apiVersion) === '' || ['apps', 'batch'].includes(groupOf(root.apiVersion))
@@ -47,7 +53,7 @@ export async function answerTree(context: AnswerContext, ref: ObjectRef, sink: A
     // Pods and ReplicaSets of a workload have the labels that it selects by; claims do not.
     const narrow = labelSelector !== null && (kind.kind === 'Pod' || kind.kind === 'ReplicaSet') ? { labelSelector } : {}
     const listed = await reads.list(kind, { namespace: ref.namespace, fromCache: true, signal, ...narrow })
-    if (listed.items === null) await sink.write({ t: 'note', message: listed.why })
+    if (listed.items === null) await sink.write(noteLine(listed.why))
     else candidates.push(...listed.items)
   }
   const byOwner = Map.groupBy(
@@ -79,6 +85,15 @@ export function selectorOf(object: K8sObject): string | null {
   return pairs.length === 0 ? null : pairs.join(',')
 }
 
+/** Events of an object that is gone are about nothing that is at hand. */
+async function subjectOf(context: AnswerContext, ref: ObjectRef): Promise<Subject> {
+  const isSecret = isSecretKind(ref.kind)
+  const live = await context.reads.objectIfReadable(ref)
+  if (live === null || live === 'unreadable')
+    return { hiding: isHiddenKind(context.policy(), ref) ? 'hidden' : 'nothing', documents: [], isSecret }
+  return { hiding: await hidingOf(context, live, ref), documents: [live], isSecret }
+}
+
 interface KubeEvent {
   type?: string
   reason?: string
@@ -99,7 +114,8 @@ export async function answerEvents(context: AnswerContext, ref: ObjectRef, sink:
     .join(',')
   const where = ref.namespace === '' ? {} : { namespace: ref.namespace }
   const listed = await context.reads.list({ group: '', kind: 'Event' }, { ...where, fieldSelector, signal })
-  if (listed.items === null) return sink.write({ t: 'note', message: listed.why })
+  if (listed.items === null) return sink.write(noteLine(listed.why))
+  const subject = await subjectOf(context, ref)
   const events = listed.items.map((object) => {
     const event = object as unknown as KubeEvent
     const at = event.series?.lastObservedTime ?? event.lastTimestamp ?? event.eventTime ?? object.metadata.creationTimestamp ?? ''
@@ -108,6 +124,6 @@ export async function answerEvents(context: AnswerContext, ref: ObjectRef, sink:
   for (const { event, at } of events.toSorted((a, b) => a.at.localeCompare(b.at)).slice(-EVENTS_MAX)) {
     const { type = '', reason = '', message = '', series, count = 1, source, reportingComponent } = event
     const who = source?.component || reportingComponent || ''
-    await sink.write({ t: 'event', type, reason, message, count: series?.count ?? count, at, source: who })
+    await sink.write(eventLine({ type, reason, message, count: series?.count ?? count, at, source: who }, subject))
   }
 }

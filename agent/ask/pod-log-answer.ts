@@ -2,8 +2,8 @@
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import { refOf, refText } from '../../shared/kube/object.ts'
 import { ASK_REFUSALS, type Question } from '../../shared/protocol/ask.ts'
-import { describeError } from '../../shared/runtime/loop.ts'
 import type { LogStreams } from '../cluster/pod-logs.ts'
+import { cutOffLine, logLine, noteLine } from './answer-lines.ts'
 import type { AnswerSink } from './answer-writer.ts'
 import type { AnswerContext } from './ask-context.ts'
 import { AskRefused } from './ask-desk.ts'
@@ -46,7 +46,7 @@ export async function answerLogs(context: AnswerContext, question: LogQuestion, 
       } catch (error) {
         if (!(error instanceof AskRefused) || read.length === 1) throw error
         failures += 1
-        await sink.write({ t: 'note', message: error.message })
+        await sink.write(noteLine(error.message))
       } finally {
         streams -= 1
       }
@@ -110,7 +110,7 @@ async function readOne(
   signal.addEventListener('abort', stop, { once: true })
   const write = async (text: string) => {
     for (let at = 0; at < text.length; at += TEXT_CHARS_MAX)
-      await sink.write({ t: 'log', pod: pod.name, container, text: text.slice(at, at + TEXT_CHARS_MAX) })
+      await sink.write(logLine(pod.name, container, text.slice(at, at + TEXT_CHARS_MAX)))
   }
   try {
     for (let chunk = await reader.read(); chunk.value !== undefined && !signal.aborted; chunk = await reader.read()) {
@@ -127,7 +127,7 @@ async function readOne(
   } catch (error) {
     if (signal.aborted) return true
     if (!isCut(error)) throw error
-    await sink.write({ t: 'note', message: `the log of ${refText(pod)} was cut off: ${describeError(error)}` })
+    await sink.write(cutOffLine(`the log of ${refText(pod)}`, error))
   } finally {
     signal.removeEventListener('abort', stop)
     opened.release()

@@ -2,15 +2,19 @@
 // would make. Writes nothing.
 import { cleanObject } from '../../shared/kube/clean.ts'
 import { groupOf, isK8sObject, type K8sObject, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
+import { isSealed } from '../../shared/kube/sealed-object.ts'
+import { objectRowPrefix } from '../../shared/model/desired.ts'
 import { serviceKey, serviceText } from '../../shared/model/ids.ts'
 import { ASK_REFUSALS, type Question } from '../../shared/protocol/ask.ts'
 import type { ApplyResult } from '../cluster/cluster.ts'
 import { userOf } from '../reconcile/apply/acting.ts'
 import { actingAs } from '../reconcile/snapshot/account.ts'
 import { refusedObject } from '../reconcile/snapshot/permits.ts'
+import { diffLine, missingLine, refusedLine, triedLine, unreadableLine } from './answer-lines.ts'
 import type { AnswerSink } from './answer-writer.ts'
-import { type AnswerContext, isHidden, refusedNamespace } from './ask-context.ts'
+import { type AnswerContext, refusedNamespace } from './ask-context.ts'
 import { AskRefused } from './ask-desk.ts'
+import { hidingInService, hidingOf } from './hiding.ts'
 import { differences } from './object-differences.ts'
 
 type DiffQuestion = Extract<Question, { kind: 'diff' }>
@@ -38,17 +42,19 @@ export async function answerDiff(
       ref === undefined ? `service ${serviceKey(service)} has no objects here` : `the service has no ${ref.kind} ${ref.name} here`,
     )
   const acting = actingFor(context, service)
+  const hidingFor = hidingInService(context, service)
   await each(entries, signal, async ({ ref: own, appliedDoc }) => {
+    const hiding = hidingFor(own)
     const denied = refusedNamespace(context.policy(), own)
-    if (denied !== null) return sink.write({ t: 'diff', ref: own, state: 'unreadable', fields: [], message: denied })
+    if (denied !== null) return sink.write(unreadableLine(own, { own: denied }, hiding))
     const desired = appliedDoc === null ? null : (JSON.parse(appliedDoc) as K8sObject)
     const live = await context.reads.objectOrNull(own)
-    if (live === null) return sink.write({ t: 'diff', ref: own, state: 'missing', fields: [] })
-    if (desired === null) return sink.write({ t: 'diff', ref: own, state: 'unreadable', fields: [], message: 'not applied yet' })
+    if (live === null) return sink.write(missingLine(own))
+    if (desired === null) return sink.write(unreadableLine(own, { own: 'not applied yet' }, hiding))
     const tried = await tryApply(context, desired, acting)
-    if (tried.kind === 'failed') return sink.write({ t: 'diff', ref: own, state: 'unreadable', fields: [], message: tried.failure.message })
-    const fields = differences(tried.object, live, { isHidden: isHidden(context.policy(), own) }).filter(({ path }) => !isMark(path))
-    return sink.write({ t: 'diff', ref: own, state: fields.length === 0 ? 'same' : 'changed', fields })
+    if (tried.kind === 'failed') return sink.write(unreadableLine(own, tried, hiding))
+    const fields = differences(tried.object, live, { hiding }).filter(({ path }) => !isMark(path))
+    return sink.write(diffLine(own, fields))
   })
 }
 
@@ -58,7 +64,7 @@ export async function answerDryRun(
   sink: AnswerSink,
   signal: AbortSignal,
 ): Promise<void> {
-  const documents = objects === undefined ? heldObjects(context, service) : objects.filter(isK8sObject)
+  const documents = objects === undefined ? await heldObjects(context, service) : objects.filter(isK8sObject)
   if (documents.length === 0) throw new AskRefused(ASK_REFUSALS.notFound, `there are no objects of service ${serviceKey(service)} to try`)
   const acting = actingFor(context, service)
   const read = context.replica()?.read(service)
@@ -70,27 +76,30 @@ export async function answerDryRun(
       `service ${serviceKey(service)} has no revision in this cluster`,
       'Try it where the service is placed, or with a right on the cluster.',
     )
+  const hidingFor = hidingInService(context, service)
   await each(documents, signal, async (document) => {
     const placed = await withNamespace(context, document, row?.namespace)
     const ref = refOf(placed)
+    const refuse = (own: string) => sink.write(refusedLine(ref, { own }, 'nothing'))
     const refused = refusedObject({ id: service, row, policy: context.policy() }, ref)?.message ?? refusedNamespace(context.policy(), ref)
-    if (refused !== null) return sink.write({ t: 'dryRun', ref, result: 'refused', message: refused })
+    if (refused !== null) return refuse(refused)
     const owner = context.state.ownerOf(refKey(ref))
     if (owner !== null && serviceKey(owner) !== serviceKey(service))
-      return sink.write({ t: 'dryRun', ref, result: 'refused', message: `already managed by ${otherText(context, serviceKey(owner))}` })
+      return refuse(`already managed by ${otherText(context, serviceKey(owner))}`)
     const live = await context.reads.objectOrNull(ref)
     if (live !== null && owner === null && context.isConfined)
-      return sink.write({
-        t: 'dryRun',
-        ref,
-        result: 'refused',
-        message: 'exists and is not managed by the service; compare it with a right on the cluster',
-      })
+      return refuse('exists and is not managed by the service; compare it with a right on the cluster')
+    const hidingOfRow = hidingFor(ref)
+    const hiding = hidingOfRow === 'nothing' && live !== null ? await hidingOf(context, live, ref) : hidingOfRow
     const tried = await tryApply(context, placed, acting)
-    if (tried.kind === 'failed') return sink.write({ t: 'dryRun', ref, result: 'refused', message: tried.failure.message })
-    if (live === null) return sink.write({ t: 'dryRun', ref, result: 'created' })
-    const fields = differences(tried.object, live, { isHidden: isHidden(context.policy(), ref) }).filter(({ path }) => !isMark(path))
-    return sink.write({ t: 'dryRun', ref, result: fields.length === 0 ? 'unchanged' : 'changed', fields })
+    if (tried.kind === 'failed') return sink.write(refusedLine(ref, tried, hiding))
+    if (live === null) return sink.write(triedLine(ref, null))
+    return sink.write(
+      triedLine(
+        ref,
+        differences(tried.object, live, { hiding }).filter(({ path }) => !isMark(path)),
+      ),
+    )
   })
 }
 
@@ -101,12 +110,25 @@ const isMark = (path: string): boolean =>
 /** AZ4: a caller who may ask about one service may not know of the other. */
 const otherText = ({ isConfined }: AnswerContext, key: string): string => (isConfined ? 'another service' : serviceText(key))
 
-function heldObjects({ replica }: AnswerContext, service: Service): K8sObject[] {
-  const read = replica()?.read(service)
+async function heldObjects({ replica }: AnswerContext, service: Service): Promise<K8sObject[]> {
+  const held = replica()
+  await held?.unlock(service)
+  const read = held?.read(service)
   if (read?.kind === 'incomplete')
     throw new AskRefused(ASK_REFUSALS.failed, `the revision of service ${serviceKey(service)} is not complete here: ${read.why}`)
-  if (read?.kind !== 'complete') return []
-  return [...read.revision.objects.values()].map((doc) => JSON.parse(doc) as unknown).filter(isK8sObject)
+  if (held === null || read?.kind !== 'complete') return []
+  return [...read.revision.objects]
+    .map(([rowId, doc]) => {
+      const opened = isSealed(doc) ? held.open(rowId, doc) : doc
+      if (opened === null)
+        throw new AskRefused(
+          ASK_REFUSALS.failed,
+          `${rowId.slice(objectRowPrefix(service).length)} is sealed, and no key of this agent opens it`,
+          'Compare the recipients in `skerry token list --agents` and `skerry-agent status`.',
+        )
+      return JSON.parse(opened) as unknown
+    })
+    .filter(isK8sObject)
 }
 
 async function withNamespace({ reads }: AnswerContext, document: K8sObject, namespace: string | undefined): Promise<K8sObject> {

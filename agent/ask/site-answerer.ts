@@ -6,19 +6,17 @@ import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { matchesGlob } from '../../shared/model/source-patterns.ts'
 import { ASK_REFUSALS, type AskFrame, QUESTION_KINDS, type Question, questionSchema } from '../../shared/protocol/ask.ts'
 import type { SitePolicy } from '../reconcile/snapshot/permits.ts'
+import { objectLine } from './answer-lines.ts'
 import type { AnswerSink } from './answer-writer.ts'
-import { type AnswerContext, isHidden, type SiteAnswererDeps } from './ask-context.ts'
+import type { AnswerContext, SiteAnswererDeps } from './ask-context.ts'
 import { type AskAnswerer, AskRefused } from './ask-desk.ts'
 import { AskReads } from './ask-reads.ts'
-import { masked } from './masked.ts'
+import { hidingOf, OWNERS_MAX, ownersOf } from './hiding.ts'
 import { answerNodes } from './node-summary.ts'
 import { answerEvents, answerTree } from './object-tree.ts'
 import { answerLogs } from './pod-log-answer.ts'
 import { answerDiff, answerDryRun } from './service-trials.ts'
 import { answerRestart } from './workload-restart.ts'
-
-/** Between an object of a service and one that belongs to it: Deployment, ReplicaSet, Pod. */
-const OWNERS_MAX = 6
 
 export function createSiteAnswerer(deps: SiteAnswererDeps): AskAnswerer {
   const reads = new AskReads(deps)
@@ -51,7 +49,7 @@ async function answerQuestion(context: AnswerContext, question: Question, sink: 
     case 'object': {
       const { ref, managedFields = false } = question
       const live = await context.reads.object(ref)
-      return sink.write({ t: 'object', ...masked(live, { managedFields, isHidden: isHidden(context.policy(), ref) }) })
+      return sink.write(objectLine(live, { managedFields, hiding: await hidingOf(context, live, ref) }))
     }
     case 'tree':
       return answerTree(context, question.ref, sink, signal)
@@ -134,11 +132,7 @@ async function refuseOutside({ state }: SiteAnswererDeps, reads: AskReads, { wit
     const owners: ObjectRef[] = []
     for (const ref of refs) {
       const live = await reads.objectOrNull(ref, { metadataOnly: true })
-      for (const owner of live?.metadata.ownerReferences ?? []) {
-        const apiVersion = String(owner['apiVersion'] ?? '')
-        const slash = apiVersion.indexOf('/')
-        owners.push({ group: slash < 0 ? '' : apiVersion.slice(0, slash), kind: owner.kind, namespace: ref.namespace, name: owner.name })
-      }
+      if (live !== null) owners.push(...ownersOf(live, ref))
     }
     refs = owners.slice(0, OWNERS_MAX)
   }

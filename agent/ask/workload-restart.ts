@@ -1,6 +1,7 @@
 // Restarts the Pods of a workload as `kubectl rollout restart` does: by an annotation of its Pod template.
 import { type ObjectRef, refKey, refText } from '../../shared/kube/object.ts'
 import { ASK_REFUSALS } from '../../shared/protocol/ask.ts'
+import { restartedLine } from './answer-lines.ts'
 import type { AnswerSink } from './answer-writer.ts'
 import type { AnswerContext } from './ask-context.ts'
 import { AskRefused } from './ask-desk.ts'
@@ -33,5 +34,5 @@ export async function answerRestart(context: AnswerContext, ref: ObjectRef, sink
   const patched = await reads.turn(() => cluster.mergePatch(resource, ref, body, owner === null ? {} : actingFor(context, owner)))
   if (patched.kind === 'failed')
     throw refusedBy(patched.failure, `restart ${refText(ref)}`, { verb: 'patch', resource: resource.plural, group: ref.group })
-  await sink.write({ t: 'restarted', ref, at })
+  await sink.write(restartedLine(ref, at))
 }

@@ -116,6 +116,8 @@ const CLEAR_ANNOTATIONS = [
   'client.lifecycle.config.k8s.io/',
 ]
 const CLEAR_LABELS = ['skerry.dev/']
+/** True for an annotation or label whose value stays readable in a sealed row. */
+export const isClearMark = (key: string): boolean => CLEAR_ANNOTATIONS.some((prefix) => key.startsWith(prefix))
 const CLEAR_METADATA = ['name', 'generateName', 'namespace'] as const
 
 function split(object: K8sObject): { shell: K8sObject; rest: Rest } {

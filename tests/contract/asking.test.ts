@@ -1,5 +1,6 @@
 // Questions through the poll of an agent: a real server and a real sync loop, an answerer of the test.
 import { afterEach, expect, test } from 'bun:test'
+import { logLine, noteLine } from '../../agent/ask/answer-lines.ts'
 import type { AnswerSink } from '../../agent/ask/answer-writer.ts'
 import { AskRefused } from '../../agent/ask/ask-desk.ts'
 import type { SyncOptions } from '../../agent/sync/sync-loop.ts'
@@ -17,7 +18,7 @@ afterEach(killAgents)
 const OBJECT: Question = { kind: 'object', ref: { group: '', kind: 'ConfigMap', namespace: 'web', name: 'a' } }
 const FOLLOW: Question = { kind: 'logs', ref: { group: '', kind: 'Pod', namespace: 'web', name: 'p' }, follow: true }
 const BY = { id: 't-1', kind: 'user', name: 'ola@example.com' }
-const note = (message: string): AnswerLine => ({ t: 'note', message })
+const note = noteLine
 
 type Answer = (ask: AskFrame, sink: AnswerSink, signal: AbortSignal) => Promise<void>
 
@@ -188,7 +189,7 @@ test('AK6 a reader that stops reading holds up the agent and fills no memory', a
   let written = 0
   const { ask, clock } = await askedSite(async (_, sink, signal) => {
     while (!signal.aborted) {
-      await sink.write({ t: 'log', pod: 'p', container: 'c', text: 'x'.repeat(50_000) })
+      await sink.write(logLine('p', 'c', 'x'.repeat(50_000)))
       written += 50_000
     }
   })

@@ -129,7 +129,17 @@ describe('secrets on their way to a site', () => {
     ]
     const answered: number[] = []
     for (const path of paths) answered.push((await site.ask('GET', `/api/v1${path}`)).status)
-    expect(answered.filter((status) => status === 200).length).toBeGreaterThan(paths.length - 4)
+    const ref = { group: '', kind: 'ConfigMap', namespace: 'shop', name: 'derived' }
+    const service = { project: 'default', service: 'shop' }
+    const secret = { ...ref, kind: 'Secret', name: 'plain' }
+    const about = ['object', 'tree', 'events'].flatMap((kind) => [ref, secret].map((one) => ({ kind, ref: one })))
+    for (const question of [...about, { kind: 'diff', service }, { kind: 'dryRun', service }]) {
+      const { status, text } = await site.ask('POST', '/api/v1/clusters/ship/ask', { question })
+      answered.push(status)
+      expect(text).toContain('"t":"end"')
+      if (question.kind === 'object') expect(text).toContain('<redacted>')
+    }
+    expect(answered.filter((status) => status === 200).length).toBeGreaterThan(paths.length + about.length - 4)
     const broken = 'apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\nstringData: [{{ config.password }}\n'
     await site.git.commit({ 'shop/broken.yaml.liquid': broken }, 'does not render')
     await site.refresh()

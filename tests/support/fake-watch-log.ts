@@ -122,7 +122,9 @@ function matchesField(requirement: string, object: K8sObject): boolean {
   const { metadata, kind } = object
   if (field === 'metadata.name') return metadata.name === value
   if (field === 'metadata.namespace') return metadata.namespace === value
-  if (kind === 'Event' && field === 'involvedObject.uid') return (object['involvedObject'] as { uid?: string } | undefined)?.uid === value
+  const [of, part = ''] = field.split('.')
+  if (kind === 'Event' && of === 'involvedObject' && ['uid', 'kind', 'name', 'namespace'].includes(part))
+    return (object['involvedObject'] as Record<string, string> | undefined)?.[part] === value
   if (kind === 'Event' && field === 'type') return object['type'] === value
   throw new Error(`the fake cluster knows no field selector ${field}`)
 }

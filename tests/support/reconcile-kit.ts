@@ -14,6 +14,7 @@ import { NO_LOG } from '../../shared/adapters/log-sync.ts'
 import { canonicalJson, setDigest } from '../../shared/kube/canonical.ts'
 import { rowRefOf } from '../../shared/kube/generated-name.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
+import { sealingKeysOf, sealObject } from '../../shared/kube/sealed-object.ts'
 import { objectRowId, type RemovalOrder, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
 import type { HealthRuleSpec } from '../../shared/model/health-rules.ts'
 import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
@@ -37,7 +38,9 @@ export class MemoryReplica implements Replica {
   services = () => [...this.reads.keys()].map(parseServiceKey)
   read = (id: ServiceId): ServiceRead => this.reads.get(serviceKey(id)) ?? { kind: 'absent' }
   unlock = (): Promise<void> | null => null
-  open = (): string | null => null
+  /** Sealed rows that open, with their documents. */
+  readonly opened = new Map<string, string>()
+  open = (_rowId: string, doc: string): string | null => this.opened.get(doc) ?? null
   isLeaving = (id: ServiceId) => {
     const read = this.read(id)
     return read.kind === 'absent' || (read.kind === 'complete' && read.revision.row.removal !== undefined)
@@ -54,8 +57,12 @@ export class MemoryReplica implements Replica {
   close = () => {}
 }
 
+const SEALING = sealingKeysOf({ id: '0a0b0c0d', secret: new Uint8Array(32) }, SHOP)
+
 export interface RowOptions extends Omit<Partial<ServiceRow>, 'sync'> {
   sync?: Partial<ServiceRow['sync']>
+  /** Every row comes sealed. */
+  sealed?: boolean
 }
 
 export interface ReconcileKit {
@@ -172,8 +179,15 @@ export function createReconcileKit({
       replica.rules = new Map(Object.entries(rules).map(([name, spec]) => [`healthrule/${name}`, canonicalJson(spec)]))
       kit.reconciler.revisionsChanged([])
     },
-    desire(objects, { sync = {}, ...options } = {}, id = SHOP) {
-      const rows = new Map(objects.map((object) => [objectRowId(id, rowRefOf(object)), canonicalJson(object)]))
+    desire(objects, { sync = {}, sealed = false, ...options } = {}, id = SHOP) {
+      const rowOf = (object: K8sObject): [string, string] => {
+        const [rowId, doc] = [objectRowId(id, rowRefOf(object)), canonicalJson(object)]
+        if (!sealed) return [rowId, doc]
+        const row = sealObject(SEALING, rowId, object, doc)
+        replica.opened.set(row, doc)
+        return [rowId, row]
+      }
+      const rows = new Map(objects.map(rowOf))
       const digest = setDigest(rows)
       const row = serviceRowSchema.parse({ commit: `commit-${digest.slice(0, 6)}`, digest, count: rows.size, ...options, sync })
       replica.reads.set(serviceKey(id), { kind: 'complete', revision: { ...id, row, objects: rows } })

@@ -74,6 +74,7 @@ export async function startSealedSite() {
         place: null,
         logFile: NO_LOG,
         freeMemory: () => {},
+        questions: { record: () => {}, restarts: false },
       },
     )
     const stopping = new AbortController()
@@ -93,8 +94,8 @@ export async function startSealedSite() {
     const response = await fetch(`${server.url}${path}`, body === undefined ? init : { ...init, body: JSON.stringify(body) })
     const text = await response.text()
     said.push(Buffer.from(text))
-    const isJson = response.headers.get('content-type')?.includes('json') === true
-    return { status: response.status, body: (isJson ? JSON.parse(text) : {}) as Record<string, unknown> }
+    const isJson = /^application\/(?:problem\+)?json/.test(response.headers.get('content-type') ?? '')
+    return { status: response.status, text, body: (isJson ? JSON.parse(text) : {}) as Record<string, unknown> }
   }
   const { body: token } = await ask('POST', '/api/v1/join-tokens', { labels: { env: 'prod' } })
   let stopAgent = startAgent(server.url, String(token['token']))

@@ -28,16 +28,48 @@ const PASSWORD = { name: 'DB_PASSWORD', value: 'hunter2' }
 
 test.each<[string, unknown]>([
   ['a Secret', masked(secret('hunter2'))],
-  ['a hidden kind', masked({ ...deployment([]), status: { note: 'hunter2' } }, { isHidden: true })],
+  ['a hidden kind', masked({ ...deployment([]), status: { note: 'hunter2' } }, { hiding: 'hidden' })],
   ['a variable with a telling name', masked(deployment([PASSWORD]))],
   ['Secrets that differ', differences(secret('swapped'), secret('hunter2'))],
-  ['a hidden kind that differs', differences(deployment([]), { ...deployment([{ name: 'A', value: 'hunter2' }]) }, { isHidden: true })],
+  ['a hidden kind that differs', differences(deployment([]), { ...deployment([{ name: 'A', value: 'hunter2' }]) }, { hiding: 'hidden' })],
   ['a variable that differs', differences(deployment([{ ...PASSWORD, value: 'x' }]), deployment([PASSWORD]))],
   ['a variable that only one object has', differences(deployment([]), deployment([PASSWORD]))],
   ['a container that only one object has', differences({ ...deployment([]), spec: {} }, deployment([PASSWORD]))],
 ])('AK9 %s shows no secret', (_, answer) => {
   expect(JSON.stringify(answer)).not.toMatch(/hunter2|swapped/)
   expect(JSON.stringify(answer)).toContain('<redacted>')
+})
+
+const POD = (status: object): K8sObject =>
+  ({ ...deployment([PASSWORD, { name: 'LEVEL', value: 'info' }]), kind: 'Pod', apiVersion: 'v1', status }) as K8sObject
+const FAILED = 'Pod "web-1" is invalid: spec: Invalid value: core.PodSpec{Env:[]core.EnvVar{{Name:"DB_PASSWORD", Value:"hunter2"}}}'
+
+test.each<[string, unknown, RegExp]>([
+  ['a condition', masked(POD({ conditions: [{ type: 'Failed', message: FAILED }] })), /Pod .*is invalid/],
+  ['a word of the status', masked(POD({ seen: 'hunter2', phase: 'Running' })), /"Running"/],
+  ['an annotation', masked({ ...POD({}), metadata: { name: 'web', annotations: { note: 'user:hunter2' } } }), /user:<redacted>/],
+  ['an argument', masked({ ...POD({}), args: ['--password=hunter2', '--token', 'hunter2', '-v'] } as K8sObject), /--password=<redacted>/],
+  ['an address', masked({ ...deployment([]), spec: { url: 'https://app:hunter2@db/x' } }), /app|db\/x/],
+  ['an Event', masked({ apiVersion: 'v1', kind: 'Event', metadata: { name: 'e' }, message: FAILED } as K8sObject), /is invalid/],
+  ['a Secret beside its data', masked({ ...secret(btoa('hunter2')), metadata: { name: 'k', annotations: { was: 'hunter2' } } }), /"was"/],
+  ['a field that differs', differences(POD({}), { ...POD({}), extra: { url: 'hunter2 y' } } as K8sObject), /extra.* y/],
+])('AK9 a masked value stays masked in %s, and other words are shown', (_, answer, shown) => {
+  const text = JSON.stringify(answer)
+  expect(text).not.toContain('hunter2')
+  expect(text).toMatch(shown)
+})
+
+test('AK9 the path of a difference has keys of lists only where they are names', () => {
+  const rows = (key: string) => ({ ...deployment([]), spec: { rows: [{ key, value: 1 }] } }) as K8sObject
+  const paths = (key: string) => differences({ ...deployment([]), spec: { rows: [] } }, rows(key)).map(({ path }) => path)
+  expect([...paths('blue'), ...paths('hunter2 of men')]).toEqual(['.spec.rows[key=blue]', '.spec.rows[key=<redacted>]'])
+})
+
+test('AK9 names, images and words of the API stay, also if a secret is such a word', () => {
+  const web = { ...deployment([{ name: 'DB_PASSWORD', value: 'registry/web' }]), metadata: { name: 'registry', namespace: 'shop' } }
+  const { object, masked: paths } = masked({ ...web, status: { image: 'registry/web:1' } })
+  expect(object).toMatchObject({ metadata: { name: 'registry' }, status: { image: 'registry/web:1' } })
+  expect(paths).toEqual(['spec.template.spec.containers[0].env[0].value'])
 })
 
 test('AK9 a difference names who wrote the field, the last one first, and when', () => {
@@ -72,7 +104,7 @@ test('AK5 an agent with --asking read answers and restarts nothing, and its audi
   const recorded: Array<string | undefined> = []
   const answerer = createSiteAnswerer({
     cluster: {} as never,
-    state: { ownerOf: () => null, inventory: () => [] },
+    state: { ownerOf: () => null, inventory: () => [], facts: () => new Map() },
     replica: () => null,
     discovery: () => null,
     policy: () => null,
@@ -94,7 +126,7 @@ async function tryForeign(over: object): Promise<unknown[]> {
   const lines: unknown[] = []
   const row = { sync: {}, namespace: 'shop' }
   const context = {
-    ...{ isConfined: true, policy: () => null, state: { ownerOf: () => null, inventory: () => [] } },
+    ...{ isConfined: true, policy: () => null, state: { ownerOf: () => null, inventory: () => [], facts: () => new Map() } },
     replica: () => ({ read: () => ({ kind: 'complete', revision: { row, objects: new Map() } }) }),
     reads: {
       objectOrNull: async () => live,

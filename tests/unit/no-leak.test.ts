@@ -1,11 +1,20 @@
-// No planted secret in anything that leaves the agent: log lines, statuses, drifts, events, the local status page, and
-// the Kubernetes Events that it writes. One agent on the fake cluster, and everything that can go wrong with its objects.
+// No planted secret in anything that leaves the agent: log lines, statuses, drifts, events, the local status page, the
+// Kubernetes Events that it writes, and answers to every question but logs. One agent on the fake cluster, and everything
+// that can go wrong with its objects.
 import { afterEach, expect, test } from 'bun:test'
+import { failedLine } from '../../agent/ask/answer-lines.ts'
+import { AskRefused } from '../../agent/ask/ask-desk.ts'
+import { createSiteAnswerer } from '../../agent/ask/site-answerer.ts'
 import { statusText } from '../../agent/cli/print-status.ts'
+import type { SitePolicy } from '../../agent/reconcile/snapshot/permits.ts'
 import { agentReport } from '../../agent/report.ts'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
+import type { AskFrame, Question } from '../../shared/protocol/ask.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
 import type { LogFields, Logger } from '../../shared/runtime/logger.ts'
+import type { FakeCluster } from '../support/fake-cluster.ts'
 import { setup, stopAll } from '../support/reconcile-fixtures.ts'
+import { type ReconcileKit, SHOP } from '../support/reconcile-kit.ts'
 
 afterEach(stopAll)
 
@@ -38,6 +47,111 @@ const secret = (name: string, data: Record<string, unknown>) => object('v1', 'Se
 const ref = (group: string, kind: string, name: string): ObjectRef => ({ group, kind, namespace: 'default', name })
 const OTHER = { project: 'web', service: 'other' }
 const pod = ref('', 'Pod', 'web-1-a')
+
+/** Each kind of question about each object. */
+function everyQuestion(podRef: ObjectRef): Question[] {
+  const refs = [ref('apps', 'Deployment', 'web'), podRef, ...['drifting', 'kept', 'frozen'].map((name) => ref('', 'Secret', name))]
+  const about = refs.flatMap((one) => (['object', 'tree', 'events', 'restart'] as const).map((kind): Question => ({ kind, ref: one })))
+  const services = [SHOP, OTHER].flatMap((service) => (['diff', 'dryRun'] as const).map((kind): Question => ({ kind, service })))
+  return [...about, ...services, { kind: 'nodes' }]
+}
+
+/** As they leave, also refusals. */
+async function answersTo(
+  questions: readonly Question[],
+  cluster: FakeCluster,
+  kit: ReconcileKit,
+  policy: SitePolicy | null = null,
+): Promise<string[]> {
+  const lines: string[] = []
+  const answerer = createSiteAnswerer({
+    cluster,
+    state: kit.state,
+    replica: () => kit.replica,
+    discovery: () => null,
+    policy: () => policy,
+    record: () => {},
+    restarts: true,
+    clock: systemClock,
+  })
+  const write = async (line: object) => void lines.push(JSON.stringify(line))
+  for (const question of questions) {
+    const frame = { question, within: null } as unknown as AskFrame
+    await answerer.answer(frame, { write }, new AbortController().signal).catch((error: unknown) => {
+      if (!(error instanceof AskRefused)) throw error
+      lines.push(JSON.stringify(failedLine(error.code, error.message, error.remedy)))
+    })
+  }
+  return lines
+}
+
+const derived = (colour: string) => object('v1', 'ConfigMap', 'derived', { data: { url: `https://x:canary-${colour}@db` } })
+const sealedWeb = (value: string): K8sObject => {
+  const web = deployment(value) as K8sObject & { spec: { template: { spec: { containers: [{ env: object }] } } } }
+  web.spec.template.spec.containers[0].env = [{ name: 'COLOUR', value: `canary ${value}` }]
+  return web
+}
+const CONTENT = /canary-(?:red|blue|green)|canary (?:red|blue|green)/
+
+test('AK10 an object that came sealed, and what it owns, is answered without contents until it is applied in clear', async () => {
+  const { cluster, kit, run, settle, clock } = setup()
+  const questions: Question[] = [ref('', 'ConfigMap', 'derived'), ref('apps', 'Deployment', 'web'), pod].flatMap((one) => [
+    { kind: 'object', ref: one },
+    { kind: 'tree', ref: one },
+    { kind: 'events', ref: one },
+  ])
+  questions.push({ kind: 'diff', service: SHOP }, { kind: 'dryRun', service: SHOP })
+  kit.desire([derived('red'), sealedWeb('red')], { sealed: true })
+  await run()
+  const uid = cluster.object(ref('apps', 'Deployment', 'web'))?.metadata.uid ?? ''
+  cluster.editAs('kcm', ref('apps', 'ReplicaSet', 'web-1'), (live) => {
+    live.metadata.ownerReferences = [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid }]
+    Object.assign(live, { spec: sealedWeb('red')['spec'] })
+  })
+  cluster.editAs('kcm', pod, (live) => {
+    live.metadata.ownerReferences = [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-1', uid: 'r' }]
+    Object.assign(live, { spec: sealedWeb('red')['spec'] })
+  })
+  cluster.editAs('somebody', ref('', 'ConfigMap', 'derived'), (live) => Object.assign(live, { data: { url: 'https://x:canary-blue@db' } }))
+  expect((await answersTo(questions, cluster, kit)).join('\n')).not.toMatch(CONTENT)
+  await settle()
+
+  // A newer revision in clear is here, and an older one is in force.
+  cluster.admit(() => 'not now')
+  kit.desire([derived('green'), sealedWeb('green')])
+  await settle()
+  expect((await answersTo(questions, cluster, kit)).join('\n')).not.toMatch(/canary[- ]red/)
+  cluster.admit(() => null)
+  await clock.advance(300_000) // refused objects are tried again
+  kit.desire([derived('green'), sealedWeb('green')], { commit: 'once more' })
+  await settle()
+  expect((await answersTo(questions, cluster, kit)).join('\n')).toMatch(/canary green/)
+})
+
+test('AK5 a kind that the local policy hides is answered without contents and without texts', async () => {
+  const { cluster, kit, run } = setup()
+  kit.desire([derived('red')])
+  await run()
+  const map = ref('', 'ConfigMap', 'derived')
+  cluster.editAs('controller', ref('', 'Event', 'derived.1'), (live) => {
+    Object.assign(live, {
+      involvedObject: { kind: 'ConfigMap', namespace: 'default', name: 'derived' },
+      reason: 'Seen',
+      message: 'some words',
+    })
+  })
+  cluster.admit(() => 'some words')
+  const policy = { ask: { hide: ['v1/ConfigMap'] } } as unknown as SitePolicy
+  const questions: Question[] = [
+    { kind: 'object', ref: map },
+    { kind: 'tree', ref: map },
+    { kind: 'events', ref: map },
+    { kind: 'diff', service: SHOP },
+  ]
+  const text = (await answersTo(questions, cluster, kit, policy)).join('\n')
+  expect(text).not.toMatch(/canary|some words/)
+  expect(text.match(/<redacted>/g)?.length).toBeGreaterThan(3)
+})
 
 test('KA31 whatever goes wrong with objects, no value of theirs leaves the agent', async () => {
   const { lines, log } = captured()
@@ -130,6 +244,22 @@ test('KA31 whatever goes wrong with objects, no value of theirs leaves the agent
   expect(kit.events().length).toBeGreaterThan(5)
   expect(lines.length).toBeGreaterThan(0)
 
+  // AK9, AK11: what the API server and its controllers wrote about these objects is asked for.
+  cluster.editAs('replicaset-controller', ref('', 'Event', 'web.1'), (live) => {
+    Object.assign(live, {
+      involvedObject: { kind: 'Deployment', namespace: 'default', name: 'web' },
+      type: 'Warning',
+      reason: 'FailedCreate',
+      message,
+    })
+  })
+  cluster.editAs('kubelet', { group: '', kind: 'Node', namespace: '', name: 'n1' }, (live) => {
+    Object.assign(live, { status: { conditions: [{ type: 'Ready', status: 'False', reason: 'KubeletNotReady', message }] } })
+  })
+  const answers = await answersTo(everyQuestion(pod), cluster, kit)
+  const kinds = answers.flatMap((line) => (line.includes('"t":"failed"') ? [] : (/"t":"(\w+)"/.exec(line)?.[1] ?? [])))
+  expect([...new Set(kinds)].sort()).toEqual(['child', 'diff', 'dryRun', 'event', 'node', 'object', 'restarted'])
+
   const report = agentReport({
     running: true,
     version: '1',
@@ -141,7 +271,14 @@ test('KA31 whatever goes wrong with objects, no value of theirs leaves the agent
     resync: null,
     todayBytes: 0,
   })
-  const left = { log: lines, outbox: kit.state.outbox(10_000), events: written, report, page: statusText(report, clock.nowMs()) }
+  const left = {
+    answers: answers.map((line) => line.replaceAll(/canary-note-[a-z]+/g, '')),
+    log: lines,
+    outbox: kit.state.outbox(10_000),
+    events: written,
+    report,
+    page: statusText(report, clock.nowMs()),
+  }
   for (const [what, value] of Object.entries(left)) {
     const leak = JSON.stringify(value).match(new RegExp(`.{0,200}(?:${PLANTED.source}).{0,80}`, 'i'))?.[0] ?? null
     expect({ what, leak }).toEqual({ what, leak: null })

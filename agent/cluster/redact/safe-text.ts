@@ -20,9 +20,11 @@ export interface Context {
   documents?: readonly unknown[]
   /** The text is about a Secret, also if no document is at hand. */
   isSecret?: boolean
+  /** In place of `documents`, which are read for each text: for many texts about the same ones. */
+  known?: KnownValues
 }
 
-const knownOf = ({ documents = [], isSecret = false }: Context): KnownValues => new KnownValues(documents, { isSecret })
+const knownOf = ({ documents = [], isSecret = false, known }: Context): KnownValues => known ?? new KnownValues(documents, { isSecret })
 
 const kindOf = ({ documents = [], isSecret = false }: Context): string => {
   const [first] = documents
@@ -46,6 +48,9 @@ interface Cause {
   field?: string | undefined
   message?: string | undefined
 }
+
+/** A reason is a single word of the API; null: it is a text. */
+export const safeReason = (reason: string): string | null => (/^[A-Za-z]{0,64}$/.test(reason) ? reason : null)
 
 /** A text of our own rules about an object, such as its health. Most of them quote nothing and cost next to nothing. */
 export const safeAbout = (text: string, object: unknown): string =>

@@ -10,6 +10,7 @@ import { isUndone } from '../plan/gates/revision-gate.ts'
 import { isOurs } from '../plan/plan.ts'
 import type { Requests, Services, Site, Storage, Turns } from '../ports.ts'
 import { actingFacts, actingOf } from '../snapshot/account.ts'
+import { SEALED_FACTS, sealedFacts } from '../snapshot/sealed-objects.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
 import { isStillToCome, retryAtOf } from '../snapshot/situation.ts'
 import { preparing, type WantedContext } from '../snapshot/wanted.ts'
@@ -54,6 +55,7 @@ export async function readRevision(model: ServiceModel, deps: Site & Storage & S
         writeProgress(model, deps, { applied: null, healthy: null })
       }
       remember(model, deps, actingFacts(model))
+      remember(model, deps, sealedFacts(model, read.revision.objects, deps.state.facts(model.id, SEALED_FACTS)))
       model.actsAs(actingOf(model))
       dropOutdatedConfirmation(model, deps, row)
       await deps.healthChoices.follow(model, deps)

@@ -2,7 +2,7 @@
 // Pure; explainer.ts reads the Pods once.
 import { type Fields, fields, list, text } from '../../../shared/kube/health-object.ts'
 import { type K8sObject, type ObjectRef, refText } from '../../../shared/kube/object.ts'
-import { safeText } from '../../cluster/redact/safe-text.ts'
+import { safeReason, safeText } from '../../cluster/redact/safe-text.ts'
 import { isCronJob } from '../snapshot/live-run.ts'
 
 type Kind = Pick<ObjectRef, 'group' | 'kind'>
@@ -127,7 +127,7 @@ const reasonsOf =
   (documents: readonly K8sObject[]): Reason =>
   (value) => {
     const reason = text(value)
-    return /^[A-Za-z]{1,64}$/.test(reason) ? reason : safeText(reason, { documents })
+    return safeReason(reason) ?? safeText(reason, { documents })
   }
 
 function findingOf(pod: K8sObject, reasonText: Reason): Finding | null {

@@ -12,7 +12,7 @@ import { FIELD_MANAGER, parseTracking, SERVICE_LABEL, TRACKING_ANNOTATION } from
 import { type K8sObject, refKey, refOf } from '../../../../shared/kube/object.ts'
 import { serviceKey, serviceText } from '../../../../shared/model/ids.ts'
 import type { ApiFailure } from '../../../cluster/cluster.ts'
-import { safeAbout } from '../../../cluster/redact/safe-text.ts'
+import { safeAbout, safeReason } from '../../../cluster/redact/safe-text.ts'
 import { type OtherFields, otherFieldsOf } from '../fields/other-fields.ts'
 import { ownedHash } from '../fields/owned-fields.ts'
 import type { HookEnd } from '../hook-spec.ts'
@@ -147,8 +147,8 @@ export function liveObjectOf(object: K8sObject, nowMs: number, { optionsOf, bind
 
 /** KA31: conditions hold what controllers write, values of the object among it. */
 function safeHealth(health: Health, object: K8sObject): Health {
-  if (health.message === '') return health
-  const reason = /^[A-Za-z]{1,64}$/.test(health.reason) ? health.reason : safeAbout(health.reason, object)
+  if (health.message === '' && safeReason(health.reason) !== null) return health
+  const reason = safeReason(health.reason) ?? safeAbout(health.reason, object)
   const message = safeAbout(health.message, object)
   return message === health.message && reason === health.reason ? health : { ...health, reason, message }
 }

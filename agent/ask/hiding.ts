@@ -1,0 +1,66 @@
+// How much of an object the site shows: nothing of kinds that its policy hides (AK5), and no contents of objects that
+// came sealed or that such an object owns (AK10): the Pods of a sealed Deployment have its arguments.
+import { groupOf, type K8sObject, type ObjectRef, refKey } from '../../shared/kube/object.ts'
+import { coversKind } from '../../shared/model/bounds.ts'
+import type { ServiceId } from '../../shared/model/ids.ts'
+import type { SitePolicy } from '../reconcile/snapshot/permits.ts'
+import { isSealedKey, SEALED_FACTS, sealedKeys } from '../reconcile/snapshot/sealed-objects.ts'
+import type { AnswerContext } from './ask-context.ts'
+
+/** `sealed`: no contents, and texts as about a Secret. `hidden`: no contents and no texts. */
+export type Hiding = 'nothing' | 'sealed' | 'hidden'
+
+/** Between an object of a service and one that belongs to it: Deployment, ReplicaSet, Pod. */
+export const OWNERS_MAX = 6
+
+type Site = Pick<AnswerContext, 'policy' | 'state' | 'replica'>
+
+/** For an object of this service, without its owners. */
+export function hidingInService({ policy, state, replica }: Site, service: ServiceId): (ref: ObjectRef) => Hiding {
+  const read = replica()?.read(service)
+  const rows = read?.kind === 'complete' ? sealedKeys(read.revision.objects) : []
+  const facts = [...state.facts(service, SEALED_FACTS).keys()].map((fact) => fact.slice(SEALED_FACTS.length))
+  const keys = new Set([...rows, ...facts])
+  return (ref) => (isHiddenKind(policy(), ref) ? 'hidden' : isSealedKey(keys, ref) ? 'sealed' : 'nothing')
+}
+
+/** For any live object. An owner that cannot be read may be a sealed one. */
+export async function hidingOf(context: Site & Pick<AnswerContext, 'reads'>, live: K8sObject, ref: ObjectRef): Promise<Hiding> {
+  if (isHiddenKind(context.policy(), ref)) return 'hidden'
+  const isSealedHere = (one: ObjectRef): boolean => {
+    const service = serviceOf(context, one)
+    return service !== null && hidingInService(context, service)(one) === 'sealed'
+  }
+  if (isSealedHere(ref)) return 'sealed'
+  let owners = ownersOf(live, ref)
+  for (let level = 0; level < OWNERS_MAX && owners.length > 0; level++) {
+    if (owners.some(isSealedHere)) return 'sealed'
+    const next: ObjectRef[] = []
+    for (const owner of owners) {
+      // What is in an inventory and is not sealed has no owner that matters.
+      if (serviceOf(context, owner) !== null) continue
+      const found = await context.reads.objectIfReadable(owner, { metadataOnly: true })
+      if (found === 'unreadable') return 'sealed'
+      if (found !== null) next.push(...ownersOf(found, owner))
+    }
+    owners = next.slice(0, OWNERS_MAX)
+  }
+  return 'nothing'
+}
+
+/** An owner may be outside namespaces, which its references do not say. */
+const serviceOf = ({ state }: Pick<Site, 'state'>, ref: ObjectRef): ServiceId | null =>
+  state.ownerOf(refKey(ref)) ?? state.ownerOf(refKey({ ...ref, namespace: '' }))
+
+/** An owner is in the namespace of its object, or in none. */
+export function ownersOf(live: K8sObject, { namespace }: Pick<ObjectRef, 'namespace'>): ObjectRef[] {
+  return (live.metadata.ownerReferences ?? []).map((owner) => ({
+    group: groupOf(String(owner['apiVersion'] ?? '')),
+    kind: owner.kind,
+    namespace,
+    name: owner.name,
+  }))
+}
+
+export const isHiddenKind = (policy: SitePolicy | null, ref: Pick<ObjectRef, 'group' | 'kind'>): boolean =>
+  policy?.ask?.hide?.some((pattern) => coversKind(pattern, ref)) === true
