@@ -63,6 +63,23 @@ describe('values that no document knows', () => {
     ['an address without a scheme', 'dial app:hunter@tcp(db:3306)/shop', 'dial <redacted>@tcp(db:3306)/shop'],
     ['a password with brackets', 'dsn=app:hun(t)er@x@tcp(db:3306)/shop', '<redacted>@tcp(db:3306)/shop'],
     ['a login of a host', 'cannot log in to admin:hunter@db.example', 'cannot log in to <redacted>@db.example'],
+    ['a login in quotes', 'host "admin:hunter@db" is wrong', 'host <redacted> is wrong'],
+    ['a login in a list', 'hosts [admin:hunter@db]', 'hosts <redacted>'],
+    [
+      'a login in a field of hosts',
+      'spec.hosts[0]: Invalid value: "https://elastic:hunter@es:9200": should match x',
+      'spec.hosts[0]: Invalid value: <redacted>: should match x',
+    ],
+    [
+      'a login in a field of images',
+      'spec.image: Invalid value: "admin:hunter@db": should match x',
+      'spec.image: Invalid value: <redacted>: should match x',
+    ],
+    [
+      'a digest in a field of images',
+      'spec.image: Invalid value: "example:5000/app@sha256:abcdef": bad',
+      'spec.image: Invalid value: "example:5000/app@sha256:abcdef": bad',
+    ],
     ['no login', 'image quay.io/x/y:v1@sha256:abc', 'image quay.io/x/y:v1@sha256:abc'],
     ['digits', 'passcode=12345678', 'passcode=<redacted>'],
     ['a colon', 'password:letmein', 'password:<redacted>'],
@@ -154,6 +171,11 @@ test.each([
   ['a bare value', 'invalid token hunter2', 'invalid token <redacted>'],
   ['a sentence about a token', 'token is expired', 'token is expired'],
   ['a sentence about a password', 'password is too short', 'password is too short'],
+  ['the value that a policy refuses', 'value swordfish is not allowed', 'value <redacted> is not allowed'],
+  ['the value behind a verb', 'the value is swordfish', 'the value is <redacted>'],
+  ['several values', 'values hunter, trout are refused', 'values <redacted> are refused'],
+  ['what was found in place of another', 'expected red, got hunter', 'expected red, got <redacted>'],
+  ['a sentence about a value', 'value is required, got string in 3 of 4', 'value is required, got string in 3 of 4'],
 ])('KA57 %s in a message', (_, said, shown) => {
   expect(safeText(said)).toBe(shown)
 })

@@ -61,8 +61,8 @@ class Walk {
   /** The end of `#out`, which itself is too long to search for each word. */
   #before = ''
   /** `key`: the last word may announce a secret value, if `=` follows. `value`: it does, as `password:`; `said`: as
-   *  `password is`. */
-  #expects: 'nothing' | 'key' | 'value' | 'said' = 'nothing'
+   *  `password is`; `given`: a value of any kind, as `got`. */
+  #expects: 'nothing' | 'key' | 'value' | 'said' | 'given' = 'nothing'
   /** Quotes that have no other end from here on. */
   readonly #unclosed = new Set<string>()
 
@@ -215,12 +215,22 @@ class Walk {
       if (expects === 'key') this.#expects = /^(?::|=[=>]?|:=)$/.test(word) ? 'value' : 'nothing'
       return word
     }
+    if (after === '' && expects === 'given' && isVerbOfKey(core)) return word
     if (after === '' && (expects === 'said' ? isBeforeSaid(core) : expects !== 'nothing' && isVerbOfKey(core))) {
       this.#expects = 'said'
       return word
     }
-    const isValue = (expects === 'value' && !this.#isNoValue(core, after)) || (expects === 'said' && !isProseAfterKey(core))
-    this.#expects = announcesValue(core, after) ? 'value' : isSecretKey(core) && after === '' ? 'key' : 'nothing'
+    const isValue =
+      (expects === 'value' && !this.#isNoValue(core, after)) ||
+      (expects === 'said' && !isProseAfterKey(core)) ||
+      (expects === 'given' && !isKnownWord(core, this.#reader))
+    this.#expects = announcesValue(core, after)
+      ? 'value'
+      : isSecretKey(core) && after === ''
+        ? 'key'
+        : (GIVES.has(core.toLowerCase()) && after === '') || (expects === 'given' && isValue && after === ',')
+          ? 'given'
+          : 'nothing'
     return `${before}${isValue ? HOLE : tokenText(core, this.#reader)}${after}`
   }
 }
@@ -235,6 +245,12 @@ const LOGIN = /^[^\s"'`:@/()]{1,100}:(?!\/\/)[^\s"'`]{0,200}@(?!sha\d{3}:)(?=[\w
 const LOGIN_CHARS_MAX = 320
 const BEFORE_SCHEME = /auth(?:orization)?["'`]?\s*[:=]\s*$/i
 const SCHEMES: ReadonlySet<string> = new Set(['bearer', 'basic', 'digest', 'negotiate'])
+
+/** Words behind which a policy says the value that it refuses: `value swordfish is not allowed`. */
+const GIVES: ReadonlySet<string> = new Set(['value', 'values', 'got'])
+/** Words that every message may contain, names, numbers and amounts. */
+const isKnownWord = (core: string, { isName }: Reader): boolean =>
+  isPlainWord(core) || isProseAfterKey(core) || isName(core) || !/^\p{L}+$/u.test(core)
 
 /** `password: x`, `password=`, `Bearer x`. */
 function announcesValue(core: string, after: string): boolean {

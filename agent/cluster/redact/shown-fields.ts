@@ -29,6 +29,10 @@ const NAMES: ReadonlySet<string> = new Set(
   commonName fieldPath mountPath devicePath port targetPort portName image`.split(/\s+/),
 )
 const NAME = /^[-A-Za-z0-9*._:/@]{1,253}$/
+/** User and password in front of a host, with or without a scheme. A digest, `nginx:1.2@sha256:…`, is none. */
+const LOGIN = /:\/\/[^/]*@|:[^@]*@(?!sha\d{3}:)/
+export const hasLogin = (text: string): boolean => LOGIN.test(text)
+const isName = (value: string): boolean => NAME.test(value) && !hasLogin(value)
 /** Fields that hold a name only below these parents. In other places a `key` may be a cryptographic one. */
 const NAMES_BELOW: Readonly<Record<string, ReadonlySet<string>>> = {
   key: new Set(
@@ -85,7 +89,7 @@ export function isShown(kind: string, path: FieldPath, value: unknown): boolean 
   if (typeof value === 'number') return !isSensitiveName(leaf)
   if (value === '') return true
   if (AMOUNTS.has(leaf) || AMOUNTS.has(parent)) return AMOUNT.test(value)
-  if (NAMES.has(leaf) || NAMES_BELOW[leaf]?.has(parent) === true) return NAME.test(value)
+  if (NAMES.has(leaf) || NAMES_BELOW[leaf]?.has(parent) === true) return isName(value)
   if (ADDRESSES.has(leaf)) return ADDRESS.test(value)
   if (leaf === 'type' && path.length === 1) return SECRET_TYPE.test(value)
   return WORDS.has(leaf) && WORD.test(value)

@@ -2,7 +2,7 @@
 // versions. A word that looks random (letters and digits, mixed case, many consonants) may be a key or a password.
 // Pure.
 import { HOLE } from './marks.ts'
-import { AMOUNT } from './shown-fields.ts'
+import { AMOUNT, hasLogin } from './shown-fields.ts'
 
 /** Words that messages of API servers always contain, so that they reveal no value. */
 const PLAIN: ReadonlySet<string> = new Set(
@@ -61,7 +61,7 @@ const hasNoVowels = (word: string): boolean => /[^aeiouy]{7}/i.test(word)
 /** `token` is a word without the punctuation around it. `isName` knows the names in the documents. */
 export function isSafeToken(token: string, isName: (text: string) => boolean): boolean {
   if (token === '' || isName(token)) return true
-  if (token.length > TOKEN_CHARS_MAX) return false
+  if (token.length > TOKEN_CHARS_MAX || hasLogin(token)) return false
   const shapes = [NUMBER, AMOUNT, DURATION, TIME, IPV4, IPV6, VERSION]
   if (shapes.some((shape) => shape.test(token))) return true
   return (
