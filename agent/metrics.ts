@@ -22,7 +22,7 @@ export const AGENT_METRICS = {
   skerry_agent_budget_bytes: { type: 'gauge', help: 'Bytes that the link may use in a day; 0: no limit' },
   skerry_agent_services: { type: 'gauge', help: 'Services of the cluster', labels: ['sync', 'health'] },
   skerry_agent_prunes_refused: { type: 'gauge', help: 'Services whose deletions wait for a confirmation' },
-  skerry_agent_resync_compared_total: { type: 'counter', help: 'Objects compared by resyncs' },
+  skerry_agent_resync_compared_total: { type: 'counter', help: 'Lists of a kind that resyncs compared with the watch' },
   skerry_agent_resync_differences_total: { type: 'counter', help: 'Changed objects that a resync found and the watch missed' },
 } as const satisfies MetricTable
 

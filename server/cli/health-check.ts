@@ -18,6 +18,7 @@ export interface HealthCheckOptions {
   filename?: string[] | undefined
   rule?: string[] | undefined
   service?: string | undefined
+  crd?: string[] | undefined
   fromServer?: true | undefined
   recursive?: true | undefined
   output?: Output
@@ -69,9 +70,9 @@ const COLUMNS: Column<Checked>[] = [
 ]
 
 async function check(context: Context, options: HealthCheckOptions): Promise<Checked[]> {
-  const { filename = [], rule = [], service, recursive } = options
+  const { filename = [], rule = [], crd = [], service, recursive } = options
   if (filename.length === 0) throw new UsageError('nothing to check: give -f FILE, -f DIR or -f -')
-  if ([...filename, ...rule, service].filter((path) => path === '-').length > 1)
+  if ([...filename, ...rule, ...crd, service].filter((path) => path === '-').length > 1)
     throw new UsageError('stdin can be read only once: use - once')
   const read = (paths: readonly string[]) => readResourceFiles(paths, recursive === true, () => readAll(context.io))
   const objects = objectsIn(await read(filename))
@@ -83,7 +84,8 @@ async function check(context: Context, options: HealthCheckOptions): Promise<Che
     resources.read.find(({ resource }) => resource === rule)?.placeOf(path) ?? 'server'
   const rules = [...found.filter(isHealthRule), ...(await serverRules(context, options))]
   const judge = await judgeOf(serviceIn(found, service), rules, placeOf)
-  return objects.map((object) => judge(object, context.io.clock.nowMs()))
+  const reports = crd.length === 0 ? () => undefined : reportsOf(objectsIn(await read(crd)))
+  return objects.map((object) => judge(object, context.io.clock.nowMs(), reports(object)))
 }
 
 type Resource = ReturnType<typeof parseResources>['read'][number]['resource']
@@ -118,6 +120,24 @@ function objectsIn(files: readonly ResourceFile[]): K8sObject[] {
   return objects
 }
 
+interface Definition {
+  group?: string
+  names?: { kind?: string }
+  versions?: Array<{ name?: string; subresources?: { status?: unknown } }>
+}
+
+/** By the given CRDs: whether the kind of an object has a status to report; undefined means that none of them defines it. */
+function reportsOf(definitions: readonly K8sObject[]): (object: K8sObject) => boolean | undefined {
+  const known = new Map<string, boolean>()
+  for (const { kind, metadata, spec } of definitions as Array<K8sObject & { spec?: Definition }>) {
+    if (kind !== 'CustomResourceDefinition')
+      throw new UsageError(`expected CustomResourceDefinitions in --crd, found ${kind} ${metadata.name}`)
+    for (const { name, subresources } of spec?.versions ?? [])
+      known.set(`${spec?.group}/${name} ${spec?.names?.kind}`, subresources?.status !== undefined)
+  }
+  return ({ apiVersion, kind }) => known.get(`${apiVersion} ${kind}`)
+}
+
 /** A list, as `kubectl get -o yaml` prints it, stands for its items. */
 const itemsOf = (value: unknown): readonly unknown[] =>
   typeof value === 'object' && value !== null && 'items' in value && Array.isArray(value.items) ? value.items : [value]
@@ -138,9 +158,9 @@ async function judgeOf(service: ServiceResource | null, rules: readonly HealthRu
     rules: own.filter((rule) => typeof rule !== 'string'),
     fleetRules,
   }
-  return (object: K8sObject, nowMs: number): Checked => {
+  return (object: K8sObject, nowMs: number, hasStatus: boolean | undefined): Checked => {
     let rule = ''
-    const { word, reason, message } = healthOf(object, nowMs, options, (decided) => {
+    const { word, reason, message } = healthOf(object, nowMs, hasStatus === undefined ? options : { ...options, hasStatus }, (decided) => {
       rule = decided
     })
     const note = decidingClass(object) === undefined ? '' : '; in a cluster it is Healthy when its StorageClass binds at first use'

@@ -99,6 +99,23 @@ test('HR7 several documents, a list and stdin are read; the exit code is of the 
   )
 })
 
+test('HR7 HE17 a CRD tells whether a kind has a status to report', async () => {
+  const versions = [{ name: 'v1', subresources: { status: {} } }, { name: 'v2' }]
+  const crd = {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: 'things.example.com' },
+    spec: { group: 'example.com', names: { kind: 'Thing' }, versions },
+  }
+  const { status: _, ...silent } = thing('Ready', { creationTimestamp: '1970-01-01T00:00:00Z' })
+  const files = (version: string) => ['-f', file(`${version}.json`, { ...silent, apiVersion: `example.com/${version}` })]
+  const given = ['--crd', file('crd.json', crd)]
+  expect(await told(files('v1'))).toEqual([1, 'Progressing general'])
+  expect(await told([...files('v1'), ...given])).toEqual([0, 'Healthy general'])
+  expect(await told([...files('v2'), ...given])).toEqual([0, 'Healthy general'])
+  expect(await told([...files('v3'), ...given])).toEqual([1, 'Progressing general'])
+})
+
 test('HR7 no server is asked, unless for its rules', async () => {
   const object = file('thing.json', thing('Failed'))
   asked = 0
@@ -118,6 +135,7 @@ test.each([
   ],
   ['what is no rule', ['-f', file('c.json', configMap), '--rule', file('c2.json', configMap)]],
   ['a file without a service', ['-f', file('c.json', configMap), '--service', file('r.json', rule('x', healthy))]],
+  ['what is no CRD', ['-f', file('c.json', configMap), '--crd', file('c4.json', configMap)]],
   ['stdin twice', ['-f', '-', '--rule', '-']],
 ])('HR7 what cannot be judged is exit code 2: %s', async (_, argv) => {
   const { code, out, err } = await cli(argv)

@@ -389,6 +389,21 @@ describe('RC29 causes', () => {
     await failing
   })
 
+  test('a cause is forgotten once its lanes answer well again, so that a later outage begins with the whole limit', async () => {
+    const { requests, send } = setup()
+    const error = failure('server_error')
+    for (let round = 0; round < 8; round += 1) await send({ kind: 'example.com/Thing', answer: error })
+    expect([...requests.causes().values()]).toEqual([1])
+    for (let round = 0; round < 3; round += 1) await send({ kind: 'example.com/Thing' })
+    expect(requests.causes().size).toBe(0)
+  })
+
+  test('of a thousand preview namespaces that failed and went, a bounded number of causes is kept', async () => {
+    const { requests, send } = setup()
+    for (let index = 0; index < 1_100; index += 1) await send({ namespace: `n${index}`, answer: failure('webhook') })
+    expect(requests.causes().size).toBe(1_024)
+  })
+
   test('errors of one kind lower that kind; errors of everything lower the API server', async () => {
     const error = failure('server_error')
     const { requests, send } = setup()

@@ -161,6 +161,46 @@ test('JB1 it leaves Git while it is gone: nothing is left of it, and it runs whe
   expect(writes(cluster)).toEqual(['apply Job load'])
 })
 
+describe('JB1 a policy of the cluster gives a Job its TTL', () => {
+  const mutated = async () => {
+    const site = await running([job('load', {})])
+    site.cluster.editAs('policy', jobRef('load'), (live) => Object.assign(live['spec'] as object, { ttlSecondsAfterFinished: 100 }))
+    await site.settle()
+    return site
+  }
+  test('JB1 it runs once', async () => {
+    const site = await mutated()
+    succeed(site.cluster, 'load')
+    await site.settle()
+    await remove(site)
+    expect([writes(site.cluster), site.kit.object(jobKey('load'))?.reason]).toEqual([[], 'Finished'])
+  })
+  test('JB2 it runs once, also when it ends and goes while the agent does not run', async () => {
+    const site = await mutated()
+    await site.kit.stop()
+    event(site, 'Normal', 'Completed', 'Job completed')
+    site.cluster.deleteAs('ttl-after-finished-controller', jobRef('load'))
+    site.kit.start()
+    await site.settle()
+    expect([writes(site.cluster), site.kit.service()?.health]).toEqual([[], 'Healthy'])
+  })
+  test('JB1 it runs once, also when the agent finds it finished at its start', async () => {
+    const site = await running([job('load', {})])
+    await site.kit.stop()
+    site.cluster.editAs('policy', jobRef('load'), (live) => Object.assign(live['spec'] as object, { ttlSecondsAfterFinished: 100 }))
+    succeed(site.cluster, 'load')
+    site.kit.start()
+    await site.settle()
+    await remove(site)
+    expect([writes(site.cluster), site.kit.service()?.health]).toEqual([[], 'Healthy'])
+  })
+  test('JB1 it is created again when a person deletes it before its end', async () => {
+    const site = await mutated()
+    await remove(site)
+    expect(writes(site.cluster)).toEqual(['apply Job load'])
+  })
+})
+
 describe('JB2 a Job that went while the agent did not run', () => {
   const away = async (during: (site: Site) => void) => {
     const site = await running()

@@ -14,11 +14,17 @@ import { remember } from './remember.ts'
 export async function settleJobs(model: ServiceModel, deps: Site & Requests & Storage): Promise<void> {
   for (const key of [...model.queue.dirty].filter(isJob)) {
     const entry = model.inventory.get(key)
-    if (entry === undefined || entry.uid === null || entry.appliedDoc?.includes('"ttlSecondsAfterFinished"') !== true) continue
+    if (entry === undefined || entry.uid === null) continue
     const { ref, apiVersion, uid } = entry
     const view = liveIn(deps, { key, ref, apiVersion })
-    if (view.kind === 'present' && view.live.run?.id === '') noteEnd(model, deps, key, view.live.uid, endOf(view.live))
-    const isUnsettled = view.kind === 'absent' && model.finishedJobs.endOf(key, uid) === null
+    const hasTtl = entry.appliedDoc?.includes('"ttlSecondsAfterFinished"') === true
+    if (view.kind === 'present' && view.live.run?.id === '') {
+      noteEnd(model, deps, key, view.live.uid, endOf(view.live))
+      // A policy of the cluster gave it the TTL: once it is gone, nothing else would say so.
+      if (!hasTtl) remember(model, deps, model.finishedJobs.mayEnd(key, view.live.uid))
+    }
+    const isUnsettled =
+      view.kind === 'absent' && model.finishedJobs.endOf(key, uid) === null && (hasTtl || model.finishedJobs.hasTtl(key, uid))
     if (isUnsettled && model.finishedJobs.ask(uid)) noteEnd(model, deps, key, uid, await readJobEnd(deps, model.key, ref, uid))
   }
 }

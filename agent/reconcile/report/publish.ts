@@ -246,7 +246,11 @@ const FORGOTTEN_WAIT_MS = 30_000
 function isAllInForce(model: ServiceModel, deps: Site & Turns, nowMs: number): boolean {
   const forgotten = notInForce(model, deps)
   if (forgotten === null) return true
-  deps.log.error('object removed from the inventory', { service: model.key, object: forgotten, retryInMs: FORGOTTEN_WAIT_MS })
+  deps.log.error('applied document differs from the revision although no work was planned; planning all objects again', {
+    service: model.key,
+    object: forgotten,
+    retryInMs: FORGOTTEN_WAIT_MS,
+  })
   model.markAll()
   deps.wakeAt(model.key, nowMs + FORGOTTEN_WAIT_MS)
   return false

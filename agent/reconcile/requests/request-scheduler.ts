@@ -16,6 +16,8 @@ export const SLOW_MAX = 8
 const RESERVE_PART = 5
 /** RC27: of an unknown lane. */
 const FIRST_MAX = 2
+/** More causes are forgotten, the oldest first: a namespace of a preview never comes back. */
+const CAUSES_MAX = 1_024
 /** A longer pause (a proxy that asks for a day) is shortened to this. */
 export const PAUSE_MAX_MS = 60_000
 
@@ -96,6 +98,11 @@ export class RequestScheduler {
     this.#signal = signal
     this.#limit = new Limit(max)
     signal.addEventListener('abort', () => this.#stop(), { once: true })
+  }
+
+  /** For tests: causes with a limit of their own. */
+  causes(): ReadonlyMap<string, number> {
+    return new Map([...this.#causes].map(([cause, { limit }]) => [cause, limit.value()]))
   }
 
   /** RC9: of the API server itself. */
@@ -274,12 +281,16 @@ export class RequestScheduler {
     const known = this.#causes.get(cause) ?? { limit: new Limit(REQUESTS_MAX), running: 0 }
     this.#causes.set(cause, known)
     known.limit.cut(request, this.#begun)
+    const [oldest] = this.#causes.keys()
+    if (this.#causes.size > CAUSES_MAX && oldest !== undefined) this.#causes.delete(oldest)
   }
 
   /** `counted`: where the request was counted when it began. The cause may have been forgotten then, and be known again by now. */
   #leave(cause: string, counted: Cause): void {
     counted.running -= 1
-    if (counted.running === 0 && counted.limit.isWhole() && this.#causes.get(cause) === counted) this.#causes.delete(cause)
+    if (counted.running > 0 || this.#causes.get(cause) !== counted) return
+    // Good answers of lanes that it held up took the blame from it: nothing else would make its limit grow again.
+    if (counted.limit.isWhole() || !this.#slowness.isBlamed(cause)) this.#causes.delete(cause)
   }
 
   /** A request that is on its way for too long leaves its place to others, if a place for slow requests is free. */

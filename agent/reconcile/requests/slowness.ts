@@ -12,6 +12,8 @@ const QUICK_FOR_MS = 10_000
 const SUSPECT_FOR_MS = 30_000
 /** More lanes are forgotten, the oldest first. A forgotten lane is learned again by one request. */
 const LANES_MAX = 4_096
+/** With more kinds and namespaces, those in which nothing hung lately are forgotten at once. */
+const HUNG_MAX = 256
 
 interface Lane {
   slow: boolean
@@ -50,6 +52,12 @@ export class Slowness {
     return this.#lanes.get(lane)?.cause ?? null
   }
 
+  /** The last request of some lane failed by this cause. */
+  isBlamed(cause: string): boolean {
+    for (const lane of this.#lanes.values()) if (lane.cause === cause) return true
+    return false
+  }
+
   /** A request to this target is slow. */
   suspect(target: Target, nowMs: number): void {
     const { kind, namespace } = target
@@ -72,6 +80,7 @@ export class Slowness {
   #note(key: string, part: string, nowMs: number): void {
     const parts = this.#hung.get(key) ?? new Map<string, number>()
     this.#hung.set(key, parts.set(part, nowMs))
+    if (this.#hung.size > HUNG_MAX) for (const old of this.#hung.keys()) this.#hungIn(old, nowMs)
   }
 
   #hungIn(key: string, nowMs: number): string[] {

@@ -12,7 +12,8 @@ const MESSAGE_CHARS_MAX = 500
 const finishedSchema = z.object({
   /** The UID of the Job that ended. Another Job under its name has not ended. */
   uid: z.string(),
-  outcome: z.enum(['succeeded', 'failed']),
+  /** `running`: it has a TTL that its manifest does not have, and no end is known. */
+  outcome: z.enum(['succeeded', 'failed', 'running']),
   message: z.string(),
 })
 type FinishedJob = z.infer<typeof finishedSchema>
@@ -32,7 +33,7 @@ export class FinishedJobs {
   /** Null if the Job that was applied last is not known to have ended. */
   endOf(key: string, uid: string | null): HookEnd | null {
     const job = this.#byKey.get(key)
-    return job === undefined || job.uid !== uid ? null : { outcome: job.outcome, message: job.message }
+    return job === undefined || job.uid !== uid || job.outcome === 'running' ? null : { outcome: job.outcome, message: job.message }
   }
 
   /** True the first time for this Job. */
@@ -44,8 +45,21 @@ export class FinishedJobs {
 
   /** The fact to keep; null: it is kept already. */
   note(key: string, uid: string, { outcome, message }: HookEnd): ReadonlyMap<string, unknown> | null {
-    if (outcome === 'running' || this.#byKey.get(key)?.uid === uid) return null
-    const job: FinishedJob = { uid, outcome, message: message.slice(0, MESSAGE_CHARS_MAX) }
+    if (outcome === 'running' || this.endOf(key, uid) !== null) return null
+    return this.#keep(key, { uid, outcome, message: message.slice(0, MESSAGE_CHARS_MAX) })
+  }
+
+  /** The fact to keep about a Job that has a TTL although its manifest has none; null: it is kept already. */
+  mayEnd(key: string, uid: string): ReadonlyMap<string, unknown> | null {
+    return this.hasTtl(key, uid) ? null : this.#keep(key, { uid, outcome: 'running', message: '' })
+  }
+
+  /** This Job was seen with a TTL. */
+  hasTtl(key: string, uid: string): boolean {
+    return this.#byKey.get(key)?.uid === uid
+  }
+
+  #keep(key: string, job: FinishedJob): ReadonlyMap<string, unknown> {
     this.#byKey.set(key, job)
     return new Map([[FACT + key, job]])
   }

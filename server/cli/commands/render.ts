@@ -23,7 +23,8 @@ RULE names the deciding rule. Rules are evaluated in this order:
   general                conditions, phases and counters of any other custom kind
   existence              any other built-in kind
 
-The health deadline and the Pods of a workload are not evaluated. An object without a status is Progressing.
+The health deadline and the Pods of a workload are not evaluated. An object without a status is Progressing. With --crd it
+is Healthy if its kind has no status, or 120 s after it was created, as in a cluster.
 Exit codes: 0 Healthy or Suspended, 1 any other health, 2 invalid arguments, or an object or a rule that cannot be read.`
 
 const DIFF_HELP = `
@@ -108,6 +109,7 @@ export function addRenderCommands(program: Command, context: Context, local: Loc
     .option('-f, --filename <path>', 'objects: file, folder or - for stdin; may be repeated', collect)
     .option('--rule <path>', 'HealthRules to use: file, folder or -; may be repeated', collect)
     .option('--service <file>', 'file with a Service whose health rules and options apply, with the rules of its project')
+    .option('--crd <path>', 'CustomResourceDefinitions of the objects: file, folder or -; may be repeated', collect)
     .option('--from-server', 'also use the HealthRules of the server')
     .option('-R, --recursive', 'include subfolders')
     .addOption(output())
