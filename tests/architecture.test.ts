@@ -313,24 +313,6 @@ test('pure folders do not wait', () => {
   )
 })
 
-/** Data goes this way; a room imports only rooms before it. */
-const RECONCILE_ROOMS = ['snapshot', 'plan', 'apply', 'report'] as const
-const roomOf = (path: string): number => RECONCILE_ROOMS.findIndex((room) => path.startsWith(`agent/reconcile/${room}/`))
-
-test('rooms of the reconciler import one way: report, apply, plan, snapshot', () => {
-  const offenders = productFiles.flatMap((file) =>
-    importsOf(file)
-      .filter(({ target, typeOnly }) => !typeOnly && target !== null && roomOf(file.path) >= 0 && roomOf(target) > roomOf(file.path))
-      .map(({ specifier }) => `${file.path} imports ${specifier}`),
-  )
-  const above = productFiles.flatMap((file) =>
-    importsOf(file)
-      .filter(({ target, typeOnly }) => !typeOnly && roomOf(file.path) >= 0 && target === 'agent/reconcile/reconcile-loop.ts')
-      .map(() => `${file.path} imports the loop`),
-  )
-  expectNone([...offenders, ...above], 'who follows a change reads the rooms in their order, and none of them twice')
-})
-
 /** The rooms of the server in the order in which a commit passes them. A room imports only rooms before it. */
 const SERVER_ROOMS = ['fleet', 'store', 'access', 'desired', 'ingest', 'notify', 'actions', 'http'] as const
 const serverRoomOf = (path: string): number => SERVER_ROOMS.findIndex((room) => path.startsWith(`server/${room}/`))
@@ -342,36 +324,6 @@ test('rooms of the server import one way: http, actions, notify, ingest, desired
       .map(({ specifier }) => `${file.path} imports ${specifier}`),
   )
   expectNone(offenders, 'who follows a commit reads the rooms in their order; types count as well, because a reader follows them too')
-})
-
-test('plans of the reconciler are given no disk and change no service', () => {
-  const plans = productFiles.filter(({ path }) => inFolder('agent/reconcile/plan')(path))
-  const words = /\bStorage\b|\bServiceModel\b|\bReplica\b|\.facts\(|\.lastReported\(/
-  // What a person said is asked for once, when a service is met.
-  const offenders = plans
-    .filter(({ path }) => path !== 'agent/reconcile/plan/gates/hold.ts')
-    .flatMap((file) => linesMatching({ ...file, text: withoutComments(file.text) }, words))
-  expectNone(offenders, 'a plan is a function of a ServiceSnapshot and of what the watches show')
-})
-
-test('IV1 one file of the reconciler writes what outlives the process', () => {
-  const writes = /\.(setFacts|recordApplied|widenInventory|narrowInventory|setServiceState|forgetService)\(/
-  const offenders = productFiles
-    .filter(({ path }) => inFolder('agent/reconcile')(path) && path !== 'agent/reconcile/apply/remember.ts')
-    .flatMap((file) => linesMatching({ ...file, text: withoutComments(file.text) }, writes))
-  expectNone(offenders, 'a plan says what is to be kept, and remember.ts keeps it: who reads one file knows what a crash can lose')
-})
-
-test('AK11 answers to questions are made behind the redaction boundary, in one file', () => {
-  const boundary = 'agent/ask/answer-lines.ts'
-  const offenders = productFiles
-    .filter(({ path }) => inFolder('agent')(path) && path !== boundary)
-    .flatMap((file) => linesMatching({ ...file, text: withoutComments(file.text) }, /\bas (?:unknown as )?SafeLine\b|\bas (?:any|never)\b.*SafeLine/))
-  const ask = productFiles.filter(({ path }) => inFolder('agent/ask')(path) && path !== boundary)
-  const lines = ask.flatMap((file) => linesMatching({ ...file, text: withoutComments(file.text) }, /\bt: ['"]/))
-  expectNone([...offenders, ...lines], `a text of the cluster becomes a line of an answer in ${boundary}, or it would leave the site as it is`)
-  const sinks = ask.flatMap((file) => linesMatching(file, /\b(?:write|end)\(line: (?!SafeLine\b)/))
-  expectNone(sinks, 'a sink takes lines of that file only')
 })
 
 interface Global {

@@ -37,7 +37,7 @@ export async function hidingOf(context: Site & Pick<AnswerContext, 'reads'>, liv
     if (owners.some(isSealedHere)) return 'sealed'
     const next: ObjectRef[] = []
     for (const owner of owners) {
-      // What is in an inventory and is not sealed has no owner that matters.
+      // An object of an inventory that is not sealed has no owner that matters.
       if (serviceOf(context, owner) !== null) continue
       const found = await context.reads.objectIfReadable(owner, { metadataOnly: true })
       if (found === 'unreadable') return 'sealed'

@@ -98,7 +98,7 @@ function hideFields(object: K8sObject, hide: Hide): K8sObject {
   return { ...Object.fromEntries(contents), metadata: hidePart(metadata, 'metadata', hide) } as K8sObject
 }
 
-/** What may stand elsewhere is the value itself, not its base64. */
+/** The value itself may stand elsewhere, not its base64. */
 const decoded =
   (field: string, hide: Hide): Hide =>
   (value, path) =>

@@ -31,7 +31,7 @@ export function isSealedKey(keys: Iterable<string>, ref: ObjectRef): boolean {
   return false
 }
 
-/** What changes in the facts of a service once its revision was read. */
+/** The changes of a service's facts once its revision was read. */
 export function sealedFacts(
   { row, wanted, inventory }: Pick<ServiceModel, 'row' | 'wanted' | 'inventory'>,
   rows: ReadonlyMap<string, string>,
