@@ -55,6 +55,17 @@ export const TABLE = {
       },
     },
   },
+  health: {
+    verdicts: {
+      seconds: 2,
+      figures: {
+        health_same_pct: 'objects of the corpus whose health is the verdict, %',
+        health_false_healthy_pct: 'objects that are Healthy here and Degraded or Progressing by their verdict, %',
+        health_without_rules_same_pct: 'custom objects whose health is the verdict, without the rules of their kinds, %',
+        health_without_rules_false_healthy_pct: 'the second figure without the rules of their kinds, %',
+      },
+    },
+  },
   observe: {
     scrape: {
       seconds: 30,
@@ -441,7 +452,7 @@ type Parts = Readonly<Record<string, PartEntry>>
 export const partsOf = (name: BenchmarkName): Parts => TABLE[name]
 
 export type BenchOrder =
-  | { kind: 'run'; name: BenchmarkName; only: string | null; json: boolean }
+  | { kind: 'run'; name: BenchmarkName; only: string | null; json: boolean; corpus?: string }
   | { kind: 'help' }
   | { kind: 'wrong'; why: string }
 
@@ -452,11 +463,13 @@ export function readOrder(words: readonly string[]): BenchOrder {
   const names: string[] = []
   let only: string | null = null
   let json = false
+  let corpus: string | null = null
   for (let at = 0; at < words.length; at++) {
     const word = words[at] ?? ''
     if (word === '--json') json = true
     else if (word === '--only') only = words[++at] ?? ''
-    else if (word.startsWith('-')) return wrong(`unknown option ${word}; options: --only PART, --json, --help`)
+    else if (word === '--corpus') corpus = words[++at] ?? ''
+    else if (word.startsWith('-')) return wrong(`unknown option ${word}; options: --only PART, --corpus FILE, --json, --help`)
     else names.push(word)
   }
   const [name = ''] = names
@@ -466,7 +479,9 @@ export function readOrder(words: readonly string[]): BenchOrder {
   const parts = partsOf(name)
   if (only !== null && !Object.hasOwn(parts, only))
     return wrong(`unknown part ${only || '(none)'} of ${name}; parts: ${Object.keys(parts).join(', ')}`)
-  return { kind: 'run', name, only, json }
+  if (name === 'health' && !corpus) return wrong('health needs --corpus FILE: objects with their verdicts, one JSON object a line')
+  if (name !== 'health' && corpus !== null) return wrong(`--corpus is for health only, not for ${name}`)
+  return { kind: 'run', name, only, json, ...(corpus === null ? {} : { corpus }) }
 }
 
 const isBenchmark = (name: string): name is BenchmarkName => Object.hasOwn(TABLE, name)

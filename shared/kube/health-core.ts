@@ -206,6 +206,9 @@ const budget: Rule = ({ status, conditions }) => {
 const definition: Rule = ({ condition }) => {
   const names = condition('NamesAccepted')
   if (names?.status === 'False') return degraded(names.reason || 'NamesNotAccepted', names.message)
+  const schema = condition('NonStructuralSchema')
+  // Its objects are served without pruning, defaults and some validation; a manifest of v1 does not repair it by itself.
+  if (schema?.status === 'True') return degraded('NonStructuralSchema', schema.message)
   const established = condition('Established')
   if (established?.status === 'True') return HEALTHY
   if (established?.status === 'False' && established.reason !== 'Installing' && established.reason !== '') {

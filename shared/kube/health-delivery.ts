@@ -134,6 +134,12 @@ const kubeflowJob: Rule = unlessStopped('Suspended', unlessTrue(['Failed'], isTr
 
 const kueueQueue: Rule = isTrue('Active', { patient: ['Terminating'] })
 
+/** numaplane labels the new version whose progressive upgrade failed, while that version itself still runs. */
+const numaflow: Rule = (reading) =>
+  reading.labels['numaplane.numaproj.io/progressive-result-state'] === 'failed'
+    ? degraded('ProgressiveUpgradeFailed', 'numaplane reports that the progressive upgrade to it failed')
+    : statusTogether(reading)
+
 export const DELIVERY_RULES: Readonly<Record<string, Rule>> = {
   // status.phase, status.workloadObservedGeneration: argo-rollouts pkg/apis/rollouts/v1alpha1.
   'argoproj.io/Rollout': rollout,
@@ -201,10 +207,10 @@ export const DELIVERY_RULES: Readonly<Record<string, Rule>> = {
   'metrics.keptn.sh/Analysis': keptnAnalysis,
   'metrics.keptn.sh/KeptnMetric': keptnMetric,
   // status.phase and conditions, each of which is to be True: numaflow pkg/apis/numaflow/v1alpha1 Status.IsReady; numaplane pkg/apis/numaplane/v1alpha1.
-  'numaflow.numaproj.io/InterStepBufferService': statusTogether,
-  'numaflow.numaproj.io/MonoVertex': statusTogether,
-  'numaflow.numaproj.io/Pipeline': statusTogether,
-  'numaflow.numaproj.io/Vertex': statusTogether,
+  'numaflow.numaproj.io/InterStepBufferService': numaflow,
+  'numaflow.numaproj.io/MonoVertex': numaflow,
+  'numaflow.numaproj.io/Pipeline': numaflow,
+  'numaflow.numaproj.io/Vertex': numaflow,
   'numaplane.numaproj.io/ISBServiceRollout': statusTogether,
   'numaplane.numaproj.io/MonoVertexRollout': statusTogether,
   'numaplane.numaproj.io/NumaflowControllerRollout': statusTogether,

@@ -8,6 +8,8 @@ import {
   fields,
   HEALTHY,
   type Health,
+  isEmpty,
+  isEmptyStatus,
   list,
   oneLine,
   progressing,
@@ -72,14 +74,6 @@ export function stopAskedFor({ spec, annotations }: Pick<Reading, 'spec' | 'anno
     if (isStop && annotations[key] === 'true') return suspended(`the annotation ${key} is true`)
   }
   return null
-}
-
-const isEmpty = (value: unknown): boolean =>
-  value === null || value === undefined || value === '' || value === 0 || (typeof value === 'object' && Object.keys(value).length === 0)
-/** Only zero values: the status of a controller that has not read the object. */
-const isEmptyStatus = (status: Fields): boolean => {
-  for (const key in status) if (!isEmpty(status[key])) return false
-  return true
 }
 
 const REASON = /^[A-Z][A-Za-z0-9]{0,79}$/

@@ -40,6 +40,7 @@ export interface Reading {
   spec: Fields
   status: Fields
   annotations: Fields
+  labels: Fields
   generation: number | undefined
   conditions: readonly Condition[]
   condition(type: string): Condition | undefined
@@ -48,6 +49,8 @@ export interface Reading {
   waitForAddress: boolean
   /** Its kind has a status subresource; null if the API server was not asked. */
   hasStatus: boolean | null
+  /** Another object of its kind has a status in this cluster. */
+  siblingsReport: boolean
   /** When it was created. */
   createdMs: number
   /** When its status was last written, in whole seconds. Null: managedFields does not say. */
@@ -63,9 +66,15 @@ export interface ReadingContext {
   waitForAddress?: boolean
   /** From discovery: its kind has a status subresource. Absent means not known. */
   hasStatus?: boolean | undefined
+  /** Another object of its kind has a status in this cluster: its controller reports. */
+  siblingsReport?: boolean | undefined
 }
 
-export function readObject(object: K8sObject, nowMs: number, { waitForAddress = false, hasStatus }: ReadingContext = {}): Reading {
+export function readObject(
+  object: K8sObject,
+  nowMs: number,
+  { waitForAddress = false, hasStatus, siblingsReport = false }: ReadingContext = {},
+): Reading {
   const status = fields(object['status'])
   // Read when a rule asks: most objects have none, and each event of each object comes through here.
   let parsed: readonly Condition[] | null = null
@@ -78,6 +87,7 @@ export function readObject(object: K8sObject, nowMs: number, { waitForAddress = 
     spec: fields(object['spec']),
     status,
     annotations: fields(object.metadata.annotations),
+    labels: fields(object.metadata.labels),
     generation: object.metadata.generation,
     get conditions() {
       return conditions()
@@ -86,6 +96,7 @@ export function readObject(object: K8sObject, nowMs: number, { waitForAddress = 
     nowMs,
     waitForAddress,
     hasStatus: hasStatus ?? null,
+    siblingsReport,
     get createdMs() {
       const createdMs = Date.parse(text(object.metadata['creationTimestamp']))
       return Number.isNaN(createdMs) ? nowMs : createdMs
@@ -143,16 +154,35 @@ export function oneLine(said: string): string {
 /** HE17: so long an object that tells nothing yet counts as Progressing. */
 export const STATUS_GRACE_MS = 120_000
 
+const NOT_REPORTED = 'NotReported'
+/** HE17: the controller reports for other objects of this kind, so that it will for this one, or ignores it. */
+export const AWAITED: Health = progressing(
+  NOT_REPORTED,
+  'its controller has not reported a status, although it reports one for other objects of this kind; check that its class, namespace or labels select it',
+)
+/** True for a health that the first report about another object of the kind turns into `AWAITED`. */
+export const isSilence = ({ word, reason, settles }: Health): boolean =>
+  reason === NOT_REPORTED && (word === 'Healthy' || settles !== undefined)
+
+export const isEmpty = (value: unknown): boolean =>
+  value === null || value === undefined || value === '' || value === 0 || (typeof value === 'object' && Object.keys(value).length === 0)
+/** Only zero values: the status of a controller that has not read the object. */
+export const isEmptyStatus = (status: Fields): boolean => {
+  for (const key in status) if (!isEmpty(status[key])) return false
+  return true
+}
+
 /**
  * HE17: its controller has reported nothing that the agent understands: Progressing for a grace time, then Healthy with
  * a note. A kind without a status subresource never reports anything.
  */
 export function unreported(
-  { hasStatus, createdMs, nowMs }: Reading,
-  reason = 'NotReported',
+  { hasStatus, siblingsReport, createdMs, nowMs }: Reading,
+  reason = NOT_REPORTED,
   message = 'its controller has not reported a status',
 ): Health {
   if (hasStatus === false) return HEALTHY
+  if (siblingsReport && reason === NOT_REPORTED) return AWAITED
   const waiting = progressing(reason, message)
   if (hasStatus === null) return waiting
   // An agent's clock may be years behind the API server's.

@@ -116,6 +116,13 @@ const unlessPausedUpdate =
     return isPaused ? suspended('spec.updateStrategy is paused') : rule(reading)
   }
 
+/** A failed attempt to scale is over once the wanted number is ready. `readyReplicas` is missing in old versions. */
+const cloneSet: Rule = unlessTrue(['FailedUpdate'], (reading) => {
+  const { readyReplicas, updatedReadyReplicas } = reading.status
+  const found = replicasReady({ ...reading, status: { readyReplicas: readyReplicas ?? updatedReadyReplicas } })
+  return found.word === 'Healthy' ? found : unlessTrue(['FailedScale'], () => found)(reading)
+})
+
 /** A collector in a sidecar has no replicas of its own: then a version is all that its operator reports. */
 const collector: Rule = (reading) => {
   const found = statusTogether(reading)
@@ -196,7 +203,8 @@ export const PLATFORM_RULES: Readonly<Record<string, Rule>> = {
   'kubevirt.io/VirtualMachineInstance': unlessStopped('Paused', byPhase({ healthy: ['Running', 'Succeeded'], degraded: ['Failed'] })),
   // condition Ready: karpenter pkg/apis/v1.
   'karpenter.k8s.aws/EC2NodeClass': isTrue('Ready', { falseIs: 'Degraded' }),
-  'karpenter.sh/NodeClaim': isTrue('Ready'),
+  // Disrupting: karpenter takes the node out of service on purpose.
+  'karpenter.sh/NodeClaim': unlessStopped('Disrupting', isTrue('Ready')),
   'karpenter.sh/NodePool': isTrue('Ready', { falseIs: 'Degraded' }),
   // condition Ready (False also while Pods come up), modelStatus.transitionStatus: kserve pkg/apis/serving.
   'serving.kserve.io/InferenceService': inferenceService,
@@ -209,7 +217,7 @@ export const PLATFORM_RULES: Readonly<Record<string, Rule>> = {
   'kyverno.io/Policy': kyvernoPolicy,
   'templates.gatekeeper.sh/ConstraintTemplate': constraintTemplate,
   // the counters of their namesakes in apps/v1; conditions FailedScale, FailedUpdate: kruise apis/apps.
-  'apps.kruise.io/CloneSet': unlessPausedUpdate(unlessTrue(['FailedScale', 'FailedUpdate'], replicasReady)),
+  'apps.kruise.io/CloneSet': unlessPausedUpdate(cloneSet),
   'apps.kruise.io/DaemonSet': unlessPausedUpdate(CORE_RULES['apps/DaemonSet'] as Rule),
   'apps.kruise.io/StatefulSet': unlessPausedUpdate(CORE_RULES['apps/StatefulSet'] as Rule),
   // status.scale.statusReplicas (a fraction), status.version: opentelemetry-operator apis/v1beta1; status.message: isindir sops-secrets-operator.

@@ -1,5 +1,5 @@
 // The health of an object, from the object alone: no API call, no clock. General rules mirror kstatus (kubernetes-sigs/cli-utils pkg/kstatus). health-core.ts has the kinds that Kubernetes
-// serves; health-data, -delivery, -network, -platform, -provision and -silent have well-known custom ones; health-general.ts judges all others; health-rule.ts has those of a service's author.
+// serves; health-data, -delivery, -network, -operators, -platform, -provision and -silent have well-known custom ones; health-general.ts judges all others; health-rule.ts has those of a service's author.
 //   Healthy      it is what its spec asks for      Progressing  on the way there
 //   Degraded     it will not get there by itself   Suspended    somebody stopped it on purpose
 //   Missing      it should exist and does not      Unknown      it could not be looked at
@@ -12,6 +12,7 @@ import { DELIVERY_RULES } from './health-delivery.ts'
 import { generalHealth, stopAskedFor } from './health-general.ts'
 import { NETWORK_RULES } from './health-network.ts'
 import { degraded, HEALTHY, type Health, oneLine, progressing, type Reading, type Rule, readObject } from './health-object.ts'
+import { OPERATOR_RULES } from './health-operators.ts'
 import { PLATFORM_RULES } from './health-platform.ts'
 import { familyRule, PROVISION_RULES } from './health-provision.ts'
 import { type CompiledRule, healthByRule } from './health-rule.ts'
@@ -31,6 +32,8 @@ export interface HealthOptions {
   fleetRules?: readonly FleetRule[]
   /** From discovery: the kind has a status subresource. Absent means not known: then the grace time of HE17 does not end. */
   hasStatus?: boolean
+  /** Another object of the kind has a status in this cluster (HE17). */
+  siblingsReport?: boolean
 }
 
 /**
@@ -88,7 +91,7 @@ export function healthOf(object: K8sObject, nowMs: number, options?: Partial<Hea
 }
 
 const KIND_RULES: ReadonlyMap<string, Rule> = new Map(
-  [CORE_RULES, DATA_RULES, DELIVERY_RULES, NETWORK_RULES, PLATFORM_RULES, PROVISION_RULES, SILENT_RULES].flatMap((rules) =>
+  [CORE_RULES, DATA_RULES, DELIVERY_RULES, NETWORK_RULES, OPERATOR_RULES, PLATFORM_RULES, PROVISION_RULES, SILENT_RULES].flatMap((rules) =>
     Object.entries(rules),
   ),
 )

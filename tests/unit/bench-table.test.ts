@@ -11,6 +11,7 @@ test.each([
   [['sync'], { kind: 'run', name: 'sync', only: null, json: false }],
   [['--json', 'sync', '--only', 'fanout'], { kind: 'run', name: 'sync', only: 'fanout', json: true }],
   [['chain', '--only', 'chain'], { kind: 'run', name: 'chain', only: 'chain', json: false }],
+  [['health', '--corpus', 'a.jsonl'], { kind: 'run', name: 'health', only: null, json: false, corpus: 'a.jsonl' }],
   [['nothing', '--help'], { kind: 'help' }],
 ] as const)('arguments %p are an order', (words, order) => {
   expect(readOrder(words)).toEqual(order)
@@ -31,6 +32,11 @@ test.each([
     ['sync', '--only'],
     ['sync', 'fanout'],
   ],
+  [
+    ['sync', '--corpus', 'a'],
+    ['--corpus', 'health'],
+  ],
+  [['health'], ['--corpus FILE']],
   [
     ['chain', '--only', 'toString'],
     ['toString', 'chain'],

@@ -292,6 +292,12 @@ const ROWS: Row[] = [
     'Failed',
   ],
   [
+    'definition with a schema that is not structural',
+    'apiextensions.k8s.io/v1/CustomResourceDefinition',
+    { status: { conditions: [condition('Established', 'True'), condition('NonStructuralSchema', 'True', 'Violations')] } },
+    'Failed',
+  ],
+  [
     'definition established',
     'apiextensions.k8s.io/v1/CustomResourceDefinition',
     { status: { conditions: [condition('Established', 'True')] } },

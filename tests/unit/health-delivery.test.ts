@@ -241,7 +241,9 @@ const ROWS: Row[] = [
     kinds: ['InterStepBufferService', 'MonoVertex', 'Pipeline', 'Vertex'].map((kind) => `numaflow.numaproj.io/v1alpha1/${kind}`),
     Healthy: [{ status: { phase: 'Running', ...conditions('Configured:True', 'Deployed:True') } }],
     Progressing: [nothing, phase('Pending'), { status: { phase: 'Running', ...conditions('DaemonServiceHealthy:False:Progressing') } }],
-    Degraded: [phase('Failed'), { status: { phase: 'Running', ...conditions('VerticesHealthy:False:VertexFailed') } }],
+    Degraded: [
+      { ...phase('Running'), metadata: { name: 'x', labels: { 'numaplane.numaproj.io/progressive-result-state': 'failed' } } },
+      phase('Failed'), { status: { phase: 'Running', ...conditions('VerticesHealthy:False:VertexFailed') } }],
     Suspended: [phase('Paused')],
   },
   {

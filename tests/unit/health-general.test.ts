@@ -1,7 +1,7 @@
 // What is said of kinds that nobody wrote a rule for, by what their status says.
 import { describe, expect, test } from 'bun:test'
 import { healthOf } from '../../shared/kube/health.ts'
-import { STATUS_GRACE_MS } from '../../shared/kube/health-object.ts'
+import { AWAITED, isSilence, STATUS_GRACE_MS } from '../../shared/kube/health-object.ts'
 import type { K8sObject } from '../../shared/kube/object.ts'
 import { conditions, type Part } from '../support/health-table.ts'
 
@@ -252,6 +252,14 @@ describe('a controller that has told nothing', () => {
     expect(after).toEqual(waiting.settles?.health as typeof after)
     expect(after).toMatchObject({ word: 'Healthy', reason: waiting.reason })
     expect(after.message).toContain('120 s')
+  })
+
+  test('HE17 no grace time ends it where the controller reports for other objects of the kind', () => {
+    const siblings = { hasStatus: true, siblingsReport: true }
+    const later = healthOf(thing({}), CREATED_MS + 10 * STATUS_GRACE_MS, siblings)
+    expect([later, isSilence(later)]).toEqual([AWAITED, false])
+    const unread = healthOf(thing({ status: { phase: 'Purple' } }), CREATED_MS + STATUS_GRACE_MS, siblings)
+    expect(unread).toMatchObject({ word: 'Healthy', reason: 'NotUnderstood' })
   })
 
   test('HE17 a kind without a status subresource is healthy at once', () => {

@@ -100,6 +100,7 @@ const ROWS: Row[] = [
     Healthy: [says('Ready:True')],
     Progressing: [nothing, says('Ready:False:NotLaunched')],
     Degraded: [says('Ready:False:NotReady:Instance terminated unexpectedly')],
+    Suspended: [says('Ready:True', 'Disrupting:True:Expired:TTL expired')],
   },
   {
     kinds: ['serving.kserve.io/v1beta1/InferenceService'],
@@ -111,7 +112,11 @@ const ROWS: Row[] = [
   { kinds: ['kyverno.io/v1/ClusterPolicy'], Healthy: [{ status: { ready: true } }], Progressing: [{ status: { ready: false } }] },
   {
     kinds: ['apps.kruise.io/v1alpha1/CloneSet'],
-    Healthy: [{ spec: { updateStrategy: { paused: false } }, status: { readyReplicas: 1 } }],
+    Healthy: [
+      { spec: { updateStrategy: { paused: false } }, status: { readyReplicas: 1 } },
+      { status: { updatedReadyReplicas: 2, ...conditions('FailedScale:True:MinimumReplicasAvailable') } },
+    ],
+    Degraded: [{ status: { readyReplicas: 0, ...conditions('FailedScale:True:FailedCreate') } }],
     Suspended: [{ spec: { updateStrategy: { paused: true } }, status: { readyReplicas: 1 } }],
   },
   {

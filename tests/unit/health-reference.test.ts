@@ -6,6 +6,7 @@ import { DATA_RULES } from '../../shared/kube/health-data.ts'
 import { DELIVERY_RULES } from '../../shared/kube/health-delivery.ts'
 import { NETWORK_RULES } from '../../shared/kube/health-network.ts'
 import { STATUS_GRACE_MS } from '../../shared/kube/health-object.ts'
+import { OPERATOR_RULES } from '../../shared/kube/health-operators.ts'
 import { PLATFORM_RULES } from '../../shared/kube/health-platform.ts'
 import { FAMILIES, PROVISION_RULES } from '../../shared/kube/health-provision.ts'
 import { SILENT_GROUPS, SILENT_RULES } from '../../shared/kube/health-silent.ts'
@@ -59,7 +60,7 @@ test('HE17 the page names every word and the grace time', () => {
 
 test('HE4 HE19 the page lists every custom kind and every group with a rule', () => {
   const kindsOf = new Map<string, string[]>()
-  const tables = [DATA_RULES, DELIVERY_RULES, NETWORK_RULES, PLATFORM_RULES, PROVISION_RULES, SILENT_RULES]
+  const tables = [DATA_RULES, DELIVERY_RULES, NETWORK_RULES, OPERATOR_RULES, PLATFORM_RULES, PROVISION_RULES, SILENT_RULES]
   for (const key of tables.flatMap((rules) => Object.keys(rules)).sort()) {
     const [group = '', kind = ''] = key.split('/')
     kindsOf.set(group, [...(kindsOf.get(group) ?? []), kind])

@@ -200,6 +200,25 @@ describe('HE17 a custom object whose controller has told nothing', () => {
     expect(told()).toMatchObject({ health: 'Progressing', reason: 'Creating' })
   })
 
+  test('HE17 the first status of another object makes its silence a fact, without a request', async () => {
+    cluster.applyAs('kubectl', reporting)
+    kit.start()
+    kit.desire([thing('t'), thing('other')])
+    await clock.settle()
+    await clock.advance(STATUS_GRACE_MS)
+    expect(told()?.health).toBe('Healthy')
+    const before = cluster.requests.length
+    const status = { conditions: [{ type: 'Ready', status: 'True' }] }
+    cluster.editAs('controller', { ...thingRef, name: 'other' }, (object) => Object.assign(object, { status }), { subresource: 'status' })
+    await clock.settle()
+    expect(told()).toMatchObject({ health: 'Progressing', reason: 'NotReported' })
+    expect(kit.object(refKey({ ...thingRef, name: 'other' }))?.health).toBe('Healthy')
+    expect(cluster.requests.slice(before).filter(({ verb }) => verb === 'get')).toEqual([])
+    report('Creating')
+    await clock.settle()
+    expect(told()?.reason).toBe('Creating')
+  })
+
   test('HE17 after a restart the age of the object counts', async () => {
     cluster.applyAs('kubectl', reporting)
     kit.start()

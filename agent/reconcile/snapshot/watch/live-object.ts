@@ -110,15 +110,21 @@ export interface HealthFacts {
   binds?: BindsAtFirstUse
   /** Its kind has a status subresource; absent when that is not known. */
   hasStatus?: boolean | undefined
+  /** Another object of its kind has a status. */
+  siblingsReport?: boolean
 }
 
 /** `nowMs` is for the few health rules that wait a moment before they judge. */
-export function liveObjectOf(object: K8sObject, nowMs: number, { optionsOf, binds, hasStatus }: HealthFacts = {}): LiveObject {
+export function liveObjectOf(
+  object: K8sObject,
+  nowMs: number,
+  { optionsOf, binds, hasStatus, siblingsReport = false }: HealthFacts = {},
+): LiveObject {
   const otherMark = otherOwner(object.metadata, refOf(object))
   const owner = ownerOf(object)
   const pendingClass = decidingClass(object)
   const options = optionsOf?.(owner)
-  const told = healthOf(object, nowMs, hasStatus === undefined ? options : { ...options, hasStatus })
+  const told = healthOf(object, nowMs, hasStatus === undefined ? options : { ...options, hasStatus, siblingsReport })
   const bound = pendingClass === undefined || binds === undefined ? told : withBinding(told, pendingClass, binds)
   const health = safeHealth(bound, object)
   const run = liveRunOf(object, health)

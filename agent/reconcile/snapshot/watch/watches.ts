@@ -3,6 +3,7 @@
 // nothing.
 
 import { withBinding } from '../../../../shared/kube/claim-binding.ts'
+import { AWAITED, fields, isEmptyStatus, isSilence } from '../../../../shared/kube/health-object.ts'
 import { type K8sObject, type ObjectRef, refKey } from '../../../../shared/kube/object.ts'
 import type { ApiResource } from '../../../cluster/cluster.ts'
 import { type FollowUp, FollowUps } from './follow-ups.ts'
@@ -23,6 +24,8 @@ export const resourceKey = ({ group, version, kind }: { group: string; version: 
 export class Watches {
   readonly #deps: WatchesDeps
   readonly #watches = new Map<string, KindWatch>()
+  /** Kinds with an object whose status was reported, by resource. */
+  readonly #reporting = new Set<string>()
   readonly #settling: Settling
   readonly #followUps: FollowUps
 
@@ -164,9 +167,23 @@ export class Watches {
     }
   }
 
-  #liveOf({ hasStatus }: ApiResource, object: K8sObject): LiveObject {
+  #liveOf(resource: ApiResource, object: K8sObject): LiveObject {
     const { clock, health, classes } = this.#deps
-    return liveObjectOf(object, clock.nowMs(), { ...health, hasStatus, ...(classes === undefined ? {} : { binds: classes.binds }) })
+    const siblingsReport = this.#noteReport(resource, object)
+    const binds = classes === undefined ? {} : { binds: classes.binds }
+    return liveObjectOf(object, clock.nowMs(), { ...health, hasStatus: resource.hasStatus, siblingsReport, ...binds })
+  }
+
+  /** HE17: whether its controller has reported a status for an object of this kind. The first report makes the silence
+   *  about others a fact. */
+  #noteReport(resource: ApiResource, object: K8sObject): boolean {
+    const key = resourceKey(resource)
+    if (this.#reporting.has(key)) return true
+    if (resource.hasStatus !== true || isEmptyStatus(fields(object['status']))) return false
+    this.#reporting.add(key)
+    const watch = this.#watches.get(key)
+    for (const [name] of watch?.objects() ?? []) watch?.rejudge(name, ({ health }) => (isSilence(health) ? AWAITED : undefined))
+    return true
   }
 
   #noted(resource: ApiResource, key: string, before: LiveObject | undefined, now: LiveObject | undefined): void {
