@@ -12,6 +12,9 @@ const silent: Rule = (reading) => {
 const KINDS: ReadonlyArray<readonly [group: string, kinds: readonly string[]]> = [
   // argo-rollouts and argo-workflows: templates have no status.
   ['argoproj.io', ['AnalysisTemplate', 'ClusterAnalysisTemplate', 'WorkflowEventBinding']],
+  // trident protect, formerly astra-connector: a schedule only says when it ran, a hook is read by its runs.
+  ['astra.netapp.io', ['ExecHook', 'Schedule']],
+  ['protect.trident.netapp.io', ['ExecHook', 'Schedule']],
   // cilium: a condition Valid since 1.16, per-node results before.
   ['cilium.io', ['CiliumClusterwideNetworkPolicy', 'CiliumLoadBalancerIPPool', 'CiliumNetworkPolicy']],
   // kong: a condition Programmed where the controller is new enough.
