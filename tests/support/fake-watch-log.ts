@@ -122,7 +122,7 @@ function matchesField(requirement: string, object: K8sObject): boolean {
   const { metadata, kind } = object
   if (field === 'metadata.name') return metadata.name === value
   if (field === 'metadata.namespace') return metadata.namespace === value
-  const [of, part = ''] = field.split('.')
+  const [of = '', part = ''] = field?.split('.') ?? []
   if (kind === 'Event' && of === 'involvedObject' && ['uid', 'kind', 'name', 'namespace'].includes(part))
     return (object['involvedObject'] as Record<string, string> | undefined)?.[part] === value
   if (kind === 'Event' && field === 'type') return object['type'] === value

@@ -243,7 +243,9 @@ const ROWS: Row[] = [
     Progressing: [nothing, phase('Pending'), { status: { phase: 'Running', ...conditions('DaemonServiceHealthy:False:Progressing') } }],
     Degraded: [
       { ...phase('Running'), metadata: { name: 'x', labels: { 'numaplane.numaproj.io/progressive-result-state': 'failed' } } },
-      phase('Failed'), { status: { phase: 'Running', ...conditions('VerticesHealthy:False:VertexFailed') } }],
+      phase('Failed'),
+      { status: { phase: 'Running', ...conditions('VerticesHealthy:False:VertexFailed') } },
+    ],
     Suspended: [phase('Paused')],
   },
   {
