@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { noFaults } from '../tests/sim/fault-kinds.ts'
 import { type SimReport, simulate } from '../tests/sim/simulate.ts'
+import { startLoad } from '../tests/sim/twice.ts'
 import { failureText } from '../tests/support/trace.ts'
 import { linesOf } from './lines-of.ts'
 
@@ -17,6 +18,8 @@ const { values } = parseArgs({
     steps: { type: 'string' },
     /** Folder for the trace of each history. */
     trace: { type: 'string' },
+    /** Beside loops that take the processors. */
+    load: { type: 'boolean', default: false },
     /** Set in a process that runs a part: each history is one line of output. */
     part: { type: 'boolean', default: false },
   },
@@ -28,7 +31,7 @@ if (
   !Number.isSafeInteger(firstSeed) ||
   firstSeed < 0
 ) {
-  process.stderr.write('usage: scripts/sim [--histories N] [--seed S] [--steps N] [--processes N] [--trace DIR] [--json]\n')
+  process.stderr.write('usage: scripts/sim [--histories N] [--seed S] [--steps N] [--processes N] [--trace DIR] [--load] [--json]\n')
   process.exit(2)
 }
 
@@ -101,7 +104,12 @@ async function runInProcesses(): Promise<Played[]> {
   return (await Promise.all(parts)).flat()
 }
 
+/** Seldom a pause: as a machine on which other work runs. */
+const LOAD = { busyMs: 50, pauseMs: 5, forMs: 86_400_000 }
+
 const startMs = performance.now()
+const endLoad = values.load ? startLoad(LOAD) : () => {}
+process.on('exit', endLoad)
 const reports = values.part || processes === 1 || histories < 4 ? await runHere() : await runInProcesses()
 if (!values.part) {
   const faults = noFaults()

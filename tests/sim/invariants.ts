@@ -2,13 +2,14 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
+import type { K8sObject } from '../../shared/kube/object.ts'
 import { parseRowId } from '../../shared/model/desired.ts'
 import { clusterIdSchema, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import { serviceStatusSchema } from '../../shared/model/status.ts'
 import type { Broken } from './history.ts'
 import type { Run } from './run.ts'
 import type { SimAgent } from './sim-agent.ts'
-import { readServiceRow, rowsOnDisk } from './sim-cluster.ts'
+import { dataValue, readServiceRow, rowsOnDisk } from './sim-cluster.ts'
 
 /** What a site may take of its disk: the reserve and the logs of two databases, and the largest revision a few times over (replica, what was applied, what is staged). */
 const FOLDER_BYTES_FIXED = 10 * 1_024 * 1_024
@@ -86,7 +87,7 @@ function clusterProblems(run: Run, agent: SimAgent, expected: ReadonlyArray<read
   for (const [id, doc] of expected) {
     const row = parseRowId(id)
     if (row.kind === 'service' && readServiceRow(doc)?.removal === undefined) complete.add(serviceKey(row.id))
-    if (row.kind === 'object') wanted.set(row.ref.name, (JSON.parse(doc) as { data: { value: string } }).data.value)
+    if (row.kind === 'object') wanted.set(row.ref.name, dataValue(JSON.parse(doc) as K8sObject) ?? '')
   }
   const problems: Broken[] = []
   for (const [name, value] of wanted)

@@ -72,6 +72,13 @@ export const MUTATIONS = {
     histories: 40,
     options: { weights: { ...BUSY, 'lost shard': 6, 'rotate key': 1 }, network: WORST },
   },
+  'a removal takes claims along that nobody confirmed': {
+    file: 'agent/reconcile/plan/prune/deletion.ts',
+    from: "holding.kind === 'nothing' || isOpen(candidate)",
+    to: "holding.kind === 'nothing' || cause === 'removal' || isOpen(candidate)",
+    histories: 20,
+    options: { weights: { ...BUSY, publish: 60 } },
+  },
   'a copy of a disk takes the claim of its origin for its own': {
     file: 'agent/reconcile/claim/claim-keeper.ts',
     from: ' && written.place === place',

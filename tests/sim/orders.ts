@@ -22,6 +22,7 @@ export class Orders {
   readonly #ofService = new Map<string, Order[]>()
   /** The newest order of each line that a cluster was seen to hold. */
   readonly #held = new Map<string, number>()
+  readonly #confirmed = new Map<number, ReadonlySet<string> | 'all'>()
   #last = 0
 
   give(cluster: string, service: ServiceId, order: Omit<Order, 'number'>): string {
@@ -35,6 +36,22 @@ export class Orders {
 
   isComplete(row: ServiceRow): boolean {
     return this.#orders.get(numberOf(row.commit))?.complete === true
+  }
+
+  /** A person confirmed deletions of the order that this row is of: names, or the revision as a whole. */
+  confirm(row: ServiceRow, names: readonly string[] | 'all'): void {
+    const number = numberOf(row.commit)
+    const before = this.#confirmed.get(number)
+    this.#confirmed.set(number, names === 'all' || before === 'all' ? 'all' : new Set([...(before ?? []), ...names]))
+  }
+
+  /** Null if a person confirmed that its data is lost. `row` null: the replica cannot be read, and holds the newest order. */
+  whyNotLost(cluster: string, service: ServiceId, deletionName: string, row: ServiceRow | null): string | null {
+    const newest = this.#ofService.get(`${cluster} ${serviceKey(service)}`)?.at(-1)
+    const number = row === null ? (newest?.number ?? Number.NaN) : numberOf(row.commit)
+    const names = this.#confirmed.get(number)
+    if (names === 'all' || names?.has(deletionName)) return null
+    return `it holds data, and nobody confirmed ${deletionName} for order ${number}`
   }
 
   /** The cluster's replica holds this row. */

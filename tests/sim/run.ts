@@ -2,18 +2,19 @@
 
 import type { DesiredService } from '../../server/fleet/records.ts'
 import { canonicalJson, setDigest } from '../../shared/kube/canonical.ts'
-import { objectRowId, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
+import { confirmationToken, objectRowId, type ServiceRow, serviceRowSchema } from '../../shared/model/desired.ts'
 import type { ClusterId, ServiceId } from '../../shared/model/ids.ts'
+import type { PruneRefusal } from '../../shared/model/status.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
-import { configMap, configMapRef } from '../support/reconcile-kit.ts'
 import { World } from './history.ts'
 import { FaultyNetwork, type SentPages } from './network.ts'
 import { SimAgent } from './sim-agent.ts'
-import { objectName, SimCluster } from './sim-cluster.ts'
+import { objectName, SimCluster, simObject, simRef } from './sim-cluster.ts'
 import { SimServer } from './sim-server.ts'
 
 export const SERVICES: readonly ServiceId[] = ['web', 'db', 'web-2', 'cron'].map((service) => ({ project: 'shop', service }))
-const NAMES = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']
+/** `v` is a claim for a volume. */
+const NAMES = ['a', 'b', 'v', 'c', 'd', 'e', 'f', 'g', 'h', 'i']
 
 /** Of revisions with an object that does not compress and travels in parts on a bad link. */
 const LARGE_SHARE = 0.04
@@ -28,6 +29,7 @@ export interface RunCounts {
   statuses: number
   objects: number
   deletes: number
+  claims_deleted: number
   deletes_after_fork: number
   starts: number
   largest_agent_folder_bytes: number
@@ -56,6 +58,7 @@ export class Run {
     statuses: 0,
     objects: 0,
     deletes: 0,
+    claims_deleted: 0,
     deletes_after_fork: 0,
     starts: 0,
     largest_agent_folder_bytes: 0,
@@ -103,11 +106,11 @@ export class Run {
     { share = LARGE_SHARE, bytes = this.world.chance(0.2) ? 300_000 : 50_000 } = {},
   ): Map<string, string> {
     const { world } = this
-    const pool = NAMES.slice(0, id.service === 'web' ? 9 : 5)
+    const pool = NAMES.slice(0, id.service === 'web' ? 10 : 6)
     const part = world.chance(0.1) ? 0.1 : 0.65
     const names = pool.filter(() => world.chance(part))
     // The value names the cluster: what comes to the wrong place is seen.
-    const large = world.chance(share) ? world.pick(names.length === 0 ? [''] : names) : ''
+    const large = world.chance(share) ? world.pick(['', ...names.filter((name) => name !== 'v')]) : ''
     return new Map(
       names.map((name) => [
         objectName(id, name),
@@ -125,7 +128,7 @@ export class Run {
   ): Promise<boolean> {
     const { server, name, clusterId } = to
     const objects = new Map(
-      [...values].map(([object, value]) => [objectRowId(id, configMapRef(object)), canonicalJson(configMap(object, { value }))]),
+      [...values].map(([object, value]) => [objectRowId(id, simRef(object)), canonicalJson(simObject(object, value))]),
     )
     this.largestBytes = Math.max(
       this.largestBytes,
@@ -153,13 +156,22 @@ export class Run {
     return this.#count(await server.publish(clusterId, id, row, new Map()))
   }
 
-  /** The same revision with a person's yes for its prune. */
-  async confirmPrune(to: { server: SimServer; name: string; clusterId: ClusterId }, id: ServiceId, digest: string): Promise<boolean> {
+  /** The same revision or order with a person's yes for the deletions that wait: by name, or, as older servers do, for the revision as a whole. */
+  async confirmPrune(
+    to: { server: SimServer; name: string; clusterId: ClusterId },
+    id: ServiceId,
+    refusal: PruneRefusal,
+  ): Promise<boolean> {
     const { server, name, clusterId } = to
     const current = await this.currentRow(server, clusterId, id)
-    if (current === null || current.doc === null || current.doc.digest !== digest) return false
-    const row: ServiceRow = { ...current.doc, pruneConfirmed: digest }
-    this.world.note(`${server.name} confirms the prune of ${id.service} in ${name}`)
+    if (current === null || current.doc === null || confirmationToken(current.doc) !== refusal.digest) return false
+    const { doc } = current
+    const isWhole = doc.removal === undefined && this.world.chance(0.3)
+    const row: ServiceRow = { ...doc, ...(doc.removal === undefined ? { pruneConfirmed: doc.digest } : {}) }
+    if (isWhole) delete row.confirmed
+    else row.confirmed = [...new Set([...(doc.confirmed ?? []), ...refusal.names])].sort()
+    this.world.orders.confirm(row, row.confirmed ?? 'all')
+    this.world.note(`${server.name} confirms the prune of ${id.service} in ${name}: ${isWhole ? 'all' : row.confirmed?.join(', ')}`)
     return server.publish(clusterId, id, row, await server.objectsOf(current))
   }
 

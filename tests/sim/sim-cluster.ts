@@ -3,12 +3,13 @@
 import { agentFiles } from '../../agent/agent.ts'
 import type { ApiFailure, Cluster } from '../../agent/cluster/cluster.ts'
 import { openSqlite } from '../../shared/adapters/sqlite.ts'
+import { deletionName } from '../../shared/kube/data-loss.ts'
 import { SERVICE_LABEL } from '../../shared/kube/marks.ts'
-import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
+import { type K8sObject, type ObjectRef, refOf } from '../../shared/kube/object.ts'
 import { parseRowId, type ServiceRow, serviceRowId, serviceRowSchema } from '../../shared/model/desired.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { createFakeCluster, type FakeCluster, lagWatches } from '../support/fake-cluster.ts'
-import { configMapRef } from '../support/reconcile-kit.ts'
+import { configMap, configMapRef } from '../support/reconcile-kit.ts'
 import { tracedCluster } from '../support/trace.ts'
 import type { World } from './history.ts'
 import type { Life } from './life.ts'
@@ -18,6 +19,20 @@ const NAMESPACE = 'default'
 
 /** Objects are named after their service, so that a delete tells whose it was. */
 export const objectName = (id: ServiceId, name: string): string => `${id.service}.${name}`
+/** Claims hold data; nothing else here does. */
+const isClaim = (name: string): boolean => name.endsWith('.v')
+export const simRef = (name: string): ObjectRef =>
+  isClaim(name) ? { group: '', kind: 'PersistentVolumeClaim', namespace: NAMESPACE, name } : configMapRef(name, NAMESPACE)
+/** The spec of a claim never changes, so its value is an annotation. */
+export const simObject = (name: string, value: string): K8sObject =>
+  isClaim(name)
+    ? {
+        apiVersion: 'v1',
+        kind: 'PersistentVolumeClaim',
+        metadata: { name, namespace: NAMESPACE, annotations: { value } },
+        spec: { accessModes: ['ReadWriteOnce'] },
+      }
+    : configMap(name, { value })
 const serviceOf = (ref: ObjectRef): ServiceId => ({ project: 'shop', service: ref.name.slice(0, ref.name.lastIndexOf('.')) })
 
 export class SimCluster {
@@ -28,6 +43,7 @@ export class SimCluster {
   failing = 0
   slowMs = 0
   deletes = 0
+  claimsDeleted = 0
   /** Of what only the other server of a fork had ordered. */
   deletesAfterFork = 0
   applies = 0
@@ -60,7 +76,11 @@ export class SimCluster {
       apply: (resource, object, options) =>
         life.call(() => {
           this.#judgeApply(object, clusterId())
-          return slowly(() => fake.apply(resource, object, options))
+          return slowly(async () => {
+            const answer = await fake.apply(resource, object, options)
+            this.#bind(object)
+            return answer
+          })
         }),
       get: (resource, ref, options) => life.call(() => slowly(() => fake.get(resource, ref, options))),
       delete: (resource, ref, uid, options) =>
@@ -71,6 +91,13 @@ export class SimCluster {
       mergePatch: (resource, ref, body) => life.call(() => slowly(() => fake.mergePatch(resource, ref, body))),
       watch: life.wrapWatch(fake),
     }
+  }
+
+  /** As a volume controller does. */
+  #bind(object: K8sObject): void {
+    const claim = object.kind === 'PersistentVolumeClaim' ? this.fake.object(refOf(object)) : null
+    if (claim !== null && (claim['status'] as { phase?: string } | undefined)?.phase === 'Pending')
+      this.fake.setStatus(refOf(object), { phase: 'Bound' })
   }
 
   #judgeApply(object: K8sObject, clusterId: string | null): void {
@@ -90,6 +117,11 @@ export class SimCluster {
         ? orders.whyNotDeleteUnseen(this.#name, service, ref.name)
         : orders.whyNotDelete(this.#name, service, ref.name, heldRow(rows, service))
     this.#world.note(`${this.#name} deletes ${ref.name}`)
+    if (isClaim(ref.name)) {
+      this.claimsDeleted++
+      const lost = orders.whyNotLost(this.#name, service, deletionName(ref), rows === null ? null : heldRow(rows, service))
+      if (lost !== null) this.#world.break('unintended_delete', `${this.#name} ${ref.name}: ${lost}`)
+    }
     if (why === null) return
     if (this.#world.orders.isOfAnotherLine(this.#name, service, ref.name, line)) this.deletesAfterFork++
     else this.#world.break('unintended_delete', `${this.#name} ${ref.name}: ${why}`)
@@ -100,10 +132,14 @@ export class SimCluster {
     const world = this.#world
     const ours = this.fake.objects().filter((object) => dataValue(object) !== null)
     if (ours.length === 0) return
-    const ref = configMapRef(world.pick(ours).metadata.name ?? '', NAMESPACE)
+    const ref = simRef(world.pick(ours).metadata.name ?? '')
     world.count('drift')
     const what = world.below(3)
-    if (what === 0) this.fake.editAs('kubectl-edit', ref, (object) => Object.assign(object, { data: { value: 'edited' } }))
+    const edit = (object: K8sObject) =>
+      isClaim(ref.name)
+        ? Object.assign(object.metadata.annotations ?? {}, { value: 'edited' })
+        : Object.assign(object, { data: { value: 'edited' } })
+    if (what === 0) this.fake.editAs('kubectl-edit', ref, (object) => void edit(object))
     else if (what === 1) this.fake.deleteAs('kubectl', ref)
     else this.fake.editAs('kubectl-label', ref, (object) => Reflect.deleteProperty(object.metadata.labels ?? {}, SERVICE_LABEL))
   }
@@ -119,7 +155,7 @@ export class SimCluster {
   }
 
   isOurs(name: string): boolean {
-    return this.fake.object(configMapRef(name, NAMESPACE))?.metadata.labels?.[SERVICE_LABEL] !== undefined
+    return this.fake.object(simRef(name))?.metadata.labels?.[SERVICE_LABEL] !== undefined
   }
 
   /** Values of our objects by name. */
@@ -133,7 +169,8 @@ export class SimCluster {
   }
 }
 
-function dataValue(object: K8sObject): string | null {
+export function dataValue(object: K8sObject): string | null {
+  if (object.kind === 'PersistentVolumeClaim') return object.metadata.annotations?.['value'] ?? null
   if (object.kind !== 'ConfigMap' || object.metadata.namespace !== NAMESPACE) return null
   const data = object['data'] as Record<string, string> | undefined
   return data?.['value'] ?? null

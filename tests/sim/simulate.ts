@@ -78,6 +78,7 @@ async function live(run: Run, options: SimOptions): Promise<SimReport> {
   for (const { cluster, starts } of run.agents) {
     run.counts.objects += cluster.applies
     run.counts.deletes += cluster.deletes
+    run.counts.claims_deleted += cluster.claimsDeleted
     run.counts.deletes_after_fork += cluster.deletesAfterFork
     run.counts.starts += starts
   }

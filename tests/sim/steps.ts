@@ -86,7 +86,7 @@ export async function actOnReports(run: Run, server: SimServer, yes: number): Pr
       const done = row?.removal !== undefined && status.removed === true && status.removedOrderMs === row.removal.atMs
       if (done) await server.publish(clusterId, id, null, new Map())
       else if (status.refusal !== undefined && run.world.chance(yes))
-        await run.confirmPrune({ server, name, clusterId }, id, status.refusal.digest)
+        await run.confirmPrune({ server, name, clusterId }, id, status.refusal)
     }
   }
 }

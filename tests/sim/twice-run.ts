@@ -12,14 +12,18 @@ const uses = new Set<string>()
 function watchUse(owner: object, name: string): void {
   const original: unknown = Reflect.get(owner, name)
   if (typeof original !== 'function') throw new Error(`there is no ${name}`)
-  Reflect.set(owner, name, function (this: unknown, ...args: unknown[]) {
+  const watched = function (this: unknown, ...args: unknown[]) {
     const caller = (new Error().stack ?? '').split('\n')[2]?.trim() ?? ''
     uses.add(`${name} ${caller}`)
     return new.target === undefined ? Reflect.apply(original, this, args) : Reflect.construct(original, args)
-  })
+  }
+  if (!Reflect.set(owner, name, Object.assign(watched, original))) throw new Error(`${name} cannot be watched`)
 }
 watchUse(Date, 'now')
 watchUse(performance, 'now')
+watchUse(process.hrtime, 'bigint')
+watchUse(process, 'hrtime')
+watchUse(Bun, 'nanoseconds')
 watchUse(Math, 'random')
 watchUse(crypto, 'getRandomValues')
 watchUse(crypto, 'randomUUID')

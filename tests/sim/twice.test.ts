@@ -7,9 +7,9 @@ import { inLong } from '../support/extent.ts'
 import { KIND_NAMES, type Kind } from './kinds.ts'
 import { playTwice } from './twice.ts'
 
-const SEEDS_OF_SYNC = inLong(50, 20)
+const SEEDS_OF_SYNC = 50
 /** The steps of a history of sync: enough for each fault to occur in some of the histories. */
-const STEPS = 12
+const STEPS = inLong(12, 6)
 const SEEDS_OF_OTHERS = inLong(8, 4)
 
 test('a seed is one history, byte for byte, on an idle machine and on a busy one, in any order of a process', async () => {

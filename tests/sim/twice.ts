@@ -34,18 +34,29 @@ export interface TwiceReport {
 
 /** A loop ends by itself, should the process that started it be killed. */
 const LOOP_MS_MAX = 600_000
-const LOOP = `for (const end = Date.now() + ${LOOP_MS_MAX}; Date.now() < end; );`
+
+/** Loops that take every processor in turns of `busyMs`, with pauses of `pauseMs` between them. The function ends them. */
+export function startLoad({ busyMs, pauseMs, forMs = LOOP_MS_MAX }: { busyMs: number; pauseMs: number; forMs?: number }): () => void {
+  const turn = `for (const until = Date.now() + ${busyMs}; Date.now() < until; );`
+  const loop = `for (const end = Date.now() + ${forMs}; Date.now() < end; ) { ${turn} Bun.sleepSync(${pauseMs}) }`
+  const loops = Array.from({ length: availableParallelism() }, () => Bun.spawn([process.execPath, '-e', loop]))
+  return () => {
+    for (const one of loops) one.kill()
+  }
+}
+/** The load of the check: enough to be interrupted everywhere, without taking most of the check's own time. */
+const LIGHT = { busyMs: 10, pauseMs: 20 }
 
 export async function playTwice({ histories, steps, dir }: TwiceOptions): Promise<TwiceReport> {
   const [alone, underLoad] = [join(dir, 'alone'), join(dir, 'under-load')]
   const common = steps === undefined ? {} : { steps }
   const first = await playPart({ ...common, histories, out: alone })
-  const loops = Array.from({ length: availableParallelism() }, () => Bun.spawn([process.execPath, '-e', LOOP]))
+  const endLoad = startLoad(LIGHT)
   let second: string[]
   try {
     second = await playPart({ ...common, histories: histories.toReversed(), out: underLoad })
   } finally {
-    for (const loop of loops) loop.kill()
+    endLoad()
   }
   const differences = histories.flatMap(([kind, seed]) => {
     const read = (folder: string) => readFileSync(join(folder, `${kind}-${seed}`), 'utf8')
