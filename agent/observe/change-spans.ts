@@ -29,8 +29,8 @@ export class ChangeSpans {
 
   /** The same state, with its reports observed. */
   watching(state: AgentState): AgentState {
-    const report: AgentState['report'] = (rows, turn) => {
-      state.report(rows, turn)
+    const report: AgentState['report'] = (rows, turns) => {
+      state.report(rows, turns)
       for (const { kind, key, doc } of rows) if (kind === 'service') this.#look(key, doc)
     }
     return Object.create(state, { report: { value: report } }) as AgentState

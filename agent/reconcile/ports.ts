@@ -145,7 +145,10 @@ export interface Reports {
   emitOnObject(event: Omit<EventStatus, 'atMs'>): void
   /** Stored in the agent's state at the end of the reconciliation, in one transaction. */
   report(rows: readonly StatusUpdate[]): void
-  flushReports(turn?: TurnRecord): void
+  /** What waits is stored at once. */
+  flushReports(): void
+  /** Resolves when the record of a turn is stored with what was reported. Turns that end together share a transaction. */
+  recordTurn(turn: TurnRecord): Promise<void>
   /** Explains unhealthy workloads. */
   explainer: {
     /** HE8: after a turn. */

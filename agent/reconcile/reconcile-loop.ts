@@ -16,7 +16,7 @@ import { settleJobs } from './apply/gone-jobs.ts'
 import { MarkedSearch } from './apply/marked-search.ts'
 import { phaseRounds, removalHookRounds } from './apply/phase-rounds.ts'
 import { pruneRounds } from './apply/prune-rounds.ts'
-import { forgetService, recallService, remember, writeApplied } from './apply/remember.ts'
+import { forgetService, keepBesideTurns, recallService, remember } from './apply/remember.ts'
 import { readRevision, recallInventory, retryWhatIsDue, wasRemoved, widenInventory } from './apply/revision.ts'
 import { applyRounds } from './apply/rounds.ts'
 import type { ClaimState } from './claim/claim-keeper.ts'
@@ -28,7 +28,7 @@ import type { Reports, Requests, Services, Site, Storage, Turns } from './ports.
 import { HealthChoices } from './report/health-choices.ts'
 import type { KubeEvents } from './report/kube-event.ts'
 import { KubeEventWriter, tellKubernetes } from './report/kube-events.ts'
-import { publish, touchOverdue } from './report/publish.ts'
+import { publish, published, touchOverdue } from './report/publish.ts'
 import { createReports } from './report/reports.ts'
 import { asking } from './requests/placed-cluster.ts'
 import { REQUESTS_MAX, RequestScheduler } from './requests/request-scheduler.ts'
@@ -250,7 +250,9 @@ async function reconcileService(model: ServiceModel, deps: Ports): Promise<numbe
   finishRemoval(model, deps)
   deps.explainer.look(model, deps) // HE8
   const objects = model.queue.touched.size
-  publish(model, deps)
+  const said = publish(model, deps)
+  await deps.recordTurn(said.record)
+  published(model, deps, said)
   // CM2, RC30: the rest begins when the claim returns, or in the service's next reconciliation.
   if (isStopped()) {
     const pauseMs = deps.scheduler.pausedForMs()
@@ -335,10 +337,7 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
   const router: EventRouter = new EventRouter({
     registry,
     index,
-    keep: {
-      settled: (model, entry) => writeApplied(model, { state }, [entry]),
-      facts: (model, facts) => remember(model, { state }, facts),
-    },
+    keep: keepBesideTurns({ state }, () => reports.flushReports()),
     kinds,
     clusterId,
     former,
@@ -454,7 +453,8 @@ function assemble(deps: ReconcilerDeps, signal: AbortSignal) {
     wake: (key) => queue.wake(key),
     wakeAt: (key, atMs) => queue.wakeAt(key, atMs),
   }
-  const reports = createReports({ clock, log, state, podLogs: deps.podLogs, traceOf: (key) => registry.known(key)?.row?.trace }, (event) =>
+  const traceOf = (key: string) => registry.known(key)?.row?.trace
+  const reports = createReports({ clock, log, state, podLogs: deps.podLogs, traceOf, signal }, (event) =>
     tellKubernetes(event, registry, kubeEvents),
   )
   const ports: Ports = { ...site, ...requests, state, replica, ...services, ...turns, ...reports }

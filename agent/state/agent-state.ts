@@ -153,7 +153,7 @@ export interface AgentState {
 
   /** PU5: the last state for each key; the same document as the last one reported writes nothing (PU6). Equal events
    *  become one with a count, until `outbox` handed them out. */
-  report(rows: ReadonlyArray<{ kind: StatusKind; key: string; doc: unknown }>, turn?: TurnRecord): void
+  report(rows: ReadonlyArray<{ kind: StatusKind; key: string; doc: unknown }>, turns?: readonly TurnRecord[]): void
   /** Oldest rev first. To be sent when it is settled: the server may have these rows from then on. */
   outbox(limit: number): OutboxRow[]
   outboxDepth(): number

@@ -294,11 +294,13 @@ export function openAgentState(path: string, reserve?: DiskReserve, logFile?: Lo
         statements.forgetService.run(serviceKey(service))
       }),
 
-    report: (rows, turn) => {
-      if (rows.length === 0 && (turn === undefined || (turn.applied.length === 0 && turn.state === null))) return
+    report: (rows, turns = []) => {
+      if (rows.length === 0 && turns.every(({ applied, state }) => applied.length === 0 && state === null)) return
       const changed = write(() => {
-        if (turn !== undefined) recordApplied(turn.service, turn.applied)
-        if (turn?.state) setServiceState(turn.service, turn.state)
+        for (const turn of turns) {
+          recordApplied(turn.service, turn.applied)
+          if (turn.state !== null) setServiceState(turn.service, turn.state)
+        }
         const before = lastRev()
         let rev = before
         for (const { kind, key, doc: given } of rows) {

@@ -48,11 +48,16 @@ export function createVirtualClock(startMs = VIRTUAL_START_MS, onWake: (sleeper:
     }
     return first
   }
-  /** Quiet: three turns of the event loop in which nobody began or ended a sleep. */
+  /** Quiet: three turns of the event loop in which nobody began or ended a sleep. A sleep of no time ends here. */
   const settle = async () => {
-    for (let quiet = 0, seen = activity; quiet < 3; seen = activity) {
-      await turnOfTheLoop()
-      quiet = activity === seen ? quiet + 1 : 0
+    for (;;) {
+      for (let quiet = 0, seen = activity; quiet < 3; seen = activity) {
+        await turnOfTheLoop()
+        quiet = activity === seen ? quiet + 1 : 0
+      }
+      const due = next()
+      if (due === null || due.atMs > nowMs) return
+      due.wake()
     }
   }
   const sleep = (ms: number, signal: AbortSignal | undefined, process: object | null) =>

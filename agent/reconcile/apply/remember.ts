@@ -130,6 +130,15 @@ export function writeApplied(
   state.recordApplied(model.id, entries)
 }
 
+/** For events of objects. `recordEnded` stores the records of turns that just ended, which are older. */
+export const keepBesideTurns = (deps: State, recordEnded: () => void) => ({
+  settled(model: ServiceModel, entry: InventoryEntry): void {
+    recordEnded()
+    writeApplied(model, deps, [entry])
+  },
+  facts: (model: ServiceModel, facts: Facts): void => remember(model, deps, facts),
+})
+
 /** In memory; a report writes it with its rows. */
 export const reaches = ({ progress }: ServiceModel, reached: ServiceState): void => progress.reaches(reached)
 

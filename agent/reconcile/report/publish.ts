@@ -7,6 +7,7 @@ import { keyInNamespace, keyOutsideNamespaces, type ObjectRef, versionOf } from 
 import { durationMs } from '../../../shared/model/resources.ts'
 import { isWell, type ObjectStatus, type ServiceStatus } from '../../../shared/model/status.ts'
 import { withTrace } from '../../../shared/runtime/trace-id.ts'
+import type { TurnRecord } from '../../state/agent-state.ts'
 import { heldBack, isInForce, wakeDependents } from '../apply/begin.ts'
 import { lastObject, reaches, remember } from '../apply/remember.ts'
 import { type ActiveHold, holdReason, holdSchema, holdText } from '../plan/gates/hold.ts'
@@ -31,8 +32,14 @@ import { progressingSince } from './progressing-since.ts'
 const UNKNOWN: LiveView = { kind: 'unknown' }
 const ABSENT: LiveView = { kind: 'absent' }
 
-/** RC13. */
-export function publish(model: ServiceModel, deps: Site & Storage & Services & Turns & Reports): void {
+/** The report of a turn that is still to be stored. */
+export interface Published {
+  record: TurnRecord
+  isDegraded: boolean
+}
+
+/** RC13. The record goes into the agent's state with the reported rows; then `published`. */
+export function publish(model: ServiceModel, deps: Site & Storage & Services & Turns & Reports): Published {
   const nowMs = deps.clock.nowMs()
   const rows: StatusUpdate[] = []
   touchUnread(model)
@@ -44,12 +51,13 @@ export function publish(model: ServiceModel, deps: Site & Storage & Services & T
   rows.push(serviceRow(model, previous, nowMs))
   const isDegraded = tellHealth(model, deps, previous)
   deps.report(rows)
-  deps.flushReports({
-    service: model.id,
-    applied: model.takeUnrecorded(),
-    state: model.progress.reached === before ? null : model.progress.reached,
-  })
-  // After the report: a kill between the two reports nothing twice, because the reported state is the same.
+  const state = model.progress.reached === before ? null : model.progress.reached
+  return { record: { service: model.id, applied: model.takeUnrecorded(), state }, isDegraded }
+}
+
+/** After the report: a kill between the two reports nothing twice, because the reported state is the same. */
+export function published(model: ServiceModel, deps: Site & Storage & Services & Turns & Reports, { isDegraded }: Published): void {
+  const nowMs = deps.clock.nowMs()
   remember(model, deps, degradedFacts(model, isDegraded))
   wakeDependents(model, deps)
   wakeLater(model, deps, nowMs)
