@@ -182,9 +182,9 @@ async function deleteService(
   if ((await store.getResource(key)) === null) return { kind: 'deleted' }
   const confirmation = await store.confirmationFor(removeSubject(id))
   if (confirmation !== null && confirmation.confirmedMs === null) return { kind: 'waiting', confirmation }
-  const [rows, clusters] = await Promise.all([store.desiredOfService(id), store.listClusters()])
-  const holders = new Set(rows.filter(({ doc }) => doc !== null).map(({ clusterId }) => clusterId))
-  return { kind: 'removing', clusters: clusters.filter(({ clusterId }) => holders.has(clusterId)).map(({ name }) => name) }
+  // Not the whole fleet: a thousand services may be deleted by one request.
+  const holders = (await store.desiredOfService(id)).flatMap(({ clusterId, doc }) => (doc === null ? [] : [clusterId]))
+  return { kind: 'removing', clusters: (await store.findClusters({ ids: holders })).map(({ name }) => name).sort() }
 }
 
 async function confirm(
