@@ -240,7 +240,7 @@ function ask(
   doomed: readonly ObjectRef[],
 ): void {
   const held = heldDeletions(model)
-  const refusal = withHeld(ofPrune, held, { token: confirmationToken(row), ownedCount: ownedCountOf(model) })
+  const refusal = held.length === 0 ? ofPrune : withHeld(ofPrune, held, { token: confirmationToken(row), ownedCount: ownedCountOf(model) })
   if (refusal !== null && !isSaid(refusal, model.pruning.refusal ?? model.told.last?.refusal ?? null)) {
     const [first] = [...doomed, ...held.map(({ ref }) => ref)]
     const object = first === undefined ? {} : { object: refKey(first) }

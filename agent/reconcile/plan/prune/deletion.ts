@@ -223,7 +223,6 @@ export function withHeld(
   held: ReadonlyArray<{ ref: ObjectRef; what: string }>,
   request: Pick<DeletionRequest, 'token' | 'ownedCount'>,
 ): PruneRefusal | null {
-  if (held.length === 0) return refusal
   const refs = held.map(({ ref }) => ref)
   const asked = refusalOf(request, refs, askedText(held), true)
   if (refusal === null) return asked
