@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from 'bun:test'
 import type { LogResult } from '../../agent/cluster/pod-logs.ts'
+import { WEAK_AGAIN_AFTER_MS } from '../../agent/reconcile/report/explainer.ts'
 import type { K8sObject, ObjectRef } from '../../shared/kube/object.ts'
 import { requests, setup, stopAll } from '../support/reconcile-fixtures.ts'
 
@@ -79,6 +80,48 @@ test('HE8 it is asked again when it changes, at most once a minute, and never wh
   expect([pods(), status()?.message]).toEqual([1, later.replace('code 1', 'code 2')])
   await clock.advance(3_600_000)
   expect(pods()).toBe(0)
+})
+
+test('HE8 an answer without a cause is read again with growing delays until there is one, and at most four times', async () => {
+  const { say, pods, status, clock, cluster, settle } = await site()
+  const pending = (conditions: object[]) => cluster.setStatus(podRef('web-1-a'), { phase: 'Pending', conditions })
+  pending([])
+  await say(LATE)
+  const weak = 'too late; Pod default/web-1-a: phase Pending'
+  expect([pods(), status()?.message]).toEqual([1, weak])
+  await clock.advance(2_500)
+  expect([pods(), status()?.message]).toEqual([1, weak])
+  pending([{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/3 nodes are available: 3 Insufficient cpu.' }])
+  await clock.advance(9_000)
+  const cause = 'too late; Pod default/web-1-a: Unschedulable: 0/3 nodes are available: 3 Insufficient cpu.'
+  expect([pods(), status()?.message]).toEqual([1, cause])
+  await clock.advance(3_600_000)
+  expect(pods()).toBe(0)
+
+  pending([])
+  await say({ ...LATE, conditions: [{ ...LATE.conditions[0], message: 'later' }] })
+  await settle()
+  expect(pods()).toBe(1)
+  await clock.advance(3_600_000)
+  expect([pods(), status()?.message]).toEqual([WEAK_AGAIN_AFTER_MS.length, weak.replace('too late', 'later')])
+})
+
+test('HE8 a workload without Pods at first is explained when they are there', async () => {
+  const { kit, cluster, run, settle, clock } = setup()
+  kit.desire([deployment])
+  await run()
+  cluster.setStatus(REF, LATE)
+  await settle()
+  expect(kit.object(KEY)?.message).toBe('too late')
+  cluster.editAs('replicaset-controller', podRef('web-1-a'), (pod) =>
+    Object.assign(pod.metadata, {
+      labels: { app: 'web' },
+      ownerReferences: [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-1', uid: 'r' }],
+    }),
+  )
+  cluster.setStatus(podRef('web-1-a'), { containerStatuses: [{ name: 'app', state: { terminated: { exitCode: 1, reason: 'Error' } } }] })
+  await clock.advance(3_000)
+  expect(kit.object(KEY)?.message).toBe(MESSAGE)
 })
 
 test('HE8 one that is on its way for a moment is not read again within the minute, and nothing is said of it meanwhile', async () => {

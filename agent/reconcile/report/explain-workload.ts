@@ -58,6 +58,8 @@ export interface Explanation {
   log: { pod: ObjectRef; container: string; previous: boolean } | null
   /** The Pod whose Events say more than its status: a volume that is not mounted, a probe that fails. Null: its status says why. */
   eventsOf: K8sObject | null
+  /** The Pod is late and says no reason. */
+  isWeak: boolean
 }
 
 const BROKEN = 3
@@ -107,6 +109,7 @@ export class PodFindings {
       documents,
       log: container === null ? null : { pod, container: container.name, previous: container.previous },
       eventsOf: finding.weight < BROKEN || isKilled(finding) ? object : null,
+      isWeak: finding.weight <= LATE,
     }
   }
 }

@@ -1,6 +1,7 @@
 // Explains unhealthy objects by other objects (read-cause.ts): read once when an object becomes Degraded or is late,
-// and again after a change, at most once a minute. It never delays a reconciliation and never polls: a result wakes the
-// service, whose reconciliation reports it.
+// and again after a change, at most once a minute. An answer without a cause is read again a few times, since schedulers
+// and kubelets report a moment later than controllers. It never delays a reconciliation and never polls: a result wakes
+// the service, whose reconciliation reports it.
 import { type ObjectRef, versionOf } from '../../../shared/kube/object.ts'
 import { durationMs } from '../../../shared/model/resources.ts'
 import type { ObjectStatus } from '../../../shared/model/status.ts'
@@ -10,11 +11,13 @@ import type { Requests, Site, Turns } from '../ports.ts'
 import type { ServiceModel, ServiceSnapshot } from '../snapshot/service-model.ts'
 import type { LiveObject, LiveView } from '../snapshot/watch/live-object.ts'
 import { isExplained } from './explain-workload.ts'
-import { readCause } from './read-cause.ts'
+import { type Cause, readCause } from './read-cause.ts'
 
 /** Objects that are explained at the same time, for all services. */
 const AT_ONCE = 4
 const AGAIN_AFTER_MS = 60_000
+/** The delays after which an answer without a cause is read again. */
+export const WEAK_AGAIN_AFTER_MS: readonly number[] = [2_000, 8_000, 30_000, 120_000]
 const TEXT_CHARS_MAX = 600
 
 /** HE23: of a CronJob one of whose runs has had no Pod that runs for as long as the health deadline. */
@@ -28,6 +31,8 @@ interface Explained {
   text: string | null
   /** The former explanation. */
   before: string
+  /** Answers without a cause since a change was read; null: the last answer names one. */
+  weakReads: number | null
   /** The object is Progressing again: nothing is reported about it, and it is not read again within the minute when
    *  it fails again. */
   isQuiet?: true
@@ -111,24 +116,30 @@ export class Explainer {
     // A CronJob does not change when the Pods of a run do, so a long run is read again.
     const isRun = view.live.health.word === 'Healthy'
     const againAfterMs = isRun ? Math.max(AGAIN_AFTER_MS, durationMs(model.sync().healthDeadline)) : AGAIN_AFTER_MS
+    const changedMs =
+      known === undefined || (!isRun && known.resourceVersion === view.live.resourceVersion) ? NEVER : known.atMs + againAfterMs
     if (known !== undefined && !isAskedBeforeDeadline(model, key, known, nowMs)) {
-      if (!isRun && known.resourceVersion === view.live.resourceVersion) return
+      const againMs = Math.min(changedMs, isRun ? NEVER : weakAgainMs(known))
+      if (againMs === NEVER) return
       // A date that was set back delays nothing.
-      if (nowMs >= known.atMs && nowMs < known.atMs + againAfterMs) {
-        this.#later(model, deps, key, known.atMs + againAfterMs)
+      if (nowMs >= known.atMs && nowMs < againMs) {
+        this.#later(model, deps, key, againMs)
         return
       }
     }
-    this.#known.set(id, { resourceVersion: view.live.resourceVersion, atMs: nowMs, text: null, before: known?.text ?? '' })
-    const asking = this.#explain(deps, model.key, wanted).catch((error: unknown) => {
+    const weakReads = nowMs >= changedMs ? 0 : (known?.weakReads ?? 0)
+    this.#known.set(id, { resourceVersion: view.live.resourceVersion, atMs: nowMs, text: null, before: known?.text ?? '', weakReads })
+    const asking = this.#explain(deps, model.key, wanted).catch((error: unknown): Cause => {
       deps.log.error('cannot find the cause of the health of an object', { service: model.key, object: key, error: describeError(error) })
-      return ''
+      return { text: '', isWeak: true }
     })
-    void asking.then((text) => {
+    void asking.then(({ text, isWeak }) => {
       const asked = this.#known.get(id)
       if (asked === undefined || deps.signal.aborted) return
-      this.#known.set(id, { ...asked, text })
-      if (isRun) this.#later(model, deps, key, nowMs + againAfterMs)
+      const answered = { ...asked, text, weakReads: isWeak ? (asked.weakReads ?? 0) + 1 : null }
+      this.#known.set(id, answered)
+      const againMs = isRun ? nowMs + againAfterMs : weakAgainMs(answered)
+      if (againMs !== NEVER) this.#later(model, deps, key, againMs)
       if (text === asked.before && text === '') return
       model.queue.touch(key)
       deps.wake(model.key)
@@ -148,11 +159,12 @@ export class Explainer {
     deps.wakeAt(model.key, atMs)
   }
 
-  async #explain(deps: Site & Requests, service: string, object: { ref: ObjectRef; apiVersion: string }): Promise<string> {
+  async #explain(deps: Site & Requests, service: string, object: { ref: ObjectRef; apiVersion: string }): Promise<Cause> {
     if (this.#running >= AT_ONCE) await new Promise<void>((resolve) => this.#waiting.push(resolve))
     this.#running += 1
     try {
-      return (await readCause({ ...deps, asking: deps.asking({ service }), logs: this.#options.logs }, object)).slice(0, TEXT_CHARS_MAX)
+      const { text, isWeak } = await readCause({ ...deps, asking: deps.asking({ service }), logs: this.#options.logs }, object)
+      return { text: text.slice(0, TEXT_CHARS_MAX), isWeak }
     } finally {
       this.#running -= 1
       this.#waiting.shift()?.()
@@ -172,6 +184,14 @@ function explainedFromMs(model: ServiceSnapshot, key: string, { health, runningS
   if (health.word === 'Healthy') return runningSinceMs === undefined ? null : runningSinceMs + durationMs(model.sync().healthDeadline)
   const sinceMs = model.progressingSinceMs.get(key)
   return health.word !== 'Progressing' || sinceMs === undefined ? null : sinceMs + lateAfterMs(model)
+}
+
+const NEVER = Number.POSITIVE_INFINITY
+
+/** The time of the next read after an answer without a cause. */
+const weakAgainMs = ({ atMs, weakReads }: Explained): number => {
+  const delayMs = weakReads === null || weakReads === 0 ? undefined : WEAK_AGAIN_AFTER_MS[weakReads - 1]
+  return delayMs === undefined ? NEVER : atMs + delayMs
 }
 
 /** There was no explanation while the object was late, and now its deadline has passed: controllers may have

@@ -28,18 +28,26 @@ export interface CauseReader {
   logs: (PodLogs & { lines: number }) | null
 }
 
-/** HE8: '' if nothing readable explains it. */
-export async function readCause(deps: CauseReader, { ref, apiVersion }: { ref: ObjectRef; apiVersion: string }): Promise<string> {
+/** `isWeak`: the text names no cause, only that something is late, or it is ''. Schedulers and kubelets may say more in a moment. */
+export interface Cause {
+  text: string
+  isWeak: boolean
+}
+
+/** HE8: an empty text if nothing readable explains it. */
+export async function readCause(deps: CauseReader, { ref, apiVersion }: { ref: ObjectRef; apiVersion: string }): Promise<Cause> {
   const object = await read(deps, ref, apiVersion)
-  if (object === null) return ''
+  if (object === null) return NOTHING
   // The controller reports in Events why it starts no run; the last run does not show it.
   if (isCronJob(ref))
     return healthOf(object, deps.clock.nowMs()).reason === SCHEDULE_MISSED ? causeInEvents(deps, object) : causeOfRun(deps, object)
-  const byPods = hasPods(ref) ? await causeOfPods(deps, object) : ''
+  const byPods = hasPods(ref) ? await causeOfPods(deps, object) : NOTHING
   // Quota and admission refuse Pods before they exist, and a claim has none: Kubernetes then reports it in Events
   // alone.
-  return byPods === '' ? causeInEvents(deps, object) : byPods
+  return byPods.text === '' ? causeInEvents(deps, object) : byPods
 }
+
+const NOTHING: Cause = { text: '', isWeak: true }
 
 async function read({ asking, kinds }: CauseReader, ref: ObjectRef, apiVersion: string): Promise<K8sObject | null> {
   const lookup = kinds.find(ref.group, versionOf(apiVersion), ref.kind)
@@ -49,39 +57,42 @@ async function read({ asking, kinds }: CauseReader, ref: ObjectRef, apiVersion: 
 }
 
 /** HE23: of the Job that runs no Pod, or else of the last one. */
-async function causeOfRun(deps: CauseReader, cronJob: K8sObject): Promise<string> {
+async function causeOfRun(deps: CauseReader, cronJob: K8sObject): Promise<Cause> {
   const { namespace = '' } = cronJob.metadata
   const active = activeJobs(cronJob)
   for (const name of active.length > 0 ? active.slice(0, JOBS_MAX) : lastJob(cronJob)) {
     const job = await read(deps, { group: 'batch', kind: 'Job', namespace, name }, 'batch/v1')
     if (job === null || isWorking(job)) continue
-    const said = (await causeOfPods(deps, job)) || (await causeInEvents(deps, job))
-    const cause = said || safeText(healthOf(job, deps.clock.nowMs()).message, { documents: [job] })
-    if (cause !== '') return `Job ${name}: ${cause}`
+    const byPods = await causeOfPods(deps, job)
+    const said = byPods.text === '' ? await causeInEvents(deps, job) : byPods
+    const cause = said.text || safeText(healthOf(job, deps.clock.nowMs()).message, { documents: [job] })
+    if (cause !== '') return { text: `Job ${name}: ${cause}`, isWeak: said.isWeak }
   }
-  return ''
+  return NOTHING
 }
 
-async function causeOfPods(deps: CauseReader, workload: K8sObject): Promise<string> {
+async function causeOfPods(deps: CauseReader, workload: K8sObject): Promise<Cause> {
   const labelSelector = podSelector(workload)
-  if (labelSelector === null) return ''
+  if (labelSelector === null) return NOTHING
   const findings = new PodFindings(workload)
   const { namespace = '' } = workload.metadata
   const failure = await list(deps, { kind: 'Pod', group: '', namespace, labelSelector }, (pod) => findings.add(pod))
-  if (failure !== null) return `cannot read its Pods (${failure.message}); allow the agent to list and watch pods`
+  if (failure !== null) return { text: `cannot read its Pods (${failure.message}); allow the agent to list and watch pods`, isWeak: false }
   const explanation = findings.explain()
-  if (explanation === null) return ''
-  const said = explanation.eventsOf === null ? '' : await causeInEvents(deps, explanation.eventsOf, POD_CAUSES)
-  return explanation.text + (said === '' ? '' : `; ${said}`) + (await lastLines(deps, explanation))
+  if (explanation === null) return NOTHING
+  const said = explanation.eventsOf === null ? NOTHING : await causeInEvents(deps, explanation.eventsOf, POD_CAUSES)
+  const text = explanation.text + (said.text === '' ? '' : `; ${said.text}`) + (await lastLines(deps, explanation))
+  return { text, isWeak: explanation.isWeak && said.isWeak }
 }
 
-async function causeInEvents(deps: CauseReader, object: K8sObject, causes?: ReadonlySet<string>): Promise<string> {
+async function causeInEvents(deps: CauseReader, object: K8sObject, causes?: ReadonlySet<string>): Promise<Cause> {
   const { namespace = 'default', uid = '' } = object.metadata
   const findings = new EventFindings(object, causes)
   const fieldSelector = `involvedObject.uid=${uid},type=Warning`
   // Without the right to read Events, the other facts are used.
   await list(deps, { kind: 'Event', group: '', namespace, fieldSelector }, (event) => findings.add(event))
-  return findings.explain()
+  const text = findings.explain()
+  return { text, isWeak: text === '' }
 }
 
 interface Listing {
