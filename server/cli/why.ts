@@ -13,32 +13,40 @@ import { onlyOne } from './trace/trace.ts'
 interface WhyOptions {
   project: string
   cluster?: string | undefined
+  /** Also the last log lines of a container that ended or is not ready. */
+  log?: boolean
   output?: Output
 }
 
 /** Other causes that are shown with their evidence. */
 const OTHERS_SHOWN = 4
 
-export async function why(context: Context, text: string, { project, cluster, output }: WhyOptions): Promise<void> {
+export async function why(context: Context, text: string, { project, cluster, log = false, output }: WhyOptions): Promise<void> {
   const word = text.includes('/') ? text.slice(0, text.indexOf('/')) : ''
-  if (word !== '' && kindOf(word) !== 'services') return whyObject(context, text, { project, cluster, output })
+  if (word !== '' && kindOf(word) !== 'services') return whyObject(context, text, { project, cluster, log, output })
   const name = word === '' ? text : parseTarget(text, undefined, ['services']).name
   if (name === undefined) throw new UsageError('why needs the name of a service: skerry why NAME')
-  const view = await context.client().get(path`/projects/${project}/services/${name}/why`, whyViewSchema, { cluster })
+  const view = await context.client().get(path`/projects/${project}/services/${name}/why`, whyViewSchema, {
+    cluster,
+    ...(log ? { log: 'true' } : {}),
+  })
   show(context, view, name, output)
 }
 
-async function whyObject(context: Context, text: string, { cluster, output }: WhyOptions): Promise<void> {
+async function whyObject(context: Context, text: string, { cluster, log = false, output }: WhyOptions): Promise<void> {
   if (cluster === undefined) throw new UsageError(`why of an object needs its cluster: skerry why ${text} --cluster NAME`)
   const client = context.client()
   const found = await onlyOne(client, parseObjectAddress(text), { cluster }, 'explain')
-  show(context, await objectWhy(client, found), found.service, output)
+  show(context, await objectWhy(client, found, log), found.service, output)
 }
 
 /** Causes of the service in the cluster that concern this object: its own first, else those of the whole service. */
-export async function objectWhy(client: Client, object: ObjectView): Promise<WhyView> {
+export async function objectWhy(client: Client, object: ObjectView, log = false): Promise<WhyView> {
   const { project, service, cluster, kind, namespace, name, sync, health } = object
-  const view = await client.get(path`/projects/${project}/services/${service}/why`, whyViewSchema, { cluster })
+  const view = await client.get(path`/projects/${project}/services/${service}/why`, whyViewSchema, {
+    cluster,
+    ...(log ? { log: 'true' } : {}),
+  })
   const named = `${kind} ${namespace === '' ? '' : `${namespace}/`}${name}`
   const own = view.causes.filter((cause) => cause.object === named)
   const isWell = sync === 'Synced' && ['Healthy', 'Suspended'].includes(health)
@@ -81,5 +89,11 @@ const headText = ({ cause, summary, object, clusters }: WhyCause): string =>
 export const causeText = (cause: WhyCause, nowMs: number): string =>
   `${headText(cause)}\n${cause.evidence.map((one) => `  ${evidenceText(one, nowMs)}\n`).join('')}Next: ${plainText(cause.next)}\n`
 
-const evidenceText = ({ from, text, atMs }: WhyEvidence, nowMs: number): string =>
-  `${from}${atMs === null ? '' : ` ${ageText(atMs, nowMs)} ago`}: ${plainText(text)}`
+function evidenceText({ from, text, atMs }: WhyEvidence, nowMs: number): string {
+  if (from === 'log')
+    return `log:${text
+      .split('\n')
+      .map((line) => `\n    ${plainText(line)}`)
+      .join('')}`
+  return `${from}${atMs === null ? '' : ` ${ageText(atMs, nowMs)} ago`}: ${plainText(text)}`
+}

@@ -64,6 +64,8 @@ export interface NotificationRecord {
   createdMs: number
   updatedMs: number
   sentMs: number | null
+  /** The first failed attempt since the last delivery; 0: none. */
+  triedMs: number
   error: string | null
   /** Id of the message at the sink, for updates; null if not sent, or if the sink has no ids. */
   ref: string | null

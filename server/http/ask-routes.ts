@@ -1,25 +1,20 @@
 // POST /clusters/:name/ask: a question to the agent of a cluster. The answer is streamed as it comes, one line of JSON each.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
-import type { AccessVerb } from '../../shared/model/access-words.ts'
-import { nameSchema, type ServiceId } from '../../shared/model/ids.ts'
-import { type AskRequest, answerLineSchema, askRequestSchema, type Question } from '../../shared/protocol/ask.ts'
+import { nameSchema } from '../../shared/model/ids.ts'
+import { answerLineSchema, askRequestSchema } from '../../shared/protocol/ask.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
-import type { Principal } from '../access/principal.ts'
-import { type AnswerStream, offline } from '../ask/asks.ts'
-import { livenessOf } from '../fleet/liveness.ts'
-import type { ClusterRecord } from '../fleet/records.ts'
+import type { AnswerStream } from '../ask/asks.ts'
 import type { Ask } from '../fleet/rights.ts'
-import { forbidden, hidden, objectNotFound } from './auth.ts'
+import { type AskDeps, confined, isPlaced, openAnswer, verbOf } from './asking.ts'
+import { objectNotFound } from './auth.ts'
 import { fails, jsonSchema, takes } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 
 const NDJSON = 'application/x-ndjson'
 
-type AskDeps = Pick<AdminDeps, 'store' | 'asks' | 'trail' | 'clock' | 'principal' | 'authorizer' | 'callers' | 'stopping'>
-
-export function askRoutes(deps: AskDeps) {
+export function askRoutes(deps: AskDeps & Pick<AdminDeps, 'callers' | 'stopping'>) {
   const { store, principal, callers, stopping, clock } = deps
   return new Elysia({ tags: ['clusters'] }).post(
     '/clusters/:name/ask',
@@ -59,59 +54,6 @@ export function askRoutes(deps: AskDeps) {
 }
 
 const HEADERS = { 'content-type': NDJSON, 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
-
-export function verbOf({ kind }: Question): AccessVerb {
-  if (kind === 'logs') return 'logs:read'
-  return kind === 'restart' ? 'restart' : 'live:read'
-}
-
-async function isPlaced(store: AskDeps['store'], id: ServiceId, { clusterId }: ClusterRecord): Promise<boolean> {
-  return (await store.desiredOf(id, [clusterId])).some(({ doc }) => doc !== null)
-}
-
-const serviceOf = ({ question, within }: AskRequest) => ('service' in question ? question.service : (within ?? null))
-
-/** AK2: with the right on the cluster everything in it may be asked; with the right on a service, its objects. */
-function confined(
-  { authorizer }: Pick<AskDeps, 'authorizer'>,
-  by: Principal,
-  onCluster: Ask & { cluster: ClusterRecord },
-  request: AskRequest,
-): { asked: Ask; within: AskRequest['within'] | null } {
-  const service = serviceOf(request)
-  if (authorizer.allows(by, onCluster)) return { asked: onCluster, within: request.within ?? null }
-  const { verb, cluster } = onCluster
-  const onService: Ask | null =
-    service === null ? null : { verb, kind: 'Service', project: service.project, name: service.service, cluster }
-  if (onService !== null && authorizer.allows(by, onService)) return { asked: onService, within: service }
-  if (authorizer.allows(by, { ...onCluster, verb: 'read' })) throw forbidden(by, onService ?? onCluster)
-  if (onService !== null && authorizer.allows(by, { ...onService, verb: 'read' })) throw forbidden(by, onService)
-  throw hidden(onCluster)
-}
-
-async function openAnswer(
-  { asks, trail, clock }: Pick<AskDeps, 'asks' | 'trail' | 'clock'>,
-  by: Principal,
-  cluster: ClusterRecord,
-  request: AskRequest,
-  { kind, project, name }: Ask,
-): Promise<AnswerStream> {
-  if (asks === undefined) throw new AppError('unavailable', { detail: 'this server does not send questions to clusters' })
-  const { word, lastSeenMs } = livenessOf(cluster, clock.nowMs())
-  if (word !== 'Online') throw offline(cluster.name, lastSeenMs)
-  const asked = { clusterId: cluster.clusterId, name: cluster.name, lastSeenMs }
-  asks.admit(asked)
-  // AK7: in the log before the agent can act on it.
-  await trail.record({ verb: verbOf(request.question), kind, project, name, cluster: cluster.name, detail: questionText(request.question) })
-  return asks.ask({ ...request, cluster: asked, by: { id: by.id, kind: by.kind, name: by.name } })
-}
-
-/** `logs Pod web/podinfo-1`. */
-function questionText(question: Question): string {
-  if (!('ref' in question) || question.ref === undefined) return question.kind
-  const { kind, namespace, name } = question.ref
-  return `${question.kind} ${kind} ${namespace === '' ? name : `${namespace}/${name}`}`
-}
 
 /** Below the idle timeouts of this server and of proxies on the way. */
 const HEARTBEAT_MS = 10_000

@@ -1,67 +1,56 @@
 // Why a service is not as it should be: gathers the facts that are known on the server and lets server/fleet/why decide.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { refText } from '../../shared/kube/object.ts'
-import { commitText } from '../../shared/model/commits.ts'
 import { dependencyKeys } from '../../shared/model/dependencies.ts'
 import { nameSchema, parseServiceKey, type ServiceId } from '../../shared/model/ids.ts'
 import { serviceSpecSchema } from '../../shared/model/resources.ts'
-import { shortRevision } from '../../shared/model/revision-text.ts'
-import { driftStatusSchema, HEALTH_WORDS, SYNC_WORDS } from '../../shared/model/status.ts'
 import type { PlacementView } from '../../shared/model/views.ts'
-import { type WhyEvidence, type WhyView, whyViewSchema } from '../../shared/model/why.ts'
-import { isEverywhere, type Scope, serviceInScope, withoutClusters } from '../fleet/rights.ts'
-import { evidence, explain, type WhyFacts, type WhyObject } from '../fleet/why/explain.ts'
-import type { ObjectFacts } from '../store/queries/fleet-queries.ts'
+import { type WhyView, whyViewSchema } from '../../shared/model/why.ts'
+import { isEverywhere, serviceInScope, withoutClusters } from '../fleet/rights.ts'
+import { explain, type WhyFacts } from '../fleet/why/explain.ts'
 import type { AdminDeps } from './deps.ts'
-import { placementsPage, withAuthors } from './fleet-query-routes.ts'
 import { requirePlace } from './sight.ts'
+import { elsewhereOf } from './why-elsewhere.ts'
+import { type Asked, changesOf, isBad, OBJECTS_READ, objectsOf, PLACEMENTS_READ, placementsOf, toWhyPlacement } from './why-facts.ts'
+import { logOfCause } from './why-log.ts'
 import { keyNotFound } from './write-resource.ts'
 
-/** Placements and objects that are looked at. */
-const PLACEMENTS_READ = 200
-const OBJECTS_READ = 300
 /** Dependencies of dependencies. */
 const DEPTH_MAX = 3
 /** Dependencies that one answer looks at: a tenant chooses how many there are. */
 export const DEPENDENCIES_READ = 50
-const EVENTS_READ = 200
-const CHANGES_SHOWN = 8
-/** A change this long before the trouble may be its cause. */
-const BEFORE_MS = 2 * 3_600_000
 
-const NOT_WELL = HEALTH_WORDS.filter((word) => word !== 'Healthy' && word !== 'Suspended')
-const NOT_SYNCED = SYNC_WORDS.filter((word) => word !== 'Synced')
-
-type Deps = Pick<AdminDeps, 'store' | 'views' | 'clock' | 'authorizer' | 'principal'>
+type Deps = Pick<AdminDeps, 'store' | 'views' | 'clock' | 'authorizer' | 'principal' | 'asks' | 'trail'>
 
 export function whyRoutes(deps: Deps) {
   const { authorizer, principal } = deps
   return new Elysia({ tags: ['fleet'] }).get(
     '/projects/:project/services/:name/why',
-    async ({ params: { project, name }, query: { cluster }, request }) => {
-      const scope = authorizer.scope(principal(request), 'read', 'Service')
+    async ({ params: { project, name }, query: { cluster, log }, request }) => {
+      const by = principal(request)
+      const scope = authorizer.scope(by, 'read', 'Service')
       const id = { project, service: name }
-      if (cluster !== undefined) await requirePlace(deps, principal(request), id, cluster)
-      return whyOf(deps, id, { cluster, scope, signal: request.signal, above: [], read: new Map() })
+      if (cluster !== undefined) await requirePlace(deps, by, id, cluster)
+      const view = await whyOf(deps, id, { cluster, scope, signal: request.signal, above: [], read: new Map() })
+      const [first] = view.causes
+      if (log !== 'true' || first === undefined) return view
+      const { evidence, unknown } = await logOfCause(deps, by, id, first, cluster)
+      first.evidence.push(...evidence)
+      return { ...view, unknown: [...view.unknown, ...unknown] }
     },
     {
       params: z.object({ project: nameSchema, name: nameSchema }),
-      query: z.object({ cluster: nameSchema.optional() }),
+      query: z.object({
+        cluster: nameSchema.optional(),
+        log: z
+          .enum(['true', 'false'])
+          .default('false')
+          .describe('Ask the cluster for the last log lines of the container that the first cause names; needs the right logs:read'),
+      }),
       response: whyViewSchema,
       detail: { summary: 'Causes for which a service is not Synced and Healthy, the most likely one first, with evidence and next step' },
     },
   )
-}
-
-interface Asked {
-  cluster: string | undefined
-  scope: Scope
-  signal: AbortSignal
-  /** Services whose dependencies led here. */
-  above: readonly string[]
-  /** Dependencies that were looked at for this answer, by key. */
-  read: Map<string, Promise<WhyView>>
 }
 
 async function whyOf(deps: Deps, id: ServiceId, asked: Asked): Promise<WhyView> {
@@ -73,49 +62,26 @@ async function whyOf(deps: Deps, id: ServiceId, asked: Asked): Promise<WhyView> 
   if (resource === null || view?.kind !== 'Service') throw keyNotFound(key)
   const placements = await placementsOf(deps, id, asked)
   const objects = await objectsOf(deps, id, asked)
-  const bad = placements.filter(({ sync, health }) => sync !== 'Synced' || NOT_WELL.some((word) => word === health))
+  const bad = placements.filter(isBad)
   const facts: WhyFacts = {
     service: view.status,
-    placements: bad.map(({ liveness, ...one }) => ({ ...one, liveness: liveness.word })),
+    placements: bad.map(toWhyPlacement),
     objects,
     clusterCount: isEverywhere(asked.scope) && asked.cluster === undefined ? view.status.clusters.total : placements.length,
     dependencies: bad.some(({ reason }) => reason === 'BlockedBy') ? await dependenciesOf(deps, id, resource.spec, asked) : [],
   }
   const worst = asked.cluster === undefined ? view.status : (placements[0] ?? view.status)
   const causes = explain(facts)
+  const [first] = causes
+  const isAsked = asked.cluster !== undefined && asked.above.length === 0
+  const elsewhere = first === undefined || !isAsked ? null : await elsewhereOf(deps, id, first, asked)
+  if (elsewhere !== null) first?.evidence.push(...elsewhere.evidence)
   return {
     ...{ project, service, cluster: asked.cluster ?? null },
     ...{ sync: worst.sync, health: worst.health, causes },
-    changes: causes.length === 0 ? [] : await changesOf(deps, id, bad, asked),
+    changes: causes.length === 0 ? [] : await changesOf(deps, id, [...bad, ...(elsewhere?.bad ?? [])], asked, elsewhere?.clusters),
     unknown: unknownOf(placements, facts, asked),
   }
-}
-
-async function placementsOf({ store, clock }: Deps, id: ServiceId, { cluster, scope, signal }: Asked): Promise<PlacementView[]> {
-  const clusters = cluster === undefined ? {} : { cluster }
-  const page = await placementsPage({ store, clock }, { ...id, ...clusters, sort: 'health' }, scope, { limit: PLACEMENTS_READ }, signal)
-  return withAuthors(store, page.items)
-}
-
-/** Those with a bad health, and those that are not as Git says. */
-async function objectsOf({ store }: Deps, id: ServiceId, { cluster, scope, signal }: Asked): Promise<WhyObject[]> {
-  const clusters = cluster === undefined ? {} : { cluster }
-  const read = (filter: { health?: typeof NOT_WELL; sync?: typeof NOT_SYNCED }) =>
-    store.queries.answer(
-      { kind: 'objects', query: { ...id, ...clusters, ...filter, scope, sort: 'health', limit: OBJECTS_READ, after: undefined } },
-      signal,
-    )
-  const [unwell, unsynced] = [await read({ health: NOT_WELL }), await read({ sync: NOT_SYNCED })]
-  const found = new Map<string, WhyObject>()
-  for (const facts of [...unwell.items, ...unsynced.items]) found.set(`${facts.cluster.name} ${refText(facts.ref)}`, objectOf(facts))
-  return [...found.values()]
-}
-
-function objectOf({ cluster, ref, status, drift }: ObjectFacts): WhyObject {
-  const { sync, health, reason, message, sinceMs } = status
-  const known = drift === null ? undefined : driftStatusSchema.safeParse(drift).data
-  const driftBy = known === undefined || known.healedMs !== undefined ? null : known.manager
-  return { cluster: cluster.name, name: refText(ref), sync, health, reason, message, sinceMs, driftBy }
 }
 
 /** Only those that the caller may read. */
@@ -149,55 +115,6 @@ async function dependenciesOf(deps: Deps, id: ServiceId, spec: string, asked: As
   }
   return found
 }
-
-/** Recent changes: revisions with their authors, actions of people, corrections of drift. */
-async function changesOf(
-  { store, clock }: Deps,
-  { project, service }: ServiceId,
-  bad: readonly PlacementView[],
-  asked: Asked,
-): Promise<WhyEvidence[]> {
-  const sinceMs = Math.min(...bad.flatMap((one) => one.sinceMs ?? []), clock.nowMs())
-  const applied = bad.flatMap(({ cluster, applied: one }) => (one === null ? [] : [{ cluster, ...one }])).sort((a, b) => b.atMs - a.atMs)
-  const [newest] = applied
-  const found: WhyEvidence[] = []
-  if (newest !== undefined && newest.atMs >= sinceMs - BEFORE_MS) {
-    const by = commitText(newest)
-    found.push(
-      evidence(
-        'change',
-        `commit ${shortRevision(newest.commit)}${by === null ? '' : `: ${by}`} was applied in ${newest.cluster}`,
-        newest.atMs,
-      ),
-    )
-  }
-  const scope = withoutClusters(asked.scope)
-  const events = await store.listEvents({ scope, project, service, limit: EVENTS_READ })
-  for (const { atMs, reason, message, cluster } of events)
-    if (
-      CHANGES.has(reason) &&
-      atMs >= sinceMs - BEFORE_MS &&
-      (asked.cluster === undefined || cluster === null || cluster === asked.cluster)
-    )
-      found.push(evidence('event', `${reason}${cluster === null ? '' : ` in ${cluster}`}: ${message}`, atMs))
-  return found.sort((a, b) => (b.atMs ?? 0) - (a.atMs ?? 0)).slice(0, CHANGES_SHOWN)
-}
-
-const CHANGES: ReadonlySet<string> = new Set([
-  ...['RevisionPublished', 'DriftHealed', 'Drifted', 'Contested', 'Suspended', 'Resumed', 'Held', 'Released', 'Confirmed', 'SyncAllowed'],
-  ...[
-    'Pruned',
-    'Recreated',
-    'Restored',
-    'HookFailed',
-    'HookSucceeded',
-    'RenderFailed',
-    'RenderRecovered',
-    'TakenOver',
-    'FieldsTaken',
-    'Failed',
-  ],
-])
 
 function unknownOf(placements: readonly PlacementView[], { objects }: WhyFacts, { read }: Asked): string[] {
   const away = placements.filter(({ liveness }) => liveness.word !== 'Online').map(({ cluster }) => cluster)

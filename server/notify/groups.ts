@@ -181,7 +181,7 @@ export class Groups {
     const records = route.spec.sinks.map(
       (sink): GroupRecord => ({
         ...{ id: null, project: route.project, route: route.name, sink, groupKey, state: 'open', version: 0, sentVersion: 0, attempts: 0 },
-        ...{ nextMs: null, createdMs: nowMs, updatedMs: nowMs, sentMs: null, error: null, ref: null, doc, inFlight: false },
+        ...{ nextMs: null, createdMs: nowMs, updatedMs: nowMs, sentMs: null, triedMs: 0, error: null, ref: null, doc, inFlight: false },
       }),
     )
     const group: Group = { route: routeKey, key: groupKey, lasting: lastingOf(groupKey), doc, members: new Set(), records }
@@ -230,6 +230,8 @@ export class Groups {
       record.nextMs = null
       return
     }
+    // A dead letter is over: its next version is tried as often as any other.
+    if (record.state === 'dead') Object.assign(record, { attempts: 0, triedMs: 0, nextMs: null })
     record.state = 'open'
     record.version += 1
     if (record.nextMs !== null && (record.attempts > 0 || record.sentVersion === 0)) return

@@ -3,6 +3,7 @@ import type { NotificationRouteSpec } from '../../shared/model/notifications.ts'
 import { AppError, type Problem } from '../../shared/protocol/error.ts'
 import type { NotificationDoc } from '../fleet/notification-records.ts'
 import type { GroupRecord } from './groups.ts'
+import { cut } from './sinks/http.ts'
 import type { Message } from './sinks/sink.ts'
 import { textOf, titleOf } from './texts.ts'
 
@@ -40,8 +41,8 @@ export async function messageOf(
     .renderTexts(project, template as Record<string, string>, facts)
     .catch((error: unknown) => ({ problem: error instanceof AppError ? error.message : 'the worker ended', problems: [] }))
   if ('problem' in rendered) return { ...message, ...texts, text: `${texts.text}\n(template failed: ${rendered.problem})` }
-  const title = oneLine(rendered.texts['title'] ?? texts.title).slice(0, TITLE_MAX)
-  return { ...message, title: title === '' ? texts.title : title, text: (rendered.texts['text'] ?? texts.text).slice(0, TEXT_MAX) }
+  const title = cut(oneLine(rendered.texts['title'] ?? texts.title), TITLE_MAX)
+  return { ...message, title: title === '' ? texts.title : title, text: cut(rendered.texts['text'] ?? texts.text, TEXT_MAX) }
 }
 
 const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()

@@ -33,7 +33,17 @@ import { type Sending, type Sent, SinkError } from './sinks/sink.ts'
 export interface NotifierDeps extends MessageDeps {
   store: Pick<
     Store,
-    'notifications' | 'changes' | 'listEvents' | 'listResources' | 'getResource' | 'findClusters' | 'renderState' | 'rollups' | 'commitsOf'
+    | 'notifications'
+    | 'changes'
+    | 'listEvents'
+    | 'listResources'
+    | 'getResource'
+    | 'findClusters'
+    | 'renderState'
+    | 'isPublished'
+    | 'rollups'
+    | 'queries'
+    | 'commitsOf'
   >
   configs: Pick<Configs, 'read' | 'credentials'>
   addresses: AddressGuard
@@ -85,7 +95,7 @@ export function createNotifier(deps: NotifierDeps): Notifier {
         }
         running = current
         try {
-          await current.run(AbortSignal.any([signal, wake.signal]))
+          await current.run(AbortSignal.any([signal, wake.signal]), signal)
         } finally {
           running = null
         }
@@ -96,7 +106,7 @@ export function createNotifier(deps: NotifierDeps): Notifier {
     async retry(id) {
       const record = await deps.store.notifications.get(id)
       if (record === null || record.state !== 'dead') return false
-      const again: NotificationRecord = { ...record, state: 'open', attempts: 0, nextMs: deps.clock.nowMs() }
+      const again: NotificationRecord = { ...record, state: 'open', attempts: 0, triedMs: 0, nextMs: deps.clock.nowMs() }
       await deps.store.notifications.settle(again)
       if (running !== null) wake.abort() // it is read with all others
       return true
@@ -184,13 +194,14 @@ class Running {
     return this.#routes.size === 0 && this.#groups.records.length === 0 && this.#commits.isIdle
   }
 
-  async run(signal: AbortSignal): Promise<void> {
+  /** `stopping`: the server stops; without it, open deliveries end by themselves. */
+  async run(signal: AbortSignal, stopping: AbortSignal): Promise<void> {
     const failed = new AbortController()
     const until = AbortSignal.any([signal, failed.signal])
     const parts = [
       this.#routes.size === 0 ? Promise.resolve() : this.#follow(until),
       this.#commits.run(until, () => this.#outbox.poke()),
-      this.#outbox.run(until),
+      this.#outbox.run(until, stopping),
     ]
     for (const part of parts) part.catch(() => failed.abort())
     const ended = await Promise.allSettled(parts)

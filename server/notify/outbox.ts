@@ -12,7 +12,7 @@ import type { GroupRecord } from './groups.ts'
 import { type Sent, SinkError } from './sinks/sink.ts'
 
 export const ATTEMPTS_MAX = 12
-/** Maximum age of a version that is not delivered. */
+/** The time after the first failed attempt after which no other one is made. */
 export const AGE_MS_MAX = 24 * 3_600_000
 const BACKOFF = { baseMs: 5_000, capMs: 15 * 60_000 }
 export const REQUEST_MS_MAX = 20_000
@@ -57,7 +57,8 @@ export class Outbox {
     this.#poke.abort()
   }
 
-  async run(signal: AbortSignal): Promise<void> {
+  /** `signal`: no further delivery begins, and those that are open end by themselves. `stopping`: they are cut, and the next start sends them again. */
+  async run(signal: AbortSignal, stopping: AbortSignal): Promise<void> {
     const { clock } = this.#deps
     const open = new Set<Promise<void>>()
     let failure: { error: unknown } | null = null
@@ -71,7 +72,7 @@ export class Outbox {
           nextMs = Math.min(nextMs, dueMs)
           continue
         }
-        const delivery = this.#deliver(record, signal)
+        const delivery = this.#deliver(record, stopping)
           .catch((error: unknown) => {
             failure = { error }
           })
@@ -96,7 +97,7 @@ export class Outbox {
     return Math.max(nextMs, this.#notBefore.get(sink) ?? 0)
   }
 
-  async #deliver(record: GroupRecord, signal: AbortSignal): Promise<void> {
+  async #deliver(record: GroupRecord, stopping: AbortSignal): Promise<void> {
     const { store, clock } = this.#deps
     const sink = sinkKey(record)
     this.#busy.add(sink)
@@ -105,10 +106,10 @@ export class Outbox {
     const channel = this.#deps.channel(record)
     try {
       if (channel === null) throw new SinkError(`the sink ${record.sink} does not exist`, { retryable: false })
-      const sent = await channel.send(record, version, AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS_MAX)]))
+      const sent = await channel.send(record, version, AbortSignal.any([stopping, AbortSignal.timeout(REQUEST_MS_MAX)]))
       this.#delivered(record, version, sent)
     } catch (error) {
-      if (signal.aborted) return // the next start sends it again
+      if (stopping.aborted) return // the next start sends it again
       this.#failed(record, error)
     } finally {
       record.inFlight = false
@@ -121,7 +122,7 @@ export class Outbox {
 
   #delivered(record: GroupRecord, version: number, { ref }: Sent): void {
     const nowMs = this.#deps.clock.nowMs()
-    Object.assign(record, { sentVersion: version, sentMs: nowMs, updatedMs: nowMs, attempts: 0, error: null, ref })
+    Object.assign(record, { sentVersion: version, sentMs: nowMs, updatedMs: nowMs, attempts: 0, triedMs: 0, error: null, ref })
     if (record.version > version) {
       record.nextMs = this.#deps.dueOf(record)
       return
@@ -139,7 +140,8 @@ export class Outbox {
     record.attempts += 1
     record.updatedMs = nowMs
     record.error = error instanceof Error ? error.message : String(error)
-    const isTooOld = nowMs - (record.sentMs ?? record.createdMs) > AGE_MS_MAX && record.attempts > 1
+    if (record.triedMs === 0) record.triedMs = nowMs
+    const isTooOld = nowMs - record.triedMs > AGE_MS_MAX
     if (!retryable || record.attempts >= ATTEMPTS_MAX || isTooOld) {
       record.state = 'dead'
       record.nextMs = null

@@ -114,6 +114,8 @@ export interface Store {
   revisions(id: ServiceId, query: { before?: number; limit: number }): Promise<Revision[]>
   /** Those of the digests that are variants of the newest revision, or its only one. */
   newestVariants(id: ServiceId, digests: readonly string[]): Promise<Set<string>>
+  /** Whether that is the digest of the newest revision, and every cluster that has the service shall have it, or a variant of it. */
+  isPublished(id: ServiceId, digest: string): Promise<boolean>
   /** To the newest revision, those that it has not; a service without revisions gets none. How many variants it has then. */
   addVariants(id: ServiceId, variants: readonly Variant[]): Promise<number>
   /** The content of clusters with that digest, as far as it is kept. */

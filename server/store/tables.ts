@@ -328,6 +328,8 @@ export interface Tables {
     created_ms: number
     updated_ms: number
     sent_ms: number | null
+    /** The first failed attempt since the last delivery; 0: none. */
+    tried_ms: number
     error: string | null
     ref: string | null
     /** JSON of a NotificationDoc. */

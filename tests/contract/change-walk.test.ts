@@ -89,7 +89,7 @@ const openId = async (store: Store) => (await store.confirmationFor(question().s
 const event = { atMs: 1, type: 'Normal' as const, reason: 'r', message: 'm', cluster: null, ...id, object: null }
 const notification: NewNotification = {
   ...{ project: 'p', route: '', sink: 's', groupKey: 'g', state: 'open', version: 1, sentVersion: 0, attempts: 0, nextMs: 1 },
-  ...{ createdMs: 1, updatedMs: 1, sentMs: null, error: null, ref: null },
+  ...{ createdMs: 1, updatedMs: 1, sentMs: null, triedMs: 0, error: null, ref: null },
   doc: { type: 'commit', project: 'p', service: 'web', sha: 'c', state: 'pending', description: 'd' },
 }
 

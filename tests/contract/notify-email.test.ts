@@ -74,13 +74,17 @@ const send = (port: number, change: Partial<Omit<Sending, 'spec'>> & { spec?: ob
 describe('e-mail', () => {
   test('NX7 goes to all recipients, and later versions answer the first', async () => {
     const { port, mails } = await smtp()
-    await send(port)
-    await send(port, { message: { ...MESSAGE, version: 2, title: 'Resolved: line\r\nBcc: evil@example.com' } })
+    // Versions rise while a message waits, so that the first mail is seldom of version 1.
+    const { ref } = await send(port, { message: { ...MESSAGE, version: 3 } })
+    const again = await send(port, { ref, message: { ...MESSAGE, version: 4, title: 'Resolved: line\r\nBcc: evil@example.com' } })
+    expect(again.ref).toBe(ref)
     expect(mails.map(({ from, to }) => ({ from, to }))).toEqual(
       [1, 2].map(() => ({ from: 'skerry@example.com', to: ['ops@example.com', 'oncall@example.com'] })),
     )
-    expect(mails[0]?.text).toContain('Message-ID: <skerry-abcd1234-7@example.com>')
-    expect(mails[1]?.text).toContain('In-Reply-To: <skerry-abcd1234-7@example.com>')
+    expect(mails[0]?.text).toContain('Message-ID: <skerry-abcd1234-7.3@example.com>')
+    expect(mails[0]?.text).not.toContain('In-Reply-To')
+    expect(mails[1]?.text).toContain('Message-ID: <skerry-abcd1234-7.4@example.com>')
+    expect(mails[1]?.text).toContain('In-Reply-To: <skerry-abcd1234-7.3@example.com>')
     expect(mails[1]?.text).not.toMatch(/^Bcc:/m)
   })
 

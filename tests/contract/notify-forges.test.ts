@@ -5,10 +5,14 @@ import { commitState } from '../../server/notify/forges/commit-state.ts'
 import { type CommitMessage, forgeStatus, forgeTest } from '../../server/notify/forges/forge.ts'
 import type { Sending } from '../../server/notify/sinks/sink.ts'
 import type { Store } from '../../server/store/store.ts'
+import { serviceRowSchema } from '../../shared/model/desired.ts'
+import type { ClusterId } from '../../shared/model/ids.ts'
 import type { ForgeType } from '../../shared/model/notifications.ts'
 import { notificationSinkSpecSchema, sinkTypeOf } from '../../shared/model/notifications.ts'
+import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import { configsWith, notifierOn, putSink, type Received, type Receiver, runUntil, startReceiver } from '../support/notify-kit.ts'
 import { loopbackGuard } from '../support/source-guard.ts'
+import { joinCluster } from '../support/store-fixtures.ts'
 import { openIn, STORES } from '../support/stores.ts'
 
 setDefaultTimeout(60_000)
@@ -43,7 +47,7 @@ const CASES: readonly Case[] = [
     status: z.strictObject({ state: z.enum(['error', 'failure', 'pending', 'success']), ...statusFields }),
     states: { pending: 'pending', success: 'success', failure: 'failure' },
     ...{ pulls: `/repos/acme/apps/commits/${SHA}/pulls`, pull: [{ number: 12 }] },
-    ...{ comments: '/repos/acme/apps/issues/12/comments?per_page=100', edit: ['PATCH', '/repos/acme/apps/issues/comments/5'] },
+    ...{ comments: '/repos/acme/apps/issues/12/comments?per_page=100&page=1', edit: ['PATCH', '/repos/acme/apps/issues/comments/5'] },
   },
   {
     // https://docs.gitlab.com/api/commits/#set-commit-pipeline-status
@@ -52,7 +56,7 @@ const CASES: readonly Case[] = [
     states: { pending: 'pending', success: 'success', failure: 'failed' },
     ...{ pulls: `/projects/acme%2Fapps/repository/commits/${SHA}/merge_requests`, pull: [{ iid: 12 }] },
     ...{
-      comments: '/projects/acme%2Fapps/merge_requests/12/notes?per_page=100',
+      comments: '/projects/acme%2Fapps/merge_requests/12/notes?order_by=created_at&sort=asc&per_page=100&page=1',
       edit: ['PUT', '/projects/acme%2Fapps/merge_requests/12/notes/5'],
     },
   },
@@ -76,7 +80,7 @@ describe.each(CASES.map((one) => [one.type, one] as const))('%s', (type, one) =>
       if (request.headers[one.auth[0]] !== one.auth[1]) return new Response('no token', { status: 401 })
       if (request.path === one.pulls) return Response.json(one.pull)
       if (request.path === one.comments && request.method === 'GET') return Response.json(comments)
-      if (request.path === one.comments.replace('?per_page=100', '') && request.method === 'POST')
+      if (request.path === one.comments.split('?')[0] && request.method === 'POST')
         comments.push({ id: 5, body: String(request.body['body']) })
       return Response.json({ id: 1 }, { status: request.method === 'GET' ? 200 : 201 })
     })
@@ -111,6 +115,20 @@ describe.each(CASES.map((one) => [one.type, one] as const))('%s', (type, one) =>
     expect(comments[0]?.body).toContain('applied in 38 of 40 clusters')
     await forgeStatus(spec, { ...COMMIT, state: 'success', description: 'applied in 40 of 40 clusters' }, sending)
     expect(comments).toHaveLength(1)
+    expect(requests.at(-1)).toMatchObject({ method: one.edit[0], path: one.edit[1] })
+  })
+
+  test('NC2 the comment is found among hundreds of long ones', async () => {
+    const others = Array.from({ length: 250 }, (_, index) => ({ id: 1_000 + index, body: `looks good ${'x'.repeat(2_000)}` }))
+    const all = [...others.slice(0, 230), { id: 5, body: '<!-- skerry shop/web -->\nearlier' }, ...others.slice(230)]
+    const { url, requests } = serve(({ method, path }) => {
+      const [to, search] = path.split('?')
+      if (method !== 'GET' || to !== one.comments.split('?')[0]) return undefined
+      const page = new URLSearchParams(search).get('page')
+      return Response.json(page === null ? all : all.slice((Number(page) - 1) * 100, Number(page) * 100))
+    })
+    const { spec, sending } = sendingTo(url, { comments: true })
+    await forgeStatus(spec, COMMIT, sending)
     expect(requests.at(-1)).toMatchObject({ method: one.edit[0], path: one.edit[1] })
   })
 
@@ -151,21 +169,51 @@ test('NC1 GitLab: a status that does not change the state is no failure', async 
 })
 
 describe('NC3 the state of a commit', () => {
+  const error = { code: 'render_failed', message: 'web.yaml:3: bad\nmore' }
+  const facts = { error: null, published: true, hookFailedIn: null }
   test.each([
-    ['in no cluster', {}, null, 'pending', 'not in any cluster yet'],
-    ['under way', { 'Synced/Healthy': 38, 'OutOfSync/Healthy': 2 }, null, 'pending', 'applied in 38 of 40 clusters'],
+    ['in no cluster', {}, {}, 'pending', 'not in any cluster yet'],
+    ['under way', { 'Synced/Healthy': 38, 'OutOfSync/Healthy': 2 }, {}, 'pending', 'applied in 38 of 40 clusters'],
     [
       'applied, not healthy yet',
       { 'Synced/Healthy': 38, 'Synced/Progressing': 2 },
-      null,
+      {},
       'pending',
       'applied in 40 of 40 clusters, healthy in 38',
     ],
-    ['done', { 'Synced/Healthy': 39, 'Synced/Suspended': 1 }, null, 'success', 'applied in 40 of 40 clusters'],
-    ['degraded', { 'Synced/Healthy': 38, 'Synced/Degraded': 2 }, null, 'failure', 'applied in 40 of 40 clusters, degraded in 2'],
-    ['not rendered', {}, { code: 'render_failed', message: 'web.yaml:3: bad\nmore' }, 'failure', 'cannot be rendered: web.yaml:3: bad'],
-  ] as const)('%s', (_, counts, error, state, description) => {
-    expect(commitState(counts, error)).toEqual({ state, description })
+    ['done', { 'Synced/Healthy': 39, 'Synced/Suspended': 1 }, {}, 'success', 'applied in 40 of 40 clusters'],
+    ['degraded', { 'Synced/Healthy': 38, 'Synced/Degraded': 2 }, {}, 'failure', 'applied in 40 of 40 clusters, degraded in 2'],
+    ['not rendered', {}, { error }, 'failure', 'cannot be rendered: web.yaml:3: bad'],
+    [
+      'rendered, and every cluster is at the commit before',
+      { 'Synced/Healthy': 40 },
+      { published: false },
+      'pending',
+      'not published to all clusters yet',
+    ],
+    [
+      'not published, and degraded by the commit before',
+      { 'Synced/Degraded': 40 },
+      { published: false },
+      'pending',
+      'not published to all clusters yet',
+    ],
+    [
+      'not applied where the commit before is degraded',
+      { 'Synced/Healthy': 38, 'OutOfSync/Degraded': 2 },
+      {},
+      'pending',
+      'applied in 38 of 40 clusters',
+    ],
+    [
+      'a hook of it failed',
+      { 'OutOfSync/Degraded': 1 },
+      { hookFailedIn: 'oslo' },
+      'failure',
+      'applied in 0 of 1 cluster, a hook failed in oslo',
+    ],
+  ] as const)('%s', (_, counts, change, state, description) => {
+    expect(commitState({ counts, ...facts, ...change })).toEqual({ state, description })
   })
 })
 
@@ -202,5 +250,81 @@ describe.each(STORES)('$name', (kind) => {
     const paths = [...new Set(receiver.requests.map(({ path }) => path))]
     expect(paths).toEqual([SHA, next].map((sha) => `/repos/acme/apps/statuses/${sha}`))
     expect(receiver.requests[0]?.body).toMatchObject({ state: 'pending', description: 'not in any cluster yet' })
+  })
+
+  test('NC3 a commit that is rendered is no success before every cluster has it', async () => {
+    const store = await openIn(kind)
+    const receiver = startReceiver()
+    closing.push(
+      () => store.close(),
+      () => receiver.stop(),
+    )
+    const id = { project: 'shop', service: 'web' }
+    const spec = { source: { repository: 'apps', path: 'web' }, targets: { selector: {} } }
+    await store.applyResource({ kind: 'Service', project: 'shop', name: 'web' }, { labels: {}, spec: JSON.stringify(spec), nowMs: 1 })
+    const clusters = [await joinCluster(store, 'a'), await joinCluster(store, 'b')]
+    let rev = 0
+    const publish = async (clusterId: ClusterId, digest: string) => {
+      const doc = serviceRowSchema.parse({ commit: 'c', digest, count: 1, sync: syncOptionsSchema.parse({}) })
+      await store.publish([{ clusterId, ...id, doc, setSha: null, placedBy: '{}' }])
+    }
+    const report = async (clusterId: ClusterId, digest: string, change: object = {}) => {
+      const point = { commit: 'c', digest, atMs: 1 }
+      const words = { sync: 'Synced', health: 'Healthy', reason: '', message: '', sinceMs: 1, objectCount: 1, healthyCount: 1 }
+      const doc = { ...words, received: point, applied: point, ...change }
+      await store.upsertStatus(clusterId, [{ kind: 'service', key: 'shop/web', rev: ++rev, doc }], { complete: false, nowMs: rev })
+    }
+    const render = (commit: string, digest: string, variants: string[] = []) =>
+      store.setRenderState(
+        id,
+        { commit, generation: 1, digest, objectCount: 1, renderedMs: 1, error: null },
+        variants.map((one) => ({ digest: one, objectCount: 1, setSha: null })),
+      )
+    const states = (sha: string) =>
+      receiver.requests
+        .filter(({ path }) => path.endsWith(sha))
+        .map(({ body }) => `${String(body['state'])} ${String(body['description'])}`)
+    await render(SHA, 'one')
+    for (const cluster of clusters) {
+      await publish(cluster, 'one')
+      await report(cluster, 'one')
+    }
+    await putSink(
+      store,
+      'forge',
+      { github: { source: 'apps', repository: 'acme/apps', url: receiver.url }, auth: { secretRef: 'forge' } },
+      'shop',
+    )
+    const notifier = () => notifierOn(store, { configs: configsWith({ forge: { token: 't' } }) })
+    const seen = async (sha: string, state: string) => {
+      await runUntil(notifier(), () => states(sha).at(-1) === state)
+    }
+    await seen(SHA, 'success applied in 2 of 2 clusters')
+
+    // Both clusters are Synced and Healthy, and degraded is no word of theirs: but of the commit before.
+    const next = 'a'.repeat(40)
+    await render(next, 'two', ['two', 'three'])
+    await seen(next, 'pending not published to all clusters yet')
+    const [first, second] = clusters as [ClusterId, ClusterId]
+    await publish(first, 'two')
+    await report(first, 'two')
+    await publish(second, 'three')
+    await report(second, 'one', { health: 'Degraded' })
+    await report(second, 'three', {
+      sync: 'OutOfSync',
+      health: 'Degraded',
+      reason: 'HookFailed',
+      applied: { commit: 'c', digest: 'one', atMs: 1 },
+    })
+    await seen(next, 'failure applied in 1 of 2 clusters, a hook failed in cluster-b')
+    await report(second, 'three')
+    await seen(next, 'success applied in 2 of 2 clusters')
+    // The first status may be sent twice, by a stop between the delivery and its record (NO1).
+    expect([...new Set(states(next))]).toEqual([
+      'pending not published to all clusters yet',
+      'failure applied in 1 of 2 clusters, a hook failed in cluster-b',
+      'success applied in 2 of 2 clusters',
+    ])
+    expect(await store.isPublished(id, 'one')).toBe(false)
   })
 })

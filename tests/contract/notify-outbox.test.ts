@@ -6,6 +6,7 @@ import type { NewNotification } from '../../server/fleet/notification-records.ts
 import { NOTIFICATIONS_KEPT_MAX } from '../../server/store/notify/notification-outbox.ts'
 import type { Store } from '../../server/store/store.ts'
 import { notifierOn, putRoute, putSink, type Receiver, runUntil, sinkOf, startReceiver } from '../support/notify-kit.ts'
+import { loopbackGuard } from '../support/source-guard.ts'
 import { STORES } from '../support/stores.ts'
 
 setDefaultTimeout(60_000)
@@ -137,6 +138,30 @@ describe.each(STORES)('$name', (kind) => {
     await runUntil(notifierOn(store), () => receiver.requests.length === 1)
   })
 
+  test('NO9 a change of sinks ends no open delivery', async () => {
+    const { store, receiver } = await site()
+    await store.appendEvents([degraded('oslo')])
+    const guard = loopbackGuard()
+    const release = Promise.withResolvers<void>()
+    let aborted = false
+    const fetcher: typeof guard.fetcher = async (url, init) => {
+      const answer = await guard.fetcher(url, init)
+      await release.promise // the receiver has it, and its answer takes long
+      aborted ||= init?.signal?.aborted === true
+      return answer
+    }
+    const notifier = notifierOn(store, { addresses: { ...guard, fetcher } })
+    await runUntil(notifier, async () => {
+      if (receiver.requests.length === 0) return false
+      await putSink(store, 'other', { webhook: { url: receiver.url } })
+      notifier.changed()
+      await Bun.sleep(50)
+      release.resolve()
+      return isSettled(store)
+    })
+    expect([receiver.requests.length, aborted]).toEqual([1, false])
+  })
+
   test('NO6 a plan of another process writes nothing', async () => {
     const { store } = await site()
     const from = await store.notifications.cursor()
@@ -202,7 +227,7 @@ describe.each(STORES)('$name', (kind) => {
     const { notifications } = store
     const told: NewNotification = {
       ...{ project: '', route: 'all', sink: 'hook', groupKey: 'g', state: 'closed', version: 1, sentVersion: 1, attempts: 0, nextMs: null },
-      ...{ createdMs: 1, updatedMs: 1, sentMs: 1, error: null, ref: null },
+      ...{ createdMs: 1, updatedMs: 1, sentMs: 1, triedMs: 0, error: null, ref: null },
       doc: { type: 'commit', project: 'shop', service: 'web', sha: 'c', state: 'success', description: '' },
     }
     await notifications.plan({

@@ -106,6 +106,32 @@ describe('Slack', () => {
     expect(only().text).toContain('&lt;!channel&gt; &amp; more')
   })
 
+  test('NX1 a text of any length and markup fits into sections, whole if Slack takes it', async () => {
+    slackServer()
+    const { spec, secrets } = bot()
+    const sections = (body: unknown) =>
+      slackBody.parse(body).attachments[0]?.blocks.flatMap((one) => (one.type === 'section' ? [one.text.text] : [])) ?? []
+    const text = '<&>'.repeat(900)
+    await send('slack', spec, { secrets, message: { ...MESSAGE, title: 't'.repeat(300), text } })
+    expect(sections(only().body).join('')).toBe('&lt;&amp;&gt;'.repeat(900))
+    await send('slack', spec, { secrets, message: { ...MESSAGE, text: '😀<'.repeat(4_000) } })
+    const cut = sections(receiver?.requests[1]?.body)
+    expect([cut.length, cut.at(-1)?.endsWith('…'), cut.join('').isWellFormed()]).toEqual([5, true, true])
+  })
+
+  test('NX1 a message that somebody deleted is posted again', async () => {
+    serve(({ path, body }) =>
+      Response.json(
+        path.endsWith('chat.update')
+          ? { ok: false, error: 'message_not_found' }
+          : { ok: true, channel: 'C024BE91L', ts: `new ${String(body['channel'])}` },
+      ),
+    )
+    const { spec, secrets } = bot()
+    const sent = await send('slack', spec, { secrets, ref: 'C024BE91L 1503435956.000247', message: RESOLVED })
+    expect([sent.ref, receiver?.requests.length]).toEqual(['C024BE91L new #ops', 2])
+  })
+
   test('NX1 an incoming webhook gets the same message', async () => {
     const { url } = slackServer()
     await send('slack', {}, { secrets: { url: `${url}/hook/T1/B1` } })

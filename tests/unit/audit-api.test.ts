@@ -233,7 +233,7 @@ const RECIPES: Record<string, Recipe> = {
     ...{ path: '/notifications/:id/retry', verb: 'notify:retry', kind: 'NotificationSink' },
     before: async () => {
       const doc = { type: 'commit', project: 'default', service: 'web', sha: 'c', state: 'pending', description: '' } as const
-      const times = { nextMs: null, createdMs: 1, updatedMs: 1, sentMs: null }
+      const times = { nextMs: null, createdMs: 1, updatedMs: 1, sentMs: null, triedMs: 0 }
       const created = {
         project: 'default',
         route: '',

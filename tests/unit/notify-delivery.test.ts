@@ -10,7 +10,7 @@ import { silentLogger } from '../../shared/runtime/logger.ts'
 
 const recordOf = (id: number, change: Partial<GroupRecord> = {}): GroupRecord => ({
   ...{ id, project: 'shop', route: 'all', sink: 'hook', groupKey: `g${id}`, state: 'open', version: 1, sentVersion: 0, attempts: 0 },
-  ...{ nextMs: 0, createdMs: 0, updatedMs: 0, sentMs: null, error: null, ref: null, inFlight: false },
+  ...{ nextMs: 0, createdMs: 0, updatedMs: 0, sentMs: null, triedMs: 0, error: null, ref: null, inFlight: false },
   doc: {
     ...{ type: 'events', reason: 'Degraded', severity: 'critical', project: 'shop', service: 'web', after: null, message: 'no replica' },
     ...{ members: ['oslo'], ofClusters: true, unnamed: 0, total: 1, firstMs: 0, lastMs: 0, resolved: false },
@@ -21,7 +21,7 @@ const recordOf = (id: number, change: Partial<GroupRecord> = {}): GroupRecord =>
 /** Runs until nothing is due any more; a sleep moves the clock. */
 async function deliver(records: readonly GroupRecord[], send: Channel['send'], random = () => 1) {
   const stop = new AbortController()
-  let nowMs = 0
+  let nowMs = 1
   const clock: Clock = {
     nowMs: () => nowMs,
     monotonicMs: () => nowMs,
@@ -51,7 +51,7 @@ async function deliver(records: readonly GroupRecord[], send: Channel['send'], r
       },
     }),
   })
-  await outbox.run(stop.signal)
+  await outbox.run(stop.signal, new AbortController().signal)
   return times
 }
 const failing = (options: ConstructorParameters<typeof SinkError>[1]) => () => Promise.reject(new SinkError('no', options))
@@ -74,8 +74,20 @@ describe('delivery', () => {
   test('NO4 a message that is a day old is not tried again', async () => {
     const record = recordOf(1)
     const times = await deliver([record], failing({ retryable: true, retryAfterMs: 10 * 3_600_000 }), () => 0)
-    expect(times).toHaveLength(4)
+    expect(times.map((atMs) => (atMs - (times[0] ?? 0)) / 3_600_000)).toEqual([0, 10, 20, 30])
     expect(record.state).toBe('dead')
+  })
+
+  test('NO4 the day begins with the first failed attempt, not with the delivery before', async () => {
+    const day = 24 * 3_600_000
+    const record = recordOf(1, { version: 2, sentVersion: 1, sentMs: -2 * day, createdMs: -2 * day })
+    let failures = 2
+    const times = await deliver([record], async () => {
+      if (failures-- > 0) throw new SinkError('503', { retryable: true })
+      return { ref: null, detail: '' }
+    })
+    expect(times).toHaveLength(3)
+    expect(record).toMatchObject({ sentVersion: 2, attempts: 0, triedMs: 0, error: null })
   })
 
   test('NO4 a refusal for good is tried once', async () => {

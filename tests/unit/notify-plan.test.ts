@@ -121,6 +121,16 @@ describe('NT grouping', () => {
     }
   })
 
+  test('NO4 the next version of a dead message is tried as often as any other', () => {
+    const plan = planOf(route())
+    const [record] = plan.take(clusters(1)).created
+    if (record === undefined) throw new Error('nothing was planned')
+    Object.assign(record, { state: 'dead', attempts: 12, triedMs: 5_000, nextMs: null })
+    plan.take(clusters(2), 60_000)
+    expect(record).toMatchObject({ state: 'open', attempts: 0, triedMs: 0, version: 2 })
+    expect(record.nextMs).not.toBeNull()
+  })
+
   test('NT4 the last recovery resolves the message, whatever commit brought it', () => {
     const plan = planOf(route())
     const [record] = plan.take(clusters(2)).created

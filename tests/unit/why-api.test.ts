@@ -1,16 +1,32 @@
 // `GET …/why` over the routes: facts that agents reported become causes, and the rights of the caller bound them.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Asks } from '../../server/ask/asks.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import type { WhyView } from '../../shared/model/why.ts'
+import { systemClock } from '../../shared/runtime/clock.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
 import { joinCluster, publishOne } from '../support/store-fixtures.ts'
 
 const API = '/api/v1'
 let admin: TestAdmin
 let prod: Record<string, string>
+/** The wait for an answer of a cluster. */
+let pause = Promise.withResolvers<void>()
+const asked: object[] = []
+let answer: () => Promise<string | null> = async () => null
+const asks = {
+  admit: () => {},
+  ask: (one: object) => {
+    asked.push(one)
+    return { read: async () => answer().then((text) => (text === null ? null : new TextEncoder().encode(text))), cancel: () => {} }
+  },
+} as unknown as Asks
 
 beforeAll(async () => {
-  admin = await createTestAdmin()
+  admin = await createTestAdmin(() => ({
+    asks,
+    clock: { ...systemClock, nowMs: () => admin?.clock.nowMs ?? 1_000_000, sleep: () => pause.promise },
+  }))
   const web = serviceDoc('web', { project: 'shop' })
   const applied = await admin.call('POST', `${API}/apply`, {
     resources: [
@@ -45,6 +61,12 @@ beforeAll(async () => {
         { kind: 'service', key: 'shop/db', rev: 1, doc: { ...bad, message, ...counts } },
         { kind: 'object', key: 'shop/db/apps/StatefulSet/shop/db', rev: 2, doc: { ...bad, message } },
         { kind: 'service', key: 'shop/web', rev: 3, doc: { ...blocked, ...counts } },
+        {
+          kind: 'object',
+          key: 'shop/web/apps/Deployment/shop/web',
+          rev: 5,
+          doc: { ...bad, message: 'Pod shop/web-1: container app OOMKilled' },
+        },
         { kind: 'event', key: '4', rev: 4, doc: event },
       ],
       { complete: false, nowMs: 10 },
@@ -118,4 +140,43 @@ test('WY8 dependencies of dependencies are looked at once each, and 50 at most',
   admin.store.queries.answer = answer
   expect([status, asked]).toEqual([200, 51])
   expect((body as WhyView).unknown).toContain('only 50 dependencies were looked at')
+})
+
+test('WY9 in one cluster the answer says whether other clusters and other services have the same', async () => {
+  const fleet = ({ causes }: WhyView) => causes[0]?.evidence.filter(({ from }) => from === 'fleet').map(({ text }) => text)
+  const { body } = await why('db/why?cluster=cluster-a')
+  expect(fleet(body)).toEqual([
+    'the same in 1 of 1 other cluster (cluster-b): the revision is more likely the cause than this cluster',
+    'the same cause in 1 other service in cluster-a (shop/web)',
+  ])
+  expect(body.changes.map(({ text }) => text)).toContain('DriftHealed in cluster-b: changed by kubectl-edit; restored')
+  const limited = (await why('db/why?cluster=cluster-a', prod)).body
+  expect(fleet(limited)).toEqual(['the same cause in 1 other service in cluster-a (shop/web)'])
+  expect(JSON.stringify(limited)).not.toContain('cluster-b')
+})
+
+test('WY10 with log=true the last lines of the container that the cause names are evidence', async () => {
+  asked.length = 0
+  const lines = [{ t: 'log', pod: 'db-0', container: 'app', text: 'starting\nUser "x" cannot list resource "pods"\n' }, { t: 'end' }]
+  const parts: Array<string | null> = [lines.map((line) => `${JSON.stringify(line)}\n`).join(''), null]
+  answer = async () => parts.shift() ?? null
+  const { body } = await why('db/why?cluster=cluster-a&log=true')
+  expect(body.causes[0]?.cause).toBe('OutOfMemory')
+  expect(body.causes[0]?.evidence.at(-1)).toMatchObject({ from: 'log', text: 'starting\nUser "x" cannot list resource "pods"' })
+  const question = { kind: 'logs', ref: { kind: 'Pod', namespace: 'shop', name: 'db-0' }, container: 'app', tailLines: 20 }
+  expect(asked).toMatchObject([{ question, within: { project: 'shop', service: 'db' }, cluster: { name: 'cluster-a' } }])
+  const [entry] = (await admin.store.audit.list({ verb: 'logs:read', limit: 1 })).items
+  expect(entry).toMatchObject({ cluster: 'cluster-a', detail: 'logs Pod shop/db-0' })
+})
+
+test('WY10 an explanation waits for the log for a moment only, and needs the right to read it', async () => {
+  answer = () => new Promise(() => {})
+  const late = why('db/why?cluster=cluster-a&log=true')
+  await new Promise((resolve) => setImmediate(resolve))
+  pause.resolve()
+  expect((await late).body.unknown).toEqual([expect.stringContaining('no answer within 2 s')])
+  pause = Promise.withResolvers()
+  asked.length = 0
+  const { status, body } = await why('db/why?cluster=cluster-a&log=true', prod)
+  expect([status, body.unknown, asked]).toEqual([200, [expect.stringContaining('logs:read')], []])
 })

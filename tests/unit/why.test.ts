@@ -1,6 +1,8 @@
 // The corpus of broken deployments: the true cause comes first, always in the same words.
 import { expect, test } from 'bun:test'
 import { explain, type WhyFacts } from '../../server/fleet/why/explain.ts'
+import { readSign } from '../../server/fleet/why/signs.ts'
+import { LAST_LOG_LINES } from '../../shared/model/why.ts'
 import { WHY_CASES } from '../support/why-corpus.ts'
 import { causesOf, factsOf } from '../support/why-runner.ts'
 
@@ -68,4 +70,16 @@ test('WY4 a service that waits for another has the cause of that one', () => {
 test('WY5 nothing is wrong with a service that is Synced and Healthy', () => {
   const well = { sync: 'Synced', health: 'Healthy', reason: 'Synced', message: '', next: '', sinceMs: null }
   expect(explain({ service: well, placements: [], objects: [], clusterCount: 1, dependencies: [] })).toEqual([])
+})
+
+test('WY1 the words of a program in its log are no sign of a cause in the cluster', () => {
+  const said = 'Pod shop/web-1: container app CrashLoopBackOff: exited with code 1'
+  for (const line of [
+    'User "system:serviceaccount:shop:app" cannot list resource "pods"',
+    'Insufficient funds',
+    'namespaces "x" not found',
+  ]) {
+    const read = readSign({ reason: 'ProgressDeadlineExceeded', message: `too late; ${said}${LAST_LOG_LINES}${line}` })
+    expect(read?.sign.cause).toBe('CrashLoop')
+  }
 })

@@ -4,6 +4,7 @@ import { healthOf } from '../../../shared/kube/health.ts'
 import { SCHEDULE_MISSED } from '../../../shared/kube/health-schedule.ts'
 import { isWorking } from '../../../shared/kube/health-working.ts'
 import { type K8sObject, type ObjectRef, versionOf } from '../../../shared/kube/object.ts'
+import { LAST_LOG_LINES } from '../../../shared/model/why.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { ApiFailure } from '../../cluster/cluster.ts'
 import type { PodLogs } from '../../cluster/pod-logs.ts'
@@ -134,5 +135,5 @@ async function lastLines({ asking, logs }: CauseReader, { log, documents }: Expl
   )
   // Without the right to read logs, or without the container, the other facts are used.
   const text = answer.kind === 'log' ? logText(safeLog(answer.text, { documents }), logs.lines) : ''
-  return text === '' ? '' : `; last log lines: ${text}`
+  return text === '' ? '' : `${LAST_LOG_LINES}${text}`
 }

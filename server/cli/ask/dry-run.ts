@@ -7,10 +7,12 @@ import { countText, plainText } from '../columns.ts'
 import { type Context, errorText } from '../context.ts'
 import { type DiffOptions, diffRequestOf } from '../diff.ts'
 import { UsageError } from '../io.ts'
-import { askClusters, targetsOf } from './fan-out.ts'
+import { askClusters, inClusters, targetsOf } from './fan-out.ts'
 import { fieldText, note, refText } from './live.ts'
 
 const [SAME, DIFFERS, FAILED] = [0, 1, 2]
+/** The server renders the proposal for each cluster. */
+const RENDERS_AT_ONCE = 4
 
 /** `pack`: base64 of an archive of a folder. Exit codes as those of `diff`; an object that a cluster refuses is a failure. */
 export async function dryRunLive(
@@ -24,8 +26,15 @@ export async function dryRunLive(
     const clusters = await targetsOf(client, options)
     const { project, request, service } = await diffRequestOf(context, name, { ...options, selector: undefined }, pack)
     let worst = SAME
-    for (const cluster of clusters) worst = Math.max(worst, await tryIn(context, { project, service, cluster, request }, options))
-    return worst
+    const { failed } = await inClusters(
+      context,
+      clusters,
+      async (cluster, heard) => {
+        worst = Math.max(worst, await tryIn(context, { project, service, cluster, request, heard }, options))
+      },
+      { atOnce: RENDERS_AT_ONCE },
+    )
+    return failed > 0 ? FAILED : worst
   } catch (error) {
     if (error instanceof UsageError) throw error
     context.io.stderr.write(errorText(error))
@@ -38,12 +47,15 @@ interface Trial {
   service: string
   cluster: string
   request: object
+  /** Something of it is printed. */
+  heard(): void
 }
 
-async function tryIn(context: Context, { project, service, cluster, request }: Trial, { output }: DiffOptions): Promise<number> {
+async function tryIn(context: Context, { project, service, cluster, request, heard }: Trial, { output }: DiffOptions): Promise<number> {
   const client = context.client()
   const { stdout, stderr } = context.io
   const view = await client.send('POST', path`/projects/${project}/services/${service}/diff`, diffViewSchema, { ...request, cluster })
+  heard()
   for (const { error } of view.failing) stderr.write(`${cluster}: does not render: ${plainText(error)}\n`)
   if (view.failing.length > 0) return FAILED
   const changed = view.groups.flatMap(({ objects }) => objects).filter(({ action }) => action !== 'delete')

@@ -11,6 +11,12 @@ import { UsageError } from '../io.ts'
 const CLUSTERS_AT_ONCE = 16
 const LATE_MS = 5_000
 const LATE_NAMED_MAX = 10
+/** The server takes as many open questions of one caller. */
+const FOLLOWED_MAX = 64
+/** Attempts while the server has too many requests, and the wait after the first of them. */
+const BUSY_TRIES_MAX = 12
+const BUSY_MS = 1_000
+const BUSY_MS_MAX = 15_000
 
 export interface Targets {
   cluster?: string | undefined
@@ -32,35 +38,84 @@ export interface Answered {
   failed: number
 }
 
-/** `onLine` is told every line but the last. A failure of one cluster does not end the others. */
+interface FanOut {
+  /** Default CLUSTERS_AT_ONCE. */
+  atOnce?: number
+  /** Before the names of clusters of which nothing has come yet. */
+  lateText?: string
+}
+
+/** `onLine` is told every line but the last, `onEnd` when a cluster has answered. A failure of one cluster does not end the others. */
 export async function askClusters(
-  { io }: Pick<Context, 'io'>,
+  context: Pick<Context, 'io'>,
   client: Client,
   clusters: readonly string[],
   request: AskRequest,
   onLine: (cluster: string, line: AnswerLine) => void,
+  onEnd?: (cluster: string) => void,
+): Promise<Answered> {
+  const { question } = request
+  const follows = question.kind === 'logs' && question.follow === true
+  if (follows && clusters.length > FOLLOWED_MAX)
+    throw new UsageError(`at most ${FOLLOWED_MAX} clusters can be followed at once, not ${clusters.length}; narrow --cluster or -l`)
+  const { signal } = context.io
+  const ask = async (cluster: string, heard: () => void) => {
+    for await (const line of answerOf(client, cluster, request, signal)) {
+      heard()
+      onLine(cluster, line)
+    }
+    onEnd?.(cluster)
+  }
+  const options = follows ? { atOnce: FOLLOWED_MAX, lateText: 'no log lines yet from' } : {}
+  return inClusters(context, clusters, ask, options)
+}
+
+/**
+ * Does `work` in each cluster, some at a time. A server that is busy is asked again after the time that it names. A
+ * failure of one cluster does not end the others; of a single cluster it is thrown.
+ */
+export async function inClusters(
+  { io }: Pick<Context, 'io'>,
+  clusters: readonly string[],
+  work: (cluster: string, heard: () => void) => Promise<void>,
+  { atOnce = CLUSTERS_AT_ONCE, lateText = 'waiting for' }: FanOut = {},
 ): Promise<Answered> {
   const left = [...clusters]
-  const open = new Set<string>()
+  const silent = new Set(clusters)
   const failures = new Map<string, AppError>()
+  const workPatiently = async (cluster: string) => {
+    let isHeard = false
+    const heard = () => {
+      isHeard = true
+      silent.delete(cluster)
+    }
+    for (let tries = 1; ; tries++) {
+      try {
+        return await work(cluster, heard)
+      } catch (error) {
+        const isBusy = error instanceof AppError && error.code === 'too_many_requests'
+        if (!isBusy || isHeard || tries >= BUSY_TRIES_MAX || io.signal?.aborted) throw error
+        await io.clock.sleep(Math.min(BUSY_MS_MAX, (error.retryAfterMs ?? BUSY_MS) * tries), io.signal)
+      }
+    }
+  }
   const run = async () => {
     for (let cluster = left.shift(); cluster !== undefined && !io.signal?.aborted; cluster = left.shift()) {
-      open.add(cluster)
       try {
-        for await (const line of answerOf(client, cluster, request, io.signal)) onLine(cluster, line)
+        await workPatiently(cluster)
       } catch (error) {
         if (io.signal?.aborted) return
         if (!(error instanceof AppError) || clusters.length === 1) throw error
         failures.set(cluster, error)
       } finally {
-        open.delete(cluster)
+        silent.delete(cluster)
       }
     }
   }
   const done = new AbortController()
-  if (clusters.length > 1) void nameLate(io, open, left, done.signal)
+  if (clusters.length > 1) void nameLate(io, silent, lateText, done.signal)
   try {
-    await Promise.all(Array.from({ length: Math.min(CLUSTERS_AT_ONCE, clusters.length) }, run))
+    await Promise.all(Array.from({ length: Math.min(atOnce, clusters.length) }, run))
   } finally {
     done.abort()
   }
@@ -72,15 +127,15 @@ export async function askClusters(
 
 async function nameLate(
   { clock, stderr }: { clock: Clock; stderr: { write(text: string): unknown } },
-  open: ReadonlySet<string>,
-  left: readonly string[],
+  silent: ReadonlySet<string>,
+  lateText: string,
   signal: AbortSignal,
 ): Promise<void> {
   await clock.sleep(LATE_MS, signal)
-  const waiting = [...open, ...left].sort()
+  const waiting = [...silent].sort()
   if (signal.aborted || waiting.length === 0) return
   const more = waiting.length > LATE_NAMED_MAX ? ` and ${waiting.length - LATE_NAMED_MAX} more` : ''
-  stderr.write(`waiting for ${waiting.slice(0, LATE_NAMED_MAX).join(', ')}${more}\n`)
+  stderr.write(`${lateText} ${waiting.slice(0, LATE_NAMED_MAX).join(', ')}${more}\n`)
 }
 
 /** Lines of one answer. Throws what the site or the server says in its place. */

@@ -9,6 +9,7 @@ export function addWhyCommand(program: Command, context: Context): void {
     .argument('<service>', 'name of a service, service/name, or an object: kind/namespace/name with --cluster')
     .addOption(projectOption())
     .option('--cluster <name>', 'only in this cluster')
+    .option('--no-log', 'do not ask the cluster for the last log lines of the container that the first cause names')
     .addOption(output())
     .addHelpText(
       'before',
@@ -22,7 +23,8 @@ export function addWhyCommand(program: Command, context: Context): void {
     )
     .addHelpText(
       'after',
-      '\nThe most likely cause is first. The facts are those that agents reported last; nothing is asked of a cluster.\n' +
+      '\nThe most likely cause is first. The facts are those that agents reported last. Only the last log lines are asked of\n' +
+        'the cluster; they need the right logs:read.\n' +
         'Exit codes: 0 nothing is wrong; 1 a cause was found, or it failed; 2 invalid arguments.',
     )
     .action(async (service, options, command) => {

@@ -1,4 +1,5 @@
 // Signs of causes in what agents report of objects: a reason, words of a kubelet, a scheduler or an API server. The first sign that fits decides. Pure.
+import { LAST_LOG_LINES } from '../../../shared/model/why.ts'
 import { APPLY_SIGNS } from './apply-signs.ts'
 import { POD_SIGNS } from './pod-signs.ts'
 
@@ -30,7 +31,8 @@ const SIGNS: readonly Sign[] = [...APPLY_SIGNS, ...POD_SIGNS]
 
 /** Null means that nothing is known of it. */
 export function readSign({ reason, message }: Seen): Read | null {
-  const text = `${reason}: ${message}`
+  const [said] = message.split(LAST_LOG_LINES, 1)
+  const text = `${reason}: ${said}`
   for (const sign of SIGNS) {
     if (sign.reasons !== undefined && !sign.reasons.includes(reason)) continue
     const found = sign.words === undefined ? [] : sign.words.exec(text)

@@ -1,10 +1,13 @@
 // Commit statuses: follows the services of the repositories that a sink names, and plans one message for each commit and service, which changes as the
 // fleet does. A look costs what the counts of the changed services cost, whatever the number of clusters.
-import { serviceKey } from '../../../shared/model/ids.ts'
+import { type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import { type NotificationSinkSpec, sinkTypeOf } from '../../../shared/model/notifications.ts'
 import { serviceSpecSchema, sourcesOf } from '../../../shared/model/resources.ts'
+import { serviceStatusSchema } from '../../../shared/model/status.ts'
+import { AppError } from '../../../shared/protocol/error.ts'
 import type { Clock } from '../../../shared/runtime/clock.ts'
 import type { CommitDoc, NotificationRecord } from '../../fleet/notification-records.ts'
+import type { StoredError } from '../../fleet/records.ts'
 import type { Change } from '../../store/feed/change-feed.ts'
 import type { Store } from '../../store/store.ts'
 import type { GroupRecord } from '../groups.ts'
@@ -13,7 +16,7 @@ import { isForge } from '../sinks/registry.ts'
 import { commitState } from './commit-state.ts'
 
 export interface CommitWatchDeps {
-  store: Pick<Store, 'notifications' | 'changes' | 'listResources' | 'renderState' | 'rollups'>
+  store: Pick<Store, 'notifications' | 'changes' | 'listResources' | 'renderState' | 'isPublished' | 'rollups' | 'queries'>
   clock: Clock
 }
 
@@ -25,6 +28,9 @@ export const PROGRESS_MS = 30_000
 const PAGE = 500
 /** Services that are followed. */
 const SERVICES_MAX = 5_000
+/** Clusters in which a hook may have failed that are looked at. */
+const HOOKS_READ = 20
+const HOOK_FAILED = 'HookFailed'
 
 interface Watched {
   project: string
@@ -41,6 +47,8 @@ export class CommitWatch {
   /** Others that are still to be delivered. */
   readonly #earlier = new Set<GroupRecord>()
   #services = new Map<string, Watched>()
+  /** By service: the digest that is published in all clusters. */
+  readonly #published = new Map<string, string>()
   /** Services to look at. */
   readonly #dirty = new Set<string>()
   #allDirty = false
@@ -149,15 +157,24 @@ export class CommitWatch {
   /** One look at these services: their commits, and how far the fleet is. */
   async #look(keys: readonly string[], poke: () => void): Promise<void> {
     const { store, clock } = this.#deps
-    const watched = keys.flatMap((key) => this.#services.get(key) ?? [])
-    const counts = await store.rollups.ofKeys('service', watched.map(serviceKey))
-    const created: GroupRecord[] = []
-    const changed: GroupRecord[] = []
-    for (const { project, service, sinks } of watched) {
-      const { commit, error } = await store.renderState({ project, service })
+    const rendered: Array<Watched & { sha: string; error: StoredError | null; published: boolean }> = []
+    for (const key of keys) {
+      const watched = this.#services.get(key)
+      if (watched === undefined) continue
+      const { commit, digest, error } = await store.renderState(watched)
       const sha = error?.at?.commit ?? commit
       if (sha === null || !/^[0-9a-f]{40,64}$/.test(sha)) continue // a chart version is no commit
-      const doc: CommitDoc = { type: 'commit', project, service, sha, ...commitState(counts.get(`${project}/${service}`) ?? {}, error) }
+      rendered.push({ ...watched, sha, error, published: digest !== null && (await this.#isPublished(watched, digest)) })
+    }
+    // After that: counts of before a publication would be those of the commit before.
+    const counts = await store.rollups.ofKeys('service', rendered.map(serviceKey))
+    const created: GroupRecord[] = []
+    const changed: GroupRecord[] = []
+    for (const { project, service, sinks, sha, error, published } of rendered) {
+      const own = counts.get(`${project}/${service}`) ?? {}
+      const mayHaveFailed = published && error === null && (own['OutOfSync/Degraded'] ?? 0) > 0
+      const hookFailedIn = mayHaveFailed ? await this.#failedHook({ project, service }) : null
+      const doc: CommitDoc = { type: 'commit', project, service, sha, ...commitState({ counts: own, error, published, hookFailedIn }) }
       for (const sink of sinks) this.#note(sink, doc, { created, changed, nowMs: clock.nowMs() })
     }
     if (created.length + changed.length === 0) return
@@ -165,6 +182,30 @@ export class CommitWatch {
     const ids = (await store.notifications.plan({ created: rows, changed: changed.map(stored) })) ?? []
     for (const [index, record] of created.entries()) record.id = ids[index] ?? null
     poke()
+  }
+
+  async #isPublished(id: ServiceId, digest: string): Promise<boolean> {
+    const key = serviceKey(id)
+    if (this.#published.get(key) === digest) return true
+    const isPublished = await this.#deps.store.isPublished(id, digest)
+    if (isPublished) this.#published.set(key, digest)
+    return isPublished
+  }
+
+  /** A cluster that holds the revision, and a hook of it failed there. */
+  async #failedHook(id: ServiceId): Promise<string | null> {
+    const query = { ...id, sync: ['OutOfSync'], health: ['Degraded'], sort: 'health', limit: HOOKS_READ } as const
+    const { items } = await this.#deps.store.queries.answer({ kind: 'placements', query }).catch((error: unknown) => {
+      if (!(error instanceof AppError) || error.code !== 'unavailable') throw error
+      this.#dirty.add(serviceKey(id)) // the next look asks again; until then nothing is known of a hook
+      return { items: [] }
+    })
+    for (const item of items) {
+      if (!('desired' in item)) continue
+      const { data: status } = serviceStatusSchema.safeParse(item.status)
+      if (status?.reason === HOOK_FAILED && status.received?.digest === item.desired.doc?.digest) return item.cluster.name
+    }
+    return null
   }
 
   #note(
@@ -180,7 +221,7 @@ export class CommitWatch {
       held.doc = doc
       held.version += 1
       held.updatedMs = nowMs
-      if (held.state !== 'open') Object.assign(held, { state: 'open', attempts: 0, nextMs: null })
+      if (held.state !== 'open') Object.assign(held, { state: 'open', attempts: 0, triedMs: 0, nextMs: null })
       if (held.attempts === 0) held.nextMs = this.dueOf(held, nowMs)
       if (held.id !== null && !created.includes(held)) changed.push(held)
       return
@@ -193,7 +234,18 @@ export class CommitWatch {
     }
     const record: GroupRecord = {
       ...{ id: null, project: doc.project, route: '', sink, groupKey: `commit ${doc.service} ${doc.sha}`, state: 'open', version: 1 },
-      ...{ sentVersion: 0, attempts: 0, nextMs: nowMs, createdMs: nowMs, updatedMs: nowMs, sentMs: null, error: null, ref: null, doc },
+      ...{
+        sentVersion: 0,
+        attempts: 0,
+        nextMs: nowMs,
+        createdMs: nowMs,
+        updatedMs: nowMs,
+        sentMs: null,
+        triedMs: 0,
+        error: null,
+        ref: null,
+        doc,
+      },
       inFlight: false,
     }
     this.#records.set(key, record)

@@ -20,7 +20,10 @@ interface Forge {
   isSame?(answer: Answer): boolean
   pulls(to: Target, sha: string): HttpRequest
   pullNumbers(answer: Answer): number[]
-  comments(to: Target, pull: number): HttpRequest
+  /** Oldest first; `page` counts from 1. */
+  comments(to: Target, pull: number, page: number): HttpRequest
+  /** Comments of a full page; null: one answer has all of them. */
+  commentsAPage: number | null
   newComment(to: Target, pull: number, body: string): HttpRequest
   editComment(to: Target, pull: number, id: number, body: string): HttpRequest
   /** A request that works with a token that may do all of this. */
@@ -30,6 +33,11 @@ interface Forge {
 const DESCRIPTION_MAX = 140
 /** Pull requests of one commit that get a comment. */
 const PULLS_MAX = 3
+const COMMENTS_A_PAGE = 100
+/** Pages of comments that are read for one mark. */
+const PAGES_MAX = 30
+/** Bytes of one page: a comment has up to 64 KiB. */
+const COMMENTS_BYTES_MAX = 8 * 1024 * 1024
 
 const contextOf = ({ project, service }: CommitMessage): string => `skerry/${project}/${service}`
 const markOf = ({ project, service }: CommitMessage): string => `<!-- skerry ${project}/${service} -->`
@@ -48,7 +56,11 @@ const github: Forge = {
   }),
   pulls: ({ url, repository }, sha) => ({ method: 'GET', url: `${url}/repos/${repository}/commits/${sha}/pulls` }),
   pullNumbers: (answer) => numbersIn(answer, 'number'),
-  comments: ({ url, repository }, pull) => ({ method: 'GET', url: `${url}/repos/${repository}/issues/${pull}/comments?per_page=100` }),
+  comments: ({ url, repository }, pull, page) => ({
+    method: 'GET',
+    url: `${url}/repos/${repository}/issues/${pull}/comments?per_page=${COMMENTS_A_PAGE}&page=${page}`,
+  }),
+  commentsAPage: COMMENTS_A_PAGE,
   newComment: ({ url, repository }, pull, body) => ({ url: `${url}/repos/${repository}/issues/${pull}/comments`, body: { body } }),
   editComment: ({ url, repository }, _, id, body) => ({
     method: 'PATCH',
@@ -68,6 +80,7 @@ const gitea: Forge = {
     return typeof number === 'number' ? [number] : []
   },
   comments: ({ url, repository }, pull) => ({ method: 'GET', url: `${url}/repos/${repository}/issues/${pull}/comments` }),
+  commentsAPage: null,
 }
 
 const GITLAB_STATE = { pending: 'pending', success: 'success', failure: 'failed' } as const
@@ -83,7 +96,11 @@ const gitlab: Forge = {
   isSame: ({ status, text }) => status === 400 && text.includes('Cannot transition status'),
   pulls: (to, sha) => ({ method: 'GET', url: `${gitlabProject(to)}/repository/commits/${sha}/merge_requests` }),
   pullNumbers: (answer) => numbersIn(answer, 'iid'),
-  comments: (to, pull) => ({ method: 'GET', url: `${gitlabProject(to)}/merge_requests/${pull}/notes?per_page=100` }),
+  comments: (to, pull, page) => ({
+    method: 'GET',
+    url: `${gitlabProject(to)}/merge_requests/${pull}/notes?order_by=created_at&sort=asc&per_page=${COMMENTS_A_PAGE}&page=${page}`,
+  }),
+  commentsAPage: COMMENTS_A_PAGE,
   newComment: (to, pull, body) => ({ url: `${gitlabProject(to)}/merge_requests/${pull}/notes`, body: { body } }),
   editComment: (to, pull, id, body) => ({ method: 'PUT', url: `${gitlabProject(to)}/merge_requests/${pull}/notes/${id}`, body: { body } }),
   probe: (to) => ({ method: 'GET', url: gitlabProject(to) }),
@@ -113,8 +130,17 @@ export async function forgeStatus(spec: NotificationSinkSpec, message: CommitMes
   if (!comments) return { ref: message.sha, detail: `status ${message.state}` }
   const pulls = forge.pullNumbers(await call(forge.pulls(to, message.sha), [404, 409, 422])).slice(0, PULLS_MAX)
   const body = commentOf(message)
+  const findComment = async (pull: number): Promise<number | null> => {
+    for (let page = 1; page <= PAGES_MAX; page++) {
+      const comments = commentsIn(await call({ ...forge.comments(to, pull, page), answerBytesMax: COMMENTS_BYTES_MAX }))
+      const held = comments.find(({ body: text }) => typeof text === 'string' && text.startsWith(markOf(message)))
+      if (typeof held?.['id'] === 'number') return held['id']
+      if (forge.commentsAPage === null || comments.length < forge.commentsAPage) return null
+    }
+    return null
+  }
   for (const pull of pulls) {
-    const held = commentIn(await call(forge.comments(to, pull)), markOf(message))
+    const held = await findComment(pull)
     await call(held === null ? forge.newComment(to, pull, body) : forge.editComment(to, pull, held, body))
   }
   return { ref: message.sha, detail: `status ${message.state}, ${pulls.length} comments` }
@@ -144,8 +170,8 @@ function listIn({ text }: Answer): Array<Record<string, unknown>> {
 const numbersIn = (answer: Answer, field: string): number[] =>
   listIn(answer).flatMap((one) => (typeof one[field] === 'number' ? [one[field]] : []))
 
-/** Id of the comment with the mark; null: none has it. */
-function commentIn(answer: Answer, mark: string): number | null {
-  const found = listIn(answer).find(({ body }) => typeof body === 'string' && body.startsWith(mark))
-  return typeof found?.['id'] === 'number' ? found['id'] : null
+/** A list that cannot be read may hold our comment: writing another one would repeat it at each change. */
+function commentsIn(answer: Answer): Array<Record<string, unknown>> {
+  if (!answer.text.trimEnd().endsWith(']')) throw new SinkError('the list of comments is too long to be read', { retryable: false })
+  return listIn(answer)
 }

@@ -1,6 +1,6 @@
 // PagerDuty and Opsgenie: the group is one alert, which ends when all is well again. And the generic webhook: CloudEvents 1.0, signed.
 import { createHmac } from 'node:crypto'
-import { jsonOf, request } from './http.ts'
+import { cut, jsonOf, request } from './http.ts'
 import { type Message, type Sink, secretOf } from './sink.ts'
 
 const PAGERDUTY_SEVERITY = { info: 'info', warning: 'warning', critical: 'critical' } as const
@@ -29,7 +29,7 @@ export const pagerduty: Sink = async (message, sending) => {
         client_url: message.url,
         links: [{ href: message.url, text: 'Open in Skerry' }],
         payload: {
-          summary: message.title.slice(0, SUMMARY_MAX),
+          summary: cut(message.title, SUMMARY_MAX),
           source: message.service ?? message.members[0] ?? 'skerry',
           severity: PAGERDUTY_SEVERITY[message.severity],
           timestamp: new Date(message.firstMs).toISOString(),
@@ -54,9 +54,9 @@ export const opsgenie: Sink = async (message, sending) => {
     return { ref: message.groupId, detail: 'alert closed' }
   }
   const body = {
-    message: message.title.slice(0, 130),
+    message: cut(message.title, 130),
     alias: message.groupId,
-    description: `${message.text}\n${message.url}`.slice(0, 15_000),
+    description: cut(`${message.text}\n${message.url}`, 15_000),
     priority: OPSGENIE_PRIORITY[message.severity],
     source: 'Skerry',
     tags: ['skerry', message.reason, ...(message.service === null ? [] : [`${message.project}/${message.service}`])],

@@ -1,16 +1,34 @@
 // Slack, Microsoft Teams and Discord. Slack with a bot token and Discord change the message that is there; the others get a new one.
-import { jsonOf, redacted, refusal, request } from './http.ts'
+import { cut, jsonOf, redacted, refusal, request } from './http.ts'
 import { type Message, type Sending, type Sent, type Sink, SinkError, secretOf } from './sink.ts'
 
 const COLOURS = { info: 0x2e7d32, warning: 0xed6c02, critical: 0xd32f2f } as const
 const GREEN = 0x2e7d32
 const colourOf = ({ resolved, severity }: Message): number => (resolved ? GREEN : COLOURS[severity])
-/** Slack takes 150 characters in a header, Discord 256 in a title, each 2,000 and more in a text. */
+/** Slack takes 150 characters in a header, Discord 256 in a title and more than 2,000 in a text. */
 const TITLE_MAX = 150
-const cut = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max - 1)}…` : text)
+/** Slack counts the characters of a section as they are sent, with its markup escaped. */
+const SECTION_CHARS_MAX = 3_000
+const SECTIONS_MAX = 5
 
 /** Slack reads &, < and > as markup, and `<!channel>` calls everybody. */
 const slackText = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+
+/** Sections of the text, each within the limit of Slack; the end of a longer text is left out. */
+function slackSections(text: string): string[] {
+  const sections: string[] = []
+  let section = ''
+  for (const char of text) {
+    const escaped = slackText(char)
+    if (section.length + escaped.length >= SECTION_CHARS_MAX) {
+      if (sections.length === SECTIONS_MAX - 1) return [...sections, `${section}…`]
+      sections.push(section)
+      section = ''
+    }
+    section += escaped
+  }
+  return section.trim() === '' ? sections : [...sections, section]
+}
 
 function slackMessage(message: Message) {
   const title = cut(message.title, TITLE_MAX)
@@ -21,7 +39,7 @@ function slackMessage(message: Message) {
         color: `#${colourOf(message).toString(16).padStart(6, '0')}`,
         blocks: [
           { type: 'header', text: { type: 'plain_text', text: title, emoji: false } },
-          ...(message.text === '' ? [] : [{ type: 'section', text: { type: 'mrkdwn', text: slackText(message.text) } }]),
+          ...slackSections(message.text).map((text) => ({ type: 'section', text: { type: 'mrkdwn', text } })),
           { type: 'context', elements: [{ type: 'mrkdwn', text: `<${message.url}|Skerry> · ${message.severity}` }] },
         ],
       },
@@ -40,17 +58,25 @@ export const slack: Sink = async (message, sending) => {
   const { channel, url = 'https://slack.com/api' } = sending.spec.slack ?? {}
   if (channel === undefined) throw new SinkError('spec.slack.channel is required with a bot token', { retryable: false })
   const [heldChannel, ts] = sending.ref?.split(' ') ?? []
-  const isUpdate = heldChannel !== undefined && ts !== undefined
-  const to = isUpdate ? { channel: heldChannel, ts } : { channel }
-  return slackCall(sending, `${url}/${isUpdate ? 'chat.update' : 'chat.postMessage'}`, { ...to, ...body })
+  if (heldChannel !== undefined && ts !== undefined) {
+    const updated = await slackCall(sending, `${url}/chat.update`, { channel: heldChannel, ts, ...body }, NO_LONGER_THERE)
+    if (updated !== null) return updated
+  }
+  const posted = await slackCall(sending, `${url}/chat.postMessage`, { channel, ...body })
+  if (posted === null) throw new SinkError('slack posted nothing', { retryable: true })
+  return posted
 }
 
-/** Slack says what is wrong in a body with status 200. */
-async function slackCall(sending: Sending, url: string, body: object): Promise<Sent> {
+/** Somebody deleted the message, or it can no longer be changed: it is posted anew. */
+const NO_LONGER_THERE: readonly unknown[] = ['message_not_found', 'cant_update_message', 'edit_window_closed']
+
+/** Slack says what is wrong in a body with status 200. Null: one of the `allowed` errors. */
+async function slackCall(sending: Sending, url: string, body: object, allowed: readonly unknown[] = []): Promise<Sent | null> {
   const headers = { authorization: `Bearer ${secretOf(sending, 'token')}`, 'content-type': 'application/json; charset=utf-8' }
   const answer = await request(sending, { url, headers, body })
   const { ok, error, channel, ts } = jsonOf(answer)
   if (ok === true && typeof channel === 'string' && typeof ts === 'string') return { ref: `${channel} ${ts}`, detail: `sent to ${channel}` }
+  if (allowed.includes(error)) return null
   if (error === 'ratelimited') throw refusal('slack', { ...answer, status: 429 }, sending)
   const retryable = error === 'internal_error' || error === 'service_unavailable' || error === 'request_timeout'
   throw new SinkError(`slack answered ${redacted(String(error ?? 'without ok'), sending.secrets)}`, { retryable })

@@ -35,15 +35,16 @@ export const email: Sink = async (message, sending) => {
     })
     try {
       const domain = from.split('@')[1] ?? 'skerry'
-      const first = `<${message.groupId}@${domain}>`
+      // NX7: an ID of its own for each version, since mail servers drop a mail whose ID they have seen; later ones answer the first that was taken.
+      const messageId = `<${message.groupId}.${message.version}@${domain}>`
+      const first = sending.ref
       const info = await transport.sendMail({
         ...{ from, to: [...to], subject: message.title, text: bodyOf(message) },
-        // NX7: every try of one version has the same ID, and later ones answer the first.
-        messageId: message.version === 1 ? first : `<${message.groupId}.${message.version}@${domain}>`,
-        ...(message.version === 1 ? {} : { inReplyTo: first, references: [first] }),
+        messageId,
+        ...(first === null ? {} : { inReplyTo: idOf(first, domain), references: [idOf(first, domain)] }),
         headers: { 'X-Skerry-Severity': message.severity, 'Auto-Submitted': 'auto-generated' },
       })
-      return { ref: message.groupId, detail: info.response }
+      return { ref: first ?? messageId, detail: info.response }
     } finally {
       transport.close()
     }
@@ -53,5 +54,8 @@ export const email: Sink = async (message, sending) => {
     throw new SinkError(`${host}:${port}: ${redacted(error instanceof Error ? error.message : String(error), secrets)}`, { retryable })
   }
 }
+
+/** A server of before kept the id of the group, which was the ID of its first mail. */
+const idOf = (first: string, domain: string): string => (first.startsWith('<') ? first : `<${first}@${domain}>`)
 
 const bodyOf = ({ text, url, severity, reason }: Message): string => `${text}\n\nSeverity: ${severity}\nReason: ${reason}\n${url}\n`

@@ -21,12 +21,14 @@ export interface HttpRequest {
   headers?: Record<string, string>
   /** JSON unless it is text. */
   body?: unknown
+  /** Bytes of the answer that are read. */
+  answerBytesMax?: number
 }
 
 /** Throws `SinkError` for everything but 2xx and what `allowed` names. */
 export async function request(
   sending: Sending,
-  { url, method = 'POST', headers = {}, body }: HttpRequest,
+  { url, method = 'POST', headers = {}, body, answerBytesMax = ANSWER_BYTES_MAX }: HttpRequest,
   allowed: readonly number[] = [],
 ): Promise<Answer> {
   const host = URL.canParse(url) ? new URL(url).host : 'the address of the sink'
@@ -39,7 +41,7 @@ export async function request(
       ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
       signal: sending.signal,
     })
-    answer = { status: response.status, headers: response.headers, text: await boundedText(response) }
+    answer = { status: response.status, headers: response.headers, text: await boundedText(response, answerBytesMax) }
   } catch (error) {
     if (error instanceof AppError) throw new SinkError(redacted(error.message, sending.secrets), { retryable: false })
     const cause = sending.signal.aborted ? 'no answer in time' : error instanceof Error ? codeOf(error) : 'unknown error'
@@ -82,19 +84,23 @@ export function redacted(text: string, secrets: Readonly<Record<string, string>>
   return shown
 }
 
-async function boundedText(response: Response): Promise<string> {
+async function boundedText(response: Response, bytesMax: number): Promise<string> {
   const reader = response.body?.getReader()
   if (reader === undefined) return ''
   const chunks: Uint8Array[] = []
-  for (let size = 0; size < ANSWER_BYTES_MAX; ) {
+  for (let size = 0; size < bytesMax; ) {
     const { done, value } = await reader.read()
     if (done) break
     chunks.push(value)
     size += value.length
   }
   await reader.cancel().catch(() => {})
-  return new TextDecoder().decode(Buffer.concat(chunks).subarray(0, ANSWER_BYTES_MAX))
+  return new TextDecoder().decode(Buffer.concat(chunks).subarray(0, bytesMax))
 }
+
+/** At most `max` characters, without half of a surrogate pair. */
+export const cut = (text: string, max: number): string =>
+  text.length > max ? `${text.slice(0, max - 1).replace(/[\ud800-\udbff]$/, '')}…` : text
 
 export function jsonOf(answer: Answer): Record<string, unknown> {
   try {

@@ -294,6 +294,8 @@ export const MIGRATIONS: readonly Migration[] = [
   // Also keeps earlier versions out: they cannot open secrets that are sealed under data keys.
   { version: 19, up: createSecretStates },
   { version: 20, up: createWatermarks },
+  // NO4; 0: no attempt failed since the last delivery, or a server of before noted no time.
+  { version: 21, up: (ddl) => addNumbers(ddl, 'notifications', ['tried_ms']) },
 ]
 
 /** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction has the store to itself, so two

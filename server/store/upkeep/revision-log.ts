@@ -1,14 +1,15 @@
 // The renders of each service, one number after the other: a render with another digest is its next revision.
+import { setImmediate } from 'node:timers/promises'
 import type { Transaction } from 'kysely'
 import { canonicalJson } from '../../../shared/kube/canonical.ts'
-import type { ServiceId } from '../../../shared/model/ids.ts'
+import type { ClusterId, ServiceId } from '../../../shared/model/ids.ts'
 import type { RenderState, Revision, Variant } from '../../fleet/records.ts'
 import { readSlices, SLICE_ROWS } from '../read-slices.ts'
 import type { Store } from '../store.ts'
 import type { ReadDb, StoreDb, Tx } from '../store-db.ts'
 import { readSources, type Tables } from '../tables.ts'
 
-export function createRevisionStore(db: StoreDb): Pick<Store, 'revisions' | 'variant' | 'newestVariants' | 'addVariants'> {
+export function createRevisionStore(db: StoreDb): Pick<Store, 'revisions' | 'variant' | 'newestVariants' | 'addVariants' | 'isPublished'> {
   return {
     revisions: async ({ project, service }, { before, limit }) => {
       let query = ofService(db.read, { project, service }).selectAll()
@@ -30,6 +31,7 @@ export function createRevisionStore(db: StoreDb): Pick<Store, 'revisions' | 'var
       const found = others.length === 0 ? new Set<string>() : await variantsAmong(db.read, id, newest.number, others)
       return digests.includes(newest.digest) ? found.add(newest.digest) : found
     },
+    isPublished: (id, digest) => isPublished(db.read, id, digest),
     addVariants: (id, variants) => db.write((tx) => addVariants(tx, id, variants)),
     variant: async (id, digest) => {
       const columns = ['number', 'object_count', 'set_sha'] as const
@@ -71,6 +73,28 @@ async function clustersByDigest(db: ReadDb, { project, service }: ServiceId): Pr
     ({ digest }) => digest !== null && clusters.set(digest, (clusters.get(digest) ?? 0) + 1),
   )
   return clusters
+}
+
+/** Ends with the first cluster that shall have another revision, so that only a whole publication costs a read of all rows. */
+async function isPublished(db: ReadDb, { project, service }: ServiceId, digest: string): Promise<boolean> {
+  const id = { project, service }
+  const newest = await newestOf(db, id)
+  if (newest?.digest !== digest) return false
+  const placed = db.selectFrom('desired').select(['cluster_id', 'digest']).where('project', '=', project).where('service', '=', service)
+  const slice = placed.orderBy('cluster_id').limit(SLICE_ROWS)
+  const known = new Set([digest])
+  for (let after: ClusterId | null = null; ; ) {
+    const rows: Array<Pick<Tables['desired'], 'cluster_id' | 'digest'>> = await (after === null
+      ? slice
+      : slice.where('cluster_id', '>', after)
+    ).execute()
+    const others = [...new Set(rows.flatMap((row) => row.digest ?? []))].filter((one) => !known.has(one)).map((one) => ({ digest: one }))
+    if (others.length > 0) for (const one of await variantsAmong(db, id, newest.number, others)) known.add(one)
+    if (others.some((one) => !known.has(one.digest))) return false
+    after = rows.at(-1)?.cluster_id ?? null
+    if (rows.length < SLICE_ROWS) return true
+    await setImmediate()
+  }
 }
 
 /** Null if the revision is the same in every cluster. */
