@@ -16,6 +16,8 @@ interface LogFiles {
 }
 export const ORDERS: LogFiles = { file: 'orders.jsonl', earlier: 'orders.1.jsonl' }
 export const QUESTIONS: LogFiles = { file: 'questions.jsonl', earlier: 'questions.1.jsonl' }
+/** Restarts that people asked for through the server. */
+export const RESTARTS: LogFiles = { file: 'restarts.jsonl', earlier: 'restarts.1.jsonl' }
 const FILE_BYTES_MAX = 4 * 1_048_576
 
 export interface OrderLog {
@@ -23,7 +25,7 @@ export interface OrderLog {
   record(order: EdgeOrder, failure?: string): void
 }
 
-/** AK7: questions of remote people, in files of their own: many questions displace no order. */
+/** AK7: questions of remote people, in files of their own: many questions displace no order, and no record of a restart. */
 export interface QuestionLog {
   record(ask: Pick<AskFrame, 'question' | 'who' | 'within'>, refusal?: string): void
 }
@@ -34,14 +36,15 @@ export function createOrderLog(dataDir: string, clock: Pick<Clock, 'nowMs'>, byt
 }
 
 export function createQuestionLog(dataDir: string, clock: Pick<Clock, 'nowMs'>, bytesMax = FILE_BYTES_MAX): QuestionLog {
-  const log = createChainedLog(dataDir, QUESTIONS, clock, bytesMax)
-  // A question without a change does not wait for the disk.
+  const questions = createChainedLog(dataDir, QUESTIONS, clock, bytesMax)
+  const restarts = createChainedLog(dataDir, RESTARTS, clock, bytesMax)
   return {
     record: (ask, refusal) => {
       const deed = deedOfAsk(ask)
-      const isSynced = ask.question.kind === 'restart'
-      if (refusal === undefined) return log.write({ ...deed, result: 'started' as const }, isSynced)
-      log.write({ ...deed, result: 'denied' as const, reason: refusal.slice(0, 500) }, isSynced)
+      // What changes nothing does not wait for the disk, and a refused restart changes nothing.
+      if (refusal !== undefined) questions.write({ ...deed, result: 'denied' as const, reason: refusal.slice(0, 500) }, false)
+      else if (ask.question.kind === 'restart') restarts.write({ ...deed, result: 'started' as const }, true)
+      else questions.write({ ...deed, result: 'started' as const }, false)
     },
   }
 }

@@ -4,7 +4,7 @@ import { type Command, Option } from 'commander'
 import type { AuditRecord } from '../../shared/model/audit.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { RUN_OPTIONS } from '../config.ts'
-import { ORDERS, QUESTIONS, readOrderLog } from '../order-log.ts'
+import { ORDERS, QUESTIONS, RESTARTS, readOrderLog } from '../order-log.ts'
 import { examples } from './edge-commands.ts'
 
 export interface AuditIo {
@@ -18,9 +18,11 @@ export function addAuditCommand(program: Command, { out, format }: AuditIo): voi
     .description('List the local commands at this site, oldest first, and verify that none was changed or removed')
     .addHelpText('before', examples('audit', 'audit --questions -o json'))
     .addOption(new Option('--data <DIR>', 'data folder of the agent').env('SKERRY_DATA').default(RUN_OPTIONS.data.default))
-    .option('--questions', 'list the questions that people asked through the server instead')
+    .option('--questions', 'list the questions and restarts that people asked for through the server instead')
     .action(({ data, questions = false }: { data: string; questions?: boolean }) => {
-      const { entries, broken } = readOrderLog(resolve(data), questions ? QUESTIONS : ORDERS)
+      const logs = (questions ? [QUESTIONS, RESTARTS] : [ORDERS]).map((files) => readOrderLog(resolve(data), files))
+      const entries = logs.flatMap((log) => log.entries).toSorted((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0))
+      const broken = logs.find((log) => log.broken !== null)?.broken ?? null
       if (format() === 'text')
         out(entries.length === 0 ? `No ${questions ? 'questions to' : 'local commands at'} this site.\n` : entries.map(lineOf).join(''))
       else for (const entry of entries) out(`${JSON.stringify(entry)}\n`)
@@ -36,5 +38,5 @@ export function addAuditCommand(program: Command, { out, format }: AuditIo): voi
 function lineOf({ at, actor, verb, kind, project, name, result, reason, detail }: AuditRecord): string {
   const object = name === undefined ? kind : `${kind} ${project}/${name}`
   const why = [reason, detail].filter((text) => text !== undefined).join('; ')
-  return `${at}  ${actor.name}${actor.verified ? '' : '?'}  ${verb}  ${object}${result === 'failed' ? '  failed' : ''}${why === '' ? '' : `  ${why}`}\n`
+  return `${at}  ${actor.name}${actor.verified ? '' : '?'}  ${verb}  ${object}${result === 'failed' || result === 'denied' ? `  ${result}` : ''}${why === '' ? '' : `  ${why}`}\n`
 }

@@ -24,6 +24,8 @@ export interface InventoryEntry {
   digest: string | null
   /** The commit that brought `appliedDoc` (RC24); null: not known. */
   commit: string | null
+  /** Digest of the revision that brought it; null: not known, or an agent without this mark applied it. */
+  revision: string | null
 }
 
 /** For an object that is about to be applied or adopted: no document is known to be applied. */
@@ -38,6 +40,7 @@ export const entryOnPaper = (
   ownedHash: null,
   digest: null,
   commit: null,
+  revision: null,
 })
 
 /** The progress of a service here. */

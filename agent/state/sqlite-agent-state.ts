@@ -48,6 +48,7 @@ const MIGRATIONS = [
   'CREATE TABLE fact (service TEXT NOT NULL, key TEXT NOT NULL, doc TEXT NOT NULL, PRIMARY KEY (service, key)) WITHOUT ROWID',
   'ALTER TABLE inventory ADD COLUMN commit_text TEXT',
   '', // applied_doc, owned_hash and fact.doc may be sealed (state-box.ts)
+  'ALTER TABLE inventory ADD COLUMN revision TEXT',
 ]
 
 /** Rows are read in order or one at a time, and the kernel caches their pages: SQLite's own 2 MB of copies would be
@@ -156,10 +157,10 @@ export function openAgentState(path: string, reserve?: DiskReserve, logFile?: Lo
 
   const recordApplied = (service: ServiceId, entries: readonly InventoryEntry[]) => {
     const key = serviceKey(service)
-    for (const { ref, apiVersion, uid, appliedDoc, ownedHash, digest, commit } of entries) {
+    for (const { ref, apiVersion, uid, appliedDoc, ownedHash, digest, commit, revision } of entries) {
       const name = refKey(ref)
       const [doc, owned] = [texts.write(appliedPlace(name), appliedDoc), texts.write(ownedPlace(name), ownedHash)]
-      const { changes } = statements.record.run(apiVersion, uid, doc, owned, digest, commit, name, key)
+      const { changes } = statements.record.run(apiVersion, uid, doc, owned, digest, commit, revision, name, key)
       assert(changes === 1, 'an object is in the inventory before it is applied (IV1)')
     }
   }
@@ -472,9 +473,11 @@ function entryOf(row: InventoryRecord, shared: (text: string) => string, texts: 
   const read = parseRefKey(row.ref)
   assert(read !== null, `the inventory holds well-formed refs, not ${row.ref}`)
   const ref = { group: shared(read.group), kind: shared(read.kind), namespace: shared(read.namespace), name: read.name }
-  const [digest, commit] = [row.digest, row.commit_text].map((text) => (text === null ? null : shared(text)))
+  const [digest = null, commit = null, revision = null] = [row.digest, row.commit_text, row.revision].map((text) =>
+    text === null ? null : shared(text),
+  )
   const { uid } = row
   const appliedDoc = texts.read(appliedPlace(row.ref), row.applied_doc)
   const ownedHash = texts.read(ownedPlace(row.ref), row.owned_hash)
-  return { ref, apiVersion: shared(row.api_version), uid, appliedDoc, ownedHash, digest: digest ?? null, commit: commit ?? null }
+  return { ref, apiVersion: shared(row.api_version), uid, appliedDoc, ownedHash, digest, commit, revision }
 }

@@ -11,6 +11,7 @@ export interface InventoryRecord {
   owned_hash: Stored
   digest: string | null
   commit_text: string | null
+  revision: string | null
 }
 
 /** A stored row of the outbox. */
@@ -43,14 +44,14 @@ export function prepareStatements(db: Database) {
     forgetFacts: query<never, [string]>('DELETE FROM fact WHERE service = ?'),
     forgetService: query<never, [string]>('DELETE FROM service WHERE key = ?'),
     inventory: query<InventoryRecord, [string]>(
-      'SELECT ref, api_version, uid, applied_doc, owned_hash, digest, commit_text FROM inventory WHERE service = ? ORDER BY ref',
+      'SELECT ref, api_version, uid, applied_doc, owned_hash, digest, commit_text, revision FROM inventory WHERE service = ? ORDER BY ref',
     ),
     owner: query<{ service: string }, [string]>('SELECT service FROM inventory WHERE ref = ?'),
     widen: query<never, [string, string, string]>(
       'INSERT INTO inventory (ref, service, api_version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
     ),
-    record: query<never, [string, string | null, Stored, Stored, string | null, string | null, string, string]>(
-      'UPDATE inventory SET api_version = ?, uid = ?, applied_doc = ?, owned_hash = ?, digest = ?, commit_text = ? WHERE ref = ? AND service = ?',
+    record: query<never, [string, string | null, Stored, Stored, string | null, string | null, string | null, string, string]>(
+      'UPDATE inventory SET api_version = ?, uid = ?, applied_doc = ?, owned_hash = ?, digest = ?, commit_text = ?, revision = ? WHERE ref = ? AND service = ?',
     ),
     narrow: query<never, [string, string]>('DELETE FROM inventory WHERE ref = ? AND service = ?'),
     forgetInventory: query<never, [string]>('DELETE FROM inventory WHERE service = ?'),

@@ -1,7 +1,7 @@
 // A manifest as it may be sent by server-side apply. What is taken out here each broke an apply or hid a drift on a real API server; what is
 // put in are the marks by which an object of ours is known again.
 import type { ServiceId } from '../model/ids.ts'
-import { COMMIT_ANNOTATION, SERVICE_LABEL, serviceLabel, TRACKING_ANNOTATION, trackingValue } from './marks.ts'
+import { COMMIT_ANNOTATION, REVISION_ANNOTATION, SERVICE_LABEL, serviceLabel, TRACKING_ANNOTATION, trackingValue } from './marks.ts'
 import { groupOf, type K8sObject, refOf } from './object.ts'
 import { isBuiltInGroup } from './order.ts'
 
@@ -38,11 +38,19 @@ export function markObject(object: K8sObject, clusterId: string, { project, serv
   return { ...object, metadata: { ...metadata, labels, annotations } }
 }
 
+/** What brought the document of an object; null: not known. */
+export interface Origin {
+  commit: string | null
+  /** Digest of the revision. */
+  revision: string | null
+}
+
 /** RC24: beside the marks, and no part of the document that is compared: a commit that does not change an object does not write it. */
-export function markCommit(object: K8sObject, commit: string | null): K8sObject {
-  if (commit === null || commit === '') return object
+export function markOrigin(object: K8sObject, { commit, revision }: Origin): K8sObject {
+  const marks = { ...(commit ? { [COMMIT_ANNOTATION]: commit } : {}), ...(revision ? { [REVISION_ANNOTATION]: revision } : {}) }
+  if (Object.keys(marks).length === 0) return object
   const { metadata } = object
-  return { ...object, metadata: { ...metadata, annotations: { ...metadata.annotations, [COMMIT_ANNOTATION]: commit } } }
+  return { ...object, metadata: { ...metadata, annotations: { ...metadata.annotations, ...marks } } }
 }
 
 /** Without members that are null: in a map of strings of a built-in kind they would arrive as "". Items of lists stay, because taking one out would move the others. */

@@ -11,6 +11,8 @@ export const SERVICE_LABEL = 'skerry.dev/service'
 export const TRACKING_ANNOTATION = 'skerry.dev/tracking'
 /** Annotation with the commit that last changed the document of the object. */
 export const COMMIT_ANNOTATION = 'skerry.dev/commit'
+/** Annotation with the digest of the revision that brought that document. */
+export const REVISION_ANNOTATION = 'skerry.dev/revision'
 export const FIELD_MANAGER = 'skerry'
 
 const LABEL_VALUE_MAX = 63

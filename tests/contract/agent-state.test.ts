@@ -28,7 +28,7 @@ describe('inventory', () => {
     const { state } = open()
     expect(state.widenInventory(web, [{ ref: ref('a'), apiVersion: 'v1' }])).toEqual([])
     expect(state.inventory(web)).toEqual([entryOnPaper({ ref: ref('a'), apiVersion: 'v1' })])
-    const unknown = { ref: ref('b'), apiVersion: 'v1', uid: 'u', appliedDoc: '{}', ownedHash: 'h', digest: 'd', commit: 'c' }
+    const unknown = { ref: ref('b'), apiVersion: 'v1', uid: 'u', appliedDoc: '{}', ownedHash: 'h', digest: 'd', commit: 'c', revision: 'r' }
     expect(() => state.recordApplied(web, [unknown])).toThrow('IV1')
     state.recordApplied(web, [{ ...unknown, ref: ref('a') }])
     expect(state.inventory(web)).toEqual([{ ...unknown, ref: ref('a') }])

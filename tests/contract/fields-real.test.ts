@@ -220,7 +220,7 @@ test.each(APPLIERS)(
     await desire([configMap({ a: '2' })])
     expect(await dataOf()).toEqual({ a: '2', stays: '1' })
     const { annotations, managedFields } = (await live(configMapPath())).metadata
-    expect(Object.keys(annotations ?? {})).toEqual(['skerry.dev/commit', 'skerry.dev/tracking'])
+    expect(Object.keys(annotations ?? {})).toEqual(['skerry.dev/commit', 'skerry.dev/revision', 'skerry.dev/tracking'])
     expect(managedFields?.map(({ manager }) => manager).sort()).toEqual(['skerry', 'stranger'])
     await desire([configMap({ b: '1' })])
     expect(await dataOf()).toEqual({ b: '1', stays: '1' })
@@ -236,7 +236,7 @@ test('TK1 kubectl apply on an object of ours is undone, also what it only added'
   const before = writes()
   const { annotations, managedFields } = (await live(configMapPath())).metadata
   expect([Object.keys(annotations ?? {}), managedFields?.map(({ manager }) => manager)]).toEqual([
-    ['skerry.dev/commit', 'skerry.dev/tracking'],
+    ['skerry.dev/commit', 'skerry.dev/revision', 'skerry.dev/tracking'],
     ['skerry'],
   ])
   await settle()

@@ -191,14 +191,18 @@ describe.each(STORES)('$name', (kind) => {
       const child = Bun.spawn([process.execPath, script, place.at, `life${life}`], { stdout: 'pipe', stderr: 'inherit' })
       const reader = child.stdout.getReader()
       let told = ''
+      const begun = Promise.withResolvers<void>()
       const reading = (async () => {
         for (;;) {
           const { done, value } = await reader.read()
           if (done) return
           told += new TextDecoder().decode(value)
+          begun.resolve()
         }
       })()
-      await Bun.sleep(900 + life * 350)
+      // A busy machine takes seconds to start a process.
+      await Promise.race([begun.promise, Bun.sleep(20_000)])
+      await Bun.sleep(200 + life * 350)
       child.kill('SIGKILL')
       await child.exited
       await reading

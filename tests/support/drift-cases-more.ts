@@ -118,7 +118,10 @@ spec:
       await kubectl(['rollout', 'undo', 'deployment/web', '--to-revision=1'])
     },
     // The undo brings back the annotations of the old ReplicaSet, too.
-    drift: { target: WEB, paths: [`${APP}.image`, '.metadata.annotations["skerry.dev/commit"]'] },
+    drift: {
+      target: WEB,
+      paths: [`${APP}.image`, '.metadata.annotations["skerry.dev/commit"]', '.metadata.annotations["skerry.dev/revision"]'],
+    },
     // The new revision, and the correction.
     writes: 2,
     live: { [WEB]: { spec: { replicas: 1 } } },

@@ -324,7 +324,7 @@ async function judgeLive(agent: Agent, one: DriftCase, site: DriftSite, objects:
   if (one.same === false) return
   const inventory = new Map(agent.kit.state.inventory(idOf(site.ns)).map((entry) => [refKey(entry.ref), entry]))
   for (const object of objects) {
-    const { appliedDoc: sent = null, commit = null } = inventory.get(keyOf(agent, object)) ?? {}
+    const { appliedDoc: sent = null, commit = null, revision = null } = inventory.get(keyOf(agent, object)) ?? {}
     if (sent === null) {
       wrong.push(`${object.kind}/${object.metadata.name} was not applied`)
       continue
@@ -332,7 +332,7 @@ async function judgeLive(agent: Agent, one: DriftCase, site: DriftSite, objects:
     // Controllers may write their status in between.
     await until(`${object.kind}/${object.metadata.name} is what Git says`, async () => {
       const live = await read(agent, object)
-      const again = await read(agent, object, { body: sentObject({ doc: sent, commit }) })
+      const again = await read(agent, object, { body: sentObject({ doc: sent, commit, revision }) })
       return live !== null && live.metadata.resourceVersion === again?.metadata.resourceVersion && live.metadata.uid === again?.metadata.uid
     }).catch((error: Error) => wrong.push(error.message))
   }

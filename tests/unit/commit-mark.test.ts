@@ -27,6 +27,15 @@ test('RC24 an object names the commit that last changed it, and a commit that le
   expect(commits(site, ['a', 'b'])).toEqual(['second', 'first'])
 })
 
+test('RC24 an object names the digest of the revision that brought its commit', async () => {
+  const { cluster, kit } = await twoCommits()
+  const revisionOf = (name: string) => cluster.object(configMapRef(name))?.metadata.annotations?.['skerry.dev/revision']
+  const [entryA, entryB] = kit.state.inventory({ project: 'web', service: 'shop' })
+  expect([revisionOf('a'), revisionOf('b')]).toEqual([entryA?.digest ?? '', entryB?.digest ?? ''])
+  expect(revisionOf('a')).toBe(kit.service()?.applied?.digest ?? '')
+  expect(revisionOf('b')).not.toBe(revisionOf('a'))
+})
+
 test('RC24 DR6 what is corrected or created again keeps the commit of its document', async () => {
   const site = await twoCommits()
   site.cluster.deleteAs('kubectl', configMapRef('b'))
@@ -64,7 +73,7 @@ test('RC24 what an older agent applied is not written again for its commit, and 
   track(older)
   const [id] = kit.state.services()
   if (id === undefined) throw new Error('no service')
-  const entries = kit.state.inventory(id).map((entry) => ({ ...entry, commit: null }))
+  const entries = kit.state.inventory(id).map((entry) => ({ ...entry, commit: null, revision: null }))
   older.state.widenInventory(id, entries)
   older.state.recordApplied(id, entries)
   older.desire([configMap('a', { a: '2' }), configMap('b')], { commit: 'second' })

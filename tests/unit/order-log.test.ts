@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createOrderLog, readOrderLog } from '../../agent/order-log.ts'
+import { createOrderLog, createQuestionLog, QUESTIONS, RESTARTS, readOrderLog } from '../../agent/order-log.ts'
 import type { EdgeOrder } from '../../agent/reconcile/edge-orders.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
@@ -40,4 +40,17 @@ test('AU8 a changed or removed line is found, and a full file is replaced withou
   expect(readOrderLog(dir).broken).toMatchObject({ problem: 'changed: its content does not match its hash' })
   writeFileSync(path, `${text}${text}`)
   expect(readOrderLog(dir).broken).not.toBeNull()
+})
+
+test('AK7 many questions displace no record of a restart, and a refused restart is a question', () => {
+  const dir = tempDir()
+  const log = createQuestionLog(dir, clock, 2_000)
+  const who = { kind: 'user', id: 'idp:1', name: 'ada' }
+  const ref = { group: 'apps', kind: 'Deployment', namespace: 'shop', name: 'web' }
+  log.record({ question: { kind: 'restart', ref }, who, within: null })
+  log.record({ question: { kind: 'restart', ref }, who, within: null }, 'refused by the local policy')
+  for (let times = 0; times < 50; times++) log.record({ question: { kind: 'logs', ref }, who, within: null })
+  expect(readOrderLog(dir, RESTARTS)).toMatchObject({ broken: null, entries: [{ seq: 1, verb: 'ask:restart', result: 'started' }] })
+  const { entries, broken } = readOrderLog(dir, QUESTIONS)
+  expect([broken, entries.length < 52, entries.at(-1)?.seq]).toEqual([null, true, 51])
 })

@@ -72,6 +72,7 @@ const entryOf = (key: string, { applied = null }: Facts): InventoryEntry => {
     ownedHash: isApplied ? 'h' : null,
     digest: null,
     commit: isApplied ? 'before' : null,
+    revision: null,
   }
 }
 

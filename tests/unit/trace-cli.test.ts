@@ -1,13 +1,25 @@
 // `skerry trace`: from an object of a cluster to service, revision, commit and source, and what is said of one that is not there.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import type { Asks } from '../../server/ask/asks.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
 import { createTestAdmin, repositoryDoc, serviceDoc, type TestAdmin } from '../support/admin-app.ts'
 import { runTestCli } from '../support/cli-run.ts'
 import { joinCluster, publishOne } from '../support/store-fixtures.ts'
 
 let admin: TestAdmin
+/** A site whose objects carry the marks of Skerry. */
+const asks = {
+  admit: () => {},
+  ask: () => {
+    const annotations = { 'skerry.dev/commit': 'c0ffee001', 'skerry.dev/revision': 'd1', 'skerry.dev/tracking': 'c-1/default/web:x', other: 'x' }
+    const object = { metadata: { labels: { 'skerry.dev/service': 'default.web' }, annotations } }
+    const lines = [{ t: 'object', object, masked: [] }, { t: 'end' }].map((line) => `${JSON.stringify(line)}\n`).join('')
+    const parts: Array<Uint8Array | null> = [new TextEncoder().encode(lines), null]
+    return { read: async () => parts.shift() ?? null, cancel: () => {} }
+  },
+} as unknown as Asks
 beforeEach(async () => {
-  admin = await createTestAdmin()
+  admin = await createTestAdmin({ asks })
   await admin.call('POST', '/api/v1/apply', { resources: [repositoryDoc('apps'), serviceDoc('web')] })
   admin.clock.nowMs = 10_000_000
   for (const digit of ['a', 'b']) await placed(digit)
@@ -132,11 +144,16 @@ test('CL41 describe object shows the whole provenance: source, revision, cause o
     { ...event, ...web, object: 'apps/Deployment/shop/web' },
     { ...event, ...web, object: 'apps/Deployment/shop/other', reason: 'Applied', message: 'of another object' },
   ])
+  const offline = await cli('describe object deploy/shop/web --cluster cluster-a')
+  expect([offline.code, offline.out]).toEqual([0, expect.stringContaining('not read: ')])
+  await admin.store.markSeen(new Map([[(await admin.store.clusterByName('cluster-a'))?.clusterId as never, 9_999_000]]))
   const { code, out } = await cli('describe object deploy/shop/web --cluster cluster-a')
   expect(code).toBe(0)
   for (const part of ['default/web', 'c0ffee001', 'Ana', 'fix the port', 'https://git.example/apps.git', 'changed by kubectl-edit'])
     expect(out).toContain(part)
-  expect(out).toContain('skerry.dev/service=default.web')
+  for (const mark of ['skerry.dev/service=default.web', 'skerry.dev/commit=c0ffee001', 'skerry.dev/revision=d1', 'skerry.dev/tracking=c-1/'])
+    expect(out).toContain(mark)
+  expect(out).not.toContain('other=x')
   expect(out).not.toContain('of another object')
   const { events, changes } = JSON.parse((await cli('describe object/deploy/shop/web --cluster cluster-a -o json')).out)
   expect([events.length, changes.length > 0]).toEqual([1, true])

@@ -1,6 +1,6 @@
 // Carries out the steps of a plan, each as soon as there is a place for it. It decides nothing: each step has its executor, each executor one request or two,
 // and what came of it is a value. One step's failure never stops another.
-import { COMMIT_ANNOTATION, SERVICE_LABEL, TRACKING_ANNOTATION } from '../../../shared/kube/marks.ts'
+import { COMMIT_ANNOTATION, REVISION_ANNOTATION, SERVICE_LABEL, TRACKING_ANNOTATION } from '../../../shared/kube/marks.ts'
 import { refKey, refOf } from '../../../shared/kube/object.ts'
 import { serviceKey } from '../../../shared/model/ids.ts'
 import type { Cluster } from '../../cluster/cluster.ts'
@@ -165,7 +165,7 @@ async function orphan(step: StepOf<'orphan'>, { cluster, own }: Hands): Promise<
   const metadata = {
     resourceVersion,
     labels: { [SERVICE_LABEL]: null },
-    annotations: { [TRACKING_ANNOTATION]: null, [COMMIT_ANNOTATION]: null },
+    annotations: { [TRACKING_ANNOTATION]: null, [COMMIT_ANNOTATION]: null, [REVISION_ANNOTATION]: null },
     // An empty list would change nothing; a list of one empty entry means "none" in Kubernetes.
     managedFields: others.length > 0 ? others : [{}],
   }

@@ -199,7 +199,7 @@ function application(work: HookWork, view: PlanView, at: Look): Step[] {
   }
   model.objects.forgetContact(key)
   const doc = runDocument(spec, runId, deps.clusterId, model.id)
-  return [{ kind: 'apply', key, ref, resource, doc, commit: view.commit, why: 'new', force: view.sync.force }]
+  return [{ kind: 'apply', key, ref, resource, doc, commit: view.commit, revision: view.revision, why: 'new', force: view.sync.force }]
 }
 
 const mayTake = (view: PlanView, ref: ObjectRef, owner: Owner): boolean =>

@@ -148,8 +148,17 @@ export class Recorder {
     const live = this.#deps.watches.accept(step.resource, object)
     const before = model.inventory.get(key)
     const digest = why === 'drift' || why === 'takeover' ? (before?.digest ?? null) : (model.row?.digest ?? null)
-    const { commit } = step
-    const entry = { ref, apiVersion: object.apiVersion, uid: live.uid, appliedDoc: doc, ownedHash: live.ownedHash, digest, commit }
+    const { commit, revision } = step
+    const entry = {
+      ref,
+      apiVersion: object.apiVersion,
+      uid: live.uid,
+      appliedDoc: doc,
+      ownedHash: live.ownedHash,
+      digest,
+      commit,
+      revision,
+    }
     const isNews = before?.uid !== entry.uid || before.appliedDoc !== doc || before.ownedHash !== entry.ownedHash
     model.applied(entry, isNews)
     // It disappeared again before this answer; its event came before the object was known.

@@ -21,8 +21,9 @@ import type { Step } from './step.ts'
 export interface PlanView extends Registrations {
   id: ServiceId
   sync: SyncOptions
-  /** The commit of the row. Null if no complete revision was read. */
+  /** Commit and digest of the row. Null if no complete revision was read. */
   commit: string | null
+  revision: string | null
   wanted: ReadonlyMap<string, Wanted>
   inventory: ReadonlyMap<string, InventoryEntry>
   problems: ReadonlyMap<string, Problem>

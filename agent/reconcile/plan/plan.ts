@@ -2,7 +2,7 @@
 // so that one healed object costs one object and not four thousand. Waiting objects get no step: an event wakes the
 // service when that may have changed, and nothing here polls. The room must never ask the cluster, change a service or
 // write to the disk; it returns what to send and store.
-
+import type { Origin } from '../../../shared/kube/clean.ts'
 import { versionOf } from '../../../shared/kube/object.ts'
 import { compareApply } from '../../../shared/kube/order.ts'
 import { serviceKey, serviceText } from '../../../shared/model/ids.ts'
@@ -123,9 +123,9 @@ function judgeServed(view: PlanView, wanted: Wanted, entry: InventoryEntry, live
   const sent = shapedDoc(wanted, leave, others, isGone ? null : appliedDoc)
   const isWanted = isInForce(wanted, leave, others, appliedDoc)
   const step = (doc: string, why: ApplyReason, of = wanted.sent): Verdict => {
-    // RC24: the commit is a new one only where the document is.
-    const commit = isWanted || why === 'drift' ? entry.commit : view.commit
-    return applyVerdict(view, wanted, resource, { doc, commit, why, of, take })
+    // RC24: commit and revision are new ones only where the document is.
+    const { commit, revision } = isWanted || why === 'drift' ? entry : view
+    return applyVerdict(view, wanted, resource, { doc, commit, revision, why, of, take })
   }
   const drifted = appliedDoc !== null && !hasEnded(live) && (live.kind !== 'present' || live.live.ownedHash !== entry.ownedHash)
   const refused = refusedBefore(view, wanted, isGone)
@@ -164,7 +164,7 @@ function applyVerdict(
   view: PlanView,
   wanted: Wanted,
   resource: ApiResource,
-  { doc, commit, why, of, take }: { doc: string; commit: string | null; why: ApplyReason; of: string; take: Take | null },
+  { doc, commit, revision, why, of, take }: { doc: string; why: ApplyReason; of: string; take: Take | null } & Origin,
 ): Verdict {
   const { key, ref, options } = wanted
   const step = {
@@ -174,6 +174,7 @@ function applyVerdict(
     resource,
     doc,
     commit,
+    revision,
     why,
     force: view.sync.force,
     ...(options?.replace === true ? { replace: { leave: view.leave(wanted), wanted: wanted.sent } } : {}),
@@ -200,7 +201,7 @@ function judgeFirstContact(view: PlanView, wanted: Wanted, live: LiveView, resou
     const leave = view.leave(wanted, others)
     const take = takeFor(wanted, leave, others, 'adopt', view.sync)
     const doc = shapedDoc(wanted, leave, others, null)
-    return applyVerdict(view, wanted, resource, { doc, commit: view.commit, why: 'new', of: wanted.sent, take })
+    return applyVerdict(view, wanted, resource, { doc, commit: view.commit, revision: view.revision, why: 'new', of: wanted.sent, take })
   }
   if (live.kind === 'present' && isAdoptable(view, live.live.owner)) return apply(othersIn(live))
   const contact = view.contacts.get(key)

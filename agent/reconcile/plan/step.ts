@@ -19,8 +19,9 @@ export type Step =
       ref: ObjectRef
       resource: ApiResource
       doc: string
-      /** RC24: the value of the commit annotation; null: there is none. */
+      /** RC24: the values of the annotations; null: there is none. */
       commit: string | null
+      revision: string | null
       why: ApplyReason
       force: boolean
       /** RC19: the object itself was not read. */

@@ -1,7 +1,7 @@
 // A desired row as the document that is sent: cleaned, marked, in its right namespace. Pure; done once for a row that changed, never again.
 import { APPLY_PLAINLY, type ApplyOptions, readApplyOptions } from '../../../shared/kube/apply-options.ts'
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
-import { cleanObject, markCommit, markObject, withoutNulls } from '../../../shared/kube/clean.ts'
+import { cleanObject, markObject, markOrigin, type Origin, withoutNulls } from '../../../shared/kube/clean.ts'
 import { groupOf, isK8sObject, type K8sObject, type ObjectRef, refKey, refOf, versionOf } from '../../../shared/kube/object.ts'
 import { applyStage } from '../../../shared/kube/order.ts'
 import { isSealed } from '../../../shared/kube/sealed-object.ts'
@@ -264,8 +264,7 @@ export function unservedText(apiVersion: string, kind: string, lookup: Exclude<K
 }
 
 /** The object as sent. */
-export const sentObject = ({ doc, commit }: { doc: string; commit: string | null }): K8sObject =>
-  markCommit(JSON.parse(doc) as K8sObject, commit)
+export const sentObject = ({ doc, ...origin }: { doc: string } & Origin): K8sObject => markOrigin(JSON.parse(doc) as K8sObject, origin)
 
 // The applied document, as if a revision still named it: it is in force while the newer one cannot be read, or waits.
 

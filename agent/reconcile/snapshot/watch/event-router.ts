@@ -146,8 +146,8 @@ export class EventRouter implements WatchSink {
     if (model !== null && entry !== undefined && isDrifted(entry, live)) this.#noteDrift(model, key, entry, object)
   }
 
-  #noteDrift(model: ServiceModel, key: string, { appliedDoc, commit }: InventoryEntry, object: K8sObject | null): void {
-    const note = object === null || appliedDoc === null ? NO_NOTE : describeDrift(sentObject({ doc: appliedDoc, commit }), object)
+  #noteDrift(model: ServiceModel, key: string, { appliedDoc, commit, revision }: InventoryEntry, object: K8sObject | null): void {
+    const note = object === null || appliedDoc === null ? NO_NOTE : describeDrift(sentObject({ doc: appliedDoc, commit, revision }), object)
     // During a takeover on the way to the correction, the object only shows that something differs.
     const knowsMore = note.paths.length > 0 || (model.notes.get(key)?.paths.length ?? 0) === 0
     if (knowsMore) model.objects.setNote(key, { ...note, atMs: this.#deps.clock.nowMs() })
