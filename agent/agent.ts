@@ -166,6 +166,7 @@ class RunningAgent implements Agent {
     if (state.removal() !== null) this.#claim = { kind: 'removed' }
     const uid = () => this.#info?.uid ?? ''
     this.#sync = new SyncLoop({
+      watch: deps.watch,
       serverUrl,
       fetcher,
       keys,

@@ -122,6 +122,8 @@ const FREE_MEMORY_AFTER_MS = 500
 
 /** Longer than the deadlines inside one reconciliation of a repository or service together. */
 const STUCK_AFTER_MS = 900_000
+/** A backup is ended after 12 hours. */
+const BACKUP_STUCK_AFTER_MS = 13 * 3_600_000
 
 /** A server before this one that is about to end: until its connections are gone, the database is in use. */
 const STORE_PATIENCE_MS = 15_000
@@ -262,7 +264,7 @@ async function startOn(
   })
   const addresses = createOutboundGuard(options.sourceAddresses ?? '', options.env ?? {})
   const notifier = createNotifier({
-    ...{ store, configs, renderTexts, clock, random, log },
+    ...{ store, configs, renderTexts, clock, random, log, clockOf: watchdog.clockOf },
     addresses,
     instance: keys.fingerprint.slice(0, 8),
     url: () => url,
@@ -315,7 +317,7 @@ async function startOn(
   const { adminTokenFile = at('admin-token') } = options
   const trail = createAuditTrail({ store, networkOf, clock, log })
 
-  const backups = createBackups({ dataDir: options.dataDir, plan: options.backups ?? null, clock, log })
+  const backups = createBackups({ dataDir: options.dataDir, plan: options.backups ?? null, clock: watchdog.clockOf('backups', BACKUP_STUCK_AFTER_MS), log })
   const readFleet = createFleetGauges({
     ...{ store, metrics, clock, series: options.metrics?.series ?? 'all' },
     failingLoops: () => loops?.failing() ?? [],
@@ -408,13 +410,14 @@ async function startOn(
     shards.close() // else the next start would take them for those of a crash
     throw error
   }
+  const of = (loop: string) => ({ clock: watchdog.clockOf(loop), random, log })
   const maintenance = {
-    ...{ ...rewriting, clock, random },
+    ...{ ...rewriting, ...of('shard-maintenance') },
     shardCount: SHARD_COUNT,
   }
-  const collection = { files: contentFilesIn(at('content'), clock), referenced: store.referencedContent, clock, random, log, pace }
-  const auditRetention = { store, keys, days: options.auditDays ?? AUDIT_DAYS_DEFAULT, clock, random, log }
-  const upkeep = { upkeep: store.upkeep, retention: options.retention ?? RETENTION, clock, random, log }
+  const collection = { files: contentFilesIn(at('content'), clock), referenced: store.referencedContent, ...of('content-collection'), pace }
+  const auditRetention = { store, keys, days: options.auditDays ?? AUDIT_DAYS_DEFAULT, ...of('audit-retention') }
+  const upkeep = { upkeep: store.upkeep, retention: options.retention ?? RETENTION, ...of('store-retention') }
   const { tls: tlsPaths } = options
   const { useTls, checkFiles } = http
   loops = supervise(
@@ -431,10 +434,10 @@ async function startOn(
       'audit-denials': (signal) => trail.run(signal),
       ...(signIn === undefined ? {} : { 'sign-in': (signal: AbortSignal) => signIn.run(signal) }),
       'last-contacts': (signal) => seen.run(signal),
-      liveness: (signal) => watchLiveness({ store, clock }, signal),
+      liveness: (signal) => watchLiveness({ store, clock: watchdog.clockOf('liveness') }, signal),
       'shard-maintenance': (signal) => maintainShards(maintenance, signal),
-      'shard-catch-up': (signal) => keepCaughtUp({ store, content, shards, pace, clock, random, log }, signal),
-      'removed-services': (signal) => keepTombstonesFew({ store, shards, pace, clock, random, log }, signal),
+      'shard-catch-up': (signal) => keepCaughtUp({ store, content, shards, pace, ...of('shard-catch-up') }, signal),
+      'removed-services': (signal) => keepTombstonesFew({ store, shards, pace, ...of('removed-services') }, signal),
       'content-collection': (signal) => maintainContent(collection, signal),
       'store-log': (signal) => store.upkeep.attend(log, signal),
       'audit-retention': (signal) => keepAuditShort(auditRetention, signal),

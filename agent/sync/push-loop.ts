@@ -5,6 +5,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError, runLoop } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
+import { type Watch, watched } from '../../shared/runtime/watchdog.ts'
 import type { AgentState } from '../state/agent-state.ts'
 import { bytesAfterCut, bytesAfterPush, PUSH_BYTES_MAX, PUSH_ROWS_MAX } from './outbox-batch.ts'
 import { compareRevs, type PushLimits, pushBatch, pushInventory } from './push.ts'
@@ -39,6 +40,7 @@ export interface PushLoopOptions {
   contact(): boolean
   /** Sync is where it should be, so that an inventory would be a true one. */
   idle(): boolean
+  watch?: Watch | undefined
 }
 
 export class PushLoop {
@@ -129,7 +131,7 @@ export class PushLoop {
   async #measured<T>(work: () => Promise<T>): Promise<T> {
     const limits = this.#limits
     try {
-      const done = await work()
+      const done = await watched(this.#options.watch, 'push of statuses', work)
       limits.bytesMax = bytesAfterPush(limits.bytesMax)
       return done
     } catch (error) {

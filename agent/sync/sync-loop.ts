@@ -11,6 +11,7 @@ import { fingerprint } from '../../shared/runtime/keys.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError, runLoop } from '../../shared/runtime/loop.ts'
 import type { Random } from '../../shared/runtime/random.ts'
+import { type Watch, watched } from '../../shared/runtime/watchdog.ts'
 import { type AskAnswerer, AskDesk } from '../ask/ask-desk.ts'
 import type { CheckedReplica } from '../replica/crdt-replica.ts'
 import type { AgentState, Identity } from '../state/agent-state.ts'
@@ -46,6 +47,8 @@ const BACKOFF = { baseMs: 500, capMs: 60_000 }
 const BACKOFF_METERED = { baseMs: 500, capMs: 300_000 }
 
 export interface SyncOptions {
+  /** Work that must end; absent: nobody watches. */
+  watch?: Watch | undefined
   serverUrl: string
   fetcher: Fetcher
   keys: AgentKeys
@@ -181,7 +184,7 @@ export class SyncLoop {
     const contact = () => inContact(this.#state)
     const idle = () => this.#state.kind === 'following'
     const spent = () => this.#day.exceeded()
-    this.#push = new PushLoop({ session: this.#session, state, clock, random, log, metered, spent, contact, idle })
+    this.#push = new PushLoop({ session: this.#session, state, clock, random, log, metered, spent, contact, idle, watch: options.watch })
   }
 
   #begin(identity: Identity | null): SyncState {
@@ -263,7 +266,7 @@ export class SyncLoop {
     let cause: unknown
     const { signed } = this.#head
     try {
-      event = await this.#perform(signal)
+      event = await watched(this.#options.watch, 'sync with the server', () => this.#perform(signal))
     } catch (error) {
       if (signal.aborted || this.#cutPoll.signal.aborted) return
       event = this.#failureEvent(error)

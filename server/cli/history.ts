@@ -31,22 +31,31 @@ export async function history(context: Context, kindText: string, nameText: stri
   const { kind, name } = parseTarget(kindText, nameText, ['services', 'clusters'])
   if (name === undefined) throw new UsageError('history needs a name: skerry history service NAME, or skerry history cluster NAME')
   if (kind === 'clusters') return clusterHistory(context, name, options)
-  if (options.since !== undefined) throw new UsageError('--since is for skerry history cluster NAME')
-  const { project, cluster, limit = 20 } = options
+  const { project, cluster, since, limit = since === undefined ? 20 : 200 } = options
   const client = context.client()
   const nowMs = context.io.clock.nowMs()
+  const sinceMs = since === undefined ? 0 : Math.max(nowMs - since, 0)
   const service = path`/projects/${project}/services/${name}`
   if (cluster === undefined) {
-    const { items } = await client.get(`${service}/revisions`, listOf(revisionViewSchema), { limit })
+    const page = await client.get(`${service}/revisions`, listOf(revisionViewSchema), { limit })
+    const items = page.items.filter(({ renderedMs }) => renderedMs >= sinceMs)
     const nameOf = ({ number }: RevisionView) => `revision/${number}`
     printItems(context, items, { columns: revisionColumns(nowMs), nameOf, single: false, none: `no revisions of service ${name}` }, options)
     return
   }
-  const { items } = await client.get(`${service}/history`, listOf(historyViewSchema), { limit, cluster })
+  const page = await client.get(`${service}/history`, listOf(historyViewSchema), {
+    limit,
+    cluster,
+    ...(since === undefined ? {} : { since: sinceMs }),
+  })
   const nameOf = ({ atMs }: HistoryView) => `change/${atMs}`
   const none = `no history of service ${name} in cluster ${cluster}`
-  printItems(context, items, { columns: historyColumns(nowMs), nameOf, single: false, none }, options)
+  printItems(context, page.items, { columns: historyColumns(nowMs), nameOf, single: false, none }, options)
+  if (since !== undefined && page.continue !== null) tellCut(context, page.items.length)
 }
+
+const tellCut = ({ io }: Context, shown: number): void =>
+  void io.stderr.write(`only the newest ${shown} changes are shown; --limit shows more\n`)
 
 async function clusterHistory(context: Context, name: string, options: HistoryOptions): Promise<void> {
   if (options.cluster !== undefined) throw new UsageError('--cluster is for skerry history service NAME')
@@ -57,7 +66,7 @@ async function clusterHistory(context: Context, name: string, options: HistoryOp
   const nameOf = ({ atMs }: TimelineView) => `change/${atMs}`
   const none = `nothing happened in cluster ${name} in that time`
   printItems(context, page.items, { columns: timelineColumns(nowMs), nameOf, single: false, none }, options)
-  if (page.continue !== null) context.io.stderr.write(`only the newest ${page.items.length} changes are shown; --limit shows more\n`)
+  if (page.continue !== null) tellCut(context, page.items.length)
 }
 
 const DAY_MS = 86_400_000

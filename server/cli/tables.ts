@@ -1,6 +1,7 @@
 // The columns of every kind. The words come from the server; here is only what is shown of them.
 
 import { parseRefKey } from '../../shared/kube/object.ts'
+import type { WrittenBy } from '../../shared/model/commits.ts'
 import { VERDICTS } from '../../shared/model/health-rules.ts'
 import { placeOf, placeTexts, sourcesOf } from '../../shared/model/resources.ts'
 import { shortRevision } from '../../shared/model/revision-text.ts'
@@ -19,6 +20,7 @@ import type {
   ServerKeyView,
   ServiceView,
 } from '../../shared/model/views.ts'
+import { cutText } from '../../shared/runtime/cut-text.ts'
 import { ageText, type Column, labelsText } from './columns.ts'
 import { rendererText } from './source-facts.ts'
 
@@ -83,6 +85,13 @@ export const clusterColumns = (nowMs: number): Column<ClusterView>[] => [
   ...why<ClusterView>(({ status }) => status),
 ]
 
+/** Author and subject of the commit in the column before. */
+const written = <T>(of: (item: T) => WrittenBy): Column<T>[] => [
+  { title: 'AUTHOR', value: (item) => of(item).author ?? null, wide: true },
+  { title: 'SUBJECT', value: (item) => cutText(of(item).subject ?? '', SUBJECT_CHARS_MAX), wide: true },
+]
+const SUBJECT_CHARS_MAX = 40
+
 export const serviceColumns = (nowMs: number, allProjects: boolean): Column<ServiceView>[] => [
   ...project<ServiceView>(allProjects, ({ metadata }) => metadata.project),
   { title: 'NAME', value: ({ metadata }) => metadata.name },
@@ -92,6 +101,7 @@ export const serviceColumns = (nowMs: number, allProjects: boolean): Column<Serv
   { title: 'VARIANTS', value: ({ status }) => (status.variants > 1 ? status.variants : null), wide: true },
   { title: 'COMMIT', value: ({ status }) => short(status.commit) },
   { title: 'AGE', value: ({ metadata }) => ageText(metadata.createdMs, nowMs) },
+  ...written<ServiceView>(({ status }) => status),
   {
     title: 'SOURCE',
     value: ({ spec }) =>
@@ -111,6 +121,7 @@ export const repositoryColumns = (nowMs: number, allProjects: boolean): Column<R
   { title: 'KIND', value: ({ spec }) => placeOf(spec).kind },
   { title: 'READY', value: ({ status }) => yesNo(status.ready), colour: true },
   { title: 'COMMIT', value: ({ status }) => short(status.commit) },
+  ...written<RepositoryView>(({ status }) => status),
   { title: 'TAG', value: ({ status }) => status.tag, wide: true },
   { title: 'FETCHED', value: ({ status }) => ageText(status.fetchedMs, nowMs) },
   { title: 'READ', value: ({ status }) => ageText(status.lastReadMs, nowMs), wide: true },
@@ -138,6 +149,7 @@ export const placementColumns = (nowMs: number, allProjects: boolean): Column<Pl
   ...state<PlacementView>((view) => view),
   { title: 'OBJECTS', value: ({ healthyCount, objectCount }) => `${healthyCount}/${objectCount}` },
   { title: 'COMMIT', value: ({ desired }) => short(desired?.commit) },
+  ...written<PlacementView>(({ desired }) => desired ?? {}),
   { title: 'APPLIED', value: ({ applied }) => short(applied?.commit), wide: true },
   { title: 'SINCE', value: ({ sinceMs }) => ageText(sinceMs, nowMs) },
   ...why<PlacementView>((view) => view),

@@ -2,6 +2,7 @@
 
 import type { TokenRole } from '../../shared/model/access.ts'
 import type { ServiceRow } from '../../shared/model/desired.ts'
+import type { HistoryCause } from '../../shared/model/history.ts'
 import type { AgentId, ClusterId, ServiceId } from '../../shared/model/ids.ts'
 import type { Labels } from '../../shared/model/labels.ts'
 import type { ClusterOverride, ConfigData } from '../../shared/model/render.ts'
@@ -83,6 +84,8 @@ export interface StoredError {
 export interface FailedRevision {
   commit: string
   author: string | null
+  /** Absent: not known, or a server of before wrote it. */
+  subject?: string
 }
 
 /** Clusters for which a service cannot be rendered, those together for which it fails alike. */
@@ -172,6 +175,13 @@ export interface HistoryEntry {
   reason: string
   /** That was applied, or received if none was. */
   commit: string | null
+  /** The cause as it was known when its events expired; null: none was. Absent: the events tell. */
+  kept?: KeptCause | null
+}
+
+/** A cause without its events. `of`: whose event it was, which decides over who may read it. */
+export interface KeptCause extends HistoryCause {
+  of: 'placement' | 'service' | 'cluster'
 }
 
 /**

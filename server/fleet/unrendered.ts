@@ -83,9 +83,9 @@ export function failingIn({ failing = [] }: Pick<StoredError, 'failing'>, target
 export const countWithout = (error: StoredError | null): number =>
   (error?.failing ?? []).reduce((sum, { without, moreWithout }) => sum + without.length + moreWithout, 0)
 
-/** ` (commit 3f2c9d81aa10 by Ana Example)`; empty when no revision was read. */
+/** ` (commit 3f2c9d81aa10 by Ana Example: fix the port)`; empty when no revision was read. */
 export const failedAtText = ({ at }: Pick<StoredError, 'at'>): string =>
-  at === undefined ? '' : ` (${revisionWords(at.commit, COMMIT_LENGTH)}${at.author === null ? '' : ` by ${at.author}`})`
+  at === undefined ? '' : ` (${revisionWords(at.commit, COMMIT_LENGTH)}${at.author === null ? '' : ` by ${at.author}`}${at.subject === undefined ? '' : `: ${at.subject}`})`
 const COMMIT_LENGTH = 12
 
 export function keptText(digest: string | null, error: Pick<StoredError, 'failing'> | null): string {

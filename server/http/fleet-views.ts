@@ -310,10 +310,10 @@ class FleetReading {
       leftOut,
     })
     const { failedAt } = status
-    const { subject } = failedAt === null || isListed ? {} : await this.writtenBy(project, failedAt.commit)
+    const { subject } = failedAt === null ? {} : await this.writtenBy(project, failedAt.commit)
     const shown = {
       ...status,
-      ...(isListed ? {} : await this.writtenBy(project, status.commit)),
+      ...(await this.writtenBy(project, status.commit)),
       ...(failedAt === null || subject === undefined ? {} : { failedAt: { ...failedAt, subject } }),
       ...(leftOut === 0 ? {} : { leftOut }),
     }

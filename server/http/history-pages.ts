@@ -2,8 +2,8 @@
 import { writtenByOf } from '../../shared/model/commits.ts'
 import type { TimelineView } from '../../shared/model/history.ts'
 import { type ServiceId, serviceKey } from '../../shared/model/ids.ts'
-import { CAUSE_AFTER_MS, CAUSE_BEFORE_MS, type CausedEntry, isCause, ofEvent, withCauses } from '../fleet/history/causes.ts'
-import type { ClusterRecord, FleetEvent, HistoryEntry } from '../fleet/records.ts'
+import { CAUSE_AFTER_MS, CAUSE_BEFORE_MS, type CausedEntry, isCause, ofEvent, seenEntry, withCauses } from '../fleet/history/causes.ts'
+import type { ClusterRecord, FleetEvent, HistoryEntry, KeptCause } from '../fleet/records.ts'
 import { type Scope, serviceInScope, withoutClusters } from '../fleet/rights.ts'
 import type { AdminDeps } from './deps.ts'
 
@@ -36,7 +36,7 @@ export const commitsIn = (store: HistoryStore, project: string, items: readonly 
 export async function causedPage(
   store: HistoryStore,
   { cluster, id, scope, mayRead }: Sight & { id: ServiceId },
-  range: Range,
+  { since = 0, ...range }: Range & { since?: number | undefined },
 ): Promise<{ items: CausedEntry[]; isLast: boolean }> {
   const read = await store.statusHistory(cluster.clusterId, id, { ...range, limit: range.limit + 1 })
   const rows = read.slice(0, range.limit)
@@ -54,8 +54,14 @@ export async function causedPage(
   const notes = await commitsIn(store, id.project, rows)
   const noteOf = (commit: string) => writtenByOf(notes.get(commit))
   // Events before the oldest row belong to the next page.
-  const entries = withCauses(rows, read[range.limit] ?? null, events, noteOf).filter(({ atMs }) => atMs >= oldest.atMs)
-  return cut(entries, range, read.length > range.limit)
+  const mayReadService = serviceInScope(withoutClusters(scope), id)
+  const sees = (of: KeptCause['of']) => (of === 'cluster' ? mayRead : of === 'service' ? mayReadService : true)
+  const entries = withCauses(rows, read[range.limit] ?? null, events, noteOf)
+    .filter(({ atMs }) => atMs >= oldest.atMs)
+    .map((entry) => seenEntry(entry, sees))
+  const page = cut(entries, range, read.length > range.limit)
+  const items = page.items.filter(({ atMs }) => atMs >= since)
+  return { items, isLast: page.isLast || items.length < page.items.length }
 }
 
 /** A whole cluster: what the caller may read of it. */
@@ -87,17 +93,19 @@ export async function timelinePage(
     const notes = await commitsIn(store, id.project, inside)
     const noteOf = (commit: string) => writtenByOf(notes.get(commit))
     const told = [...(ofService.get(key) ?? []), ...ownEvents.filter(({ reason }) => reason === 'ClusterRelabelled')]
-    const caused = withCauses(inside, rows[inside.length] ?? null, told, noteOf)
+    const mayReadService = serviceInScope(withoutClusters(scope), id)
+    const sees = (of: KeptCause['of']) => (of === 'cluster' ? mayRead : of === 'service' ? mayReadService : true)
+    const caused = withCauses(inside, rows[inside.length] ?? null, told, noteOf).map((entry) => seenEntry(entry, sees))
     items.push(...caused.map((entry) => ({ ...entry, ...id, ...writtenByOf(notes.get(entry.commit ?? '')) })))
   }
   const fresh = items.filter(({ atMs }) => atMs >= since).sort((a, b) => b.atMs - a.atMs || compare(rank(a), rank(b)))
   return cut(fresh, range, read.length === ROWS_READ)
 }
 
-const clusterEntry = (event: FleetEvent): TimelineView => ({
-  ...{ atMs: event.atMs, project: null, service: null, sync: null, health: null, reason: event.reason, commit: null },
-  cause: ofEvent(event),
-})
+function clusterEntry(event: FleetEvent): TimelineView {
+  const { of: _, ...cause } = ofEvent(event)
+  return { atMs: event.atMs, project: null, service: null, sync: null, health: null, reason: event.reason, commit: null, cause }
+}
 const rank = ({ project, service }: TimelineView): string => `${project ?? ''}/${service ?? ''}`
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 const untilOf = ({ before }: Range): { untilMs?: number } => (before === undefined ? {} : { untilMs: before - 1 + CAUSE_AFTER_MS })

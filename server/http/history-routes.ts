@@ -15,6 +15,7 @@ import { requirePlace } from './sight.ts'
 import { keyNotFound } from './write-resource.ts'
 
 const params = z.object({ project: nameSchema, name: nameSchema })
+const since = z.coerce.number().int().min(0).optional().describe('Time in milliseconds since 1970; nothing older is listed.')
 const pageQuery = z.object({ limit: limitQuery, continue: continueQuery })
 
 export function historyRoutes({ store, authorizer, principal }: AdminDeps) {
@@ -47,14 +48,14 @@ export function historyRoutes({ store, authorizer, principal }: AdminDeps) {
         const cluster = await requirePlace({ store, authorizer }, principal(request), id, query.cluster)
         const scope = authorizer.scope(principal(request), 'read', 'Service')
         const mayRead = authorizer.allows(principal(request), { verb: 'read', kind: 'Cluster', name: cluster.name, cluster })
-        const page = await causedPage(store, { cluster, id, scope, mayRead }, pageOf(query))
+        const page = await causedPage(store, { cluster, id, scope, mayRead }, { ...pageOf(query), since: query.since })
         const notes = await commitsIn(store, project, page.items)
         const views = page.items.map((item) => ({ ...item, ...writtenByOf(notes.get(item.commit ?? '')) }))
         return { items: views, continue: page.isLast ? null : encodeContinue(String(page.items.at(-1)?.atMs)) }
       },
       {
         params,
-        query: pageQuery.extend({ cluster: nameSchema }),
+        query: pageQuery.extend({ cluster: nameSchema, since }),
         response: listOf(historyViewSchema),
         detail: { summary: 'Changes of a service in a cluster with their causes, newest first' },
       },
@@ -73,10 +74,7 @@ export function historyRoutes({ store, authorizer, principal }: AdminDeps) {
       },
       {
         params: z.object({ name: nameSchema }),
-        query: pageQuery.extend({
-          /** Time in milliseconds since 1970; nothing older is listed. */
-          since: z.coerce.number().int().min(0).optional(),
-        }),
+        query: pageQuery.extend({ since }),
         response: listOf(timelineViewSchema),
         detail: { summary: 'What happened in a cluster: changes of its services with their causes, and its own events, newest first' },
       },

@@ -23,6 +23,8 @@ export function renderEvents(
   nowMs: number,
   service: ServiceId,
   trace: string | undefined,
+  /** Of the commit that renders again. */
+  by: WrittenBy = {},
 ): NewEvent[] {
   if (after.error !== null) {
     if (sameFault(before.error, after.error)) return []
@@ -45,7 +47,7 @@ export function renderEvents(
         nowMs,
         'Normal',
         'RenderRecovered',
-        `renders ${before.digest === null ? 'now' : 'again'} at ${revisionWords(after.commit ?? '', COMMIT_LENGTH)}`,
+        `renders ${before.digest === null ? 'now' : 'again'} at ${revisionWords(after.commit ?? '', COMMIT_LENGTH)}${writtenText(by)}`,
         { service, trace },
       ),
     )

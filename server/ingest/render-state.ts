@@ -137,7 +137,8 @@ function errorIn(rendering: Rendering, clusterId: ClusterId): RenderError | null
 
 function failedAt(rendering: Exclude<Rendering, { kind: 'no_content' }>): FailedRevision | undefined {
   const commit = rendering.kind === 'failed' ? rendering.commit : rendering.release.commit
-  return commit === null || commit === '' ? undefined : { commit, author: rendering.author ?? null }
+  const { author = null, subject } = rendering.written ?? {}
+  return commit === null || commit === '' ? undefined : { commit, author, ...(subject === undefined ? {} : { subject }) }
 }
 
 /** `sinceMs` counts from the first failure of the same code; `at` is the revision of the first failure that is the same fault. */

@@ -4,6 +4,7 @@ import { AppError } from '../../shared/protocol/error.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { Logger } from '../../shared/runtime/logger.ts'
 import { describeError } from '../../shared/runtime/loop.ts'
+import { traceIdOf } from '../../shared/runtime/trace-id.ts'
 import { fleetEvent } from '../fleet/fleet-event.ts'
 import { refuseSource } from '../fleet/project-rules.ts'
 import type { RepositoryState, StoredResource } from '../fleet/records.ts'
@@ -76,7 +77,7 @@ export async function passRepository(
   } catch (error) {
     if (!(error instanceof AppError)) throw error
     if (deps.stopping.aborted) return { kind: 'unchanged' }
-    await record(deps, repository, before, { kind: 'failed', error, url })
+    await record(deps, repository, before, { kind: 'failed', error, url, startMs })
     return { kind: 'failed', error }
   }
 }
@@ -100,8 +101,8 @@ async function noteCommit(
   if (note !== null) await store.noteCommit({ project, repository: name, commit, ...note, seenMs: clock.nowMs() })
 }
 
-type Outcome = { url: string } & (
-  | { kind: 'read'; commit: string; tag: string | null; startMs: number }
+type Outcome = { url: string; startMs: number } & (
+  | { kind: 'read'; commit: string; tag: string | null }
   | { kind: 'failed'; error: AppError }
 )
 
@@ -134,6 +135,12 @@ async function record(
   const error = storedError(renderErrorOf(outcome.error), before.error, nowMs)
   if (before.error?.code === error.code && before.error.message === error.message) return
   await store.setRepositoryState(project, name, { ...before, error })
+  deps.recordSpan?.({
+    // No commit was read, so the failure is a trace of its own.
+    ...{ name: 'ingest', trace: traceIdOf(deps.traceSalt ?? '', [project, name, 'failed', String(nowMs)]), isRoot: true },
+    ...{ startMs: outcome.startMs, endMs: nowMs, error: error.code },
+    attributes: { 'skerry.project': project, 'skerry.repository': name },
+  })
   log.warn('repository cannot be read', { project, repository: name, code: error.code, detail: error.message })
   await store.appendEvents([
     {

@@ -2,6 +2,7 @@
 // what woke it, and done again it does nothing.
 
 import { canonicalJson } from '../../shared/kube/canonical.ts'
+import { writtenByOf } from '../../shared/model/commits.ts'
 import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/ids.ts'
 import type { ServiceSpec } from '../../shared/model/resources.ts'
 import { serviceStatusSchema } from '../../shared/model/status.ts'
@@ -276,7 +277,9 @@ async function recordRender(
   const isSame = !waits && (await isSameRevision(store, id, before, generation, rendering, current))
   const after = waits ? waitingState(before, generation) : nextRenderState(before, generation, rendering, nowMs, nameOf, failing, isSame)
   if (after === before) return
-  const events = renderEvents(before, after, rendering, nowMs, id, trace)
+  const recovered = before.error !== null && after.error === null ? after.commit : null
+  const note = recovered === null ? undefined : (await store.commitsOf(id.project, [recovered])).get(recovered)
+  const events = renderEvents(before, after, rendering, nowMs, id, trace, writtenByOf(note))
   await store.setRenderState(id, after, waits ? [] : variantsOf(rendering), events)
   const { error } = after
   if (error !== null && trace !== undefined && events.length > 0)

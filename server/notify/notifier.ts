@@ -48,6 +48,8 @@ export interface NotifierDeps extends MessageDeps {
   configs: Pick<Configs, 'read' | 'credentials'>
   addresses: AddressGuard
   clock: Clock
+  /** The clock of a part that runs beside the others; absent: all have `clock`. */
+  clockOf?(part: string): Clock
   random: Random
   log: Logger
 }
@@ -90,7 +92,7 @@ export function createNotifier(deps: NotifierDeps): Notifier {
         wake = new AbortController()
         const current = await Running.load(deps)
         if (current.isIdle) {
-          await forever(AbortSignal.any([signal, wake.signal]))
+          await idle(deps.clock, AbortSignal.any([signal, wake.signal]))
           continue
         }
         running = current
@@ -114,8 +116,10 @@ export function createNotifier(deps: NotifierDeps): Notifier {
   }
 }
 
-const forever = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })))
+const IDLE_MS = 3_600_000
+async function idle(clock: Clock, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) await clock.sleep(IDLE_MS, signal)
+}
 
 /** Between two changes of routes and sinks. */
 class Running {
@@ -126,6 +130,7 @@ class Running {
   readonly #groups: Groups
   readonly #commits: CommitWatch
   readonly #outbox: Outbox
+  readonly #followClock: Clock
   #cursor: number
   /** As the store has it. */
   #keptCursor: number
@@ -175,7 +180,9 @@ class Running {
       const known = sinks.get(`${project}/${sink}`)
       return known !== undefined && updatesMessages(known.spec)
     })
-    this.#commits = new CommitWatch(deps, sinks, [...told.filter(({ state }) => state !== 'open').reverse(), ...pending])
+    const clockOf = (part: string) => deps.clockOf?.(part) ?? deps.clock
+    this.#followClock = clockOf('notifications')
+    this.#commits = new CommitWatch({ ...deps, clock: clockOf('commit statuses') }, sinks, [...told.filter(({ state }) => state !== 'open').reverse(), ...pending])
     this.#outbox = new Outbox({
       store: deps.store.notifications,
       records: () => [...this.#groups.records, ...this.#commits.records],
@@ -185,7 +192,7 @@ class Running {
           ? this.#commits.dueOf(record, deps.clock.nowMs())
           : this.#groups.dueOf(record, this.#routes.get(`${record.project}/${record.route}`), deps.clock.nowMs()),
       onSettled: (record) => this.#groups.settled(record),
-      ...{ clock: deps.clock, random: deps.random, log: deps.log },
+      ...{ clock: clockOf('notification deliveries'), random: deps.random, log: deps.log },
     })
   }
 
@@ -210,14 +217,14 @@ class Running {
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
-    const { store, clock } = this.#deps
+    const { store } = this.#deps
     const position = await store.changes.position()
     await this.#plan(signal)
     const topics = new Set(['event'] as const)
     for await (const _ of store.changes.follow(position, { signal, topics, idleMs: SWEEP_MS })) {
       await this.#plan(signal)
       await this.#sweep()
-      await clock.sleep(PLAN_PAUSE_MS, signal)
+      await this.#followClock.sleep(PLAN_PAUSE_MS, signal)
     }
   }
 

@@ -175,13 +175,14 @@ describe('bad input changes nothing and says why', () => {
     const error = await unchanged(async () => {
       const commit = await kit.push({ 'shop/a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a\n' })
       await kit.push({ 'other/c.yaml': configMap('c', '3') })
-      expect((await kit.events()).join()).toContain(` (commit ${commit.slice(0, 12)} by Skerry demo); the last good`)
+      expect((await kit.events()).join()).toMatch(new RegExp(` \\(commit ${commit.slice(0, 12)} by Skerry demo: [^)]+\\); the last good`))
     })
-    expect(error).toMatchObject({ code: 'render_failed', at: { author: 'Skerry demo' }, problems: [{ path: 'shop/a.yaml:3:11' }] })
+    expect(error).toMatchObject({ code: 'render_failed', at: { author: 'Skerry demo', subject: expect.any(String) }, problems: [{ path: 'shop/a.yaml:3:11' }] })
     await kit.push({ 'shop/a.yaml': configMap('a', '1') })
     expect((await kit.store.renderState(SHOP)).error).toBeNull()
-    const told = (await kit.events()).filter((event) => event.startsWith('Render')).map((event) => event.split(':')[0])
-    expect(told).toEqual(['RenderFailed', 'RenderRecovered'])
+    const told = (await kit.events()).filter((event) => event.startsWith('Render'))
+    expect(told.map((event) => event.split(':')[0])).toEqual(['RenderFailed', 'RenderRecovered'])
+    expect(told[1]).toMatch(/ \(.+, by Skerry demo\)$/)
   })
 
   test('YM2 a key that is read as a boolean is told as an event with file and line', async () => {

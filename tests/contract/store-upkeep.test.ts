@@ -1,9 +1,10 @@
 // What is not kept for ever, on both databases: it goes in slices, and what somebody needs stays.
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { sql } from 'kysely'
+import { withCauses } from '../../server/fleet/history/causes.ts'
 import type { Store } from '../../server/store/store.ts'
 import { HISTORY_KEPT } from '../../server/store/upkeep/store-upkeep.ts'
-import { type KeepBounds, keepBounds, type UpkeepTask } from '../../server/store/upkeep/upkeep.ts'
+import { type KeepBounds, keepBounds, type UpkeepSlice, type UpkeepTask } from '../../server/store/upkeep/upkeep.ts'
 import type { ServiceRow } from '../../shared/model/desired.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'
 import { syncOptionsSchema } from '../../shared/model/resources.ts'
@@ -17,14 +18,15 @@ const DAY_MS = 86_400_000
 const NOW_MS = 1_000 * DAY_MS
 const ALL = keepBounds({ eventsKept: 0, eventsDays: 0, historyDays: 0, revisionsKept: 0, changesKept: 0 }, NOW_MS)
 const web = { project: 'default', service: 'web' }
+const DOC = { commit: 'c', digest: 'd', count: 1, sync: syncOptionsSchema.parse({}), protect: false }
 
 /** How many went with each slice. */
 async function run(store: Store, task: UpkeepTask, keep: Partial<KeepBounds> = {}): Promise<number[]> {
   const gone: number[] = []
   let from: string | null = null
   do {
-    const { removed, next }: { removed: number; next: string | null } = await store.upkeep.slice(task, { ...ALL, ...keep }, from)
-    expect(next === null || next !== from || removed > 0).toBe(true) // else it would never end
+    const { removed, next, pauses = false }: UpkeepSlice = await store.upkeep.slice(task, { ...ALL, ...keep }, from)
+    expect(next === null || next !== from || removed > 0 || pauses).toBe(true) // else it would never end
     gone.push(removed)
     from = next
   } while (from !== null)
@@ -72,6 +74,65 @@ describe.each(STORES)('upkeep on $name', (kind) => {
     const doc = { sync: 'Synced', health, reason: '', message: '', sinceMs: nowMs, objectCount: 1, healthyCount: 1 }
     return store.upsertStatus(clusterId, [{ kind: 'service', key: `default/${service}`, rev, doc }], { complete: false, nowMs })
   }
+
+  test('HI9 the causes of changes outlive their events, and a drift that no state shows becomes a row', async () => {
+    const hour = 3_600_000
+    const a = await joinCluster(store, '1')
+    await publishOne(store, { ...web, clusterId: a, doc: DOC, setSha: null, placedBy: '' })
+    const say = (rev: number, health: string, atMs: number) => {
+      const words = { sync: 'Synced', health, reason: health, message: '', sinceMs: atMs, objectCount: 1, healthyCount: 1 }
+      const doc = { ...words, applied: { commit: 'c1', digest: 'd', atMs } }
+      return store.upsertStatus(a, [{ kind: 'service', key: 'default/web', rev, doc }], { complete: false, nowMs: atMs })
+    }
+    const told = (reason: string, atMs: number, message: string, cluster: string | null = 'cluster-1') => ({
+      ...event(message, atMs),
+      ...web,
+      reason,
+      cluster,
+    })
+    await store.noteCommit({
+      project: 'default',
+      repository: 'apps',
+      commit: 'c1',
+      author: 'Ana',
+      subject: 'fix the port',
+      authoredMs: 1,
+      seenMs: 1,
+    })
+    for (const [rev, health, at] of [[1, 'Healthy', 10], [2, 'Degraded', 12], [3, 'Suspended', 14], [4, 'Healthy', 16]] as const) await say(rev, health, at * hour) // biome-ignore format: a table
+    await store.appendEvents([
+      told('DriftHealed', 11 * hour, 'changed by kubectl-edit; restored'),
+      told('HookFailed', 12 * hour - 60_000, 'Job shop/migrate'),
+      told('Suspended', 14 * hour - 1_000, 'by ana: night shift', null),
+      { ...told('ClusterOnline', 16 * hour + 2_000, 'back after 2h'), project: null, service: null },
+      event('newest', NOW_MS),
+    ])
+    const withEvents = async () => {
+      const rows = await store.statusHistory(a, web, { limit: 10 })
+      const events = (await store.listEvents({ limit: 100 })).filter(({ message }) => message !== 'newest')
+      return withCauses(rows, null, events, () => ({ author: 'Ana', subject: 'fix the port' })).map(({ atMs, health, cause }) => [
+        atMs / hour,
+        health,
+        cause?.kind,
+        cause?.by,
+        cause?.of,
+      ])
+    }
+    const before = await withEvents()
+    expect(before).toEqual([
+      [16, 'Healthy', 'cluster', null, 'cluster'],
+      [14, 'Suspended', 'person', 'ana', 'service'],
+      [12, 'Degraded', 'hook', null, 'placement'],
+      [11, 'Healthy', 'drift', 'kubectl-edit', 'placement'],
+      [10, 'Healthy', 'commit', 'Ana', 'placement'],
+    ])
+    expect(await run(store, 'events', { eventsMax: 1 })).toEqual([4])
+    expect(await messages()).toEqual(['newest'])
+    expect(await withEvents()).toEqual(before)
+    // A change since then has the cause that its events tell.
+    await say(5, 'Degraded', 20 * hour)
+    expect((await store.statusHistory(a, web, { limit: 1 }))[0]).not.toHaveProperty('kept')
+  })
 
   test('UK1 of each service in each cluster the newest changes are kept, and the newest one whatever its age', async () => {
     const clusters: ClusterId[] = []

@@ -37,6 +37,7 @@ const steps = (count: number): Step[] =>
       resource: RESOURCE,
       doc,
       commit: null,
+      revision: null,
       why: 'new',
       force: true,
     }

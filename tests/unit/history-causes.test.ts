@@ -1,6 +1,6 @@
 // Causes of changes: which commit or event explains a row of a history.
 import { expect, test } from 'bun:test'
-import { withCauses } from '../../server/fleet/history/causes.ts'
+import { ofEvent, seenEntry, withCauses } from '../../server/fleet/history/causes.ts'
 import type { FleetEvent, HistoryEntry } from '../../server/fleet/records.ts'
 
 const MIN = 60_000
@@ -55,4 +55,17 @@ test('HI6 without a fact the objects themselves are the cause, and nothing is ma
   expect(kinds([row(20 * MIN, 'Degraded', 'c1', 'CrashLoop')], [], row(1, 'Healthy'))).toEqual([[20, 'workload']])
   expect(kinds([row(20 * MIN, 'Healthy', 'c1', 'OutsideWindow')], [], row(1, 'Healthy'))).toEqual([[20, 'gate']])
   expect(kinds([row(20 * MIN, 'Healthy', 'c1', 'Synced')], [], row(1, 'Healthy'))).toEqual([[20, null]])
+})
+
+test('HI9 a kept cause needs no event, takes its event out of the list, and is seen by whoever may read that event', () => {
+  const offline = { ...event(20 * MIN, 'ClusterOnline', 'back after 2h'), project: null, service: null }
+  const kept = ofEvent(offline)
+  const rows = [{ ...row(20 * MIN, 'Healthy'), kept }]
+  for (const events of [[], [offline]]) {
+    const entries = withCauses(rows, row(1, 'Healthy'), events, note)
+    expect(entries.map(({ cause }) => [cause?.kind, cause?.of])).toEqual([['cluster', 'cluster']])
+    const [entry] = entries
+    expect(entry && seenEntry(entry, () => true).cause).toEqual({ kind: 'cluster', text: kept.text, by: kept.by, atMs: 20 * MIN, object: null })
+    expect(entry && seenEntry(entry, (of) => of === 'placement').cause).toBeNull()
+  }
 })

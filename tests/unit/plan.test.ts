@@ -103,6 +103,7 @@ function planView(objects: Record<string, Facts>, sync: Record<string, unknown> 
     former: new Set(),
     sync: syncOptionsSchema.parse(sync),
     commit: 'now',
+    revision: 'd-now',
     wanted: only((facts, key) => (facts.wanted === undefined ? undefined : wantedOf(key, facts))),
     inventory: only((facts, key) => (facts.applied === undefined ? undefined : entryOf(key, facts))),
     problems: only(({ problem }) => problem),

@@ -55,11 +55,10 @@ test.each([
   ['RN1 a good render ends it', broken, good('c2', 'd1'), undefined],
 ] as const)('%s', (_, before, rendering, since) => expect(nextRenderState(before, 1, rendering, 30).error?.sinceMs).toBe(since))
 
-test.each<[string, Rendering, string, string | null]>([
-  ['the first render that fails so', { ...failed('a:1'), commit: 'c10', author: 'Ana' }, 'c9', null],
-  ['the first of another fault', { ...failed('b:2'), commit: 'c10', author: 'Ana' }, 'c10', 'Ana'],
-])('RL8 a failed render keeps the revision of %s', (_, rendering, commit, author) =>
-  expect(nextRenderState(broken, 2, rendering, 30).error?.at).toEqual({ commit, author }),
+test.each<[string, Rendering, object]>([
+  ['the first render that fails so', { ...failed('a:1'), commit: 'c10', written: { author: 'Ana', subject: 'x' } }, { commit: 'c9', author: null }],
+  ['the first of another fault', { ...failed('b:2'), commit: 'c10', written: { author: 'Ana', subject: 'fix the port' } }, { commit: 'c10', author: 'Ana', subject: 'fix the port' }],
+])('RL8 a failed render keeps the revision of %s', (_, rendering, at) => expect(nextRenderState(broken, 2, rendering, 30).error?.at).toEqual(at),
 )
 
 const refused = (message: string, path = 'a.yaml:1:1'): ClusterRender => ({

@@ -68,3 +68,30 @@ test('OT2 OT4 the agent tells each step of a revision once, and of none that was
   expect(told).toHaveLength(3)
   await traced.stop()
 })
+
+test('OT5 the first failure of a revision is a span with an error, once, and its later success another one', async () => {
+  const told: FinishedSpan[] = []
+  const { cluster, clock: time, kit, run, settle } = setup()
+  await kit.stop()
+  const traced = createReconcileKit({
+    cluster,
+    clock: time,
+    watched: (state) => new ChangeSpans((span) => void told.push(span), time).watching(state),
+  })
+  let refuses = true
+  cluster.fail(({ verb, ref }) =>
+    refuses && verb === 'apply' && ref?.kind === 'ConfigMap' ? { kind: 'invalid', status: 422, reason: 'Invalid', message: 'no' } : null,
+  )
+  traced.desire([configMap('a'), configMap('b')], { commit: 'first', trace: 'a'.repeat(32) })
+  traced.start()
+  await run()
+  const failed = told.filter(({ error }) => error !== undefined)
+  expect(failed.map(({ name, trace, error, attributes }) => [name, trace, error, attributes['skerry.commit']])).toEqual([
+    ['apply', 'a'.repeat(32), 'Failed', 'first'],
+  ])
+  refuses = false
+  traced.desire([configMap('a', { a: '2' }), configMap('b', { a: '2' })], { commit: 'second', trace: 'b'.repeat(32) })
+  await settle()
+  expect(told.filter(({ name, error }) => name === 'apply' && error === undefined).map(({ trace }) => trace)).toEqual(['b'.repeat(32)])
+  await traced.stop()
+})

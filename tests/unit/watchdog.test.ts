@@ -52,6 +52,32 @@ test('OB7 a reconciliation that does not end is named once in the log and for as
   expect(watchdog.problems()).toEqual([])
 })
 
+test('OB7 a loop that works for too long between two sleeps makes no progress; one that sleeps or ended is well', async () => {
+  const { clock, watchdog } = watched()
+  const own = watchdog.clockOf('store-retention')
+  const slow = watchdog.clockOf('backups', 3_600_000)
+  const stop = new AbortController()
+  const hang = Promise.withResolvers<void>()
+  const runs = async (of: typeof own, work: () => Promise<void>) => {
+    while (!stop.signal.aborted) {
+      await of.sleep(60_000, stop.signal)
+      await work()
+    }
+  }
+  const done = Promise.all([runs(own, () => hang.promise), runs(slow, () => hang.promise)])
+  await clock.advance(110_000)
+  expect(watchdog.problems()).toEqual([])
+  await clock.advance(15_000)
+  expect(watchdog.problems()).toEqual(['loop store-retention has made no progress for 1 min'])
+  stop.abort()
+  hang.resolve()
+  await done
+  // The loop begins anew.
+  watchdog.clockOf('store-retention')
+  await clock.advance(120_000)
+  expect(watchdog.problems()).toEqual([])
+})
+
 test('OB7 a blocked event loop is told for five minutes', async () => {
   let nowMs = 0
   const log = { ...silentLogger, warn: (message: string) => void lines.push(message) }

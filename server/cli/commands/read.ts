@@ -97,8 +97,8 @@ export function addReadCommands(program: Command, context: Context): void {
     .argument('[name]')
     .addOption(projectOption())
     .option('--cluster <name>', 'show the changes of the service in this cluster, with their causes')
-    .option('--since <duration>', 'of a cluster: only what is not older, such as 12h; default 24h', durationArgument)
-    .option('--limit <count>', 'maximum number of entries, newest first; default 20, of a cluster 200', wholeNumber(LIST_LIMIT_MAX))
+    .option('--since <duration>', 'only what is not older, such as 12h; default of a cluster 24h', durationArgument)
+    .option('--limit <count>', 'maximum number of entries, newest first; default 20, of a cluster or with --since 200', wholeNumber(LIST_LIMIT_MAX))
     .addOption(output())
     .option('--no-headers', 'omit the header line')
     .addHelpText(
@@ -106,6 +106,7 @@ export function addReadCommands(program: Command, context: Context): void {
       examples(
         'skerry history service web',
         'skerry history svc/web --cluster ship-7',
+        'skerry history service web --cluster ship-7 --since 12h',
         'skerry history cluster ship-7 --since 12h',
         'skerry history service web --limit 5 -o json',
       ),

@@ -1,5 +1,6 @@
 // The sources of a service at the revisions that were read last, ready to be looked into, or why there is nothing to look into.
 
+import { type WrittenBy, writtenByOf } from '../../../shared/model/commits.ts'
 import type { ServiceId } from '../../../shared/model/ids.ts'
 import {
   API_VERSION,
@@ -36,7 +37,8 @@ export type Opening =
       project: NamedProject | null
       release: Omit<Release, 'tools'>
       /** The author of the revision of the first source; null: the source does not say. */
-      authorOf(): Promise<string | null>
+      /** Author and subject of the revision of the first source. */
+      writtenBy(): Promise<WrittenBy>
       /** Content was replaced by a fresh folder in the midst of reading: the repository's next revision is on its way. */
       isGone(outcomes: ClusterOutcomes): Promise<boolean>
     }
@@ -96,16 +98,13 @@ export async function openSources(
     for (const [name, { source }] of handles) if (!(await source.has(revisions[name] ?? ''))) return false
     return true
   }
-  const authorOf = async () => {
+  const writtenBy = async (): Promise<WrittenBy> => {
     const name = wanted[0]?.repository ?? ''
-    return (
-      (
-        (await handles
-          .get(name)
-          ?.source.noteOf?.(revisions[name] ?? '')
-          .catch(() => null)) ?? null
-      )?.author ?? null
-    )
+    const note = await handles
+      .get(name)
+      ?.source.noteOf?.(revisions[name] ?? '')
+      .catch(() => null)
+    return writtenByOf(note ?? undefined)
   }
   const opened: ServiceSource[] = []
   try {
@@ -127,14 +126,14 @@ export async function openSources(
     if (!(error instanceof AppError)) throw error
     if (error.code === 'git_failed' && !(await hasAll())) return { kind: 'no_content' }
     const commit = revisions[wanted[0]?.repository ?? ''] ?? null
-    return { kind: 'failed', commit, author: await authorOf(), error: renderErrorOf(error) }
+    return { kind: 'failed', commit, written: await writtenBy(), error: renderErrorOf(error) }
   }
   return {
     kind: 'opened',
     sources: opened,
     project: boundary,
     release: { commit: (opened[0]?.opened.version ?? '').slice(0, COMMIT_LENGTH_MAX), revisions },
-    authorOf,
+    writtenBy,
     isGone: async ({ clusters }) =>
       [...clusters.values()].some(({ result }) => result instanceof AppError && result.code === 'git_failed') && !(await hasAll()),
   }

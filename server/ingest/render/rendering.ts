@@ -1,5 +1,6 @@
 // The present render of a service for each of its clusters. Clusters that get the same share one object.
 import { canonicalJson, sha256Hex } from '../../../shared/kube/canonical.ts'
+import type { WrittenBy } from '../../../shared/model/commits.ts'
 import type { ClusterId, ServiceId } from '../../../shared/model/ids.ts'
 import { type AppError, isErrorCode, type Problem } from '../../../shared/protocol/error.ts'
 import { ERRORS } from '../../../shared/protocol/error-table.ts'
@@ -32,7 +33,7 @@ export interface Release {
   tools: Readonly<Record<string, string>>
 }
 
-/** `author`: of the revision of the first source, if a render of it failed. Absent: no render failed. */
+/** `written`: of the revision of the first source, if a render of it failed. Absent: no render failed. */
 export type Rendering =
   | {
       kind: 'good'
@@ -44,10 +45,10 @@ export type Rendering =
       /** All that it would need a cluster for, where it is null; what may be wrong all the same is in `warnings`, too. */
       lacking?: readonly Problem[]
       warnings: Problem[]
-      author?: string | null
+      written?: WrittenBy
     }
   /** Nothing could be rendered for anybody. `clusters`: the error of each, where they differ. */
-  | { kind: 'failed'; commit: string | null; author?: string | null; error: RenderError; clusters?: ReadonlyMap<ClusterId, RenderError> }
+  | { kind: 'failed'; commit: string | null; written?: WrittenBy; error: RenderError; clusters?: ReadonlyMap<ClusterId, RenderError> }
   /** A repository was not read yet, or cannot be: its own state says why. */
   | { kind: 'no_content' }
 

@@ -182,7 +182,7 @@ export class ServiceRenderer {
     const found = await configsOfService(this.deps.config, names, id, spec)
     if (found.kind === 'failed') {
       if (extent.kind === 'all') this.dependencies.end(id, null)
-      return { kind: 'failed', commit: release.commit, author: await opening.authorOf(), error: found.error }
+      return { kind: 'failed', commit: release.commit, written: await opening.writtenBy(), error: found.error }
     }
     const known = await this.deps.facts(clusters.map(({ clusterId }) => clusterId))
     const factsOf = (clusterId: ClusterId) => known.get(clusterId) ?? NO_FACTS
@@ -225,7 +225,7 @@ export class ServiceRenderer {
     })
     return rendering.kind === 'no_content' || failuresOf(rendering).length === 0
       ? rendering
-      : { ...rendering, author: await opening.authorOf() }
+      : { ...rendering, written: await opening.writtenBy() }
   }
 
   private async renderAll(run: ServiceRun, clusters: readonly RenderCluster[]): Promise<ClusterOutcomes> {

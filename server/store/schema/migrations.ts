@@ -1,7 +1,7 @@
 // The schema of the fleet store, forward only: each migration is one transaction that also writes its number. A
 // released migration never changes again; the next one corrects its errors. The schema builder keeps the statements the
 // same on SQLite and PostgreSQL.
-import type { Kysely, Transaction } from 'kysely'
+import { type Kysely, sql, type Transaction } from 'kysely'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { Tables } from '../tables.ts'
@@ -294,8 +294,15 @@ export const MIGRATIONS: readonly Migration[] = [
   // Also keeps earlier versions out: they cannot open secrets that are sealed under data keys.
   { version: 19, up: createSecretStates },
   { version: 20, up: createWatermarks },
-  // NO4; 0: no attempt failed since the last delivery, or a server of before noted no time.
-  { version: 21, up: (ddl) => addNumbers(ddl, 'notifications', ['tried_ms']) },
+  // NO4: 0: no attempt failed since the last delivery, or a server of before noted no time. HI9: null: the events tell.
+  {
+    version: 21,
+    async up(ddl) {
+      await addNumbers(ddl, 'notifications', ['tried_ms'])
+      await addTexts(ddl, 'status_history', ['cause'])
+      await sql`create index history_uncaused on status_history (at_ms) where cause is null`.execute(ddl.trx)
+    },
+  },
 ]
 
 /** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction has the store to itself, so two

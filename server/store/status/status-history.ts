@@ -1,8 +1,8 @@
 // When the words of a service in a cluster changed, by the clock of the server. What comes and goes within seconds is one change, so that an object that flaps fills nothing.
-import type { Transaction } from 'kysely'
+import type { Selectable, Transaction } from 'kysely'
 import { parseServiceKey } from '../../../shared/model/ids.ts'
 import { serviceStatusSchema } from '../../../shared/model/status.ts'
-import type { HistoryEntry } from '../../fleet/records.ts'
+import type { HistoryEntry, KeptCause } from '../../fleet/records.ts'
 import { type Bulk, runBulk } from '../bulk.ts'
 import type { Store } from '../store.ts'
 import type { StoreDb, Tx } from '../store-db.ts'
@@ -11,7 +11,7 @@ import type { Tables } from '../tables.ts'
 /** A change this soon after the one before takes its place. */
 export const FLAP_MS = 10_000
 
-type Row = Tables['status_history']
+type Row = Selectable<Tables['status_history']>
 type Words = Pick<Row, 'sync' | 'health' | 'reason'>
 type Said = Words & Pick<Row, 'commit_id'>
 export type HistoryNote = Words & Pick<Row, 'project' | 'service' | 'commit_id'>
@@ -24,7 +24,7 @@ export function createHistoryStore(db: StoreDb): Pick<Store, 'statusHistory' | '
       let query = db.read
         .selectFrom('status_history')
         .innerJoin('clusters', 'clusters.no', 'status_history.cluster_no')
-        .select(['at_ms', 'sync', 'health', 'reason', 'commit_id'])
+        .select(['at_ms', 'sync', 'health', 'reason', 'commit_id', 'cause'])
         .where('clusters.cluster_id', '=', clusterId)
         .where('project', '=', project)
         .where('service', '=', service)
@@ -37,7 +37,7 @@ export function createHistoryStore(db: StoreDb): Pick<Store, 'statusHistory' | '
       let query = db.read
         .selectFrom('status_history')
         .innerJoin('clusters', 'clusters.no', 'status_history.cluster_no')
-        .select(['project', 'service', 'at_ms', 'sync', 'health', 'reason', 'commit_id'])
+        .select(['project', 'service', 'at_ms', 'sync', 'health', 'reason', 'commit_id', 'cause'])
         .where('clusters.cluster_id', '=', clusterId)
       if (before !== undefined) query = query.where('at_ms', '<', before)
       const rows = await query.orderBy('at_ms', 'desc').orderBy('project').orderBy('service').limit(limit).execute()
@@ -46,9 +46,10 @@ export function createHistoryStore(db: StoreDb): Pick<Store, 'statusHistory' | '
   }
 }
 
-const toEntry = ({ at_ms, commit_id, ...words }: Said & Pick<Row, 'at_ms'>): HistoryEntry => ({
+export const toEntry = ({ at_ms, commit_id, cause, ...words }: Said & Pick<Row, 'at_ms' | 'cause'>): HistoryEntry => ({
   ...{ sync: words.sync, health: words.health, reason: words.reason },
   ...{ atMs: at_ms, commit: commit_id },
+  ...(cause === null ? {} : { kept: JSON.parse(cause) as KeptCause | null }),
 })
 
 /** The notes to keep for changed rows. A service that is gone has no words. */
@@ -119,7 +120,7 @@ export async function noteHistory({ sql: trx, engine }: Tx, notes: readonly Plac
     const key = placement(row)
     last.set(key, [...(last.get(key) ?? []), row])
   }
-  const [added, dropped]: [Row[], Row[]] = [[], []]
+  const [added, dropped]: [Array<Omit<Row, 'cause'>>, Row[]] = [[], []]
   for (const { clusterNo: cluster_no, nowMs, ...note } of notes) {
     const [newest, before] = (last.get(placement({ ...note, cluster_no })) ?? []).sort((a, b) => b.at_ms - a.at_ms)
     const step = historyStep(newest, before, note, nowMs)

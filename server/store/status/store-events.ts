@@ -137,6 +137,6 @@ export function fromStatus(cluster: string, doc: unknown): Omit<FleetEvent, 'id'
   }
 }
 
-function toEvent({ at_ms: atMs, trace, ...row }: Tables['events']): FleetEvent {
+export function toEvent({ at_ms: atMs, trace, ...row }: Tables['events']): FleetEvent {
   return { ...row, atMs, ...withTrace(trace ?? undefined) }
 }

@@ -8,10 +8,12 @@ import { nextNumber } from '../counters.ts'
 import { CHANGES_KEPT_MS } from '../feed/change-feed.ts'
 import { pruneChanges } from '../feed/store-changes.ts'
 import { DROP_HISTORY } from '../status/status-history.ts'
+import { toEvent } from '../status/store-events.ts'
 import type { Store } from '../store.ts'
 import { forgetUses } from '../store-agents.ts'
 import type { ReadDb, StoreDb, Tx } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
+import { keepCauses, keepEntries } from './keep-causes.ts'
 import type { KeepBounds, StoreUpkeep, UpkeepSlice, UpkeepTask } from './upkeep.ts'
 
 /** That go in one transaction: a few milliseconds. */
@@ -52,12 +54,16 @@ export const createUpkeepStore = (db: StoreDb, attend: StoreUpkeep['attend']): P
 })
 
 /** Agents' clocks are not in order: events are looked through from the oldest number on, until a part has no old one. */
-async function events(db: StoreDb, { eventsMax, eventsSinceMs }: KeepBounds, after: number): Promise<UpkeepSlice> {
+async function events(db: StoreDb, { eventsMax, eventsSinceMs, nowMs }: KeepBounds, after: number): Promise<UpkeepSlice> {
   const counter = await db.read.selectFrom('counters').select('value').where('name', '=', 'event_id').executeTakeFirst()
   const upTo = Number.isFinite(eventsMax) ? (counter?.value ?? 0) - eventsMax : 0
-  const rows = await db.read.selectFrom('events').select(['id', 'at_ms']).where('id', '>', after).orderBy('id').limit(ROWS_MAX).execute()
-  const old = rows.filter(({ id, at_ms }) => id <= upTo || at_ms < eventsSinceMs).map(({ id }) => id)
+  const rows = await db.read.selectFrom('events').selectAll().where('id', '>', after).orderBy('id').limit(ROWS_MAX).execute()
+  const expired = rows.filter(({ id, at_ms }) => id <= upTo || at_ms < eventsSinceMs)
+  const old = expired.map(({ id }) => id)
   if (old.length === 0) return { removed: 0, next: null }
+  const upToMs = expired.reduce((latest, { at_ms }) => Math.max(latest, at_ms), 0)
+  if ((await keepCauses(db, upToMs, nowMs)) > 0) return { removed: 0, next: String(after), pauses: true }
+  await keepEntries(db, expired.map(toEvent))
   await db.write(({ sql: trx }) => trx.deleteFrom('events').where('id', 'in', old).execute())
   return { removed: old.length, next: String(rows.at(-1)?.id ?? after) }
 }

@@ -42,6 +42,8 @@ export interface UpkeepSlice {
   removed: number
   /** The place to continue; null: everything was read. */
   next: string | null
+  /** It wrote something else than it removed. */
+  pauses?: boolean
 }
 
 export interface StoreUpkeep {
@@ -112,10 +114,10 @@ export async function upkeepRound(
     if (signal.aborted) break
     let from: string | null = null
     do {
-      const { removed, next }: UpkeepSlice = await upkeep.slice(task, keep, from)
+      const { removed, next, pauses = false }: UpkeepSlice = await upkeep.slice(task, keep, from)
       if (removed > 0) gone[task] = (gone[task] ?? 0) + removed
       from = next
-      await clock.sleep(removed === 0 ? 0 : REMEMBERED.has(task) ? LEARN_MS : PAUSE_MS, signal)
+      await clock.sleep(removed === 0 && !pauses ? 0 : REMEMBERED.has(task) ? LEARN_MS : PAUSE_MS, signal)
     } while (from !== null && !signal.aborted)
   }
   return gone
