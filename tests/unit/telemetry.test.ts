@@ -80,7 +80,7 @@ test('OT5 the first failure of a revision is a span with an error, once, and its
   })
   let refuses = true
   cluster.fail(({ verb, ref }) =>
-    refuses && verb === 'apply' && ref?.kind === 'ConfigMap' ? { kind: 'invalid', status: 422, reason: 'Invalid', message: 'no' } : null,
+    refuses && verb === 'apply' && ref?.namespace === 'default' ? { kind: 'invalid', status: 422, reason: 'Invalid', message: 'no' } : null,
   )
   traced.desire([configMap('a'), configMap('b')], { commit: 'first', trace: 'a'.repeat(32) })
   traced.start()
