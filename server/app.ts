@@ -102,6 +102,7 @@ export interface AppDeps
     | 'removals'
     | 'owners'
     | 'restore'
+    | 'onQuestion'
     | 'webhook'
     | 'newWebhookSecret'
     | 'version'

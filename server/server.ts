@@ -265,6 +265,7 @@ async function startOn(
   const addresses = createOutboundGuard(options.sourceAddresses ?? '', options.env ?? {})
   const notifier = createNotifier({
     ...{ store, configs, renderTexts, clock, random, log, clockOf: watchdog.clockOf },
+    onAttempt: (type, result) => metrics.add('skerry_notification_deliveries_total', 1, { type, result }),
     addresses,
     instance: keys.fingerprint.slice(0, 8),
     url: () => url,
@@ -317,11 +318,17 @@ async function startOn(
   const { adminTokenFile = at('admin-token') } = options
   const trail = createAuditTrail({ store, networkOf, clock, log })
 
-  const backups = createBackups({ dataDir: options.dataDir, plan: options.backups ?? null, clock: watchdog.clockOf('backups', BACKUP_STUCK_AFTER_MS), log })
+  const backups = createBackups({
+    dataDir: options.dataDir,
+    plan: options.backups ?? null,
+    clock: watchdog.clockOf('backups', BACKUP_STUCK_AFTER_MS),
+    log,
+  })
   const readFleet = createFleetGauges({
     ...{ store, metrics, clock, series: options.metrics?.series ?? 'all' },
     failingLoops: () => loops?.failing() ?? [],
     stuckCount: watchdog.stuckCount,
+    openQuestions: asks.open,
     backups: backups.state,
   })
   const scrapes: MetricsSource = async () => {
@@ -356,6 +363,7 @@ async function startOn(
     isConfined: place.mode === 'bubblewrap',
     restore,
     asks,
+    onQuestion: (kind, result) => metrics.add('skerry_questions_total', 1, { kind, result }),
     webhook: async (project, name) => {
       const repository = await store.getResource({ kind: 'Repository', project, name })
       if (repository === null) return null

@@ -85,7 +85,9 @@ export const countWithout = (error: StoredError | null): number =>
 
 /** ` (commit 3f2c9d81aa10 by Ana Example: fix the port)`; empty when no revision was read. */
 export const failedAtText = ({ at }: Pick<StoredError, 'at'>): string =>
-  at === undefined ? '' : ` (${revisionWords(at.commit, COMMIT_LENGTH)}${at.author === null ? '' : ` by ${at.author}`}${at.subject === undefined ? '' : `: ${at.subject}`})`
+  at === undefined
+    ? ''
+    : ` (${revisionWords(at.commit, COMMIT_LENGTH)}${at.author === null ? '' : ` by ${at.author}`}${at.subject === undefined ? '' : `: ${at.subject}`})`
 const COMMIT_LENGTH = 12
 
 export function keptText(digest: string | null, error: Pick<StoredError, 'failing'> | null): string {

@@ -11,7 +11,7 @@ import type { Ask } from '../fleet/rights.ts'
 import { forbidden, hidden } from './auth.ts'
 import type { AdminDeps } from './deps.ts'
 
-export type AskDeps = Pick<AdminDeps, 'store' | 'asks' | 'trail' | 'clock' | 'principal' | 'authorizer'>
+export type AskDeps = Pick<AdminDeps, 'store' | 'asks' | 'onQuestion' | 'trail' | 'clock' | 'principal' | 'authorizer'>
 
 export function verbOf({ kind }: Question): AccessVerb {
   if (kind === 'logs') return 'logs:read'
@@ -44,7 +44,25 @@ export function confined(
 
 /** Throws `cluster_offline`, `ask_unsupported` and `too_many_requests` at once. */
 export async function openAnswer(
-  { asks, trail, clock }: Pick<AskDeps, 'asks' | 'trail' | 'clock'>,
+  deps: AskDeps,
+  by: Principal,
+  cluster: ClusterRecord,
+  request: AskRequest,
+  asked: Ask,
+): Promise<AnswerStream> {
+  const { kind } = request.question
+  try {
+    const stream = await admitted(deps, by, cluster, request, asked)
+    deps.onQuestion?.(kind, 'asked')
+    return stream
+  } catch (error) {
+    deps.onQuestion?.(kind, error instanceof AppError ? error.code : 'internal')
+    throw error
+  }
+}
+
+async function admitted(
+  { asks, trail, clock }: AskDeps,
   by: Principal,
   cluster: ClusterRecord,
   request: AskRequest,

@@ -1,4 +1,5 @@
 // The dependencies of the admin routes.
+import type { QuestionKind } from '../../shared/protocol/ask.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
 import type { ApiTokens } from '../access/api-tokens.ts'
 import type { AuditTrail } from '../access/audit-trail.ts'
@@ -51,6 +52,8 @@ export interface AdminDeps {
   restore: RestoreActions
   /** Absent: questions to clusters are off. */
   asks?: Asks
+  /** Told of each question to a cluster; `result`: `asked`, or the code of a refusal. */
+  onQuestion?(kind: QuestionKind, result: string): void
   /** URL for the forge, and the mark of its secret (WH3); null when the repository is unknown. */
   webhook(project: string, name: string): Promise<{ url: string; secret: string } | null>
   /** Another secret, which is shown once. */

@@ -20,7 +20,7 @@ const DEPTH_MAX = 3
 /** Dependencies that one answer looks at: a tenant chooses how many there are. */
 export const DEPENDENCIES_READ = 50
 
-type Deps = Pick<AdminDeps, 'store' | 'views' | 'clock' | 'authorizer' | 'principal' | 'asks' | 'trail'>
+type Deps = Pick<AdminDeps, 'store' | 'views' | 'clock' | 'authorizer' | 'principal' | 'asks' | 'onQuestion' | 'trail'>
 
 export function whyRoutes(deps: Deps) {
   const { authorizer, principal } = deps

@@ -7,6 +7,7 @@ import {
   type NotificationSinkSpec,
   notificationRouteSpecSchema,
   notificationSinkSpecSchema,
+  type SinkType,
   sinkTypeOf,
 } from '../../shared/model/notifications.ts'
 import { serviceSpecSchema, sourcesOf } from '../../shared/model/resources.ts'
@@ -25,7 +26,7 @@ import { CommitWatch } from './forges/commit-watch.ts'
 import { forgeStatus, forgeTest } from './forges/forge.ts'
 import { type EventFacts, type GroupRecord, Groups, keyOfRoute } from './groups.ts'
 import { type MessageDeps, messageOf, pageOf } from './message.ts'
-import { type Channel, Outbox, REQUEST_MS_MAX, stored } from './outbox.ts'
+import { type Channel, type DeliveryResult, Outbox, REQUEST_MS_MAX, stored } from './outbox.ts'
 import { createRouting, endsSomething, type Route, type Routing } from './routing.ts'
 import { credentialUrl, isForge, SINKS, updatesMessages } from './sinks/registry.ts'
 import { type Sending, type Sent, SinkError } from './sinks/sink.ts'
@@ -52,6 +53,8 @@ export interface NotifierDeps extends MessageDeps {
   clockOf?(part: string): Clock
   random: Random
   log: Logger
+  /** Told of each attempt to deliver a message, with the type of its sink. */
+  onAttempt?(type: SinkType, result: DeliveryResult): void
 }
 
 export interface Notifier {
@@ -182,7 +185,10 @@ class Running {
     })
     const clockOf = (part: string) => deps.clockOf?.(part) ?? deps.clock
     this.#followClock = clockOf('notifications')
-    this.#commits = new CommitWatch({ ...deps, clock: clockOf('commit statuses') }, sinks, [...told.filter(({ state }) => state !== 'open').reverse(), ...pending])
+    this.#commits = new CommitWatch({ ...deps, clock: clockOf('commit statuses') }, sinks, [
+      ...told.filter(({ state }) => state !== 'open').reverse(),
+      ...pending,
+    ])
     this.#outbox = new Outbox({
       store: deps.store.notifications,
       records: () => [...this.#groups.records, ...this.#commits.records],
@@ -192,6 +198,10 @@ class Running {
           ? this.#commits.dueOf(record, deps.clock.nowMs())
           : this.#groups.dueOf(record, this.#routes.get(`${record.project}/${record.route}`), deps.clock.nowMs()),
       onSettled: (record) => this.#groups.settled(record),
+      onAttempt: ({ project, sink }, result) => {
+        const known = sinks.get(`${project}/${sink}`)
+        if (known !== undefined) deps.onAttempt?.(sinkTypeOf(known.spec), result)
+      },
       ...{ clock: clockOf('notification deliveries'), random: deps.random, log: deps.log },
     })
   }

@@ -26,6 +26,9 @@ export interface Channel {
   send(record: GroupRecord, version: number, signal: AbortSignal): Promise<Sent>
 }
 
+/** `failed`: it is tried again. */
+export type DeliveryResult = 'delivered' | 'failed' | 'dead'
+
 export interface OutboxDeps {
   store: Pick<NotificationOutbox, 'settle'>
   /** Records that may be due, of all that is in memory. */
@@ -35,6 +38,8 @@ export interface OutboxDeps {
   /** When a later version of a delivered record goes out. */
   dueOf(record: GroupRecord): number
   onSettled(record: GroupRecord): void
+  /** After each attempt. */
+  onAttempt?(record: GroupRecord, result: DeliveryResult): void
   clock: Clock
   random: Random
   log: Logger
@@ -104,19 +109,23 @@ export class Outbox {
     record.inFlight = true
     const { version } = record
     const channel = this.#deps.channel(record)
+    let result: DeliveryResult
     try {
       if (channel === null) throw new SinkError(`the sink ${record.sink} does not exist`, { retryable: false })
       const sent = await channel.send(record, version, AbortSignal.any([stopping, AbortSignal.timeout(REQUEST_MS_MAX)]))
       this.#delivered(record, version, sent)
+      result = 'delivered'
     } catch (error) {
       if (stopping.aborted) return // the next start sends it again
       this.#failed(record, error)
+      result = record.nextMs === null ? 'dead' : 'failed'
     } finally {
       record.inFlight = false
       this.#busy.delete(sink)
     }
     this.#notBefore.set(sink, Math.max(this.#notBefore.get(sink) ?? 0, clock.nowMs() + (channel?.pauseMs ?? 0)))
     await store.settle(stored(record))
+    this.#deps.onAttempt?.(record, result)
     this.#deps.onSettled(record)
   }
 

@@ -20,13 +20,15 @@ export const SERIES = ['all', 'fleet'] as const
 export type Series = (typeof SERIES)[number]
 
 export interface FleetGaugesDeps {
-  store: Pick<Store, 'rollups' | 'listClusters' | 'listStatus' | 'pendingConfirmations' | 'renderErrors'>
+  store: Pick<Store, 'rollups' | 'listClusters' | 'listStatus' | 'pendingConfirmations' | 'renderErrors' | 'notifications'>
   metrics: ServerMetrics
   /** `fleet`: no series for each service and cluster. */
   series: Series
   failingLoops(): readonly string[]
   /** Number of pieces of work that do not end; absent: nobody watches. */
   stuckCount?(): number
+  /** Questions to clusters that are not answered yet; absent: none are sent. */
+  openQuestions?(): number
   /** Absent: none are scheduled. */
   backups?(): BackupState
   clock: Clock
@@ -38,6 +40,7 @@ export function createFleetGauges({
   series,
   failingLoops,
   stuckCount = () => 0,
+  openQuestions = () => 0,
   backups,
   clock,
 }: FleetGaugesDeps): () => Promise<void> {
@@ -93,6 +96,10 @@ export function createFleetGauges({
       ),
     )
     metrics.set('skerry_work_stuck', [{ value: stuckCount() }])
+    metrics.set('skerry_questions_open', [{ value: openQuestions() }])
+    const { failingSinceMs, ...undelivered } = await store.notifications.totals()
+    metrics.set('skerry_notifications', labelled('state', Object.entries(undelivered)))
+    metrics.set('skerry_notifications_failing_since_timestamp_seconds', failingSinceMs === null ? [] : [{ value: failingSinceMs / 1_000 }])
     if (backups !== undefined) readBackups(backups(), metrics)
     metrics.set('skerry_build_info', [{ labels: { version: VERSION, commit: COMMIT }, value: 1 }])
     if (series === 'all') {

@@ -67,6 +67,18 @@ export const SERVER_METRICS = {
   },
   skerry_backup_bytes: { type: 'gauge', help: 'Size of the newest backup' },
   skerry_backup_duration_seconds: { type: 'gauge', help: 'Time that the newest backup took, in seconds' },
+  skerry_notifications: { type: 'gauge', help: 'Notifications that are not delivered', labels: ['state'] },
+  skerry_notifications_failing_since_timestamp_seconds: {
+    type: 'gauge',
+    help: 'First failed attempt of the notification that has failed for longest, in seconds since the epoch; absent if none fails',
+  },
+  skerry_notification_deliveries_total: { type: 'counter', help: 'Attempts to deliver a notification', labels: ['type', 'result'] },
+  skerry_questions_open: { type: 'gauge', help: 'Questions to clusters that are not answered yet' },
+  skerry_questions_total: {
+    type: 'counter',
+    help: 'Questions to clusters; a result other than asked is the error code of a refusal',
+    labels: ['kind', 'result'],
+  },
   skerry_services_failing: { type: 'gauge', help: 'Services that cannot be rendered for at least one cluster' },
   ...CLUSTER_METRICS,
   skerry_scrape_duration_seconds: { type: 'gauge', help: 'Time to read the metrics of the fleet from the store, in seconds' },

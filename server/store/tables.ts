@@ -396,7 +396,7 @@ const storedError = z.object({
   sinceMs: z.number(),
   remedy: z.string().exactOptional(),
   failing: z.array(failing).exactOptional(),
-  at: z.object({ commit: z.string(), author: z.string().nullable(), subject: z.string().optional() }).exactOptional(),
+  at: z.object({ commit: z.string(), author: z.string().nullable(), subject: z.string().exactOptional() }).exactOptional(),
 })
 export const readError = (json: string | null): StoredError | null => (json === null ? null : storedError.parse(JSON.parse(json)))
 export const writeError = (error: StoredError | null): string | null => (error === null ? null : JSON.stringify(error))

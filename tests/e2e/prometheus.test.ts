@@ -5,14 +5,20 @@ import { join } from 'node:path'
 import { type LocalApi, serveLocalApi } from '../../agent/local-api.ts'
 import { AGENT_METRICS } from '../../agent/metrics.ts'
 import type { AgentReport } from '../../agent/report.ts'
+import { clusterIdOf, clusterName } from '../../scripts/benchmarks/fleet-rows.ts'
+import { fillSqlite } from '../../scripts/benchmarks/store-fleet.ts'
 import { type ChildProcess, createDataFolder, freePort, startChild, waitUntil } from '../../scripts/local-cluster/child-process.ts'
 import { SERVER_METRICS } from '../../server/observe/server-metrics.ts'
 import { type RunningServer, startServer } from '../../server/server.ts'
+import { openSqliteStore } from '../../server/store/kysely-store.ts'
 import { PROCESS_METRICS } from '../../shared/adapters/metrics.ts'
 import { parseYamlDocuments } from '../../shared/adapters/yaml.ts'
+import type { AgentMetricsStatus } from '../../shared/model/status.ts'
+import { REV_INCARNATION } from '../../shared/protocol/status.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { systemRandom } from '../../shared/runtime/random.ts'
+import { repositoryDoc } from '../support/admin-app.ts'
 import { ROOT } from '../support/source-files.ts'
 
 const program = (name: string) => join(ROOT, 'build/prometheus', name)
@@ -40,6 +46,29 @@ const REPORT: AgentReport = {
 }
 
 const folder = createDataFolder('skerry-prometheus')
+/** A fleet with objects in every state, whose first agent reported its metrics; its server then works, asks and tells. */
+async function fillFleet(): Promise<void> {
+  const path = join(folder.path, 'fleet.sqlite')
+  await fillSqlite(path, { clusters: 12, services: 5, objects: 200, nowMs: systemClock.nowMs() })
+  const store = await openSqliteStore(path, { clock: systemClock, random: systemRandom })
+  const nowMs = systemClock.nowMs()
+  const doc: AgentMetricsStatus = {
+    ...{ atMs: nowMs, everyMs: 900_000, startedMs: nowMs - 1e8, cpuSeconds: 3, residentBytes: 7e7, enforcing: false, diskWritable: true },
+    ...{ replicaRows: 400, outboxRows: 2, requests: 9_000, sentBytes: 3e6, receivedBytes: 4e6, todayBytes: 7e5 },
+    ...{ resyncCompared: 4_000, resyncDifferences: 0 },
+  }
+  const row = { kind: 'agent', key: 'metrics', rev: 9 * REV_INCARNATION, doc } as const
+  await store.upsertStatus(clusterIdOf(0), [row], { complete: false, nowMs })
+  await store.close()
+}
+async function work(): Promise<void> {
+  const call = async (path: string, body: object) => {
+    const headers = { authorization: `Bearer ${server.firstAdminToken}`, 'content-type': 'application/json' }
+    return (await fetch(`${server.url}/api/v1${path}`, { method: 'POST', headers, body: JSON.stringify(body) })).text()
+  }
+  await call('/apply', { resources: [repositoryDoc('none', { project: 'default' })] })
+  await call(`/clusters/${clusterName(0)}/ask`, { question: { kind: 'nodes' } })
+}
 let server: RunningServer
 let agent: LocalApi
 let prometheus: ChildProcess
@@ -48,6 +77,7 @@ const ports = { open: freePort(), agent: freePort(), prometheus: freePort() }
 beforeAll(async () => {
   const metrics = { series: 'all', listen: { hostname: HOST, port: ports.open } } as const
   const deps = { clock: systemClock, random: systemRandom, log: silentLogger }
+  await fillFleet()
   server = await startServer({ dataDir: folder.path, hostname: HOST, port: 0, metrics }, deps)
   agent = serveLocalApi(
     folder.path,
@@ -67,8 +97,9 @@ beforeAll(async () => {
   prometheus = startChild(command, join(folder.path, 'log'))
   const scraped = async () =>
     (await query('count(up == 1)'))[0]?.value === TARGETS && (await query('skerry_http_requests_total{job="skerry"}')).length > 0
-  await waitUntil('Prometheus scrapes all targets', scraped, { timeoutMs: 30_000, child: prometheus })
-}, 60_000)
+  await waitUntil('Prometheus scrapes all targets', scraped, { timeoutMs: 90_000, child: prometheus })
+  await work()
+}, 120_000)
 afterAll(async () => {
   await prometheus?.kill()
   await agent?.stop()
@@ -79,7 +110,7 @@ afterAll(async () => {
 const TARGETS = 3
 /** JSON is YAML, too. */
 const scrapeConfig = (tokenFile: string) => ({
-  global: { scrape_interval: '1s', scrape_timeout: '1s' },
+  global: { scrape_interval: '2s', scrape_timeout: '2s' },
   rule_files: [monitoring('alerts.yaml')],
   scrape_configs: [
     { job_name: 'skerry', static_configs: [{ targets: [`${HOST}:${ports.open}`] }] },
@@ -175,3 +206,15 @@ test.each([...shown, ...alerts])('OB4 the expression of %s can be run and names 
   const known = new Set([...Object.keys(SERVER_METRICS), ...Object.keys(AGENT_METRICS), ...Object.keys(PROCESS_METRICS)])
   expect(namesIn(expression ?? '').filter((name) => !known.has(name))).toEqual([])
 })
+
+test.each(shown)(
+  'OB4 the panel %s shows the fleet',
+  async (_, expression) => {
+    // A rate needs two scrapes.
+    await waitUntil('the panel has a series', async () => (await query(expression ?? '')).length > 0, {
+      timeoutMs: 20_000,
+      child: prometheus,
+    })
+  },
+  30_000,
+)

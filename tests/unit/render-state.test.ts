@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import type { RenderState } from '../../server/fleet/records.ts'
+import type { FailedRevision, RenderState } from '../../server/fleet/records.ts'
 import type { ClusterRender, GoodRender, Rendering } from '../../server/ingest/render/rendering.ts'
 import { nextRenderState } from '../../server/ingest/render-state.ts'
 import { type ClusterId, clusterIdSchema } from '../../shared/model/ids.ts'
@@ -55,7 +55,7 @@ test.each([
   ['RN1 a good render ends it', broken, good('c2', 'd1'), undefined],
 ] as const)('%s', (_, before, rendering, since) => expect(nextRenderState(before, 1, rendering, 30).error?.sinceMs).toBe(since))
 
-test.each<[string, Rendering, object]>([
+test.each<[string, Rendering, FailedRevision]>([
   ['the first render that fails so', { ...failed('a:1'), commit: 'c10', written: { author: 'Ana', subject: 'x' } }, { commit: 'c9', author: null }],
   ['the first of another fault', { ...failed('b:2'), commit: 'c10', written: { author: 'Ana', subject: 'fix the port' } }, { commit: 'c10', author: 'Ana', subject: 'fix the port' }],
 ])('RL8 a failed render keeps the revision of %s', (_, rendering, at) => expect(nextRenderState(broken, 2, rendering, 30).error?.at).toEqual(at),

@@ -98,7 +98,11 @@ export function addReadCommands(program: Command, context: Context): void {
     .addOption(projectOption())
     .option('--cluster <name>', 'show the changes of the service in this cluster, with their causes')
     .option('--since <duration>', 'only what is not older, such as 12h; default of a cluster 24h', durationArgument)
-    .option('--limit <count>', 'maximum number of entries, newest first; default 20, of a cluster or with --since 200', wholeNumber(LIST_LIMIT_MAX))
+    .option(
+      '--limit <count>',
+      'maximum number of entries, newest first; default 20, of a cluster or with --since 200',
+      wholeNumber(LIST_LIMIT_MAX),
+    )
     .addOption(output())
     .option('--no-headers', 'omit the header line')
     .addHelpText(

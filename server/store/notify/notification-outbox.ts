@@ -47,6 +47,8 @@ export interface NotificationOutbox {
   list(query: NotificationQuery): Promise<NotificationRecord[]>
   countsOf(project: string, sink: string): Promise<SinkCounts>
   openOf(project: string, route: string): Promise<number>
+  /** Over all sinks. `failingSinceMs`: the first failed attempt of any of `failed`; null: none fails. */
+  totals(): Promise<{ waiting: number; failed: number; dead: number; failingSinceMs: number | null }>
   /** NO8: removes what is beyond NOTIFICATIONS_KEPT_MAX. How many went. */
   prune(): Promise<number>
 }

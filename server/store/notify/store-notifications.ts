@@ -92,6 +92,32 @@ export function createNotificationStore(db: StoreDb): NotificationOutbox {
       return { waiting: Number(totals.waiting), dead: Number(totals.dead), lastSentMs: sent, error: isNews ? newest.error : null }
     },
 
+    async totals() {
+      const undelivered = db.read.selectFrom('notifications').where('state', 'in', ['open', 'dead'])
+      const counted = await undelivered
+        .select((eb) => [
+          eb.fn
+            .countAll<number | bigint>()
+            .filterWhere(eb.and([eb('state', '=', 'open'), eb('next_ms', 'is not', null), eb('attempts', '=', 0)]))
+            .as('waiting'),
+          eb.fn
+            .countAll<number | bigint>()
+            .filterWhere(eb.and([eb('state', '=', 'open'), eb('attempts', '>', 0)]))
+            .as('failed'),
+          eb.fn.countAll<number | bigint>().filterWhere('state', '=', 'dead').as('dead'),
+          eb.fn
+            .min('tried_ms')
+            .filterWhere(eb.and([eb('state', '=', 'open'), eb('attempts', '>', 0), eb('tried_ms', '>', 0)]))
+            .as('since'),
+        ])
+        .executeTakeFirstOrThrow()
+      const { waiting, failed, dead, since } = counted
+      return {
+        ...{ waiting: Number(waiting), failed: Number(failed), dead: Number(dead) },
+        failingSinceMs: since === null ? null : Number(since),
+      }
+    },
+
     async openOf(project, route) {
       const of = db.read.selectFrom('notifications').where('project', '=', project).where('route', '=', route).where('state', '=', 'open')
       return Number((await of.select((eb) => eb.fn.countAll<number | bigint>().as('count')).executeTakeFirstOrThrow()).count)
