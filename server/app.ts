@@ -25,6 +25,7 @@ import { createSecureHeaders } from './http/answer-headers.ts'
 import { apiDocs } from './http/api-docs/serve.ts'
 import { applyRoute } from './http/apply-route.ts'
 import { askRoutes } from './http/ask-routes.ts'
+import { attentionRoutes } from './http/attention-routes.ts'
 import { auditRoutes } from './http/audit-routes.ts'
 import { ADMIN_API, createAuth } from './http/auth.ts'
 import { authRoutes } from './http/auth-routes.ts'
@@ -51,6 +52,7 @@ import { profileRoutes } from './http/profile-routes.ts'
 import { createRateLimits, REQUESTS_PER_SECOND, setRateHeaders } from './http/rate-limits.ts'
 import { removalRoutes } from './http/removal-routes.ts'
 import { renderRoutes } from './http/render-routes.ts'
+import { repositoryRoutes } from './http/repository-routes.ts'
 import { reasonOf, requestIdOf, withRequestId } from './http/request-facts.ts'
 import { resourceRoutes } from './http/resource-routes.ts'
 import { restoreRoutes } from './http/restore-routes.ts'
@@ -286,6 +288,8 @@ function createElysia(deps: AppDeps, { callers, authorizer, links }: { callers: 
     .use(fleetQueryRoutes(admin))
     .use(countRoutes(admin))
     .use(chartRoutes(admin))
+    .use(attentionRoutes(admin))
+    .use(repositoryRoutes(admin))
     .use(historyRoutes(admin))
     .use(sqlRoutes(admin))
     .use(savedQueryRoutes(admin))

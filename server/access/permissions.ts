@@ -64,6 +64,7 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   [`GET ${REPOSITORY}/webhook`]: object('webhook:read', 'Repository'),
   [`POST ${REPOSITORY}/webhook`]: object('webhook:read', 'Repository'),
   [`POST ${REPOSITORY}/refresh`]: object('sync', 'Repository'),
+  [`GET ${REPOSITORY}/commits`]: object('read', 'Repository'),
   'GET /objects': some('read', 'Service'),
   'GET /placements': some('read', 'Service'),
   'GET /counts': OWN, // the handler asks for the right that the counted things need,
@@ -78,6 +79,7 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   'GET /chart': some('read', 'Cluster'),
   // The handler shows the changes of each kind that the caller may read, and refuses a caller who may read none.
   'GET /changes': OWN,
+  'GET /attention': some('read', 'Service'),
   'GET /metrics': object('read', 'Server'),
   'GET /events': some('read', 'Service'),
   'GET /suspensions': some('read', 'Service'),
@@ -85,6 +87,7 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   'GET /confirmations/:id': some('read', 'Service'),
   'GET /confirmations/:id/removal': some('read', 'Service'),
   'POST /confirmations/:id/confirm': some('confirm', 'Service'),
+  'POST /confirmations/:id/refuse': some('confirm', 'Service'),
   'GET /clusters/:name/services': some('read', 'Service'),
   'GET /clusters/:name/history': some('read', 'Service'),
   // The handler asks for the right that the question needs, on the cluster or on the service.
@@ -95,6 +98,7 @@ const RIGHT_OF_ROUTE: Readonly<Record<string, RouteRight>> = {
   [`GET ${SERVICE}/why`]: object('read', 'Service'),
   [`GET ${SERVICE}/removal`]: object('read', 'Service'),
   [`GET ${SERVICE}/sync`]: object('read', 'Service'),
+  [`GET ${SERVICE}/order`]: object('read', 'Service'),
   [`GET ${SERVICE}/dependencies`]: object('read', 'Service'),
   [`GET ${SERVICE}/render`]: object('render', 'Service'),
   [`GET ${SERVICE}/variants`]: object('render', 'Service'),

@@ -19,6 +19,7 @@ import type { Ingest } from '../ingest/ingest-port.ts'
 import { resourcesOf } from '../ingest/projects.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { Store } from '../store/store.ts'
+import { readObjectOrder } from './object-order.ts'
 import type { DeleteOutcome, FleetActions } from './port.ts'
 import { allowSync, planSync } from './sync-actions.ts'
 
@@ -99,9 +100,11 @@ export function createFleetActions(deps: FleetActionsDeps): FleetActions & Agent
       return true
     },
     confirm: (id, by, confirmed = NOTHING_CONFIRMED, upTo) => confirm(deps, { id, by, ...(upTo === undefined ? {} : { upTo }) }, confirmed),
+    refuse: (id, no) => refuse(deps, id, no),
     suspensionsChanged: () => ingest.suspensionsChanged(),
     planSync: (id, wanted) => planSync(deps, id, wanted),
     allowSync: (id, request, by) => allowSync(deps, id, request, by),
+    objectOrder: (id, clusterId) => readObjectOrder(deps, id, clusterId),
     onChanged(keys, confirmed = NOTHING_CONFIRMED) {
       const told = () => {
         const others = keys.filter(({ kind }) => !UNFOLLOWED.has(kind))
@@ -204,6 +207,28 @@ async function confirm(
   await ingest.dataConfirmed(confirmed)
   await ingest.serviceChanged({ project, service })
   return confirmation
+}
+
+/** ST27 */
+async function refuse(
+  { store, ingest, clock, log }: FleetActionsDeps,
+  id: string,
+  { by, why, upTo }: { by: string; why: string; upTo?: number | undefined },
+): Promise<Confirmation | null> {
+  const refused = await store.refuse(id, { by, why, upTo, nowMs: clock.nowMs() })
+  if (refused === null) return null
+  const { project, service, cluster, names, kind, clusters } = refused
+  const where = clusters === undefined ? '' : ` in ${clusters.count} clusters`
+  const message = `${kind}${where} refused by ${by} (${why}); kept: ${namesText(names)}`
+  const about = { service: { project, service }, ...(cluster === null ? {} : { cluster }) }
+  await store.appendEvents([fleetEvent(clock.nowMs(), 'Normal', 'ConfirmationRefused', message, about)])
+  log.info('confirmation refused', { confirmation: id, kind, clusters: clusters?.count, service: serviceKey({ project, service }), by })
+  if (kind === 'remove_service') {
+    const key: ResourceKey = { kind: 'Service', project, name: service }
+    await store.takeBackDeletion(key, removeSubject({ project, service }), clock.nowMs())
+    await ingest.serviceChanged({ project, service })
+  }
+  return refused
 }
 
 const namesText = (names: readonly string[]): string =>

@@ -386,6 +386,8 @@ export interface Confirmation {
    * number of the last one (`confirm`).
    */
   clusters?: { count: number; first: string[]; upTo: number }
+  /** A person decided to keep the objects; a later confirmation is still possible. Absent: nobody refused. */
+  refused?: { atMs: number; by: string; why: string }
 }
 
 /** Confirmations of one kind that wait for a person. */

@@ -97,6 +97,7 @@ function placementState({ cluster, liveness, desired, status, confirmation, susp
   if (status.refusal !== undefined) {
     const { names, count: total, why, only = false } = status.refusal
     const named = `${why}: ${nameList(names)}${total > names.length ? ` (${total} in total)` : ''}`
+    if (confirmation?.refused !== undefined) return { ...last, ...keptState(confirmation, confirmation.refused, named) }
     return {
       ...last,
       reason: only ? 'ConfirmationPending' : 'PruneRefused',
@@ -126,6 +127,17 @@ function placementState({ cluster, liveness, desired, status, confirmation, susp
   const told = status.message === '' ? `${status.healthyCount} of ${status.objectCount} objects are healthy` : status.message
   return { ...last, reason: status.reason, message: `${told}${sentence(away?.message ?? '')}`, next: away?.next ?? step ?? details }
 }
+
+/** ST27: a person has decided, and the cluster differs from Git because of it. */
+const keptState = (
+  { id }: Pick<Confirmation, 'id'>,
+  { by, why }: NonNullable<Confirmation['refused']>,
+  what: string,
+): Pick<State, 'reason' | 'message' | 'next'> => ({
+  reason: 'Kept',
+  message: `kept by ${by} (${why}): ${what}`,
+  next: `No action needed if it is intended; to keep the objects for good, restore the manifests or the targets. \`skerry confirm ${id}\` deletes them after all.`,
+})
 
 /** SU8. The agent's own word says whether it has taken the suspension. */
 function suspendedState(
@@ -226,6 +238,12 @@ function serviceState(input: ServiceInput, question: Confirmation | undefined): 
   const folded = foldSummary(placements)
   const { project, service } = id
   const describe = `\`skerry describe service ${service} -p ${project}\` shows each cluster.`
+  if (question?.refused !== undefined && question.kind !== 'prune')
+    return {
+      ...folded,
+      ...{ sync: 'OutOfSync', sinceMs: question.refused.atMs },
+      ...keptState(question, question.refused, `${question.why}: ${nameList(question.names)}`),
+    }
   if (question !== undefined && question.kind !== 'prune') {
     const what =
       question.kind === 'remove_service'

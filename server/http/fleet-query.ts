@@ -29,7 +29,7 @@ const labelSelector = z
     context.addIssue({ code: 'custom', message: SELECTOR_EXPECTED })
     return z.NEVER
   })
-const search = z
+export const searchQuery = z
   .string()
   .max(512)
   .optional()
@@ -54,7 +54,7 @@ export const objectParameters = z.strictObject({
   reason: text(128),
   image: text(512),
   drift: z.literal('open').optional(),
-  search,
+  search: searchQuery,
   sort: z.enum(OBJECT_SORTS).default('cluster'),
   ...paged,
 })
@@ -66,7 +66,7 @@ export const placementParameters = z.strictObject({
     .string()
     .regex(/^[0-9a-f]{4,64}$/, 'expected at least 4 hex digits of a commit or a digest')
     .optional(),
-  search,
+  search: searchQuery,
   sort: z.enum(PLACEMENT_SORTS).default('cluster'),
   ...paged,
 })
@@ -75,7 +75,7 @@ export const clusterParameters = z.strictObject({
   liveness: listOf(LIVENESS_WORDS),
   /** The version of the agent or of Kubernetes, or the beginning of one. */
   version: text(64),
-  search,
+  search: searchQuery,
   sort: z.enum(CLUSTER_SORTS).default('name'),
   ...paged,
 })
@@ -106,7 +106,7 @@ export const writeToken = (query: object, at: Position | null): string | null =>
   at === null ? null : Buffer.from(JSON.stringify([queryMark(query), at])).toString('base64url')
 
 /** Orders that begin with a number: a time, or the place of a word. */
-const BY_NUMBER: readonly string[] = ['newest', 'oldest', 'health', 'seen']
+const BY_NUMBER: readonly string[] = ['newest', 'oldest', 'health', 'seen', 'clusters']
 
 /** `sort`: of the query. A token made by hand gets an error of its own, whatever a database would say to it. */
 export function readToken(query: object, sort: string, value: string | undefined): Position | undefined {

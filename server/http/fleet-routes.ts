@@ -1,18 +1,21 @@
 // The current activity: services in clusters, objects, events, and what waits for a person.
+import { setImmediate } from 'node:timers/promises'
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { nameSchema } from '../../shared/model/ids.ts'
 import { FLEET } from '../../shared/model/resources.ts'
-import { confirmationViewSchema, eventViewSchema, listOf, placementViewSchema } from '../../shared/model/views.ts'
+import { confirmationViewSchema, eventViewSchema, listOf, placementViewSchema, refuseConfirmationSchema } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
+import type { Principal } from '../access/principal.ts'
 import { NAMES_NOBODY } from '../actions/removal-plans.ts'
-import type { Confirmation } from '../fleet/records.ts'
+import type { Confirmation, FleetEvent } from '../fleet/records.ts'
 import { withoutClusters } from '../fleet/rights.ts'
-import { noteDenial } from '../store/audit/caller.ts'
+import { noteDenial, noteReason } from '../store/audit/caller.ts'
 import { forbidden } from './auth.ts'
 import { confirmDataBody, readConfirmedData } from './confirm-data.ts'
 import { fails, takes } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
+import { searchQuery } from './fleet-query.ts'
 import { pageResponses, placementsPage } from './fleet-query-routes.ts'
 import { notFound } from './problem.ts'
 import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './query.ts'
@@ -30,6 +33,11 @@ const eventQuery = z.object({
   trace: z.string().max(64).optional(),
   /** Time in milliseconds since 1970: only events that are not older, among the newest `limit` ones. */
   since: z.coerce.number().int().min(0).optional(),
+  /** Strictly before this id, newest of them; `continue` is then the next value, or null at the end. */
+  before: z.coerce.number().int().min(0).optional(),
+  type: z.enum(['Normal', 'Warning']).optional(),
+  /** Words that are all part of the reason, the message, the cluster, the service or the object. */
+  search: searchQuery,
   limit: limitQuery,
   object: z
     .string()
@@ -40,7 +48,14 @@ const eventQuery = z.object({
   continue: continueQuery.describe('With object: the next page'),
 })
 const pageQuery = z.object({ limit: limitQuery, continue: continueQuery })
-export const confirmationId = z.object({ id: z.string().regex(/^[0-9a-z]{1,32}$/, 'expected the id that `skerry confirm` lists') })
+const idOfConfirmation = z.string().regex(/^[0-9a-z]{1,32}$/, 'expected the id that `skerry confirm` lists')
+export const confirmationId = z.object({ id: idOfConfirmation })
+const confirmationQuery = pageQuery.extend({
+  /** `refused`: those whose objects a person decided to keep. */
+  state: z.enum(['pending', 'refused']).default('pending'),
+  /** Only this one, whatever its state, with the objects that it deletes; no item if there is none (any more). */
+  id: idOfConfirmation.optional(),
+})
 
 /** Without members that are undefined, which an optional query parameter is and an optional property is not. */
 const given = <T extends object>(query: T) =>
@@ -58,6 +73,41 @@ function readConfirmationPlace(token: string | undefined): { createdMs: number; 
   return /^\d+$/.test(createdMs) ? { createdMs: Number(createdMs), id } : undefined
 }
 
+/** For a question of several clusters, `clusters.upTo` as it was shown: clusters that came later get a new question. */
+const upToQuery = z.object({ upTo: z.coerce.number().int().min(0).optional() })
+
+/** Events that one request looks through for its words. */
+const EVENTS_SCANNED = 10_000
+const EVENTS_A_TIME = 1_000
+
+/** Oldest first. A page may be short, and continue: it reached the limit of events that are looked through. */
+async function olderEvents(
+  store: Pick<AdminDeps['store'], 'listEvents'>,
+  asked: Omit<Parameters<AdminDeps['store']['listEvents']>[0], 'limit' | 'before'>,
+  { limit, before, type, words }: { limit: number; before: number | undefined; type: string | undefined; words: readonly string[] },
+): Promise<{ items: FleetEvent[]; continue: string | null }> {
+  const items: FleetEvent[] = []
+  const isAsked = ({ type: of, reason, message, cluster, project, service, object }: FleetEvent): boolean => {
+    if (type !== undefined && of !== type) return false
+    const text = `${reason}\n${message}\n${cluster}\n${project}/${service}\n${object}`.toLowerCase()
+    return words.every((word) => text.includes(word))
+  }
+  let from = before
+  for (let scanned = 0; scanned < EVENTS_SCANNED; scanned += EVENTS_A_TIME) {
+    const count = words.length === 0 && type === undefined ? limit : EVENTS_A_TIME
+    const read = await store.listEvents({ ...asked, limit: count, ...(from === undefined ? {} : { before: from }) })
+    const fitting = read.filter(isAsked).toReversed()
+    const taken = fitting.slice(0, limit - items.length)
+    items.push(...taken)
+    const isFull = items.length === limit
+    from = isFull ? taken.at(-1)?.id : read[0]?.id
+    if (read.length < count && !(isFull && taken.length < fitting.length)) return { items: items.reverse(), continue: null }
+    if (isFull) break
+    await setImmediate()
+  }
+  return { items: items.reverse(), continue: from === undefined ? null : String(from) }
+}
+
 /** `hidden`: one that the caller may not read, which is answered as one that is gone and is a denial (AU2). */
 export function confirmationGone(id: string, hidden: Confirmation | null = null): AppError {
   if (hidden !== null) {
@@ -70,6 +120,15 @@ export function confirmationGone(id: string, hidden: Confirmation | null = null)
 export function fleetRoutes(deps: AdminDeps) {
   const { store, actions, authorizer, principal } = deps
   const servicesOf = (request: Request) => authorizer.scope(principal(request), 'read', 'Service')
+  /** The caller, who may answer the question. */
+  const answererOf = async (id: string, request: Request): Promise<Principal> => {
+    const by = principal(request)
+    const found = await store.confirmation(id)
+    if (found === null || !(await confirmationInScope(servicesOf(request), found, store))) throw confirmationGone(id, found)
+    if (!(await confirmationInScope(authorizer.scope(by, 'confirm', 'Service'), found, store)))
+      throw forbidden(by, { verb: 'confirm', kind: 'Service', project: found.project, name: found.service })
+    return by
+  }
   return new Elysia({ tags: ['fleet'] })
     .get(
       '/projects/:project/services/:name/clusters',
@@ -105,7 +164,7 @@ export function fleetRoutes(deps: AdminDeps) {
     )
     .get(
       '/events',
-      async ({ query: { limit, since = 0, object, continue: token, ...filter }, request }) => {
+      async ({ query: { limit, since = 0, before, type, search: words = [], object, continue: token, ...filter }, request }) => {
         const scope = servicesOf(request)
         const seen = { scope: withoutClusters(scope), within: await placesInClusters(scope, store) }
         if (object !== undefined) {
@@ -114,25 +173,37 @@ export function fleetRoutes(deps: AdminDeps) {
           const { items, next } = await store.listObjectEvents({ ...seen, cluster, object, limit, ...given({ before: placeOf(token) }) })
           return { items, continue: encodeContinue(next === null ? null : String(next)) }
         }
+        const asked = { ...seen, ...given(filter) }
+        if (before !== undefined || type !== undefined || words.length > 0) return olderEvents(store, asked, { limit, before, type, words })
         // The stream is in the order of arrival: a filter by time in the store would read all of it.
-        const items = (await store.listEvents({ limit, ...seen, ...given(filter) })).filter(({ atMs }) => atMs >= since)
+        const items = (await store.listEvents({ limit, ...asked })).filter(({ atMs }) => atMs >= since)
         return { items, continue: null }
       },
-      { query: eventQuery, response: listOf(eventViewSchema), detail: { summary: 'Events, oldest first; follow with `after`' } },
+      {
+        query: eventQuery,
+        response: listOf(eventViewSchema),
+        detail: { summary: 'Events, oldest first; follow with `after`, go back with `before`' },
+      },
     )
     .get(
       '/confirmations',
-      async ({ query: { limit, continue: token }, request }) => {
+      async ({ query: { limit, continue: token, state, id }, request }) => {
+        if (id !== undefined) {
+          const found = await store.confirmation(id)
+          if (found === null || !(await confirmationInScope(servicesOf(request), found, store))) return { items: [], continue: null }
+          const removals = (await deps.removals.ofConfirmation(found)).map(({ view }) => view)
+          return { items: [{ ...confirmationView(found), removals }], continue: null }
+        }
         const after = readConfirmationPlace(token)
-        const items = await seenConfirmations(store, servicesOf(request), { limit: limit + 1, after })
+        const items = await seenConfirmations(store, servicesOf(request), { limit: limit + 1, after, refused: state === 'refused' })
         const last = items.length > limit ? items[limit - 1] : undefined
         const next = last === undefined ? null : encodeContinue(`${last.createdMs}/${last.id}`)
         return { items: items.slice(0, limit).map(confirmationView), continue: next }
       },
       {
-        query: pageQuery,
+        query: confirmationQuery,
         response: listOf(confirmationViewSchema),
-        detail: { summary: 'List pending confirmations' },
+        detail: { summary: 'List pending or refused confirmations' },
       },
     )
     .get(
@@ -147,11 +218,7 @@ export function fleetRoutes(deps: AdminDeps) {
     .post(
       '/confirmations/:id/confirm',
       async ({ params: { id }, query: { upTo }, body, request }) => {
-        const by = principal(request)
-        const found = await store.confirmation(id)
-        if (found === null || !(await confirmationInScope(servicesOf(request), found, store))) throw confirmationGone(id, found)
-        if (!(await confirmationInScope(authorizer.scope(by, 'confirm', 'Service'), found, store)))
-          throw forbidden(by, { verb: 'confirm', kind: 'Service', project: found.project, name: found.service })
+        const by = await answererOf(id, request)
         const data = await readConfirmedData(body, async () => {
           const asked = await store.confirmation(id)
           if (asked === null) throw confirmationGone(id)
@@ -163,17 +230,30 @@ export function fleetRoutes(deps: AdminDeps) {
       },
       {
         params: confirmationId,
-        /**
-         * For a question of several clusters, `clusters.upTo` as it was shown: clusters that came later get a new
-         * question.
-         */
-        query: z.object({ upTo: z.coerce.number().int().min(0).optional() }),
+        query: upToQuery,
         response: confirmationViewSchema,
         detail: {
           summary: 'Confirm exactly these names',
           requestBody: takes(confirmDataBody, { required: false }),
           ...fails(409),
         },
+      },
+    )
+    .post(
+      '/confirmations/:id/refuse',
+      async ({ params: { id }, query: { upTo }, body: { reason }, request }) => {
+        const by = await answererOf(id, request)
+        noteReason(reason)
+        const refused = await actions.refuse(id, { by: by.name, why: reason, upTo })
+        if (refused === null) throw confirmationGone(id)
+        return confirmationView(refused)
+      },
+      {
+        params: confirmationId,
+        query: upToQuery,
+        body: refuseConfirmationSchema,
+        response: confirmationViewSchema,
+        detail: { summary: 'Keep the objects: the confirmation waits no longer, and can still be given' },
       },
     )
 }

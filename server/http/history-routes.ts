@@ -1,10 +1,11 @@
-// History: the revisions of a service, and the changes of its states in a cluster. Newest first; a page continues
-// strictly before the end of the last one.
+// History: the revisions of a service, the order of its objects, and the changes of its states in a cluster. Newest
+// first; a page continues strictly before the end of the last one.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { writtenByOf } from '../../shared/model/commits.ts'
 import { historyViewSchema, revisionViewSchema, timelineViewSchema } from '../../shared/model/history.ts'
 import { nameSchema, type ServiceId } from '../../shared/model/ids.ts'
+import { objectOrdersSchema } from '../../shared/model/object-order.ts'
 import { FLEET } from '../../shared/model/resources.ts'
 import { listOf } from '../../shared/model/views.ts'
 import { AppError } from '../../shared/protocol/error.ts'
@@ -18,7 +19,7 @@ const params = z.object({ project: nameSchema, name: nameSchema })
 const since = z.coerce.number().int().min(0).optional().describe('Time in milliseconds since 1970; nothing older is listed.')
 const pageQuery = z.object({ limit: limitQuery, continue: continueQuery })
 
-export function historyRoutes({ store, authorizer, principal }: AdminDeps) {
+export function historyRoutes({ store, actions, authorizer, principal }: AdminDeps) {
   const known = async (project: string, name: string): Promise<ServiceId> => {
     if ((await store.getResource({ kind: 'Service', project, name })) === null) throw keyNotFound({ kind: 'Service', project, name })
     return { project, service: name }
@@ -39,6 +40,20 @@ export function historyRoutes({ store, authorizer, principal }: AdminDeps) {
         query: pageQuery,
         response: listOf(revisionViewSchema),
         detail: { summary: 'Revisions of a service, newest first' },
+      },
+    )
+    .get(
+      '/projects/:project/services/:name/order',
+      async ({ params: { project, name }, query, request }) => {
+        const id = await known(project, name)
+        const cluster = await requirePlace({ store, authorizer }, principal(request), id, query.cluster)
+        return { items: (await actions.objectOrder(id, cluster.clusterId)) ?? [] }
+      },
+      {
+        params,
+        query: z.object({ cluster: nameSchema }),
+        response: objectOrdersSchema,
+        detail: { summary: 'Waves and hooks among the objects of a service in a cluster' },
       },
     )
     .get(

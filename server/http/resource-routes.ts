@@ -15,6 +15,7 @@ import {
   repositoryViewSchema,
   roleBindingViewSchema,
   roleViewSchema,
+  serviceListSchema,
   serviceViewSchema,
   webhookAnswerSchema,
 } from '../../shared/model/views.ts'
@@ -23,10 +24,12 @@ import { confirmDataBody } from './confirm-data.ts'
 import { answers, fails, takes } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 import { EXAMPLES } from './examples.ts'
+import { searchQuery } from './fleet-query.ts'
 import { DELETE_HEADERS, isDryRun, PUT_HEADERS, writeQuery } from './preconditions.ts'
 import { decodeContinue, encodeContinue, listQuery, selectorOf } from './query.ts'
 import { createResourceHandlers, type DocumentKey, type Headers, SCHEMAS } from './resource-handlers.ts'
 import { withBuiltInRoles } from './roles.ts'
+import { isPlain, listServices, serviceListQuery } from './service-list.ts'
 import { seenServices } from './service-sight.ts'
 import { keyNotFound, kindText } from './write-resource.ts'
 
@@ -104,7 +107,11 @@ const LISTS = {
   NotificationSink: 'notification-sinks',
   NotificationRoute: 'notification-routes',
 } as const
-const LISTED = Object.keys(LISTS) as Array<keyof typeof LISTS>
+/** Services have one with more filters. */
+const LISTED = (Object.keys(LISTS) as Array<keyof typeof LISTS>).filter((kind) => kind !== 'Service')
+
+const namedListQuery = listQuery.extend({ search: searchQuery.describe('Words that are all part of `project/name`') })
+type NamedListQuery = z.infer<typeof namedListQuery>
 
 const tagOf = (kind: DocumentKind): string => (kind === 'Cluster' ? 'clusters' : LISTS[kind])
 
@@ -118,14 +125,16 @@ interface Called {
 
 export function resourceRoutes(deps: AdminDeps) {
   const { show, put, remove } = createResourceHandlers(deps)
-  const lister = (kind: DocumentKind) => async (query: z.infer<typeof listQuery>, request: Request) => {
+  const lister = (kind: DocumentKind) => async (query: NamedListQuery, request: Request) => {
     const scope = deps.authorizer.scope(deps.principal(request), 'read', kind)
     const selector = selectorOf(query.labelSelector)
     const after = decodeContinue(query.continue)
+    const words = query.search ?? []
     const read = (from: string | undefined, limit: number) =>
       deps.store.listResources(kind, {
         limit,
         scope,
+        keep: ({ project, name }) => words.every((word) => `${project}/${name}`.includes(word)),
         ...(query.project === undefined || kind === 'Project' ? {} : { project: query.project }),
         ...(selector === undefined ? {} : { selector }),
         ...(from === undefined ? {} : { after: from }),
@@ -136,14 +145,23 @@ export function resourceRoutes(deps: AdminDeps) {
   }
   const listOfKind =
     (kind: DocumentKind) =>
-    async ({ query, request }: { query: z.infer<typeof listQuery>; request: Request }) => {
+    async ({ query, request }: { query: NamedListQuery; request: Request }) => {
       const page = await lister(kind)(query, request)
       return kind === 'Role' ? withBuiltInRoles(query, page) : page
     }
-  const routes = new Elysia()
+  const services = async ({ query, request }: { query: z.infer<typeof serviceListQuery>; request: Request }) => {
+    if (isPlain(query)) return lister('Service')(query, request)
+    const scope = deps.authorizer.scope(deps.principal(request), 'read', 'Service')
+    const { items, ...page } = await listServices(deps, scope, query)
+    return { items: await deps.views.listed(items, scope), ...page }
+  }
+  const routes = new Elysia().get('/services', services, {
+    query: serviceListQuery,
+    detail: { tags: [tagOf('Service')], summary: 'List services', responses: answers({ 200: serviceListSchema }) },
+  })
   for (const kind of LISTED)
     routes.get(`/${LISTS[kind]}`, listOfKind(kind), {
-      query: listQuery,
+      query: namedListQuery,
       detail: { tags: [tagOf(kind)], summary: `List ${nounsOf(kind)}`, responses: answers({ 200: listOf(VIEW_SCHEMAS[kind]) }) },
     })
   for (const { kind, path, params, key } of PLACES) {

@@ -49,9 +49,9 @@ const CONFIRMATIONS_A_TIME = 200
 export async function seenConfirmations(
   store: Clusters & Pick<Store, 'listConfirmations'>,
   scope: Scope,
-  { limit, after }: { limit: number; after: Pick<Confirmation, 'id' | 'createdMs'> | undefined },
+  { limit, after, refused = false }: { limit: number; after: Pick<Confirmation, 'id' | 'createdMs'> | undefined; refused?: boolean },
 ): Promise<Confirmation[]> {
-  const from = (last: typeof after) => (last === undefined ? {} : { after: last })
+  const from = (last: typeof after) => ({ refused, ...(last === undefined ? {} : { after: last }) })
   if (scope.every(({ clusters }) => clusters === null)) return store.listConfirmations({ limit, scope, ...from(after) })
   const wider = scope.map((place) => ({ ...place, clusters: null }))
   const found: Confirmation[] = []

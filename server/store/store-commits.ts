@@ -24,7 +24,7 @@ export interface VerifiedRef {
 /** `isFirst`: no commit of that ref was verified before. */
 export type RaisedWatermark = { kind: 'raised'; isFirst: boolean } | { kind: 'older'; newest: Watermark }
 
-export function createCommitStore(db: StoreDb): Pick<Store, 'noteCommit' | 'commitsOf' | 'raiseWatermark'> {
+export function createCommitStore(db: StoreDb): Pick<Store, 'noteCommit' | 'commitsOf' | 'commitsOfRepository' | 'raiseWatermark'> {
   return {
     raiseWatermark: ({ uid, ref }: VerifiedRef, signed: SignedCommit, nowMs: number) =>
       db.write(async ({ sql: trx }): Promise<RaisedWatermark> => {
@@ -61,6 +61,18 @@ export function createCommitStore(db: StoreDb): Pick<Store, 'noteCommit' | 'comm
           .where('seen_ms', '<=', old.seen_ms)
           .execute()
       }),
+
+    commitsOfRepository: async (project, repository, { before, limit }) => {
+      let query = db.read.selectFrom('commits').selectAll().where('project', '=', project).where('repository', '=', repository)
+      if (before !== undefined) {
+        const { seenMs, commit } = before
+        query = query.where((eb) => eb.or([eb('seen_ms', '<', seenMs), eb.and([eb('seen_ms', '=', seenMs), eb('commit_id', '<', commit)])]))
+      }
+      const rows = await query.orderBy('seen_ms', 'desc').orderBy('commit_id', 'desc').limit(limit).execute()
+      return rows.map(({ commit_id: commit, author, subject, authored_ms: authoredMs, seen_ms: seenMs }) => {
+        return { project, repository, commit, author, subject, authoredMs, seenMs }
+      })
+    },
 
     commitsOf: async (project, ids) => {
       const found = new Map<string, CommitNote>()

@@ -25,6 +25,7 @@ type ConfirmationStore = Pick<
   | 'askedServices'
   | 'pendingConfirmations'
   | 'confirm'
+  | 'refuse'
   | 'closeConfirmation'
 >
 
@@ -56,13 +57,15 @@ export function createConfirmationStore(db: StoreDb, newId: () => string): Confi
         .selectFrom('confirmations')
         .select((eb) => ['kind', eb.fn.countAll<number>().as('count'), eb.fn.min('created_ms').as('oldest')])
         .where('confirmed_ms', 'is', null)
+        .where('refused_ms', '=', 0)
         .groupBy('kind')
         .orderBy('kind')
         .execute()
       return rows.map(({ kind, count, oldest }) => ({ kind, count: Number(count), oldestMs: Number(oldest) }))
     },
-    listConfirmations: async ({ scope, limit, after } = {}) => {
+    listConfirmations: async ({ scope, limit, after, refused = false } = {}) => {
       let open = db.read.selectFrom('confirmations').selectAll().where('confirmed_ms', 'is', null).orderBy('created_ms').orderBy('id')
+      open = open.where('refused_ms', refused ? '>' : '=', 0)
       if (scope !== undefined) open = open.where(scopeFilter(scope, 'project', 'service'))
       if (limit !== undefined) open = open.limit(limit)
       if (after !== undefined) {
@@ -76,6 +79,10 @@ export function createConfirmationStore(db: StoreDb, newId: () => string): Confi
     confirm: async (id, by, nowMs, upTo) => {
       const isConfirmed = await db.write((tx) => confirm(tx, { id, by, nowMs, upTo: upTo ?? null }, newId))
       return isConfirmed ? readOne(db.read, id) : null
+    },
+    refuse: async (id, no) => {
+      const isRefused = await db.write((tx) => refuse(tx, { ...no, id, upTo: no.upTo ?? null }, newId))
+      return isRefused ? readOne(db.read, id) : null
     },
     closeConfirmation: async (subject) => {
       await db.write(async (tx) => {
@@ -192,6 +199,7 @@ async function openOfFleet({ sql: trx, changes }: Tx, asked: Asked, newId: () =>
   const same = held !== undefined && held.token === asked.token && areAmong(asked.names, held)
   const row: Row = {
     ...fromAsked(asked),
+    ...(same ? refusalOf(held) : NOT_REFUSED),
     ...(same && held.confirmed_ms !== null ? { names: held.names } : {}),
     id: same ? held.id : newId(),
     created_ms: same ? held.created_ms : asked.createdMs,
@@ -217,7 +225,7 @@ async function openOfCluster(tx: Tx, asked: AskedOfCluster, newId: () => string)
   if (member !== undefined && held !== undefined) {
     const names = JSON.stringify(asked.names)
     const isSame = held.token === asked.token && areAmong(asked.names, held)
-    if (isSame && (held.confirmed_ms !== null || names === held.names)) return withClusters(trx, held)
+    if (isSame && (held.confirmed_ms !== null || held.refused_ms > 0 || names === held.names)) return withClusters(trx, held)
     if (isSame && held.members === 1) {
       const changed = { names, why: asked.why, group_key: groupKey(asked) }
       await trx.updateTable('confirmations').set(changed).where('id', '=', held.id).execute()
@@ -247,6 +255,7 @@ const openGroup = (trx: Transaction<Tables>, key: string) =>
     .selectAll()
     .where('group_key', '=', key)
     .where('confirmed_ms', 'is', null)
+    .where('refused_ms', '=', 0)
     .orderBy('created_ms')
     .limit(1)
     .executeTakeFirst()
@@ -292,11 +301,28 @@ async function confirm(tx: Tx, { id, by, nowMs, upTo }: Yes, newId: () => string
   const held = await findRow(trx, 'id', id)
   if (held === undefined || held.confirmed_ms !== null) return held !== undefined
   if (upTo !== null && held.last_member > upTo && !(await keepOpen(tx, held, upTo, newId()))) return false
-  await trx.updateTable('confirmations').set({ confirmed_ms: nowMs, confirmed_by: by }).where('id', '=', id).execute()
+  const confirmed = { confirmed_ms: nowMs, confirmed_by: by, ...NOT_REFUSED }
+  await trx.updateTable('confirmations').set(confirmed).where('id', '=', id).execute()
   changes.add(confirmationNote(held))
   const { kind, project, service, cluster, token, why } = held
   audit.add({
     ...(kind === 'sync' ? { verb: 'sync', detail: `revision ${token}` } : { verb: 'confirm', detail: `${kind} ${id}: ${why}` }),
+    ...{ kind: 'Service', project, name: service, cluster: cluster ?? undefined, after: held.names },
+  })
+  return true
+}
+
+/** ST27: clusters that ask later get a question of their own. False: there is no such question, or it was confirmed. */
+async function refuse(tx: Tx, { id, by, nowMs, upTo, why }: Yes & { why: string }, newId: () => string): Promise<boolean> {
+  const { sql: trx, changes, audit } = tx
+  const held = await findRow(trx, 'id', id)
+  if (held === undefined || held.confirmed_ms !== null) return false
+  if (upTo !== null && held.last_member > upTo && !(await keepOpen(tx, held, upTo, newId()))) return false
+  await trx.updateTable('confirmations').set({ refused_ms: nowMs, refused_by: by, refused_why: why }).where('id', '=', id).execute()
+  changes.add(confirmationNote(held))
+  const { kind, project, service, cluster } = held
+  audit.add({
+    ...{ verb: 'refuse', detail: `${kind} ${id}: ${held.why}` },
     ...{ kind: 'Service', project, name: service, cluster: cluster ?? undefined, after: held.names },
   })
   return true
@@ -325,11 +351,19 @@ async function keepOpen({ sql: trx, changes }: Tx, held: Row, upTo: number, id: 
 function fromAsked({ createdMs, names, ...rest }: Asked): Omit<Row, 'id'> {
   const { kind, subject, project, service, cluster, token, why } = rest
   const columns = { kind, subject, project, service, cluster, token, why, names: JSON.stringify(names), created_ms: createdMs }
-  return { ...columns, confirmed_ms: null, confirmed_by: null, group_key: null, members: 0, last_member: 0 }
+  return { ...columns, confirmed_ms: null, confirmed_by: null, group_key: null, members: 0, last_member: 0, ...NOT_REFUSED }
 }
+
+type Refused = Pick<Row, 'refused_ms' | 'refused_by' | 'refused_why'>
+const NOT_REFUSED: Refused = { refused_ms: 0, refused_by: null, refused_why: null }
+const refusalOf = ({ refused_ms, refused_by, refused_why }: Row): Refused => ({ refused_ms, refused_by, refused_why })
 
 function toConfirmation(row: Row): Confirmation {
   const { id, kind, subject, project, service, cluster, token, why, names } = row
   const [createdMs, confirmedMs, confirmedBy] = [row.created_ms, row.confirmed_ms, row.confirmed_by]
-  return { id, kind, subject, project, service, cluster, token, names: readNames(names), why, createdMs, confirmedMs, confirmedBy }
+  const refused = { atMs: row.refused_ms, by: row.refused_by ?? '', why: row.refused_why ?? '' }
+  return {
+    ...{ id, kind, subject, project, service, cluster, token, names: readNames(names), why, createdMs, confirmedMs, confirmedBy },
+    ...(row.refused_ms === 0 ? {} : { refused }),
+  }
 }

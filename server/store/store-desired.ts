@@ -13,7 +13,7 @@ import { readSlices, SLICE_ROWS } from './read-slices.ts'
 import type { Store } from './store.ts'
 import type { ReadDb, StoreDb, Tx } from './store-db.ts'
 import type { Tables } from './tables.ts'
-import { noteSet } from './upkeep/revision-log.ts'
+import { noteGiven, noteSet } from './upkeep/revision-log.ts'
 
 type DesiredStore = Pick<
   Store,
@@ -171,7 +171,7 @@ async function publishRun(tx: Tx, { project, service, rows }: Written): Promise<
     // Rows of health rules are content without a service; a service that was never there needs no tombstone.
     const isSomething = doc !== null || (row.setSha !== null && isFleetRows({ project, service }))
     if (before === undefined ? isSomething : before.doc !== doc || before.set_sha !== row.setSha)
-      changed.push({ row, doc, before: wordsOf(before) })
+      changed.push({ row, doc, before: wordsOf(before), isGiven: isGiven(row, before) })
     else if (before !== undefined && !sameNotes(before, notesOf(row))) {
       const notes = notesOf(row)
       const key = `${notes.facts_key} ${notes.rendered_from} ${notes.placed_by}`
@@ -188,6 +188,8 @@ async function publishRun(tx: Tx, { project, service, rows }: Written): Promise<
   }
   const ordinals = await writeChanged(tx, { project, service }, changed)
   for (const [digest, setSha] of setsOf(changed)) await noteSet(trx, { project, service }, digest, setSha)
+  if (!isFleetRows({ project, service }))
+    await noteGiven(trx, { project, service }, changed.filter((one) => one.isGiven && ordinals.has(one.row.clusterId)).length)
   // No view shows which clusters have health rules.
   if (ordinals.size > 0 && !isFleetRows({ project, service }))
     changes.add({ topic: 'desired', project, name: service, keys: [...ordinals.keys()] })
@@ -230,6 +232,15 @@ interface ChangedRow {
   doc: string | null
   /** The words that it had. */
   before: PlacementWords | null
+  /** It had a revision of another commit, or none. */
+  isGiven: boolean
+}
+
+/** A cluster that goes from one variant of a commit to another is given nothing new. */
+function isGiven({ doc }: NewRow, before: Tables['desired'] | undefined): boolean {
+  if (doc === null || doc.removal !== undefined) return false
+  const isSame = before?.doc?.includes(`"commit":${JSON.stringify(doc.commit)}`) === true
+  return !isSame || before.digest === null
 }
 
 const HELD: Bulk = {

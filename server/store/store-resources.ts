@@ -30,6 +30,7 @@ type ResourceStore = Pick<
   | 'finishDeletion'
   | 'takeBackDeletion'
   | 'repositoryState'
+  | 'repositoryErrors'
   | 'setRepositoryState'
   | 'renderState'
   | 'renderErrors'
@@ -164,6 +165,7 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         for (const row of rows) {
           const resource = toResource(row)
           if (query.selector !== undefined && !matchesSelector(resource.labels, query.selector)) continue
+          if (query.keep?.(resource) === false) continue
           const last = items.at(-1)
           if (items.length === query.limit && last !== undefined) return page(items, `${last.project}/${last.name}`)
           items.push(resource)
@@ -238,6 +240,24 @@ export function createResourceStore(db: StoreDb, newUid: () => string): Resource
         tag: row?.tag ?? null,
         error: readError(row?.error ?? null),
       }
+    },
+
+    repositoryErrors: async () => {
+      const rows = await db.read
+        .selectFrom('repository_states')
+        .innerJoin('resources', (join) =>
+          join.onRef('resources.project', '=', 'repository_states.project').onRef('resources.name', '=', 'repository_states.name'),
+        )
+        .select(['repository_states.project', 'repository_states.name', 'repository_states.error'])
+        .where('repository_states.error', 'is not', null)
+        .where('resources.kind', '=', 'Repository')
+        .orderBy('repository_states.project')
+        .orderBy('repository_states.name')
+        .execute()
+      return rows.flatMap(({ project, name, error: text }) => {
+        const error = readError(text)
+        return error === null ? [] : [{ project, name, error }]
+      })
     },
 
     setRepositoryState: async (project, name, state) => {

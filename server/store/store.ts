@@ -76,10 +76,17 @@ export interface Store {
   webhookNumber(uid: string): Promise<number>
   /** The number of another secret. */
   nextWebhookNumber(key: ResourceKey, uid: string): Promise<number>
-  /** Ordered by project, then name. `scope`: only what is in it. */
+  /** Ordered by project, then name. `scope`: only what is in it; `keep`: of that, only what it answers true for. */
   listResources(
     kind: ResourceKind,
-    query: { project?: string; selector?: LabelSelector; limit: number; after?: string; scope?: Scope },
+    query: {
+      project?: string
+      selector?: LabelSelector
+      limit: number
+      after?: string
+      scope?: Scope
+      keep?(resource: StoredResource): boolean
+    },
   ): Promise<Page<StoredResource>>
   /**
    * A deleted service stays, marked, until its removal orders are done. The first person who deleted it is kept.
@@ -101,6 +108,14 @@ export interface Store {
   commitsOf(project: string, ids: readonly string[]): Promise<ReadonlyMap<string, CommitNote>>
   /** SO55: the commit is the newest verified one of that ref, or it is older than that. */
   raiseWatermark(ref: VerifiedRef, signed: SignedCommit, nowMs: number): Promise<RaisedWatermark>
+  /** Of all repositories that could not be read last, in the order of their keys. */
+  repositoryErrors(): Promise<Array<{ project: string; name: string; error: StoredError }>>
+  /** Newest first; `before`: strictly before that one. */
+  commitsOfRepository(
+    project: string,
+    repository: string,
+    query: { before?: Pick<SeenCommit, 'seenMs' | 'commit'> | undefined; limit: number },
+  ): Promise<SeenCommit[]>
   setRepositoryState(project: string, name: string, state: RepositoryState): Promise<void>
   renderState(id: ServiceId): Promise<RenderState>
   /**
@@ -112,6 +127,12 @@ export interface Store {
   setRenderState(id: ServiceId, state: RenderState, variants?: readonly Variant[], events?: readonly UnnumberedEvent[]): Promise<void>
   /** Newest first; `before`: strictly below that number. */
   revisions(id: ServiceId, query: { before?: number; limit: number }): Promise<Revision[]>
+  /** Of these services of a project: the revisions that came from any of these commits. */
+  revisionsFrom(
+    project: string,
+    services: readonly string[],
+    commits: readonly string[],
+  ): Promise<Array<{ service: string; number: number; objectCount: number; given: number; commits: string[] }>>
   /** Those of the digests that are variants of the newest revision, or its only one. */
   newestVariants(id: ServiceId, digests: readonly string[]): Promise<Set<string>>
   /** Whether that is the digest of the newest revision, and every cluster that has the service shall have it, or a variant of it. */
@@ -213,6 +234,8 @@ export interface Store {
     /** Beside `scope`: events of services in these clusters, by name. */
     within?: ReadonlyArray<{ place: Scope[number]; clusters: readonly string[] }>
     after?: number
+    /** Strictly before that id, newest of them. */
+    before?: number
     cluster?: string
     project?: string
     service?: string
@@ -288,13 +311,20 @@ export interface Store {
   askedServices(): Promise<ServiceId[]>
   /** How many wait for a person, and since when, by kind; kinds without one are absent. */
   pendingConfirmations(): Promise<PendingConfirmations[]>
-  /** Open ones only, oldest first. `after`: strictly after that one. */
-  listConfirmations(page?: { scope?: Scope; limit?: number; after?: Pick<Confirmation, 'id' | 'createdMs'> }): Promise<Confirmation[]>
+  /** Open ones only, oldest first; `refused`: in their place those that a person refused. `after`: strictly after that one. */
+  listConfirmations(page?: {
+    scope?: Scope
+    limit?: number
+    after?: Pick<Confirmation, 'id' | 'createdMs'>
+    refused?: boolean
+  }): Promise<Confirmation[]>
   /**
    * `upTo`: for a confirmation of several clusters, those that were shown (`Confirmation.clusters`); later ones keep
    * asking, under another id.
    */
   confirm(id: string, by: string, nowMs: number, upTo?: number): Promise<Confirmation | null>
+  /** The objects stay until somebody confirms after all, or the question changes. Null: it is gone, or was confirmed. */
+  refuse(id: string, no: { by: string; why: string; nowMs: number; upTo?: number | undefined }): Promise<Confirmation | null>
   closeConfirmation(subject: string): Promise<void>
 
   // People

@@ -215,6 +215,8 @@ export interface Tables {
     rendered_ms: number
     /** By repository; null where there is one only. */
     sources: string | null
+    /** How many clusters were given it, whatever they have now; 0 for revisions of a server of schema 18. */
+    given: number
   }
   /** Variants of revisions that differ between clusters. */
   revision_variants: {
@@ -269,6 +271,10 @@ export interface Tables {
     members: number
     /** The number that the last of them got. */
     last_member: number
+    /** 0: nobody refused it. */
+    refused_ms: number
+    refused_by: string | null
+    refused_why: string | null
   }
   /** Clusters that ask the same. */
   confirmation_clusters: {

@@ -1,5 +1,6 @@
 // Author and subject of a commit, and the newest verified commit of a ref.
 import { z } from 'zod'
+import { problemSchema } from '../protocol/error.ts'
 
 export const COMMIT_TEXT_MAX = 200
 
@@ -50,3 +51,25 @@ export function raisedWatermark(held: Watermark | null, { commit, atMs, parents 
   if (parents.includes(held.commit)) return { commit, atMs: Math.max(signedMs, held.atMs + 1_000) }
   return signedMs >= held.atMs ? { commit, atMs: signedMs } : null
 }
+const count = z.number().int().nonnegative()
+
+/** A commit of a repository, and what came of it. */
+export const commitViewSchema = z.object({
+  commit: z.string(),
+  ...writtenBy,
+  authoredMs: z.number().int().nullable(),
+  /** When the server read it first. */
+  seenMs: z.number().int(),
+  /** It is what the repository has now. */
+  current: z.boolean(),
+  /**
+   * Services that it gave a revision. `clusters`: how many were given it; null: not recorded. None: no service renders
+   * to anything else than before.
+   */
+  changed: z.array(z.object({ service: z.string(), revision: count, objects: count, clusters: count.nullable() })),
+  /** Services that cannot be rendered since this commit. */
+  failed: z.array(z.object({ service: z.string(), message: z.string(), problems: z.array(problemSchema) })),
+  /** Services that are not rendered from it yet; only of the current commit. */
+  pending: z.array(z.string()),
+})
+export type CommitView = z.infer<typeof commitViewSchema>

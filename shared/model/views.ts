@@ -29,6 +29,8 @@ export type ObjectSort = (typeof OBJECT_SORTS)[number]
 export const PLACEMENT_SORTS = ['cluster', 'name', 'health'] as const
 export type PlacementSort = (typeof PLACEMENT_SORTS)[number]
 export const CLUSTER_SORTS = ['name', 'seen'] as const
+/** The worst words over their clusters first; the most clusters first. */
+export const SERVICE_SORTS = ['name', 'health', 'clusters'] as const
 export type ClusterSort = (typeof CLUSTER_SORTS)[number]
 
 const ms = z.number().int()
@@ -122,6 +124,13 @@ export const serviceViewSchema = z.object({
   }),
 })
 export type ServiceView = z.infer<typeof serviceViewSchema>
+export const serviceListSchema = z.object({
+  items: z.array(serviceViewSchema),
+  continue: z.string().nullable(),
+  /** How many match the filters; absent without filters and order. */
+  total: ms.exactOptional(),
+})
+export type ServiceList = z.infer<typeof serviceListSchema>
 
 export const clusterViewSchema = z.object({
   ...head,
@@ -283,7 +292,12 @@ export const confirmationViewSchema = z.object({
   createdMs: ms,
   confirmedMs: ms.nullable(),
   confirmedBy: z.string().nullable(),
+  /** The person who decided to keep the objects, and why; absent: nobody did. It can still be confirmed. */
+  refused: z.object({ atMs: ms, by: z.string(), why: z.string() }).exactOptional(),
+  /** What its confirmation deletes, for a removal; only in the answer for one id. */
+  removals: z.array(removalViewSchema).exactOptional(),
 })
+export const refuseConfirmationSchema = z.strictObject({ reason: z.string().trim().min(1).max(500) })
 export type ConfirmationView = z.infer<typeof confirmationViewSchema>
 
 export const joinTokenViewSchema = z.object({

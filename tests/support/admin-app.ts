@@ -119,7 +119,12 @@ export async function createTestAdmin(
         note(`confirm ${id}${upTo === undefined ? '' : ` up to ${upTo}`}${dataText(confirmed)}`, by)
         return store.confirm(id, by, time.nowMs, upTo)
       },
+      async refuse(id, { by, why, upTo }) {
+        note(`refuse ${id} (${why})`, by)
+        return store.refuse(id, { by, why, upTo, nowMs: time.nowMs })
+      },
       suspensionsChanged: async () => void note('suspensions changed'),
+      objectOrder: async () => null,
       planSync: async () => null,
       allowSync: async () => null,
       onChanged: (keys: readonly ResourceKey[], confirmed: ConfirmedData = new Map()) =>

@@ -44,8 +44,10 @@ async function fleet(plan: SyncPlanView = PLAN) {
       takeBackDeletion: async () => false,
       deleteCluster: async () => false,
       confirm: async () => null,
+      refuse: async () => null,
       suspensionsChanged: async () => {},
       onChanged: () => {},
+      objectOrder: async () => null,
       planSync: async (id, wanted) => {
         if (id.service !== 'web') return null
         const cluster = (name: string) => ({ name, labels: { ship: name.slice(-1) } }) as unknown as Parameters<typeof wanted>[0]

@@ -44,7 +44,8 @@ export const text = {
     held: 'held at the site',
     suspended: 'suspended',
     offline: 'offline, last known',
-    unknown: 'never reported',
+    unknown: 'unknown',
+    was: (last: string) => `offline, last known: ${last}`,
   },
   numbers: {
     label: 'The fleet in numbers',
@@ -100,6 +101,7 @@ export const text = {
     any: 'any',
     online: 'online',
     offlineSince: (when: string) => `offline since ${when}, last known`,
+    offlineWas: (when: string, last: string) => `offline since ${when}, last known: ${last}`,
     neverSeen: 'joined, no contact yet',
     revoked: 'revoked',
     nodes: (n: number) => count(n, 'node'),
@@ -394,7 +396,8 @@ export const text = {
   live: {
     connecting: 'Connecting',
     live: 'Live',
-    lost: (since: string) => `Connection lost ${since} ago; the page shows the state at that time`,
+    lost: (since: string) =>
+      `Connection lost${since === 'now' ? '' : ` ${since} ago`}; the page shows the state at that time and reconnects by itself`,
     retry: 'Retry',
   },
   states: {
@@ -410,7 +413,8 @@ export const text = {
     failed: 'Loading failed',
     showing: (n: number) => `${number(n)} shown`,
     more: 'Loading more',
-    rows: (n: number, more: boolean) => (more ? `${number(n)} shown, more available` : number(n)),
+    rows: (n: number, more: boolean) => (more ? `${number(n)} shown, more available` : `${number(n)} in all`),
+    older: 'Show more',
   },
   actions: {
     sync: 'Sync now',
@@ -441,7 +445,7 @@ export const text = {
   },
   errors: {
     unreachable: 'the server does not answer',
-    unreachableNext: 'Check the network. The page shows the last known state and retries.',
+    unreachableNext: 'Check the network. The page keeps the last known state and tries again by itself.',
     status: (status: number) => `the server answered with HTTP ${status}`,
   },
 } as const

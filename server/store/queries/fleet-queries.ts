@@ -153,6 +153,22 @@ export interface FleetChart {
   next: string | null
 }
 
+export interface AttentionQuery {
+  /** Only these services; absent: all. */
+  scope?: Scope | undefined
+}
+/** Services in one answer; those that wait longest. */
+export const ATTENTION_MAX = 2_000
+/** A service whose agents report that a person is needed. */
+export interface WaitingService extends ServiceId {
+  kind: 'contested' | 'sync'
+  /** Status rows: drifted objects, or clusters. */
+  objects: number
+  clusters: { count: number; first: string[] }
+  /** The oldest; null: not known. */
+  sinceMs: number | null
+}
+
 export interface FleetPage<T> {
   items: T[]
   /**
@@ -166,6 +182,7 @@ export type FleetQuestion =
   | { kind: 'placements'; query: PlacementQuery }
   | { kind: 'clusters'; query: ClusterQuery }
   | { kind: 'chart'; query: ChartQuery }
+  | { kind: 'attention'; query: AttentionQuery }
   | { kind: 'warm' }
 /** By the kind of the question. */
 interface Answers {
@@ -173,6 +190,7 @@ interface Answers {
   placements: FleetPage<PlacementFacts | UnrenderedFacts>
   clusters: FleetPage<ClusterFacts>
   chart: FleetChart
+  attention: FleetPage<WaitingService>
   warm: null
 }
 export type FleetAnswer<Q extends FleetQuestion> = Answers[Q['kind']]

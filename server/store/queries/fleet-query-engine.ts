@@ -6,6 +6,7 @@ import type { Engine } from '../engines/engine.ts'
 import type { ReadDb } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
 import { ChartWords } from './chart-words.ts'
+import { readAttention } from './fleet-attention.ts'
 import { readChart } from './fleet-chart.ts'
 import { findClusters } from './fleet-clusters.ts'
 import { FleetDictionary } from './fleet-dictionary.ts'
@@ -54,6 +55,8 @@ export class FleetQueryEngine {
         return findClusters({ db, engine, dictionary, statuses }, question.query)
       case 'chart':
         return readChart({ db, engine, dictionary, words: this.#words }, question.query)
+      case 'attention':
+        return readAttention(db, dictionary, question.query)
       case 'warm':
         // Loads what the first requests would wait for: statements, sorted names, the pages where each order begins.
         for (const sort of OBJECT_SORTS) await new ObjectReader(db, dictionary, statuses, costs, { sort, limit: 1 }).page()

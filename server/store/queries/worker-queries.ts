@@ -7,7 +7,7 @@ import type { Random } from '../../../shared/runtime/random.ts'
 import { startWorker } from '../../start-worker.ts'
 import { WorkerLine } from '../../worker-line.ts'
 import { FairLine } from '../fair-line.ts'
-import type { FleetAnswer, FleetQueries, FleetQuestion } from './fleet-queries.ts'
+import { ATTENTION_MAX, type FleetAnswer, type FleetQueries, type FleetQuestion } from './fleet-queries.ts'
 
 export interface QueryRequest {
   path: string
@@ -81,11 +81,12 @@ function pageOf<Q extends FleetQuestion>(question: Q, answer: QueryAnswer): Flee
       new Error(`a fleet query failed: ${error}`)
     )
   }
-  if (answer.page !== null && lengthOf(answer.page) > (question.kind === 'chart' ? CHART_LIMIT : LIST_LIMIT_MAX))
+  if (answer.page !== null && lengthOf(answer.page) > (LIMITS[question.kind] ?? LIST_LIMIT_MAX))
     throw new Error('a fleet query has more answers than a page')
   return answer.page as FleetAnswer<Q>
 }
 
+const LIMITS: Partial<Record<FleetQuestion['kind'], number>> = { chart: CHART_LIMIT, attention: ATTENTION_MAX }
 const lengthOf = (page: NonNullable<FleetAnswer<FleetQuestion>>): number => ('count' in page ? page.count : page.items.length)
 
 export const nobodyWaits = (): AppError => new AppError('unavailable', { doing: DOING, detail: 'the caller no longer waits' })

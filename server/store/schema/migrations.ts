@@ -303,6 +303,15 @@ export const MIGRATIONS: readonly Migration[] = [
       await sql`create index history_uncaused on status_history (at_ms) where cause is null`.execute(ddl.trx)
     },
   },
+  // A confirmation may be refused; revisions count the clusters that were given them.
+  {
+    version: 22,
+    async up(ddl) {
+      await addNumbers(ddl, 'confirmations', ['refused_ms'])
+      await addTexts(ddl, 'confirmations', ['refused_by', 'refused_why'])
+      await addNumbers(ddl, 'revisions', ['given'])
+    },
+  },
 ]
 
 /** ST2, ST3: brings the schema forward, one transaction for each step; refuses one that it does not know. A transaction has the store to itself, so two

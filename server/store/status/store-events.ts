@@ -44,11 +44,12 @@ export function createEventStore(db: StoreDb): Pick<Store, 'appendEvents' | 'lis
   return {
     appendEvents: (events) => db.write((tx) => appendEvents(tx, db.engine, events)),
 
-    listEvents: async ({ scope, within, after, cluster, project, service, trace, sinceMs, untilMs, limit }) => {
+    listEvents: async ({ scope, within, after, before, cluster, project, service, trace, sinceMs, untilMs, limit }) => {
       const seen = readable({ scope, within })
       let query = db.read.selectFrom('events').selectAll()
       if (seen !== null) query = query.where(seen)
       if (after !== undefined) query = query.where('id', '>', after)
+      if (before !== undefined) query = query.where('id', '<', before)
       if (cluster !== undefined) query = query.where('cluster', '=', cluster)
       if (project !== undefined) query = query.where('project', '=', project)
       if (service !== undefined) query = query.where('service', '=', service)

@@ -9,7 +9,9 @@ import type { Store } from '../store.ts'
 import type { ReadDb, StoreDb, Tx } from '../store-db.ts'
 import { readSources, type Tables } from '../tables.ts'
 
-export function createRevisionStore(db: StoreDb): Pick<Store, 'revisions' | 'variant' | 'newestVariants' | 'addVariants' | 'isPublished'> {
+export function createRevisionStore(
+  db: StoreDb,
+): Pick<Store, 'revisions' | 'revisionsFrom' | 'variant' | 'newestVariants' | 'addVariants' | 'isPublished'> {
   return {
     revisions: async ({ project, service }, { before, limit }) => {
       let query = ofService(db.read, { project, service }).selectAll()
@@ -23,6 +25,24 @@ export function createRevisionStore(db: StoreDb): Pick<Store, 'revisions' | 'var
         counted.push(toRevision(row, variants ?? { variants: 1, clusters: clusters.get(row.digest) ?? 0 }))
       }
       return counted
+    },
+    revisionsFrom: async (project, services, commits) => {
+      const wanted = new Set(commits)
+      const found: Awaited<ReturnType<Store['revisionsFrom']>> = []
+      for (let start = 0; start < services.length; start += SERVICES_A_TIME) {
+        const rows = await db.read
+          .selectFrom('revisions')
+          .select(['service', 'number', 'object_count', 'given', 'commit_id', 'sources'])
+          .where('project', '=', project)
+          .where('service', 'in', services.slice(start, start + SERVICES_A_TIME))
+          .where((eb) => eb.or([eb('commit_id', 'in', [...commits]), eb('sources', 'is not', null)]))
+          .execute()
+        for (const { service, number, object_count: objectCount, given, commit_id, sources } of rows) {
+          const from = [...new Set([commit_id ?? '', ...Object.values(readSources(sources))])].filter((commit) => wanted.has(commit))
+          if (from.length > 0) found.push({ service, number, objectCount, given, commits: from })
+        }
+      }
+      return found
     },
     newestVariants: async (id, digests) => {
       const newest = await newestOf(db.read, id)
@@ -140,11 +160,13 @@ export async function noteRevision(
       set_sha: await knownSet(trx, id, state.digest),
       rendered_ms: state.renderedMs ?? 0,
       sources: sourcesText(state.release?.revisions ?? {}),
+      given: 0,
     })
     .execute()
   if (variants.length > 1) await insertVariants(trx, id, number, variants, await setsInForce(trx, id))
 }
 
+const SERVICES_A_TIME = 200
 /** Rows in one statement. */
 const VARIANTS_A_TIME = 500
 
@@ -244,6 +266,22 @@ export async function noteSet(trx: Transaction<Tables>, id: ServiceId, digest: s
     .where('number', 'in', ofService(trx, id).select('number'))
     .where('digest', '=', digest)
     .where('set_sha', 'is', null)
+    .execute()
+}
+
+/** In the transaction that gives the newest revision to clusters which had one of another commit, or none. */
+export async function noteGiven(trx: Transaction<Tables>, id: ServiceId, clusters: number): Promise<void> {
+  if (clusters === 0) return
+  await trx
+    .updateTable('revisions')
+    .set((eb) => ({ given: eb('given', '+', clusters) }))
+    .where('project', '=', id.project)
+    .where('service', '=', id.service)
+    .where(
+      'number',
+      '=',
+      ofService(trx, id).select(({ fn }) => fn.max('number').as('number')),
+    )
     .execute()
 }
 

@@ -8,7 +8,7 @@ import type { Mark } from '../state/mark-of.ts'
 import { pages } from '../state/place.ts'
 import { text } from '../words.ts'
 import { MarkWord } from './mark.tsx'
-import { Empty, RefusalNote, Waiting } from './states.tsx'
+import { Empty, ListFoot, PagedShown } from './states.tsx'
 import { Moment } from './time.tsx'
 
 const RESULTS = ['done', 'denied', 'started', 'failed'] as const
@@ -51,30 +51,21 @@ export function AuditLog() {
 
 function Entries({ query }: { query: Query }) {
   const [shown, setShown] = useState(AUDIT_PAGE)
-  const { items, hasMore, isFirst, loading, refusal } = useAudit(query, shown)
-  const words = text.activity.audit
+  const entries = useAudit(query, shown)
   return (
     <div class="panel">
-      {refusal !== null && <RefusalNote refusal={refusal} />}
-      {isFirst && refusal === null && <Waiting rows={12} />}
-      {!isFirst && items.length === 0 && !loading && <Empty title={words.empty} />}
-      {items.length > 0 && (
-        <ol class="events audit">
-          {items.map((entry) => (
-            <Entry key={entry.seq} entry={entry} />
-          ))}
-        </ol>
-      )}
-      {!isFirst && (hasMore || items.length > AUDIT_PAGE) && (
-        <div class="row spread list-foot">
-          <span class="small muted">{words.shown(number(items.length))}</span>
-          {hasMore && (
-            <button type="button" disabled={loading} onClick={() => setShown(items.length + AUDIT_PAGE)}>
-              {words.older}
-            </button>
-          )}
-        </div>
-      )}
+      <PagedShown of={entries} rows={12} empty={<Empty title={text.activity.audit.empty} />}>
+        {(items) => (
+          <>
+            <ol class="events audit">
+              {items.map((entry) => (
+                <Entry key={entry.seq} entry={entry} />
+              ))}
+            </ol>
+            <ListFoot of={entries} shown={items.length} more={() => setShown(items.length + AUDIT_PAGE)} />
+          </>
+        )}
+      </PagedShown>
     </div>
   )
 }

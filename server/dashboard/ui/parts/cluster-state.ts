@@ -1,21 +1,23 @@
 // The mark and the words of one cluster whose whole view is at hand.
 import { moment } from '../format.ts'
-import { type Mark, markOfWords } from '../state/mark-of.ts'
+import { type Mark, type Seen, seenOf } from '../state/mark-of.ts'
 import { nowMs } from '../state/now.ts'
 import type { ClusterView } from '../state/reads.ts'
 import { text } from '../words.ts'
 
-export function clusterMark({ status }: ClusterView): Mark {
-  const { word } = status.liveness
-  if (word === 'NeverSeen' || word === 'Revoked') return 'unknown'
-  return word === 'Offline' ? 'offline' : markOfWords(status, status.reason)
+export const clusterSeen = ({ status }: ClusterView): Seen => seenOf(status)
+export const clusterMark = (view: ClusterView): Mark => clusterSeen(view).mark
+
+/** `offline since Tue 14:02, last known: in sync`; null: the agent of the cluster is in contact. */
+export function awayWord({ liveness }: { liveness: ClusterView['status']['liveness'] }, { mark, was }: Seen): string | null {
+  if (liveness.word === 'Revoked') return text.clusters.revoked
+  if (liveness.word === 'NeverSeen') return text.clusters.neverSeen
+  if (mark !== 'offline' || liveness.lastSeenMs === null) return null
+  const since = moment(liveness.lastSeenMs, nowMs.value)
+  return was === null ? text.clusters.offlineSince(since) : text.clusters.offlineWas(since, text.marks[was])
 }
 
 export function clusterWord(view: ClusterView): string {
-  const { liveness } = view.status
-  if (liveness.word === 'Revoked') return text.clusters.revoked
-  if (liveness.word === 'NeverSeen') return text.clusters.neverSeen
-  if (liveness.word === 'Offline' && liveness.lastSeenMs !== null)
-    return text.clusters.offlineSince(moment(liveness.lastSeenMs, nowMs.value))
-  return text.marks[clusterMark(view)]
+  const seen = clusterSeen(view)
+  return awayWord(view.status, seen) ?? text.marks[seen.mark]
 }

@@ -1,27 +1,32 @@
 // Services in clusters as a list of any length, read from the server page by page.
-import { useCallback, useEffect, useMemo } from 'preact/hooks'
+import { useCallback } from 'preact/hooks'
 import { shortCommit } from '../format.ts'
 import { call, type Page } from '../state/api.ts'
-import { onChanges } from '../state/live.ts'
-import { markOfWords } from '../state/mark-of.ts'
-import { PagedList } from '../state/paged-list.ts'
-import { createPauser } from '../state/pause.ts'
+import { type Seen, seenOf } from '../state/mark-of.ts'
+import { usePaged } from '../state/paged-list.ts'
 import { pages } from '../state/place.ts'
-import type { PlacementView } from '../state/reads.ts'
+import { concernsPlacements, type PlacementView } from '../state/reads.ts'
 import { text } from '../words.ts'
+import { awayWord } from './cluster-state.ts'
 import { MarkShape } from './mark.tsx'
-import { Empty, RefusalNote, Waiting } from './states.tsx'
+import { Empty, PagedShown } from './states.tsx'
 import { Age } from './time.tsx'
 import { type Column, VirtualRows } from './virtual-rows.tsx'
 
 const PAGE_ROWS = 200
 const { columns: heads } = text.services
 
+/** What is known of a service in a cluster, in words: of an offline one, that it is offline comes first. */
+export function placementWord(one: PlacementView, seen: Seen = seenOf(one)): string {
+  const away = awayWord(one, seen)
+  return away ?? (one.message || text.marks[seen.mark])
+}
+
 const state: Column<PlacementView> = {
   key: 'state',
   head: heads.state,
   width: 'minmax(0, 2.4fr)',
-  cell: (one) => <span title={one.message}>{one.message || text.marks[markOfWords(one, one.reason)]}</span>,
+  cell: (one) => <span title={[placementWord(one), one.message].filter(Boolean).join('\n')}>{placementWord(one)}</span>,
 }
 const commit: Column<PlacementView> = {
   key: 'commit',
@@ -43,7 +48,7 @@ const named = (head: string, nameOf: (one: PlacementView) => string): Column<Pla
   width: 'minmax(0, 1.8fr)',
   cell: (one) => (
     <>
-      <MarkShape mark={one.liveness.word === 'Offline' ? 'offline' : markOfWords(one, one.reason)} />
+      <MarkShape {...seenOf(one)} />
       <span class="mono clip" title={nameOf(one)}>
         {nameOf(one)}
       </span>
@@ -59,66 +64,34 @@ interface RowsProps {
   search?: string
 }
 
+const keyOf = ({ project, service, cluster }: PlacementView): string => `${cluster}/${project}/${service}`
+
 export function PlacementRows({ of, health = '', sync = '', search = '' }: RowsProps) {
-  const key = JSON.stringify([of, health, sync, search])
-  // The key says all that the list depends on.
-  const list = useMemo(() => {
-    const query = {
-      ...of,
-      health,
-      sync,
-      search,
-      sort: search === '' && health === '' && sync === '' ? 'health' : 'cluster',
-      limit: PAGE_ROWS,
-    }
-    return new PagedList<PlacementView>(
-      (start, signal) => call<Page<PlacementView>>('GET', '/placements', { query: { ...query, continue: start }, signal }),
-      ({ project, service, cluster }) => `${cluster}/${project}/${service}`,
-    )
-  }, [key])
-  useEffect(() => {
-    const pause = createPauser(() => list.changed())
-    const name = 'service' in of ? `${of.project}/${of.service}` : null
-    const stop = onChanges((changes) => {
-      const isHere =
-        changes === 'all' ||
-        changes.some(({ topic, keys }) =>
-          topic === 'status'
-            ? name === null || keys === null || keys.some((one) => one.includes(name))
-            : topic === 'desired' || topic === 'confirmation',
-        )
-      if (isHere) pause.soon()
-    })
-    list.want(0, PAGE_ROWS / 2)
-    return () => {
-      stop()
-      pause.stop()
-      list.stop()
-    }
-  }, [list])
-  const onRange = useCallback(({ from, to }: { from: number; to: number }) => list.want(from, to), [list])
-  const { items, isFirst, refusal } = list.state.value
+  const query = { ...of, health, sync, search, sort: search === '' && health === '' && sync === '' ? 'health' : 'cluster', limit: PAGE_ROWS }
+  const rows = usePaged<PlacementView>(
+    JSON.stringify(query),
+    (start, signal) => call<Page<PlacementView>>('GET', '/placements', { query: { ...query, continue: start }, signal }),
+    { keyOf, concerns: concernsPlacements('service' in of ? of : null), shown: PAGE_ROWS / 2 },
+  )
+  const { want } = rows
+  const onRange = useCallback(({ from, to }: { from: number; to: number }) => want(from, to), [want])
   const columns =
     'cluster' in of
       ? [named(heads.name, ({ project, service }) => `${project}/${service}`), state, commit, since]
       : [named(heads.cluster, ({ cluster }) => cluster), state, commit, since]
-  if (isFirst && refusal === null) return <Waiting rows={8} />
   return (
-    <>
-      {refusal !== null && <RefusalNote refusal={refusal} retry={() => list.changed()} />}
-      {items.length === 0 ? (
-        refusal === null && <Empty title={'cluster' in of ? text.clusters.noServices : text.services.nowhere} />
-      ) : (
+    <PagedShown of={rows} rows={8} empty={<Empty title={'cluster' in of ? text.clusters.noServices : text.services.nowhere} />}>
+      {(items) => (
         <VirtualRows
           label={text.services.inClusters}
           items={items}
           columns={columns}
-          keyOf={({ project, service, cluster }) => `${cluster}/${project}/${service}`}
+          keyOf={keyOf}
           hrefOf={({ project, service, cluster }) => pages.placement(cluster, project, service)}
           rowClass={({ liveness }) => (liveness.word === 'Online' ? '' : 'is-away')}
           onRange={onRange}
         />
       )}
-    </>
+    </PagedShown>
   )
 }

@@ -8,18 +8,19 @@ import { Age } from './time.tsx'
 
 interface StateNoteProps {
   mark: Mark
+  was?: Mark | null
   word?: string
   state: { sync: string; health: string; reason: string; message: string; next: string; sinceMs: number | null }
   children?: ComponentChildren
 }
 
-export function StateNote({ mark, word, state, children }: StateNoteProps) {
+export function StateNote({ mark, was = null, word, state, children }: StateNoteProps) {
   const { sync, health, reason, message, next, sinceMs } = state
   return (
     <div class="stack state-note">
       <div class="row">
         <h2 class="sub">
-          <MarkWord mark={mark} {...(word === undefined ? {} : { word })} />
+          <MarkWord mark={mark} was={was} {...(word === undefined ? {} : { word })} />
         </h2>
         <span class="small muted">
           {[sync, health, reason].filter((one, index, all) => one !== '' && all.indexOf(one) === index).join(' · ')}
@@ -45,5 +46,5 @@ export function StateNote({ mark, word, state, children }: StateNoteProps) {
 
 /** Text between back quotes is a command. */
 export function Command({ words }: { words: string }) {
-  return <>{words.split('`').map((piece, index) => (index % 2 === 1 ? <code key={piece}>{piece}</code> : piece))}</>
+  return <>{words.split('`').map((piece, index) => (index % 2 === 1 ? <code key={index}>{piece}</code> : piece))}</>
 }

@@ -2,8 +2,9 @@
 import type { ComponentChildren } from 'preact'
 import { age } from '../format.ts'
 import type { Refusal } from '../state/api.ts'
-import { connection } from '../state/live.ts'
+import { lostSinceMs } from '../state/live.ts'
 import { nowMs } from '../state/now.ts'
+import type { Paged } from '../state/paged-list.ts'
 import type { Loaded } from '../state/resource.ts'
 import { text } from '../words.ts'
 
@@ -116,19 +117,81 @@ interface ShownProps<T> {
   children(value: T): ComponentChildren
 }
 
-/** The value once it is there, with what is wrong about it in front: it could not be read again, or it is old. */
+/** The value once it is there. What is old, because it could not be read again, is dimmed in its place, with its age. */
 export function Shown<T>({ of, rows, children }: ShownProps<T>) {
   const { value, refusal, atMs, refresh } = of
   if (value === null)
     return refusal === null ? <Waiting {...(rows === undefined ? {} : { rows })} /> : <RefusalNote refusal={refusal} retry={refresh} />
-  const lost = connection.value.state === 'lost'
   return (
-    <>
-      {refusal !== null && <RefusalNote refusal={refusal} retry={refresh} />}
-      <div class={lost || refusal !== null ? 'stale' : undefined}>
-        {(lost || refusal !== null) && atMs !== null && <p class="small muted as-of">{text.states.stale(age(atMs, nowMs.value))}</p>}
-        {children(value)}
-      </div>
-    </>
+    <Aged refusal={refusal} atMs={atMs} retry={refresh}>
+      {children(value)}
+    </Aged>
   )
 }
+
+interface PagedShownProps<T> {
+  of: Paged<T>
+  rows?: number
+  /** In place of a list without rows. */
+  empty: ComponentChildren
+  children(items: T[]): ComponentChildren
+}
+
+export function PagedShown<T>({ of, rows = 8, empty, children }: PagedShownProps<T>) {
+  const { items, isFirst, loading, refusal, atMs, refresh } = of
+  if (items.length === 0) {
+    if (refusal !== null) return <RefusalNote refusal={refusal} retry={refresh} />
+    return isFirst || loading ? <Waiting rows={rows} /> : <>{empty}</>
+  }
+  return (
+    <Aged refusal={refusal} atMs={atMs} retry={refresh}>
+      {children(items)}
+    </Aged>
+  )
+}
+
+/** Below a list that is read further back on request: how much is shown, and the button for more. */
+export function ListFoot<T>({ of: { hasMore, loading, items }, shown, more }: { of: Paged<T>; shown: number; more(): void }) {
+  const isMore = hasMore || shown < items.length
+  return (
+    <div class="row spread list-foot">
+      <span class="small muted">{text.states.rows(shown, isMore)}</span>
+      {isMore && (
+        <button type="button" disabled={loading} onClick={more}>
+          {text.states.older}
+        </button>
+      )}
+    </div>
+  )
+}
+
+interface AgedProps {
+  refusal: Refusal | null
+  atMs: number | null
+  retry(): void
+  children: ComponentChildren
+}
+
+/** The note lies over the corner of what is old: nothing moves when it comes or goes. */
+function Aged({ refusal, atMs, retry, children }: AgedProps) {
+  const isOld = lostSinceMs.value !== null || refusal !== null
+  return (
+    <div class={isOld ? 'aged is-old' : 'aged'}>
+      {children}
+      {refusal !== null && (
+        <div class="as-of" role="status">
+          <span title={refusal.remedy}>
+            {refusal.detail}
+            {atMs !== null && ` · ${text.states.stale(age(atMs, nowMs.value))}`}
+          </span>
+          <button type="button" onClick={retry}>
+            {text.states.retry}
+          </button>
+        </div>
+      )}
+    </div>
+  )
+}
+
+/** Numbers and lists that have no place for a note of their own. */
+export const agedClass = (): string => (lostSinceMs.value === null ? '' : 'is-old')

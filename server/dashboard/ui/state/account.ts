@@ -1,4 +1,5 @@
 // Signing in and out: the signed-in person, the offered providers, and the work that starts and stops with it.
+import { effect } from '@preact/signals'
 import type { logoutAnswerSchema, signInLinkTokenSchema } from '../../../../shared/model/sign-in.ts'
 import { text } from '../words.ts'
 import { call, send } from './api.ts'
@@ -11,6 +12,14 @@ import { authorization, forgetToken, keepToken, type Person, session, takeCode }
 /** `redirect`: the page of the provider that ends its own session. */
 type SignInLinkToken = (typeof signInLinkTokenSchema)['_output']
 type LogoutAnswer = Partial<(typeof logoutAnswerSchema)['_output']>
+
+/** What was read belongs to the person whose session ended, however it ended. */
+effect(() => {
+  if (session.value.state === 'in') return
+  stopLive()
+  forgetResources()
+  forgetFleet()
+})
 
 export interface Provider {
   name: string
@@ -68,20 +77,14 @@ export async function signInWith(token: string, refused: string): Promise<string
 }
 
 export async function signOut(): Promise<void> {
-  stopLive()
   const hadToken = 'authorization' in authorization()
   forgetToken()
-  forgetResources()
-  forgetFleet()
-  if (hadToken) {
-    session.value = { state: 'out', why: null }
-    return
-  }
+  session.value = { state: 'out', why: null }
+  if (hadToken) return
   try {
     const response = await fetch(serverUrl('auth/logout'), { method: 'POST', headers: { accept: 'application/json' } })
     if (!response.ok && response.status !== 401) throw new Error(String(response.status))
     const { redirect = null } = response.ok ? ((await response.json()) as LogoutAnswer) : {}
-    session.value = { state: 'out', why: null }
     if (redirect !== null) location.assign(redirect)
   } catch {
     session.value = { state: 'out', why: text.signIn.notEnded }

@@ -3,6 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { AnswerLine, AnswerLineOf, AskedRef, AskRequest } from '../../../../shared/protocol/ask.ts'
 import { text } from '../words.ts'
 import { apiPath, type Refusal, send } from './api.ts'
+import { newestLines } from './newest-lines.ts'
 import { part } from './place.ts'
 import { refusalOf } from './resource.ts'
 
@@ -37,8 +38,6 @@ export interface Answer {
   isCut: boolean
 }
 
-/** Lines that a page keeps; of logs, the newest. */
-const LINES_MAX = 5_000
 /** Where a question is asked, and the service that confines it. */
 export interface At {
   cluster: string
@@ -73,7 +72,7 @@ export function useAnswer(cluster: string, request: AskRequest | null): Answer &
         if (line.t === 'failed') failed = line
         else if (line.t === 'end') isCut = line.truncated !== undefined
       }
-      lines = [...lines, ...some.filter(({ t }) => t !== 'failed' && t !== 'end')].slice(-LINES_MAX)
+      lines = newestLines([...lines, ...some.filter(({ t }) => t !== 'failed' && t !== 'end')])
       if (frame === 0) frame = requestAnimationFrame(() => show())
     }
     ask(cluster, request, onLines, ended.signal).then(

@@ -20,10 +20,38 @@ type Connection = { state: 'connecting' | 'live' | 'lost'; sinceMs: number; trie
 
 export const connection = signal<Connection>({ state: 'connecting', sinceMs: Date.now(), tries: 0 })
 
+/** Since when the connection is lost, once that lasts; null: it is there, or was cut a moment ago. */
+export const lostSinceMs = signal<number | null>(null)
+/** A stream that is resumed at once is nothing to know about. */
+const QUIET_MS = 4_000
+let quiet: ReturnType<typeof setTimeout> | undefined
+
+function tellConnection(next: Connection): void {
+  const wasLost = connection.peek().state === 'lost'
+  connection.value = next
+  if (next.state === 'lost') {
+    quiet ??= setTimeout(() => {
+      lostSinceMs.value = next.sinceMs
+    }, QUIET_MS)
+    return
+  }
+  clearTimeout(quiet)
+  quiet = undefined
+  lostSinceMs.value = null
+  if (wasLost && next.state === 'live') for (const listener of returned) listener()
+}
+
 const listeners = new Set<Listener>()
 export function onChanges(listener: Listener): () => void {
   listeners.add(listener)
   return () => listeners.delete(listener)
+}
+
+const returned = new Set<() => void>()
+/** After a lost connection is back: reads that failed meanwhile are repeated. */
+export function onReturn(listener: () => void): () => void {
+  returned.add(listener)
+  return () => returned.delete(listener)
 }
 
 const WAIT_MIN_MS = 500
@@ -36,14 +64,18 @@ let position: number | null = null
 
 export function startLive(): void {
   if (running !== null) return
-  running = new AbortController()
-  void follow(running.signal)
+  const mine = new AbortController()
+  running = mine
+  void follow(mine.signal).finally(() => {
+    if (running === mine) stopLive() // it ended by itself: the next sign-in starts another one
+  })
 }
 
 export function stopLive(): void {
   running?.abort()
   running = null
   position = null
+  tellConnection({ state: 'connecting', sinceMs: Date.now(), tries: 0 })
 }
 
 /** The stream that is being read; a browser that goes offline leaves it open without a word. */
@@ -64,7 +96,7 @@ async function follow(stopped: AbortSignal): Promise<void> {
     try {
       await readStream(ended, () => {
         tries = 0
-        connection.value = { state: 'live', sinceMs: Date.now(), tries: 0 }
+        tellConnection({ state: 'live', sinceMs: Date.now(), tries: 0 })
       })
     } catch (error) {
       if (error instanceof ApiError && error.refusal.status === 410) {
@@ -78,7 +110,7 @@ async function follow(stopped: AbortSignal): Promise<void> {
     }
     if (stopped.aborted) return
     const before = connection.peek()
-    connection.value = { state: 'lost', sinceMs: before.state === 'lost' ? before.sinceMs : Date.now(), tries: tries + 1 }
+    tellConnection({ state: 'lost', sinceMs: before.state === 'lost' ? before.sinceMs : Date.now(), tries: tries + 1 })
     const waitMs = Math.min(WAIT_MAX_MS, WAIT_MIN_MS * 2 ** tries) * (0.5 + Math.random() / 2)
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, waitMs)

@@ -1,4 +1,5 @@
 // The mark of a cluster, a placement or an object. Shape first: each is distinguishable without its colour. Pure.
+// An offline cluster is neither green nor red: what it reported last is shown as such, inside the mark of the offline.
 import type { ChartCluster } from '../../../../shared/model/chart.ts'
 
 export const MARKS = ['ok', 'changing', 'drift', 'bad', 'held', 'suspended', 'offline', 'unknown'] as const
@@ -7,6 +8,25 @@ export type Mark = (typeof MARKS)[number]
 interface Words {
   sync: string
   health: string
+}
+/** Words as a cluster reported them. */
+interface Reported extends Words {
+  reason: string
+  liveness: { word: string }
+}
+
+/** `was`: the last known mark behind a cluster that is offline; null: the mark is of now, or nothing is known. */
+export interface Seen {
+  mark: Mark
+  was: Mark | null
+}
+
+/** Null if the cluster is online, and its words are of now. */
+export const awayMark = ({ word }: { word: string }): Mark | null => (word === 'Online' ? null : word === 'Offline' ? 'offline' : 'unknown')
+
+export function seenOf(item: Reported, last: Mark = markOfWords(item, item.reason)): Seen {
+  const away = awayMark(item.liveness)
+  return away === null ? { mark: last, was: null } : { mark: away, was: away === 'offline' ? last : null }
 }
 
 export function markOfWords({ sync, health }: Words, reason = ''): Mark {
@@ -46,8 +66,7 @@ const marks = new WeakMap<ChartCluster, Mark>()
 export function markOfCluster(cluster: ChartCluster): Mark {
   const known = marks.get(cluster)
   if (known !== undefined) return known
-  const { word } = cluster.liveness
-  const mark = word === 'NeverSeen' || word === 'Revoked' ? 'unknown' : word === 'Offline' ? 'offline' : lastKnownMark(cluster)
+  const mark = awayMark(cluster.liveness) ?? lastKnownMark(cluster)
   marks.set(cluster, mark)
   return mark
 }
@@ -57,5 +76,21 @@ const URGENCY: Readonly<Record<Mark, number>> = { bad: 0, drift: 1, changing: 2,
 export const MARKS_BY_URGENCY: readonly Mark[] = MARKS.toSorted((a, b) => URGENCY[a] - URGENCY[b])
 export const byUrgency = (a: Mark, b: Mark): number => URGENCY[a] - URGENCY[b]
 
-/** Mark of a service over all its clusters. */
-export const serviceMark = ({ status }: { status: Words & { reason: string } }): Mark => markOfWords(status, status.reason)
+interface ServiceWords {
+  status: Words & { reason: string; clusters: { total: number; offline: number } }
+}
+
+/** Reasons that the server knows by itself, whether a cluster is online or not. */
+const OF_SERVER: ReadonlySet<string> = new Set([
+  ...['RenderFailed', 'RepositoryNotFound', 'RepositoryUnreadable', 'RepositoryNotRead', 'WaitingForConfirmation', 'Deleting'],
+  ...['Suspended', 'Rendering'],
+])
+
+/** Of a service over all its clusters. When none of them is online, nothing of now is known of it. */
+export function serviceSeen({ status }: ServiceWords): Seen {
+  const { reason, clusters } = status
+  const last = markOfWords(status, reason)
+  const isAway = clusters.total > 0 && clusters.offline >= clusters.total && !OF_SERVER.has(reason)
+  return isAway ? { mark: 'offline', was: last } : { mark: last, was: null }
+}
+export const serviceMark = (service: ServiceWords): Mark => serviceSeen(service).mark

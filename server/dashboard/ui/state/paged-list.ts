@@ -1,6 +1,11 @@
-// A long list of the server, read page by page as one scrolls. What changes is read again for the pages in view only; each page knows the position where it begins.
+// A long list of the server, read page by page as one scrolls. Pages in view are read again when something changed, and
+// each page knows the position where it begins.
 import { type Signal, signal } from '@preact/signals'
-import { ApiError, type Page, type Refusal } from './api.ts'
+import { useEffect, useMemo } from 'preact/hooks'
+import type { Page, Refusal } from './api.ts'
+import { type Change, onChanges, onReturn } from './live.ts'
+import { createPauser } from './pause.ts'
+import { browserTimer, refusalOf, retryAfterMs, type Timer } from './resource.ts'
 
 interface Held<T> {
   /** Where the page begins; null: at the first row. */
@@ -17,21 +22,28 @@ export interface PagedState<T> {
   isFirst: boolean
   loading: boolean
   refusal: Refusal | null
+  /** When the last page was read; null: never. */
+  atMs: number | null
 }
 
 type LoadPage<T> = (start: string | null, signal: AbortSignal) => Promise<Page<T>>
 
 export class PagedList<T> {
-  readonly state: Signal<PagedState<T>> = signal({ items: [], hasMore: true, isFirst: true, loading: false, refusal: null })
+  readonly state: Signal<PagedState<T>> = signal({ items: [], hasMore: true, isFirst: true, loading: false, refusal: null, atMs: null })
   readonly #load: LoadPage<T>
   readonly #keyOf: (item: T) => string
+  readonly #timer: Timer
   #pages: Held<T>[] = []
   #wanted = { from: 0, to: 0 }
   #working: AbortController | null = null
+  /** Failed reads in a row. */
+  #failures = 0
+  #cancelRetry: (() => void) | null = null
 
-  constructor(load: LoadPage<T>, keyOf: (item: T) => string) {
+  constructor(load: LoadPage<T>, keyOf: (item: T) => string, timer: Timer = browserTimer) {
     this.#load = load
     this.#keyOf = keyOf
+    this.#timer = timer
   }
 
   /** Visible rows. */
@@ -45,13 +57,22 @@ export class PagedList<T> {
     void this.#work()
   }
 
+  /** The connection is back: what could not be read is read again now. */
+  returned(): void {
+    if (this.state.peek().refusal !== null) this.changed()
+  }
+
   stop(): void {
     this.#working?.abort()
     this.#working = null
+    this.#cancelRetry?.()
+    this.#cancelRetry = null
   }
 
   async #work(): Promise<void> {
     if (this.#working !== null) return
+    this.#cancelRetry?.()
+    this.#cancelRetry = null
     const working = new AbortController()
     this.#working = working
     this.#tell({ loading: true })
@@ -60,17 +81,24 @@ export class PagedList<T> {
         const { at, start } = task
         const { items, continue: next } = await this.#load(start, working.signal)
         this.#place(at, { start, items, next, isOld: false })
-        this.#tell({ isFirst: false, refusal: null })
+        this.#failures = 0
+        this.#tell({ isFirst: false, refusal: null, atMs: this.#timer.nowMs() })
       }
     } catch (error) {
-      if (!working.signal.aborted)
-        this.#tell({
-          refusal:
-            error instanceof ApiError ? error.refusal : { status: 0, code: 'unknown', detail: String(error), remedy: '', problems: [] },
-        })
+      if (!working.signal.aborted) this.#failed(refusalOf(error))
     }
     if (this.#working === working) this.#working = null
     this.#tell({ loading: false })
+  }
+
+  /** Keeps what was read, but not for a person whose right to it was taken. */
+  #failed(refusal: Refusal): void {
+    if (refusal.status === 401 || refusal.status === 403) this.#pages = []
+    this.#tell({ refusal })
+    const retryMs = retryAfterMs(refusal, this.#failures)
+    if (retryMs === null) return
+    this.#failures += 1
+    this.#cancelRetry = this.#timer.after(retryMs, () => this.changed())
   }
 
   /** The page to read next: the first one in view that is old, or the one after the last. */
@@ -113,4 +141,36 @@ export class PagedList<T> {
       ...change,
     }
   }
+}
+
+export interface Paged<T> extends PagedState<T> {
+  /** Visible rows, or as many as the person asked for. */
+  want(from: number, to: number): void
+  refresh(): void
+}
+
+/** `key`: all that the list depends on; another key is another list. `shown`: rows that are read at first. */
+export function usePaged<T>(
+  key: string,
+  load: LoadPage<T>,
+  { keyOf, concerns, shown }: { keyOf(item: T): string; concerns(change: Change): boolean; shown: number },
+): Paged<T> {
+  const list = useMemo(() => new PagedList<T>(load, keyOf), [key])
+  useEffect(() => list.want(0, shown - 1), [list, shown])
+  useEffect(() => {
+    const pause = createPauser(() => list.changed())
+    const stops = [
+      onChanges((changes) => {
+        if (changes === 'all' || changes.some(concerns)) pause.soon()
+      }),
+      onReturn(() => list.returned()),
+    ]
+    return () => {
+      for (const stop of stops) stop()
+      pause.stop()
+      list.stop()
+    }
+  }, [list])
+  const at = useMemo(() => ({ want: (from: number, to: number) => list.want(from, to), refresh: () => list.changed() }), [list])
+  return { ...list.state.value, ...at }
 }

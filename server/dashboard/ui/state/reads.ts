@@ -92,7 +92,7 @@ export const useClusterServices = (name: string) =>
   useResource(
     `cluster services ${name}`,
     get<Page<PlacementView>>(`/clusters/${part(name)}/services`, { limit: 500 }),
-    topics('cluster', 'resource', 'status', 'desired', 'confirmation'),
+    concernsPlacements(null),
   )
 
 export const usePlacement = (cluster: string, project: string, service: string) =>
@@ -118,13 +118,26 @@ export const useRoleBindings = () =>
   useResource('role bindings', get<Page<RoleBindingView>>('/role-bindings', { limit: 500 }), topics('resource'))
 export const useVersion = () => useResource('version', get<Record<string, string>>('/version'), () => false)
 
+/** An outage writes an event of the cluster and nothing else: its agent is silent. */
+const isOfCluster = ({ topic, cluster }: Change): boolean => topic === 'event' && cluster !== null
+
 /** Reports name their keys; one without keys may be about everything. */
 export function concernsService(project: string, service: string): (change: Change) => boolean {
   const key = `${project}/${service}`
-  return ({ topic, project: ofProject, name, keys }) => {
-    if (topic === 'status') return keys === null || keys.some((one) => one.includes(key))
+  return (change) => {
+    const { topic, project: ofProject, name, keys } = change
+    if (topic === 'status') return keys === null || keys.some((one) => isOfKey(one, key))
     if (topic === 'desired' || topic === 'render')
       return (name === null || name === service) && (ofProject === null || ofProject === project)
-    return topic === 'resource' || topic === 'confirmation' || topic === 'cluster'
+    return topic === 'resource' || topic === 'confirmation' || topic === 'cluster' || isOfCluster(change)
   }
+}
+
+/** Keys of a report are `KIND/PROJECT/SERVICE`, with the object behind it. */
+const isOfKey = (one: string, key: string): boolean => `${one}/`.includes(`/${key}/`)
+
+/** Of a list of services in clusters; null: of all services. */
+export function concernsPlacements(of: { project: string; service: string } | null): (change: Change) => boolean {
+  if (of !== null) return concernsService(of.project, of.service)
+  return (change) => ['status', 'desired', 'confirmation', 'resource', 'cluster'].includes(change.topic) || isOfCluster(change)
 }

@@ -3,7 +3,7 @@
 import { type Signal, signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { ApiError, type Refusal } from './api.ts'
-import { type Change, onChanges } from './live.ts'
+import { type Change, onChanges, onReturn } from './live.ts'
 
 export interface Loaded<T> {
   value: T | null
@@ -25,14 +25,23 @@ type Concerns = (change: Change) => boolean
 /** Between two readings; long ones are spaced by what they take. */
 const PAUSE_MS = 1_000
 const PAUSE_FACTOR = 4
+/** After a failed read, doubled each time. */
+const RETRY_MIN_MS = 2_000
+const RETRY_MAX_MS = 60_000
 /** Values of pages that were left, so that going back shows them at once. */
 const KEPT_MAX = 40
+
+/** Null: another try is refused alike, until something changes. */
+export function retryAfterMs({ status }: Refusal, failures: number): number | null {
+  const mayPass = status === 0 || status === 429 || status >= 500
+  return mayPass ? Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** failures) : null
+}
 
 export interface Timer {
   nowMs(): number
   after(ms: number, run: () => void): () => void
 }
-const browserTimer: Timer = {
+export const browserTimer: Timer = {
   nowMs: () => Date.now(),
   after: (ms, run) => {
     const timer = setTimeout(run, ms)
@@ -48,6 +57,8 @@ export class LiveResource<T> {
   #reading: AbortController | null = null
   #isDirty = true
   #notBeforeMs = 0
+  /** Failed reads in a row. */
+  #failures = 0
   #cancelWait: (() => void) | null = null
 
   constructor(load: (signal: AbortSignal) => Promise<T>, timer: Timer = browserTimer) {
@@ -105,7 +116,30 @@ export class LiveResource<T> {
   }
 
   abort(): void {
+    this.#cancelWait?.()
+    this.#cancelWait = null
     this.#reading?.abort()
+  }
+
+  /** The connection is back: what could not be read is read again now. */
+  returned(): void {
+    if (this.state.peek().refusal === null) return
+    this.#cancelWait?.()
+    this.#cancelWait = null
+    this.#failures = 0
+    this.refresh()
+  }
+
+  /** Keeps the last good value, but not for a person whose right to it was taken. */
+  #failed(refusal: Refusal): void {
+    const { value, atMs } = this.state.peek()
+    const isTaken = refusal.status === 401 || refusal.status === 403
+    this.state.value = { value: isTaken ? null : value, atMs: isTaken ? null : atMs, refusal, loading: false }
+    if (retryAfterMs(refusal, this.#failures) === null) this.#failures = 0
+    else {
+      this.#failures += 1
+      this.#isDirty = true // nothing else may change
+    }
   }
 
   async #read(): Promise<void> {
@@ -119,17 +153,21 @@ export class LiveResource<T> {
     try {
       const value = await this.#load(reading.signal)
       this.state.value = { value, atMs: this.#timer.nowMs(), refusal: null, loading: false }
+      this.#failures = 0
     } catch (error) {
       if (reading.signal.aborted) this.state.value = { ...this.state.peek(), loading: false }
-      else this.state.value = { ...this.state.peek(), refusal: refusalOf(error), loading: false }
+      else this.#failed(refusalOf(error))
     }
     readings -= 1
     this.#reading = null
     const tookMs = this.#timer.nowMs() - startMs
-    this.#notBeforeMs = this.#timer.nowMs() + Math.max(PAUSE_MS, PAUSE_FACTOR * tookMs)
+    const retryMs = this.#failures === 0 ? 0 : (retryAfterMs(this.state.peek().refusal ?? NO_REFUSAL, this.#failures - 1) ?? 0)
+    this.#notBeforeMs = this.#timer.nowMs() + Math.max(PAUSE_MS, PAUSE_FACTOR * tookMs, retryMs)
     if (this.#isDirty && this.#users > 0) this.#soon()
   }
 }
+
+const NO_REFUSAL: Refusal = { status: 404, code: '', detail: '', remedy: '', problems: [] }
 
 export function refusalOf(error: unknown): Refusal {
   if (error instanceof ApiError) return error.refusal
@@ -144,6 +182,9 @@ const entries = new Map<string, Entry>()
 
 onChanges((changes) => {
   for (const { resource, concerns } of entries.values()) if (changes === 'all' || changes.some(concerns)) resource.changed()
+})
+onReturn(() => {
+  for (const { resource } of entries.values()) resource.returned()
 })
 
 /** `key`: what it is; the same key is the same resource. */
