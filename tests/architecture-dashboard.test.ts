@@ -9,15 +9,30 @@ const pageFiles = productFiles.filter(({ path }) => path.startsWith(UI))
 const expectNone = (offenders: string[], reason: string) =>
   expect(offenders.length === 0 ? '' : `${reason}\n${offenders.join('\n')}\n`).toBe('')
 
-test('the pages import only themselves, the client of the API, and types of shared/', () => {
+/** Pure code without libraries that the command line and a page share. */
+const FOR_BOTH = ['shared/install/']
+
+test('the pages import only themselves, the client of the API, types of shared/, and the join command', () => {
   const offenders = pageFiles
     .flatMap((file) => importsOf(file).flatMap((one) => (one.target === null ? [] : [{ path: file.path, ...one }])))
     .filter(
-      ({ target, typeOnly }) => !target?.startsWith(UI) && !target?.startsWith('client/') && !(target?.startsWith('shared/') && typeOnly),
+      ({ target, typeOnly }) =>
+        ![UI, 'client/', ...FOR_BOTH].some((folder) => target?.startsWith(folder)) && !(target?.startsWith('shared/') && typeOnly),
     )
   expectNone(
     offenders.map(({ path, target }) => `${path} imports ${target}`),
     'what a page imports is sent to a browser, and the server that answers it may be of another version',
+  )
+})
+
+test('what a page shares with the command line imports nothing else', () => {
+  const offenders = productFiles
+    .filter(({ path }) => FOR_BOTH.some((folder) => path.startsWith(folder)))
+    .flatMap((file) => importsOf(file).map(({ specifier, target }) => ({ path: file.path, target: target ?? specifier })))
+    .filter(({ target }) => !FOR_BOTH.some((folder) => target.startsWith(folder)))
+  expectNone(
+    offenders.map(({ path, target }) => `${path} imports ${target}`),
+    'its libraries would be sent to browsers',
   )
 })
 

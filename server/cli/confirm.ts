@@ -1,4 +1,4 @@
-// confirm: what waits for a person, with the exact names; and a confirmation of exactly those.
+// confirm: what waits for a person, with the exact names; and a confirmation of exactly those, or a refusal.
 import { removalsViewSchema } from '../../shared/model/removal-views.ts'
 import { type ConfirmationView, confirmationViewSchema } from '../../shared/model/views.ts'
 import { path } from './client.ts'
@@ -26,11 +26,27 @@ export async function confirm(
     else io.stdout.write(waiting.map((item) => `${confirmationText(item, nowMs)}${answersText(item)}`).join('\n'))
     return
   }
-  if (!/^[0-9a-z]{1,32}$/.test(id)) throw new UsageError(`confirm: expected an id that \`skerry confirm\` lists, not "${id}"`)
-  const asked = await client.get(path`/confirmations/${id}`, confirmationViewSchema)
+  const asked = await client.get(addressOf(id, 'confirm'), confirmationViewSchema)
   io.stderr.write(confirmationText(asked, nowMs))
   const confirmed = asked.confirmedMs === null ? await ask(context, asked, options) : asked
   io.stdout.write(`confirmation/${confirmed.id} confirmed by ${confirmed.confirmedBy ?? 'an unknown person'}\n`)
+}
+
+function addressOf(id: string, verb: string): string {
+  if (!/^[0-9a-z]{1,32}$/.test(id)) throw new UsageError(`${verb}: expected an id that \`skerry confirm\` lists, not "${id}"`)
+  return path`/confirmations/${id}`
+}
+
+/** Nothing is deleted by it, so it asks for no consent. */
+export async function refuse(context: Context, id: string, reason: string): Promise<void> {
+  const { io } = context
+  const client = context.client()
+  const address = addressOf(id, 'refuse')
+  const asked = await client.get(address, confirmationViewSchema)
+  io.stderr.write(confirmationText(asked, io.clock.nowMs()))
+  const upTo = asked.clusters === undefined ? '' : `?upTo=${asked.clusters.upTo}`
+  const { refused } = await client.send('POST', `${address}/refuse${upTo}`, confirmationViewSchema, { reason })
+  io.stdout.write(`confirmation/${id} refused by ${refused?.by ?? 'an unknown person'}; the objects are kept\n`)
 }
 
 const REMOVALS: readonly string[] = ['remove_service', 'leave_targets']

@@ -311,7 +311,7 @@ const INSTEAD: Record<string, string> = {
 
 /** The commands with which a person answers. */
 export const answersText = ({ id, kind }: ConfirmationView): string =>
-  `Confirm with: skerry confirm ${id}\n${INSTEAD[kind] === undefined ? '' : `${INSTEAD[kind]}\n`}`
+  `Confirm with: skerry confirm ${id}\nKeep the objects with: skerry refuse ${id} --reason TEXT\n${INSTEAD[kind] === undefined ? '' : `${INSTEAD[kind]}\n`}`
 
 const countText = (count: number): string => count.toLocaleString('en-US')
 
@@ -330,6 +330,7 @@ export function confirmationText(view: ConfirmationView, nowMs: number): string 
     ['Clusters', clustersText(view)],
     ['Why', view.why],
     ['Asked', sinceText(view.createdMs, nowMs)],
+    ['Refused', view.refused === undefined ? null : `${sinceText(view.refused.atMs, nowMs)} by ${view.refused.by}: ${view.refused.why}`],
     ['Confirmed', view.confirmedMs === null ? null : `${sinceText(view.confirmedMs, nowMs)} by ${view.confirmedBy ?? ''}`],
   ])
   const { clusters, names } = view

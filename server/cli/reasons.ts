@@ -3,7 +3,7 @@ import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 
 /** Commands whose requests change something. */
 const WRITING = [
-  ...['apply', 'delete', 'confirm', 'sync', 'refresh', 'token create', 'token revoke', 'token exchange', 'join-token create'],
+  ...['apply', 'delete', 'confirm', 'refuse', 'sync', 'refresh', 'token create', 'token revoke', 'token exchange', 'join-token create'],
   ...['join-token delete', 'restore confirm', 'server-key rotate', 'server-key revoke', 'suspend', 'resume'],
 ] as const
 

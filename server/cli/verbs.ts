@@ -65,6 +65,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
       apply: 'create or update repositories, configs, health rules, services and clusters; all or nothing',
       delete: 'delete a repository, config, health rule, service, cluster or join token, after confirmation',
       confirm: 'list pending confirmations with the exact names, or confirm one by its id',
+      refuse: 'keep the objects that a confirmation asks to delete; it can still be confirmed',
       sync: 'show the changes of a waiting revision, object by object, and approve it (for services with sync.mode manual)',
     },
     load: async () => (await import('./commands/change.ts')).addChangeCommands,

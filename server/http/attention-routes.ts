@@ -36,7 +36,7 @@ export function attentionRoutes({
         ...(await confirmations(store, services)),
         ...(await failedRenders(store, services)),
         ...(await unreadable(store, repositories)),
-        ...waiting.map(ofWaiting).sort((a, b) => rankOf(a) - rankOf(b) || (a.sinceMs ?? 0) - (b.sinceMs ?? 0)),
+        ...waiting.items.map(ofWaiting).sort((a, b) => rankOf(a) - rankOf(b) || (a.sinceMs ?? 0) - (b.sinceMs ?? 0)),
       ]
       const from = Number(readToken(MARK, 'health', token)?.[0] ?? 0)
       const items = all.slice(from, from + limit)

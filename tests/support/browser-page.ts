@@ -9,7 +9,7 @@ const storage = () => {
 }
 const listener = { addEventListener: () => {} }
 
-/** Before the modules are imported. `fetch` of the pages is `answer`. */
+/** Before the modules are imported. */
 export function standInForBrowser(): void {
   const document = {
     baseURI: 'http://localhost/skerry/dashboard/',
@@ -19,4 +19,9 @@ export function standInForBrowser(): void {
   }
   const location = { hash: '', pathname: '/skerry/dashboard/', search: '', assign: () => {} }
   Object.assign(globalThis, { document, location, window: listener, sessionStorage: storage(), localStorage: storage() })
+}
+
+/** Lets everything that waits for no timer go on. */
+export async function settled(): Promise<void> {
+  for (let turn = 0; turn < 50; turn++) await Promise.resolve()
 }

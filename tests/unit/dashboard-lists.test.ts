@@ -1,25 +1,19 @@
 // Lists of the dashboard that are read from the server: pages as one scrolls, and values that are read again when something changed, but not too often.
 import { beforeAll, expect, test } from 'bun:test'
 import type { Timer } from '../../server/dashboard/ui/state/resource.ts'
-
-// Modules of the dashboard look at the page they are on when they are loaded.
-const storage = { getItem: () => null, setItem: () => {}, removeItem: () => {} }
-const listener = { addEventListener: () => {} }
-const page = { baseURI: 'http://localhost/skerry/dashboard/', visibilityState: 'visible', documentElement: { dataset: {} }, ...listener }
+import { settled, standInForBrowser } from '../support/browser-page.ts'
 
 let lists: typeof import('../../server/dashboard/ui/state/paged-list.ts')
 let resources: typeof import('../../server/dashboard/ui/state/resource.ts')
+let api: typeof import('../../server/dashboard/ui/state/api.ts')
 let place: typeof import('../../server/dashboard/ui/state/place.ts')
 beforeAll(async () => {
-  Object.assign(globalThis, { document: page, window: listener, sessionStorage: storage, localStorage: storage })
+  standInForBrowser()
   lists = await import('../../server/dashboard/ui/state/paged-list.ts')
   resources = await import('../../server/dashboard/ui/state/resource.ts')
+  api = await import('../../server/dashboard/ui/state/api.ts')
   place = await import('../../server/dashboard/ui/state/place.ts')
 })
-
-const settled = async () => {
-  for (let turn = 0; turn < 20; turn++) await Promise.resolve()
-}
 
 /** Rows by name, in pages of ten; a token is the name before the page. */
 function server(rows: string[]) {
@@ -82,7 +76,7 @@ test('what cannot be read keeps what was read, with the refusal', async () => {
   fails = true
   list.changed()
   await settled()
-  expect([list.state.value.items.length, list.state.value.refusal?.detail]).toEqual([5, 'Error: the server does not answer'])
+  expect([list.state.value.items.length, list.state.value.refusal?.detail]).toEqual([5, 'the server does not answer'])
 })
 
 function virtualTimer(): Timer & { pass(ms: number): Promise<void> } {
@@ -127,6 +121,76 @@ test('however much changes, a value is read at most once a second, and the last 
   resource.use()
   await settled()
   expect(reads).toBe(3)
+})
+
+const refused = (status: number) => {
+  const refusal = { status, code: '', detail: `HTTP ${status}`, remedy: '', problems: [] }
+  return new api.ApiError(refusal)
+}
+
+test('a read that failed is repeated by itself, less and less often, and at once when the connection is back', async () => {
+  const timer = virtualTimer()
+  let reads = 0
+  let isDown = true
+  const resource = new resources.LiveResource(async () => {
+    reads += 1
+    if (isDown) throw refused(503)
+    return 'fine'
+  }, timer)
+  resource.use()
+  await settled()
+  expect([reads, resource.state.value.refusal?.status]).toEqual([1, 503])
+  await timer.pass(1_999)
+  expect(reads).toBe(1)
+  await timer.pass(1)
+  expect(reads).toBe(2)
+  await timer.pass(2_000)
+  expect(reads).toBe(2)
+  await timer.pass(2_000)
+  expect(reads).toBe(3)
+  isDown = false
+  resource.returned()
+  await settled()
+  expect([reads, resource.state.value.value, resource.state.value.refusal]).toEqual([4, 'fine', null])
+  await timer.pass(600_000)
+  expect(reads).toBe(4)
+})
+
+test('a list whose page failed reads it again by itself', async () => {
+  const timer = virtualTimer()
+  const { asked, load } = server(names(5))
+  let isDown = true
+  const list = new lists.PagedList<string>(
+    async (start) => {
+      if (isDown) throw refused(0)
+      return load(start)
+    },
+    (row) => row,
+    timer,
+  )
+  list.want(0, 5)
+  await settled()
+  expect([list.state.value.refusal?.status, asked]).toEqual([0, []])
+  isDown = false
+  await timer.pass(2_000)
+  expect([list.state.value.items.length, list.state.value.refusal]).toEqual([5, null])
+})
+
+test.each([401, 403])('HTTP %d takes away what was read; it is asked for again only when something changes', async (status) => {
+  const timer = virtualTimer()
+  let reads = 0
+  const resource = new resources.LiveResource(async () => {
+    reads += 1
+    if (reads > 1) throw refused(status)
+    return 'secret'
+  }, timer)
+  resource.use()
+  await settled()
+  resource.refresh()
+  await settled()
+  expect([resource.state.value.value, resource.state.value.refusal?.status]).toEqual([null, status])
+  await timer.pass(600_000)
+  expect(reads).toBe(2)
 })
 
 test('addresses are below the path that a proxy put in front', () => {

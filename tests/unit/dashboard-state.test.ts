@@ -1,9 +1,15 @@
 // The state of the dashboard without a browser: marks, windows of long lists, pages of a list that changes, and the events of a stream in pieces.
 import { expect, test } from 'bun:test'
 import { EventReader } from '../../client/events.ts'
-import { byUrgency, MARKS, markOfCluster, markOfWords } from '../../server/dashboard/ui/state/mark-of.ts'
+import { filterClusters, groupClusters, sortClusters } from '../../server/dashboard/ui/state/cluster-list.ts'
+import { spokenOf } from '../../server/dashboard/ui/state/commands.ts'
+import { byUrgency, MARKS, markOfCluster, markOfWords, seenOf, serviceSeen } from '../../server/dashboard/ui/state/mark-of.ts'
+import { newestLines } from '../../server/dashboard/ui/state/newest-lines.ts'
+import { groupsOfObjects, mayOwn, objectSeen } from '../../server/dashboard/ui/state/object-tree.ts'
 import { AROUND, windowOf } from '../../server/dashboard/ui/state/window-of.ts'
 import type { ChartCluster } from '../../shared/model/chart.ts'
+import type { ObjectView } from '../../shared/model/views.ts'
+import type { AnswerLine } from '../../shared/protocol/ask.ts'
 
 const cluster = (change: Partial<ChartCluster>): ChartCluster => ({
   ...{ id: 'c-1', name: 'oslo', group: null, liveness: { word: 'Online', lastSeenMs: 1 }, sync: 'Synced', health: 'Healthy' },
@@ -42,6 +48,128 @@ test.each([
   ['Unknown', 'Unknown', '', 'unknown'],
 ] as const)('the mark of words: %s, %s, %s', (sync, health, reason, mark) => {
   expect(markOfWords({ sync, health }, reason)).toBe(mark)
+})
+
+const reported = (word: string, change: object = {}) => ({
+  ...{ sync: 'Synced', health: 'Healthy', reason: '', liveness: { word } },
+  ...change,
+})
+test.each([
+  ['online', reported('Online'), { mark: 'ok', was: null }],
+  ['offline, and well before', reported('Offline'), { mark: 'offline', was: 'ok' }],
+  ['offline, and bad before', reported('Offline', { health: 'Degraded' }), { mark: 'offline', was: 'bad' }],
+  ['never in contact', reported('NeverSeen', { health: 'Degraded' }), { mark: 'unknown', was: null }],
+  ['revoked', reported('Revoked'), { mark: 'unknown', was: null }],
+] as const)('what a cluster reported is of now only while it is in contact: %s', (_, item, seen) => {
+  expect(seenOf(item)).toEqual(seen)
+})
+
+const over = (reason: string, total: number, offline: number, health = 'Healthy') => ({
+  status: { sync: 'Synced', health, reason, clusters: { total, offline } },
+})
+test.each([
+  ['in clusters that are all offline', over('LastKnown', 2, 2), 'offline', 'ok'],
+  ['degraded when its clusters went offline', over('CrashLoopBackOff', 1, 1, 'Degraded'), 'offline', 'bad'],
+  ['offline in some clusters', over('LastKnown', 3, 2), 'ok', null],
+  ['in no cluster', over('NoTargets', 0, 0), 'ok', null],
+  ['that cannot be rendered, which the server knows by itself', over('RenderFailed', 1, 1), 'bad', null],
+  ['suspended, which the server knows by itself', over('Suspended', 1, 1), 'suspended', null],
+] as const)('the mark of a service %s', (_, service, mark, was) => {
+  expect(serviceSeen(service)).toEqual({ mark, was })
+})
+
+const object = (change: Partial<ObjectView>): ObjectView =>
+  ({
+    ...{
+      project: 'p',
+      service: 's',
+      cluster: 'c',
+      group: '',
+      kind: 'ConfigMap',
+      namespace: 'n',
+      name: 'x',
+      liveness: { word: 'Online', lastSeenMs: 1 },
+    },
+    ...{ sync: 'Synced', health: 'Healthy', reason: '', message: '', next: '', sinceMs: 1, drift: null },
+    ...change,
+  }) as ObjectView
+
+test('an object of an offline cluster is neither green nor red, and shows what it was', () => {
+  const drift = { action: 'reported', manager: 'm', paths: ['.a'], detectedMs: 1 } as unknown as NonNullable<ObjectView['drift']>
+  expect(objectSeen(object({ drift }))).toEqual({ mark: 'drift', was: null })
+  expect(objectSeen(object({ drift, liveness: { word: 'Offline', lastSeenMs: 1 } }))).toEqual({ mark: 'offline', was: 'drift' })
+})
+
+test('objects go by phase and wave, worst first in each; without an order they are one group', () => {
+  const all = [
+    object({ name: 'a' }),
+    object({ name: 'b', health: 'Degraded' }),
+    object({ name: 'job', group: 'batch', kind: 'Job' }),
+    object({ name: 'late' }),
+  ]
+  const order = [
+    { ...all[3], group: '', kind: 'ConfigMap', namespace: 'n', name: 'late', wave: 5 },
+    { group: 'batch', kind: 'Job', namespace: 'n', name: 'job', wave: 0, phases: ['pre-sync' as const] },
+  ]
+  const shown = groupsOfObjects(all, order).map(({ phase, wave, items }) => [phase, wave, items.map(({ name }) => name)])
+  expect(shown).toEqual([
+    ['pre-sync', 0, ['job']],
+    [null, 0, ['b', 'a']],
+    [null, 5, ['late']],
+  ])
+  expect(groupsOfObjects(all, []).map(({ items }) => items.map(({ name }) => name))).toEqual([['b', 'job', 'a', 'late']])
+})
+
+test.each([
+  ['apps', 'Deployment', 'n', true],
+  ['cert-manager.io', 'Certificate', 'n', true],
+  ['', 'ConfigMap', 'n', false],
+  ['', 'Pod', 'n', false],
+  ['', 'Namespace', '', false],
+] as const)('whether an object may have children: %s %s', (_, kind, namespace, may) => {
+  expect(mayOwn({ kind, namespace })).toBe(may)
+})
+
+const log = (text: string): AnswerLine => ({ t: 'log', pod: 'p', container: 'c', text })
+test('of a log only the newest lines and characters are kept, however long a piece is', () => {
+  const whole = log('3\n4\n')
+  const lines = (kept: AnswerLine[]) => kept.map((one) => (one.t === 'log' ? one.text : one.t))
+  expect(lines(newestLines([log('1\n2\n'), whole], { lines: 3, chars: 100 }))).toEqual(['2\n', '3\n4\n'])
+  expect(newestLines([log('1\n2\n'), whole], { lines: 3, chars: 100 })[1]).toBe(whole)
+  expect(lines(newestLines([log('1\n2\n'), whole], { lines: 2, chars: 100 }))).toEqual(['3\n4\n'])
+  expect(lines(newestLines([log('x'.repeat(50))], { lines: 9, chars: 5 }))).toEqual(['xxxx\n'])
+  expect(newestLines(Array.from({ length: 100 }, () => log('a\n'.repeat(1_000))))).toHaveLength(5)
+})
+
+test.each([
+  ['web', { verbs: [], name: 'web' }],
+  ['suspend oslo', { verbs: ['suspend'], name: 'oslo' }],
+  ['re api', { verbs: ['resume', 'restart'], name: 'api' }],
+  ['Sync  shop/web', { verbs: ['sync'], name: 'shop/web' }],
+  ['s web', { verbs: [], name: 's web' }],
+  ['sync', { verbs: ['sync'], name: '' }],
+] as const)('a command of the palette: %s', (typed, spoken) => {
+  const words = { sync: ['sync'], suspend: ['suspend', 'pause'], resume: ['resume'], restart: ['restart'] }
+  expect<unknown>(spokenOf(typed, words)).toEqual(spoken)
+})
+
+test('clusters are filtered, sorted and grouped; those without the label come last', () => {
+  const all = [
+    cluster({ id: '1', name: 'b', group: 'eu', bad: 1, liveness: { word: 'Online', lastSeenMs: 3 }, health: 'Degraded' }),
+    cluster({ id: '2', name: 'a', group: null, liveness: { word: 'Online', lastSeenMs: 2 } }),
+    cluster({ id: '3', name: 'c', group: 'as', liveness: { word: 'Online', lastSeenMs: 1 } }),
+  ]
+  const order = (key: string, isDown = false) => sortClusters(all, { key, isDown }).map(({ name }) => name)
+  expect([order('state'), order('name'), order('name', true), order('seen'), order('services')]).toEqual([
+    ['b', 'a', 'c'],
+    ['a', 'b', 'c'],
+    ['c', 'b', 'a'],
+    ['c', 'a', 'b'],
+    ['b', 'a', 'c'],
+  ])
+  expect(groupClusters(all).map(({ name }) => name)).toEqual(['c', 'b', 'a'])
+  expect(filterClusters(all, { q: '', state: 'bad', ids: null }).map(({ name }) => name)).toEqual(['b'])
+  expect(filterClusters(all, { q: 'A', state: '', ids: new Set(['1', '2']) }).map(({ name }) => name)).toEqual(['a'])
 })
 
 test('lists begin with what is worst', () => {

@@ -1,4 +1,4 @@
-// The commands that change the fleet: apply, delete, confirm, sync.
+// The commands that change the fleet: apply, delete, confirm, refuse, sync.
 import type { Command } from '@commander-js/extra-typings'
 import { collect, examples, isGiven, output, projectOf, projectOption, scoped } from '../command-options.ts'
 import type { Context } from '../context.ts'
@@ -62,6 +62,16 @@ export function addChangeCommands(program: Command, context: Context): void {
     .action(async (id, options) => {
       const { confirm } = await import('../confirm.ts')
       await confirm(context, id, options)
+    })
+
+  program
+    .command('refuse')
+    .argument('<id>', 'id that `skerry confirm` lists')
+    .requiredOption('--reason <text>', 'why the objects are kept; others see it')
+    .addHelpText('before', examples("skerry refuse k7f2qx --reason 'still used by the old tills'"))
+    .action(async (id, { reason }) => {
+      const { refuse } = await import('../confirm.ts')
+      await refuse(context, id, reason)
     })
 
   program

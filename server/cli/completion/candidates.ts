@@ -49,7 +49,7 @@ export const ARGUMENTS: Readonly<Record<string, Source>> = {
   ),
   ...Object.fromEntries(['trace', 'logs', 'tree', 'restart'].map((verb): [string, Source] => [`${verb} object`, 'object'])),
   ...{ 'sync service': 'services', 'diff service': 'services', 'render service': 'services', 'why service': 'services' },
-  ...{ 'suspend services': 'services', 'resume services': 'services', 'confirm id': 'confirmations', 'query sql': 'free' },
+  ...{ 'suspend services': 'services', 'resume services': 'services', 'confirm id': 'confirmations', 'refuse id': 'confirmations', 'query sql': 'free' },
   ...{ 'session revoke id': 'sessions', 'token create name': 'free', 'token revoke id': ['tokens', 'agents'] },
   ...{ 'join-token delete id': 'join-tokens', 'notify test sink': 'notification-sinks', 'notify retry id': 'notifications' },
   ...{ 'cluster join-command name': 'free', 'audit verify file': 'file', 'explain field': 'kind' },

@@ -7,13 +7,15 @@ import { age } from './format.ts'
 import { FleetPage } from './pages/fleet.tsx'
 import { NotFound } from './pages/not-found.tsx'
 import { NoSession, SignIn } from './pages/sign-in.tsx'
+import { LegendDialog } from './parts/legend-dialog.tsx'
 import { Palette } from './parts/palette.tsx'
 import { Rail } from './parts/rail.tsx'
-import { connection, hurryLive } from './state/live.ts'
+import { actionAsked } from './state/actions.ts'
+import { hurryLive, lostSinceMs } from './state/live.ts'
 import { nowMs } from './state/now.ts'
 import { ROOT } from './state/place.ts'
 import { session } from './state/session.ts'
-import { text } from './words.ts'
+import { text } from './words/first.ts'
 
 const ClustersPage = lazy(() => import('./pages/clusters.tsx').then((module) => module.ClustersPage))
 const ClusterPage = lazy(() => import('./pages/cluster.tsx').then((module) => module.ClusterPage))
@@ -31,6 +33,7 @@ const ConfirmationPage = lazy(() => import('./pages/confirmation.tsx').then((mod
 const ActivityPage = lazy(() => import('./pages/activity.tsx').then((module) => module.ActivityPage))
 const AccessPage = lazy(() => import('./pages/access.tsx').then((module) => module.AccessPage))
 const JoinPage = lazy(() => import('./pages/join.tsx').then((module) => module.JoinPage))
+const ActionHost = lazy(() => import('./parts/action-host.tsx').then((module) => module.ActionHost))
 const SettingsPage = lazy(() => import('./pages/settings.tsx').then((module) => module.SettingsPage))
 
 /** Code of the page of this address, fetched while the server is asked for the signed-in person. */
@@ -75,7 +78,6 @@ function Frame() {
       </button>
       <Rail />
       <main class="main" id="main" tabIndex={-1} ref={main}>
-        <Lost />
         <Router>
           <Route path={ROOT} component={FleetPage} />
           <Route path={`${ROOT}clusters`} component={ClustersPage} />
@@ -100,22 +102,29 @@ function Frame() {
         </Router>
       </main>
       <Palette />
+      <LegendDialog />
+      <Actions />
+      <Lost />
     </div>
   )
 }
 
-/** Said only when it lasts: a stream that is resumed at once is nothing to know about. */
-const QUIET_MS = 4_000
+/** The code of the dialogs is loaded with the first action. */
+const Actions = () => (actionAsked.value === null ? null : <ActionHost />)
 
+/** Lies over the page, so that nothing moves. */
 function Lost() {
-  const { state, sinceMs } = connection.value
-  if (state !== 'lost' || nowMs.value - sinceMs < QUIET_MS) return null
+  const sinceMs = lostSinceMs.value
   return (
-    <div class="lost" role="status">
-      <span>{text.live.lost(age(sinceMs, nowMs.value))}</span>
-      <button type="button" onClick={hurryLive}>
-        {text.live.retry}
-      </button>
+    <div class="lost-place" role="status">
+      {sinceMs !== null && (
+        <div class="lost">
+          <span>{text.live.lost(age(sinceMs, nowMs.value))}</span>
+          <button type="button" onClick={hurryLive}>
+            {text.live.retry}
+          </button>
+        </div>
+      )}
     </div>
   )
 }

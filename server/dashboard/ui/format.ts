@@ -1,4 +1,8 @@
-// Numbers, ages and times as people read them, in the reader's own zone and language.
+// Numbers, ages and times as people read them, in the reader's own zone.
+import { LOCALE, namesAndMore, number, units } from './words/count.ts'
+
+export { number }
+
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
@@ -12,25 +16,17 @@ const once = <T>(make: () => T): (() => T) => {
   }
 }
 
-/** Between groups of digits. A formatter of the browser would cost 40 ms of the opening of a list. */
-const GROUPS = /\B(?=(?:\d{3})+$)/g
-export const number = (value: number): string => {
-  const [whole = '', rest] = String(Math.round(value * 1_000) / 1_000).split('.')
-  return whole.replace(GROUPS, ',') + (rest === undefined ? '' : `.${rest}`)
-}
-export const count = (n: number, noun: string, plural = `${noun}s`): string => `${number(n)} ${n === 1 ? noun : plural}`
-
 /** `now`, `40 s`, `2 min`, `3 h`, `5 d`. */
 export function age(sinceMs: number, nowMs: number): string {
   const ms = Math.max(0, nowMs - sinceMs)
-  if (ms < 5_000) return 'now'
-  if (ms < MINUTE_MS) return `${Math.floor(ms / 1_000)} s`
-  if (ms < HOUR_MS) return `${Math.floor(ms / MINUTE_MS)} min`
-  if (ms < 2 * DAY_MS) return `${Math.floor(ms / HOUR_MS)} h`
-  return `${Math.floor(ms / DAY_MS)} d`
+  if (ms < 5_000) return units.now
+  if (ms < MINUTE_MS) return units.seconds(Math.floor(ms / 1_000))
+  if (ms < HOUR_MS) return units.minutes(Math.floor(ms / MINUTE_MS))
+  if (ms < 2 * DAY_MS) return units.hours(Math.floor(ms / HOUR_MS))
+  return units.days(Math.floor(ms / DAY_MS))
 }
 
-const formatOf = (options: Intl.DateTimeFormatOptions) => once(() => new Intl.DateTimeFormat('en-GB', options))
+const formatOf = (options: Intl.DateTimeFormatOptions) => once(() => new Intl.DateTimeFormat(LOCALE, options))
 const clock = formatOf({ hour: '2-digit', minute: '2-digit', second: '2-digit' })
 const hourMinute = formatOf({ hour: '2-digit', minute: '2-digit' })
 const weekday = formatOf({ weekday: 'short', hour: '2-digit', minute: '2-digit' })
@@ -48,10 +44,8 @@ export function moment(ms: number, nowMs: number): string {
 
 export const shortCommit = (commit: string): string => (/^[0-9a-f]{12,}$/.test(commit) ? commit.slice(0, 7) : commit)
 /** The first names, and how many more. */
-export function names(all: readonly string[], total = all.length, shown = 3): string {
-  const first = all.slice(0, shown).join(', ')
-  return total > shown ? `${first} and ${number(total - shown)} more` : first
-}
+export const names = (all: readonly string[], total = all.length, shown = 3): string =>
+  namesAndMore(all.slice(0, shown).join(', '), total - shown)
 
 /** Subject and author of a commit; empty: not known. */
 export const writtenBy = ({ author, subject }: { author?: string | undefined; subject?: string | undefined }): string =>

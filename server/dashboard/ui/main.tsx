@@ -12,7 +12,7 @@ import { render } from 'preact'
 import { App } from './app.tsx'
 import { openSession } from './state/account.ts'
 import { applyTheme } from './state/theme.ts'
-import { text } from './words.ts'
+import { text } from './words/first.ts'
 
 applyTheme()
 void openSession(text.signIn.ended)

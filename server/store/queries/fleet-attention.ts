@@ -5,7 +5,7 @@ import { serviceInScope } from '../../fleet/rights.ts'
 import type { ReadDb } from '../store-db.ts'
 import type { FleetDictionary } from './fleet-dictionary.ts'
 import { limiting } from './fleet-filter.ts'
-import type { AttentionQuery, WaitingService } from './fleet-queries.ts'
+import { ATTENTION_MAX, type AttentionQuery, type FleetPage, type WaitingService } from './fleet-queries.ts'
 
 /** By the kind of the status row: the reason in its state. */
 const REASONS = { drift: 'contested', service: 'ManualSync' } as const
@@ -19,10 +19,10 @@ interface Row {
   since: number | string | null
 }
 
-export async function readAttention(db: ReadDb, dictionary: FleetDictionary, { scope }: AttentionQuery): Promise<WaitingService[]> {
+export async function readAttention(db: ReadDb, dictionary: FleetDictionary, { scope }: AttentionQuery): Promise<FleetPage<WaitingService>> {
   const wanted = new Set<string>(Object.values(REASONS))
   const states = [...dictionary.states.values()].filter(({ reason }) => wanted.has(reason)).map(({ id }) => id)
-  if (states.length === 0) return []
+  if (states.length === 0) return { items: [], next: null }
   const rows: Row[] = await db
     .selectFrom('status_rows')
     .select(['name_id', 'cluster_no', sql<number | string | null>`since_ms`.as('since')])
@@ -52,10 +52,11 @@ export async function readAttention(db: ReadDb, dictionary: FleetDictionary, { s
     if (sinceMs !== null && (one.sinceMs === null || sinceMs < one.sinceMs)) one.sinceMs = sinceMs
     found.set(key, one)
   }
-  return [...found.values()].map(({ numbers, ...one }) => ({
-    ...one,
-    clusters: { count: numbers.size, first: firstNames(numbers, dictionary) },
-  }))
+  const oldest = [...found.values()].sort((a, b) => (a.sinceMs ?? 0) - (b.sinceMs ?? 0)).slice(0, ATTENTION_MAX)
+  const items = oldest.map(({ numbers, ...one }): WaitingService => {
+    return { ...one, clusters: { count: numbers.size, first: firstNames(numbers, dictionary) } }
+  })
+  return { items, next: null }
 }
 
 function firstNames(numbers: ReadonlySet<number>, { clustersByNo }: FleetDictionary): string[] {

@@ -6,7 +6,7 @@ import { CanIForm } from '../parts/can-i.tsx'
 import { Head } from '../parts/head.tsx'
 import { Section } from '../parts/states.tsx'
 import { session } from '../state/session.ts'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 
 export function AccessPage() {
   return (

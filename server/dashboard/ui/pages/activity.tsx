@@ -1,22 +1,23 @@
 // Events, newest first: events of the fleet, and for those who may read it the audit log. New entries appear by
 // themselves.
 
+import { useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
-import { number } from '../format.ts'
 import { AuditLog } from '../parts/audit-list.tsx'
 import { EventWords, grouped } from '../parts/feed.tsx'
 import { Head } from '../parts/head.tsx'
 import { MarkShape } from '../parts/mark.tsx'
-import { Denied, Empty, Shown } from '../parts/states.tsx'
+import { Series } from '../parts/series.tsx'
+import { Denied, Empty, ListFoot, PagedShown } from '../parts/states.tsx'
 import { Moment, TimeOfDay } from '../parts/time.tsx'
 import { useFilters } from '../state/address.ts'
 import { nowMs } from '../state/now.ts'
 import { queryText } from '../state/place.ts'
-import { type EventView, useEvents, useEventsOf } from '../state/reads.ts'
+import { useOlderEvents } from '../state/reads.ts'
 import { useMay } from '../state/rights.ts'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 
-const EVENTS_READ = 500
+const EVENTS_SHOWN = 200
 
 /** The audit log is offered only to those who may read it: a refusal would itself be an entry of it. */
 export function ActivityPage() {
@@ -54,16 +55,12 @@ function useViews() {
 function Events() {
   const { filters, set } = useFilters()
   const { q = '', type = '', cluster = '' } = filters
-  const all = useEvents(EVENTS_READ)
-  const some = useEventsOf(cluster === '' ? {} : { cluster }, EVENTS_READ)
-  const words = q.toLowerCase()
-  const fits = (event: EventView) =>
-    (type === '' || event.type === type) &&
-    [event.reason, event.message, event.cluster, event.service].some((one) => one?.toLowerCase().includes(words) ?? false)
-  const events = cluster === '' ? all : some
-  const items = (events.value?.items ?? []).filter(fits).toReversed()
+  const filter = { search: q.trim(), type, cluster }
+  const [shown, setShown] = useState(EVENTS_SHOWN)
+  const events = useOlderEvents(filter, shown)
   return (
     <>
+      {cluster === '' && <Series />}
       <div class="filters">
         <input
           type="search"
@@ -81,16 +78,12 @@ function Events() {
             {cluster} ×
           </button>
         )}
-        <span class="told">
-          {number(items.length)} · {text.activity.hint}
-        </span>
+        <span class="told">{text.activity.hint}</span>
       </div>
       <div class="panel">
-        <Shown of={events} rows={12}>
-          {() =>
-            items.length === 0 ? (
-              <Empty title={text.activity.empty} />
-            ) : (
+        <PagedShown of={events} rows={12} empty={<Empty title={text.activity.empty} />}>
+          {(items) => (
+            <>
               <ol class="events">
                 {grouped(items).map(({ event, clusters }) => (
                   <li key={event.id}>
@@ -111,9 +104,10 @@ function Events() {
                   </li>
                 ))}
               </ol>
-            )
-          }
-        </Shown>
+              <ListFoot of={events} shown={items.length} more={() => setShown(items.length + EVENTS_SHOWN)} />
+            </>
+          )}
+        </PagedShown>
       </div>
     </>
   )

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { Labels } from '../parts/cluster-side.tsx'
-import { clusterMark, clusterWord } from '../parts/cluster-state.ts'
+import { clusterSeen, clusterWord } from '../parts/cluster-state.ts'
 import { EventFeed } from '../parts/feed.tsx'
 import { Head } from '../parts/head.tsx'
 import { LabelEdit } from '../parts/label-edit.tsx'
@@ -15,8 +15,8 @@ import { Age, Moment } from '../parts/time.tsx'
 import { pages } from '../state/place.ts'
 import { type ClusterView, useCluster, useEventsOf } from '../state/reads.ts'
 import { useMayOnCluster } from '../state/rights.ts'
-import { text } from '../words.ts'
-import { more } from '../words-more.ts'
+import { text } from '../words/first.ts'
+import { more } from '../words/later.ts'
 
 export function ClusterPage() {
   const { params } = useRoute()
@@ -31,7 +31,7 @@ export function ClusterPage() {
           <div class="panel">
             <Shown of={cluster}>
               {(view) => (
-                <StateNote mark={clusterMark(view)} word={clusterWord(view)} state={view.status}>
+                <StateNote {...clusterSeen(view)} word={clusterWord(view)} state={view.status}>
                   <ScopeActions
                     cluster={name}
                     isSuspended={view.status.suspensions.some(({ service, cluster: one }) => service === null && one === name)}
@@ -81,16 +81,16 @@ function Facts({ view }: { view: ClusterView }) {
     <div class="panel padded stack wide">
       <dl class="facts">
         <dt>{text.clusters.columns.seen}</dt>
-        <dd>{liveness.lastSeenMs === null ? '–' : <Age ms={liveness.lastSeenMs} />}</dd>
+        <dd>{liveness.lastSeenMs === null ? text.absent : <Age ms={liveness.lastSeenMs} />}</dd>
         <dt>{text.clusters.columns.services}</dt>
         <dd>{text.services.healthyOf(services.healthy, services.total)}</dd>
         <dt>{text.clusters.columns.version}</dt>
         <dd>
-          {kubernetesVersion ?? '–'}
+          {kubernetesVersion ?? text.absent}
           {nodeCount !== null && <span class="muted"> · {text.clusters.nodes(nodeCount)}</span>}
         </dd>
         <dt>{text.clusters.columns.agent}</dt>
-        <dd>{agentVersion ?? '–'}</dd>
+        <dd>{agentVersion ?? text.absent}</dd>
         <dt>{text.clusters.joined}</dt>
         <dd>
           <Moment ms={joinedMs} />

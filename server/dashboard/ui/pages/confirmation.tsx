@@ -1,81 +1,73 @@
-// One question in full: exactly which names it is for, what is deleted, what stays, which data would be lost. Only then the button, with a reason.
+// One question in full: exactly which names it is for, what is deleted, what stays, which data would be lost. Only then the
+// two answers: confirm, or keep the objects, each with a reason.
 
 import { useState } from 'preact/hooks'
-import { useLocation, useRoute } from 'preact-iso'
+import { useRoute } from 'preact-iso'
 import type { RemovalView } from '../../../../shared/model/removal-views.ts'
 import { names, number } from '../format.ts'
-import { ActionDialog } from '../parts/action.tsx'
+import { ActionButton, ActionDialog, NameList } from '../parts/action.tsx'
 import { Head } from '../parts/head.tsx'
-import { Empty, RefusalNote, Shown } from '../parts/states.tsx'
+import { Empty, Shown } from '../parts/states.tsx'
 import { Age } from '../parts/time.tsx'
-import { call } from '../state/api.ts'
+import { call, type Page } from '../state/api.ts'
 import { sentence } from '../state/needs.ts'
 import { pages, part } from '../state/place.ts'
 import type { ConfirmationView } from '../state/reads.ts'
 import { refreshAll, useResource } from '../state/resource.ts'
-import { text } from '../words.ts'
-
-interface Question {
-  asked: ConfirmationView
-  removals: readonly RemovalView[]
-}
+import type { Right } from '../state/rights.ts'
+import { text } from '../words/first.ts'
 
 export function ConfirmationPage() {
   const { params } = useRoute()
   const { id = '' } = params
-  const [isDone, setDone] = useState(false)
-  const question = useResource<Question>(
+  const [said, setSaid] = useState('')
+  // A question that was answered is no error: the list of those with this id is empty then.
+  const question = useResource(
     `confirmation ${id}`,
-    async (signal) => {
-      const [asked, removal] = await Promise.all([
-        call<ConfirmationView>('GET', `/confirmations/${part(id)}`, { signal }),
-        call<{ items: RemovalView[] }>('GET', `/confirmations/${part(id)}/removal`, { signal }).catch(() => ({ items: [] })),
-      ])
-      return { asked, removals: removal.items }
-    },
+    async (signal) => (await call<Page<ConfirmationView>>('GET', '/confirmations', { query: { id }, signal })).items[0] ?? 'gone',
     ({ topic }) => topic === 'confirmation',
   )
-  const { value, refusal } = question
-  const isGone = refusal?.status === 404
+  const { value } = question
+  const kind = value === null || value === 'gone' ? null : value.kind
   return (
     <>
       <Head
-        title={value === null ? text.needs.title : (text.needs.kinds[value.asked.kind] ?? text.needs.otherKind)}
+        title={kind === null ? text.needs.title : (text.needs.kinds[kind] ?? text.needs.otherKind)}
         crumb={<a href={pages.needs()}>{text.nav.needs}</a>}
       />
       <div class="narrow stack wide">
-        {isDone && (
+        {said !== '' && (
           <div class="note calm" role="status">
-            <p>{text.needs.confirmed}</p>
+            <p>{said}</p>
           </div>
         )}
-        {isGone ? (
-          !isDone && (
-            <div class="panel">
-              <Empty title={text.needs.gone}>
-                <a class="button" href={pages.needs()}>
-                  {text.nav.needs}
-                </a>
-              </Empty>
-            </div>
-          )
-        ) : (
-          <Shown of={question}>{(known) => <Asked {...known} onDone={() => setDone(true)} />}</Shown>
-        )}
-        {refusal !== null && !isGone && value === null && <RefusalNote refusal={refusal} />}
+        <Shown of={question}>{(known) => (known === 'gone' ? said === '' && <Gone /> : <Asked asked={known} onSaid={setSaid} />)}</Shown>
       </div>
     </>
   )
 }
 
-function Asked({ asked, removals, onDone }: Question & { onDone(): void }) {
-  const { project, service, cluster, clusters, names: exact, why, createdMs, confirmedMs, confirmedBy } = asked
-  const [isOpen, setOpen] = useState(false)
+function Gone() {
+  return (
+    <div class="panel">
+      <Empty title={text.needs.gone}>
+        <a class="button" href={pages.needs()}>
+          {text.nav.needs}
+        </a>
+      </Empty>
+    </div>
+  )
+}
+
+function Asked({ asked, onSaid }: { asked: ConfirmationView; onSaid(words: string): void }) {
+  const { project, service, cluster, clusters, names: exact, why, createdMs, confirmedMs, confirmedBy, refused, removals = [] } = asked
+  const [open, setOpen] = useState<'confirm' | 'keep' | null>(null)
   const [data, setData] = useState<ReadonlySet<string>>(new Set())
-  const { route } = useLocation()
   const holding = [...new Map(removals.flatMap((one) => one.holding).map((one) => [one.name, one])).values()]
   const toggle = (name: string) =>
     setData((before) => (before.has(name) ? new Set([...before].filter((one) => one !== name)) : new Set([...before, name])))
+  const right: Right = { verb: 'confirm', kind: 'Service', project, name: service, ...(cluster === null ? {} : { cluster }) }
+  const close = () => setOpen(null)
   return (
     <div class="panel padded stack wide">
       <div class="stack">
@@ -84,10 +76,10 @@ function Asked({ asked, removals, onDone }: Question & { onDone(): void }) {
             {project}/{service}
           </a>{' '}
           {clusters !== undefined
-            ? text.needs.inClusters(clusters.count, names(clusters.first, clusters.count))
+            ? text.needs.inClusters(clusters.count, names(clusters.first, clusters.count, clusters.first.length))
             : cluster !== null && (
                 <>
-                  in{' '}
+                  {text.in}{' '}
                   <a class="linked mono" href={pages.placement(cluster, project, service)}>
                     {cluster}
                   </a>
@@ -102,14 +94,18 @@ function Asked({ asked, removals, onDone }: Question & { onDone(): void }) {
           <b>{text.needs.why}: </b>
           {sentence(why)}
         </p>
+        {refused !== undefined && (
+          <p>
+            {text.needs.keptBy(refused.by, refused.why)}{' '}
+            <span class="faint small">
+              <Age ms={refused.atMs} />
+            </span>
+          </p>
+        )}
       </div>
       <div class="stack">
         <h2 class="sub">{text.needs.exactly(exact.length)}</h2>
-        <ul class="name-list">
-          {exact.map((name) => (
-            <li key={name}>{name}</li>
-          ))}
-        </ul>
+        <NameList names={exact} />
       </div>
       {removals.map((removal) => (
         <Effect key={`${removal.project}/${removal.service}${removal.clusters.first.join()}`} removal={removal} />
@@ -133,49 +129,96 @@ function Asked({ asked, removals, onDone }: Question & { onDone(): void }) {
       {confirmedMs === null ? (
         <div class="stack">
           <div class="row">
-            <button type="button" class="primary" onClick={() => setOpen(true)}>
-              {text.needs.confirm(exact.length + data.size)}
-            </button>
-            <button type="button" onClick={() => route(pages.needs())}>
-              {text.needs.keep}
-            </button>
+            {refused === undefined && <ActionButton right={right} label={text.needs.keep} onClick={() => setOpen('keep')} />}
+            <ActionButton
+              right={right}
+              label={text.needs.confirm(exact.length + data.size)}
+              look="primary"
+              onClick={() => setOpen('confirm')}
+            />
           </div>
           <p class="small muted">{text.needs.keepHow}</p>
         </div>
       ) : (
         <p class="muted">{text.needs.confirmedBy(confirmedBy ?? '')}</p>
       )}
-      {isOpen && (
-        <ActionDialog<undefined>
-          title={text.needs.confirm(exact.length + data.size)}
-          label={text.needs.confirm(exact.length + data.size)}
-          describe={() => (
+      {open === 'confirm' && <Confirm asked={asked} right={right} data={[...data]} onSaid={onSaid} onClose={close} />}
+      {open === 'keep' && <Keep asked={asked} right={right} onSaid={onSaid} onClose={close} />}
+    </div>
+  )
+}
+
+interface AnswerProps {
+  asked: ConfirmationView
+  right: Right
+  onSaid(words: string): void
+  onClose(): void
+}
+
+function Confirm({ asked, right, data, onSaid, onClose }: AnswerProps & { data: readonly string[] }) {
+  const { id, names: exact, clusters } = asked
+  const label = text.needs.confirm(exact.length + data.length)
+  return (
+    <ActionDialog<undefined>
+      right={right}
+      title={label}
+      label={label}
+      describe={() => (
+        <>
+          <p>{text.needs.exactly(exact.length + data.length)}:</p>
+          <NameList names={[...exact, ...data]} />
+          {clusters !== undefined && (
             <>
-              <p>{text.needs.exactly(exact.length + data.size)}:</p>
-              <ul class="name-list">
-                {[...exact, ...data].map((name) => (
-                  <li key={name}>{name}</li>
-                ))}
-              </ul>
-              {clusters !== undefined && <p>{text.needs.inClusters(clusters.count, names(clusters.first, clusters.count))}</p>}
+              <p>{text.needs.inManyClusters(clusters.count)}:</p>
+              <NameList names={clusters.first} />
+              {clusters.count > clusters.first.length && (
+                <p class="small muted">{text.needs.more(clusters.first.length, clusters.count)}</p>
+              )}
             </>
           )}
-          needsReason
-          act={(_, reason) =>
-            call('POST', `/confirmations/${part(asked.id)}/confirm`, {
-              reason,
-              query: { upTo: clusters?.upTo },
-              ...(data.size === 0 ? {} : { body: { confirmData: [...data] } }),
-            })
-          }
-          onDone={() => {
-            onDone()
-            refreshAll()
-          }}
-          onClose={() => setOpen(false)}
-        />
+        </>
       )}
-    </div>
+      act={(_, reason) =>
+        call('POST', `/confirmations/${part(id)}/confirm`, {
+          reason,
+          query: { upTo: clusters?.upTo },
+          ...(data.length === 0 ? {} : { body: { confirmData: data } }),
+        })
+      }
+      onDone={() => {
+        onSaid(text.needs.confirmed)
+        refreshAll()
+      }}
+      onClose={onClose}
+    />
+  )
+}
+
+function Keep({ asked, right, onSaid, onClose }: AnswerProps) {
+  const { id, kind, project, service, names: exact, clusters } = asked
+  return (
+    <ActionDialog<undefined>
+      right={right}
+      title={text.needs.keep}
+      label={text.needs.keep}
+      describe={() =>
+        kind === 'remove_service' ? (
+          <p>{text.needs.keepService(`${project}/${service}`)}</p>
+        ) : (
+          <>
+            <p>{text.needs.keepEffect(exact.length)}</p>
+            <NameList names={exact} />
+            {clusters !== undefined && <p>{text.needs.inClusters(clusters.count, names(clusters.first, clusters.count))}</p>}
+          </>
+        )
+      }
+      act={(_, reason) => call('POST', `/confirmations/${part(id)}/refuse`, { query: { upTo: clusters?.upTo }, body: { reason } })}
+      onDone={() => {
+        onSaid(text.needs.kept)
+        refreshAll()
+      }}
+      onClose={onClose}
+    />
   )
 }
 

@@ -6,12 +6,12 @@ import { EventFeed } from '../parts/feed.tsx'
 import { Head } from '../parts/head.tsx'
 import { NeedsList } from '../parts/needs-list.tsx'
 import { isWriting } from '../parts/palette-state.ts'
-import { Empty, RefusalNote, Shown, Waiting } from '../parts/states.tsx'
+import { agedClass, Empty, RefusalNote, Shown, Waiting } from '../parts/states.tsx'
 import { chooseGroup, type Fleet, fleet, numbers } from '../state/fleet.ts'
 import { useNeeds } from '../state/needs.ts'
 import { pages } from '../state/place.ts'
 import { useEvents } from '../state/reads.ts'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 
 const FEED_SHOWN = 8
 
@@ -45,12 +45,12 @@ function Numbers() {
   const marks = known?.marks
   const of = (label: string, n: number | undefined, query: string, look: string) => (
     <a href={pages.clusters(query)} class={n === 0 ? 'is-none' : look}>
-      <b>{n === undefined ? '–' : number(n)}</b>
+      <b>{n === undefined ? text.absent : number(n)}</b>
       <span>{label}</span>
     </a>
   )
   return (
-    <nav class="numbers" aria-label={text.numbers.label}>
+    <nav class={`numbers aged ${agedClass()}`} aria-label={text.numbers.label}>
       {of(text.numbers.ok, marks?.ok, '?state=ok', '')}
       {of(text.numbers.changing, marks?.changing, '?state=changing', '')}
       {of(text.numbers.bad, marks?.bad, '?state=bad', 'is-bad')}

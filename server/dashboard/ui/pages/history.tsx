@@ -3,8 +3,8 @@ import { useRoute } from 'preact-iso'
 import { Head } from '../parts/head.tsx'
 import { HistoryList } from '../parts/history-list.tsx'
 import { pages } from '../state/place.ts'
-import { text } from '../words.ts'
-import { more } from '../words-more.ts'
+import { text } from '../words/first.ts'
+import { more } from '../words/later.ts'
 
 export function HistoryPage() {
   const { params } = useRoute()

@@ -1,31 +1,54 @@
-// Joining a cluster in three steps: labels, one command, and a mark that waits until the cluster is there.
-import { useEffect, useRef, useState } from 'preact/hooks'
+// Joining a cluster in three steps: its name and labels, one command, and a mark that waits until the cluster is there. The
+// command is made by the code of `skerry cluster join-command`.
+import { useEffect, useState } from 'preact/hooks'
+import type { AgentSite } from '../../../../shared/install/agent-manifest.ts'
+import {
+  AGENT_NAMESPACE,
+  CLUSTER_NAME,
+  DEFAULT_CHART,
+  DEFAULT_IMAGE,
+  JOIN_FORMS,
+  type JoinForm,
+  joinCommand,
+  serverUrlKind,
+  withTag,
+} from '../../../../shared/install/join-command.ts'
 import type { createdJoinTokenSchema } from '../../../../shared/model/views.ts'
-import { count } from '../format.ts'
-import { ActionDialog } from '../parts/action.tsx'
+import { ActionButton, ActionDialog } from '../parts/action.tsx'
 import { CopyBox } from '../parts/copy-box.tsx'
 import { Head } from '../parts/head.tsx'
 import { MarkShape } from '../parts/mark.tsx'
-import { Shown } from '../parts/states.tsx'
+import { Denied, Section, Shown, Table } from '../parts/states.tsx'
 import { Moment } from '../parts/time.tsx'
 import { call } from '../state/api.ts'
 import { fleet } from '../state/fleet.ts'
 import { pages, part, SERVER_URL } from '../state/place.ts'
-import { useJoinTokens } from '../state/reads.ts'
-import { text } from '../words.ts'
-import { more } from '../words-more.ts'
+import { useJoinTokens, useVersion } from '../state/reads.ts'
+import { type Right, useRight } from '../state/rights.ts'
+import { text } from '../words/first.ts'
+import { more } from '../words/later.ts'
+import { yamlOf } from '../yaml.ts'
 
+const words = more.join
 type Created = (typeof createdJoinTokenSchema)['_output']
+
 interface Asked {
+  name: string
   labels: Record<string, string>
-  uses: number
   expires: string
+  form: JoinForm
+  chart: string
+  site: Omit<AgentSite, 'token'>
 }
-interface JoinToken {
-  id: string
-  left: string
+interface Made {
+  asked: Asked
+  token: string
 }
+
 const LIFETIMES = ['1h', '12h', '7d']
+const MAY_CREATE: Right = { verb: 'join-token:create', kind: 'JoinToken' }
+const MAY_DELETE: Right = { verb: 'delete', kind: 'JoinToken' }
+const MAY_READ: Right = { verb: 'read', kind: 'JoinToken' }
 
 export function readLabels(typed: string): Record<string, string> {
   const pairs = typed
@@ -36,147 +59,218 @@ export function readLabels(typed: string): Record<string, string> {
 }
 
 export function JoinPage() {
-  const [made, setMade] = useState<Created | null>(null)
+  const [made, setMade] = useState<Made | null>(null)
   const [asked, setAsked] = useState<Asked | null>(null)
-  const [removing, setRemoving] = useState<JoinToken | null>(null)
-  const tokens = useJoinTokens()
-  const submit = (event: SubmitEvent) => {
-    event.preventDefault()
-    const { labels, uses, expires } = Object.fromEntries(new FormData(event.currentTarget as HTMLFormElement))
-    setAsked({ labels: readLabels(String(labels)), uses: Number(uses), expires: String(expires) })
-  }
-  const [first, second, third] = text.join.steps
+  const may = useRight(MAY_CREATE)
+  const [first, second, third] = words.steps
   return (
     <>
-      <Head title={text.join.title} />
+      <Head title={words.title} />
       <div class="narrow stack wide">
+        {may?.allowed === false && <Denied detail={may.detail} />}
         <ol class="panel steps">
           <li>
             <h2>1. {first}</h2>
-            <form class="stack" onSubmit={submit}>
-              <label>
-                {text.join.labels}
-                <textarea name="labels" rows={2} class="mono" placeholder="region=eu-north, env=prod" spellcheck={false} />
-                <span>{text.join.labelsHint}</span>
-              </label>
-              <div class="form-line">
-                <label>
-                  {text.join.uses}
-                  <input name="uses" type="number" min={1} max={10_000} value={1} />
-                </label>
-                <label>
-                  {text.join.expires}
-                  <select name="expires">
-                    {LIFETIMES.map((lifetime) => (
-                      <option key={lifetime}>{lifetime}</option>
-                    ))}
-                  </select>
-                </label>
-                <button type="submit" class={made === null ? 'primary' : ''}>
-                  {text.join.create}
-                </button>
-              </div>
-            </form>
+            <Choose onAsked={setAsked} isMade={made !== null} />
           </li>
           <li>
             <h2>2. {second}</h2>
             {made === null ? (
-              <p class="muted">{text.join.first}</p>
+              <p class="muted">{words.first}</p>
             ) : (
               <>
-                <p class="muted">{text.join.command}</p>
-                <CopyBox
-                  content={`skerry-agent run --data /var/lib/skerry-agent --server ${SERVER_URL} --cluster NAME --join-token ${made.token}`}
-                />
-                <p class="small muted">
-                  {text.join.name} {text.join.once}
-                </p>
+                <p class="muted">{words.places[made.asked.form]}</p>
+                <CopyBox content={commandOf(made)} />
+                <p class="small muted">{words.once(made.asked.expires)}</p>
               </>
             )}
           </li>
           <li>
             <h2>3. {third}</h2>
-            {made === null ? <p class="muted">{text.join.itself}</p> : <Arrivals />}
+            {made === null ? <p class="muted">{words.itself}</p> : <Arrival name={made.asked.name} />}
+            <p class="small muted">{words.approve}</p>
           </li>
         </ol>
-        <section>
-          <div class="section-head">
-            <h2>{text.join.tokens}</h2>
-          </div>
-          <div class="panel table-wrap">
-            <Shown of={tokens}>
-              {({ items }) =>
-                items.length === 0 ? (
-                  <p class="padded muted">{text.join.noTokens}</p>
-                ) : (
-                  <table class="folds" aria-label={text.join.tokens}>
-                    <thead>
-                      <tr>
-                        {Object.values(text.join.columns).map((head) => (
-                          <th key={head} scope="col">
-                            {head}
-                          </th>
-                        ))}
-                        <th scope="col">
-                          <span class="hidden">{text.join.remove}</span>
-                        </th>
-                      </tr>
-                    </thead>
-                    <tbody>
-                      {items.map(({ id, state, usesLeft, uses, expiresMs, createdBy }) => (
-                        <tr key={id}>
-                          <td class="mono">{id}</td>
-                          <td data-head={text.join.columns.state}>{state}</td>
-                          <td data-head={text.join.columns.left}>{text.join.left(usesLeft, uses)}</td>
-                          <td data-head={text.join.columns.expires}>
-                            <Moment ms={expiresMs} />
-                          </td>
-                          <td data-head={text.join.columns.by}>{createdBy}</td>
-                          <td class="act">
-                            <button
-                              type="button"
-                              class="quiet"
-                              aria-label={`${text.join.remove} ${id}`}
-                              onClick={() => setRemoving({ id, left: text.join.left(usesLeft, uses) })}
-                            >
-                              {text.join.remove}
-                            </button>
-                          </td>
-                        </tr>
-                      ))}
-                    </tbody>
-                  </table>
-                )
-              }
-            </Shown>
-          </div>
-        </section>
+        <Tokens />
       </div>
       {asked !== null && (
         <ActionDialog<undefined>
+          right={MAY_CREATE}
           title={more.reasons.joinTitle}
-          label={text.join.create}
-          needsReason
+          label={words.create}
           describe={() => (
             <>
-              <p>{more.reasons.joinEffect(count(asked.uses, 'cluster'), asked.expires)}</p>
-              <p class="mono">
-                {Object.entries(asked.labels)
-                  .map(([key, value]) => `${key}=${value}`)
-                  .join(', ')}
-              </p>
+              <p>{more.reasons.joinEffect(1, asked.expires)}</p>
+              <p class="mono">{[asked.name, ...Object.entries(asked.labels).map(([key, value]) => `${key}=${value}`)].join(', ')}</p>
             </>
           )}
-          act={async (_, reason) => setMade(await call<Created>('POST', '/join-tokens', { body: asked, reason }))}
-          onDone={tokens.refresh}
+          act={async (_, reason) => {
+            const { labels, expires } = asked
+            const { token } = await call<Created>('POST', '/join-tokens', { body: { labels, uses: 1, expires }, reason })
+            setMade({ asked, token })
+          }}
           onClose={() => setAsked(null)}
         />
       )}
+    </>
+  )
+}
+
+const commandOf = ({ asked: { form, site, chart }, token }: Made): string =>
+  joinCommand(form, { ...site, token }, { chart, toYaml: (document) => yamlOf(document) })
+
+function Choose({ onAsked, isMade }: { onAsked(asked: Asked): void; isMade: boolean }) {
+  const version = useVersion()
+  const [url, setUrl] = useState(SERVER_URL)
+  const kind = serverUrlKind(url)
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault()
+    const given = Object.fromEntries(
+      [...new FormData(event.currentTarget as HTMLFormElement)].map(([key, value]) => [key, String(value).trim()]),
+    )
+    const { name = '', labels = '', expires = '', form, image = '', chart = '', ca = '', insecure } = given
+    const chosen = JOIN_FORMS.find((one) => one === form) ?? 'helm'
+    const site = {
+      ...{ server: url.trim().replace(/\/$/, ''), cluster: name, namespace: AGENT_NAMESPACE, insecureHttp: insecure !== undefined },
+      image: withTag(image || DEFAULT_IMAGE, version.value?.['version'] ?? ''),
+      ca: ca === '' ? undefined : `${ca}\n`,
+    }
+    onAsked({ name, labels: readLabels(labels), expires, form: chosen, chart: chart || DEFAULT_CHART, site })
+  }
+  return (
+    <form class="stack wide" onSubmit={submit}>
+      <div class="form-line">
+        <label>
+          {words.name}
+          <input
+            name="name"
+            class="mono"
+            required
+            maxLength={63}
+            pattern={CLUSTER_NAME.source.slice(1, -1)}
+            autocomplete="off"
+            title={words.nameHint}
+          />
+        </label>
+        <label>
+          {words.form}
+          <select name="form">
+            {JOIN_FORMS.map((form) => (
+              <option key={form} value={form}>
+                {words.forms[form]}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          {words.expires}
+          <select name="expires">
+            {LIFETIMES.map((lifetime) => (
+              <option key={lifetime}>{lifetime}</option>
+            ))}
+          </select>
+        </label>
+      </div>
+      <label>
+        {words.labels}
+        <textarea name="labels" rows={2} class="mono" placeholder={text.clusters.labelPlaceholder} spellcheck={false} />
+        <span>{words.labelsHint}</span>
+      </label>
+      <label>
+        {words.url}
+        <input name="url" class="mono" required value={url} spellcheck={false} onInput={(event) => setUrl(event.currentTarget.value)} />
+        <span class={kind === 'unusable' ? 'badly' : undefined}>{kind === 'unusable' ? words.urlBad : words.urlHint}</span>
+      </label>
+      {kind === 'insecure' && (
+        <label class="check">
+          <input type="checkbox" name="insecure" required />
+          <span>
+            {words.insecure}
+            <span class="small muted block">{words.insecureHint}</span>
+          </span>
+        </label>
+      )}
+      <details>
+        <summary>{words.parts}</summary>
+        <div class="stack wide padded-top">
+          <label>
+            {words.image}
+            <input name="image" class="mono" placeholder={DEFAULT_IMAGE} spellcheck={false} />
+          </label>
+          <label>
+            {words.chart}
+            <input name="chart" class="mono" placeholder={DEFAULT_CHART} spellcheck={false} />
+          </label>
+          <label>
+            {words.ca}
+            <textarea name="ca" rows={3} class="mono" spellcheck={false} />
+            <span>{words.caHint}</span>
+          </label>
+        </div>
+      </details>
+      <div>
+        <button type="submit" class={isMade ? '' : 'primary'} disabled={kind === 'unusable'}>
+          {words.create}
+        </button>
+      </div>
+    </form>
+  )
+}
+
+function Tokens() {
+  const may = useRight(MAY_READ)
+  return <Section title={words.tokens}>{may?.allowed === false ? <Denied detail={may.detail} /> : may !== null && <TokenList />}</Section>
+}
+
+interface JoinToken {
+  id: string
+  left: string
+}
+
+function TokenList() {
+  const tokens = useJoinTokens()
+  const [removing, setRemoving] = useState<JoinToken | null>(null)
+  const { columns } = words
+  return (
+    <>
+      <div class="panel table-wrap">
+        <Shown of={tokens}>
+          {({ items }) =>
+            items.length === 0 ? (
+              <p class="padded muted">{words.noTokens}</p>
+            ) : (
+              <Table label={words.tokens} heads={Object.values(columns)} last={words.remove}>
+                {items.map(({ id, state, usesLeft, uses, expiresMs, createdBy }) => (
+                  <tr key={id}>
+                    <td class="mono">{id}</td>
+                    <td data-head={columns.state}>{state}</td>
+                    <td data-head={columns.left}>{words.left(usesLeft, uses)}</td>
+                    <td data-head={columns.expires}>
+                      <Moment ms={expiresMs} />
+                    </td>
+                    <td data-head={columns.by}>{createdBy}</td>
+                    <td class="act">
+                      <ActionButton
+                        right={MAY_DELETE}
+                        look="quiet"
+                        label={words.remove}
+                        about={words.removeOne(id)}
+                        onClick={() => setRemoving({ id, left: words.left(usesLeft, uses) })}
+                      />
+                    </td>
+                  </tr>
+                ))}
+              </Table>
+            )
+          }
+        </Shown>
+      </div>
+      <TokenForMany onDone={tokens.refresh} />
       {removing !== null && (
         <ActionDialog<undefined>
+          right={MAY_DELETE}
           title={more.reasons.removeTitle(removing.id)}
-          label={text.join.remove}
-          needsReason
+          label={words.remove}
           describe={() => <p>{more.reasons.removeEffect(removing.left)}</p>}
           act={(_, reason) => call('DELETE', `/join-tokens/${part(removing.id)}`, { reason })}
           onDone={tokens.refresh}
@@ -187,31 +281,88 @@ export function JoinPage() {
   )
 }
 
-/** Clusters that are here now and were not when the token was made. */
-function Arrivals() {
+/** For images and scripts that join many clusters by themselves. */
+function TokenForMany({ onDone }: { onDone(): void }) {
+  const [asked, setAsked] = useState<{ labels: Record<string, string>; uses: number; expires: string } | null>(null)
+  const [token, setToken] = useState<string | null>(null)
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault()
+    const { labels, uses, expires } = Object.fromEntries(new FormData(event.currentTarget as HTMLFormElement))
+    setAsked({ labels: readLabels(String(labels)), uses: Number(uses), expires: String(expires) })
+  }
+  return (
+    <details class="panel padded">
+      <summary>{words.many}</summary>
+      <form class="stack wide padded-top" onSubmit={submit}>
+        <p class="small muted">{words.manyHint}</p>
+        <label>
+          {words.labels}
+          <textarea name="labels" rows={2} class="mono" placeholder={text.clusters.labelPlaceholder} spellcheck={false} />
+        </label>
+        <div class="form-line">
+          <label>
+            {words.uses}
+            <input name="uses" type="number" min={1} max={10_000} value={10} />
+          </label>
+          <label>
+            {words.expires}
+            <select name="expires">
+              {LIFETIMES.map((lifetime) => (
+                <option key={lifetime}>{lifetime}</option>
+              ))}
+            </select>
+          </label>
+          <button type="submit">{words.createToken}</button>
+        </div>
+      </form>
+      {token !== null && (
+        <div class="stack">
+          <p class="small muted">{words.onceToken}</p>
+          <CopyBox content={token} />
+        </div>
+      )}
+      {asked !== null && (
+        <ActionDialog<undefined>
+          right={MAY_CREATE}
+          title={more.reasons.joinTitle}
+          label={words.createToken}
+          describe={() => (
+            <>
+              <p>{more.reasons.joinEffect(asked.uses, asked.expires)}</p>
+              <p class="mono">
+                {Object.entries(asked.labels)
+                  .map(([key, value]) => `${key}=${value}`)
+                  .join(', ')}
+              </p>
+            </>
+          )}
+          act={async (_, reason) => setToken((await call<Created>('POST', '/join-tokens', { body: asked, reason })).token)}
+          onDone={onDone}
+          onClose={() => setAsked(null)}
+        />
+      )}
+    </details>
+  )
+}
+
+/** The mark turns into the cluster when it is there. */
+function Arrival({ name }: { name: string }) {
   useEffect(() => fleet.use(), [])
-  const known = useRef<Set<string> | null>(null)
   const clusters = fleet.state.value.value?.clusters
-  if (clusters === undefined) return null
-  known.current ??= new Set(clusters.keys())
-  const arrived = [...clusters.values()].filter(({ id }) => known.current?.has(id) === false)
-  if (arrived.length === 0)
+  const here = [...(clusters?.values() ?? [])].find((one) => one.name === name)
+  if (here === undefined)
     return (
       <p class="mark" role="status">
-        <MarkShape mark="changing" /> {text.join.waiting}
+        <MarkShape mark="changing" /> {words.waiting(name)}
       </p>
     )
   return (
-    <ul class="stack" role="status">
-      {arrived.map(({ id, name }) => (
-        <li key={id} class="row">
-          <MarkShape mark="ok" />
-          <span>{text.join.arrived(name)}</span>
-          <a class="button" href={pages.cluster(name)}>
-            {text.join.open}
-          </a>
-        </li>
-      ))}
-    </ul>
+    <p class="row" role="status">
+      <MarkShape mark="ok" />
+      <span>{words.arrived(name)}</span>
+      <a class="button" href={pages.cluster(name)}>
+        {words.open}
+      </a>
+    </p>
   )
 }

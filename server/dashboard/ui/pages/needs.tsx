@@ -3,7 +3,7 @@ import { Head } from '../parts/head.tsx'
 import { NeedsList } from '../parts/needs-list.tsx'
 import { Empty, RefusalNote, Waiting } from '../parts/states.tsx'
 import { useNeeds } from '../state/needs.ts'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 
 export function NeedsPage() {
   const { items, isKnown, total, refusal } = useNeeds()
@@ -18,7 +18,10 @@ export function NeedsPage() {
         )}
         <div class="panel">
           {total > 0 ? (
-            <NeedsList items={items} />
+            <>
+              <NeedsList items={items} />
+              {total > items.length && <p class="padded small muted">{text.needs.more(items.length, total)}</p>}
+            </>
           ) : isKnown ? (
             <Empty title={text.needs.empty} next={text.needs.emptyNext} />
           ) : refusal === null ? (

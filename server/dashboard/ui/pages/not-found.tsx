@@ -2,7 +2,7 @@
 import { Head } from '../parts/head.tsx'
 import { Empty } from '../parts/states.tsx'
 import { pages } from '../state/place.ts'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 
 export function NotFound() {
   return (

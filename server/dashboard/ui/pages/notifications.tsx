@@ -7,8 +7,8 @@ import type {
   NotificationTestAnswer,
   NotificationView,
 } from '../../../../shared/model/notification-views.ts'
-import { count, names, number } from '../format.ts'
-import { ActionDialog } from '../parts/action.tsx'
+import { names, number } from '../format.ts'
+import { ActionButton, ActionDialog } from '../parts/action.tsx'
 import { Head } from '../parts/head.tsx'
 import { MarkWord } from '../parts/mark.tsx'
 import { Denied, Empty, Section, Shown, Table, Waiting } from '../parts/states.tsx'
@@ -18,9 +18,9 @@ import { call, type Page } from '../state/api.ts'
 import type { Mark } from '../state/mark-of.ts'
 import { part } from '../state/place.ts'
 import { useResource } from '../state/resource.ts'
-import { useMay } from '../state/rights.ts'
-import { text } from '../words.ts'
-import { more } from '../words-more.ts'
+import { type Right, useMay } from '../state/rights.ts'
+import { text } from '../words/first.ts'
+import { more } from '../words/later.ts'
 
 const words = more.notifications
 const STATES = ['waiting', 'delivered', 'failed', 'dead'] as const
@@ -113,7 +113,7 @@ function MessageRow({ of, onDone }: { of: NotificationView; onDone(): void }) {
         </p>
         {error !== null && (
           <p class="small badly">
-            {error} · {count(attempts, 'attempt')}
+            {error} · {more.n.attempts(attempts)}
           </p>
         )}
       </td>
@@ -132,6 +132,7 @@ function MessageRow({ of, onDone }: { of: NotificationView; onDone(): void }) {
       <td class="act">
         {state === 'dead' && (
           <Act
+            right={sinkRight(project, sink)}
             label={words.retry}
             title={more.reasons.retryTitle}
             effect={more.reasons.retryEffect(sink, title)}
@@ -144,7 +145,13 @@ function MessageRow({ of, onDone }: { of: NotificationView; onDone(): void }) {
   )
 }
 
+const sinkRight = (project: string | null, name: string): Right => ({
+  ...{ verb: 'notify:test', kind: 'NotificationSink', name },
+  ...(project === null || project === '' ? {} : { project }),
+})
+
 interface ActProps<T> {
+  right: Right
   label: string
   title: string
   effect: string
@@ -154,7 +161,7 @@ interface ActProps<T> {
 }
 
 /** A button that says beside itself how it went. */
-function Act<T>({ label, title, effect, act, said, onDone }: ActProps<T>) {
+function Act<T>({ right, label, title, effect, act, said, onDone }: ActProps<T>) {
   const [words, setWords] = useState('')
   const [isOpen, setOpen] = useState(false)
   return (
@@ -162,14 +169,12 @@ function Act<T>({ label, title, effect, act, said, onDone }: ActProps<T>) {
       <span class="small muted" role="status">
         {words}
       </span>
-      <button type="button" class="quiet" aria-label={title} onClick={() => setOpen(true)}>
-        {label}
-      </button>
+      <ActionButton right={right} look="quiet" label={label} about={title} onClick={() => setOpen(true)} />
       {isOpen && (
         <ActionDialog<undefined>
           title={title}
           label={label}
-          needsReason
+          right={right}
           describe={() => <p>{effect}</p>}
           act={async (_, reason) => setWords(said?.(await act(reason)) ?? '')}
           onDone={() => onDone?.()}
@@ -216,6 +221,7 @@ function Sinks() {
                     {mayTest && (
                       <td class="act">
                         <Act
+                          right={sinkRight(sink.metadata.project ?? null, sink.metadata.name)}
                           label={words.test}
                           title={more.reasons.testTitle(keyOf(sink))}
                           effect={more.reasons.testEffect(keyOf(sink), sink.status.type)}

@@ -1,38 +1,50 @@
-// One service in one cluster: how far its revision came, its objects with health and drift, its events and its history.
+// One service in one cluster: how far its revision came, its objects by wave with health and drift, its events and its history.
 
+import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { moment } from '../format.ts'
+import { awayWord } from '../parts/cluster-state.ts'
 import { EventFeed } from '../parts/feed.tsx'
 import { Head } from '../parts/head.tsx'
 import { HistoryList } from '../parts/history-list.tsx'
 import { ObjectPanel } from '../parts/object-panel.tsx'
-import { Objects, parseRefKey, refKey, runs, sortedObjects } from '../parts/objects.tsx'
+import { Objects } from '../parts/objects.tsx'
 import { Progress } from '../parts/progress.tsx'
+import { RevisionStrip } from '../parts/revision-strip.tsx'
 import { ScopeActions } from '../parts/service-actions.tsx'
 import { StateNote } from '../parts/state-note.tsx'
-import { Empty, Shown } from '../parts/states.tsx'
+import { Empty, ListFoot, PagedShown, Shown } from '../parts/states.tsx'
 import { Why } from '../parts/why.tsx'
 import { useFilters } from '../state/address.ts'
-import { markOfWords } from '../state/mark-of.ts'
+import { seenOf } from '../state/mark-of.ts'
 import { nowMs } from '../state/now.ts'
+import { groupsOfObjects, parseRefKey, refKey, runs, sortedObjects } from '../state/object-tree.ts'
 import { pages, queryText } from '../state/place.ts'
-import { type PlacementView, useEventsOf, useObjects, usePlacement, useService } from '../state/reads.ts'
-import { text } from '../words.ts'
-import { more } from '../words-more.ts'
+import { type PlacementView, useEventsOf, useObjectOrder, useObjects, usePlacement, useService } from '../state/reads.ts'
+import { text } from '../words/first.ts'
+import { more } from '../words/later.ts'
+
+/** Objects that are read at first, and the number from which a filter is worth its place. */
+const OBJECTS_SHOWN = 500
+const FILTER_FROM = 30
 
 export function PlacementPage() {
   const { params } = useRoute()
   const { cluster = '', project = '', service = '' } = params
+  const at = { cluster, project, service }
   const placement = usePlacement(cluster, project, service)
-  const objects = useObjects(cluster, project, service)
   const { filters, set } = useFilters()
-  const all = objects.value?.items ?? []
+  const [search, setSearch] = useState('')
+  const [shown, setShown] = useState(OBJECTS_SHOWN)
+  const objects = useObjects(at, search, shown)
+  const order = useObjectOrder(at)
+  const all = objects.items
   // The most urgent object is open at first: a page about trouble begins with it.
   const [first] = sortedObjects(all)
   const chosen = filters['object'] ?? (first === undefined ? null : refKey(first))
   const of = chosen === null ? null : parseRefKey(chosen)
-  const at = { cluster, project, service }
-  const away = awayText(placement.value?.items[0])
+  const view = placement.value?.items[0]
+  const away = awayText(view)
   /** A cause of trouble in a workload is in its logs. */
   const linkOf = (named: string): string | null => {
     const one = all.find(({ kind, namespace, name }) => named === `${kind} ${[namespace, name].filter(Boolean).join('/')}`)
@@ -40,6 +52,8 @@ export function PlacementPage() {
       ? null
       : pages.placement(cluster, project, service) + queryText({ object: refKey(one), tab: runs(one) ? 'logs' : 'state' })
   }
+  // Among a part of many objects, waves would say too little.
+  const groups = groupsOfObjects(all, objects.hasMore || search !== '' ? [] : (order.value?.items ?? []))
   const crumb = (
     <>
       <a href={pages.cluster(cluster)} class="mono">
@@ -56,29 +70,45 @@ export function PlacementPage() {
       <Head title={service} named crumb={crumb} />
       <div class="stack wide">
         <Shown of={placement}>
-          {({ items: [view] }) => (view === undefined ? <NotThere cluster={cluster} /> : <Placement view={view} linkOf={linkOf} />)}
+          {({ items: [one] }) => (one === undefined ? <NotThere cluster={cluster} /> : <Placement view={one} linkOf={linkOf} />)}
         </Shown>
         <div class="detail halves">
           <section>
             <div class="section-head">
               <h2>{text.placement.objects}</h2>
+              {view !== undefined && view.liveness.word !== 'Online' && (
+                <span>
+                  {view.liveness.lastSeenMs === null
+                    ? more.objects.noContact
+                    : more.objects.asReported(moment(view.liveness.lastSeenMs, nowMs.value))}
+                </span>
+              )}
+              {(search !== '' || all.length >= FILTER_FROM) && (
+                <input
+                  type="search"
+                  class="brief"
+                  aria-label={more.objects.filter}
+                  placeholder={more.objects.filter}
+                  value={search}
+                  onInput={(event) => setSearch(event.currentTarget.value)}
+                />
+              )}
             </div>
-            <div class="panel">
-              <Shown of={objects} rows={8}>
-                {({ items }) =>
-                  items.length === 0 ? (
-                    <Empty title={text.placement.noObjects} />
-                  ) : (
+            <div class={away === null ? 'panel' : 'panel is-away'}>
+              <PagedShown of={objects} rows={8} empty={<Empty title={search === '' ? text.placement.noObjects : more.objects.none} />}>
+                {() => (
+                  <>
                     <Objects
                       at={at}
-                      items={items}
+                      groups={groups}
                       chosen={chosen}
                       canAsk={away === null}
                       onChoose={(key) => set({ object: key, tab: undefined })}
                     />
-                  )
-                }
-              </Shown>
+                    {objects.hasMore && <ListFoot of={objects} shown={all.length} more={() => setShown(all.length + OBJECTS_SHOWN)} />}
+                  </>
+                )}
+              </PagedShown>
             </div>
           </section>
           {of !== null && (
@@ -98,6 +128,7 @@ export function PlacementPage() {
             </section>
           )}
         </div>
+        {view !== undefined && <RevisionStrip at={at} view={view} />}
         <div class="detail halves">
           <History cluster={cluster} project={project} service={service} />
           <Events cluster={cluster} project={project} service={service} />
@@ -115,18 +146,17 @@ function awayText(view: PlacementView | undefined): string | null {
 }
 
 function Placement({ view, linkOf }: { view: PlacementView; linkOf(object: string): string | null }) {
-  const { project, service: name, cluster, liveness, suspensions, confirmationId } = view
+  const { project, service: name, cluster, suspensions, confirmationId } = view
   const service = useService(project, name)
-  const mark = markOfWords(view, view.reason)
-  const isOffline = liveness.word === 'Offline' && liveness.lastSeenMs !== null
+  const seen = seenOf(view)
+  const away = awayWord(view, seen)
+  const isFine = (seen.was ?? seen.mark) === 'ok'
   return (
     <div class="panel">
       <StateNote
-        mark={isOffline ? 'offline' : mark}
-        {...(isOffline && liveness.lastSeenMs !== null
-          ? { word: text.clusters.offlineSince(moment(liveness.lastSeenMs, nowMs.value)) }
-          : {})}
-        state={mark === 'ok' ? view : { ...view, next: '' }}
+        {...seen}
+        {...(away === null ? {} : { word: away })}
+        state={seen.mark === 'ok' ? view : { ...view, next: isFine ? view.next : '' }}
       >
         <ScopeActions
           service={{ project, name }}
@@ -141,7 +171,7 @@ function Placement({ view, linkOf }: { view: PlacementView; linkOf(object: strin
         )}
       </StateNote>
       <Progress view={view} />
-      {mark !== 'ok' && <Why project={project} service={name} cluster={cluster} otherwise={view.next} linkOf={linkOf} />}
+      {!isFine && <Why project={project} service={name} cluster={cluster} otherwise={view.next} linkOf={linkOf} />}
     </div>
   )
 }

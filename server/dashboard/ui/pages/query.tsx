@@ -10,7 +10,7 @@ import { useFilters } from '../state/address.ts'
 import { call, type Page, type Refusal } from '../state/api.ts'
 import { refusalOf, useResource } from '../state/resource.ts'
 import { EXAMPLES, forgetQuery, savedQueries, saveQuery } from '../state/saved-queries.ts'
-import { more } from '../words-more.ts'
+import { more } from '../words/later.ts'
 
 const words = more.query
 type Answered = { state: 'none' | 'asking' } | { state: 'done'; answer: SqlAnswer } | { state: 'refused'; refusal: Refusal }

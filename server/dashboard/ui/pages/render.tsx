@@ -4,7 +4,7 @@
 import { useMemo } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import type { RenderView, VariantsView } from '../../../../shared/model/render-views.ts'
-import { count, names, number, shortCommit } from '../format.ts'
+import { names, number, shortCommit } from '../format.ts'
 import { EffectiveValues } from '../parts/effective-values.tsx'
 import { Head } from '../parts/head.tsx'
 import { Yaml } from '../parts/live-yaml.tsx'
@@ -15,8 +15,8 @@ import { call } from '../state/api.ts'
 import { pages, part } from '../state/place.ts'
 import { useResource } from '../state/resource.ts'
 import { useMayRender } from '../state/rights.ts'
-import { text } from '../words.ts'
-import { more } from '../words-more.ts'
+import { text } from '../words/first.ts'
+import { more } from '../words/later.ts'
 import { yamlOf } from '../yaml.ts'
 
 const words = more.render
@@ -119,7 +119,7 @@ function Result({ view, chosen, onChoose }: { view: RenderView; chosen: string; 
     <div class="stack wide">
       <div class="panel padded stack">
         <p>
-          {error === null ? words.renders(count(objects.length, 'object')) : error}
+          {error === null ? words.renders(objects.length) : error}
           <span class="muted">
             {' '}
             {cluster === null ? words.forNone : words.forCluster(cluster)}
@@ -174,7 +174,7 @@ function Variants({ view: { variants, failing }, onChoose }: { view: VariantsVie
       {failing.map(({ error, clusters }) => (
         <li key={error}>
           <button type="button" class="quiet tall" onClick={() => onChoose(clusters[0] ?? '')}>
-            <b class="badly">{count(clusters.length, 'cluster')}</b>
+            <b class="badly">{text.n.clusters(clusters.length)}</b>
             <span class="small muted">{error}</span>
           </button>
         </li>
@@ -182,9 +182,7 @@ function Variants({ view: { variants, failing }, onChoose }: { view: VariantsVie
       {variants.map(({ digest, objects, clusters }) => (
         <li key={digest}>
           <button type="button" class="quiet tall" onClick={() => onChoose(clusters[0] ?? '')}>
-            <b>
-              {count(clusters.length, 'cluster')}, {count(objects, 'object')}
-            </b>
+            <b>{words.variant(clusters.length, objects)}</b>
             <span class="small muted">
               <span class="mono">{digest.slice(0, 8)}</span> {names(clusters)}
             </span>

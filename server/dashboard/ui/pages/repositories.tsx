@@ -1,14 +1,16 @@
 // All repositories: what was read last, when, and what is wrong.
+import { useCallback } from 'preact/hooks'
 import { shortCommit } from '../format.ts'
 import { Head } from '../parts/head.tsx'
 import { MarkShape } from '../parts/mark.tsx'
-import { Empty, Shown } from '../parts/states.tsx'
+import { Empty, PagedShown } from '../parts/states.tsx'
 import { Age } from '../parts/time.tsx'
 import { type Column, VirtualRows } from '../parts/virtual-rows.tsx'
+import { useFilters } from '../state/address.ts'
 import type { Mark } from '../state/mark-of.ts'
 import { pages } from '../state/place.ts'
 import { type RepositoryView, useRepositories } from '../state/reads.ts'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 
 const { columns: heads } = text.repositories
 const keyOf = ({ metadata: { project = '', name } }: RepositoryView): string => `${project}/${name}`
@@ -28,7 +30,9 @@ const COLUMNS: ReadonlyArray<Column<RepositoryView>> = [
     cell: (one) => (
       <>
         <MarkShape mark={repositoryMark(one)} />
-        <span class="mono clip">{keyOf(one)}</span>
+        <span class="mono clip" title={keyOf(one)}>
+          {keyOf(one)}
+        </span>
       </>
     ),
   },
@@ -43,45 +47,76 @@ const COLUMNS: ReadonlyArray<Column<RepositoryView>> = [
     head: heads.commit,
     width: '96px',
     weight: 2,
-    cell: ({ status }) => <span class="mono muted">{status.tag ?? (status.commit === null ? '–' : shortCommit(status.commit))}</span>,
+    cell: ({ status }) => (
+      <span class="mono muted">{status.tag ?? (status.commit === null ? text.absent : shortCommit(status.commit))}</span>
+    ),
   },
   {
     key: 'source',
     head: heads.source,
     width: 'minmax(0, 1.6fr)',
     weight: 3,
-    cell: (one) => <span class="mono muted">{sourceText(one)}</span>,
+    cell: (one) => (
+      <span class="mono muted" title={sourceText(one)}>
+        {sourceText(one)}
+      </span>
+    ),
   },
   {
     key: 'looked',
     head: heads.looked,
     width: '110px',
     weight: 3,
-    cell: ({ status }) => <span class="muted">{status.lastReadMs === null ? '–' : <Age ms={status.lastReadMs} />}</span>,
+    cell: ({ status }) => <span class="muted">{status.lastReadMs === null ? text.absent : <Age ms={status.lastReadMs} />}</span>,
   },
 ]
 
+const FIRST_ROWS = 100
+
 export function RepositoriesPage() {
-  const repositories = useRepositories()
+  const { filters, set } = useFilters()
+  const { q = '' } = filters
+  const repositories = useRepositories({ search: q.trim() }, FIRST_ROWS)
+  const { want } = repositories
+  const onRange = useCallback(({ from, to }: { from: number; to: number }) => want(from, to), [want])
   return (
     <>
       <Head title={text.repositories.title} />
+      <div class="filters">
+        <input
+          type="search"
+          aria-label={text.repositories.filter}
+          placeholder={text.repositories.filter}
+          value={q}
+          onInput={(event) => set({ q: event.currentTarget.value })}
+        />
+        <span class="told" role="status">
+          {text.views.shown(repositories.items.length, null, repositories.hasMore)}
+        </span>
+      </div>
       <div class="panel">
-        <Shown of={repositories} rows={5}>
-          {({ items }) =>
-            items.length === 0 ? (
+        <PagedShown
+          of={repositories}
+          rows={5}
+          empty={
+            q === '' ? (
               <Empty title={text.repositories.empty} next={text.repositories.emptyNext} />
             ) : (
-              <VirtualRows
-                label={text.repositories.title}
-                items={items}
-                columns={COLUMNS}
-                keyOf={keyOf}
-                hrefOf={({ metadata: { project = '', name } }) => pages.repository(project, name)}
-              />
+              <Empty title={text.repositories.none} />
             )
           }
-        </Shown>
+        >
+          {(items) => (
+            <VirtualRows
+              label={text.repositories.title}
+              items={items}
+              columns={COLUMNS}
+              keyOf={keyOf}
+              hrefOf={({ metadata: { project = '', name } }) => pages.repository(project, name)}
+              onRange={onRange}
+            />
+          )}
+        </PagedShown>
       </div>
     </>
   )

@@ -1,34 +1,38 @@
-// One repository: its state, its commits with what each changed where, and the render errors of its services with file, line and excerpt.
+// One repository: its state, its commits with what each changed or broke where, its services, and what each of them reads.
 
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
-import type { RevisionView } from '../../../../shared/model/history.ts'
-import { count, names, shortCommit, writtenBy } from '../format.ts'
-import { ActionDialog } from '../parts/action.tsx'
+import type { CommitView } from '../../../../shared/model/commits.ts'
+import { names, shortCommit, writtenBy } from '../format.ts'
+import { ActionButton } from '../parts/action.tsx'
 import { Head } from '../parts/head.tsx'
 import { MarkShape } from '../parts/mark.tsx'
 import { ProblemList } from '../parts/problems.tsx'
 import { StateNote } from '../parts/state-note.tsx'
-import { Empty, Shown } from '../parts/states.tsx'
+import { Empty, ListFoot, PagedShown, Section, Shown, Table } from '../parts/states.tsx'
 import { Age } from '../parts/time.tsx'
+import { askAction } from '../state/actions.ts'
 import { call, type Page } from '../state/api.ts'
-import { serviceMark } from '../state/mark-of.ts'
+import { serviceSeen } from '../state/mark-of.ts'
+import { usePaged } from '../state/paged-list.ts'
 import { pages, part } from '../state/place.ts'
 import { type ServiceView, useRepository, useServices } from '../state/reads.ts'
-import { useResource } from '../state/resource.ts'
-import { text } from '../words.ts'
-import { more } from '../words-more.ts'
+import { text } from '../words/first.ts'
+import { more } from '../words/later.ts'
 import { repositoryMark, sourceText } from './repositories.tsx'
 
-/** Services whose revisions are read for the list of commits. */
-const SERVICES_READ = 30
+const SERVICES_SHOWN = 50
+const COMMITS_SHOWN = 20
+
+interface Of {
+  project: string
+  name: string
+}
 
 export function RepositoryPage() {
   const { params } = useRoute()
   const { project = '', repository: name = '' } = params
   const repository = useRepository(project, name)
-  const services = useServices()
-  const mine = (services.value?.items ?? []).filter((one) => one.metadata.project === project && readsFrom(one, name))
   return (
     <>
       <Head title={name} named crumb={<a href={pages.repositories()}>{`${text.nav.repositories} / ${project}`}</a>} />
@@ -43,21 +47,24 @@ export function RepositoryPage() {
                     word={view.status.ready ? text.repositories.read : text.repositories.unread}
                     state={{ sync: '', health: '', ...view.status }}
                   >
-                    <Refresh project={project} name={name} services={mine} />
+                    <ActionButton
+                      right={{ verb: 'sync', kind: 'Repository', project, name }}
+                      label={text.actions.refresh}
+                      onClick={() => askAction({ kind: 'refresh', project, name })}
+                    />
                   </StateNote>
                   <ProblemList title={text.repositories.errors} problems={view.status.problems} />
                 </>
               )}
             </Shown>
-            {mine.map(({ metadata, status }) => (
-              <ProblemList key={metadata.name} title={`${text.repositories.errors}: ${metadata.name}`} problems={status.problems} />
-            ))}
           </div>
           <section>
             <div class="section-head">
               <h2>{text.repositories.commits}</h2>
             </div>
-            <div class="panel">{services.value !== null && <Commits project={project} services={mine} />}</div>
+            <div class="panel">
+              <Commits project={project} name={name} />
+            </div>
           </section>
         </div>
         <div class="stack wide">
@@ -67,145 +74,135 @@ export function RepositoryPage() {
                 <dt>{text.repositories.columns.source}</dt>
                 <dd class="mono">{sourceText(view)}</dd>
                 <dt>{text.repositories.columns.commit}</dt>
-                <dd class="mono">{view.status.commit === null ? '–' : shortCommit(view.status.commit)}</dd>
+                <dd class="mono">{view.status.commit === null ? text.absent : shortCommit(view.status.commit)}</dd>
                 <dt>{text.repositories.columns.looked}</dt>
                 <dd>{view.status.lastReadMs === null ? text.repositories.never : <Age ms={view.status.lastReadMs} />}</dd>
               </dl>
             )}
           </Shown>
-          <section>
-            <div class="section-head">
-              <h2>{text.repositories.services}</h2>
-            </div>
-            <ul class="stack">
-              {mine.map((one) => (
-                <li key={one.metadata.name}>
-                  <a class="mark" href={pages.service(project, one.metadata.name)}>
-                    <MarkShape mark={serviceMark(one)} />
-                    <span class="mono">{one.metadata.name}</span>
-                    <span class="small muted">{text.services.healthyOf(one.status.clusters.healthy, one.status.clusters.total)}</span>
-                  </a>
-                </li>
-              ))}
-            </ul>
-          </section>
+          <Readers project={project} name={name} />
         </div>
       </div>
     </>
   )
 }
 
-function readsFrom({ spec }: ServiceView, repository: string): boolean {
-  const { source, sources = [] } = spec
-  return source?.repository === repository || sources.some((one) => one.repository === repository)
-}
-
-function Refresh({ project, name, services }: { project: string; name: string; services: readonly ServiceView[] }) {
-  const [said, setSaid] = useState('')
-  const [isOpen, setOpen] = useState(false)
-  const title = more.reasons.refreshTitle(name)
-  return (
-    <>
-      <button type="button" onClick={() => setOpen(true)}>
-        {text.actions.refresh}
-      </button>
-      <span class="small muted" role="status">
-        {said}
-      </span>
-      {isOpen && (
-        <ActionDialog<undefined>
-          title={title}
-          label={text.actions.refresh}
-          needsReason
-          describe={() => (
-            <>
-              <p>{more.reasons.refreshEffect(services.length)}</p>
-              <ul class="name-list">
-                {services.map(({ metadata, status }) => (
-                  <li key={metadata.name}>
-                    {metadata.name} · {count(status.clusters.total, 'cluster')}
-                  </li>
-                ))}
-              </ul>
-            </>
-          )}
-          act={(_, reason) => call('POST', `/projects/${part(project)}/repositories/${part(name)}/refresh`, { reason })}
-          onDone={() => setSaid(text.actions.refreshed)}
-          onClose={() => setOpen(false)}
-        />
-      )}
-    </>
-  )
-}
-
-interface Commit {
-  commit: string
-  /** Subject and author. */
-  said: string
-  atMs: number
-  services: string[]
-  clusters: number
-}
-
-function Commits({ project, services }: { project: string; services: readonly ServiceView[] }) {
-  const read = services.slice(0, SERVICES_READ).map(({ metadata }) => metadata.name)
-  const commits = useResource(
-    `commits ${project} ${read.join()}`,
-    async (signal) => {
-      const all = await Promise.all(
-        read.map(async (service) => {
-          const { items } = await call<Page<RevisionView>>('GET', `/projects/${part(project)}/services/${part(service)}/revisions`, {
-            query: { limit: 10 },
-            signal,
-          })
-          return items.map((revision) => ({ service, revision }))
-        }),
-      )
-      return commitsOf(all.flat())
+function Commits({ project, name }: Of) {
+  const [shown, setShown] = useState(COMMITS_SHOWN)
+  const commits = usePaged<CommitView>(
+    `commits ${project}/${name}`,
+    (start, signal) =>
+      call<Page<CommitView>>('GET', `/projects/${part(project)}/repositories/${part(name)}/commits`, {
+        query: { limit: COMMITS_SHOWN, continue: start },
+        signal,
+      }),
+    {
+      keyOf: ({ commit }) => commit,
+      concerns: ({ topic }) => topic === 'render' || topic === 'desired' || topic === 'repository',
+      shown,
     },
-    ({ topic }) => topic === 'render' || topic === 'desired',
   )
   return (
-    <Shown of={commits}>
-      {(items) =>
-        items.length === 0 ? (
-          <Empty title={text.repositories.noCommits} />
-        ) : (
+    <PagedShown of={commits} rows={4} empty={<Empty title={more.commits.empty} />}>
+      {(items) => (
+        <>
           <ol class="commits">
-            {items.map(({ commit, said, atMs, services: changed, clusters }) => (
-              <li key={commit}>
-                <div class="row spread">
-                  <b class="mono" title={commit}>
-                    {shortCommit(commit)}
-                  </b>
-                  <span class="small faint">
-                    <Age ms={atMs} />
-                  </span>
-                </div>
-                {said !== '' && <p>{said}</p>}
-                <p class="small">
-                  {text.repositories.commitChanged(changed.length, clusters)}
-                  <span class="muted mono"> {names(changed, changed.length, 5)}</span>
-                </p>
-              </li>
+            {items.map((one) => (
+              <Commit key={one.commit} of={one} project={project} />
             ))}
           </ol>
-        )
-      }
-    </Shown>
+          <ListFoot of={commits} shown={items.length} more={() => setShown(items.length + COMMITS_SHOWN)} />
+        </>
+      )}
+    </PagedShown>
   )
 }
 
-/** Newest first. */
-function commitsOf(revisions: ReadonlyArray<{ service: string; revision: RevisionView }>): Commit[] {
-  const byCommit = new Map<string, Commit>()
-  for (const { service, revision } of revisions) {
-    if (revision.commit === null) continue
-    const held = byCommit.get(revision.commit) ?? { commit: revision.commit, said: writtenBy(revision), atMs: 0, services: [], clusters: 0 }
-    held.atMs = Math.max(held.atMs, revision.renderedMs)
-    if (!held.services.includes(service)) held.services.push(service)
-    held.clusters = Math.max(held.clusters, revision.clusters)
-    byCommit.set(revision.commit, held)
-  }
-  return [...byCommit.values()].sort((a, b) => b.atMs - a.atMs)
+function Commit({ of, project }: { of: CommitView; project: string }) {
+  const { commit, seenMs, current, changed, failed, pending } = of
+  const words = more.commits
+  return (
+    <li class={failed.length > 0 ? 'is-bad' : changed.length === 0 ? 'is-quiet' : ''}>
+      <div class="row spread">
+        <span>
+          <b class="mono" title={commit}>
+            {shortCommit(commit)}
+          </b>
+          {current && <span class="tag"> {words.current}</span>}
+        </span>
+        <span class="small faint">
+          <Age ms={seenMs} />
+        </span>
+      </div>
+      {writtenBy(of) !== '' && <p>{writtenBy(of)}</p>}
+      {changed.length > 0 && (
+        <p class="small">
+          {words.changed(changed.length)}{' '}
+          {changed.map(({ service, clusters }, index) => (
+            <span key={service}>
+              {index > 0 && ', '}
+              <a href={pages.service(project, service)}>{words.inClusters(service, clusters)}</a>
+            </span>
+          ))}
+        </p>
+      )}
+      {pending.length > 0 && <p class="small muted">{words.pending(names(pending, pending.length, 5))}</p>}
+      {changed.length + failed.length + pending.length === 0 && <p class="small muted">{words.none}</p>}
+      {failed.map(({ service, message, problems }) => (
+        <div key={service} class="stack">
+          <p class="small">
+            <a href={pages.service(project, service)}>{words.failed(service)}</a>: {message}
+          </p>
+          <ProblemList title="" problems={problems} />
+        </div>
+      ))}
+    </li>
+  )
+}
+
+/** Which service reads what: of this repository, and besides. */
+function Readers({ project, name }: Of) {
+  const [shown, setShown] = useState(SERVICES_SHOWN)
+  const services = useServices({ project, repository: name, sort: 'health' }, shown)
+  const { inputs } = more
+  return (
+    <Section title={inputs.title}>
+      <div class="panel table-wrap">
+        <PagedShown of={services} rows={3} empty={<Empty title={inputs.none} />}>
+          {(items) => (
+            <>
+              <Table label={inputs.title} heads={[inputs.columns.service, inputs.columns.reads, inputs.columns.also]}>
+                {items.map((one) => (
+                  <tr key={one.metadata.name}>
+                    <td class="wraps">
+                      <a class="mark" href={pages.service(project, one.metadata.name)}>
+                        <MarkShape {...serviceSeen(one)} />
+                        <span class="mono">{one.metadata.name}</span>
+                      </a>
+                    </td>
+                    <td class="mono wraps" data-head={inputs.columns.reads}>
+                      {readsOf(one, name).here.join(', ') || inputs.whole}
+                    </td>
+                    <td class="wraps muted" data-head={inputs.columns.also}>
+                      {readsOf(one, name).also.join(', ') || text.absent}
+                    </td>
+                  </tr>
+                ))}
+              </Table>
+              {services.hasMore && <ListFoot of={services} shown={items.length} more={() => setShown(items.length + SERVICES_SHOWN)} />}
+            </>
+          )}
+        </PagedShown>
+      </div>
+    </Section>
+  )
+}
+
+/** As the spec of the service says it: folders of the repository, other repositories, and Configs. */
+export function readsOf({ spec }: Pick<ServiceView, 'spec'>, repository: string): { here: string[]; also: string[] } {
+  const sources = spec.sources ?? (spec.source === undefined ? [] : [spec.source])
+  const here = sources.filter((one) => one.repository === repository).flatMap((one) => one.path ?? [])
+  const others = sources.filter((one) => one.repository !== repository).map((one) => more.inputs.other(one.repository, one.path ?? ''))
+  const configs = (spec.configFrom ?? []).map((one) => more.inputs.config(one.name))
+  return { here, also: [...others, ...configs] }
 }

@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
-import { count, number, shortCommit, writtenBy } from '../format.ts'
+import { number, shortCommit, writtenBy } from '../format.ts'
 import { Head } from '../parts/head.tsx'
 import { PlacementRows } from '../parts/placement-rows.tsx'
 import { ProblemList } from '../parts/problems.tsx'
@@ -12,11 +12,11 @@ import { Shown } from '../parts/states.tsx'
 import { Age } from '../parts/time.tsx'
 import { Why } from '../parts/why.tsx'
 import { useFilters } from '../state/address.ts'
-import { serviceMark } from '../state/mark-of.ts'
+import { serviceSeen } from '../state/mark-of.ts'
 import { pages } from '../state/place.ts'
-import { type ServiceView, useRevisions, useService } from '../state/reads.ts'
-import { text } from '../words.ts'
-import { more } from '../words-more.ts'
+import { type ServiceView, useDependencies, useRevisions, useService } from '../state/reads.ts'
+import { text } from '../words/first.ts'
+import { more } from '../words/later.ts'
 
 const SYNCS = ['OutOfSync', 'Synced']
 const HEALTHS = ['Degraded', 'Missing', 'Progressing', 'Unknown', 'Suspended', 'Healthy']
@@ -36,7 +36,7 @@ export function ServicePage() {
             <Shown of={service}>
               {(view) => (
                 <>
-                  <StateNote mark={serviceMark(view)} state={{ ...view.status, next: serviceMark(view) === 'ok' ? view.status.next : '' }}>
+                  <StateNote {...serviceSeen(view)} state={{ ...view.status, next: isFine(view) ? view.status.next : '' }}>
                     <ScopeActions
                       service={{ project, name }}
                       isSuspended={view.status.suspensions.some(({ cluster, service: one }) => cluster === null && one !== null)}
@@ -52,7 +52,7 @@ export function ServicePage() {
                     )}
                   </StateNote>
                   <ProblemList title={text.services.problems} problems={view.status.problems} />
-                  {serviceMark(view) !== 'ok' && <Why project={project} service={name} otherwise={view.status.next} />}
+                  {!isFine(view) && <Why project={project} service={name} otherwise={view.status.next} />}
                 </>
               )}
             </Shown>
@@ -109,11 +109,17 @@ export function ServicePage() {
         </div>
         <div class="stack wide">
           <Shown of={service}>{(view) => <Facts view={view} />}</Shown>
+          <Dependencies project={project} name={name} />
           <Revisions project={project} name={name} />
         </div>
       </div>
     </>
   )
+}
+
+const isFine = (view: ServiceView): boolean => {
+  const { mark, was } = serviceSeen(view)
+  return (was ?? mark) === 'ok'
 }
 
 function Facts({ view }: { view: ServiceView }) {
@@ -134,7 +140,7 @@ function Facts({ view }: { view: ServiceView }) {
         </>
       )}
       <dt>{text.services.columns.commit}</dt>
-      <dd class="mono">{status.commit === null ? '–' : shortCommit(status.commit)}</dd>
+      <dd class="mono">{status.commit === null ? text.absent : shortCommit(status.commit)}</dd>
       <dt>{text.services.columns.objects}</dt>
       <dd>
         {number(status.objectCount)}
@@ -157,6 +163,48 @@ function Facts({ view }: { view: ServiceView }) {
   )
 }
 
+/** Services that have to be Healthy first, and those that wait for this one. */
+function Dependencies({ project, name }: { project: string; name: string }) {
+  const { value } = useDependencies(project, name)
+  if (value === null || value.dependsOn.length + value.neededBy.length === 0) return null
+  const { inputs } = more
+  return (
+    <dl class="facts panel padded">
+      {value.dependsOn.length > 0 && (
+        <>
+          <dt>{inputs.dependsOn}</dt>
+          <dd>
+            {value.dependsOn.map((one) => (
+              <div key={`${one.project}/${one.service}`}>
+                <a class="linked mono" href={pages.service(one.project, one.service)}>
+                  {one.project}/{one.service}
+                </a>{' '}
+                <span class="muted">
+                  {one.exists ? inputs.ready(one.ready, one.ready + one.unready.count + one.absent.count) : inputs.missing}
+                </span>
+              </div>
+            ))}
+          </dd>
+        </>
+      )}
+      {value.neededBy.length > 0 && (
+        <>
+          <dt>{inputs.neededBy}</dt>
+          <dd>
+            {value.neededBy.map((one) => (
+              <div key={`${one.project}/${one.service}`}>
+                <a class="linked mono" href={pages.service(one.project, one.service)}>
+                  {one.project}/{one.service}
+                </a>
+              </div>
+            ))}
+          </dd>
+        </>
+      )}
+    </dl>
+  )
+}
+
 function Revisions({ project, name }: { project: string; name: string }) {
   const revisions = useRevisions(project, name)
   return (
@@ -172,7 +220,7 @@ function Revisions({ project, name }: { project: string; name: string }) {
                 <li key={revision.number} class={revision.clusters > 0 ? 'is-used' : ''}>
                   <i />
                   <span class="mono">{revision.commit === null ? revision.digest.slice(0, 8) : shortCommit(revision.commit)}</span>
-                  <span class="muted">{revision.clusters > 0 ? count(revision.clusters, 'cluster') : text.services.notUsed}</span>
+                  <span class="muted">{revision.clusters > 0 ? text.n.clusters(revision.clusters) : text.services.notUsed}</span>
                   <span class="faint small">
                     <Age ms={revision.renderedMs} />
                   </span>

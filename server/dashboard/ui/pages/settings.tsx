@@ -1,11 +1,12 @@
 // Choices of this browser, the keys, and what the server is.
 import { Head } from '../parts/head.tsx'
+import { Keys } from '../parts/legend-dialog.tsx'
 import { Legend } from '../parts/mark.tsx'
 import { Shown } from '../parts/states.tsx'
 import { signOut } from '../state/account.ts'
 import { useVersion } from '../state/reads.ts'
 import { chooseTheme, THEMES, theme } from '../state/theme.ts'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 
 export function SettingsPage() {
   const version = useVersion()
@@ -31,16 +32,7 @@ export function SettingsPage() {
         </section>
         <section class="panel padded stack">
           <h2>{settings.density}</h2>
-          <dl class="keys">
-            {settings.keys.map(([key, what]) => (
-              <>
-                <dt>
-                  <kbd>{key}</kbd>
-                </dt>
-                <dd>{what}</dd>
-              </>
-            ))}
-          </dl>
+          <Keys />
         </section>
         <section class="panel padded stack">
           <h2>{settings.server}</h2>

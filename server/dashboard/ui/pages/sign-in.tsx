@@ -4,7 +4,7 @@ import { Logo } from '../parts/icons.tsx'
 import { RefusalNote } from '../parts/states.tsx'
 import { openSession, type Provider, signInOffer, signInWith, signOut } from '../state/account.ts'
 import { session } from '../state/session.ts'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 
 export function SignIn() {
   const [offered, setOffered] = useState<Provider[]>([])

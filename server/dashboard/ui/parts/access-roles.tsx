@@ -3,7 +3,7 @@ import type { LabelSelector } from '../../../../shared/model/labels.ts'
 import type { RoleBindingView, RoleView } from '../../../../shared/model/views.ts'
 import { useRoleBindings, useRoles } from '../state/reads.ts'
 import { useMay } from '../state/rights.ts'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 import { Denied, Empty, Section, Shown, Table } from './states.tsx'
 
 export function Bindings() {

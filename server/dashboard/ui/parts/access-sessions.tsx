@@ -6,7 +6,7 @@ import { part } from '../state/place.ts'
 import { useSessions } from '../state/reads.ts'
 import { useMay } from '../state/rights.ts'
 import { session } from '../state/session.ts'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 import { ActionDialog } from './action.tsx'
 import { Empty, Section, Shown, Table } from './states.tsx'
 import { Age, Moment } from './time.tsx'
@@ -66,7 +66,7 @@ export function SessionList() {
         <ActionDialog<undefined>
           title={text.access.endTitle(ending.name)}
           label={text.access.revoke}
-          needsReason
+          right={ending.id === person?.id || !maySeeAll ? null : { verb: 'token:revoke', kind: 'ApiToken' }}
           describe={() => <p>{ending.id === person?.id ? text.access.endOwn : text.access.endEffect(ending.name)}</p>}
           act={(_, reason) => call('DELETE', `/sessions/${part(ending.id)}`, { reason })}
           onDone={sessions.refresh}

@@ -5,8 +5,8 @@ import { call } from '../state/api.ts'
 import { part } from '../state/place.ts'
 import { useApiTokens } from '../state/reads.ts'
 import { useMay } from '../state/rights.ts'
-import { text } from '../words.ts'
-import { more } from '../words-more.ts'
+import { text } from '../words/first.ts'
+import { more } from '../words/later.ts'
 import { ActionDialog } from './action.tsx'
 import { CopyBox } from './copy-box.tsx'
 import { Denied, Empty, Section, Shown, Table } from './states.tsx'
@@ -78,7 +78,7 @@ function TokenList() {
         <ActionDialog<undefined>
           title={text.access.revokeTitle(revoking.name)}
           label={text.access.revoke}
-          needsReason
+          right={{ verb: 'token:revoke', kind: 'ApiToken' }}
           describe={() => <p>{text.access.revokeEffect(revoking.name)}</p>}
           act={(_, reason) => call('DELETE', `/tokens/${part(revoking.id)}`, { reason })}
           onDone={tokens.refresh}
@@ -138,7 +138,7 @@ function CreateToken() {
         <ActionDialog<undefined>
           title={more.reasons.tokenTitle(asked.name)}
           label={text.access.create}
-          needsReason
+          right={{ verb: 'token:create', kind: 'ApiToken' }}
           describe={() => <p>{more.reasons.tokenEffect(asked.role, asked.expires)}</p>}
           act={async (_, reason) => {
             const { name, role, expires } = asked

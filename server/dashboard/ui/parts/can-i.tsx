@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import type { Refusal } from '../state/api.ts'
 import { refusalOf } from '../state/resource.ts'
 import { type AccessKind, type CanI, canI, useMay, VERBS_OF } from '../state/rights.ts'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 import { whereText } from './access-roles.tsx'
 import { RefusalNote, Section } from './states.tsx'
 

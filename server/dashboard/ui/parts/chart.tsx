@@ -2,12 +2,11 @@
 import { Component } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { ChartCluster } from '../../../../shared/model/chart.ts'
-import { moment } from '../format.ts'
 import type { Fleet } from '../state/fleet.ts'
 import { lastKnownMark, type Mark, markOfCluster } from '../state/mark-of.ts'
-import { nowMs } from '../state/now.ts'
 import { pages } from '../state/place.ts'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
+import { awayWord } from './cluster-state.ts'
 import { Legend, MarkWord } from './mark.tsx'
 
 interface Group {
@@ -184,9 +183,6 @@ function Card({ cluster, x, y }: Pointed) {
   )
 }
 
-export function stateWords({ liveness }: ChartCluster, mark: Mark): string {
-  if (liveness.word === 'Revoked') return text.clusters.revoked
-  if (liveness.word === 'NeverSeen') return text.clusters.neverSeen
-  if (mark === 'offline' && liveness.lastSeenMs !== null) return text.clusters.offlineSince(moment(liveness.lastSeenMs, nowMs.value))
-  return text.marks[mark]
+export function stateWords({ liveness }: ChartCluster, mark: Mark, was: Mark | null = null): string {
+  return awayWord({ liveness }, { mark, was }) ?? text.marks[mark]
 }

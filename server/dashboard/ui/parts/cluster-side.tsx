@@ -1,10 +1,10 @@
 // A cluster beside a list: its state in full, its labels, and its services that are not in sync.
 import { useEffect } from 'preact/hooks'
-import { markOfWords } from '../state/mark-of.ts'
+import { seenOf } from '../state/mark-of.ts'
 import { pages } from '../state/place.ts'
 import { type ClusterView, useCluster, useClusterServices } from '../state/reads.ts'
-import { text } from '../words.ts'
-import { clusterMark, clusterWord } from './cluster-state.ts'
+import { text } from '../words/first.ts'
+import { clusterSeen, clusterWord } from './cluster-state.ts'
 import { MarkShape } from './mark.tsx'
 import { StateNote } from './state-note.tsx'
 import { Shown } from './states.tsx'
@@ -25,7 +25,7 @@ export function ClusterSide({ name, onClose }: { name: string; onClose(): void }
         <h2 class="mono">{name}</h2>
         <span class="row tight">
           <a class="button" href={pages.cluster(name)}>
-            {text.join.open}
+            {text.clusters.open}
           </a>
           <button type="button" class="quiet" onClick={onClose} aria-label={text.actions.close}>
             ×
@@ -35,7 +35,7 @@ export function ClusterSide({ name, onClose }: { name: string; onClose(): void }
       <Shown of={cluster}>
         {(view) => (
           <div class="stack wide">
-            <StateNote mark={clusterMark(view)} word={clusterWord(view)} state={view.status} />
+            <StateNote {...clusterSeen(view)} word={clusterWord(view)} state={view.status} />
             <Labels of={view} />
           </div>
         )}
@@ -43,15 +43,15 @@ export function ClusterSide({ name, onClose }: { name: string; onClose(): void }
       <Shown of={services}>
         {({ items }) => {
           const worst = items
-            .map((one) => ({ one, mark: markOfWords(one, one.reason) }))
-            .filter(({ mark }) => mark !== 'ok')
+            .map((one) => ({ one, seen: seenOf(one) }))
+            .filter(({ seen }) => (seen.was ?? seen.mark) !== 'ok')
             .slice(0, SERVICES_SHOWN)
           return (
             <ul class="stack">
-              {worst.map(({ one, mark }) => (
+              {worst.map(({ one, seen }) => (
                 <li key={`${one.project}/${one.service}`}>
                   <a class="mark" href={pages.placement(name, one.project, one.service)}>
-                    <MarkShape mark={mark} />
+                    <MarkShape {...seen} />
                     <span class="mono">{one.service}</span>
                     <span class="small muted clip">{one.reason}</span>
                   </a>

@@ -3,7 +3,7 @@ import { moment } from '../format.ts'
 import { type Mark, type Seen, seenOf } from '../state/mark-of.ts'
 import { nowMs } from '../state/now.ts'
 import type { ClusterView } from '../state/reads.ts'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 
 export const clusterSeen = ({ status }: ClusterView): Seen => seenOf(status)
 export const clusterMark = (view: ClusterView): Mark => clusterSeen(view).mark

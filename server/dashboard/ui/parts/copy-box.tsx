@@ -1,6 +1,6 @@
 // Something to copy into a terminal.
 import { useState } from 'preact/hooks'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 
 export function CopyBox({ content }: { content: string }) {
   const [isCopied, setCopied] = useState(false)
@@ -13,7 +13,7 @@ export function CopyBox({ content }: { content: string }) {
     <div class="copy-box">
       <pre tabIndex={0}>{content}</pre>
       <button type="button" onClick={copy}>
-        {isCopied ? text.join.copied : text.join.copy}
+        {isCopied ? text.copy.copied : text.copy.copy}
       </button>
     </div>
   )

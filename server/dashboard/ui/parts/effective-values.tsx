@@ -2,8 +2,7 @@
 // the levels that it replaces. Values of secrets never leave the server.
 import { useState } from 'preact/hooks'
 import type { ExplainedValue } from '../../../../shared/model/render-views.ts'
-import { count } from '../format.ts'
-import { more } from '../words-more.ts'
+import { more } from '../words/later.ts'
 import { Empty, Section, Table } from './states.tsx'
 
 const words = more.render.values
@@ -24,7 +23,7 @@ export function EffectiveValues({ values, cluster }: { values: readonly Explaine
             value={asked}
             onInput={(event) => setAsked(event.currentTarget.value)}
           />
-          <span class="told">{count(shown.length, 'value')}</span>
+          <span class="told">{more.n.values(shown.length)}</span>
         </div>
       )}
       <div class="panel table-wrap">

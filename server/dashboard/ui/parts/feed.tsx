@@ -1,7 +1,7 @@
 // Events as sentences: when, to what, where. Names that lead somewhere are links.
-import { count } from '../format.ts'
 import { pages } from '../state/place.ts'
 import type { EventView } from '../state/reads.ts'
+import { text } from '../words/first.ts'
 import { Command } from './state-note.tsx'
 import { TimeOfDay } from './time.tsx'
 
@@ -35,23 +35,23 @@ export function EventFeed({ items, in: cluster, of, most = 20 }: FeedProps) {
   )
 }
 
-interface Said {
+export interface Said {
   event: EventView
-  /** In which it happened; 1: the one of the event. */
+  /** In how many it happened; 1: the one of the event. */
   clusters: number
 }
 
-/** The same in many clusters is one sentence, at the time of the newest. */
+/** The same in many clusters is one sentence, at the time of the first of `items`. Again in one cluster is said again. */
 export function grouped(items: readonly EventView[]): Said[] {
-  const said = new Map<string, Said>()
+  const said = new Map<string, { event: EventView; clusters: Set<string> }>()
   for (const event of items) {
-    const { service, reason, message, cluster, id } = event
-    const key = cluster === null ? String(id) : `${service} ${reason} ${message}`
-    const held = said.get(key)
-    if (held === undefined) said.set(key, { event, clusters: 1 })
-    else held.clusters += 1
+    const { project, service, reason, message, cluster, id } = event
+    const same = `${project}/${service} ${reason} ${message}`
+    const held = cluster === null ? undefined : said.get(same)
+    if (cluster !== null && held !== undefined && !held.clusters.has(cluster)) held.clusters.add(cluster)
+    else said.set(cluster === null || held !== undefined ? `${id}` : same, { event, clusters: new Set(cluster === null ? [] : [cluster]) })
   }
-  return [...said.values()]
+  return [...said.values()].map(({ event, clusters }) => ({ event, clusters: Math.max(1, clusters.size) }))
 }
 
 interface WordsProps {
@@ -81,13 +81,13 @@ export function EventWords({ event, clusters = 1, inside, of }: WordsProps) {
       )}
       {cluster !== null && (
         <>
-          {subject === null ? '' : ' in '}
+          {subject !== null && ` ${text.in} `}
           <a class="mono" href={pages.cluster(cluster)}>
             {cluster}
           </a>
         </>
       )}
-      {clusters > 1 && `${subject === null ? '' : ' in '}${count(clusters, 'cluster')}`}
+      {clusters > 1 && `${subject === null ? '' : ` ${text.in} `}${text.n.clusters(clusters)}`}
       {subject !== null || cluster !== null || clusters > 1 ? ': ' : ''}
       <span title={message}>
         <Command words={message} />

@@ -1,7 +1,7 @@
 // The head of a page: its title, and the search that is also the command palette.
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 import { Icon } from './icons.tsx'
 import { openPalette } from './palette-state.ts'
 

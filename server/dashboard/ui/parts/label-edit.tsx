@@ -1,12 +1,11 @@
 // Labels of a cluster: edited as lines, then shown with what moves because of them, and only then written.
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { ApplyAnswer, MoveView } from '../../../../shared/model/apply-views.ts'
-import { count } from '../format.ts'
 import { call, type Refusal } from '../state/api.ts'
 import type { ClusterView } from '../state/reads.ts'
 import { refreshAll, refusalOf } from '../state/resource.ts'
-import { text } from '../words.ts'
-import { more } from '../words-more.ts'
+import { text } from '../words/first.ts'
+import { more } from '../words/later.ts'
 import { RefusalNote } from './states.tsx'
 
 const words = more.labels
@@ -134,7 +133,7 @@ function Moves({ move: { leaves, comes, waits, removals = [] } }: { move: MoveVi
     <>
       {comes.count > 0 && (
         <>
-          <p>{words.comes(count(comes.count, 'service'))}</p>
+          <p>{words.comes(comes.count)}</p>
           <ul class="name-list">
             {comes.first.map(({ project, service }) => (
               <li key={`${project}/${service}`}>
@@ -146,7 +145,7 @@ function Moves({ move: { leaves, comes, waits, removals = [] } }: { move: MoveVi
       )}
       {leaves.count > 0 && (
         <>
-          <p class="badly">{words.leaves(count(leaves.count, 'service'), leaves.prunes)}</p>
+          <p class="badly">{words.leaves(leaves.count, leaves.prunes)}</p>
           <ul class="name-list">
             {leaves.first.map(({ project, service }) => (
               <li key={`${project}/${service}`}>

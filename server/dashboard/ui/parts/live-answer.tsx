@@ -1,7 +1,7 @@
 // The common parts of every answer of an agent: waiting, refused, cut short, its notes, and asking again.
 import type { ComponentChildren } from 'preact'
 import { type Answer, linesOf } from '../state/ask.ts'
-import { more } from '../words-more.ts'
+import { more } from '../words/later.ts'
 import { RefusalNote, Waiting } from './states.tsx'
 
 interface LiveProps {

@@ -1,7 +1,7 @@
 // Events that Kubernetes keeps about an object, newest first.
-import { count } from '../format.ts'
 import { type AskedRef, type At, linesOf, useAnswer, within } from '../state/ask.ts'
-import { more } from '../words-more.ts'
+import { text } from '../words/first.ts'
+import { more } from '../words/later.ts'
 import { AskAgain, Live } from './live-answer.tsx'
 import { MarkShape } from './mark.tsx'
 import { Age } from './time.tsx'
@@ -13,7 +13,7 @@ export function LiveEvents({ at, of }: { at: At; of: AskedRef }) {
     <Live answer={answer} hasLines={events.length > 0} empty={more.ask.noEvents}>
       {events.length > 0 && (
         <div class="row spread">
-          <span class="small muted">{count(events.length, 'event')}</span>
+          <span class="small muted">{text.n.events(events.length)}</span>
           <AskAgain answer={answer} />
         </div>
       )}

@@ -2,7 +2,7 @@
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { number } from '../format.ts'
 import { type AnswerLineOf, type AskedRef, type At, linesOf, useAnswer, within } from '../state/ask.ts'
-import { more } from '../words-more.ts'
+import { more } from '../words/later.ts'
 import { Live } from './live-answer.tsx'
 
 const TAIL = 500

@@ -2,8 +2,8 @@
 import type { JSX } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
 import { type AskedRef, type At, linesOf, useAnswer, within } from '../state/ask.ts'
-import { text } from '../words.ts'
-import { more } from '../words-more.ts'
+import { text } from '../words/first.ts'
+import { more } from '../words/later.ts'
 import { yamlOf } from '../yaml.ts'
 import { AskAgain, Live } from './live-answer.tsx'
 
@@ -38,7 +38,7 @@ function Copy({ content }: { content: string }) {
   }
   return (
     <button type="button" class="quiet" onClick={copy}>
-      {isCopied ? text.join.copied : text.join.copy}
+      {isCopied ? text.copy.copied : text.copy.copy}
     </button>
   )
 }

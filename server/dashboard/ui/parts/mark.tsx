@@ -1,6 +1,6 @@
 // A mark and its word. The word is always there, visible or for a screen reader: nothing is said by colour alone.
 import { MARKS, type Mark, type Seen } from '../state/mark-of.ts'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 
 interface ShapeProps {
   mark: Mark

@@ -1,33 +1,61 @@
-// Decisions that wait for a person: what, where, since when, one sentence of consequence, and the button that resolves it.
+// What waits for a person: what, where, since when, one sentence of consequence, and the buttons that resolve it.
+import { askAction } from '../state/actions.ts'
 import type { Need } from '../state/needs.ts'
+import { text } from '../words/first.ts'
+import { ActionButton } from './action.tsx'
 import { MarkShape } from './mark.tsx'
+import { syncRight } from './service-actions.tsx'
+import { agedClass } from './states.tsx'
 import { Age } from './time.tsx'
 
 export function NeedsList({ items }: { items: readonly Need[] }) {
   return (
-    <ul class="needs">
-      {items.map(({ id, mark, title, said, sinceMs, href, action }) => (
-        <li key={id}>
-          <MarkShape mark={mark} />
+    <ul class={`needs aged ${agedClass()}`}>
+      {items.map((need) => (
+        <li key={need.id}>
+          <MarkShape mark={need.mark} />
           <div class="said">
             <div class="top">
-              <h3>{title}</h3>
-              {sinceMs !== null && (
+              <h3>{need.title}</h3>
+              {need.sinceMs !== null && (
                 <span class="small faint">
-                  <Age ms={sinceMs} />
+                  <Age ms={need.sinceMs} />
                 </span>
               )}
             </div>
-            <p>{said}</p>
-            <div>
-              <a class="button" href={href}>
-                {action}
-                <span class="hidden"> {title}</span>
+            <p>{need.said}</p>
+            <div class="row">
+              <a class="button" href={need.href}>
+                {need.label}
+                <span class="hidden"> {need.title}</span>
               </a>
+              <NeedAction need={need} />
             </div>
           </div>
         </li>
       ))}
     </ul>
+  )
+}
+
+function NeedAction({ need: { action, title } }: { need: Need }) {
+  if (action?.kind === 'sync')
+    return (
+      <ActionButton
+        right={syncRight(action)}
+        label={text.actions.sync}
+        about={`${text.actions.sync}: ${title}`}
+        onClick={() => askAction(action)}
+      />
+    )
+  if (action?.kind !== 'refresh') return null
+  const { project, name } = action
+  return (
+    <ActionButton
+      right={{ verb: 'sync', kind: 'Repository', project, name }}
+      label={text.actions.refresh}
+      about={`${text.actions.refresh}: ${title}`}
+      onClick={() => askAction(action)}
+    />
   )
 }

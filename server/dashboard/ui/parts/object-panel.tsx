@@ -1,16 +1,18 @@
 // One object in full: what was reported about it, and what its agent answers now: differences, events, logs, the live object.
 import type { ComponentChildren } from 'preact'
+import { askAction } from '../state/actions.ts'
 import type { AskedRef, At } from '../state/ask.ts'
+import { canRestart, objectSeen, runs } from '../state/object-tree.ts'
 import type { ObjectView } from '../state/reads.ts'
 import { useMayOn } from '../state/rights.ts'
-import { text } from '../words.ts'
-import { more } from '../words-more.ts'
+import { text } from '../words/first.ts'
+import { more } from '../words/later.ts'
+import { ActionButton, NameList } from './action.tsx'
+import { awayWord } from './cluster-state.ts'
 import { LiveDiff } from './live-diff.tsx'
 import { LiveEvents } from './live-events.tsx'
 import { LiveLogs } from './live-logs.tsx'
 import { LiveYaml } from './live-yaml.tsx'
-import { objectMark, runs } from './objects.tsx'
-import { canRestart, Restart } from './restart.tsx'
 import { StateNote } from './state-note.tsx'
 import { Denied, Waiting } from './states.tsx'
 import { Tabs } from './tabs.tsx'
@@ -48,9 +50,11 @@ export function ObjectPanel({ at, of, object, tab, onTab, away }: PanelProps) {
           <p class="small muted">{[of.namespace, of.group].filter(Boolean).join(' · ')}</p>
         </div>
         {canRestart(of) && away === null && (
-          <Allowed verb="restart" at={at} isQuiet>
-            <Restart at={at} of={of} />
-          </Allowed>
+          <ActionButton
+            right={{ verb: 'restart', kind: 'Service', project: at.project, name: at.service, cluster: at.cluster }}
+            label={more.ask.restart}
+            onClick={() => askAction({ kind: 'restart', ...at, ref: of })}
+          />
         )}
       </div>
       <Tabs label={`${of.kind} ${of.name}`} tabs={tabs} chosen={chosen} onChoose={onTab}>
@@ -75,26 +79,25 @@ export function ObjectPanel({ at, of, object, tab, onTab, away }: PanelProps) {
 }
 
 interface AllowedProps {
-  verb: 'live:read' | 'logs:read' | 'restart'
+  verb: 'live:read' | 'logs:read'
   at: At
-  /** Without the right there is nothing to see. */
-  isQuiet?: boolean
   children: ComponentChildren
 }
 
 /** Asked first: a refused question would be an entry of the audit log. */
-function Allowed({ verb, at, isQuiet = false, children }: AllowedProps) {
+function Allowed({ verb, at, children }: AllowedProps) {
   const may = useMayOn(verb, at)
-  if (may === null) return isQuiet ? null : <Waiting rows={4} />
-  if (may.allowed) return <>{children}</>
-  return isQuiet ? null : <Denied detail={may.detail} />
+  if (may === null) return <Waiting rows={4} />
+  return may.allowed ? <>{children}</> : <Denied detail={may.detail} />
 }
 
 function Reported({ object }: { object: ObjectView }) {
   const { drift, images = [], warnings = [] } = object
+  const seen = objectSeen(object)
+  const away = awayWord(object, seen)
   return (
     <div class="stack wide">
-      <StateNote mark={objectMark(object)} state={object} />
+      <StateNote {...seen} {...(away === null ? {} : { word: away })} state={object} />
       {drift !== null && (
         <div class="stack">
           <h3>{text.placement.drift}</h3>
@@ -123,15 +126,5 @@ function Reported({ object }: { object: ObjectView }) {
         </div>
       )}
     </div>
-  )
-}
-
-function NameList({ names }: { names: readonly string[] }) {
-  return (
-    <ul class="name-list">
-      {names.map((name) => (
-        <li key={name}>{name}</li>
-      ))}
-    </ul>
   )
 }

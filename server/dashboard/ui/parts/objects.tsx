@@ -1,49 +1,24 @@
-// The objects of a service in a cluster, worst first, and below a workload what Kubernetes made of it, down to Pods.
+// The objects of a service in a cluster by wave, worst first in each, and below an object what others made of it, down to Pods.
 import { useState } from 'preact/hooks'
 import { type AskedRef, type At, linesOf, useAnswer, within } from '../state/ask.ts'
-import { byUrgency, type Mark, markOfWords } from '../state/mark-of.ts'
+import { markOfWords, type Seen } from '../state/mark-of.ts'
+import { mayOwn, type ObjectGroup, objectSeen, refKey, refOf } from '../state/object-tree.ts'
 import type { ObjectView } from '../state/reads.ts'
-import { text } from '../words.ts'
-import { more } from '../words-more.ts'
+import { text } from '../words/first.ts'
+import { more } from '../words/later.ts'
 import { Live } from './live-answer.tsx'
-import { MarkShape } from './mark.tsx'
-
-export const refKey = ({ group, kind, namespace, name }: AskedRef): string => `${group}/${kind}/${namespace}/${name}`
-export const refOf = ({ group, kind, namespace, name }: AskedRef): AskedRef => ({ group, kind, namespace, name })
-
-/** Null if the text is not the key of an object. */
-export function parseRefKey(key: string): AskedRef | null {
-  const [group, kind, namespace, name, ...more] = key.split('/')
-  if (group === undefined || !kind || namespace === undefined || !name || more.length > 0) return null
-  return { group, kind, namespace, name }
-}
-
-/** Workloads come before the objects that they use. */
-export const runs = ({ group, kind }: Pick<AskedRef, 'group' | 'kind'>): boolean =>
-  group === 'apps' || group === 'batch' || (group === '' && kind === 'Pod')
-
-const isDrifting = ({ drift }: ObjectView): boolean => drift !== null && drift.action !== 'healed'
-export const objectMark = (object: ObjectView): Mark => {
-  const mark = markOfWords(object, object.reason)
-  return mark !== 'bad' && isDrifting(object) ? 'drift' : mark
-}
-
-export const sortedObjects = (items: readonly ObjectView[]): ObjectView[] =>
-  items
-    .map((item) => ({ item, mark: objectMark(item) }))
-    .sort((a, b) => byUrgency(a.mark, b.mark) || Number(runs(b.item)) - Number(runs(a.item)) || (refKey(a.item) < refKey(b.item) ? -1 : 1))
-    .map(({ item }) => item)
+import { MarkShape, seenWord } from './mark.tsx'
 
 interface ObjectsProps {
   at: At
-  items: readonly ObjectView[]
+  groups: readonly ObjectGroup[]
   chosen: string | null
   onChoose(key: string): void
   /** Children come from the agent. */
   canAsk: boolean
 }
 
-export function Objects({ at, items, chosen, onChoose, canAsk }: ObjectsProps) {
+export function Objects({ at, groups, chosen, onChoose, canAsk }: ObjectsProps) {
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set())
   const toggle = (key: string) => {
     const next = new Set(open)
@@ -51,62 +26,110 @@ export function Objects({ at, items, chosen, onChoose, canAsk }: ObjectsProps) {
     setOpen(next)
   }
   return (
-    <ul class="objects" onKeyDown={moveBetweenRows}>
-      {sortedObjects(items).map((item) => {
-        const key = refKey(item)
-        const mark = objectMark(item)
-        const isOpen = open.has(key)
-        return (
-          <li key={key}>
-            <div class="object-line">
-              {canAsk && runs(item) && (
-                <button
-                  type="button"
-                  class="quiet fold"
-                  aria-expanded={isOpen}
-                  aria-label={more.ask.childrenOf(`${item.kind} ${item.name}`)}
-                  onClick={() => toggle(key)}
-                >
-                  <i aria-hidden="true" />
-                </button>
-              )}
-              <Row
-                of={item}
-                mark={mark}
-                said={mark === 'ok' ? '' : item.message || item.reason}
-                isChosen={chosen === key}
-                onChoose={() => onChoose(key)}
-              />
-            </div>
-            {isOpen && <Children key={item.sinceMs} at={at} of={refOf(item)} chosen={chosen} onChoose={onChoose} />}
-          </li>
-        )
-      })}
-    </ul>
+    <div class="objects" role="group" aria-label={text.placement.objects} onKeyDown={moveBetweenRows}>
+      {groups.map((group) => (
+        <section key={`${group.phase} ${group.wave}`}>
+          {groups.length > 1 && <h3 class="wave">{headOf(group)}</h3>}
+          <ul>
+            {group.items.map((item) => {
+              const key = refKey(item)
+              return (
+                <ObjectItem
+                  key={key}
+                  at={at}
+                  item={item}
+                  isOpen={canAsk && open.has(key)}
+                  canOpen={canAsk && mayOwn(item)}
+                  chosen={chosen}
+                  onChoose={onChoose}
+                  onToggle={() => toggle(key)}
+                />
+              )
+            })}
+          </ul>
+        </section>
+      ))}
+    </div>
+  )
+}
+
+const headOf = ({ phase, wave }: ObjectGroup): string => {
+  const words = phase === null ? null : (more.objects.phases[phase] ?? phase)
+  return [words, words === null || wave !== 0 ? more.objects.wave(wave) : null].filter(Boolean).join(' · ')
+}
+
+interface ItemProps {
+  at: At
+  item: ObjectView
+  isOpen: boolean
+  canOpen: boolean
+  chosen: string | null
+  onChoose(key: string): void
+  onToggle(): void
+}
+
+function ObjectItem({ at, item, isOpen, canOpen, chosen, onChoose, onToggle }: ItemProps) {
+  const seen = objectSeen(item)
+  const key = refKey(item)
+  return (
+    <li>
+      <div class="object-line">
+        {canOpen && (
+          <button
+            type="button"
+            class="quiet fold"
+            aria-expanded={isOpen}
+            aria-label={more.ask.childrenOf(`${item.kind} ${item.name}`)}
+            onClick={onToggle}
+          >
+            <i aria-hidden="true" />
+          </button>
+        )}
+        <Row
+          of={item}
+          seen={seen}
+          said={seen.mark === 'ok' ? '' : item.message || item.reason}
+          isChosen={chosen === key}
+          onChoose={() => onChoose(key)}
+        />
+      </div>
+      {isOpen && <Children key={item.sinceMs} at={at} of={refOf(item)} chosen={chosen} onChoose={onChoose} />}
+    </li>
   )
 }
 
 interface RowProps {
   of: AskedRef
-  mark: Mark
+  seen: Seen
   said: string
   isChosen: boolean
   onChoose(): void
   depth?: number
 }
 
-function Row({ of, mark, said, isChosen, onChoose, depth = 0 }: RowProps) {
+const DEPTH_SHOWN = 6
+
+function Row({ of, seen, said, isChosen, onChoose, depth = 0 }: RowProps) {
   return (
-    <button type="button" class={`quiet object-row depth-${Math.min(depth, 3)}`} aria-pressed={isChosen} onClick={onChoose}>
-      <MarkShape mark={mark} />
-      <span class="muted kind clip">{of.kind}</span>
+    <button
+      type="button"
+      class={`quiet object-row ${seen.mark === 'offline' ? 'is-away' : ''}`}
+      style={{ '--depth': Math.min(depth, DEPTH_SHOWN) }}
+      data-depth={depth}
+      aria-pressed={isChosen}
+      onClick={onChoose}
+    >
+      <MarkShape {...seen} />
+      <span class="muted kind clip" title={of.kind}>
+        {of.kind}
+      </span>
       <span class="mono clip" title={[of.namespace, of.name].filter(Boolean).join('/')}>
         {of.name}
       </span>
       <span class="muted clip why" title={said}>
         {said}
       </span>
-      <span class="hidden">{text.marks[mark]}</span>
+      <span class="hidden">{seenWord(seen)}</span>
     </button>
   )
 }
@@ -126,7 +149,7 @@ function Children({ at, of, chosen, onChoose }: { at: At; of: AskedRef; chosen: 
             <Row
               key={uid}
               of={ref}
-              mark={mark}
+              seen={{ mark, was: null }}
               said={mark === 'ok' ? '' : message || reason}
               isChosen={chosen === refKey(ref)}
               onChoose={() => onChoose(refKey(ref))}
@@ -139,12 +162,21 @@ function Children({ at, of, chosen, onChoose }: { at: At; of: AskedRef; chosen: 
   )
 }
 
-/** j, k and the arrow keys, as in other lists. */
+/** j, k and the arrow keys, as in other lists; the arrows to the sides open and close. */
 function moveBetweenRows(event: KeyboardEvent): void {
+  if (event.ctrlKey || event.metaKey) return
+  const row = document.activeElement as HTMLElement
+  const isOpening = event.key === 'ArrowRight' || event.key === 'ArrowLeft'
+  const fold = isOpening ? row.closest('.object-line')?.querySelector<HTMLElement>('.fold') : null
+  if (fold != null && (fold.getAttribute('aria-expanded') === 'true') === (event.key === 'ArrowLeft')) {
+    event.preventDefault()
+    fold.click()
+    return
+  }
   const step = event.key === 'j' || event.key === 'ArrowDown' ? 1 : event.key === 'k' || event.key === 'ArrowUp' ? -1 : 0
-  if (step === 0 || event.ctrlKey || event.metaKey) return
+  if (step === 0) return
   const rows = [...(event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>('.object-row')]
-  const next = rows[rows.indexOf(document.activeElement as HTMLElement) + step]
+  const next = rows[rows.indexOf(row) + step]
   if (next === undefined) return
   event.preventDefault()
   next.focus()

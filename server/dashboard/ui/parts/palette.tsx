@@ -1,24 +1,29 @@
-// Search and commands in one field: pages and actions at once, clusters, services and objects from the server as one types.
+// Search and commands in one field: pages and actions at once, and whatever the fleet has by that name from the server as one
+// types. A verb before a name acts on it: `suspend oslo`, `sync web`, `restart api`.
 
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import type { SqlAnswer } from '../../../../shared/model/fleet-sql.ts'
-import { count, shortCommit } from '../format.ts'
+import type { ServiceList } from '../../../../shared/model/views.ts'
+import { shortCommit } from '../format.ts'
 import { signOut } from '../state/account.ts'
+import { type ActionAsked, askAction } from '../state/actions.ts'
 import { call, type Page } from '../state/api.ts'
-import { type Mark, markOfWords } from '../state/mark-of.ts'
-import { pages } from '../state/place.ts'
-import type { ClusterView, ObjectView, ServiceView } from '../state/reads.ts'
-import { chooseTheme } from '../state/theme.ts'
-import { text } from '../words.ts'
-import { MarkShape } from './mark.tsx'
+import { type Spoken, spokenOf, type Verb } from '../state/commands.ts'
+import { type Seen, seenOf, serviceSeen } from '../state/mark-of.ts'
+import { canRestart, objectSeen, RESTARTED, refKey, refOf } from '../state/object-tree.ts'
+import { pages, queryText } from '../state/place.ts'
+import type { ClusterView, ObjectView, RepositoryView, ServiceView } from '../state/reads.ts'
+import { chooseTheme, THEMES } from '../state/theme.ts'
+import { text } from '../words/first.ts'
+import { MarkShape, seenWord } from './mark.tsx'
 import { paletteOpen } from './palette-state.ts'
 
 interface Entry {
   group: string
   label: string
   detail: string
-  mark?: Mark
+  seen?: Seen
   href?: string
   run?: () => void
 }
@@ -28,7 +33,7 @@ const EACH_MAX = 6
 
 function fixedEntries(): Entry[] {
   const page = (label: string, href: string): Entry => ({ group: text.search.groups.pages, label, detail: '', href })
-  const command = (label: string, detail: string, run: () => void): Entry => ({ group: text.search.groups.commands, label, detail, run })
+  const command = (label: string, run: () => void): Entry => ({ group: text.search.groups.commands, label, detail: '', run })
   const { nav, settings } = text
   return [
     page(nav.fleet, pages.fleet()),
@@ -42,56 +47,113 @@ function fixedEntries(): Entry[] {
     page(nav.access, pages.access()),
     page(nav.join, pages.join()),
     page(nav.settings, pages.settings()),
-    command(`${settings.theme}: ${settings.themes.light}`, '', () => chooseTheme('light')),
-    command(`${settings.theme}: ${settings.themes.dark}`, '', () => chooseTheme('dark')),
-    command(`${settings.theme}: ${settings.themes.system}`, '', () => chooseTheme('system')),
-    command(settings.signOut, '', () => void signOut()),
+    ...THEMES.map((theme) => command(text.search.theme(settings.themes[theme]), () => chooseTheme(theme))),
+    command(settings.signOut, () => void signOut()),
   ]
 }
 
-async function found(words: string, signal: AbortSignal): Promise<Entry[]> {
-  const { groups } = text.search
-  const empty = { items: [], continue: null }
-  const ask = <T,>(path: string, query: Record<string, string | number>) =>
-    call<Page<T>>('GET', path, { query, signal }).catch((): Page<T> => empty)
-  const [clusters, services, objects] = await Promise.all([
-    ask<ClusterView>('/clusters', { search: words, limit: EACH_MAX }),
-    ask<ServiceView>('/services', { limit: 500 }),
-    ask<ObjectView>('/objects', { search: words, limit: EACH_MAX }),
+interface Found {
+  clusters: ClusterView[]
+  services: ServiceView[]
+  repositories: RepositoryView[]
+  objects: ObjectView[]
+}
+
+/** `kinds`: only objects of these; none: all. */
+async function read(name: string, kinds: readonly string[], signal: AbortSignal): Promise<Found> {
+  const ask = <T,>(path: string, query: Record<string, string | number>): Promise<T[]> =>
+    call<Page<T> | ServiceList>('GET', path, { query, signal }).then(
+      ({ items }) => items as T[],
+      () => [], // a list that the person may not read has nothing in it
+    )
+  const query = { search: name, limit: EACH_MAX }
+  const [clusters, services, repositories, objects] = await Promise.all([
+    ask<ClusterView>('/clusters', query),
+    ask<ServiceView>('/services', { ...query, sort: 'name' }),
+    ask<RepositoryView>('/repositories', query),
+    Promise.all((kinds.length === 0 ? [''] : kinds).map((kind) => ask<ObjectView>('/objects', { ...query, kind }))),
   ])
-  const [images, commits] =
-    words.length < SQL_LETTERS_MIN ? [[], []] : await Promise.all([imagesLike(words, signal), commitsLike(words, signal)])
-  const parts = words.toLowerCase().split(/\s+/)
+  return { clusters, services, repositories, objects: objects.flat() }
+}
+
+async function found(spoken: Spoken, typed: string, signal: AbortSignal): Promise<Entry[]> {
+  if (spoken.verbs.length > 0 && spoken.name !== '') {
+    const of = await read(spoken.name, spoken.verbs.includes('restart') ? RESTARTED : [], signal)
+    const actions = actionsOn(of, spoken.verbs)
+    if (actions.length > 0) return actions
+  }
+  const [of, [images, commits]] = await Promise.all([
+    read(typed, [], signal),
+    typed.length < SQL_LETTERS_MIN
+      ? Promise.resolve<[Entry[], Entry[]]>([[], []])
+      : Promise.all([imagesLike(typed, signal), commitsLike(typed, signal)]),
+  ])
+  return [...entriesOf(of), ...images, ...commits]
+}
+
+const labelOf = ({ metadata: { name, project = '' } }: { metadata: { name: string; project?: string | undefined } }): string =>
+  `${project}/${name}`
+
+function entriesOf({ clusters, services, repositories, objects }: Found): Entry[] {
+  const { groups } = text.search
+  const of = (group: string, label: string, href: string, detail: string, seen?: Seen): Entry => ({
+    ...{ group, label, href },
+    detail: seen?.was != null ? seenWord(seen) : detail,
+    ...(seen === undefined ? {} : { seen }),
+  })
   return [
-    ...clusters.items.map(
-      ({ metadata: { name }, status }): Entry => ({
-        ...{ group: groups.clusters, label: name, detail: status.reason, href: pages.cluster(name) },
-        mark: status.liveness.word === 'Online' ? markOfWords(status, status.reason) : 'offline',
-      }),
+    ...clusters.map((one) =>
+      of(groups.clusters, one.metadata.name, pages.cluster(one.metadata.name), one.status.reason, seenOf(one.status)),
     ),
-    ...services.items
-      .filter(({ metadata: { name, project = '' } }) => parts.every((one) => `${project}/${name}`.includes(one)))
-      .slice(0, EACH_MAX)
-      .map(
-        ({ metadata: { name, project = '' }, status }): Entry => ({
-          ...{ group: groups.services, label: `${project}/${name}`, detail: status.reason, href: pages.service(project, name) },
-          mark: markOfWords(status, status.reason),
-        }),
-      ),
-    ...objects.items.map(
-      (object): Entry => ({
-        ...{
-          group: groups.objects,
-          label: `${object.kind} ${object.name}`,
-          detail: `${object.cluster} · ${object.project}/${object.service}`,
-        },
-        ...{ href: pages.placement(object.cluster, object.project, object.service), mark: markOfWords(object, object.reason) },
-      }),
+    ...services.map((one) =>
+      of(groups.services, labelOf(one), pages.service(one.metadata.project ?? '', one.metadata.name), one.status.reason, serviceSeen(one)),
     ),
-    ...images,
-    ...commits,
+    ...repositories.map((one) =>
+      of(groups.repositories, labelOf(one), pages.repository(one.metadata.project ?? '', one.metadata.name), one.status.reason),
+    ),
+    ...objects.map((one) => {
+      const place = text.search.of(one.cluster, `${one.project}/${one.service}`)
+      const href = pages.placement(one.cluster, one.project, one.service) + queryText({ object: refKey(one) })
+      const seen = objectSeen(one)
+      return { ...of(groups.objects, `${one.kind} ${one.name}`, href, place, seen), detail: place }
+    }),
   ]
 }
+
+const serviceRef = ({ metadata: { project = '', name } }: ServiceView) => ({ project, name })
+
+type Target = readonly [action: ActionAsked, name: string]
+const TARGETS: Readonly<Record<Verb, (found: Found) => Target[]>> = {
+  suspend: (found) => suspendable(found, 'suspend'),
+  resume: (found) => suspendable(found, 'resume'),
+  sync: ({ services }) =>
+    services
+      .filter(({ spec }) => spec.sync?.mode === 'manual')
+      .map((one): Target => [{ kind: 'sync', service: serviceRef(one) }, labelOf(one)]),
+  refresh: ({ repositories }) =>
+    repositories.map((one): Target => [{ kind: 'refresh', project: one.metadata.project ?? '', name: one.metadata.name }, labelOf(one)]),
+  restart: ({ objects }) =>
+    objects.filter(canRestart).map((one): Target => {
+      const { cluster, project, service } = one
+      return [{ kind: 'restart', cluster, project, service, ref: refOf(one) }, text.actions.scope(`${one.kind} ${one.name}`, cluster)]
+    }),
+}
+
+const suspendable = ({ services, clusters }: Found, kind: 'suspend' | 'resume'): Target[] => [
+  ...services.map((one): Target => [{ kind, service: serviceRef(one) }, labelOf(one)]),
+  ...clusters.map((one): Target => [{ kind, cluster: one.metadata.name }, text.search.cluster(one.metadata.name)]),
+]
+
+/** What these verbs can be done to. The dialog of each says what it would do, and whether the person may. */
+const actionsOn = (of: Found, verbs: Spoken['verbs']): Entry[] =>
+  verbs.flatMap((verb) =>
+    TARGETS[verb](of).map(
+      ([action, name]): Entry => ({
+        ...{ group: text.search.groups.actions, label: text.actions.title(text.search.verbs[verb], name), detail: '' },
+        run: () => askAction(action),
+      }),
+    ),
+  )
 
 /** Fewer letters are in nearly everything. */
 const SQL_LETTERS_MIN = 3
@@ -109,7 +171,7 @@ async function imagesLike(words: string, signal: AbortSignal): Promise<Entry[]> 
   )
   return rows.map(([image, objects]): Entry => {
     const sql = `SELECT cluster, project, service, kind, namespace, name FROM images WHERE image = '${String(image).replaceAll("'", "''")}'`
-    return { group: text.search.groups.images, label: String(image), detail: count(Number(objects), 'object'), href: pages.query(sql) }
+    return { group: text.search.groups.images, label: String(image), detail: text.n.objects(Number(objects)), href: pages.query(sql) }
   })
 }
 
@@ -123,7 +185,10 @@ async function commitsLike(words: string, signal: AbortSignal): Promise<Entry[]>
   return rows.map(
     ([project, repository, commit, subject, author]): Entry => ({
       ...{ group: text.search.groups.commits, label: `${shortCommit(String(commit))} ${subject ?? ''}` },
-      ...{ detail: `${project}/${repository} · ${author ?? ''}`, href: pages.repository(String(project), String(repository)) },
+      ...{
+        detail: text.search.of(`${project}/${repository}`, String(author ?? '')),
+        href: pages.repository(String(project), String(repository)),
+      },
     }),
   )
 }
@@ -146,7 +211,7 @@ function OpenPalette() {
     const stop = new AbortController()
     setFromServer(null)
     const timer = setTimeout(() => {
-      found(words.trim(), stop.signal).then(setFromServer, () => {})
+      found(spokenOf(words, text.search.spoken), words.trim(), stop.signal).then(setFromServer, () => {})
     }, WAIT_MS)
     return () => {
       clearTimeout(timer)
@@ -218,9 +283,12 @@ function Entries({ entries, chosen, open }: { entries: readonly Entry[]; chosen:
             </div>
           )}
           <div id={`found-${index}`} role="option" aria-selected={index === chosen} tabIndex={-1} onClick={() => open(entry)}>
-            {entry.mark !== undefined && <MarkShape mark={entry.mark} />}
-            <span class="clip">{entry.label}</span>
+            {entry.seen !== undefined && <MarkShape {...entry.seen} />}
+            <span class="clip" title={entry.label}>
+              {entry.label}
+            </span>
             {entry.detail !== '' && <small class="clip">{entry.detail}</small>}
+            {entry.seen !== undefined && <span class="hidden">{seenWord(entry.seen)}</span>}
           </div>
         </div>
       ))}

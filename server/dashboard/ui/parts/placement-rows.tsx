@@ -6,7 +6,7 @@ import { type Seen, seenOf } from '../state/mark-of.ts'
 import { usePaged } from '../state/paged-list.ts'
 import { pages } from '../state/place.ts'
 import { concernsPlacements, type PlacementView } from '../state/reads.ts'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 import { awayWord } from './cluster-state.ts'
 import { MarkShape } from './mark.tsx'
 import { Empty, PagedShown } from './states.tsx'
@@ -67,7 +67,14 @@ interface RowsProps {
 const keyOf = ({ project, service, cluster }: PlacementView): string => `${cluster}/${project}/${service}`
 
 export function PlacementRows({ of, health = '', sync = '', search = '' }: RowsProps) {
-  const query = { ...of, health, sync, search, sort: search === '' && health === '' && sync === '' ? 'health' : 'cluster', limit: PAGE_ROWS }
+  const query = {
+    ...of,
+    health,
+    sync,
+    search,
+    sort: search === '' && health === '' && sync === '' ? 'health' : 'cluster',
+    limit: PAGE_ROWS,
+  }
   const rows = usePaged<PlacementView>(
     JSON.stringify(query),
     (start, signal) => call<Page<PlacementView>>('GET', '/placements', { query: { ...query, continue: start }, signal }),

@@ -1,5 +1,5 @@
 // Errors and warnings of a render: file and line, what is wrong, and the line itself.
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 
 interface Problem {
   path: string

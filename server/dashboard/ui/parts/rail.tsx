@@ -10,8 +10,9 @@ import { useNeeds } from '../state/needs.ts'
 import { pages, ROOT } from '../state/place.ts'
 import { useServiceCount } from '../state/reads.ts'
 import { session } from '../state/session.ts'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 import { Icon, type IconName, Logo } from './icons.tsx'
+import { agedClass } from './states.tsx'
 
 export function Rail() {
   useEffect(() => fleet.use(), [])
@@ -56,7 +57,7 @@ function Item({ name, href, label, n, urgent = false }: ItemProps) {
     <a href={href} {...(isHere ? { 'aria-current': 'page' } : {})} title={label}>
       <Icon name={name} />
       <span>{label}</span>
-      {n !== undefined && <span class={urgent ? 'n badly' : 'n'}>{number(n)}</span>}
+      {n !== undefined && <span class={`${urgent ? 'n badly' : 'n'} ${agedClass()}`}>{number(n)}</span>}
     </a>
   )
 }

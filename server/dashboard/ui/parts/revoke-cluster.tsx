@@ -1,18 +1,18 @@
 // Revocation of a cluster: the server refuses its agent; what is applied there stays. The same button admits it again.
 import { useState } from 'preact/hooks'
 import type { ApplyAnswer } from '../../../../shared/model/apply-views.ts'
-import { count } from '../format.ts'
 import { call } from '../state/api.ts'
+import { type Blast, readBlast } from '../state/blast.ts'
 import type { ClusterView } from '../state/reads.ts'
 import { refreshAll } from '../state/resource.ts'
-import { more } from '../words-more.ts'
-import { ActionDialog } from './action.tsx'
+import { more } from '../words/later.ts'
+import { ActionDialog, NameList } from './action.tsx'
 
 const words = more.revoke
 
 export function RevokeCluster({ view }: { view: ClusterView }) {
   const [isOpen, setOpen] = useState(false)
-  const { apiVersion, metadata, spec, status } = view
+  const { apiVersion, metadata, spec } = view
   const { name, labels } = metadata
   const label = spec.revoked ? words.admit : words.revoke
   const act = (reason: string) => {
@@ -25,11 +25,17 @@ export function RevokeCluster({ view }: { view: ClusterView }) {
         {label}
       </button>
       {isOpen && (
-        <ActionDialog<undefined>
+        <ActionDialog<Blast>
           title={`${label} ${name}`}
           label={label}
-          describe={() => <p>{spec.revoked ? words.admitEffect(name) : words.effect(name, count(status.services.total, 'service'))}</p>}
-          needsReason
+          right={{ verb: 'write', kind: 'Cluster', name }}
+          plan={() => readBlast({ cluster: name })}
+          describe={({ names, services }) => (
+            <>
+              <p>{spec.revoked ? words.admitEffect(name, services) : words.effect(name, services)}</p>
+              <NameList names={names} />
+            </>
+          )}
           act={(_, reason) => act(reason)}
           onDone={refreshAll}
           onClose={() => setOpen(false)}

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import type { SqlAnswer, SqlCell } from '../../../../shared/model/fleet-sql.ts'
 import { number } from '../format.ts'
 import { pages } from '../state/place.ts'
-import { more } from '../words-more.ts'
+import { more } from '../words/later.ts'
 import { Empty } from './states.tsx'
 import { Moment } from './time.tsx'
 

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import type { Mark } from '../state/mark-of.ts'
 import { sentence } from '../state/needs.ts'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 import { MarkWord } from './mark.tsx'
 import { Age } from './time.tsx'
 

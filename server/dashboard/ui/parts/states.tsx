@@ -6,7 +6,7 @@ import { lostSinceMs } from '../state/live.ts'
 import { nowMs } from '../state/now.ts'
 import type { Paged } from '../state/paged-list.ts'
 import type { Loaded } from '../state/resource.ts'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 
 /** Lines in the place of what is coming, so that nothing moves when it is there. */
 export function Waiting({ rows = 3 }: { rows?: number }) {
@@ -137,11 +137,11 @@ interface PagedShownProps<T> {
   children(items: T[]): ComponentChildren
 }
 
-export function PagedShown<T>({ of, rows = 8, empty, children }: PagedShownProps<T>) {
+export function PagedShown<T>({ of, rows = 8, empty, children }: PagedShownProps<T>): ComponentChildren {
   const { items, isFirst, loading, refusal, atMs, refresh } = of
   if (items.length === 0) {
     if (refusal !== null) return <RefusalNote refusal={refusal} retry={refresh} />
-    return isFirst || loading ? <Waiting rows={rows} /> : <>{empty}</>
+    return isFirst || loading ? <Waiting rows={rows} /> : empty
   }
   return (
     <Aged refusal={refusal} atMs={atMs} retry={refresh}>

@@ -1,11 +1,17 @@
 // A table of any length: only the rows in view are in the page. j, k and the arrow keys move, Enter opens; the row that has the keyboard keeps it while others change.
 import type { ComponentChildren } from 'preact'
-import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { nextSort, type SortBy } from '../state/list-view.ts'
 import { type Range, windowOf } from '../state/window-of.ts'
+import { text } from '../words/first.ts'
 
 export interface Column<T> {
   key: string
   head: string
+  /** Key of the order that a click on its head chooses; absent: no order. */
+  sort?: string
+  /** Shown only if a person chose it. */
+  isExtra?: boolean
   /** A CSS grid track. */
   width: string
   cell(item: T): ComponentChildren
@@ -24,16 +30,42 @@ interface RowsProps<T> {
   chosen?: string | null
   onChoose?(item: T): void
   onRange?(range: Range): void
+  sort?: SortBy
+  onSort?(sort: SortBy): void
+  /** Heads of groups that follow each other, with the number of their items; absent: no groups. */
+  groupOf?(item: T): string
+}
+
+type Line<T> = { kind: 'item'; item: T; index: number } | { kind: 'head'; name: string; count: number }
+
+/** Items with the head of each group before its first one. */
+export function linesOf<T>(items: readonly T[], groupOf?: (item: T) => string): Line<T>[] {
+  const lines: Line<T>[] = []
+  let head: Extract<Line<T>, { kind: 'head' }> | null = null
+  for (const [index, item] of items.entries()) {
+    if (groupOf !== undefined) {
+      const name = groupOf(item)
+      if (head === null || head.name !== name) {
+        head = { kind: 'head', name, count: 0 }
+        lines.push(head)
+      }
+      head.count += 1
+    }
+    lines.push({ kind: 'item', item, index })
+  }
+  return lines
 }
 
 export const ROW_HEIGHT = 32
 /** Drawn before the height of the window is known. */
 const FIRST_ROWS = 30
 
-export function VirtualRows<T>({ label, items, columns, keyOf, hrefOf, rowClass, chosen, onChoose, onRange }: RowsProps<T>) {
+export function VirtualRows<T>(props: RowsProps<T>) {
+  const { label, items, columns, keyOf, hrefOf, rowClass, chosen, onChoose, onRange, sort, onSort, groupOf } = props
   const body = useRef<HTMLDivElement>(null)
-  const [range, setRange] = useState<Range>({ from: 0, to: Math.min(items.length, FIRST_ROWS) })
-  const count = items.length
+  const lines = useMemo(() => linesOf(items, groupOf), [items, groupOf])
+  const count = lines.length
+  const [range, setRange] = useState<Range>({ from: 0, to: Math.min(count, FIRST_ROWS) })
   useLayoutEffect(() => {
     const look = () => {
       const box = body.current?.getBoundingClientRect()
@@ -61,7 +93,8 @@ export function VirtualRows<T>({ label, items, columns, keyOf, hrefOf, rowClass,
     const at = Number((event.target as HTMLElement).closest<HTMLElement>('[data-row]')?.dataset['row'] ?? Number.NaN)
     if (step === 0 || Number.isNaN(at) || event.ctrlKey || event.metaKey) return
     event.preventDefault()
-    const next = body.current?.querySelector<HTMLElement>(`[data-row="${at + step}"] a`)
+    const row = (index: number) => body.current?.querySelector<HTMLElement>(`[data-row="${index}"] a`)
+    const next = row(at + step) ?? row(at + 2 * step) // the head of a group takes no focus
     next?.focus()
     next?.scrollIntoView({ block: 'nearest' })
   }
@@ -69,16 +102,24 @@ export function VirtualRows<T>({ label, items, columns, keyOf, hrefOf, rowClass,
     <div class="rows" style={tracks} role="table" aria-label={label} aria-rowcount={count + 1} onKeyDown={move}>
       <div class="rows-head" role="rowgroup">
         <div role="row" class="line">
-          {columns.map(({ key, head, weight }) => (
-            <div key={key} role="columnheader" class={`clip w${weight ?? 0}`}>
-              {head}
-            </div>
+          {columns.map((column) => (
+            <HeadCell key={column.key} column={column} sort={sort} onSort={onSort} />
           ))}
         </div>
       </div>
       <div class="rows-body" role="rowgroup" ref={body} style={{ height: `${count * ROW_HEIGHT}px` }}>
-        {items.slice(range.from, range.to).map((item, offset) => {
+        {lines.slice(range.from, range.to).map((line, offset) => {
           const index = range.from + offset
+          const place = { transform: `translateY(${index * ROW_HEIGHT}px)` }
+          if (line.kind === 'head')
+            return (
+              <div key={`head ${line.name}`} role="row" aria-rowindex={index + 2} data-row={index} class="line group-line" style={place}>
+                <div role="cell" class="clip">
+                  {text.views.groupHead(line.name, line.count)}
+                </div>
+              </div>
+            )
+          const { item } = line
           const key = keyOf(item)
           return (
             <div
@@ -87,7 +128,7 @@ export function VirtualRows<T>({ label, items, columns, keyOf, hrefOf, rowClass,
               aria-rowindex={index + 2}
               data-row={index}
               class={`line ${rowClass?.(item) ?? ''} ${chosen === key ? 'is-chosen' : ''}`}
-              style={{ transform: `translateY(${index * ROW_HEIGHT}px)` }}
+              style={place}
             >
               {columns.map(({ key: column, cell, weight }, place) => (
                 <div key={column} role="cell" class={`clip w${weight ?? 0}`}>
@@ -113,6 +154,34 @@ export function VirtualRows<T>({ label, items, columns, keyOf, hrefOf, rowClass,
           )
         })}
       </div>
+    </div>
+  )
+}
+
+interface HeadProps<T> {
+  column: Column<T>
+  sort: SortBy | undefined
+  onSort: ((sort: SortBy) => void) | undefined
+}
+
+function HeadCell<T>({ column: { head, sort: key, weight }, sort, onSort }: HeadProps<T>) {
+  const isSorted = key !== undefined && sort?.key === key
+  const order = isSorted ? (sort.isDown ? 'descending' : 'ascending') : undefined
+  return (
+    <div role="columnheader" aria-sort={order} class={`clip w${weight ?? 0}`}>
+      {key === undefined || onSort === undefined || sort === undefined ? (
+        head
+      ) : (
+        <button
+          type="button"
+          class={`quiet sort ${order ?? ''}`}
+          aria-label={text.views.sort(head)}
+          onClick={() => onSort(nextSort(sort, key))}
+        >
+          {head}
+          <i aria-hidden="true" />
+        </button>
+      )}
     </div>
   )
 }

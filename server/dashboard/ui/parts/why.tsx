@@ -1,13 +1,13 @@
 // Why a service is not as Git says: causes with evidence and the next step, the most likely one first, and what changed shortly before.
 import type { WhyCause, WhyEvidence, WhyView } from '../../../../shared/model/why.ts'
-import { count, names } from '../format.ts'
+import { names } from '../format.ts'
 import { call } from '../state/api.ts'
 import { sentence } from '../state/needs.ts'
 import { part } from '../state/place.ts'
 import { concernsService } from '../state/reads.ts'
 import { useResource } from '../state/resource.ts'
-import { text } from '../words.ts'
-import { more } from '../words-more.ts'
+import { text } from '../words/first.ts'
+import { more } from '../words/later.ts'
 import { Command } from './state-note.tsx'
 import { Shown } from './states.tsx'
 import { Age } from './time.tsx'
@@ -96,9 +96,7 @@ function Cause({ of: { cause, summary, object, clusters, evidence, next }, isAlo
                 )}
               </>
             ))}
-          {!isAlone &&
-            clusters.count > 0 &&
-            ` ${words.inClusters(count(clusters.count, 'cluster'), names(clusters.first, clusters.count))}`}
+          {!isAlone && clusters.count > 0 && ` ${words.inClusters(clusters.count, names(clusters.first, clusters.count))}`}
         </p>
       )}
       <Evidence of={evidence} />

@@ -1,7 +1,7 @@
 // Signing in and out: the signed-in person, the offered providers, and the work that starts and stops with it.
 import { effect } from '@preact/signals'
 import type { logoutAnswerSchema, signInLinkTokenSchema } from '../../../../shared/model/sign-in.ts'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 import { call, send } from './api.ts'
 import { forgetFleet, hurryFleet } from './fleet.ts'
 import { startLive, stopLive } from './live.ts'

@@ -1,6 +1,6 @@
 // Requests to the admin API: JSON in, JSON out, refusals as errors with what happened and what to do.
 import { createSkerryClient, type Query, queryText, SkerryProblem } from '../../../../client/client.ts'
-import { text } from '../words.ts'
+import { text } from '../words/first.ts'
 import { serverUrl } from './place.ts'
 import { authorization, session } from './session.ts'
 

@@ -2,7 +2,7 @@
 import { computed, signal } from '@preact/signals'
 import type { ANY_LABEL as ANY, ChartCluster, ChartView } from '../../../../shared/model/chart.ts'
 import { call } from './api.ts'
-import { awaitPosition, type Change, onChanges } from './live.ts'
+import { awaitPosition, type Change, onChanges, onReturn } from './live.ts'
 import { MARKS_BY_URGENCY, type Mark, markOfCluster } from './mark-of.ts'
 import { LiveResource } from './resource.ts'
 
@@ -49,6 +49,7 @@ async function read(signal: AbortSignal): Promise<Fleet> {
       answer = await chart({ by, continue: answer.continue }, signal)
     }
     await nextTask() // parsing was one task, drawing is another one
+    signal.throwIfAborted() // the session ended meanwhile
     current = { clusters, labels: answer.labels, by: answer.by }
     return current
   } catch (error) {
@@ -87,6 +88,11 @@ export function hurryFleet(): void {
 
 export function chooseGroup(key: string): void {
   localStorage.setItem(GROUP_KEY, key)
+  showGroup(key)
+}
+
+/** For this page only: an address that somebody shared changes no choice of this browser. */
+export function showGroup(key: string): void {
   groupBy.value = key
   pending = 'all'
   fleet.refresh()
@@ -96,6 +102,7 @@ export function forgetFleet(): void {
   early = null
   current = null
   pending = 'all'
+  fleet.forget()
 }
 
 /** Events tell of clusters that went offline or came back. */
@@ -103,6 +110,7 @@ const CONCERNS = new Set(['status', 'desired', 'cluster', 'event'])
 onChanges((changes) => {
   if (note(changes)) fleet.changed()
 })
+onReturn(() => fleet.returned())
 
 function note(changes: readonly Change[] | 'all'): boolean {
   if (changes === 'all' || changes.some(isOfAll)) {

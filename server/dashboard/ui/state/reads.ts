@@ -1,6 +1,10 @@
 // The reads that several pages share: what is asked, and which changes make it old.
+import { useState } from 'preact/hooks'
+import type { AttentionView } from '../../../../shared/model/attention.ts'
 import type { CountsView } from '../../../../shared/model/counts.ts'
+import type { DependenciesView } from '../../../../shared/model/dependency-views.ts'
 import type { RevisionView } from '../../../../shared/model/history.ts'
+import type { ObjectOrders } from '../../../../shared/model/object-order.ts'
 import type { SessionView } from '../../../../shared/model/sign-in.ts'
 import type {
   ApiTokenView,
@@ -13,10 +17,12 @@ import type {
   RepositoryView,
   RoleBindingView,
   RoleView,
+  ServiceList,
   ServiceView,
 } from '../../../../shared/model/views.ts'
 import { call, type Page } from './api.ts'
 import type { Change } from './live.ts'
+import { type Paged, usePaged } from './paged-list.ts'
 import { part } from './place.ts'
 import { useResource } from './resource.ts'
 
@@ -50,25 +56,76 @@ export const useEvents = (limit = EVENTS_SHOWN) =>
 export const useEventsOf = (of: { cluster?: string; project?: string; service?: string }, limit = 50) =>
   useResource(`events ${JSON.stringify(of)} ${limit}`, get<Page<EventView>>('/events', { ...of, limit }), topics('event'))
 
-export const useConfirmations = (later = false) =>
-  useResource('confirmations', get<Page<ConfirmationView>>('/confirmations', { limit: 500 }), topics('confirmation'), later)
+const EVENTS_PAGE = 200
+/** Newest first, back to the first event that the server keeps. `type` '': all. */
+export function useOlderEvents(filter: { cluster: string; search: string; type: string }, shown: number): Paged<EventView> {
+  return usePaged<EventView>(
+    `older events ${JSON.stringify(filter)}`,
+    async (start, signal) => {
+      const query = { ...filter, limit: EVENTS_PAGE, before: start ?? String(Number.MAX_SAFE_INTEGER) }
+      const { items, continue: next } = await call<Page<EventView>>('GET', '/events', { query, signal })
+      return { items: items.toReversed(), continue: next }
+    },
+    { keyOf: ({ id }) => String(id), concerns: topics('event', 'resource', 'confirmation', 'token'), shown },
+  )
+}
 
-export const useRepositories = (later = false) =>
-  useResource('repositories', get<Page<RepositoryView>>('/repositories', { limit: 500 }), topics('repository', 'resource'), later)
+/** What needs a person; the server looks through the whole fleet. */
+export const useAttention = (later = false) =>
+  useResource(
+    'attention',
+    get<AttentionView>('/attention', { limit: 200 }),
+    topics('confirmation', 'render', 'repository', 'status', 'desired', 'restore', 'resource'),
+    later,
+  )
+
+const LIST_PAGE = 200
+export interface RepositoryQuery {
+  search: string
+}
+export const useRepositories = (query: RepositoryQuery, shown: number): Paged<RepositoryView> =>
+  usePaged<RepositoryView>(
+    `repositories ${JSON.stringify(query)}`,
+    (start, signal) =>
+      call<Page<RepositoryView>>('GET', '/repositories', { query: { ...query, limit: LIST_PAGE, continue: start }, signal }),
+    { keyOf: nameOf, concerns: topics('repository', 'resource'), shown },
+  )
+
+export interface ServiceQuery {
+  search?: string
+  repository?: string
+  project?: string
+  sync?: string
+  health?: string
+  failing?: string
+  sort?: string
+}
+/** How many match is in the first page. */
+export function useServices(query: ServiceQuery, shown: number): Paged<ServiceView> & { total: number | null } {
+  const key = `services ${JSON.stringify(query)}`
+  const [total, setTotal] = useState<number | null>(null)
+  const list = usePaged<ServiceView>(
+    key,
+    async (start, signal) => {
+      const page = await call<ServiceList>('GET', '/services', { query: { ...query, limit: LIST_PAGE, continue: start }, signal })
+      setTotal(page.total ?? null)
+      return page
+    },
+    { keyOf: nameOf, concerns: concernsServices, shown },
+  )
+  return { ...list, total }
+}
+
+const nameOf = ({ metadata: { project = '', name } }: { metadata: { project?: string | undefined; name: string } }): string =>
+  `${project}/${name}`
+const concernsServices = (change: Change): boolean =>
+  ['render', 'resource', 'desired', 'status', 'confirmation', 'repository'].includes(change.topic) || isOfCluster(change)
 
 export const useRepository = (project: string, name: string) =>
   useResource(
     `repository ${project}/${name}`,
     get<RepositoryView>(`/projects/${part(project)}/repositories/${part(name)}`),
     topics('repository', 'resource'),
-  )
-
-export const useServices = (later = false) =>
-  useResource(
-    'services',
-    get<Page<ServiceView>>('/services', { limit: 500 }),
-    topics('render', 'resource', 'desired', 'status', 'confirmation'),
-    later,
   )
 
 export const useService = (project: string, name: string) =>
@@ -102,11 +159,38 @@ export const usePlacement = (cluster: string, project: string, service: string) 
     concernsService(project, service),
   )
 
-export const useObjects = (cluster: string, project: string, service: string) =>
+const OBJECTS_PAGE = 500
+/** Worst first, so that what is wrong is among the first however many there are. */
+export const useObjects = (at: { cluster: string; project: string; service: string }, search: string, shown: number): Paged<ObjectView> =>
+  usePaged<ObjectView>(
+    `objects ${JSON.stringify(at)} ${search}`,
+    (start, signal) =>
+      call<Page<ObjectView>>('GET', '/objects', {
+        query: { ...at, search, sort: 'health', limit: OBJECTS_PAGE, continue: start },
+        signal,
+      }),
+    {
+      keyOf: ({ group, kind, namespace, name }) => `${group}/${kind}/${namespace}/${name}`,
+      concerns: concernsService(at.project, at.service),
+      shown,
+    },
+  )
+
+/** Waves and hooks; of a server that cannot say, none. */
+export const useObjectOrder = ({ cluster, project, service }: { cluster: string; project: string; service: string }) =>
   useResource(
-    `objects ${cluster}/${project}/${service}`,
-    get<Page<ObjectView>>('/objects', { cluster, project, service, limit: 500 }),
-    concernsService(project, service),
+    `order ${cluster}/${project}/${service}`,
+    get<ObjectOrders>(`/projects/${part(project)}/services/${part(service)}/order`, { cluster }),
+    ({ topic, name }) => topic === 'desired' && (name === null || name === service),
+    true,
+  )
+
+export const useDependencies = (project: string, service: string) =>
+  useResource(
+    `dependencies ${project}/${service}`,
+    get<DependenciesView>(`/projects/${part(project)}/services/${part(service)}/dependencies`),
+    topics('resource', 'desired', 'status'),
+    true,
   )
 
 export const useJoinTokens = () =>

@@ -115,6 +115,15 @@ export class LiveResource<T> {
     })
   }
 
+  /** The value belongs to a person who is gone. */
+  forget(): void {
+    this.abort()
+    this.#isDirty = true
+    this.#failures = 0
+    this.#notBeforeMs = 0
+    this.state.value = { value: null, atMs: null, refusal: null, loading: false }
+  }
+
   abort(): void {
     this.#cancelWait?.()
     this.#cancelWait = null

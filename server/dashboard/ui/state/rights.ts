@@ -58,9 +58,24 @@ export function useMay(verb: AccessVerb, kind: AccessKind, where: 'fleet' | 'som
 const concernsRoles = ({ topic, name }: { topic: string; name: string | null }): boolean =>
   topic === 'resource' && (name?.startsWith('Role') ?? true)
 
-/** One question about one thing. Null: not known yet. */
-const useRight = (query: Record<string, string>): CanI | null =>
-  useResource(`may ${JSON.stringify(query)}`, (signal) => canI(query, signal), concernsRoles).value
+/** One question about one thing. Absent project: a kind of the fleet; absent name: every one of the kind. */
+export interface Right {
+  verb: AccessVerb
+  kind: AccessKind
+  project?: string
+  name?: string
+  cluster?: string
+}
+
+const FREE: CanI = { allowed: true, detail: '', by: null }
+
+/** Null: not known yet. Everybody may what needs no right (null), such as to end an own session. */
+export const useRight = (right: Right | null): CanI | null =>
+  useResource(
+    `may ${JSON.stringify(right)}`,
+    (signal) => (right === null ? Promise.resolve(FREE) : canI({ ...right }, signal)),
+    concernsRoles,
+  ).value
 
 /** On the objects of a service in a cluster. */
 export const useMayOn = (verb: AccessVerb, at: { cluster: string; project: string; service: string }): CanI | null =>

@@ -1,6 +1,6 @@
 // Queries that this browser remembers, and the ones that everybody has.
 import { signal } from '@preact/signals'
-import { more } from '../words-more.ts'
+import { more } from '../words/later.ts'
 
 const { examples } = more.query
 

@@ -1,7 +1,120 @@
-// Texts of pages and parts that are loaded when they are first opened: they are no part of the first script.
-import { count, number } from './format.ts'
+// Texts of pages and parts that are loaded when they are first opened. `first.ts` has the others.
+import { count, number } from './count.ts'
 
 export const more = {
+  n: {
+    values: (n: number) => count(n, 'value'),
+    pods: (n: number) => count(n, 'Pod'),
+    attempts: (n: number) => count(n, 'attempt'),
+    inClusters: (n: number) => `in ${count(n, 'cluster')}`,
+  },
+  objects: {
+    wave: (n: number) => `Wave ${number(n)}`,
+    phases: {
+      'pre-sync': 'Hooks before the sync',
+      sync: 'Hooks of the sync',
+      'post-sync': 'Hooks after the sync',
+      'sync-fail': 'Hooks after a failure',
+      'pre-delete': 'Hooks before a deletion',
+      'post-delete': 'Hooks after a deletion',
+    } as Readonly<Record<string, string>>,
+    filter: 'Filter objects',
+    none: 'No object matches this filter.',
+    worstFirst: (shown: number) => `${number(shown)} shown, worst first`,
+    asReported: (since: string) => `as reported before ${since}`,
+    noContact: 'no contact yet',
+  },
+  strip: {
+    title: 'Revisions',
+    wanted: 'desired here',
+    applied: 'applied here',
+    healthy: 'was Healthy here',
+    unknown: 'no record that it was Healthy here',
+    none: 'No revision yet.',
+  },
+  inputs: {
+    title: 'Inputs by service',
+    columns: { service: 'Service', reads: 'Reads', also: 'Also reads' },
+    whole: 'the whole repository',
+    config: (name: string) => `Config ${name}`,
+    other: (repository: string, path: string) => (path === '' ? repository : `${repository}: ${path}`),
+    dependsOn: 'Depends on',
+    neededBy: 'Needed by',
+    ready: (ready: number, of: number) => `${number(ready)} of ${count(of, 'cluster')} ready`,
+    missing: 'does not exist',
+    none: 'No service reads this repository.',
+  },
+  commits: {
+    current: 'current',
+    none: 'No service renders to anything else than before.',
+    changed: (services: number) => `changed ${count(services, 'service')}:`,
+    failed: (service: string) => `${service} cannot be rendered`,
+    pending: (services: string) => `not rendered yet: ${services}`,
+    inClusters: (service: string, clusters: number | null) => (clusters === null ? service : `${service} in ${count(clusters, 'cluster')}`),
+    empty: 'The server has read no commit yet.',
+  },
+  series: {
+    title: 'Last 24 hours',
+    label: (all: number, warnings: number) => `${count(all, 'event')} in the last 24 hours, ${count(warnings, 'warning')}`,
+    slot: (from: string, all: number, warnings: number) => `${from}: ${count(all, 'event')}, ${count(warnings, 'warning')}`,
+    none: 'No events in the last 24 hours.',
+  },
+  services: {
+    filters: {
+      '': 'any state',
+      failing: 'cannot be rendered',
+      Degraded: 'Degraded',
+      Missing: 'Missing',
+      Progressing: 'Progressing',
+      OutOfSync: 'OutOfSync',
+    },
+  },
+  join: {
+    title: 'Join a cluster',
+    steps: ['Name the cluster', 'Run one command', 'Wait for the cluster'],
+    name: 'Name of the cluster',
+    nameHint: 'Lower-case letters, digits and dashes, at most 63.',
+    labels: 'Labels of the new cluster',
+    labelsHint: 'Services select clusters by labels. Enter key=value pairs, separated by commas or line breaks.',
+    form: 'Installation',
+    forms: { helm: 'Helm chart', manifest: 'Manifests with kubectl', node: 'Service of a node' },
+    places: {
+      helm: 'Run this where helm can reach the cluster.',
+      manifest: 'Run this where kubectl can reach the cluster.',
+      node: 'Run this on the node, as root, after the package skerry-agent was installed.',
+    },
+    uses: 'Number of clusters that may join',
+    expires: 'Valid for',
+    url: 'URL of the server for the agent',
+    urlHint: 'As the cluster reaches it.',
+    urlBad: 'An agent needs a URL that begins with https:// or http://.',
+    insecure: 'Allow http: another network protects the connection',
+    insecureHint: 'Agents refuse http:// to another host otherwise. The join token would be readable on the way.',
+    parts: 'Image, chart and certificate authority',
+    image: 'Image of the agent',
+    chart: 'Chart: folder, archive or oci:// reference',
+    ca: 'Certificate authority of the server, as PEM',
+    caHint: 'Only if the agent does not trust the certificate of the server already.',
+    create: 'Create the command',
+    first: 'Fill in step 1 to get the command. It contains a join token, which is valid once.',
+    itself: 'The cluster appears here when it joins.',
+    once: (expires: string) => `The command is shown only once. Its join token is valid for one cluster within ${expires}.`,
+    onceToken: 'The token is shown only once. The server stores only its hash.',
+    waiting: (name: string) => `Waiting for ${name}`,
+    arrived: (name: string) => `${name} has joined`,
+    open: 'Open the cluster',
+    tokens: 'Join tokens',
+    noTokens: 'No join tokens.',
+    columns: { id: 'Token', state: 'State', left: 'Uses left', expires: 'Expires', by: 'Created by' },
+    remove: 'Delete',
+    removeOne: (id: string) => `Delete ${id}`,
+    left: (left: number, all: number) => `${number(left)} of ${number(all)}`,
+    many: 'A token for several clusters',
+    manyHint: 'For images and scripts that install the agent themselves: skerry-agent reads it from SKERRY_JOIN_TOKEN_FILE.',
+    createToken: 'Create join token',
+    approve:
+      'To look at a cluster before it gets anything, let it join with labels that no service selects, then edit its labels: the preview lists what it will get.',
+  },
   ask: {
     tabs: { state: 'State', diff: 'Diff', events: 'Events', logs: 'Logs', yaml: 'YAML' },
     again: 'Read again',
@@ -31,8 +144,8 @@ export const more = {
     neverSeen: (cluster: string) => `${cluster} has not been in contact yet. Its agent cannot answer.`,
     awayNext: 'The state tab shows what was reported last.',
     restart: 'Restart',
-    restartEffect: (name: string, cluster: string, pods: string) =>
-      `${name} in ${cluster}: ${pods} will be replaced, as the update strategy of the workload says.`,
+    restartEffect: (name: string, cluster: string, pods: number) =>
+      `${name} in ${cluster}: ${count(pods, 'Pod')} will be replaced, as the update strategy of the workload says.`,
   },
   history: {
     title: 'History',
@@ -60,7 +173,7 @@ export const more = {
     none: 'No cause was found in what the server knows.',
     changes: (n: number) => `${count(n, 'change')} shortly before`,
     unknown: 'Not known:',
-    inClusters: (clusters: string, first: string) => `in ${clusters}: ${first}`,
+    inClusters: (clusters: number, first: string) => `in ${count(clusters, 'cluster')}: ${first}`,
   },
   query: {
     title: 'Fleet SQL',
@@ -97,7 +210,8 @@ export const more = {
     cluster: 'Cluster, or none',
     show: 'Render',
     hint: 'Rendered now from the newest commit. Nothing is published.',
-    renders: (objects: string) => `Renders to ${objects}`,
+    renders: (objects: number) => `Renders to ${count(objects, 'object')}`,
+    variant: (clusters: number, objects: number) => `${count(clusters, 'cluster')}, ${count(objects, 'object')}`,
     forCluster: (cluster: string) => `for ${cluster}`,
     forNone: 'without a cluster',
     warnings: 'Warnings',
@@ -122,9 +236,9 @@ export const more = {
     preview: 'Preview',
     write: 'Change labels',
     nothingMoves: 'No service comes or leaves.',
-    comes: (services: string) => `${services} will be added to this cluster:`,
-    leaves: (services: string, prunes: number) =>
-      `${services} will be removed from this cluster${prunes === 0 ? '; the objects are kept' : `; the objects of ${number(prunes)} are deleted`}:`,
+    comes: (services: number) => `${count(services, 'service')} will be added to this cluster:`,
+    leaves: (services: number, prunes: number) =>
+      `${count(services, 'service')} will be removed from this cluster${prunes === 0 ? '; the objects are kept' : `; the objects of ${number(prunes)} are deleted`}:`,
     removals: 'Objects that hold data are kept until a person confirms their names.',
     waits: 'waits for a confirmation:',
     unknown: (service: string, why: string) => `The effect on ${service} is not known: ${why}`,
@@ -133,19 +247,23 @@ export const more = {
   revoke: {
     revoke: 'Revoke',
     admit: 'Admit again',
-    effect: (name: string, services: string) =>
-      `The server refuses the agent of ${name} from then on: no commits arrive and no state is reported. ${services} and their objects stay in the cluster.`,
-    admitEffect: (name: string) => `The agent of ${name} may connect again and applies everything that changed since.`,
+    effect: (name: string, services: number) =>
+      `The server refuses the agent of ${name} from then on: no commits arrive and no state is reported. ${count(services, 'service')} and their objects stay in the cluster:`,
+    admitEffect: (name: string, services: number) =>
+      `The agent of ${name} may connect again, and applies everything that changed since in ${count(services, 'service')}:`,
   },
-  reasons: {
-    refreshTitle: (name: string) => `Read ${name} now`,
-    refreshEffect: (services: number) =>
+  refresh: {
+    title: (name: string) => `Read ${name} now`,
+    effect: (services: number) =>
       services === 0
         ? 'The server reads the repository now. No service is rendered from it.'
         : `The server reads the repository now. If it has a new commit, ${count(services, 'service')} will be rendered and delivered:`,
+    line: (service: string, clusters: number) => `${service} · ${count(clusters, 'cluster')}`,
+  },
+  reasons: {
     joinTitle: 'Create a join token',
-    joinEffect: (uses: string, expires: string) =>
-      `Up to ${uses} may join within ${expires}. Services whose selectors match the labels are delivered to them.`,
+    joinEffect: (uses: number, expires: string) =>
+      `Up to ${count(uses, 'cluster')} may join within ${expires}. Services whose selectors match the labels are delivered to them.`,
     removeTitle: (id: string) => `Delete the join token ${id}`,
     removeEffect: (left: string) => `No cluster can join with this token any more (${left} uses left). Clusters that joined with it stay.`,
     tokenTitle: (name: string) => `Create the API token ${name}`,
