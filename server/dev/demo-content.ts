@@ -33,29 +33,37 @@ export function demoSites(count: number): SiteChoice[] {
 interface DemoService {
   project: string
   name: string
-  /** Clusters with this value of the label env; absent: all. */
-  env?: string
+  /** Clusters with these labels; absent: all. */
+  labels?: Readonly<Record<string, string>>
+  /** Revisions wait for a person. */
+  isManual?: true
 }
 
 export const DEMO_SERVICES: readonly DemoService[] = [
   ...['web', 'checkout', 'payments', 'inventory', 'pricing', 'loyalty'].map((name) => ({ project: 'shop', name })),
   ...['coredns', 'ingress-nginx', 'cert-manager', 'metrics', 'logging', 'backup'].map((name) => ({ project: 'platform', name })),
-  { project: 'shop', name: 'printer', env: 'store' },
-  { project: 'shop', name: 'signage', env: 'store' },
-  { project: 'edge', name: 'podinfo', env: 'ship' },
-  { project: 'edge', name: 'engine-telemetry', env: 'ship' },
+  { project: 'shop', name: 'printer', labels: { env: 'store' } },
+  { project: 'shop', name: 'signage', labels: { env: 'store' } },
+  { project: 'edge', name: 'podinfo', labels: { env: 'ship' } },
+  { project: 'edge', name: 'engine-telemetry', labels: { env: 'ship' } },
+  { project: 'edge', name: 'bridge-console', labels: { env: 'ship', ring: '0' }, isManual: true },
 ]
 
 export const folderOf = ({ project, name }: DemoService): string => `${project}/${name}`
 
 export function manifests(name: string, version: string): string {
-  const meta = (extra = '') => `metadata:\n  name: ${name}${extra}\n  labels:\n    app: ${name}`
+  const meta = (extra = '', marks: readonly string[] = []) =>
+    [
+      `metadata:\n  name: ${name}${extra}\n  labels:\n    app: ${name}`,
+      ...(marks.length === 0 ? [] : [`  annotations:\n${marks.map((mark) => `    ${mark}`).join('\n')}`]),
+    ].join('\n')
+  const wave = (n: number) => [`skerry.dev/wave: "${n}"`]
   return [
     `apiVersion: apps/v1\nkind: Deployment\n${meta()}\nspec:\n  replicas: 2\n  selector:\n    matchLabels:\n      app: ${name}\n  template:\n    metadata:\n      labels:\n        app: ${name}\n    spec:\n      containers:\n        - name: main\n          image: registry.example/${name}:${version}`,
     `apiVersion: v1\nkind: Service\n${meta()}\nspec:\n  selector:\n    app: ${name}\n  ports:\n    - port: 80`,
-    `apiVersion: v1\nkind: ConfigMap\n${meta('-settings')}\ndata:\n  version: "${version}"`,
-    `apiVersion: v1\nkind: ServiceAccount\n${meta('-runner')}`,
-    `apiVersion: networking.k8s.io/v1\nkind: Ingress\n${meta()}\nspec:\n  rules:\n    - host: ${name}.example\n      http:\n        paths:\n          - path: /\n            pathType: Prefix\n            backend:\n              service:\n                name: ${name}\n                port:\n                  number: 80`,
+    `apiVersion: v1\nkind: ConfigMap\n${meta('-settings', wave(-1))}\ndata:\n  version: "${version}"`,
+    `apiVersion: v1\nkind: ServiceAccount\n${meta('-runner', wave(-1))}`,
+    `apiVersion: networking.k8s.io/v1\nkind: Ingress\n${meta('', wave(1))}\nspec:\n  rules:\n    - host: ${name}.example\n      http:\n        paths:\n          - path: /\n            pathType: Prefix\n            backend:\n              service:\n                name: ${name}\n                port:\n                  number: 80`,
   ].join('\n---\n')
 }
 
@@ -85,8 +93,8 @@ export const services = () =>
     metadata: { name: service.name, project: service.project },
     spec: {
       source: { repository: 'apps', path: folderOf(service) },
-      targets: { selector: service.env === undefined ? {} : { matchLabels: { env: service.env } } },
+      targets: { selector: service.labels === undefined ? {} : { matchLabels: service.labels } },
       namespace: service.name,
-      sync: service.name === 'printer' ? { mode: 'manual' } : {},
+      sync: service.isManual === true ? { mode: 'manual' } : {},
     },
   }))

@@ -26,7 +26,7 @@ const SETTLED_MS = 15_000
 const BROKEN_MS = 25_000
 const AWAY_MS = 300_000
 /** They stay as `trouble` made them. */
-const LEFT_ALONE = ['loyalty', 'payments', 'coredns', 'checkout']
+const LEFT_ALONE = ['loyalty', 'payments', 'coredns', 'checkout', 'pricing', 'bridge-console']
 const AUTHORS = ['Ingrid Solberg', 'Matti Virtanen', 'Anna Schmidt', 'James Okafor']
 
 export interface DemoFleet {
@@ -87,6 +87,7 @@ export async function startDemoFleet({ url, git, receiver, api, count, isStill, 
     const at = (part: number) => sites[Math.floor(part * sites.length)]
     for (const part of [0.11, 0.37, 0.71, 0.9]) await at(part)?.degrade('shop/payments')
     for (const part of [0.05, 0.52, 0.83]) await at(part)?.drift('platform/coredns', false)
+    for (const part of [0.33, 0.58]) await at(part)?.contest('shop/pricing')
     for (const part of [0.2, 0.21, 0.22, 0.23]) await at(part)?.refusePrune('shop/checkout')
     await at(0.46)?.setHeld('deck crew', 'docking until 18:00')
     for (const part of [0.3, 0.44, 0.47, 0.49, 0.6, 0.66, 0.77]) at(part)?.goOffline()

@@ -25,6 +25,7 @@ import { systemClock } from '../../shared/runtime/clock.ts'
 import { generateKey, signBytes } from '../../shared/runtime/keys.ts'
 import { systemRandom } from '../../shared/runtime/random.ts'
 import { unzstd } from '../../shared/runtime/zstd.ts'
+import { waitsForSync } from '../fleet/sync-plan.ts'
 import { type DemoObject, demoAnswer, failingPod } from './demo-answers.ts'
 
 interface Held {
@@ -250,6 +251,11 @@ export class DemoSite {
   async #roll(key: string): Promise<void> {
     const held = this.services.get(key)
     if (held === undefined || held.row.removal !== undefined) return
+    if (waitsForSync(held.row)) {
+      const message = `revision ${held.row.commit.slice(0, 7)} waits for a sync`
+      this.#service(held, { sync: 'OutOfSync', health: held.status.health, reason: 'ManualSync', message })
+      return await this.flush()
+    }
     this.#service(held, {
       sync: 'OutOfSync',
       health: 'Progressing',
@@ -328,6 +334,29 @@ export class DemoSite {
       this.#service(held, words)
       this.#event('Warning', 'Drifted', words.message, key)
     }
+    await this.flush()
+  }
+
+  /** Another field manager wins after each correction. */
+  async contest(key: string): Promise<void> {
+    const held = this.services.get(key)
+    const ref = held?.objects.find((one) => one.startsWith('apps/Deployment'))
+    if (held === undefined || ref === undefined) return
+    this.#stuck.add(key)
+    const name = ref.split('/').slice(-2).join('/')
+    const message = `Deployment ${name}: keda-operator changes .spec.replicas again after each correction (9 times)`
+    const words: Words = { sync: 'OutOfSync', health: 'Healthy', reason: 'Contested', message }
+    const paths = ['.spec.replicas']
+    this.#tell('drift', `${key}/${ref}`, {
+      paths,
+      manager: 'keda-operator',
+      action: 'contested',
+      detectedMs: systemClock.nowMs(),
+      count: 9,
+    })
+    this.#object(held, ref, words)
+    this.#service(held, words)
+    this.#event('Warning', 'Contested', message, key)
     await this.flush()
   }
 

@@ -1,5 +1,5 @@
 // `skerry dev`: a server on this machine to look at, in a temporary folder, with a one-time sign-in link; with --demo-data over a fleet of simulated clusters.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { signInLinkSchema } from '../../shared/model/sign-in.ts'
@@ -22,7 +22,7 @@ export const DEV_OPTIONS = {
 /** Each simulated agent keeps one request open, and Bun reads its limit at the start of a process. */
 const REQUESTS_LIMIT = 'BUN_CONFIG_MAX_HTTP_REQUESTS'
 const REQUESTS_MAX = '10000'
-const READY_TRIES = 300
+const READY_TRIES = 1_200
 const READY_WAIT_MS = 100
 
 const self = (): string[] =>
@@ -99,12 +99,14 @@ async function connect({ url, child, lastLines }: DevServer, folder: string, clo
       ({ ok }) => ok,
       () => false,
     )
-  for (let tries = 0; !(await isReady()); tries++) {
+  const tokenFile = join(folder, 'data/admin-token')
+  // The token is written after the server listens.
+  for (let tries = 0; !(await isReady()) || !existsSync(tokenFile); tries++) {
     if (child.exitCode !== null || tries === READY_TRIES)
       throw new AppError('unavailable', { doing: 'start the server', detail: lastLines() })
     await clock.sleep(READY_WAIT_MS)
   }
-  const token = readFileSync(join(folder, 'data/admin-token'), 'utf8').trim()
+  const token = readFileSync(tokenFile, 'utf8').trim()
   return async <T>(method: string, path: string, body?: unknown): Promise<T> => {
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
     const response = await fetch(`${url}/api/v1${path}`, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) })

@@ -1,5 +1,4 @@
-// The commits of a repository, newest first: what each changed in which service, what it broke, and what is still to be
-// rendered from it.
+// The commits of a repository, newest first: what each changed in which service, and what it broke.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { type CommitView, commitViewSchema, writtenByOf } from '../../shared/model/commits.ts'
@@ -67,7 +66,7 @@ interface Read {
   name: string
   readers: readonly ServiceId[]
 }
-type Facts = Pick<CommitView, 'current' | 'changed' | 'failed' | 'pending'>
+type Facts = Pick<CommitView, 'current' | 'changed' | 'failed'>
 
 async function factsOf(
   store: Store,
@@ -80,9 +79,6 @@ async function factsOf(
   const revisions = commits.length === 0 ? [] : await store.revisionsFrom(project, services, commits)
   const isReader = new Set(services)
   const errors = (await store.renderErrors()).filter(({ id }) => id.project === project && isReader.has(id.service))
-  const pending: string[] = []
-  if (current !== null && commits.includes(current))
-    for (const id of readers) if (!(await isRendered(store, id, { name, current }))) pending.push(id.service)
   return (commit) => ({
     current: commit === current,
     changed: newestOfEach(revisions.filter((one) => one.commits.includes(commit))).map(({ service, number, objectCount, given }) => {
@@ -91,7 +87,6 @@ async function factsOf(
     failed: errors
       .filter(({ error }) => error.at?.commit === commit)
       .map(({ id, error: { message, problems } }) => ({ service: id.service, message, problems })),
-    pending: commit === current ? pending : [],
   })
 }
 
@@ -103,10 +98,4 @@ function newestOfEach<T extends { service: string; number: number; given: number
     byService.set(one.service, { ...one, given: Math.max(one.given, before?.given ?? 0) })
   }
   return [...byService.values()].sort((a, b) => (a.service < b.service ? -1 : 1))
-}
-
-/** Whether the last render of the service, good or failed, is of what the repository has now. */
-async function isRendered(store: Store, id: ServiceId, { name, current }: { name: string; current: string }): Promise<boolean> {
-  const { commit, error, release } = await store.renderState(id)
-  return (release?.revisions[name] ?? commit) === current || error !== null
 }

@@ -31,7 +31,10 @@ export const serviceListQuery = listQuery.extend({
   sync: wordList(SYNC_WORDS),
   health: wordList(HEALTH_WORDS),
   failing: z.enum(['true', 'false']).optional().describe('Only services whose last render failed, or only the others'),
-  sort: z.enum(SERVICE_SORTS).optional().describe('`health`: failed renders, then the worst words; `clusters`: the most first'),
+  sort: z
+    .enum(SERVICE_SORTS)
+    .optional()
+    .describe('`health`: failed renders, pending confirmations, then the worst words; `clusters`: the most first'),
 })
 export type ServiceListQuery = z.infer<typeof serviceListQuery>
 
@@ -40,7 +43,7 @@ export const isPlain = ({ search, repository, sync, health, failing, sort }: Ser
   [search, repository, sync, health, failing, sort].every((one) => one === undefined)
 
 export interface ServiceListDeps {
-  store: Pick<Store, 'listResources' | 'listClusters' | 'getResource' | 'desiredOf' | 'renderErrors' | 'rollups'>
+  store: Pick<Store, 'listResources' | 'listClusters' | 'getResource' | 'desiredOf' | 'renderErrors' | 'waitingServices' | 'rollups'>
   views: Pick<FleetViews, 'listed'>
   clock: Clock
 }
@@ -50,6 +53,8 @@ interface Found {
   key: string
   words: PlacementWords
   isFailing: boolean
+  /** A confirmation waits for a person. */
+  isWaiting: boolean
   clusters: number
 }
 
@@ -81,10 +86,10 @@ function fits({ words, isFailing }: Found, { sync, health, failing }: ServiceLis
   )
 }
 
-function positionOf({ key, words, isFailing, clusters }: Found, sort: NonNullable<ServiceListQuery['sort']>): Position {
+function positionOf({ key, words, isFailing, isWaiting, clusters }: Found, sort: NonNullable<ServiceListQuery['sort']>): Position {
   if (sort === 'name') return [key]
   if (sort === 'clusters') return [-clusters, key]
-  return [isFailing ? -1 : isFine(words) ? FINE : severity(words), key]
+  return [isFailing ? -2 : isWaiting ? -1 : isFine(words) ? FINE : severity(words), key]
 }
 /** Behind everything that is not. */
 const FINE = HEALTH_WORST.length * SYNC_WORST.length
@@ -99,6 +104,7 @@ async function readServices(deps: ServiceListDeps, scope: Scope, query: ServiceL
   const pace = createPace(clock)
   const sight = createServiceSight(store, scope)
   const failing = new Set((await store.renderErrors()).map(({ id }) => serviceKey(id)))
+  const waiting = new Set((await store.waitingServices()).map(serviceKey))
   const keep = ({ project: of, name, spec }: StoredResource): boolean =>
     search.every((word) => `${of}/${name}`.includes(word)) &&
     (repository === undefined || sourcesOf(parseServiceSpec(spec)).some((source) => source.repository === repository))
@@ -125,8 +131,22 @@ async function readServices(deps: ServiceListDeps, scope: Scope, query: ServiceL
         const [view] = await views.listed([resource], scope)
         if (view?.kind !== 'Service') continue
         const { sync, health, reason, clusters } = view.status
-        found.push({ resource, key, words: { sync, health }, isFailing: reason === 'RenderFailed', clusters: clusters.total })
-      } else found.push({ resource, key, isFailing: failing.has(key), ...worstOf(counts.get(key) ?? {}, failing.has(key)) })
+        found.push({
+          resource,
+          key,
+          words: { sync, health },
+          isFailing: reason === 'RenderFailed',
+          isWaiting: waiting.has(key),
+          clusters: clusters.total,
+        })
+      } else
+        found.push({
+          resource,
+          key,
+          isFailing: failing.has(key),
+          isWaiting: waiting.has(key),
+          ...worstOf(counts.get(key) ?? {}, failing.has(key)),
+        })
     }
     if (page.next === null) return found
     after = page.next

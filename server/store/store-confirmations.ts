@@ -23,6 +23,7 @@ type ConfirmationStore = Pick<
   | 'confirmationsOfService'
   | 'listConfirmations'
   | 'askedServices'
+  | 'waitingServices'
   | 'pendingConfirmations'
   | 'confirm'
   | 'refuse'
@@ -52,6 +53,14 @@ export function createConfirmationStore(db: StoreDb, newId: () => string): Confi
     confirmationsOfService: (id) => ofService(db.read, id),
     askedServices: () =>
       db.read.selectFrom('confirmations').select(['project', 'service']).distinct().where('kind', '!=', 'prune').execute(),
+    waitingServices: () =>
+      db.read
+        .selectFrom('confirmations')
+        .select(['project', 'service'])
+        .distinct()
+        .where('confirmed_ms', 'is', null)
+        .where('refused_ms', '=', 0)
+        .execute(),
     pendingConfirmations: async () => {
       const rows = await db.read
         .selectFrom('confirmations')

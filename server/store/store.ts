@@ -309,6 +309,8 @@ export interface Store {
   confirmationsOfService(id: ServiceId): Promise<Confirmation[]>
   /** Services of which something is asked, or was confirmed and not carried out, that concerns all of their clusters: not what one agent refuses to prune. */
   askedServices(): Promise<ServiceId[]>
+  /** Services of which something waits for a person. */
+  waitingServices(): Promise<ServiceId[]>
   /** How many wait for a person, and since when, by kind; kinds without one are absent. */
   pendingConfirmations(): Promise<PendingConfirmations[]>
   /** Open ones only, oldest first; `refused`: in their place those that a person refused. `after`: strictly after that one. */

@@ -69,7 +69,5 @@ export const commitViewSchema = z.object({
   changed: z.array(z.object({ service: z.string(), revision: count, objects: count, clusters: count.nullable() })),
   /** Services that cannot be rendered since this commit. */
   failed: z.array(z.object({ service: z.string(), message: z.string(), problems: z.array(problemSchema) })),
-  /** Services that are not rendered from it yet; only of the current commit. */
-  pending: z.array(z.string()),
 })
 export type CommitView = z.infer<typeof commitViewSchema>

@@ -252,7 +252,7 @@ test('AP29 refusing takes the right to confirm and a reason; the answer for one 
   expect((await get<AttentionView>('/attention')).total).toBe(0)
 })
 
-test('AP30 commits of a repository say what each changed, broke and has not reached yet', async () => {
+test('AP30 commits of a repository say what each changed and broke, also those that changed nothing', async () => {
   const { store } = admin
   const a = await joinCluster(store, 'a')
   await repository(store)
@@ -268,10 +268,8 @@ test('AP30 commits of a repository say what each changed, broke and has not reac
     { commit: 'c2', generation: 1, digest: 'd1', objectCount: 1, renderedMs: 1, error },
   )
   const { items } = await get<{ items: CommitView[] }>('/projects/p/repositories/apps/commits')
-  expect(
-    items.map(({ commit, current, changed, failed, pending }) => [commit, current, changed, failed.map((one) => one.service), pending]),
-  ).toEqual([
-    ['c3', true, [], ['api'], ['web']],
+  expect(items.map(({ commit, current, changed, failed }) => [commit, current, changed, failed.map((one) => one.service)])).toEqual([
+    ['c3', true, [], ['api']],
     [
       'c2',
       false,
@@ -280,9 +278,8 @@ test('AP30 commits of a repository say what each changed, broke and has not reac
         { service: 'web', revision: 1, objects: 1, clusters: 1 },
       ],
       [],
-      [],
     ],
-    ['c1', false, [], [], []],
+    ['c1', false, [], []],
   ])
   const first = await get<{ items: CommitView[]; continue: string }>('/projects/p/repositories/apps/commits?limit=2')
   const rest = await get<{ items: CommitView[] }>(`/projects/p/repositories/apps/commits?limit=2&continue=${first.continue}`)

@@ -1,7 +1,8 @@
 // The frame of the dashboard: the signed-in person, the rail of pages, the head with the search, and the page of the
 // address, whose code is loaded when it is first opened.
 
-import { useEffect, useRef } from 'preact/hooks'
+import type { FunctionComponent } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { LocationProvider, lazy, Route, Router, useLocation } from 'preact-iso'
 import { age } from './format.ts'
 import { FleetPage } from './pages/fleet.tsx'
@@ -33,7 +34,6 @@ const ConfirmationPage = lazy(() => import('./pages/confirmation.tsx').then((mod
 const ActivityPage = lazy(() => import('./pages/activity.tsx').then((module) => module.ActivityPage))
 const AccessPage = lazy(() => import('./pages/access.tsx').then((module) => module.AccessPage))
 const JoinPage = lazy(() => import('./pages/join.tsx').then((module) => module.JoinPage))
-const ActionHost = lazy(() => import('./parts/action-host.tsx').then((module) => module.ActionHost))
 const SettingsPage = lazy(() => import('./pages/settings.tsx').then((module) => module.SettingsPage))
 
 /** Code of the page of this address, fetched while the server is asked for the signed-in person. */
@@ -110,7 +110,14 @@ function Frame() {
 }
 
 /** The code of the dialogs is loaded with the first action. */
-const Actions = () => (actionAsked.value === null ? null : <ActionHost />)
+function Actions() {
+  const [Host, setHost] = useState<FunctionComponent | null>(null)
+  const isAsked = actionAsked.value !== null
+  useEffect(() => {
+    if (isAsked && Host === null) void import('./parts/action-host.tsx').then((module) => setHost(() => module.ActionHost))
+  }, [isAsked, Host])
+  return isAsked && Host !== null ? <Host /> : null
+}
 
 /** Lies over the page, so that nothing moves. */
 function Lost() {

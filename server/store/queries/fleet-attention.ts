@@ -19,7 +19,11 @@ interface Row {
   since: number | string | null
 }
 
-export async function readAttention(db: ReadDb, dictionary: FleetDictionary, { scope }: AttentionQuery): Promise<FleetPage<WaitingService>> {
+export async function readAttention(
+  db: ReadDb,
+  dictionary: FleetDictionary,
+  { scope }: AttentionQuery,
+): Promise<FleetPage<WaitingService>> {
   const wanted = new Set<string>(Object.values(REASONS))
   const states = [...dictionary.states.values()].filter(({ reason }) => wanted.has(reason)).map(({ id }) => id)
   if (states.length === 0) return { items: [], next: null }

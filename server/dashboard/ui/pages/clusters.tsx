@@ -16,7 +16,7 @@ import { type Column, VirtualRows } from '../parts/virtual-rows.tsx'
 import { useFilters } from '../state/address.ts'
 import { call } from '../state/api.ts'
 import { filterClusters, groupClusters, sortClusters } from '../state/cluster-list.ts'
-import { fleet, showGroup, worstFirst } from '../state/fleet.ts'
+import { fleet, numbers, showGroup, worstFirst } from '../state/fleet.ts'
 import { chosenColumns, useListView } from '../state/list-view.ts'
 import { lastKnownMark, MARKS, markOfCluster } from '../state/mark-of.ts'
 import { pages } from '../state/place.ts'
@@ -167,6 +167,7 @@ export function ClustersPage() {
 }
 
 function StateChips({ state, onChoose }: { state: string; onChoose(mark: string | undefined): void }) {
+  const known = numbers.value
   return (
     <fieldset class="chips">
       <legend class="hidden">{heads.state}</legend>
@@ -174,6 +175,7 @@ function StateChips({ state, onChoose }: { state: string; onChoose(mark: string 
         <button key={mark} type="button" aria-pressed={state === mark} onClick={() => onChoose(state === mark ? undefined : mark)}>
           <MarkShape mark={mark} />
           {text.marks[mark]}
+          <span class="faint">{known === null ? '' : number(known.marks[mark])}</span>
         </button>
       ))}
     </fieldset>

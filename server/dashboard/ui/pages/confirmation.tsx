@@ -208,7 +208,9 @@ function Keep({ asked, right, onSaid, onClose }: AnswerProps) {
           <>
             <p>{text.needs.keepEffect(exact.length)}</p>
             <NameList names={exact} />
-            {clusters !== undefined && <p>{text.needs.inClusters(clusters.count, names(clusters.first, clusters.count))}</p>}
+            {clusters !== undefined && (
+              <p>{text.needs.inClusters(clusters.count, names(clusters.first, clusters.count, clusters.first.length))}</p>
+            )}
           </>
         )
       }

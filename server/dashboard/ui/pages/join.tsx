@@ -13,7 +13,7 @@ import {
   serverUrlKind,
   withTag,
 } from '../../../../shared/install/join-command.ts'
-import type { createdJoinTokenSchema } from '../../../../shared/model/views.ts'
+import type { createdJoinTokenSchema, JoinTokenView } from '../../../../shared/model/views.ts'
 import { ActionButton, ActionDialog } from '../parts/action.tsx'
 import { CopyBox } from '../parts/copy-box.tsx'
 import { Head } from '../parts/head.tsx'
@@ -49,6 +49,9 @@ const LIFETIMES = ['1h', '12h', '7d']
 const MAY_CREATE: Right = { verb: 'join-token:create', kind: 'JoinToken' }
 const MAY_DELETE: Right = { verb: 'delete', kind: 'JoinToken' }
 const MAY_READ: Right = { verb: 'read', kind: 'JoinToken' }
+
+/** In a pattern of a browser, a dash among characters stands behind a backslash. */
+const NAME_PATTERN = CLUSTER_NAME.source.slice(1, -1).replace('[-', '[\\-')
 
 export function readLabels(typed: string): Record<string, string> {
   const pairs = typed
@@ -142,15 +145,7 @@ function Choose({ onAsked, isMade }: { onAsked(asked: Asked): void; isMade: bool
       <div class="form-line">
         <label>
           {words.name}
-          <input
-            name="name"
-            class="mono"
-            required
-            maxLength={63}
-            pattern={CLUSTER_NAME.source.slice(1, -1)}
-            autocomplete="off"
-            title={words.nameHint}
-          />
+          <input name="name" class="mono" required maxLength={63} pattern={NAME_PATTERN} autocomplete="off" title={words.nameHint} />
         </label>
         <label>
           {words.form}
@@ -230,7 +225,6 @@ interface JoinToken {
 function TokenList() {
   const tokens = useJoinTokens()
   const [removing, setRemoving] = useState<JoinToken | null>(null)
-  const { columns } = words
   return (
     <>
       <div class="panel table-wrap">
@@ -239,28 +233,10 @@ function TokenList() {
             items.length === 0 ? (
               <p class="padded muted">{words.noTokens}</p>
             ) : (
-              <Table label={words.tokens} heads={Object.values(columns)} last={words.remove}>
-                {items.map(({ id, state, usesLeft, uses, expiresMs, createdBy }) => (
-                  <tr key={id}>
-                    <td class="mono">{id}</td>
-                    <td data-head={columns.state}>{state}</td>
-                    <td data-head={columns.left}>{words.left(usesLeft, uses)}</td>
-                    <td data-head={columns.expires}>
-                      <Moment ms={expiresMs} />
-                    </td>
-                    <td data-head={columns.by}>{createdBy}</td>
-                    <td class="act">
-                      <ActionButton
-                        right={MAY_DELETE}
-                        look="quiet"
-                        label={words.remove}
-                        about={words.removeOne(id)}
-                        onClick={() => setRemoving({ id, left: words.left(usesLeft, uses) })}
-                      />
-                    </td>
-                  </tr>
-                ))}
-              </Table>
+              <>
+                <TokenTable items={items.filter(({ state }) => state === 'usable')} onRemove={setRemoving} />
+                <Spent items={items.filter(({ state }) => state !== 'usable')} onRemove={setRemoving} />
+              </>
             )
           }
         </Shown>
@@ -278,6 +254,51 @@ function TokenList() {
         />
       )}
     </>
+  )
+}
+
+interface TableProps {
+  items: readonly JoinTokenView[]
+  onRemove(token: JoinToken): void
+}
+
+function TokenTable({ items, onRemove }: TableProps) {
+  const { columns } = words
+  if (items.length === 0) return null
+  return (
+    <Table label={words.tokens} heads={Object.values(columns)} last={words.remove}>
+      {items.map(({ id, state, usesLeft, uses, expiresMs, createdBy }) => (
+        <tr key={id}>
+          <td class="mono">{id}</td>
+          <td data-head={columns.state}>{state}</td>
+          <td data-head={columns.left}>{words.left(usesLeft, uses)}</td>
+          <td data-head={columns.expires}>
+            <Moment ms={expiresMs} />
+          </td>
+          <td data-head={columns.by}>{createdBy}</td>
+          <td class="act">
+            <ActionButton
+              right={MAY_DELETE}
+              look="quiet"
+              label={words.remove}
+              about={words.removeOne(id)}
+              onClick={() => onRemove({ id, left: words.left(usesLeft, uses) })}
+            />
+          </td>
+        </tr>
+      ))}
+    </Table>
+  )
+}
+
+/** Used up or expired. */
+function Spent({ items, onRemove }: TableProps) {
+  if (items.length === 0) return null
+  return (
+    <details class="spent">
+      <summary class="small muted">{words.spent(items.length)}</summary>
+      <TokenTable items={items} onRemove={onRemove} />
+    </details>
   )
 }
 

@@ -13,7 +13,7 @@ import { Progress } from '../parts/progress.tsx'
 import { RevisionStrip } from '../parts/revision-strip.tsx'
 import { ScopeActions } from '../parts/service-actions.tsx'
 import { StateNote } from '../parts/state-note.tsx'
-import { Empty, ListFoot, PagedShown, Shown } from '../parts/states.tsx'
+import { Empty, ListFoot, PagedShown, Shown, Waiting } from '../parts/states.tsx'
 import { Why } from '../parts/why.tsx'
 import { useFilters } from '../state/address.ts'
 import { seenOf } from '../state/mark-of.ts'
@@ -96,18 +96,23 @@ export function PlacementPage() {
             </div>
             <div class={away === null ? 'panel' : 'panel is-away'}>
               <PagedShown of={objects} rows={8} empty={<Empty title={search === '' ? text.placement.noObjects : more.objects.none} />}>
-                {() => (
-                  <>
-                    <Objects
-                      at={at}
-                      groups={groups}
-                      chosen={chosen}
-                      canAsk={away === null}
-                      onChoose={(key) => set({ object: key, tab: undefined })}
-                    />
-                    {objects.hasMore && <ListFoot of={objects} shown={all.length} more={() => setShown(all.length + OBJECTS_SHOWN)} />}
-                  </>
-                )}
+                {() =>
+                  // Groups are drawn at once or never: rows that are there do not move.
+                  order.value === null && order.refusal === null ? (
+                    <Waiting rows={8} />
+                  ) : (
+                    <>
+                      <Objects
+                        at={at}
+                        groups={groups}
+                        chosen={chosen}
+                        canAsk={away === null}
+                        onChoose={(key) => set({ object: key, tab: undefined })}
+                      />
+                      {objects.hasMore && <ListFoot of={objects} shown={all.length} more={() => setShown(all.length + OBJECTS_SHOWN)} />}
+                    </>
+                  )
+                }
               </PagedShown>
             </div>
           </section>

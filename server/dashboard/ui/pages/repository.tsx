@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import type { CommitView } from '../../../../shared/model/commits.ts'
-import { names, shortCommit, writtenBy } from '../format.ts'
+import { shortCommit, writtenBy } from '../format.ts'
 import { ActionButton } from '../parts/action.tsx'
 import { Head } from '../parts/head.tsx'
 import { MarkShape } from '../parts/mark.tsx'
@@ -119,16 +119,16 @@ function Commits({ project, name }: Of) {
 }
 
 function Commit({ of, project }: { of: CommitView; project: string }) {
-  const { commit, seenMs, current, changed, failed, pending } = of
+  const { commit, seenMs, current, changed, failed } = of
   const words = more.commits
   return (
     <li class={failed.length > 0 ? 'is-bad' : changed.length === 0 ? 'is-quiet' : ''}>
       <div class="row spread">
-        <span>
+        <span class="row">
           <b class="mono" title={commit}>
             {shortCommit(commit)}
           </b>
-          {current && <span class="tag"> {words.current}</span>}
+          {current && <span class="tag">{words.current}</span>}
         </span>
         <span class="small faint">
           <Age ms={seenMs} />
@@ -146,8 +146,7 @@ function Commit({ of, project }: { of: CommitView; project: string }) {
           ))}
         </p>
       )}
-      {pending.length > 0 && <p class="small muted">{words.pending(names(pending, pending.length, 5))}</p>}
-      {changed.length + failed.length + pending.length === 0 && <p class="small muted">{words.none}</p>}
+      {changed.length + failed.length === 0 && <p class="small muted">{current ? words.noneYet : words.none}</p>}
       {failed.map(({ service, message, problems }) => (
         <div key={service} class="stack">
           <p class="small">
@@ -171,7 +170,7 @@ function Readers({ project, name }: Of) {
         <PagedShown of={services} rows={3} empty={<Empty title={inputs.none} />}>
           {(items) => (
             <>
-              <Table label={inputs.title} heads={[inputs.columns.service, inputs.columns.reads, inputs.columns.also]}>
+              <Table label={inputs.title} heads={[inputs.columns.service, inputs.columns.reads]}>
                 {items.map((one) => (
                   <tr key={one.metadata.name}>
                     <td class="wraps">
@@ -180,11 +179,13 @@ function Readers({ project, name }: Of) {
                         <span class="mono">{one.metadata.name}</span>
                       </a>
                     </td>
-                    <td class="mono wraps" data-head={inputs.columns.reads}>
-                      {readsOf(one, name).here.join(', ') || inputs.whole}
-                    </td>
-                    <td class="wraps muted" data-head={inputs.columns.also}>
-                      {readsOf(one, name).also.join(', ') || text.absent}
+                    <td class="wraps" data-head={inputs.columns.reads}>
+                      <span class="mono">{readsOf(one, name).here.join(', ') || inputs.whole}</span>
+                      {readsOf(one, name).also.map((also) => (
+                        <span key={also} class="block small muted">
+                          {also}
+                        </span>
+                      ))}
                     </td>
                   </tr>
                 ))}

@@ -23,7 +23,7 @@ export function NeedsList({ items }: { items: readonly Need[] }) {
                 </span>
               )}
             </div>
-            <p>{need.said}</p>
+            <p title={need.said}>{need.said}</p>
             <div class="row">
               <a class="button" href={need.href}>
                 {need.label}

@@ -2,7 +2,7 @@
 import { useCallback } from 'preact/hooks'
 import { shortCommit } from '../format.ts'
 import { call, type Page } from '../state/api.ts'
-import { type Seen, seenOf } from '../state/mark-of.ts'
+import { byUrgency, type Seen, seenOf } from '../state/mark-of.ts'
 import { usePaged } from '../state/paged-list.ts'
 import { pages } from '../state/place.ts'
 import { concernsPlacements, type PlacementView } from '../state/reads.ts'
@@ -56,6 +56,15 @@ const named = (head: string, nameOf: (one: PlacementView) => string): Column<Pla
   ),
 })
 
+/** The server sorts by words; with all rows at hand, marks decide: a failed render is a word of the server itself. */
+function worstFirst(items: readonly PlacementView[]): readonly PlacementView[] {
+  const last = (one: PlacementView) => seenOf(one).was ?? seenOf(one).mark
+  return items
+    .map((one) => ({ one, mark: last(one) }))
+    .sort((a, b) => byUrgency(a.mark, b.mark))
+    .map(({ one }) => one)
+}
+
 interface RowsProps {
   /** Rows are the clusters of one service, or the services of one cluster. */
   of: { project: string; service: string } | { cluster: string }
@@ -91,7 +100,7 @@ export function PlacementRows({ of, health = '', sync = '', search = '' }: RowsP
       {(items) => (
         <VirtualRows
           label={text.services.inClusters}
-          items={items}
+          items={rows.hasMore || query.sort !== 'health' ? items : worstFirst(items)}
           columns={columns}
           keyOf={keyOf}
           hrefOf={({ project, service, cluster }) => pages.placement(cluster, project, service)}

@@ -81,8 +81,9 @@ export function hurryFleet(): void {
   const asked = groupBy.peek() ?? ANY_LABEL
   const { signal } = new AbortController()
   const answer = chart({ by: asked }, signal)
-  answer.catch(() => {}) // whoever uses it is told
-  awaitPosition(answer.then(({ position }) => position))
+  const position = answer.then((view) => view.position)
+  for (const one of [answer, position]) one.catch(() => {}) // whoever uses them is told
+  awaitPosition(position)
   early = (by) => (by === asked ? answer : null)
 }
 

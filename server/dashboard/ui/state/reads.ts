@@ -182,7 +182,6 @@ export const useObjectOrder = ({ cluster, project, service }: { cluster: string;
     `order ${cluster}/${project}/${service}`,
     get<ObjectOrders>(`/projects/${part(project)}/services/${part(service)}/order`, { cluster }),
     ({ topic, name }) => topic === 'desired' && (name === null || name === service),
-    true,
   )
 
 export const useDependencies = (project: string, service: string) =>
