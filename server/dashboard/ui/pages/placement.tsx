@@ -45,6 +45,7 @@ export function PlacementPage() {
   const of = chosen === null ? null : parseRefKey(chosen)
   const view = placement.value?.items[0]
   const away = awayText(view)
+  const isNowhere = placement.value !== null && view === undefined
   /** A cause of trouble in a workload is in its logs. */
   const linkOf = (named: string): string | null => {
     const one = all.find(({ kind, namespace, name }) => named === `${kind} ${[namespace, name].filter(Boolean).join('/')}`)
@@ -72,72 +73,78 @@ export function PlacementPage() {
         <Shown of={placement}>
           {({ items: [one] }) => (one === undefined ? <NotThere cluster={cluster} /> : <Placement view={one} linkOf={linkOf} />)}
         </Shown>
-        <div class="detail halves">
-          <section>
-            <div class="section-head">
-              <h2>{text.placement.objects}</h2>
-              {view !== undefined && view.liveness.word !== 'Online' && (
-                <span>
-                  {view.liveness.lastSeenMs === null
-                    ? more.objects.noContact
-                    : more.objects.asReported(moment(view.liveness.lastSeenMs, nowMs.value))}
-                </span>
-              )}
-              {(search !== '' || all.length >= FILTER_FROM) && (
-                <input
-                  type="search"
-                  class="brief"
-                  aria-label={more.objects.filter}
-                  placeholder={more.objects.filter}
-                  value={search}
-                  onInput={(event) => setSearch(event.currentTarget.value)}
-                />
+        {!isNowhere && (
+          <>
+            <div class="detail halves">
+              <section>
+                <div class="section-head">
+                  <h2>{text.placement.objects}</h2>
+                  {view !== undefined && view.liveness.word !== 'Online' && (
+                    <span>
+                      {view.liveness.lastSeenMs === null
+                        ? more.objects.noContact
+                        : more.objects.asReported(moment(view.liveness.lastSeenMs, nowMs.value))}
+                    </span>
+                  )}
+                  {(search !== '' || all.length >= FILTER_FROM) && (
+                    <input
+                      type="search"
+                      class="brief"
+                      aria-label={more.objects.filter}
+                      placeholder={more.objects.filter}
+                      value={search}
+                      onInput={(event) => setSearch(event.currentTarget.value)}
+                    />
+                  )}
+                </div>
+                <div class={away === null ? 'panel' : 'panel is-away'}>
+                  <PagedShown of={objects} rows={8} empty={<Empty title={search === '' ? text.placement.noObjects : more.objects.none} />}>
+                    {() =>
+                      // Groups are drawn at once or never: rows that are there do not move.
+                      order.value === null && order.refusal === null ? (
+                        <Waiting rows={8} />
+                      ) : (
+                        <>
+                          <Objects
+                            at={at}
+                            groups={groups}
+                            chosen={chosen}
+                            canAsk={away === null}
+                            onChoose={(key) => set({ object: key, tab: undefined })}
+                          />
+                          {objects.hasMore && (
+                            <ListFoot of={objects} shown={all.length} more={() => setShown(all.length + OBJECTS_SHOWN)} />
+                          )}
+                        </>
+                      )
+                    }
+                  </PagedShown>
+                </div>
+              </section>
+              {of !== null && (
+                <section aria-label={`${of.kind} ${of.name}`}>
+                  <div class="section-head">
+                    <h2>{of.kind}</h2>
+                  </div>
+                  <ObjectPanel
+                    key={chosen}
+                    at={at}
+                    of={of}
+                    object={all.find((one) => refKey(one) === chosen) ?? null}
+                    tab={filters['tab'] ?? ''}
+                    onTab={(tab) => set({ object: chosen ?? undefined, tab })}
+                    away={away}
+                  />
+                </section>
               )}
             </div>
-            <div class={away === null ? 'panel' : 'panel is-away'}>
-              <PagedShown of={objects} rows={8} empty={<Empty title={search === '' ? text.placement.noObjects : more.objects.none} />}>
-                {() =>
-                  // Groups are drawn at once or never: rows that are there do not move.
-                  order.value === null && order.refusal === null ? (
-                    <Waiting rows={8} />
-                  ) : (
-                    <>
-                      <Objects
-                        at={at}
-                        groups={groups}
-                        chosen={chosen}
-                        canAsk={away === null}
-                        onChoose={(key) => set({ object: key, tab: undefined })}
-                      />
-                      {objects.hasMore && <ListFoot of={objects} shown={all.length} more={() => setShown(all.length + OBJECTS_SHOWN)} />}
-                    </>
-                  )
-                }
-              </PagedShown>
+            {view !== undefined && <RevisionStrip at={at} view={view} />}
+            <div class="detail halves">
+              <History cluster={cluster} project={project} service={service} />
+              <Events cluster={cluster} project={project} service={service} />
             </div>
-          </section>
-          {of !== null && (
-            <section aria-label={`${of.kind} ${of.name}`}>
-              <div class="section-head">
-                <h2>{of.kind}</h2>
-              </div>
-              <ObjectPanel
-                key={chosen}
-                at={at}
-                of={of}
-                object={all.find((one) => refKey(one) === chosen) ?? null}
-                tab={filters['tab'] ?? ''}
-                onTab={(tab) => set({ object: chosen ?? undefined, tab })}
-                away={away}
-              />
-            </section>
-          )}
-        </div>
-        {view !== undefined && <RevisionStrip at={at} view={view} />}
-        <div class="detail halves">
-          <History cluster={cluster} project={project} service={service} />
-          <Events cluster={cluster} project={project} service={service} />
-        </div>
+          </>
+        )}
       </div>
     </>
   )

@@ -7,6 +7,7 @@ import { nowMs } from '../state/now.ts'
 import type { Paged } from '../state/paged-list.ts'
 import type { Loaded } from '../state/resource.ts'
 import { text } from '../words/first.ts'
+import { Command } from './state-note.tsx'
 
 /** Lines in the place of what is coming, so that nothing moves when it is there. */
 export function Waiting({ rows = 3 }: { rows?: number }) {
@@ -99,7 +100,9 @@ export function RefusalNote({ refusal, retry }: { refusal: Refusal; retry?: () =
           ))}
         </ul>
       )}
-      <p class="muted">{refusal.remedy === '' ? next : refusal.remedy}</p>
+      <p class="muted">
+        <Command words={refusal.remedy === '' ? next : refusal.remedy} />
+      </p>
       {retry !== undefined && !denied && (
         <div>
           <button type="button" onClick={retry}>
