@@ -52,7 +52,7 @@ const said = (sync: string, health: string, reason = '') => ({
   ...{ sync, health, reason, message: '', sinceMs: 5, received: point, applied: point, objectCount: 1, healthyCount: 1 },
 })
 
-test('AP26 one list names confirmations, failed renders, repositories, contested drift and pending syncs, in this order', async () => {
+test('AP40 one list names confirmations, failed renders, repositories, contested drift and pending syncs, in this order', async () => {
   const { store } = admin
   const [a, b] = [await joinCluster(store, 'a'), await joinCluster(store, 'b')]
   await repository(store)
@@ -101,7 +101,7 @@ test('AP26 one list names confirmations, failed renders, repositories, contested
   expect([...first.items, ...second.items].map(({ id }) => id)).toEqual(items.map(({ id }) => id))
 })
 
-test('AP27 services are found, filtered and sorted over all pages by the worst words over their clusters', async () => {
+test('AP41 services are found, filtered and sorted over all pages by the worst words over their clusters', async () => {
   const { store } = admin
   const a = await joinCluster(store, 'a')
   await repository(store)
@@ -138,7 +138,7 @@ test('AP27 services are found, filtered and sorted over all pages by the worst w
   expect((await admin.call('GET', '/api/v1/services?sort=health&health=Bad')).status).toBe(400)
 })
 
-test('AP28 events are read back to the first one, and found by words and type among more than one request looks through', async () => {
+test('AP42 events are read back to the first one, and found by words and type among more than one request looks through', async () => {
   const { store } = admin
   const event = (n: number) => ({
     ...({ atMs: n, type: n === 7 ? 'Warning' : 'Normal', reason: 'Applied', message: `number-${n}.` } as const),
@@ -163,7 +163,7 @@ test('AP28 events are read back to the first one, and found by words and type am
 })
 
 describe.each(STORES)('confirmations on $name', (kind) => {
-  test('ST27 a refused confirmation waits no longer, keeps its refusal, and can still be given', async () => {
+  test('ST24 a refused confirmation waits no longer, keeps its refusal, and can still be given', async () => {
     const store = await openIn(kind)
     const ids = [await joinCluster(store, 'a'), await joinCluster(store, 'b')]
     const base = {
@@ -195,7 +195,7 @@ describe.each(STORES)('confirmations on $name', (kind) => {
     await store.close()
   })
 
-  test('HI6 a revision counts the clusters that were given it, whatever they have now', async () => {
+  test('HI9 a revision counts the clusters that were given it, whatever they have now', async () => {
     const store = await openIn(kind)
     await repository(store)
     await service(store, 'web')
@@ -217,7 +217,7 @@ describe.each(STORES)('confirmations on $name', (kind) => {
   })
 })
 
-test('AP29 refusing takes the right to confirm and a reason; the answer for one id is never "not found"', async () => {
+test('AP43 refusing takes the right to confirm and a reason; the answer for one id is never "not found"', async () => {
   const { store } = admin
   const a = await joinCluster(store, 'a')
   await repository(store)
@@ -252,7 +252,7 @@ test('AP29 refusing takes the right to confirm and a reason; the answer for one 
   expect((await get<AttentionView>('/attention')).total).toBe(0)
 })
 
-test('AP30 commits of a repository say what each changed and broke, also those that changed nothing', async () => {
+test('AP44 commits of a repository say what each changed and broke, also those that changed nothing', async () => {
   const { store } = admin
   const a = await joinCluster(store, 'a')
   await repository(store)
@@ -286,7 +286,7 @@ test('AP30 commits of a repository say what each changed and broke, also those t
   expect([...first.items, ...rest.items].map(({ commit }) => commit)).toEqual(['c3', 'c2', 'c1'])
 })
 
-test('ST27 refusing the deletion of a service takes it back; refused pruning is a state of its own', async () => {
+test('ST24 refusing the deletion of a service takes it back; refused pruning is a state of its own', async () => {
   const kit = await createIngestKit()
   const clusters = await Promise.all(['1', '2', '3', '4', '5', '6'].map((digit) => kit.join(digit)))
   await kit.git.commit({ 'shop/a.yaml': configMap('a', '1') }, 'first')
@@ -307,7 +307,7 @@ test('ST27 refusing the deletion of a service takes it back; refused pruning is 
   await kit.close()
 })
 
-test('AP31 waves and hooks among the objects of a service are read from its revision', async () => {
+test('AP45 waves and hooks among the objects of a service are read from its revision', async () => {
   const kit = await createIngestKit()
   const cluster = await kit.join('1')
   const marked = (name: string, mark: string) => configMap(name, '1').replace('metadata:\n', `metadata:\n  annotations: {${mark}}\n`)

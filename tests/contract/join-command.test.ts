@@ -8,6 +8,7 @@ import { createTestAdmin, type TestAdmin } from '../support/admin-app.ts'
 import { chartFolder, podOf, renderChart } from '../support/chart-kit.ts'
 import { runTestCli } from '../support/cli-run.ts'
 import { HELM } from '../support/helm-kit.ts'
+import { programsInShell } from '../support/shell-stubs.ts'
 import { ROOT } from '../support/source-files.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
@@ -31,22 +32,9 @@ const joinCommand = async (...args: string[]) => {
   expect(code === 0 ? '' : err).toBe('')
   return JSON.parse(out) as { command: string; joinToken: string }
 }
-/** What a shell starts, with each program replaced by a stub that prints its arguments and its input. */
-function inShell(command: string): { args: string[]; input: string } {
-  const bin = tempDir()
-  for (const program of ['helm', 'kubectl', 'skerry-agent']) {
-    const stub = '#!/bin/sh\nfor one in "$@"; do printf "%s\\0" "$one"; done\nprintf "\\0"\ncase " $* " in *" - "*) cat ;; esac\n'
-    writeFileSync(join(bin, program), stub, { mode: 0o755 })
-  }
-  const ran = Bun.spawnSync(['sh', '-c', command], { env: { PATH: `${bin}:/usr/bin:/bin` } })
-  expect(ran.stderr.toString()).toBe('')
-  const [args = '', input = ''] = ran.stdout.toString().split('\0\0')
-  return { args: args.split('\0'), input }
-}
-
 test('IK5 the form helm: the chart gets URL, name, token and authority as they are, and the token has the labels', async () => {
   const { command, joinToken } = await joinCommand('--chart', chartFolder('skerry-agent'), '--image', 'registry.example.com:5000/agent:1.2')
-  const { args } = inShell(command)
+  const { args } = programsInShell(command)
   expect(args.slice(0, 3)).toEqual(['upgrade', '--install', 'skerry-agent'])
   const rendered = Bun.spawnSync([HELM['4'], 'template', ...args.slice(2).filter((arg) => arg !== '--create-namespace')])
   expect(rendered.stderr.toString()).toBe('')
@@ -64,7 +52,7 @@ const objectsOf = (text: string): K8sObject[] => parseYamlDocuments(text, { file
 
 test('IK6 the form manifest: the same Pod, Secret and rights as the chart', async () => {
   const { command } = await joinCommand('--form', 'manifest', '--image', 'skerry-agent:0.1.0')
-  const { args, input } = inShell(command)
+  const { args, input } = programsInShell(command)
   expect(args).toEqual(['apply', '--server-side', '-f', '-'])
   const printed = objectsOf(input)
   const secret = printed.find(({ kind }) => kind === 'Secret')?.['stringData'] as { token: string } | undefined
@@ -80,7 +68,7 @@ test('IK6 the form manifest: the same Pod, Secret and rights as the chart', asyn
 })
 
 test('IK5 the form node: the agent of the node gets the same', async () => {
-  const { args } = inShell((await joinCommand('--form', 'node')).command)
+  const { args } = programsInShell((await joinCommand('--form', 'node')).command)
   expect(args).toEqual([
     ...['install', '--server', URL_OF_SERVER, '--cluster', 'oslo', '--join-token', expect.stringMatching(/^skj\./)],
     ...['--server-ca-pem', PEM.replace(/\n$/, '\n')],

@@ -1,188 +1,87 @@
-// The dashboard in a real browser, over the real server and simulated sites that speak the real protocol: signing in, seeing a change without a reload, acting by keyboard,
-// losing the connection and coming back. An error on the console, a violation of the content policy and a finding of axe fail it.
+// The dashboard in a real browser, over the real server and simulated sites that speak the real protocol: signing in, seeing a change without a reload, acting, losing the
+// connection and coming back. An error on the console, a request that is refused and a violation of the content policy fail it.
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import axe from 'axe-core'
-import { type Browser, chromium, type Page } from 'playwright-core'
-import { createGitServer, type GitServer } from '../../scripts/local-cluster/git-http-server.ts'
-import { createLocalFleet, type LocalFleet } from '../../scripts/local-cluster/local-fleet.ts'
+import type { Page } from 'playwright-core'
 import { CLIENT, type Dex, startDex } from '../../scripts/local-oidc/dex.ts'
-import { demoSites, manifests } from '../../server/dev/demo-content.ts'
 import { DemoSite } from '../../server/dev/demo-site.ts'
+import { settledPage, startWatchedBrowser, type WatchedBrowser } from '../support/dashboard-browser.ts'
+import { type DemoFleet, startDemoFleet } from '../support/demo-fleet.ts'
+import { programsInShell } from '../support/shell-stubs.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
-setDefaultTimeout(60_000)
-const CHROMIUM = process.env['SKERRY_CHROMIUM'] ?? '/usr/bin/chromium'
-if (!existsSync(CHROMIUM)) throw new Error(`${CHROMIUM} is missing: apt-get install chromium, or set SKERRY_CHROMIUM`)
+setDefaultTimeout(120_000)
 
-let fleet: LocalFleet
+let demo: DemoFleet
 let dex: Dex
-let git: GitServer
-let browser: Browser
+let browser: WatchedBrowser
 let page: Page
-const sites: DemoSite[] = []
-const wrong: string[] = []
+/** Shows the service of a site that is cut off at the beginning, and is touched no more. */
+let away: Page
+
+const [BROKEN, SUSPENDED, LOGGED, DRIFTED, LABELLED, PRUNED, AWAY, KEPT] = [0, 1, 2, 3, 4, 5, 6, 7] as const
+const nameOf = (index: number) => demo.site(index).choice.name
+const open = (path: string, of = page) => of.goto(`${demo.fleet.serverUrl}/dashboard/${path}`)
 
 beforeAll(async () => {
   const folder = tempDir()
   const oidcConfig = join(folder, 'oidc.json')
-  fleet = await createLocalFleet({ serverEnv: { SKERRY_REQUESTS_PER_SECOND: '0', SKERRY_OIDC_CONFIG: oidcConfig } })
-  dex = await startDex({ redirectUris: [`${fleet.serverUrl}/auth/callback`] })
-  const clientSecretFile = join(folder, 'secret')
-  writeFileSync(clientSecretFile, CLIENT.secret, { mode: 0o600 })
-  const provider = { name: 'dex', issuer: dex.issuer, clientId: CLIENT.id, clientSecretFile }
-  writeFileSync(oidcConfig, JSON.stringify({ providers: [provider] }), { mode: 0o600 })
-  await fleet.startServer()
-  git = await createGitServer({ dir: join(tempDir(), 'git') })
-  await git.commit({ 'web/app.yaml': manifests('web', '1.0.0'), 'broken/app.yaml': 'kind: {\n' }, 'first')
-  const metadata = { project: 'shop' }
-  const head = { apiVersion: 'skerry.dev/v1' }
-  const service = (name: string) => ({
-    ...{ ...head, kind: 'Service', metadata: { ...metadata, name } },
-    spec: { source: { repository: 'apps', path: name }, targets: { selector: {} }, namespace: name },
-  })
-  const repository = {
-    ...head,
-    kind: 'Repository',
-    metadata: { ...metadata, name: 'apps' },
-    spec: { git: { url: git.url, ref: 'main' }, poll: '5s' },
+  const beforeServer = async (serverUrl: string) => {
+    dex = await startDex({ redirectUris: [`${serverUrl}/auth/callback`] })
+    const clientSecretFile = join(folder, 'secret')
+    writeFileSync(clientSecretFile, CLIENT.secret, { mode: 0o600 })
+    const provider = { name: 'dex', issuer: dex.issuer, clientId: CLIENT.id, clientSecretFile }
+    writeFileSync(oidcConfig, JSON.stringify({ providers: [provider] }), { mode: 0o600 })
   }
-  await api('POST', '/apply', { resources: [repository, service('web'), service('broken')] })
-  for (const choice of demoSites(12)) {
-    const { token } = (await api('POST', '/join-tokens', { labels: choice.labels, uses: 1, expires: '1h' })) as { token: string }
-    const site = new DemoSite(fleet.serverUrl, choice)
-    await site.join(token)
-    site.goOnline()
-    sites.push(site)
-  }
-  browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
-  page = await browser.newPage({ viewport: { width: 1280, height: 900 } })
-  page.on('console', (message) => {
-    if (message.type() === 'error' && !isExpected) wrong.push(`console: ${message.text()}`)
-  })
-  page.on('pageerror', (error) => wrong.push(`error: ${error.message}`))
-})
+  demo = await startDemoFleet(12, { serverEnv: { SKERRY_OIDC_CONFIG: oidcConfig }, beforeServer })
+  browser = await startWatchedBrowser()
+  page = await (await browser.context()).newPage()
+}, 180_000)
 afterAll(async () => {
-  for (const site of sites) site.goOffline()
-  await browser?.close()
-  await git?.stop()
+  await browser?.stop()
+  await demo?.stop()
   await dex?.stop()
-  await fleet?.stop()
 })
 
-/** The connection is cut on purpose. */
-let isExpected = false
+/** The window of the page belongs to somebody else from now on. */
+const become = (token: string) =>
+  page.evaluate((other) => {
+    const before = sessionStorage.getItem('skerry-token') ?? ''
+    sessionStorage.setItem('skerry-token', other)
+    return before
+  }, token)
 
-async function api(method: string, path: string, body?: unknown): Promise<unknown> {
-  const headers = { authorization: `Bearer ${fleet.token}`, 'content-type': 'application/json' }
-  const answer = await fetch(`${fleet.serverUrl}/api/v1${path}`, {
-    method,
-    headers,
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  })
-  if (!answer.ok) throw new Error(`${method} ${path}: HTTP ${answer.status} ${await answer.text()}`)
-  return answer.json()
-}
-
-/** Findings of axe on the current page, in both themes. */
-async function findings(): Promise<string[]> {
-  const found: string[] = []
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme })
-    await page.evaluate(axe.source)
-    const { violations } = await page.evaluate(() => (window as never as { axe: typeof axe }).axe.run({ resultTypes: ['violations'] }))
-    found.push(
-      ...violations.flatMap(({ id, nodes }) =>
-        nodes.slice(0, 3).map(({ target, failureSummary }) => `${colorScheme} ${id} ${target}: ${failureSummary}`),
-      ),
-    )
-  }
-  return found
-}
+const auditOf = async (verb: string) =>
+  (await demo.api<{ items: Array<{ cluster: string; reason: string; actor: { kind: string; name: string } }> }>('GET', `/audit?verb=${verb}`))
+    .items
 
 test('a token opens the fleet: each cluster is a mark, and numbers lead to lists', async () => {
-  await page.goto(`${fleet.serverUrl}/`)
-  expect(await findings()).toEqual([])
-  await page.fill('input[name=token]', fleet.token)
+  await page.goto(`${demo.fleet.serverUrl}/`)
+  await page.fill('input[name=token]', demo.fleet.token)
   await page.keyboard.press('Enter')
-  await page.waitForFunction((count) => document.querySelectorAll('.chart a[data-id]').length === count, sites.length)
+  await page.waitForFunction((count) => document.querySelectorAll('.chart a[data-id]').length === count, demo.sites.length)
   expect(new URL(page.url()).pathname).toBe('/dashboard/')
   await page.waitForFunction(() => document.querySelectorAll('.m-ok').length >= 12)
+  away = await (await browser.context({ token: demo.fleet.token })).newPage()
+  await open(`clusters/${nameOf(AWAY)}/shop/web`, away)
+  await away.waitForSelector('.object-row .m-ok')
+  demo.site(AWAY).goOffline()
 })
 
 test('a service that breaks turns the mark of its cluster without a reload', async () => {
-  const [site] = sites
-  await site?.degrade('shop/web')
-  await page.waitForSelector(`.chart a[aria-label="${site?.choice.name}, degraded"]`)
+  await demo.site(BROKEN).degrade('shop/web')
+  await page.waitForSelector(`.chart a[aria-label="${nameOf(BROKEN)}, degraded"]`)
   await page.waitForFunction(() => document.querySelector('.numbers .is-bad b')?.textContent === '1')
-  await site?.heal('shop/web')
-  await page.waitForSelector(`.chart a[aria-label="${site?.choice.name}, in sync"]`)
-})
-
-test('every page is free of findings in both themes', async () => {
-  const name = sites[0]?.choice.name
-  const paths = [
-    '',
-    'clusters',
-    `clusters?cluster=${name}`,
-    `clusters/${name}`,
-    `clusters/${name}/shop/web`,
-    'services',
-    `clusters/${name}/shop/web?object=apps/Deployment/web/web&tab=logs`,
-    `clusters/${name}/shop/web?object=apps/Deployment/web/web&tab=yaml`,
-    'services/shop/web',
-    'services/shop/web/render',
-    `clusters/${name}/history`,
-    `clusters/${name}/shop/web/history`,
-    'query?sql=SELECT%20name%20FROM%20clusters',
-    'notifications',
-  ]
-  const more = [
-    'services/shop/broken',
-    'repositories',
-    'repositories/shop/apps',
-    'needs-you',
-    'activity',
-    'access',
-    'join',
-    'settings',
-    'nowhere',
-  ]
-  for (const path of [...paths, ...more]) {
-    await page.goto(`${fleet.serverUrl}/dashboard/${path}`)
-    await page.waitForSelector('h1')
-    await page.waitForFunction(() => document.querySelector('.main .waiting') === null)
-    expect([path, ...(await findings())]).toEqual([path])
-  }
-})
-
-test('by keyboard alone: search a cluster, open it, suspend it with a reason', async () => {
-  const name = sites[1]?.choice.name ?? ''
-  await page.goto(`${fleet.serverUrl}/dashboard/`)
-  await page.waitForSelector('.numbers')
-  await page.keyboard.press('/')
-  await page.keyboard.type(name)
-  await page.waitForSelector(`[role=option] >> text=${name}`)
-  await page.keyboard.press('Enter')
-  await page.waitForFunction((wanted) => document.querySelector('h1')?.textContent === wanted, name)
-  await page.focus('button:text-is("Suspend")')
-  await page.keyboard.press('Enter')
-  await page.waitForSelector('dialog input[name=reason]')
-  await page.focus('dialog input[name=reason]')
-  await page.keyboard.type('maintenance')
-  await page.keyboard.press('Enter')
-  await page.waitForSelector('button:text-is("Resume")')
-  const { items } = (await api('GET', '/suspensions')) as { items: Array<{ cluster: string; reason: string }> }
-  expect(items.map(({ cluster, reason }) => [cluster, reason])).toEqual([[name, 'maintenance']])
+  await demo.site(BROKEN).heal('shop/web')
+  await page.waitForSelector(`.chart a[aria-label="${nameOf(BROKEN)}, in sync"]`)
 })
 
 test('an object shows its Pods, logs as they are written, and its restart names what it replaces', async () => {
-  const name = sites[2]?.choice.name ?? ''
-  await page.goto(`${fleet.serverUrl}/dashboard/clusters/${name}/shop/web`)
+  await open(`clusters/${nameOf(LOGGED)}/shop/web`)
   await page.click('.objects .fold')
-  await page.waitForFunction(() => document.querySelectorAll('.children .depth-2').length === 2)
-  await page.click('.children .depth-2')
+  await page.waitForFunction(() => document.querySelectorAll('[data-depth="2"]').length === 2)
+  await page.click('[data-depth="2"]')
   await page.waitForSelector('.log >> text=level=info')
   const written = () => document.querySelectorAll('.log-piece > div').length
   const before = await page.evaluate(written)
@@ -198,14 +97,12 @@ test('an object shows its Pods, logs as they are written, and its restart names 
   await page.fill('dialog input[name=reason]', 'stuck connection')
   await page.click('dialog button[type=submit]')
   await page.waitForSelector('dialog', { state: 'detached' })
-  const { items } = (await api('GET', '/audit?verb=restart')) as { items: Array<{ cluster: string; reason: string }> }
-  expect(items.map(({ cluster, reason }) => [cluster, reason])).toEqual([[name, 'stuck connection']])
+  expect((await auditOf('restart')).map(({ cluster, reason }) => [cluster, reason])).toEqual([[nameOf(LOGGED), 'stuck connection']])
 })
 
 test('drift is shown field by field with its manager, and why says what is wrong', async () => {
-  const [, , , site] = sites
-  await site?.drift('shop/web', false)
-  await page.goto(`${fleet.serverUrl}/dashboard/clusters/${site?.choice.name}/shop/web?object=apps/Deployment/web/web&tab=diff`)
+  await demo.site(DRIFTED).drift('shop/web', false)
+  await open(`clusters/${nameOf(DRIFTED)}/shop/web?object=apps/Deployment/web/web&tab=diff`)
   await page.waitForSelector('.field-diff code >> text=.spec.replicas')
   expect(await page.locator('.side-value pre').first().textContent()).toBe('2')
   expect(await page.textContent('.field-diff')).toContain('cluster-proportional-autoscaler')
@@ -213,81 +110,119 @@ test('drift is shown field by field with its manager, and why says what is wrong
 })
 
 test('labels are written after their effect was shown', async () => {
-  const name = sites[4]?.choice.name ?? ''
-  await page.goto(`${fleet.serverUrl}/dashboard/clusters/${name}`)
+  const labels = async () => (await demo.api<{ metadata: { labels: object } }>('GET', `/clusters/${nameOf(LABELLED)}`)).metadata.labels
+  await open(`clusters/${nameOf(LABELLED)}`)
   await page.click('button:text-is("Edit labels")')
   await page.fill('dialog textarea', 'env=lab\nring=9')
   await page.click('dialog button:text-is("Preview")')
   await page.waitForSelector('dialog h3:text-is("Effect")')
-  expect(((await api('GET', `/clusters/${name}`)) as { metadata: { labels: object } }).metadata.labels).not.toEqual({
-    env: 'lab',
-    ring: '9',
-  })
+  expect(await labels()).not.toEqual({ env: 'lab', ring: '9' })
   await page.fill('dialog input[name=reason]', 'moved to the lab')
   await page.click('dialog button:text-is("Change labels")')
   await page.waitForSelector('.tag >> text=env=lab')
-  expect(((await api('GET', `/clusters/${name}`)) as { metadata: { labels: object } }).metadata.labels).toEqual({ env: 'lab', ring: '9' })
+  expect(await labels()).toEqual({ env: 'lab', ring: '9' })
 })
 
-test('a query answers in a table, can be shared by its address, and its errors are shown', async () => {
+test('a command of the palette says how many clusters it is for, with their names, and asks for a reason', async () => {
+  await open('services')
+  await settledPage(page)
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type('suspend web')
+  await page.click('[role=option]:has-text("shop/web")')
+  await page.waitForSelector(`dialog .name-list li:has-text("${nameOf(SUSPENDED)}")`)
+  expect(await page.locator('dialog .name-list li').count()).toBe(demo.sites.length)
+  expect(await page.textContent('dialog')).toContain(`${demo.sites.length} clusters`)
+  await page.keyboard.press('Escape')
+  await page.waitForSelector('dialog', { state: 'detached' })
+  const { items } = await demo.api<{ items: unknown[] }>('GET', '/suspensions')
+  expect(items).toEqual([])
+})
+
+test('a query answers in a table, is saved for everybody, and its errors are shown', async () => {
   const sql = 'SELECT cluster, service FROM placements ORDER BY cluster LIMIT 3'
-  await page.goto(`${fleet.serverUrl}/dashboard/query?sql=${encodeURIComponent(sql)}`)
+  await open(`query?sql=${encodeURIComponent(sql)}`)
   await page.waitForSelector('table.sql tbody tr')
   expect(await page.locator('table.sql tbody tr').count()).toBe(3)
   expect(await page.locator('table.sql a').first().getAttribute('href')).toContain('/dashboard/clusters/')
-  isExpected = true
+  await page.click('.section-head button:text-is("Save")')
+  await page.fill('dialog input.mono', 'placed')
+  await page.fill('dialog input[name=reason]', 'asked each week')
+  await page.click('dialog button[type=submit]')
+  await page.waitForSelector('.picks li:has-text("placed")')
+  expect(await demo.api('GET', '/saved-queries/placed')).toMatchObject({ sql })
+  browser.isExpected = true
   await page.fill('textarea', 'DELETE FROM clusters')
   await page.keyboard.press('Control+Enter')
   await page.waitForSelector('.note[role=alert]')
-  isExpected = false
+  browser.isExpected = false
 })
 
-test('a refused prune is confirmed by its exact names, and a second tab sees it go', async () => {
-  const [, , , , , site] = sites
-  await site?.refusePrune('shop/web')
-  const context = await browser.newContext()
+test('a refused prune is confirmed by its exact names; its page says so without an error, and a second tab sees it go', async () => {
+  await demo.site(PRUNED).refusePrune('shop/web')
+  const context = await browser.context({ token: demo.fleet.token })
   const other = await context.newPage()
-  await other.addInitScript((token) => sessionStorage.setItem('skerry-token', token), fleet.token)
-  await other.goto(`${fleet.serverUrl}/dashboard/needs-you`)
-  await page.goto(`${fleet.serverUrl}/dashboard/needs-you`)
+  await open('needs-you', other)
+  await open('needs-you')
   await page.click('.needs li:has-text("Prune") a.button')
   await page.waitForSelector('.name-list >> text=Deployment web/web')
   await other.waitForSelector('.needs li:has-text("Prune")')
-  await page.click('button.primary')
+  await page.click('main button.primary')
   await page.fill('dialog input[name=reason]', 'moved to another service')
   await page.click('dialog button[type=submit]')
   await other.waitForFunction(() => !document.body.textContent?.includes('Prune: confirmation pending'))
+  await page.waitForSelector('main [role=status] >> text=Confirmed')
+  await page.waitForFunction(() => document.querySelector('main .name-list') === null)
+  await page.reload()
+  await page.waitForSelector('main >> text=no longer pending')
   await context.close()
 })
 
+test('a person keeps the objects: the entry goes, and the reason is recorded and shown with the service', async () => {
+  await demo.site(KEPT).refusePrune('shop/web')
+  await open('needs-you')
+  await page.click('.needs li:has-text("Prune") a.button')
+  await page.click('main button:text-is("Keep the objects")')
+  await page.waitForSelector('dialog .name-list >> text=Deployment web/web')
+  await page.fill('dialog input[name=reason]', 'the migration is not over')
+  await page.click('dialog button[type=submit]')
+  await page.waitForSelector('main [role=status] >> text=Kept')
+  await open('needs-you')
+  await settledPage(page)
+  expect(await page.locator('.needs li:has-text("Prune")').count()).toBe(0)
+  await open(`clusters/${nameOf(KEPT)}/shop/web`)
+  await page.waitForSelector('main >> text=the migration is not over')
+  expect((await auditOf('refuse')).map(({ reason }) => reason)).toEqual(['the migration is not over'])
+})
+
 test('a cluster joins with the printed command and appears without a reload', async () => {
-  await page.goto(`${fleet.serverUrl}/dashboard/join`)
-  await page.fill('textarea', 'env=lab')
-  await page.click('button:text-is("Create join token")')
+  await open('join')
+  await page.fill('input[name=name]', 'lab-1')
+  await page.fill('form:has(input[name=name]) textarea[name=labels]', 'env=lab')
+  await page.click('button:text-is("Create the command")')
   await page.fill('dialog input[name=reason]', 'new lab')
   await page.click('dialog button[type=submit]')
   await page.waitForSelector('.copy-box pre')
-  const command = (await page.locator('.copy-box pre').textContent()) ?? ''
-  const site = new DemoSite(fleet.serverUrl, { name: 'lab-1', labels: {}, kubernetesVersion: 'v1.34.0', nodeCount: 1 })
-  await site.join(/--join-token (\S+)/.exec(command)?.[1] ?? '')
+  const { program, args } = programsInShell((await page.locator('.copy-box pre').textContent()) ?? '')
+  const given = Object.fromEntries(args.filter((_, at) => args[at - 1] === '--set-string').map((pair) => pair.split(/=(.*)/s)))
+  expect([program, given['cluster'], given['server']]).toEqual(['helm', 'lab-1', demo.fleet.serverUrl])
+  const site = new DemoSite(demo.fleet.serverUrl, { name: 'lab-1', labels: {}, kubernetesVersion: 'v1.34.0', nodeCount: 1 })
+  await site.join(given['joinToken.value'] ?? '')
   site.goOnline()
-  sites.push(site)
+  demo.sites.push(site)
   await page.waitForSelector('[role=status] >> text=lab-1 has joined')
 })
 
-test('access answers a question about a right, and hides what the caller may not read', async () => {
-  await page.goto(`${fleet.serverUrl}/dashboard/access`)
+test('what a viewer may not do is explained before a reason is typed, and what they may not read is not there', async () => {
+  await open('access')
   await page.selectOption('select[name=kind]', 'Cluster')
   await page.selectOption('select[name=verb]', 'cluster:label')
   await page.click('button:text-is("Check")')
   await page.waitForSelector('.note.calm >> text=fleet-admin')
   expect(await page.locator('table').count()).toBeGreaterThanOrEqual(2)
-  const { token } = (await api('POST', '/tokens', { name: 'looker', role: 'viewer', expires: '24h' })) as { token: string }
-  const admin = await page.evaluate((other) => {
-    const before = sessionStorage.getItem('skerry-token') ?? ''
-    sessionStorage.setItem('skerry-token', other)
-    return before
-  }, token)
+  const { token } = await demo.api<{ token: string }>('POST', '/tokens', { name: 'looker', role: 'viewer', expires: '24h' })
+  const denied = async () => (await demo.api<{ items: unknown[] }>('GET', '/audit?result=denied')).items.length
+  const before = await denied()
+  const admin = await become(token)
   await page.reload()
   await page.waitForFunction(() => document.querySelectorAll('.note.calm').length === 3)
   expect(await page.locator('.note.calm').allTextContents()).toEqual([
@@ -295,57 +230,106 @@ test('access answers a question about a right, and hides what the caller may not
     expect.stringContaining('read Role'),
     expect.stringContaining('token:read'),
   ])
-  expect(await page.locator('input[name=name][pattern]').count()).toBe(0)
-  await page.goto(`${fleet.serverUrl}/dashboard/clusters/${sites[0]?.choice.name}/shop/web?object=apps/Deployment/web/web&tab=logs`)
+  await open(`clusters/${nameOf(BROKEN)}/shop/web?object=apps/Deployment/web/web&tab=logs`)
   await page.waitForSelector('[role=tabpanel] .note.calm')
-  expect(await page.locator('button:text-is("Restart")').count()).toBe(0)
-  await page.evaluate((before) => sessionStorage.setItem('skerry-token', before), admin)
+  for (const [path, label] of [
+    [`clusters/${nameOf(BROKEN)}/shop/web?object=apps/Deployment/web/web`, 'Restart'],
+    [`clusters/${nameOf(BROKEN)}`, 'Suspend'],
+    ['services/shop/web', 'Suspend'],
+    ['repositories/shop/apps', 'Read Git now'],
+  ] as const) {
+    await open(path)
+    await page.click(`main button.is-denied:text-is("${label}")`)
+    await page.waitForSelector('dialog .note.calm')
+    expect(await page.locator('dialog input[name=reason]').count()).toBe(0)
+    await page.click('dialog button:text-is("Close")')
+  }
+  expect(await denied()).toBe(before)
+  await become(admin)
 })
 
 test('a person signs in through a provider, sees the audit log as rights allow, and signs out', async () => {
   const binding = { projects: ['*'], role: 'project-admin', subjects: [{ group: 'dex:ops' }] }
   const resource = { apiVersion: 'skerry.dev/v1', kind: 'RoleBinding', metadata: { name: 'ops' }, spec: binding }
-  await api('POST', '/apply', { resources: [resource] })
-  const context = await browser.newContext()
+  await demo.api('POST', '/apply', { resources: [resource] })
+  const context = await browser.context()
   const other = await context.newPage()
-  const failed: string[] = []
-  other.on('response', (response) => {
-    if (response.status() >= 400) failed.push(response.url())
-  })
-  await other.goto(`${fleet.serverUrl}/dashboard/activity?view=audit&kind=RoleBinding`)
+  await open('activity?view=audit&kind=RoleBinding', other)
   await other.click('a:text-is("Sign in with dex")')
   await other.click('a[href*="/auth/forge"]')
   await other.waitForSelector('.audit li >> text=ops')
   expect(new URL(other.url()).search).toBe('?view=audit&kind=RoleBinding')
   expect(await other.locator('.audit li').count()).toBe(1)
   expect(await other.textContent('.rail .person')).toContain('bob')
-  await other.goto(`${fleet.serverUrl}/dashboard/access`)
+  await open('access', other)
   await other.waitForSelector('[aria-label="Sessions"] >> text=this browser')
   await other.click('.rail button:text-is("Sign out")')
   await other.waitForSelector('input[name=token]')
   await other.reload()
   await other.waitForSelector('input[name=token]')
-  expect(failed).toEqual([])
   await context.close()
-  const { items } = (await api('GET', '/audit?verb=sign-out')) as { items: Array<{ actor: { kind: string; name: string } }> }
-  expect(items.map(({ actor }) => [actor.kind, actor.name])).toEqual([['user', 'bob']])
+  expect((await auditOf('sign-out')).map(({ actor }) => [actor.kind, actor.name])).toEqual([['user', 'bob']])
 })
 
-test('a lost connection keeps the page, says so, and is resumed', async () => {
-  isExpected = true
-  await page.goto(`${fleet.serverUrl}/dashboard/`)
+test('a session that ends asks for the token again, keeps the place, and the next person gets live changes', async () => {
+  const { token, id } = await demo.api<{ token: string; id: string }>('POST', '/tokens', { name: 'short', role: 'fleet-admin', expires: '24h' })
+  const context = await browser.context()
+  const other = await context.newPage()
+  await open('clusters', other)
+  await other.fill('input[name=token]', token)
+  await other.keyboard.press('Enter')
+  await other.waitForSelector('.live.is-live')
+  browser.isExpected = true
+  await demo.api('DELETE', `/tokens/${id}`)
+  await other.waitForSelector('input[name=token]')
+  browser.isExpected = false
+  await other.fill('input[name=token]', demo.fleet.token)
+  await other.keyboard.press('Enter')
+  await other.waitForSelector('.live.is-live')
+  expect(new URL(other.url()).pathname).toBe('/dashboard/clusters')
+  await demo.site(BROKEN).degrade('shop/web')
+  await other.waitForSelector(`.row:has-text("${nameOf(BROKEN)}") .m-bad`)
+  await demo.site(BROKEN).heal('shop/web')
+  await context.close()
+})
+
+test('a lost connection keeps the page in its place, says so, and is resumed', async () => {
+  await open('')
   await page.waitForSelector('.live.is-live')
   await page.waitForSelector('.chart a[data-id]')
+  await page.waitForFunction(() => document.querySelector('main .waiting') === null)
+  await page.evaluate(() => {
+    const seen = window as never as { shifted: string[] }
+    seen.shifted = []
+    new PerformanceObserver((list) => {
+      for (const entry of list.getEntries() as Array<PerformanceEntry & { value: number; sources: Array<{ node: Element | null }> }>)
+        seen.shifted.push(`${entry.value.toFixed(4)} ${entry.sources.map(({ node }) => node?.className).join()}`)
+    }).observe({ type: 'layout-shift' })
+  })
+  browser.isExpected = true
   await page.context().setOffline(true)
   await page.waitForSelector('.live.is-lost')
-  const [site] = sites
-  await site?.degrade('shop/web')
-  expect(await page.locator('.chart a[data-id]').count()).toBe(sites.length)
+  await demo.site(BROKEN).degrade('shop/web')
+  await page.waitForSelector('.lost')
+  expect(await page.locator('.chart a[data-id]').count()).toBe(demo.sites.length)
   await page.context().setOffline(false)
-  await page.waitForSelector(`.chart a[aria-label="${site?.choice.name}, degraded"]`)
-  isExpected = false
+  await page.waitForSelector(`.chart a[aria-label="${nameOf(BROKEN)}, degraded"]`)
+  await page.waitForSelector('.lost', { state: 'detached' })
+  browser.isExpected = false
+  expect(await page.evaluate(() => (window as never as { shifted: string[] }).shifted)).toEqual([])
 })
 
-test('nothing was wrong on the console, and nothing broke the content policy', () => {
-  expect(wrong).toEqual([])
+test('an open page sees that its site is away: neither green nor red, with what was last known and since when', async () => {
+  await away.waitForSelector('main >> text=/offline since/', { timeout: 150_000 })
+  await away.waitForFunction(() => document.querySelector('.object-row .m-offline') !== null)
+  expect(await away.locator('main .m-ok, main .m-bad').count()).toBe(0)
+  await open('services/shop/web')
+  await page.waitForSelector('main .m-offline')
+  demo.site(AWAY).goOnline()
+  await away.waitForSelector('.object-row .m-ok', { timeout: 60_000 })
+  expect(await away.locator('main >> text=/offline since/').count()).toBe(0)
+}, 220_000)
+
+test('nothing was wrong on the console, no request was refused, and nothing broke the content policy', () => {
+  expect(browser.wrong).toEqual([])
 })

@@ -3,14 +3,14 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { AgentSite } from '../../../../shared/install/agent-manifest.ts'
 import {
-  AGENT_NAMESPACE,
-  CLUSTER_NAME,
-  DEFAULT_CHART,
-  DEFAULT_IMAGE,
+  agentUrlProblem,
+  isClusterName,
+  JOIN_CHART,
   JOIN_FORMS,
+  JOIN_IMAGE,
+  JOIN_NAMESPACE,
   type JoinForm,
   joinCommand,
-  serverUrlKind,
   withTag,
 } from '../../../../shared/install/join-command.ts'
 import type { createdJoinTokenSchema, JoinTokenView } from '../../../../shared/model/views.ts'
@@ -49,9 +49,6 @@ const LIFETIMES = ['1h', '12h', '7d']
 const MAY_CREATE: Right = { verb: 'join-token:create', kind: 'JoinToken' }
 const MAY_DELETE: Right = { verb: 'delete', kind: 'JoinToken' }
 const MAY_READ: Right = { verb: 'read', kind: 'JoinToken' }
-
-/** In a pattern of a browser, a dash among characters stands behind a backslash. */
-const NAME_PATTERN = CLUSTER_NAME.source.slice(1, -1).replace('[-', '[\\-')
 
 export function readLabels(typed: string): Record<string, string> {
   const pairs = typed
@@ -120,12 +117,13 @@ export function JoinPage() {
 }
 
 const commandOf = ({ asked: { form, site, chart }, token }: Made): string =>
-  joinCommand(form, { ...site, token }, { chart, toYaml: (document) => yamlOf(document) })
+  joinCommand(form, { ...site, token }, { chart, document: (manifest) => yamlOf(manifest) })
 
 function Choose({ onAsked, isMade }: { onAsked(asked: Asked): void; isMade: boolean }) {
   const version = useVersion()
   const [url, setUrl] = useState(SERVER_URL)
-  const kind = serverUrlKind(url)
+  const isUnusable = agentUrlProblem(url, true) !== null
+  const isInsecure = !isUnusable && agentUrlProblem(url, false) !== null
   const submit = (event: SubmitEvent) => {
     event.preventDefault()
     const given = Object.fromEntries(
@@ -134,18 +132,26 @@ function Choose({ onAsked, isMade }: { onAsked(asked: Asked): void; isMade: bool
     const { name = '', labels = '', expires = '', form, image = '', chart = '', ca = '', insecure } = given
     const chosen = JOIN_FORMS.find((one) => one === form) ?? 'helm'
     const site = {
-      ...{ server: url.trim().replace(/\/$/, ''), cluster: name, namespace: AGENT_NAMESPACE, insecureHttp: insecure !== undefined },
-      image: withTag(image || DEFAULT_IMAGE, version.value?.['version'] ?? ''),
+      ...{ server: url.trim().replace(/\/$/, ''), cluster: name, namespace: JOIN_NAMESPACE, insecureHttp: insecure !== undefined },
+      image: withTag(image || JOIN_IMAGE, version.value?.['version'] ?? ''),
       ca: ca === '' ? undefined : `${ca}\n`,
     }
-    onAsked({ name, labels: readLabels(labels), expires, form: chosen, chart: chart || DEFAULT_CHART, site })
+    onAsked({ name, labels: readLabels(labels), expires, form: chosen, chart: chart || JOIN_CHART, site })
   }
   return (
     <form class="stack wide" onSubmit={submit}>
       <div class="form-line">
         <label>
           {words.name}
-          <input name="name" class="mono" required maxLength={63} pattern={NAME_PATTERN} autocomplete="off" title={words.nameHint} />
+          <input
+            name="name"
+            class="mono"
+            required
+            maxLength={63}
+            autocomplete="off"
+            title={words.nameHint}
+            onInput={({ currentTarget: field }) => field.setCustomValidity(isClusterName(field.value.trim()) ? '' : words.nameHint)}
+          />
         </label>
         <label>
           {words.form}
@@ -174,9 +180,9 @@ function Choose({ onAsked, isMade }: { onAsked(asked: Asked): void; isMade: bool
       <label>
         {words.url}
         <input name="url" class="mono" required value={url} spellcheck={false} onInput={(event) => setUrl(event.currentTarget.value)} />
-        <span class={kind === 'unusable' ? 'badly' : undefined}>{kind === 'unusable' ? words.urlBad : words.urlHint}</span>
+        <span class={isUnusable ? 'badly' : undefined}>{isUnusable ? words.urlBad : words.urlHint}</span>
       </label>
-      {kind === 'insecure' && (
+      {isInsecure && (
         <label class="check">
           <input type="checkbox" name="insecure" required />
           <span>
@@ -190,11 +196,11 @@ function Choose({ onAsked, isMade }: { onAsked(asked: Asked): void; isMade: bool
         <div class="stack wide padded-top">
           <label>
             {words.image}
-            <input name="image" class="mono" placeholder={DEFAULT_IMAGE} spellcheck={false} />
+            <input name="image" class="mono" placeholder={JOIN_IMAGE} spellcheck={false} />
           </label>
           <label>
             {words.chart}
-            <input name="chart" class="mono" placeholder={DEFAULT_CHART} spellcheck={false} />
+            <input name="chart" class="mono" placeholder={JOIN_CHART} spellcheck={false} />
           </label>
           <label>
             {words.ca}
@@ -204,7 +210,7 @@ function Choose({ onAsked, isMade }: { onAsked(asked: Asked): void; isMade: bool
         </div>
       </details>
       <div>
-        <button type="submit" class={isMade ? '' : 'primary'} disabled={kind === 'unusable'}>
+        <button type="submit" class={isMade ? '' : 'primary'} disabled={isUnusable}>
           {words.create}
         </button>
       </div>

@@ -3,13 +3,14 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { SqlAnswer, SqlView } from '../../../../shared/model/fleet-sql.ts'
 import { number } from '../format.ts'
+import { ActionButton, ActionDialog } from '../parts/action.tsx'
 import { Head } from '../parts/head.tsx'
 import { SqlRows } from '../parts/sql-rows.tsx'
 import { RefusalNote, Shown, Waiting } from '../parts/states.tsx'
 import { useFilters } from '../state/address.ts'
 import { call, type Page, type Refusal } from '../state/api.ts'
 import { refusalOf, useResource } from '../state/resource.ts'
-import { EXAMPLES, forgetQuery, savedQueries, saveQuery } from '../state/saved-queries.ts'
+import { deleteQuery, EXAMPLES, saveQuery, useSavedQueries } from '../state/saved-queries.ts'
 import { more } from '../words/later.ts'
 
 const words = more.query
@@ -67,12 +68,9 @@ export function QueryPage() {
             </label>
             <div class="row spread">
               <span class="small muted">{words.hint}</span>
-              <span class="row tight">
-                <Save sql={sql} />
-                <button type="submit" class="primary" disabled={sql.trim() === ''}>
-                  {words.run} <kbd>{words.runKey}</kbd>
-                </button>
-              </span>
+              <button type="submit" class="primary" disabled={sql.trim() === ''}>
+                {words.run} <kbd>{words.runKey}</kbd>
+              </button>
             </div>
           </form>
           <div class="panel" role="region" aria-label={words.result}>
@@ -87,7 +85,7 @@ export function QueryPage() {
           </div>
         </div>
         <div class="stack wide">
-          <Queries onRun={run} />
+          <Queries sql={sql} onRun={run} />
           <Views onInsert={(name) => setSql(`SELECT * FROM ${name} LIMIT 100`)} />
         </div>
       </div>
@@ -95,66 +93,98 @@ export function QueryPage() {
   )
 }
 
-function Save({ sql }: { sql: string }) {
-  const [name, setName] = useState<string | null>(null)
-  if (name === null)
-    return (
-      <button type="button" class="quiet" disabled={sql.trim() === ''} onClick={() => setName('')}>
-        {words.save}
-      </button>
-    )
-  return (
-    <>
-      <input
-        aria-label={words.name}
-        placeholder={words.name}
-        value={name}
-        maxLength={60}
-        onInput={(event) => setName(event.currentTarget.value)}
-        ref={(field) => field?.focus()}
-        onKeyDown={(event) => event.key === 'Escape' && setName(null)}
-      />
-      <button
-        type="button"
-        disabled={name.trim() === ''}
-        onClick={() => {
-          saveQuery({ name: name.trim(), sql })
-          setName(null)
-        }}
-      >
-        {words.save}
-      </button>
-    </>
-  )
-}
+const SAVE = { verb: 'write', kind: 'SavedQuery' } as const
+const DELETE = { verb: 'delete', kind: 'SavedQuery' } as const
+const NAME_PATTERN = '[a-z0-9]([\\-a-z0-9]*[a-z0-9])?'
 
-function Queries({ onRun }: { onRun(sql: string): void }) {
-  const own = savedQueries.value
+function Queries({ sql, onRun }: { sql: string; onRun(sql: string): void }) {
+  const saved = useSavedQueries()
+  const [isSaving, setSaving] = useState(false)
+  const [deleting, setDeleting] = useState<string | null>(null)
   return (
     <section>
       <div class="section-head">
         <h2>{words.saved}</h2>
+        {sql.trim() !== '' && <ActionButton right={SAVE} look="quiet" label={words.save} onClick={() => setSaving(true)} />}
       </div>
-      <ul class="panel picks">
-        {own.map(({ name, sql }) => (
-          <li key={name} class="row">
-            <button type="button" class="quiet" onClick={() => onRun(sql)} title={sql}>
-              <span class="clip">{name}</span>
-            </button>
-            <button type="button" class="quiet" aria-label={words.forget(name)} onClick={() => forgetQuery(name)}>
-              ×
-            </button>
-          </li>
-        ))}
-        {EXAMPLES.map(({ name, sql }) => (
-          <li key={name}>
-            <button type="button" class="quiet" onClick={() => onRun(sql)} title={sql}>
-              <span class="clip">{name}</span>
-            </button>
-          </li>
-        ))}
-      </ul>
+      <div class="panel">
+        <Shown of={saved} rows={2}>
+          {({ items }) => (
+            <ul class="picks">
+              {items.map(({ name, about, savedBy, sql: one }) => (
+                <li key={name} class="row">
+                  <button type="button" class="quiet" onClick={() => onRun(one)} title={one}>
+                    <span class="clip">
+                      {name} <span class="small muted">{about || words.by(savedBy)}</span>
+                    </span>
+                  </button>
+                  <button type="button" class="quiet" aria-label={words.forget(name)} onClick={() => setDeleting(name)}>
+                    ×
+                  </button>
+                </li>
+              ))}
+              {EXAMPLES.map(({ name, sql: one }) => (
+                <li key={name}>
+                  <button type="button" class="quiet" onClick={() => onRun(one)} title={one}>
+                    <span class="clip">{name}</span>
+                  </button>
+                </li>
+              ))}
+            </ul>
+          )}
+        </Shown>
+      </div>
+      {isSaving && <SaveDialog sql={sql} names={(saved.value?.items ?? []).map(({ name }) => name)} onClose={() => setSaving(false)} />}
+      {deleting !== null && (
+        <ActionDialog<undefined>
+          right={DELETE}
+          title={words.deleteTitle(deleting)}
+          label={words.delete}
+          describe={() => <p>{words.deleteEffect}</p>}
+          act={(_, reason) => deleteQuery(deleting, reason)}
+          onDone={saved.refresh}
+          onClose={() => setDeleting(null)}
+        />
+      )}
     </section>
+  )
+}
+
+function SaveDialog({ sql, names, onClose }: { sql: string; names: readonly string[]; onClose(): void }) {
+  const [name, setName] = useState('')
+  const [about, setAbout] = useState('')
+  return (
+    <ActionDialog<undefined>
+      right={SAVE}
+      title={words.saveTitle}
+      label={words.save}
+      describe={() => (
+        <>
+          <p>{names.includes(name) ? words.replaces(name) : words.saveEffect}</p>
+          <pre class="code small">{sql}</pre>
+          <label>
+            {words.name}
+            <input
+              class="mono"
+              required
+              maxLength={63}
+              autocomplete="off"
+              value={name}
+              pattern={NAME_PATTERN}
+              title={words.nameHint}
+              onInput={({ currentTarget: field }) => setName(field.value)}
+            />
+            <span>{words.nameHint}</span>
+          </label>
+          <label>
+            {words.about}
+            <input maxLength={200} autocomplete="off" value={about} onInput={({ currentTarget: field }) => setAbout(field.value)} />
+          </label>
+        </>
+      )}
+      act={(_, reason) => saveQuery({ name, sql, about }, reason)}
+      onClose={onClose}
+    />
   )
 }
 

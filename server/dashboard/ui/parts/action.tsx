@@ -25,7 +25,6 @@ export function ActionButton({ right, label, about, look, onClick }: ButtonProps
       type="button"
       class={[isDenied ? 'is-denied' : '', isDenied ? '' : (look ?? '')].filter(Boolean).join(' ') || undefined}
       aria-label={about}
-      aria-disabled={isDenied ? 'true' : undefined}
       title={isDenied ? text.states.deniedButton : undefined}
       onClick={onClick}
     >

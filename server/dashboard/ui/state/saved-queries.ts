@@ -1,15 +1,13 @@
-// Queries that this browser remembers, and the ones that everybody has.
-import { signal } from '@preact/signals'
+// Queries that people of the fleet saved for each other, and examples.
+import type { SavedQueryView } from '../../../../shared/model/saved-queries.ts'
 import { more } from '../words/later.ts'
+import { call, type Page } from './api.ts'
+import { part } from './place.ts'
+import { useResource } from './resource.ts'
 
 const { examples } = more.query
 
-export interface SavedQuery {
-  name: string
-  sql: string
-}
-
-export const EXAMPLES: readonly SavedQuery[] = [
+export const EXAMPLES: readonly { name: string; sql: string }[] = [
   {
     name: examples.degraded,
     sql: "SELECT cluster, project, service, reason, message, since_ms\nFROM placements\nWHERE health = 'Degraded'\nORDER BY since_ms",
@@ -36,24 +34,15 @@ export const EXAMPLES: readonly SavedQuery[] = [
   },
 ]
 
-const KEY = 'skerry-queries'
-const SAVED_MAX = 50
+/** Of everybody, by name. */
+export const useSavedQueries = () =>
+  useResource(
+    'saved queries',
+    (signal) => call<Page<SavedQueryView>>('GET', '/saved-queries', { signal }),
+    ({ topic, name }) => topic === 'resource' && (name?.startsWith('SavedQuery/') ?? true),
+  )
 
-function read(): SavedQuery[] {
-  try {
-    const held: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]')
-    return Array.isArray(held) ? held.filter((one): one is SavedQuery => typeof one?.name === 'string' && typeof one?.sql === 'string') : []
-  } catch {
-    return []
-  }
-}
-
-export const savedQueries = signal<readonly SavedQuery[]>(read())
-
-function keep(queries: readonly SavedQuery[]): void {
-  savedQueries.value = queries.slice(-SAVED_MAX)
-  localStorage.setItem(KEY, JSON.stringify(savedQueries.value))
-}
-
-export const saveQuery = (query: SavedQuery): void => keep([...savedQueries.value.filter(({ name }) => name !== query.name), query])
-export const forgetQuery = (name: string): void => keep(savedQueries.value.filter((one) => one.name !== name))
+const path = (name: string): string => `/saved-queries/${part(name)}`
+export const saveQuery = ({ name, ...query }: Pick<SavedQueryView, 'name' | 'sql' | 'about'>, reason: string): Promise<SavedQueryView> =>
+  call<SavedQueryView>('PUT', path(name), { body: query, reason })
+export const deleteQuery = (name: string, reason: string): Promise<void> => call<void>('DELETE', path(name), { reason })
