@@ -52,3 +52,34 @@ test('nothing is put into a page as markup', () => {
     'messages come from clusters: they are text and never markup',
   )
 })
+
+/** Texts and values of attributes that a person reads, as the compiled form of a file shows them. */
+const READ_BY_PEOPLE = /\b(?:children|title|"?aria-label"?|placeholder|label|alt|message|detail|head|about): (["'`])(?<found>.*?)\1/g
+const AMONG_CHILDREN = /^\s*"(?<found>[^"]*)",?$/gm
+
+function textsOf(source: string, loader: 'ts' | 'tsx'): string[] {
+  const tsconfig = JSON.stringify({ compilerOptions: { jsx: 'react-jsx', jsxImportSource: 'preact' } })
+  const compiled = new Bun.Transpiler({ loader, tsconfig }).transformSync(source)
+  return [READ_BY_PEOPLE, ...(loader === 'tsx' ? [AMONG_CHILDREN] : [])]
+    .flatMap((shape) => [...compiled.matchAll(shape)].map(({ groups }) => groups?.['found'] ?? ''))
+    .filter((found) => /\p{Letter}{2}/u.test(found.replace(/\$\{[^}]*\}/g, '')))
+}
+
+test('every text that a person reads is in the catalogue', () => {
+  const seen = textsOf('export const x = <p title="Two words">One <b>more</b></p>', 'tsx')
+  expect(seen.sort()).toEqual(['One ', 'Two words', 'more'])
+  const offenders = pageFiles
+    .filter(({ path }) => !path.startsWith(`${UI}words/`))
+    .flatMap(({ path, text }) => textsOf(text, path.endsWith('x') ? 'tsx' : 'ts').map((found) => `${path}: ${found}`))
+  expectNone(offenders, 'a text outside of ui/words/ is not found by who translates or corrects them')
+})
+
+test('numbers are put beside their nouns by the catalogue alone', () => {
+  const offenders = pageFiles.filter(
+    ({ path, text }) => !path.startsWith(`${UI}words/`) && /import [^;]*\bcount\b[^;]*from '[^']*words\/count/.test(text),
+  )
+  expectNone(
+    offenders.map(({ path }) => path),
+    'other languages have other plurals',
+  )
+})

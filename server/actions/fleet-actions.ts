@@ -209,7 +209,7 @@ async function confirm(
   return confirmation
 }
 
-/** ST27 */
+/** ST24 */
 async function refuse(
   { store, ingest, clock, log }: FleetActionsDeps,
   id: string,

@@ -128,7 +128,7 @@ function placementState({ cluster, liveness, desired, status, confirmation, susp
   return { ...last, reason: status.reason, message: `${told}${sentence(away?.message ?? '')}`, next: away?.next ?? step ?? details }
 }
 
-/** ST27: a person has decided, and the cluster differs from Git because of it. */
+/** ST24: a person has decided, and the cluster differs from Git because of it. */
 const keptState = (
   { id }: Pick<Confirmation, 'id'>,
   { by, why }: NonNullable<Confirmation['refused']>,

@@ -321,7 +321,7 @@ async function confirm(tx: Tx, { id, by, nowMs, upTo }: Yes, newId: () => string
   return true
 }
 
-/** ST27: clusters that ask later get a question of their own. False: there is no such question, or it was confirmed. */
+/** ST24: clusters that ask later get a question of their own. False: there is no such question, or it was confirmed. */
 async function refuse(tx: Tx, { id, by, nowMs, upTo, why }: Yes & { why: string }, newId: () => string): Promise<boolean> {
   const { sql: trx, changes, audit } = tx
   const held = await findRow(trx, 'id', id)

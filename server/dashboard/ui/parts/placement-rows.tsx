@@ -91,12 +91,13 @@ export function PlacementRows({ of, health = '', sync = '', search = '' }: RowsP
   )
   const { want } = rows
   const onRange = useCallback(({ from, to }: { from: number; to: number }) => want(from, to), [want])
-  const columns =
-    'cluster' in of
-      ? [named(heads.name, ({ project, service }) => `${project}/${service}`), state, commit, since]
-      : [named(heads.cluster, ({ cluster }) => cluster), state, commit, since]
+  const isOfCluster = 'cluster' in of
+  const first = isOfCluster
+    ? named(heads.name, ({ project, service }) => `${project}/${service}`)
+    : named(heads.cluster, ({ cluster }) => cluster)
+  const columns = [first, state, commit, since]
   return (
-    <PagedShown of={rows} rows={8} empty={<Empty title={'cluster' in of ? text.clusters.noServices : text.services.nowhere} />}>
+    <PagedShown of={rows} rows={8} empty={<Empty title={isOfCluster ? text.clusters.noServices : text.services.nowhere} />}>
       {(items) => (
         <VirtualRows
           label={text.services.inClusters}
