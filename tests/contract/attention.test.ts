@@ -195,7 +195,7 @@ describe.each(STORES)('confirmations on $name', (kind) => {
     await store.close()
   })
 
-  test('HI9 a revision counts the clusters that were given it, whatever they have now', async () => {
+  test('HI12 a revision counts the clusters that were given it, whatever they have now', async () => {
     const store = await openIn(kind)
     await repository(store)
     await service(store, 'web')
