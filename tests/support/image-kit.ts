@@ -1,6 +1,6 @@
-// Images as others read and run them: skopeo, umoci and runc of Debian, unpacked by scripts/setup --install.
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+// Images as others read and run them: skopeo, umoci, runc and crun of Debian, unpacked by scripts/setup --install.
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { ROOT } from './source-files.ts'
 
 const DEBIAN = join(ROOT, 'build/install/debian')
@@ -12,11 +12,13 @@ export interface Ran {
   err: string
 }
 
-export function imageTool(name: 'skopeo' | 'umoci' | 'runc', args: readonly string[]): Ran {
-  const ran = Bun.spawnSync([join(DEBIAN, 'usr/bin', name), ...args], {
-    env: { PATH: '/usr/sbin:/usr/bin:/bin', LD_LIBRARY_PATH: LIBRARIES, XDG_RUNTIME_DIR: '/tmp' },
-    timeout: 60_000,
-  })
+const TOOL_ENV = { PATH: '/usr/sbin:/usr/bin:/bin', LD_LIBRARY_PATH: LIBRARIES, XDG_RUNTIME_DIR: '/tmp' }
+const tool = (name: string): string => join(DEBIAN, 'usr/bin', name)
+/** Runtimes that start a bundle as the kubelet's do. */
+export type Runtime = 'runc' | 'crun'
+
+export function imageTool(name: 'skopeo' | 'umoci' | Runtime, args: readonly string[]): Ran {
+  const ran = Bun.spawnSync([tool(name), ...args], { env: TOOL_ENV, timeout: 60_000 })
   return { code: ran.exitCode ?? -1, out: ran.stdout.toString(), err: ran.stderr.toString() }
 }
 
@@ -34,27 +36,68 @@ interface RuntimeConfig {
   linux: Record<string, unknown>
 }
 
-/** A bundle of the image as a Pod of the charts has it: read-only root, no capabilities, a volume at /data. */
-export function bundleOf(
-  layout: string,
-  ref: string,
-  folder: string,
-): { user: { uid: number; gid: number }; args: string[]; run(args: string[]): Ran } {
+export interface Container {
+  /** The whole log so far. */
+  log(): string
+  running(): boolean
+  /** As the kubelet does: SIGTERM, then the container is removed. */
+  stop(): Promise<void>
+}
+
+export interface Bundle {
+  user: { uid: number; gid: number }
+  args: string[]
+  run(args: string[]): Ran
+  /** With the network of this machine. `mounts`: read-only files and folders, where in the container → path here. */
+  start(args: string[], mounts?: Readonly<Record<string, string>>): Container
+}
+
+/** A bundle of the image as a Pod of the charts has it: read-only root, no capabilities, a volume at /data, a folder at /tmp. */
+export function bundleOf(layout: string, ref: string, folder: string, runtime: Runtime = 'runc'): Bundle {
   const unpacked = imageTool('umoci', ['unpack', '--image', `${layout}:${ref}`, folder])
   if (unpacked.code !== 0) throw new Error(unpacked.err)
   const path = join(folder, 'config.json')
-  const config = JSON.parse(readFileSync(path, 'utf8')) as RuntimeConfig
-  const { user, args } = config.process
+  const text = readFileSync(path, 'utf8')
+  const { user, args } = (JSON.parse(text) as RuntimeConfig).process
   const data = join(folder, 'volume')
   mkdirSync(data)
   chmodSync(data, 0o777)
-  const run = (words: string[]): Ran => {
+  let started = 0
+  const write = (words: string[], mounts: Readonly<Record<string, string>>, hostNetwork: boolean): string => {
+    const config = JSON.parse(text) as RuntimeConfig & { linux: { namespaces: Array<{ type: string }> } }
     config.root.readonly = true
     Object.assign(config.process, { terminal: false, noNewPrivileges: true, args: [args[0], ...words], capabilities: {}, rlimits: [] })
+    const bound = ([destination, source]: [string, string]) => ({ destination, type: 'bind', source, options: ['rbind', 'ro'] })
     const volume = { destination: '/data', type: 'bind', source: data, options: ['rbind', 'rw'] }
-    config.mounts = [...config.mounts.filter(({ destination }) => destination !== '/sys/fs/cgroup' && destination !== '/data'), volume]
+    const kept = config.mounts.filter(({ destination }) => destination !== '/sys/fs/cgroup' && destination !== '/data')
+    config.mounts = [...kept, volume, ...Object.entries(mounts).map(bound)]
+    if (hostNetwork) config.linux.namespaces = config.linux.namespaces.filter(({ type }) => type !== 'network')
     writeFileSync(path, JSON.stringify(config))
-    return imageTool('runc', ['--root', join(folder, 'state'), 'run', '--bundle', folder, `skerry-${process.pid}`])
+    started += 1
+    return `skerry-${process.pid}-${basename(folder)}-${started}`
   }
-  return { user, args, run }
+  const state = ['--root', join(folder, 'state')]
+  return {
+    user,
+    args,
+    run: (words) => imageTool(runtime, [...state, 'run', '--bundle', folder, write(words, {}, false)]),
+    start(words, mounts = {}) {
+      const name = write(words, mounts, true)
+      const log = join(folder, `${name}.log`)
+      const child = Bun.spawn([tool(runtime), ...state, 'run', '--bundle', folder, name], {
+        ...{ env: TOOL_ENV, stdin: 'ignore', stdout: Bun.file(log), stderr: Bun.file(log) },
+      })
+      return {
+        log: () => (existsSync(log) ? readFileSync(log, 'utf8') : ''),
+        running: () => child.exitCode === null,
+        async stop() {
+          imageTool(runtime, [...state, 'kill', name, 'TERM'])
+          const end = setTimeout(() => imageTool(runtime, [...state, 'kill', name, 'KILL']), 20_000)
+          await child.exited
+          clearTimeout(end)
+          imageTool(runtime, [...state, 'delete', '--force', name])
+        },
+      }
+    },
+  }
 }
