@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { isList } from '../local-cluster/audit-log.ts'
 import { createGitServer } from '../local-cluster/git-http-server.ts'
 import { startKubeCluster } from '../local-cluster/local-cluster.ts'
 import { createLocalFleet, type LocalFleet } from '../local-cluster/local-fleet.ts'
@@ -69,7 +70,7 @@ const chain: Part = async (say) => {
     const after = await agent.status()
     const idle = cluster
       .auditLines({ userAgent: 'skerry-agent', since: mark })
-      .filter((event) => event.stage === 'ResponseComplete' && event.verb !== 'watch')
+      .filter((event) => isList(event) || (event.stage === 'ResponseComplete' && event.verb !== 'watch'))
     const minutes = IDLE_MS / 60_000
     return {
       push_to_apply_p50_ms: rounded(percentile(pushes, 50)),

@@ -1,5 +1,6 @@
 // Four thousand objects of one service: the first apply against a bare loop, a commit that changes nothing, restarts, an idle time, memory, and what events of others cost.
 import { readFileSync } from 'node:fs'
+import { isList } from '../local-cluster/audit-log.ts'
 import { percentile, residentMb, rounded } from './figures.ts'
 import type { Part } from './parts.ts'
 import {
@@ -113,7 +114,7 @@ async function idle(site: ReconcileSite, say: (text: string) => void): Promise<R
   const mark = site.cluster.auditMark()
   const before = cpuMs(site.agent.pid())
   await Bun.sleep(IDLE_MS)
-  const lists = site.requests(mark).filter(({ verb }) => verb === 'list' || verb === 'get')
+  const lists = site.requests(mark).filter((event) => event.verb === 'get' || isList(event))
   return {
     idle_api_writes_per_hour: rounded((site.writes(mark).length * HOUR_MS) / IDLE_MS),
     idle_api_lists_per_hour: rounded((lists.length * HOUR_MS) / IDLE_MS),

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type AuditEvent, WRITE_VERBS } from '../local-cluster/audit-log.ts'
+import { type AuditEvent, isList, WRITE_VERBS } from '../local-cluster/audit-log.ts'
 import { createGitServer, type FileChanges } from '../local-cluster/git-http-server.ts'
 import { type KubeCluster, startKubeCluster } from '../local-cluster/local-cluster.ts'
 import { createLocalFleet, type LocalAgent, type LocalFleet } from '../local-cluster/local-fleet.ts'
@@ -62,7 +62,7 @@ export async function startReconcileSite(
     const { token } = JSON.parse(await fleet.run(['join-token', 'create', '-o', 'json'])) as { token: string }
     const agent = await fleet.addAgent({ name, cluster, joinToken: token })
     await enforcing(agent)
-    const answered = (event: AuditEvent) => event.stage === 'ResponseComplete' && event.verb !== 'watch'
+    const answered = (event: AuditEvent) => isList(event) || (event.stage === 'ResponseComplete' && event.verb !== 'watch')
     return {
       fleet,
       cluster,

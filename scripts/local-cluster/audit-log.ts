@@ -1,6 +1,7 @@
 // The API server's own record of requests and their users: the only count of requests by user agent (its metrics have
 // none).
-import { readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join, parse } from 'node:path'
 
 /** One answered request, as the API server logs it; a watch is logged when it begins (ResponseStarted) and when it ends. */
 export interface AuditEvent {
@@ -46,11 +47,30 @@ export function parseAuditLog(text: string, { userAgent, verbs }: AuditFilter): 
   return events
 }
 
-/** The end of the log now, to be given as `since` later. */
-export const auditMark = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
+/**
+ * True for a list, and for the begin of a watch that lists first (`sendInitialEvents`): both read every object of a
+ * kind. The end of such a watch says nothing about when it listed.
+ */
+export const isList = ({ stage, verb, requestURI }: Pick<AuditEvent, 'stage' | 'verb' | 'requestURI'>): boolean =>
+  verb === 'list' ||
+  (verb === 'watch' && stage === 'ResponseStarted' && new URLSearchParams(requestURI.split('?')[1]).get('sendInitialEvents') === 'true')
+
+/** The end of the log now, to be given as `since` later: bytes since the first line, over all files. */
+export const auditMark = (path: string): number => auditFiles(path).reduce((sum, file) => sum + statSync(file).size, 0)
 
 export function readAuditLog(path: string, filter: AuditFilter): AuditEvent[] {
-  const bytes = readFileSync(path).subarray(filter.since ?? 0)
+  const bytes = Buffer.concat(auditFiles(path).map((file) => readFileSync(file))).subarray(filter.since ?? 0)
   // A line that is being written now has no end yet and belongs to the next call.
   return parseAuditLog(bytes.subarray(0, bytes.lastIndexOf(10) + 1).toString(), filter)
+}
+
+/**
+ * The files of the log, the oldest first. At 100 MiB the API server renames `audit.log` to `audit-TIME.log`, keeps it
+ * (`--audit-log-maxbackup` is 0) and begins a new one.
+ */
+function auditFiles(path: string): string[] {
+  const { dir, name, ext } = parse(path)
+  if (!existsSync(dir)) return []
+  const rotated = readdirSync(dir).filter((file) => file.startsWith(`${name}-`) && file.endsWith(ext) && /\d{4}-\d\d-\d\dT/.test(file))
+  return [...rotated.sort().map((file) => join(dir, file)), ...(existsSync(path) ? [path] : [])]
 }

@@ -1,8 +1,11 @@
 // What scripts/check adds up: a green closing line must be impossible when something did not run.
 import { expect, test } from 'bun:test'
+import { renameSync } from 'node:fs'
+import { join } from 'node:path'
 import { quickJobs, slowJobs } from '../../scripts/check-jobs.ts'
 import { countsLine, countsOf, durationsOf, evenParts, inLanes } from '../../scripts/check-report.ts'
-import { parseAuditLog } from '../../scripts/local-cluster/audit-log.ts'
+import { auditMark, isList, parseAuditLog, readAuditLog } from '../../scripts/local-cluster/audit-log.ts'
+import { tempDir } from '../support/temp-dir.ts'
 
 const report = (attributes: string) =>
   `<?xml version="1.0"?>\n<testsuites name="bun test" ${attributes} time="0.1">\n<testsuite tests="99"></testsuite></testsuites>`
@@ -87,6 +90,28 @@ test('audit lines are told apart by their user agent, not by other fields that n
   expect(parseAuditLog(text, { userAgent: 'skerry-agent' })).toHaveLength(2)
   expect(parseAuditLog(text, { userAgent: 'skerry-agent', verbs: ['patch'] })).toHaveLength(1)
   expect(parseAuditLog(text, {})).toHaveLength(4)
+})
+
+test('the audit log is read on over the files that the API server rotated', async () => {
+  const folder = tempDir()
+  const path = join(folder, 'audit.log')
+  const line = (verb: string) => `${JSON.stringify({ verb, userAgent: 'skerry-agent' })}\n`
+  await Bun.write(path, line('get') + line('list'))
+  const mark = auditMark(path)
+  await Bun.write(path, line('get') + line('list') + line('patch'))
+  renameSync(path, join(folder, 'audit-2026-11-28T10-00-00.000.log'))
+  await Bun.write(path, line('delete'))
+  expect(readAuditLog(path, { since: mark }).map(({ verb }) => verb)).toEqual(['patch', 'delete'])
+  expect(auditMark(path)).toBe(mark + line('patch').length + line('delete').length)
+})
+
+test.each([
+  ['a list', 'ResponseComplete', 'list', '/api/v1/pods?limit=500', true],
+  ['a watch that continues', 'ResponseStarted', 'watch', '/api/v1/pods?resourceVersion=7&watch=true', false],
+  ['a watch that lists first', 'ResponseStarted', 'watch', '/api/v1/pods?sendInitialEvents=true&watch=true', true],
+  ['the end of a watch that listed first', 'ResponseComplete', 'watch', '/api/v1/pods?sendInitialEvents=true&watch=true', false],
+] as const)('%s counts as a list or not', (_, stage, verb, requestURI, expected) => {
+  expect(isList({ stage, verb, requestURI })).toBe(expected)
 })
 
 test('what lanes count beside each other is added up whole', async () => {
