@@ -72,16 +72,41 @@ export function evenParts(files: readonly string[], parts: number, secondsOf: Re
   return shares.map((share) => share.files.sort()).filter((share) => share.length > 0)
 }
 
-/** Runs the items in their order, as many at once as there are lanes. */
-export async function inLanes<T>(items: readonly T[], lanes: number, runOne: (item: T, index: number) => Promise<Counts>): Promise<Counts> {
+export interface Lane<T> {
+  takes?: (item: T) => boolean
+}
+
+/**
+ * Runs the items beside each other in lanes, roughly in their order: a free lane takes the first item that is ready. An
+ * item becomes ready by the end of another one, in whichever lane that runs.
+ */
+export async function inLanes<T>(
+  items: readonly T[],
+  lanes: readonly Lane<T>[],
+  runOne: (item: T, index: number) => Promise<Counts>,
+  isReady: (item: T) => boolean = () => true,
+): Promise<Counts> {
   let counts = NO_COUNTS
-  const open = items.entries()
-  const lane = async () => {
-    for (const [index, item] of open) {
-      const counted = await runOne(item, index)
+  let running = 0
+  let ended = Promise.withResolvers<void>()
+  const open = [...items.entries()]
+  const lane = async ({ takes = () => true }: Lane<T>) => {
+    while (open.some(([, item]) => takes(item))) {
+      const at = open.findIndex(([, item]) => takes(item) && isReady(item))
+      const [taken] = at < 0 ? [] : open.splice(at, 1)
+      if (taken === undefined) {
+        if (running === 0 && !open.some(([, item]) => isReady(item))) throw new Error('no running job makes the open jobs ready')
+        await ended.promise
+        continue
+      }
+      running += 1
+      const counted = await runOne(taken[1], taken[0])
+      running -= 1
       counts = addCounts(counts, counted) // read after the wait: another lane may have added to it meanwhile
+      ended.resolve()
+      ended = Promise.withResolvers<void>()
     }
   }
-  await Promise.all(Array.from({ length: lanes }, lane))
+  await Promise.all(lanes.map(lane))
   return counts
 }

@@ -121,26 +121,18 @@ async function runAll(): Promise<Counts> {
     endToEnd: testFiles('tests/e2e'),
     seconds: await durationsFile.json(),
   }
-  const quick = await inLanes(quickJobs(files), CORES, runJob)
+  const quick = await inLanes(quickJobs(files), Array(CORES).fill({}), runJob)
   if (extent === 'fast') return quick
-  const built = Promise.withResolvers<void>()
+  let isBuilt = false
   const runSlow = async (job: Job) => {
-    if (job.needsBuild === true) await built.promise
     const counts = await runJob(job)
-    if (job.name === 'build') built.resolve()
+    if (job.name === 'build') isBuilt = true
     return counts
   }
-  const jobs = slowJobs(files, extent)
-  const beside = jobs.filter((job) => job.beside === true)
-  const [waiting, others] = await Promise.all([
-    inLanes(beside, 1, runSlow),
-    inLanes(
-      jobs.filter((job) => job.beside !== true),
-      SLOW_LANES,
-      runSlow,
-    ),
-  ])
-  return addCounts(quick, addCounts(waiting, others))
+  const isBeside = (job: Job) => job.beside === true
+  const lanes = [{ takes: isBeside }, ...Array(SLOW_LANES).fill({ takes: (job: Job) => !isBeside(job) })]
+  const slow = await inLanes(slowJobs(files, extent), lanes, runSlow, (job) => isBuilt || job.needsBuild !== true)
+  return addCounts(quick, slow)
 }
 
 const started = performance.now()

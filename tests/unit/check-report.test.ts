@@ -116,7 +116,7 @@ test.each([
 
 test('what lanes count beside each other is added up whole', async () => {
   const ends = Array.from({ length: 3 }, () => Promise.withResolvers<void>())
-  const counting = inLanes([0, 1, 2], 2, async (item) => {
+  const counting = inLanes([0, 1, 2], [{}, {}], async (item) => {
     await ends[item]?.promise
     return { passed: 10, failed: 1, skipped: item }
   })
@@ -125,4 +125,29 @@ test('what lanes count beside each other is added up whole', async () => {
     for (let turn = 0; turn < 10; turn++) await Promise.resolve()
   }
   expect(await counting).toEqual({ passed: 30, failed: 3, skipped: 3 })
+})
+
+test('lanes pass over items that are not ready, and take them in order when another item made them so', async () => {
+  const begun: string[] = []
+  const build = Promise.withResolvers<void>()
+  let isBuilt = false
+  const run = async (item: string) => {
+    begun.push(item)
+    if (item !== 'build') return { passed: 1, failed: 0, skipped: 0 }
+    await build.promise
+    isBuilt = true
+    return { passed: 0, failed: 0, skipped: 0 }
+  }
+  const isBeside = (item: string) => item === 'needs-build-beside'
+  const running = inLanes(
+    ['build', 'needs-build', 'free', 'needs-build-beside', 'free-too'],
+    [{ takes: isBeside }, { takes: (item: string) => !isBeside(item) }, { takes: (item: string) => !isBeside(item) }],
+    run,
+    (item) => isBuilt || !item.startsWith('needs'),
+  )
+  for (let turn = 0; turn < 20; turn++) await Promise.resolve()
+  expect(begun).toEqual(['build', 'free', 'free-too'])
+  build.resolve()
+  expect(await running).toEqual({ passed: 4, failed: 0, skipped: 0 })
+  expect(begun.slice(3).sort()).toEqual(['needs-build', 'needs-build-beside'])
 })
