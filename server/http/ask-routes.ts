@@ -8,7 +8,7 @@ import type { Clock } from '../../shared/runtime/clock.ts'
 import type { AnswerStream } from '../ask/asks.ts'
 import type { Ask } from '../fleet/rights.ts'
 import { type AskDeps, confined, isPlaced, openAnswer, verbOf } from './asking.ts'
-import { objectNotFound } from './auth.ts'
+import { hidden, objectNotFound } from './auth.ts'
 import { fails, jsonSchema, takes } from './declared.ts'
 import type { AdminDeps } from './deps.ts'
 

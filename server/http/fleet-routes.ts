@@ -22,6 +22,7 @@ import { continueQuery, decodeContinue, encodeContinue, limitQuery } from './que
 import { confirmationView } from './resource-handlers.ts'
 import { confirmationInScope, placesInClusters, seenConfirmations } from './sight.ts'
 import { keyNotFound } from './write-resource.ts'
+import { mayNameService } from './write-rights.ts'
 
 const eventQuery = z.object({
   /** Strictly after this id; without it the newest. */
@@ -191,7 +192,9 @@ export function fleetRoutes(deps: AdminDeps) {
         if (id !== undefined) {
           const found = await store.confirmation(id)
           if (found === null || !(await confirmationInScope(servicesOf(request), found, store))) return { items: [], continue: null }
-          const removals = (await deps.removals.ofConfirmation(found)).map(({ view }) => view)
+          const removals = (await deps.removals.ofConfirmation(found, mayNameService(authorizer, principal(request)))).map(
+            ({ view }) => view,
+          )
           return { items: [{ ...confirmationView(found), removals }], continue: null }
         }
         const after = readConfirmationPlace(token)

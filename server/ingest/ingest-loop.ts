@@ -62,7 +62,6 @@ export type IngestDeps = Omit<ServicePassDeps, 'renderer'> & {
   stopping: AbortSignal
 }
 
-
 /** Services that are reconciled at once after a commit: for each, the list of all clusters is in memory meanwhile. */
 const REVISED_AT_ONCE = 8
 const SERVICES_AT_ONCE = 4
@@ -151,7 +150,7 @@ class IngestLoop implements Ingest {
       factsOf: facts,
       rules: this.rules,
       publish: this.publishing.publish.bind(this.publishing),
-      renderer: new ServiceRenderer({ ...rendering, store, content, sources, bases: this.bases, clock, log, facts, signal }),
+      renderer: new ServiceRenderer({ ...rendering, store, content, sources, bases: this.bases, clock, log, facts, site, signal }),
     }
     this.queue = new DueQueue(deps.clock)
     this.clusterChanges = new ClusterChanges({

@@ -177,7 +177,11 @@ describe('bad input changes nothing and says why', () => {
       await kit.push({ 'other/c.yaml': configMap('c', '3') })
       expect((await kit.events()).join()).toMatch(new RegExp(` \\(commit ${commit.slice(0, 12)} by Skerry demo: [^)]+\\); the last good`))
     })
-    expect(error).toMatchObject({ code: 'render_failed', at: { author: 'Skerry demo', subject: expect.any(String) }, problems: [{ path: 'shop/a.yaml:3:11' }] })
+    expect(error).toMatchObject({
+      code: 'render_failed',
+      at: { author: 'Skerry demo', subject: expect.any(String) },
+      problems: [{ path: 'shop/a.yaml:3:11' }],
+    })
     await kit.push({ 'shop/a.yaml': configMap('a', '1') })
     expect((await kit.store.renderState(SHOP)).error).toBeNull()
     const told = (await kit.events()).filter((event) => event.startsWith('Render'))

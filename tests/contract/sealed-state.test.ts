@@ -10,7 +10,16 @@ import { tempDir } from '../support/temp-dir.ts'
 const SHOP = { project: 'web', service: 'shop' }
 const ref = { group: '', kind: 'Secret', namespace: 'web', name: 'db' }
 const CANARY = 'canary-of-state-99d1'
-const entry = { ref, apiVersion: 'v1', uid: 'u', appliedDoc: `{"data":"${CANARY}"}`, ownedHash: `hash-${CANARY}`, digest: 'd', commit: 'c', revision: 'r' }
+const entry = {
+  ref,
+  apiVersion: 'v1',
+  uid: 'u',
+  appliedDoc: `{"data":"${CANARY}"}`,
+  ownedHash: `hash-${CANARY}`,
+  digest: 'd',
+  commit: 'c',
+  revision: 'r',
+}
 const box = (digit: number) => createStateBox(Buffer.alloc(32, digit).toString('base64url'))
 
 test('SL8 documents are encrypted, also those that an earlier version wrote, and nothing else opens them', () => {

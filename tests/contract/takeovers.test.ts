@@ -19,7 +19,9 @@ beforeEach(async () => {
   const { store, content, ingest } = kit
   const owners = createObjectOwners({ store, content, renderer: ingest })
   const removals = createRemovalPlans({ store, content, owners, clock: systemClock })
-  const renders = createRenderNow({ store, render: ingest.render, configs: { read: async () => null }, macOf: String })
+  const rendersForPeople = kit.otherRenders()
+  const [configs, sealing] = [{ read: async () => null }, { current: () => null }]
+  const renders = createRenderNow({ store, ingest, rendersForPeople, configs, sealing, macOf: String })
   deps = { store, owners, removals, renders, clock: systemClock }
   await kit.join('1', { env: 'prod', tier: 'old' })
   await kit.join('2', { env: 'prod' })

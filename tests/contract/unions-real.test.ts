@@ -62,7 +62,15 @@ describe.each(KUBERNETES_MINORS.map((minor) => [minor] as const))('on the %s Kub
   function stepOf(object: K8sObject) {
     const ref = refOf(object)
     const resource = resourceNamed(real.resources, object.kind)
-    const step = { kind: 'apply', key: refKey(ref), ref, resource, doc: canonicalJson(object), commit: null, revision: null } as StepOf<'apply'>
+    const step = {
+      kind: 'apply',
+      key: refKey(ref),
+      ref,
+      resource,
+      doc: canonicalJson(object),
+      commit: null,
+      revision: null,
+    } as StepOf<'apply'>
     return { ref, resource, step }
   }
   async function remove(object: K8sObject): Promise<void> {

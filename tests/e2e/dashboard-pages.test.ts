@@ -199,7 +199,13 @@ test('below a path of a proxy every page has its files, links and live changes',
       const { pathname, search } = new URL(request.url)
       if (!pathname.startsWith(`${prefix}/`)) return new Response('elsewhere', { status: 418 })
       const { method, headers, body } = request
-      return fetch(`${demo.fleet.serverUrl}${pathname.slice(prefix.length)}${search}`, { method, headers, body, redirect: 'manual', decompress: false })
+      return fetch(`${demo.fleet.serverUrl}${pathname.slice(prefix.length)}${search}`, {
+        method,
+        headers,
+        body,
+        redirect: 'manual',
+        decompress: false,
+      })
     },
   })
   const context = await browser.context({ token: demo.fleet.token })
@@ -225,12 +231,13 @@ test('nothing moves for who asks for less motion', async () => {
     await page.emulateMedia({ reducedMotion })
     await open('')
     await page.waitForSelector('.chart a[data-id]')
-    return page.evaluate(() =>
-      [...document.querySelectorAll('*')].filter((one) =>
-        getComputedStyle(one)
-          .transitionDuration.split(', ')
-          .some((time) => time !== '0s'),
-      ).length,
+    return page.evaluate(
+      () =>
+        [...document.querySelectorAll('*')].filter((one) =>
+          getComputedStyle(one)
+            .transitionDuration.split(', ')
+            .some((time) => time !== '0s'),
+        ).length,
     )
   }
   expect(await moving('no-preference')).toBeGreaterThan(0)

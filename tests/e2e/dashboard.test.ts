@@ -53,8 +53,12 @@ const become = (token: string) =>
   }, token)
 
 const auditOf = async (verb: string) =>
-  (await demo.api<{ items: Array<{ cluster: string; reason: string; actor: { kind: string; name: string } }> }>('GET', `/audit?verb=${verb}`))
-    .items
+  (
+    await demo.api<{ items: Array<{ cluster: string; reason: string; actor: { kind: string; name: string } }> }>(
+      'GET',
+      `/audit?verb=${verb}`,
+    )
+  ).items
 
 test('a token opens the fleet: each cluster is a mark, and numbers lead to lists', async () => {
   await page.goto(`${demo.fleet.serverUrl}/`)
@@ -272,7 +276,11 @@ test('a person signs in through a provider, sees the audit log as rights allow, 
 })
 
 test('a session that ends asks for the token again, keeps the place, and the next person gets live changes', async () => {
-  const { token, id } = await demo.api<{ token: string; id: string }>('POST', '/tokens', { name: 'short', role: 'fleet-admin', expires: '24h' })
+  const { token, id } = await demo.api<{ token: string; id: string }>('POST', '/tokens', {
+    name: 'short',
+    role: 'fleet-admin',
+    expires: '24h',
+  })
   const context = await browser.context()
   const other = await context.newPage()
   await open('clusters', other)

@@ -28,8 +28,7 @@ export async function startDemoFleet(
   await fleet.startServer()
   const git = await createGitServer({ dir: join(tempDir(), 'git') })
   await git.commit({ 'web/app.yaml': manifests('web', '1.0.0'), 'broken/app.yaml': 'kind: {\n' }, 'first')
-  const api = <T>(method: string, path: string, body?: unknown) =>
-    fleet.api<T>(path, { method, ...(body === undefined ? {} : { body }) })
+  const api = <T>(method: string, path: string, body?: unknown) => fleet.api<T>(path, { method, ...(body === undefined ? {} : { body }) })
   const service = (name: string) => ({
     ...{ ...HEAD, kind: 'Service', metadata: { project: 'shop', name } },
     spec: { source: { repository: 'apps', path: name }, targets: { selector: {} }, namespace: name },

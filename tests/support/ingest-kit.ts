@@ -60,8 +60,8 @@ export async function createIngestKit({
     raiseWatermark: async (signed: SignedCommit) => (await currentJob().ask('verified', signed)).value.newer,
   }
   const openSources = () => createSources({ root: join(dir, 'git'), ...sourceDeps })
-  const start = (stopping: AbortSignal) =>
-    createIngest({ ...parts, ...contentOf({ ...rendering(dir), sources: openSources(), store }), stopping })
+  const contentParts = () => contentOf({ ...rendering(dir), sources: openSources(), store })
+  const start = (stopping: AbortSignal) => createIngest({ ...parts, ...contentParts(), stopping })
   const ingest = start(new AbortController().signal)
   const actions = createFleetActions({ ...parts, ingest, onClusterDeleted: async () => {} })
   const positions = new Map<ClusterId, Position>()
@@ -78,6 +78,8 @@ export async function createIngestKit({
     shards,
     ingest,
     actions,
+    /** As for people. */
+    otherRenders: () => contentParts().rendering.renders,
     /** Passes that planned a service, and for how many clusters. */
     planned,
     /** A second server process over the same data, as after a restart. */

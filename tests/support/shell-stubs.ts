@@ -5,7 +5,7 @@ import { tempDir } from './temp-dir.ts'
 
 const PROGRAMS = ['helm', 'kubectl', 'skerry-agent']
 const STUB =
-  '#!/bin/sh\nprintf "%s\\0" "${0##*/}"\nfor one in "$@"; do printf "%s\\0" "$one"; done\nprintf "\\0"\ncase " $* " in *" - "*) cat ;; esac\n'
+  '#!/bin/sh\nprintf "%s\\0" "$(basename "$0")"\nfor one in "$@"; do printf "%s\\0" "$one"; done\nprintf "\\0"\ncase " $* " in *" - "*) cat ;; esac\n'
 
 export function programsInShell(command: string): { program: string; args: string[]; input: string } {
   const bin = tempDir()

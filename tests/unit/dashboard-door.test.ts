@@ -67,7 +67,10 @@ test('the scripts of the first load are at most 80 kB gzip, and all together 250
   const first = new Set([ENTRY.script])
   for (const name of first) {
     const code = Bun.gunzipSync(ASSETS.get(name)?.gzip ?? new Uint8Array())
-    for (const [, other = ''] of Buffer.from(code).toString().matchAll(/(?:from|import)"\.\/([^"]+\.js)"/g)) first.add(other)
+    for (const [, other = ''] of Buffer.from(code)
+      .toString()
+      .matchAll(/(?:from|import)"\.\/([^"]+\.js)"/g))
+      first.add(other)
   }
   expect(sizeOf(first)).toBeGreaterThan(5_000)
   expect(sizeOf(first)).toBeLessThan(80_000)

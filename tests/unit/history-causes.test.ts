@@ -65,7 +65,13 @@ test('HI9 a kept cause needs no event, takes its event out of the list, and is s
     const entries = withCauses(rows, row(1, 'Healthy'), events, note)
     expect(entries.map(({ cause }) => [cause?.kind, cause?.of])).toEqual([['cluster', 'cluster']])
     const [entry] = entries
-    expect(entry && seenEntry(entry, () => true).cause).toEqual({ kind: 'cluster', text: kept.text, by: kept.by, atMs: 20 * MIN, object: null })
+    expect(entry && seenEntry(entry, () => true).cause).toEqual({
+      kind: 'cluster',
+      text: kept.text,
+      by: kept.by,
+      atMs: 20 * MIN,
+      object: null,
+    })
     expect(entry && seenEntry(entry, (of) => of === 'placement').cause).toBeNull()
   }
 })

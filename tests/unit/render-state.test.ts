@@ -56,9 +56,18 @@ test.each([
 ] as const)('%s', (_, before, rendering, since) => expect(nextRenderState(before, 1, rendering, 30).error?.sinceMs).toBe(since))
 
 test.each<[string, Rendering, FailedRevision]>([
-  ['the first render that fails so', { ...failed('a:1'), commit: 'c10', written: { author: 'Ana', subject: 'x' } }, { commit: 'c9', author: null }],
-  ['the first of another fault', { ...failed('b:2'), commit: 'c10', written: { author: 'Ana', subject: 'fix the port' } }, { commit: 'c10', author: 'Ana', subject: 'fix the port' }],
-])('RL8 a failed render keeps the revision of %s', (_, rendering, at) => expect(nextRenderState(broken, 2, rendering, 30).error?.at).toEqual(at),
+  [
+    'the first render that fails so',
+    { ...failed('a:1'), commit: 'c10', written: { author: 'Ana', subject: 'x' } },
+    { commit: 'c9', author: null },
+  ],
+  [
+    'the first of another fault',
+    { ...failed('b:2'), commit: 'c10', written: { author: 'Ana', subject: 'fix the port' } },
+    { commit: 'c10', author: 'Ana', subject: 'fix the port' },
+  ],
+])('RL8 a failed render keeps the revision of %s', (_, rendering, at) =>
+  expect(nextRenderState(broken, 2, rendering, 30).error?.at).toEqual(at),
 )
 
 const refused = (message: string, path = 'a.yaml:1:1'): ClusterRender => ({

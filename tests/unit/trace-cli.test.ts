@@ -11,7 +11,12 @@ let admin: TestAdmin
 const asks = {
   admit: () => {},
   ask: () => {
-    const annotations = { 'skerry.dev/commit': 'c0ffee001', 'skerry.dev/revision': 'd1', 'skerry.dev/tracking': 'c-1/default/web:x', other: 'x' }
+    const annotations = {
+      'skerry.dev/commit': 'c0ffee001',
+      'skerry.dev/revision': 'd1',
+      'skerry.dev/tracking': 'c-1/default/web:x',
+      other: 'x',
+    }
     const object = { metadata: { labels: { 'skerry.dev/service': 'default.web' }, annotations } }
     const lines = [{ t: 'object', object, masked: [] }, { t: 'end' }].map((line) => `${JSON.stringify(line)}\n`).join('')
     const parts: Array<Uint8Array | null> = [new TextEncoder().encode(lines), null]
@@ -151,7 +156,12 @@ test('CL41 describe object shows the whole provenance: source, revision, cause o
   expect(code).toBe(0)
   for (const part of ['default/web', 'c0ffee001', 'Ana', 'fix the port', 'https://git.example/apps.git', 'changed by kubectl-edit'])
     expect(out).toContain(part)
-  for (const mark of ['skerry.dev/service=default.web', 'skerry.dev/commit=c0ffee001', 'skerry.dev/revision=d1', 'skerry.dev/tracking=c-1/'])
+  for (const mark of [
+    'skerry.dev/service=default.web',
+    'skerry.dev/commit=c0ffee001',
+    'skerry.dev/revision=d1',
+    'skerry.dev/tracking=c-1/',
+  ])
     expect(out).toContain(mark)
   expect(out).not.toContain('other=x')
   expect(out).not.toContain('of another object')

@@ -49,7 +49,13 @@ export const ARGUMENTS: Readonly<Record<string, Source>> = {
   ),
   ...Object.fromEntries(['trace', 'logs', 'tree', 'restart'].map((verb): [string, Source] => [`${verb} object`, 'object'])),
   ...{ 'sync service': 'services', 'diff service': 'services', 'render service': 'services', 'why service': 'services' },
-  ...{ 'suspend services': 'services', 'resume services': 'services', 'confirm id': 'confirmations', 'refuse id': 'confirmations', 'query sql': 'free' },
+  ...{
+    'suspend services': 'services',
+    'resume services': 'services',
+    'confirm id': 'confirmations',
+    'refuse id': 'confirmations',
+    'query sql': 'free',
+  },
   ...{ 'session revoke id': 'sessions', 'token create name': 'free', 'token revoke id': ['tokens', 'agents'] },
   ...{ 'join-token delete id': 'join-tokens', 'notify test sink': 'notification-sinks', 'notify retry id': 'notifications' },
   ...{ 'cluster join-command name': 'free', 'audit verify file': 'file', 'explain field': 'kind' },
@@ -124,12 +130,12 @@ interface Line {
 
 /** Values of options that were typed before. */
 function withinOf(words: readonly string[]): Within {
-  const valueOf = (...flags: readonly string[]) => {
+  const typedOf = (...flags: readonly string[]) => {
     const at = words.findLastIndex((word) => flags.includes(word.replace(/=.*$/s, '')))
     const word = words[at] ?? ''
     return at < 0 ? undefined : word.includes('=') ? word.slice(word.indexOf('=') + 1) : words[at + 1]
   }
-  return { project: valueOf('--project', '-p'), cluster: valueOf('--cluster') }
+  return { project: typedOf('--project', '-p'), cluster: typedOf('--cluster') }
 }
 
 async function ofOption(option: Option, typed: string, prefix: string, { names, within }: Line): Promise<Completion> {

@@ -66,7 +66,7 @@ export function createRemoteRenders(deps: RemoteRendersDeps): Renders {
     },
     async helmValues(request) {
       const { id } = request
-      const order = orderOf(request, null)
+      const order = orderOf(deps, request, null)
       const job = { method: 'helm.values', order, kind: 'render', project: id.project, subject: `service ${serviceKey(id)}` } as const
       const { data } = await deps.workers.run({ ...job, serve: serving(deps, request) })
       return z

@@ -1,8 +1,7 @@
 // The render of a service for a person: from the content that was read last, and without any consequence.
-import type { ClusterId, ServiceId } from '../../../shared/model/ids.ts'
-import type { ExplainedValue, RenderView, VariantsView } from '../../../shared/model/render-views.ts'
+import type { ServiceId } from '../../../shared/model/ids.ts'
+import type { RenderView, VariantsView } from '../../../shared/model/render-views.ts'
 import { type ServiceSpec, serviceSpecSchema } from '../../../shared/model/resources.ts'
-import type { SiteStatus } from '../../../shared/model/site-config.ts'
 import { AppError } from '../../../shared/protocol/error.ts'
 import type { Configs } from '../../access/configs.ts'
 import type { Sealing } from '../../access/sealing.ts'

@@ -103,7 +103,9 @@ async function fileLayer(job: RenderJob, written: string, from: string): Promise
   const format = sopsFormatOf(text)
   if (format !== null) {
     const clear = await clearSopsFile(job, text, format)
-    return clear.kind === 'closed' ? refused(place, clear.message) : layerOf(place, withoutQuotes(readValues(clear.text, place)), { secretAt: 'all' })
+    return clear.kind === 'closed'
+      ? refused(place, clear.message)
+      : layerOf(place, withoutQuotes(readValues(clear.text, place)), { secretAt: 'all' })
   }
   if (!path.endsWith('.liquid') && job.spec.templated !== true) return layerOf(place, readValues(text, place))
   const { value: rendered, secret } = watched(job, () => renderText(text, { file: place }, job.inputs, undefined, job.meter))
