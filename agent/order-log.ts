@@ -41,7 +41,7 @@ export function createQuestionLog(dataDir: string, clock: Pick<Clock, 'nowMs'>, 
   return {
     record: (ask, refusal) => {
       const deed = deedOfAsk(ask)
-      // What changes nothing does not wait for the disk, and a refused restart changes nothing.
+      // An order that changes nothing does not wait for the disk, and a refused restart changes nothing.
       if (refusal !== undefined) questions.write({ ...deed, result: 'denied' as const, reason: refusal.slice(0, 500) }, false)
       else if (ask.question.kind === 'restart') restarts.write({ ...deed, result: 'started' as const }, true)
       else questions.write({ ...deed, result: 'started' as const }, false)

@@ -13,6 +13,7 @@ export const WITH_SERVER: readonly string[] = [
   'chaos-link',
   'chaos-loss',
   'dashboard',
+  'dashboard-pages',
   'dashboard-site',
   'demo',
   'demo-objects',
@@ -23,6 +24,7 @@ export const WITH_SERVER: readonly string[] = [
   'offline',
   'projects',
   'read-only-root',
+  'secrets',
   'services',
   'site-ownership',
   'site-rollout',
@@ -44,5 +46,6 @@ export const LONG_ONLY: readonly string[] = ['builds', 'cluster-older', 'gitea',
 export const SQLITE_ONLY: Readonly<Record<string, string>> = {
   backup: 'a backup of PostgreSQL is made with its own programs',
   disaster: 'a backup of PostgreSQL is made with its own programs',
+  image: 'the program is the one of the other tests; what is tested is the image around it',
   prometheus: 'the counts of a fleet are those of the contract of the store',
 }

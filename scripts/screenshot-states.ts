@@ -1,4 +1,4 @@
-// What pictures show besides pages: dialogs, and states that no healthy server shows: nothing there, everything refused or failed, thousands of clusters, names of the greatest length. The answers are put in the place of
+// States for pictures besides pages: dialogs, and states that no healthy server shows: nothing there, everything refused or failed, thousands of clusters, names of the greatest length. The answers are put in the place of
 // the server's own.
 import type { Page, Route } from 'playwright-core'
 
@@ -25,7 +25,7 @@ const json = (route: Route, status: number, body: object) =>
 const problem = (status: number, code: string, detail: string, remedy: string) => (page: Page) =>
   page.route(API, (route) => json(route, status, { status, code, title: code, detail, remedy }))
 
-/** What a page shows when somebody has opened something on it. */
+/** Steps that open something on a page. */
 export const OPENED: Readonly<Record<string, (page: Page) => Promise<unknown>>> = {
   placement: (page) => page.locator('.objects .fold').first().click({ timeout: 2_000 }),
 }

@@ -145,7 +145,7 @@ export interface Reports {
   emitOnObject(event: Omit<EventStatus, 'atMs'>): void
   /** Stored in the agent's state at the end of the reconciliation, in one transaction. */
   report(rows: readonly StatusUpdate[]): void
-  /** What waits is stored at once. */
+  /** Stores at once what waits. */
   flushReports(): void
   /** Resolves when the record of a turn is stored with what was reported. Turns that end together share a transaction. */
   recordTurn(turn: TurnRecord): Promise<void>

@@ -241,6 +241,12 @@ export class SyncLoop {
     onRecipient?.()
   }
 
+  /** SL15: a page that is sealed to the own key ends the problem; the next session may be hours away. */
+  #pageTaken(): void {
+    const to = this.#replica?.proof()?.hello.seal?.to
+    if (to === fingerprint(this.#options.keys.recipient.publicKey)) this.#recipientStated(null)
+  }
+
   /** Runs until the signal only. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, log, metered = false } = this.#options
@@ -311,6 +317,7 @@ export class SyncLoop {
   #eventOf(result: PullResult): SyncEvent {
     switch (result.kind) {
       case 'applied':
+        this.#pageTaken()
         return { kind: 'page_applied', services: result.changedServices }
       case 'discarded':
         return { kind: 'page_discarded' }

@@ -38,8 +38,9 @@ function addressOf(id: string, verb: string): string {
 }
 
 /** Nothing is deleted by it, so it asks for no consent. */
-export async function refuse(context: Context, id: string, reason: string): Promise<void> {
+export async function refuse(context: Context, id: string, reason: string | undefined): Promise<void> {
   const { io } = context
+  if (reason === undefined) throw new UsageError('refuse needs --reason TEXT: why the objects are kept; others see it')
   const client = context.client()
   const address = addressOf(id, 'refuse')
   const asked = await client.get(address, confirmationViewSchema)

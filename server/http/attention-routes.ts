@@ -1,4 +1,4 @@
-// What needs a person, in one list: the dashboard and scripts ask here instead of looking through every list.
+// Things that need a person, in one list: the dashboard and scripts ask here instead of looking through every list.
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { ATTENTION_KINDS, type Attention, type AttentionKind, attentionViewSchema } from '../../shared/model/attention.ts'

@@ -46,7 +46,7 @@ export async function logOfCause(
 /** As agents name the container of a Pod that explains a workload. */
 const NAMED = /\bPod ([\w.-]+)\/([\w.-]+): (?:init )?container ([\w.-]+) (\S.*)/
 
-/** Null: the cause names no container. */
+/** The question for the log of a container; null if the cause names none. */
 function logQuestion({ evidence: told }: WhyCause): Extract<Question, { kind: 'logs' }> | null {
   for (const { from, text } of told) {
     const [, namespace = '', name = '', container = '', state = ''] = (from === 'object' && NAMED.exec(text)) || []

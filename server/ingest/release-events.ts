@@ -23,7 +23,7 @@ export function renderEvents(
   nowMs: number,
   service: ServiceId,
   trace: string | undefined,
-  /** Of the commit that renders again. */
+  /** The author and subject of the commit that renders again. */
   by: WrittenBy = {},
 ): NewEvent[] {
   if (after.error !== null) {

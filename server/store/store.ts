@@ -108,7 +108,7 @@ export interface Store {
   commitsOf(project: string, ids: readonly string[]): Promise<ReadonlyMap<string, CommitNote>>
   /** SO55: the commit is the newest verified one of that ref, or it is older than that. */
   raiseWatermark(ref: VerifiedRef, signed: SignedCommit, nowMs: number): Promise<RaisedWatermark>
-  /** Of all repositories that could not be read last, in the order of their keys. */
+  /** The errors of all repositories that could not be read last, in the order of their keys. */
   repositoryErrors(): Promise<Array<{ project: string; name: string; error: StoredError }>>
   /** Newest first; `before`: strictly before that one. */
   commitsOfRepository(
@@ -127,7 +127,7 @@ export interface Store {
   setRenderState(id: ServiceId, state: RenderState, variants?: readonly Variant[], events?: readonly UnnumberedEvent[]): Promise<void>
   /** Newest first; `before`: strictly below that number. */
   revisions(id: ServiceId, query: { before?: number; limit: number }): Promise<Revision[]>
-  /** Of these services of a project: the revisions that came from any of these commits. */
+  /** The revisions of these services of a project that came from any of these commits. */
   revisionsFrom(
     project: string,
     services: readonly string[],

@@ -38,7 +38,7 @@ export function markObject(object: K8sObject, clusterId: string, { project, serv
   return { ...object, metadata: { ...metadata, labels, annotations } }
 }
 
-/** What brought the document of an object; null: not known. */
+/** The revision and commit that brought the document of an object; null fields are not known. */
 export interface Origin {
   commit: string | null
   /** Digest of the revision. */

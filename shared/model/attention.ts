@@ -1,4 +1,4 @@
-// What needs a person, over the whole fleet: confirmations, failed renders, unreadable repositories, fights about
+// Things that need a person, over the whole fleet: confirmations, failed renders, unreadable repositories, fights about
 // fields, revisions that wait for a sync, and a restore that waits for its confirmation.
 import { z } from 'zod'
 import { problemSchema } from '../protocol/error.ts'

@@ -9,7 +9,7 @@ export const objectOrderSchema = z.object({
   namespace: text,
   name: text,
   wave: z.number().int(),
-  /** Of a hook; absent: an ordinary object. */
+  /** The phases of a hook; absent: an ordinary object. */
   phases: z.array(z.enum(PHASES)).exactOptional(),
 })
 export type ObjectOrder = z.infer<typeof objectOrderSchema>

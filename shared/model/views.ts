@@ -295,7 +295,7 @@ export const confirmationViewSchema = z.object({
   confirmedBy: z.string().nullable(),
   /** The person who decided to keep the objects, and why; absent: nobody did. It can still be confirmed. */
   refused: z.object({ atMs: ms, by: z.string(), why: z.string() }).exactOptional(),
-  /** What its confirmation deletes, for a removal; only in the answer for one id. */
+  /** The deletions of its confirmation, for a removal; only in the answer for one id. */
   removals: z.array(removalViewSchema).exactOptional(),
 })
 export const refuseConfirmationSchema = z.strictObject({ reason: z.string().trim().min(1).max(500) })

@@ -81,8 +81,6 @@ export function withSopsMember(object: K8sObject, member: SopsMember): K8sObject
   } as K8sObject
 }
 
-export const isDecrypted = ({ metadata }: K8sObject): boolean => metadata.annotations?.[SOPS_ANNOTATION] === 'decrypted'
-
 function* encryptedIn(value: unknown, path: Path = []): Generator<{ text: string; path: Path }> {
   if (isSopsValue(value)) yield { text: value, path }
   else if (Array.isArray(value)) for (const [index, item] of value.entries()) yield* encryptedIn(item, [...path, index])

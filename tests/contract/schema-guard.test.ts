@@ -30,6 +30,8 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     18: '55b85af08ca30096',
     19: 'efd9ccea40736f0e',
     20: '970240498f773cd7',
+    21: '570de9997fb96742',
+    22: 'bfc8109a2fd50df2',
   },
   PostgreSQL: {
     1: 'b031b6640bfd07f7',
@@ -52,6 +54,8 @@ const HASHES: Record<StoreKind['name'], Record<number, string>> = {
     18: '55b85af08ca30096',
     19: 'e031c06b5366ffa1',
     20: '555cdaaa4db88a18',
+    21: '95abb252a54cb685',
+    22: '31190ed123c36579',
   },
 }
 

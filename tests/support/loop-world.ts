@@ -107,6 +107,7 @@ export function loopWorld({
       renderStates.get(name) ?? { commit: null, generation: 0, digest: null, objectCount: 0, renderedMs: null, error: null },
     setRenderState: async ({ service: name }: { service: string }, state: RenderState) => void renderStates.set(name, state),
     confirmedData: async () => new Map(),
+    commitsOf: async () => new Map(),
     listClusters: async () => world.clusters,
     findClusters: async ({ ids }: { ids: readonly string[] }) => world.clusters.filter(({ clusterId }) => ids.includes(clusterId)),
     clustersOfProject: async () => new Set(),

@@ -211,6 +211,13 @@ test('CL1 a long message is cut in the table and said in full below', () => {
   expect(text).toContain('no n…\n')
 })
 
+test('SL15 a server that seals to another recipient key is said with both fingerprints and a next step', () => {
+  const lines = (foreignRecipient: string | null) => statusText(report({ recipient: 'f-own', foreignRecipient }), NOW).split('\n')
+  const at = lines('f-other').findIndex((line) => /^recipient +f-own$/.test(line))
+  expect(lines('f-other').slice(at + 1, at + 3)).toEqual([expect.stringContaining('f-other'), expect.stringMatching(/^next step /)])
+  expect(lines(null).some((line) => line.startsWith('next step'))).toBe(false)
+})
+
 test('RP4 a disk that was full is said while there is no reserve, also with the server in reach', () => {
   const lines = (disk: string | null) =>
     statusText(report({ disk }), NOW)

@@ -258,6 +258,10 @@ const RECIPES: Record<string, Recipe> = {
     ...{ path: '/confirmations/:id/confirm', verb: 'confirm', kind: 'Service', name: 'web' },
     before: async () => ({ id: (await admin.store.openConfirmation({ ...QUESTION, subject: 'x' })).id }),
   },
+  'POST /confirmations/:id/refuse': {
+    ...{ path: '/confirmations/:id/refuse', body: { reason: 'still used' }, verb: 'refuse', kind: 'Service', name: 'web' },
+    before: async () => ({ id: (await admin.store.openConfirmation({ ...QUESTION, subject: 'x' })).id }),
+  },
   'POST /projects/:project/services/:name/sync': {
     ...{ path: '/projects/default/services/web/sync', body: { digest: 'd'.repeat(32) }, verb: 'sync', kind: 'Service', name: 'web' },
   },

@@ -41,6 +41,7 @@ test.each<[string, string[] | 'files']>([
   ['token revoke ', ['tokens - -', 'agents - -']],
   ['notify test ', ['notification-sinks - -']],
   ['secrets rotate-recipient ', ['clusters - -']],
+  ['webhook-secret create ', ['repositories - -']],
   ['trace --cluster oslo ', ['deployment/shop/of-oslo']],
   ['logs ', []],
   ['auth can-i secret', ['secret:write']],

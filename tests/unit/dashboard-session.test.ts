@@ -51,7 +51,7 @@ afterAll(() => {
 const names = () => [...(fleet.fleet.state.value.value?.clusters.values() ?? [])].map((one) => one.name)
 const streamsOpened = () => asked.filter((path) => path === '/api/v1/changes').length
 const until = async (what: () => boolean) => {
-  for (let tries = 0; !what() && tries < 200; tries++) await Bun.sleep(1) // the stream and the chart take turns of the loop
+  for (let tries = 0; !what() && tries < 200; tries++) await new Promise(setImmediate) // the stream and the chart take turns of the loop
   expect(what()).toBe(true)
 }
 

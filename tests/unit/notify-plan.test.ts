@@ -121,7 +121,7 @@ describe('NT grouping', () => {
     }
   })
 
-  test('NO4 the next version of a dead message is tried as often as any other', () => {
+  test('NO4 the next version of a dead message is tried as often as others', () => {
     const plan = planOf(route())
     const [record] = plan.take(clusters(1)).created
     if (record === undefined) throw new Error('nothing was planned')

@@ -180,7 +180,11 @@ function answerOf({
     tools: {},
   }
   const answer = { value, data: Buffer.concat([dependencies, rowsToLines(rows)]) } as JobAnswer<'render'>
-  const renders = createRemoteRenders({ workers: { run: async () => answer }, clock: systemClock } as unknown as RemoteRendersDeps)
+  const renders = createRemoteRenders({
+    workers: { run: async () => answer },
+    clock: systemClock,
+    macOf: String,
+  } as unknown as RemoteRendersDeps)
   return renders.run(REQUEST)
 }
 

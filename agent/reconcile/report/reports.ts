@@ -16,7 +16,7 @@ export interface ReportsDeps {
   podLogs: (PodLogs & { lines: number }) | undefined
   /** CO1: of the revision of a service; undefined: unknown. */
   traceOf(service: string): string | undefined
-  /** Of the run: nothing waits for other turns when it ends. */
+  /** Aborts with the run: nothing waits for other turns when it ends. */
   signal: AbortSignal
 }
 

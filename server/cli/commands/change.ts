@@ -67,7 +67,7 @@ export function addChangeCommands(program: Command, context: Context): void {
   program
     .command('refuse')
     .argument('<id>', 'id that `skerry confirm` lists')
-    .requiredOption('--reason <text>', 'why the objects are kept; others see it')
+    .option('--reason <text>', 'why the objects are kept; required, and others see it')
     .addHelpText('before', examples("skerry refuse k7f2qx --reason 'still used by the old tills'"))
     .action(async (id, { reason }) => {
       const { refuse } = await import('../confirm.ts')

@@ -82,7 +82,7 @@ const MARKS_MS_MAX = 3_000
 const ANNOTATIONS = [COMMIT_ANNOTATION, REVISION_ANNOTATION, TRACKING_ANNOTATION] as const
 
 interface Marks {
-  /** Null: they could not be read, and why. */
+  /** `why` says why they could not be read, if null. */
   values: { labels: Record<string, string>; annotations: Record<string, string> } | null
   why: string
 }

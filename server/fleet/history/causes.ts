@@ -45,7 +45,7 @@ const GATES: ReadonlySet<string> = new Set([
 /** Reasons that a person causes, where no event says who. */
 const BY_PERSON: ReadonlySet<string> = new Set(['Suspended', 'Held', 'Resuming'])
 
-/** Whose event it is: what a caller may not read explains nothing for it. */
+/** The owner of an event: what a caller may not read explains nothing for it. */
 const originOf = ({ service, cluster }: FleetEvent): KeptCause['of'] =>
   service === null ? 'cluster' : cluster === null ? 'service' : 'placement'
 

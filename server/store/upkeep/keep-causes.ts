@@ -98,7 +98,7 @@ async function eventsAround(db: ReadDb, { cluster_no, project, service }: Placem
   return [...found, ...ofCluster].map(toEvent)
 }
 
-/** What events that expire tell and no state shows, as rows. */
+/** Keeps as rows what events that expire tell and no state shows. */
 export async function keepEntries(db: StoreDb, expired: readonly FleetEvent[]): Promise<void> {
   for (const event of expired) {
     const { cluster, project, service, atMs } = event

@@ -11,7 +11,7 @@ import { Denied, RefusalNote, Waiting } from './states.tsx'
 interface ButtonProps {
   right: Right
   label: string
-  /** What a screen reader says, where the label alone is one of many. */
+  /** Text for a screen reader, where the label alone is one of many. */
   about?: string
   look?: 'primary' | 'quiet'
   onClick(): void

@@ -1,12 +1,11 @@
 // The mark and the words of one cluster whose whole view is at hand.
 import { moment } from '../format.ts'
-import { type Mark, type Seen, seenOf } from '../state/mark-of.ts'
+import { type Seen, seenOf } from '../state/mark-of.ts'
 import { nowMs } from '../state/now.ts'
 import type { ClusterView } from '../state/reads.ts'
 import { text } from '../words/first.ts'
 
 export const clusterSeen = ({ status }: ClusterView): Seen => seenOf(status)
-export const clusterMark = (view: ClusterView): Mark => clusterSeen(view).mark
 
 /** `offline since Tue 14:02, last known: in sync`; null: the agent of the cluster is in contact. */
 export function awayWord({ liveness }: { liveness: ClusterView['status']['liveness'] }, { mark, was }: Seen): string | null {

@@ -144,7 +144,7 @@ const suspendable = ({ services, clusters }: Found, kind: 'suspend' | 'resume'):
   ...clusters.map((one): Target => [{ kind, cluster: one.metadata.name }, text.search.cluster(one.metadata.name)]),
 ]
 
-/** What these verbs can be done to. The dialog of each says what it would do, and whether the person may. */
+/** The actions of these verbs on it. The dialog of each says what it would do, and whether the person may. */
 const actionsOn = (of: Found, verbs: Spoken['verbs']): Entry[] =>
   verbs.flatMap((verb) =>
     TARGETS[verb](of).map(

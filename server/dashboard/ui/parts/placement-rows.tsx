@@ -16,7 +16,7 @@ import { type Column, VirtualRows } from './virtual-rows.tsx'
 const PAGE_ROWS = 200
 const { columns: heads } = text.services
 
-/** What is known of a service in a cluster, in words: of an offline one, that it is offline comes first. */
+/** The state of a service in a cluster, in words: for an offline cluster, that it is offline comes first. */
 export function placementWord(one: PlacementView, seen: Seen = seenOf(one)): string {
   const away = awayWord(one, seen)
   return away ?? (one.message || text.marks[seen.mark])

@@ -13,7 +13,7 @@ interface MenuProps<T> {
   list: string
   view: ListView
   columns: readonly Column<T>[]
-  /** What the rows can be grouped by; none: nothing. */
+  /** Fields that the rows can be grouped by. */
   groups: ReadonlyArray<{ key: string; label: string }>
 }
 

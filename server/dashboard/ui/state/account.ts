@@ -13,7 +13,7 @@ import { authorization, forgetToken, keepToken, type Person, session, takeCode }
 type SignInLinkToken = (typeof signInLinkTokenSchema)['_output']
 type LogoutAnswer = Partial<(typeof logoutAnswerSchema)['_output']>
 
-/** What was read belongs to the person whose session ended, however it ended. */
+/** Answers belong to the person whose session ended, however it ended. */
 effect(() => {
   if (session.value.state === 'in') return
   stopLive()

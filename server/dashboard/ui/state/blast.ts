@@ -1,4 +1,4 @@
-// What an action reaches, by exact number and name: the services in clusters that the caller may read.
+// The reach of an action, by exact number and name: the services in clusters that the caller may read.
 
 import type { Scope } from './actions.ts'
 import { call, type Page } from './api.ts'
@@ -11,7 +11,7 @@ export interface Blast {
   clusters: number
   /** Services in clusters. */
   placements: number
-  /** Of these clusters nothing is known now: they follow when they are back. */
+  /** Clusters of which nothing is known now: they follow when they are back. */
   offline: number
 }
 

@@ -18,7 +18,7 @@ export const sortText = ({ key, isDown }: SortBy): string => `${isDown ? '-' : '
 /** A click on the head of a column: its own order, then the reverse. */
 export const nextSort = (now: SortBy, key: string): SortBy => ({ key, isDown: now.key === key && !now.isDown })
 
-/** Of the known ones, in their own order; the first one always stays. None chosen: those that are shown at first. */
+/** The chosen ones of the known columns, in their own order; the first one always stays. None chosen: those that are shown at first. */
 export function chosenColumns<T extends { key: string; isExtra?: boolean }>(all: readonly T[], text: string | undefined): T[] {
   const wanted = new Set((text ?? '').split(',').filter(Boolean))
   const some = all.filter(({ key }, at) => at === 0 || wanted.has(key))

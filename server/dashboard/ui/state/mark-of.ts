@@ -86,11 +86,10 @@ const OF_SERVER: ReadonlySet<string> = new Set([
   ...['Suspended', 'Rendering'],
 ])
 
-/** Of a service over all its clusters. When none of them is online, nothing of now is known of it. */
+/** The mark of a service over all its clusters. When none of them is online, nothing of now is known of it. */
 export function serviceSeen({ status }: ServiceWords): Seen {
   const { reason, clusters } = status
   const last = markOfWords(status, reason)
   const isAway = clusters.total > 0 && clusters.offline >= clusters.total && !OF_SERVER.has(reason)
   return isAway ? { mark: 'offline', was: last } : { mark: last, was: null }
 }
-export const serviceMark = (service: ServiceWords): Mark => serviceSeen(service).mark

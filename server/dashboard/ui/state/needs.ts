@@ -1,4 +1,4 @@
-// What needs a person, in words: each with its place, its age, what follows, and the action that resolves it.
+// Things that need a person, in words: each with its place, its age, what follows, and the action that resolves it.
 import type { Attention } from '../../../../shared/model/attention.ts'
 import { names } from '../format.ts'
 import { text } from '../words/first.ts'
@@ -17,12 +17,12 @@ export interface Need {
   href: string
   /** Label of the link. */
   label: string
-  /** What can be done here and now. */
+  /** The action that can be done here and now. */
   action?: ActionAsked
 }
 
 export interface Needs {
-  /** Of the whole fleet; `items` has the first of them. */
+  /** The count over the whole fleet; `items` has the first of them. */
   total: number
   items: Need[]
   isKnown: boolean

@@ -47,7 +47,7 @@ export const sortedObjects = (items: readonly ObjectView[]): ObjectView[] =>
     .map(({ item }) => item)
 
 export interface ObjectGroup {
-  /** Null: ordinary objects. */
+  /** The hook phase; ordinary objects have none. */
   phase: string | null
   wave: number
   items: ObjectView[]

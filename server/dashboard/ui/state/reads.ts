@@ -70,7 +70,7 @@ export function useOlderEvents(filter: { cluster: string; search: string; type: 
   )
 }
 
-/** What needs a person; the server looks through the whole fleet. */
+/** Things that need a person; the server looks through the whole fleet. */
 export const useAttention = (later = false) =>
   useResource(
     'attention',
@@ -219,7 +219,7 @@ export function concernsService(project: string, service: string): (change: Chan
 /** Keys of a report are `KIND/PROJECT/SERVICE`, with the object behind it. */
 const isOfKey = (one: string, key: string): boolean => `${one}/`.includes(`/${key}/`)
 
-/** Of a list of services in clusters; null: of all services. */
+/** Changes that concern a list of services in clusters; null: a list of all services. */
 export function concernsPlacements(of: { project: string; service: string } | null): (change: Change) => boolean {
   if (of !== null) return concernsService(of.project, of.service)
   return (change) => ['status', 'desired', 'confirmation', 'resource', 'cluster'].includes(change.topic) || isOfCluster(change)

@@ -31,7 +31,7 @@ const RETRY_MAX_MS = 60_000
 /** Values of pages that were left, so that going back shows them at once. */
 const KEPT_MAX = 40
 
-/** Null: another try is refused alike, until something changes. */
+/** The delay before another try. Null if it is refused alike until something changes. */
 export function retryAfterMs({ status }: Refusal, failures: number): number | null {
   const mayPass = status === 0 || status === 429 || status >= 500
   return mayPass ? Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** failures) : null

@@ -69,7 +69,7 @@ export interface Right {
 
 const FREE: CanI = { allowed: true, detail: '', by: null }
 
-/** Null: not known yet. Everybody may what needs no right (null), such as to end an own session. */
+/** The answer about a right, null before it is known. Everybody may what needs no right (null), such as to end an own session. */
 export const useRight = (right: Right | null): CanI | null =>
   useResource(
     `may ${JSON.stringify(right)}`,

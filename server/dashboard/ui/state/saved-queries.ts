@@ -34,7 +34,7 @@ export const EXAMPLES: readonly { name: string; sql: string }[] = [
   },
 ]
 
-/** Of everybody, by name. */
+/** The queries of everybody, by name. */
 export const useSavedQueries = () =>
   useResource(
     'saved queries',
