@@ -3,9 +3,11 @@
 import type { z } from 'zod'
 import type { canIAnswerSchema, whoCanAnswerSchema } from '../shared/model/access-views.ts'
 import type { ApplyAnswer } from '../shared/model/apply-views.ts'
+import type { AttentionView } from '../shared/model/attention.ts'
 import type { AuditRecord, AuditState, auditPageSchema } from '../shared/model/audit.ts'
 import type { changePageSchema } from '../shared/model/change.ts'
 import type { ChartView } from '../shared/model/chart.ts'
+import type { CommitView } from '../shared/model/commits.ts'
 import type { CountsView } from '../shared/model/counts.ts'
 import type { DeleteServicesAnswer, deleteServicesSchema } from '../shared/model/delete-services.ts'
 import type { DependenciesView } from '../shared/model/dependency-views.ts'
@@ -18,9 +20,11 @@ import type {
   NotificationTestAnswer,
   NotificationView,
 } from '../shared/model/notification-views.ts'
+import type { ObjectOrders } from '../shared/model/object-order.ts'
 import type { removalsViewSchema } from '../shared/model/removal-views.ts'
 import type { RenderView, VariantsView } from '../shared/model/render-views.ts'
 import type { Applicable } from '../shared/model/resources.ts'
+import type { RotationAnswer } from '../shared/model/rotation-views.ts'
 import type { SavedQueryInput, SavedQueryView } from '../shared/model/saved-queries.ts'
 import type { SealView } from '../shared/model/seal-views.ts'
 import type { AgentCredential, SessionView, SignInLink } from '../shared/model/sign-in.ts'
@@ -46,6 +50,7 @@ import type {
   RoleBindingView,
   RoleView,
   refreshAnswerSchema,
+  refuseConfirmationSchema,
   resealAnswerSchema,
   restoreConfirmedSchema,
   ServerKeyView,
@@ -136,6 +141,8 @@ interface OtherRoutes {
   'GET /auth/can-i': Read<z.infer<typeof canIAnswerSchema>>
   'GET /auth/who-can': Read<z.infer<typeof whoCanAnswerSchema>>
   'GET /projects/:project/repositories/:name/webhook': Read<z.infer<typeof webhookAnswerSchema>>
+  'POST /projects/:project/repositories/:name/webhook': Write<z.infer<typeof webhookAnswerSchema>>
+  'GET /projects/:project/repositories/:name/commits': List<CommitView>
   'POST /projects/:project/repositories/:name/refresh': Write<z.infer<typeof refreshAnswerSchema>>
   'GET /objects': List<ObjectView>
   'GET /placements': List<PlacementView>
@@ -155,12 +162,15 @@ interface OtherRoutes {
   'GET /confirmations/:id': Read<ConfirmationView>
   'GET /confirmations/:id/removal': Read<z.infer<typeof removalsViewSchema>>
   'POST /confirmations/:id/confirm': Write<ConfirmationView, { confirmData?: string[] }>
+  'POST /confirmations/:id/refuse': Write<ConfirmationView, z.input<typeof refuseConfirmationSchema>>
+  'GET /attention': Read<AttentionView>
   'GET /clusters/:name/services': List<PlacementView>
   'GET /clusters/:name/history': List<TimelineView>
   'POST /clusters/:name/ask': Write<string, AskRequest>
   'GET /projects/:project/services/:name/clusters': List<PlacementView>
   'GET /projects/:project/services/:name/revisions': List<RevisionView>
   'GET /projects/:project/services/:name/history': List<HistoryView>
+  'GET /projects/:project/services/:name/order': Read<ObjectOrders>
   'GET /projects/:project/services/:name/removal': Read<z.infer<typeof removalsViewSchema>>
   'GET /projects/:project/services/:name/sync': Read<SyncPlanView>
   'POST /projects/:project/services/:name/sync': Write<SyncAnswer, SyncRequest>
@@ -185,6 +195,8 @@ interface OtherRoutes {
   'POST /agents/:id/rotate-recipient': Write<null>
   'GET /secrets/seal': Read<SealView>
   'POST /secrets/seal': Write<SealView>
+  'GET /secrets/rotate-key': Read<RotationAnswer>
+  'POST /secrets/rotate-key': Write<RotationAnswer>
   'GET /server-keys': List<ServerKeyView>
   'POST /server-keys/rotate': Write<Page<ServerKeyView>>
   'POST /server-keys/revoke': Write<Page<ServerKeyView>>

@@ -55,9 +55,10 @@ export async function createSecretRotation(deps: SecretRotationDeps): Promise<Se
     })
     if (stopping.aborted) return // it goes on at the next start
     if (begun.reason === 'rotation') await keys.forgetEarlier()
+    // Who reads that it is finished finds the event, too. After a kill in between, the event is written again.
+    await store.appendEvents([doneEvent(begun, counts, clock.nowMs())])
     await keep({ ...begun, ...counts, state: 'finished', error: null, finishedMs: clock.nowMs() })
     log.info('secrets of Configs are sealed anew', { reason: begun.reason, ...counts })
-    await store.appendEvents([doneEvent(begun, counts, clock.nowMs())])
   }
   const run = async (begun: RotationView): Promise<void> => {
     while (!stopping.aborted) {

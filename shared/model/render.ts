@@ -248,7 +248,8 @@ const valueSourceSchema = z
         name: z
           .string()
           .max(253)
-          .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/, 'expected the name of a Secret'),
+          .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/, 'expected the name of a Secret')
+          .describe('Name of the Secret.'),
         key: entryKey.describe('Key in the data of the Secret.'),
       })
       .optional()

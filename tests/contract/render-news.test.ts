@@ -31,9 +31,10 @@ beforeEach(async () => {
       return { ...made, renderers, build }
     },
     clock: {
+      ...systemClock,
       nowMs: () => systemClock.nowMs() + aheadMs,
       sleep: async (ms, signal) => (ms <= 5_000 ? systemClock.sleep(0, signal) : systemClock.sleep(ms, signal)),
-    } as typeof systemClock,
+    },
   })
   await kit.git.commit({ 'shop/a.yaml': configMap('a', 'one') }, 'first')
   await kit.repository()

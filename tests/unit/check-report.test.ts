@@ -109,6 +109,7 @@ test.each([
   ['a list', 'ResponseComplete', 'list', '/api/v1/pods?limit=500', true],
   ['a watch that continues', 'ResponseStarted', 'watch', '/api/v1/pods?resourceVersion=7&watch=true', false],
   ['a watch that lists first', 'ResponseStarted', 'watch', '/api/v1/pods?sendInitialEvents=true&watch=true', true],
+  ['a watch of one object', 'ResponseStarted', 'watch', '/api/v1/a?sendInitialEvents=true&fieldSelector=metadata.name%3Db', false],
   ['the end of a watch that listed first', 'ResponseComplete', 'watch', '/api/v1/pods?sendInitialEvents=true&watch=true', false],
 ] as const)('%s counts as a list or not', (_, stage, verb, requestURI, expected) => {
   expect(isList({ stage, verb, requestURI })).toBe(expected)
