@@ -435,7 +435,7 @@ class RunningAgent implements Agent {
     if (this.#unreachable !== null) found.push({ code: 'kube_unreachable', message: this.#unreachable })
     const full = this.#reserve.problem()
     if (full !== null) found.push({ code: 'disk_full', message: full })
-    const other = this.#sync.status().foreignRecipient
+    const other = this.#sync.foreignRecipient
     if (other !== null)
       found.push({
         code: 'recipient_substituted',
@@ -464,7 +464,7 @@ class RunningAgent implements Agent {
     return agentReport({
       ...{ running: true, version: this.#options.version, state: this.#state },
       recipient: recipientFingerprint(this.#options.dataDir),
-      foreignRecipient: this.#sync.status().foreignRecipient,
+      foreignRecipient: this.#sync.foreignRecipient,
       replica: this.#sync.replica(),
       link: linkReport(this.#options.serverUrl, this.#sync.status()),
       enforcement,

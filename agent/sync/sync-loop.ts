@@ -100,8 +100,6 @@ export interface SyncStatus {
   metered: boolean
   today: { bytes: number; budgetBytes: number }
   waitSeconds: number
-  /** SL15: the server seals to this recipient key, which is not the agent's; null: it does not. */
-  foreignRecipient: string | null
 }
 
 export class SyncLoop {
@@ -227,8 +225,13 @@ export class SyncLoop {
       metered: this.#options.metered ?? false,
       today: { bytes: this.#day.today().bytes, budgetBytes: this.#day.budgetBytes },
       waitSeconds: this.#pull.waitSeconds(),
-      foreignRecipient: this.#foreignRecipient,
     }
+  }
+
+  /** SL15: the server seals to this recipient key, which is not the agent's; null means that it does not. Unlike status(),
+   *  it reads nothing of the state on disk. */
+  get foreignRecipient(): string | null {
+    return this.#foreignRecipient
   }
 
   #recipientStated(other: string | null): void {

@@ -1,27 +1,21 @@
 // Break-glass: an admin token from the disk of a server that runs.
 import { expect, test } from 'bun:test'
-import { runAdminToken } from '../../server/break-glass/admin-token-verb.ts'
+import { join } from 'node:path'
 import { startServer } from '../../server/server.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { silentLogger } from '../../shared/runtime/logger.ts'
 import { seededRandom } from '../../shared/runtime/random.ts'
+import { ROOT } from '../support/source-files.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
+/** Another process, as a person starts it: one that waits for the store here would stop the server, too. */
 const run = async (flags: Record<string, string>) => {
-  const said = { out: '', err: '' }
-  const code = await runAdminToken(flags, {
-    env: {},
-    out: (text) => {
-      said.out += text
-    },
-    err: (text) => {
-      said.err += text
-    },
-    errIsTty: false,
-    onStop: () => {},
-    clock: systemClock,
+  const words = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value])
+  const child = Bun.spawn([process.execPath, join(ROOT, 'server/main.ts'), 'admin-token', ...words], {
+    ...{ env: { PATH: process.env['PATH'] ?? '' }, stdout: 'pipe', stderr: 'pipe' },
   })
-  return { code, ...said }
+  const [code, out, err] = await Promise.all([child.exited, new Response(child.stdout).text(), new Response(child.stderr).text()])
+  return { code, out, err }
 }
 
 test('SI14 a token from the disk works at once on the running server, expires, and is recorded with its reason', async () => {

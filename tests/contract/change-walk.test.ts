@@ -269,6 +269,11 @@ const WRITES: Partial<Record<keyof Store, Steps>> = {
     ['unknown', 'idle', (store) => store.confirm('none', 'p', 3)],
     ['asked again about fewer', 'idle', (store) => store.openConfirmation(question('t', ['a']))],
   ],
+  refuse: [
+    asked,
+    ['refused', 'changes', async (store) => store.refuse(await openId(store), { by: 'p', why: 'kept', nowMs: 2 })],
+    ['unknown', 'idle', (store) => store.refuse('none', { by: 'p', why: 'kept', nowMs: 3 })],
+  ],
   closeConfirmation: [
     asked,
     ['closed', 'changes', (store) => store.closeConfirmation(question().subject)],
@@ -367,6 +372,11 @@ const READS: ReadonlyArray<keyof Store> = [
   'variant',
   'rollups',
   'commitsOf',
+  'commitsOfRepository',
+  'isPublished',
+  'repositoryErrors',
+  'revisionsFrom',
+  'waitingServices',
   'fleetSql',
   'writeVersion',
 ]

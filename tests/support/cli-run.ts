@@ -115,7 +115,7 @@ export async function runCliWith(argv: readonly string[], setup: CliSetup = {}, 
 
 /** Waits are over at once; what would take a minute, as the silence of a stream, is never over. */
 const sleepShort = (ms: number, signal?: AbortSignal): Promise<void> =>
-  ms < SILENCE_MS ? Promise.resolve() : systemClock.sleep(ms, signal)
+  ms < SILENCE_MS ? new Promise((resolve) => setImmediate(resolve)) : systemClock.sleep(ms, signal)
 
 async function* stdinOf(text: string): AsyncGenerator<Uint8Array> {
   yield new TextEncoder().encode(text)
