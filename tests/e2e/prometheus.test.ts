@@ -188,9 +188,9 @@ test('OB2 metrics have a documented name, and promtool finds nothing wrong with 
 test('OB3 counts of the fleet and of the agent reach Prometheus', async () => {
   expect((await query('skerry_build_info{job="skerry"}'))[0]?.value).toBe(1)
   expect((await query('sum(skerry_http_requests_total{job="skerry",route="api",code="200"})'))[0]?.value).toBeGreaterThan(0)
-  expect((await query('skerry_agent_outbox_rows'))[0]?.value).toBe(3)
-  expect((await query('skerry_agent_enforcing'))[0]).toMatchObject({ labels: { state: 'waiting' }, value: 0 })
-  expect((await query('skerry_agent_services{sync="Unknown",health="Unknown"}'))[0]?.value).toBe(1)
+  expect((await query('skerry_agent_outbox_rows{job="skerry-agent"}'))[0]?.value).toBe(3)
+  expect((await query('skerry_agent_enforcing{job="skerry-agent"}'))[0]).toMatchObject({ labels: { state: 'waiting' }, value: 0 })
+  expect((await query('skerry_agent_services{job="skerry-agent",sync="Unknown",health="Unknown"}'))[0]?.value).toBe(1)
 })
 
 test('OB4 the alert rules are valid, and each fires on its fault and not on a healthy fleet', async () => {

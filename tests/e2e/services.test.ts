@@ -121,7 +121,7 @@ test('SC1 SC3 a service takes variables from a ConfigMap of its site, again when
   await scenario.push({ 'colored/settings.yaml.liquid': configMapYaml('colored', { value: '{{ config.color }}' }) })
   await apply(serviceYaml({ name: 'colored', extra: site }))
   await eventually('it waits for the value', async () =>
-    (await scenario.fleet.run(['describe', 'service', 'colored'])).includes('unknown variable config.color'),
+    (await scenario.fleet.run(['describe', 'service', 'colored'])).includes('unknown name config.color'),
   )
   await kubectl('create', 'configmap', 'site-values', '-n', 'kube-public', '--from-literal=color=green', '--from-literal=hidden=x')
   await scenario.settled('harbour', ['colored'])
