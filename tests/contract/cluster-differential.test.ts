@@ -74,10 +74,9 @@ function stepsOf(seed: number, { kind, name }: ObjectRef): Step[] {
   })
 }
 
-/** What must agree; the real server's defaults are no part of it. */
+/** The parts that must agree, with the defaults that a server fills in. */
 function viewOf(object: K8sObject): Json {
   const { labels, annotations, finalizers, generation, managedFields } = object.metadata
-  const spec = object['spec'] as { template: { spec: { containers: Array<Json> } } } | undefined
   const owners = (managedFields ?? []).map(({ manager, operation, fieldsV1 }) => ({
     owner: `${manager}/${operation}`,
     fields: operation === 'Update' ? withoutContainers(fieldsV1 ?? {}) : fieldsV1,
@@ -88,7 +87,7 @@ function viewOf(object: K8sObject): Json {
     finalizers: [...(finalizers ?? [])].sort(),
     generation,
     data: object['data'],
-    containers: spec?.template.spec.containers.map(({ name, image, env, args }) => ({ name, image, env, args })),
+    spec: object['spec'],
     owners: owners.filter(({ fields }) => Object.keys(fields ?? {}).length > 0).sort((a, b) => (a.owner < b.owner ? -1 : 1)),
   }
 }

@@ -1,6 +1,7 @@
-// A strict Kubernetes API server in memory: the Cluster port for simulation and unit tests, held to the real one by the contract suite. It
-// owns fields, merges, refuses, finalizes and watches as Kubernetes does. Not there: defaulting, CRD schemas, admission but by `admit`, cascading deletion
-// by owner references, conversion between versions (only apiVersion is rewritten); fake-field-sets.ts says how lists differ.
+// A strict Kubernetes API server in memory: the Cluster port for simulation and unit tests, held to the real one by the
+// contract suite. It owns fields, fills in defaults of some kinds (fake-defaults.ts), merges, refuses, finalizes, collects
+// garbage and watches as Kubernetes does. Not there: CRD schemas, admission but by `admit`, the foreground order of a
+// cascading deletion, conversion between versions (only apiVersion is rewritten); fake-field-sets.ts says how lists differ.
 import { failureOf, warningsOf } from '../../agent/cluster/api-failure.ts'
 import type {
   About,

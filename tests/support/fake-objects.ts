@@ -4,6 +4,8 @@ import type { ApiResource, Discovery } from '../../agent/cluster/cluster.ts'
 import { canonicalJson } from '../../shared/kube/canonical.ts'
 import { groupOf, type K8sObject, type ManagedFieldsEntry, type ObjectRef, refKey, refOf } from '../../shared/kube/object.ts'
 import type { Clock } from '../../shared/runtime/clock.ts'
+import { absorbStringData, mergePatched, withoutEmptyMaps, withoutNulls } from './fake-bodies.ts'
+import { withDefaults } from './fake-defaults.ts'
 import {
   containersOf,
   type FieldSet,
@@ -37,6 +39,7 @@ import {
   terminating,
   valueAt,
 } from './fake-kube-kinds.ts'
+import { OwnerIndex } from './fake-owners.ts'
 import type { FakeWatchLog } from './fake-watch-log.ts'
 
 const COLLECTOR = 'foregroundDeletion'
@@ -55,6 +58,7 @@ export class FakeObjects {
   deleteAdmission: (object: K8sObject) => string | null = () => null
   readonly #byKey = new Map<string, K8sObject>()
   readonly #served = new Map<string, ApiResource>()
+  readonly #owners = new OwnerIndex()
   /** Groups that the server does not serve for now, although their CRDs and objects are there. */
   readonly gaps = new Set<string>()
   readonly #clock: Clock
@@ -146,7 +150,7 @@ export class FakeObjects {
     const ownedByOthers = new Set(keptOwners.flatMap(({ fields }) => [...fields]))
     const dropped = [...(ours?.fields ?? [])].filter((key) => !wanted.has(key) && !ownedByOthers.has(key))
     const merged = withoutFields(mergeApplied(base, applied, custom), dropped, new Set([...ownedByOthers, ...wanted.keys()]))
-    const after = withoutEmptyMaps(absorbStringData(withIdentity(merged, base)))
+    const after = withDefaults(withoutEmptyMaps(absorbStringData(withIdentity(merged, base))))
     checkObject(after, resource)
     if (live !== null) this.#checkUpdate(live, after)
     this.checkAdmission(resource, after)
@@ -205,7 +209,7 @@ export class FakeObjects {
     const mutated = structuredClone(before)
     mutate(mutated)
     if (subresource !== 'status') restore(mutated, before, 'status')
-    const after = this.#owned(manager, before, withoutEmptyMaps(withIdentity(mutated, before)), subresource)
+    const after = withDefaults(this.#owned(manager, before, withoutEmptyMaps(withIdentity(mutated, before)), subresource))
     checkObject(after, resource)
     if (live === null) return structuredClone(this.#create(after, resource))
     this.#checkUpdate(live, after)
@@ -219,7 +223,7 @@ export class FakeObjects {
     checkIdentity(patched, live, resource)
     const entries = valueAt(body, ['metadata', 'managedFields'])
     restore(patched, live, 'status')
-    const after = this.#owned(manager, live, withoutEmptyMaps(withIdentity(patched, live)), undefined)
+    const after = withDefaults(this.#owned(manager, live, withoutEmptyMaps(withIdentity(patched, live)), undefined))
     // Sent entries replace the live ones whole; the patch's own change is then tracked on top of them.
     if (Array.isArray(entries)) after.metadata.managedFields = entries as ManagedFieldsEntry[]
     checkObject(after, resource)
@@ -305,15 +309,25 @@ export class FakeObjects {
   #put(before: K8sObject | null, after: K8sObject): K8sObject {
     after.metadata.resourceVersion = String(this.touch())
     this.#byKey.set(refKey(refOf(after)), after)
+    this.#owners.changed(before, after)
     this.#log.record(this.revision, before, after)
     return after
   }
 
   #remove(object: K8sObject): void {
     this.#byKey.delete(refKey(refOf(object)))
+    this.#owners.changed(object, null)
     this.#log.record(this.touch(), object, null)
     if (groupOf(object.apiVersion) === CRD_GROUP) this.#unserveCrd(object)
-    queueMicrotask(() => this.#finalizeNamespaces())
+    queueMicrotask(() => {
+      this.#finalizeNamespaces()
+      this.#collectGarbage(object.metadata.uid ?? '')
+    })
+  }
+
+  #collectGarbage(uid: string): void {
+    const find = (ref: ObjectRef) => this.find(ref)
+    for (const orphan of this.#owners.orphansOf(uid, (key) => this.#byKey.get(key), find)) this.delete(refOf(orphan))
   }
 
   /** The namespace controller: contents go first, then the namespace, unless finalizers hold either. */
@@ -435,15 +449,6 @@ function withIdentity(object: K8sObject, live: K8sObject): K8sObject {
   return object
 }
 
-/** Typed objects do not store these when they are empty. */
-function withoutEmptyMaps(object: K8sObject): K8sObject {
-  const isEmpty = (value: unknown) => value !== null && typeof value === 'object' && Object.keys(value).length === 0
-  for (const field of ['labels', 'annotations', 'finalizers', 'ownerReferences'])
-    if (isEmpty(object.metadata[field])) delete object.metadata[field]
-  if (isEmpty(object['data'])) delete object['data']
-  return object
-}
-
 function restore(target: Record<string, unknown>, source: Record<string, unknown>, field: string): void {
   if (source[field] === undefined) delete target[field]
   else target[field] = structuredClone(source[field])
@@ -464,37 +469,4 @@ function sameContent(a: K8sObject, b: K8sObject): boolean {
   const bare = ({ metadata: { managedFields: _, resourceVersion: __, ...metadata }, ...rest }: K8sObject) =>
     canonicalJson({ ...rest, metadata })
   return bare(a) === bare(b)
-}
-
-/** Nulls in an apply of a built-in kind: an empty string in `data`, nothing elsewhere. */
-function withoutNulls(object: K8sObject): K8sObject {
-  const strip = (value: unknown, inData: boolean): unknown => {
-    if (Array.isArray(value)) return value.map((item) => strip(item, false))
-    if (value === null || typeof value !== 'object') return value
-    return Object.fromEntries(
-      Object.entries(value).flatMap(([key, member]) =>
-        member === null ? (inData ? [[key, '']] : []) : [[key, strip(member, key === 'data')]],
-      ),
-    )
-  }
-  return strip(object, false) as K8sObject
-}
-
-function absorbStringData(object: K8sObject): K8sObject {
-  const added = object['stringData']
-  if (object.kind !== 'Secret' || added === null || typeof added !== 'object') return object
-  const encoded = Object.fromEntries(Object.entries(added).map(([key, value]) => [key, Buffer.from(String(value)).toString('base64')]))
-  const { stringData: _, ...rest } = object
-  return { ...rest, data: { ...(rest['data'] as Record<string, string> | undefined), ...encoded } } as K8sObject
-}
-
-/** RFC 7396. */
-function mergePatched(target: unknown, patch: unknown): unknown {
-  if (patch === null || typeof patch !== 'object' || Array.isArray(patch)) return patch
-  const result: Record<string, unknown> = target !== null && typeof target === 'object' && !Array.isArray(target) ? { ...target } : {}
-  for (const [key, value] of Object.entries(patch)) {
-    if (value === null) delete result[key]
-    else result[key] = mergePatched(result[key], value)
-  }
-  return result
 }

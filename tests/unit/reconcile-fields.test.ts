@@ -143,9 +143,9 @@ describe('DR10 autoscalers', () => {
       Object.assign(specOf(live).template.spec.containers[0] ?? {}, { resources: { requests: { cpu: '2' } } }),
     )
     await site.settle()
-    expect(specOf(site.cluster.object(WEB)).template.spec.containers).toEqual([
-      { name: 'web', image: 'web:1', resources: { requests: { cpu: '1' } } },
-    ] as never)
+    const [container] = specOf(site.cluster.object(WEB)).template.spec.containers
+    expect(container).toMatchObject({ name: 'web', image: 'web:1' })
+    expect((container as { resources?: unknown } | undefined)?.resources).toEqual({ requests: { cpu: '1' } })
   })
 
   test('at adoption an entry of the scale subresource stands for an autoscaler that is not known yet', async () => {
