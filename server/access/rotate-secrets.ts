@@ -55,7 +55,7 @@ export async function createSecretRotation(deps: SecretRotationDeps): Promise<Se
     })
     if (stopping.aborted) return // it goes on at the next start
     if (begun.reason === 'rotation') await keys.forgetEarlier()
-    // Who reads that it is finished finds the event, too. After a kill in between, the event is written again.
+    // The event comes first: a reader of the finished state finds it. After a kill in between, it is written again.
     await store.appendEvents([doneEvent(begun, counts, clock.nowMs())])
     await keep({ ...begun, ...counts, state: 'finished', error: null, finishedMs: clock.nowMs() })
     log.info('secrets of Configs are sealed anew', { reason: begun.reason, ...counts })
