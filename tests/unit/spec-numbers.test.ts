@@ -1,4 +1,5 @@
-// The limits that SPEC-render.md tells are those of the code. Tests at the edges take the constants themselves: they would follow one that was changed by mistake.
+// Compares the limits that SPEC states with those of the code. Tests at the edges take the constants themselves: they
+// would follow one that was changed by mistake.
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -43,7 +44,7 @@ import { YAML_ALIASES_MAX, YAML_BYTES_MAX, YAML_DEPTH_MAX, YAML_NODES_MAX } from
 import { CONFIG_DATA_LENGTH_MAX, CONFIG_SECRETS_MAX, GLOB_LENGTH_MAX } from '../../shared/model/render.ts'
 import { FACTS_APIS_MAX, FACTS_CHARS_MAX } from '../../shared/model/status.ts'
 
-const SPECS = ['SPEC.md', 'SPEC-render.md', 'SPEC-api.md']
+const SPECS = ['SPEC.md', 'SPEC-sources.md', 'SPEC-render.md', 'SPEC-config.md', 'SPEC-api.md']
   .map((name) => readFileSync(join(import.meta.dir, '../../shared', name), 'utf8'))
   .join('\n')
 /** With the lines that go on below it. */
@@ -67,18 +68,18 @@ const TOLD: ReadonlyArray<readonly [id: string, told: string]> = [
   ['SO22', `at most ${LINK_HOPS_MAX} others`],
   ['SO33', `${minutes(GIT_FETCH_MS)} for a fetch`],
   ['SO33', `more than ${size(GIT_DISK_BYTES_MAX)} of disk`],
-  ['SO34', `${SUBMODULE_DEPTH_MAX} deep, ${SUBMODULES_MAX} of a repository`],
+  ['SO34', `${SUBMODULE_DEPTH_MAX} deep and ${SUBMODULES_MAX} for each repository`],
   ['SO39', `no answer of more than ${size(GIT_ANSWER_BYTES_MAX)}`],
   ['SO39', `an object of more than ${size(PACK_OBJECT_BYTES_MAX)}`],
   ['SO41', `${count(TREE_STEPS_MAX)} names of paths`],
   ['SO47', `within ${RESOLVE_MS / 1_000} s`],
-  ['SO47', `begin within ${DEADLINES.silentMs / 1_000} s, not to be silent for ${(2 * DEADLINES.silentMs) / 1_000} s`],
-  ['SO47', `whole within ${DEADLINES.wholeMs / 1_000} s`],
+  ['SO47', `begin within ${DEADLINES.silentMs / 1_000} s, MUST NOT be silent for ${(2 * DEADLINES.silentMs) / 1_000} s`],
+  ['SO47', `complete within ${DEADLINES.wholeMs / 1_000} s`],
   ['SB2', `at most ${count(SANDBOX_FILES_MAX)} files and ${size(SANDBOX_FILE_BYTES_MAX)}`],
   ['SB5', `${PROCESSES_MAX} processes`],
   ['SB5', `standard error is cut at ${size(STDERR_BYTES_MAX)}`],
   ['SB14', `more than ${THREADS_MAX} processes and threads`],
-  ['EX3', FOLDERS_COUNT_MS === 60_000 ? 'looked at once a minute' : 'another time'],
+  ['EX3', FOLDERS_COUNT_MS === 60_000 ? 'read once a minute' : 'another time'],
   ['RN5', `At most ${count(RENDER_OBJECTS_MAX)} objects a service`],
   ['IC12', `at most ${RENDER_PROBLEMS_MAX}`],
   ['IN6', `more than ${count(SOURCE_FILES_MAX)} manifest files or ${size(SOURCE_TREE_BYTES_MAX)}`],
@@ -104,7 +105,7 @@ const TOLD: ReadonlyArray<readonly [id: string, told: string]> = [
   ['LQ4', `at most ${TEMPLATE_MEMORY_MAX / 2 ** 20} Mi characters`],
   ['LQ4', `goes ${TEMPLATE_DEPTH_MAX} blocks`],
   ['LQ6', `at most ${TEMPLATE_ERRORS_MAX}`],
-  ['TS3', `At most ${count(SCRIPTS_MAX)} of them`],
+  ['TS3', `At most ${count(SCRIPTS_MAX)} files`],
   ['CG5', `at most ${CONFIG_SECRETS_MAX} secrets`],
   ['CG5', `at most ${count(CONFIG_DATA_LENGTH_MAX)} characters`],
   ['IC9', `At most ${size(CACHE_MEMORY_BYTES_MAX)} of rows are in memory and ${size(CACHE_DISK_BYTES_MAX)} on the disk`],
