@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
+import { withoutBlocks } from './support/markdown.ts'
 import {
   linesMatching,
   ROOT,
@@ -103,6 +104,38 @@ test(`no file written by hand has more than ${LINES_MAX} lines`, () => {
     return lines > LINES_MAX ? [`${path}: ${lines}`] : []
   })
   expectNone(long, 'every god file once had 500 lines and a good reason for the next fifty; a split gives both halves a name')
+})
+
+const COLUMNS_MAX = 120
+/** Nothing in it can be broken: one link, one address or one code span, perhaps as a list item. */
+const UNBREAKABLE = /^\s*(?:[-*] |\d+\. )?(?:!?\[[^\]]*\]\([^)]*\)|`[^`]*`|\S+)[.,;:]?$/
+
+/** Numbers of the lines of Markdown that are too long, outside of tables, code blocks and links. */
+const wideLines = (markdown: string): number[] =>
+  withoutBlocks(markdown)
+    .split('\n')
+    .flatMap((line, index) =>
+      line.trimEnd().length <= COLUMNS_MAX || /^\s*\|/.test(line) || UNBREAKABLE.test(line.trimEnd()) ? [] : [index + 1],
+    )
+
+const LONG = 'word '.repeat(30)
+const ADDRESS = `https://example.com/${'path/'.repeat(30)}`
+test.each([
+  ['a paragraph and a list item', `${LONG}\n\n- ${LONG}\n`, [1, 3]],
+  ['a table', `| ${LONG} |\n`, []],
+  ['a code block, also in a list, and the text after it', `- x:\n\n  \`\`\`sh\n  ${LONG}\n  \`\`\`\n\n${LONG}\n`, [7]],
+  ['a link, an address, a code span', `[x](${ADDRESS})\n- <${ADDRESS}>\n\`${LONG}\`\n`, []],
+  ['a link in a sentence that can be broken before it', `see [x](${ADDRESS})\n`, [1]],
+  ['120 columns, one of them an umlaut', `${'ö'.repeat(59)} ${'x'.repeat(60)}\n`, []],
+])('finds the wide lines of Markdown: %s', (_, markdown, expected) => expect(wideLines(markdown)).toEqual(expected))
+
+test(`no line of Markdown written by hand has more than ${COLUMNS_MAX} columns`, () => {
+  const markdown = handWritten.filter(({ path }) => path.endsWith('.md') && !path.startsWith('tests/'))
+  expect(markdown.length).toBeGreaterThan(50)
+  expectNone(
+    markdown.flatMap(({ path, text }) => wideLines(text).map((line) => `${path}:${line}`)),
+    'a longer line is hard to read and to compare; break it between words (tables, code blocks and single links may be longer)',
+  )
 })
 
 test('every shell script parses as POSIX sh and can be executed', () => {
