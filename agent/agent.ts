@@ -48,17 +48,17 @@ export interface AgentOptions {
   clusterName: string
   /** Null if it must have joined before. */
   joinToken: string | null
-  /** Longest wait of a poll; null: what the network bears. */
+  /** Longest wait of a poll. Null means what the network bears. */
   waitSeconds: number | null
   /** Every byte to the server is paid for. */
   metered?: boolean
   /** Budget a day of the link to the server; 0 is none. */
   dailyBytes?: number
-  /** Kubernetes Events on users’ objects; absent: none. */
+  /** Kubernetes Events on users’ objects. Absent means none. */
   kubeEvents?: KubeEvents
-  /** Last log lines of failing containers that are read; 0, or absent: none. */
+  /** Last log lines of failing containers that are read. 0 or absent means none. */
   podLogLines?: number
-  /** How often each watched kind is compared with a list of it; 0, or absent: never. */
+  /** How often each watched kind is compared with a list of it. 0 or absent means never. */
   resyncMs?: number
   reportMetricsMs?: number // 0, or absent: metrics stay here
   sopsKeys?: string | undefined // folder of `*.agekey` files; absent: none
@@ -74,18 +74,18 @@ export interface AgentDeps {
   /** For values that must not be guessable. */
   randomBytes(count: number): Uint8Array
   log: Logger
-  /** The place of this process and its data folder; null: unknown. */
+  /** The place of this process and its data folder. Null means unknown. */
   place: string | null
   guard?: NativeGuard
-  /** The audit log of the site, and whether people may restart workloads; absent: the agent takes no questions. */
+  /** The audit log of the site, and whether people may restart workloads. Absent means that the agent takes no questions. */
   questions?: QuestionLog & { restarts: boolean }
-  /** LX1; absent: the site has no policy. */
+  /** LX1. Absent means that the site has no policy. */
   policy?: PolicyFile | undefined
   /** Where the state waits for the disk; default the log of its file. */
   logFile?: LogFile
-  /** Told of each reconciliation; absent: nobody watches. */
+  /** Told of each reconciliation. Absent means that nobody watches. */
   watch?: Watch
-  /** Absent: traces are off. */
+  /** Absent means that traces are off. */
   recordSpan?: RecordSpan
   /** Gives memory back to the machine, if there was work since the last time. */
   freeMemory(): void
@@ -257,7 +257,7 @@ class RunningAgent implements Agent {
     return answer
   }
 
-  /** CM9 */
+  /** CM9: enforcement ends while the server states that this cluster was removed. */
   #onRemoved(isRemoved: boolean): void {
     const { log } = this.#deps
     if (isRemoved) log.error('the cluster was removed from its server: enforcement stops, all objects stay')

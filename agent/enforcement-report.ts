@@ -4,7 +4,7 @@ import type { ClaimState } from './reconcile/claim/claim-keeper.ts'
 import { type ActiveHold, holdText } from './reconcile/plan/gates/hold.ts'
 import type { AgentReport } from './report.ts'
 
-/** CM7, CM12 */
+/** CM7, CM12: the step for a person who decides between two agents. */
 const DECIDE =
   'this agent checks again every few minutes and enforces when the other one has stopped; stop one of the two, or run `skerry-agent take-over --reason …` to enforce now'
 const LATER_SELF = `which is a later incarnation of this agent (a copied data folder): stop this agent; or, if the other one no longer exists, run \`${DELETE_CLAIM}\``

@@ -19,7 +19,7 @@ export interface LocalApi {
 export interface LocalHandlers {
   report(): AgentReport
   order(order: EdgeOrder): EdgeAnswer
-  /** Names work that does not end, for /readyz; absent: nobody watches. */
+  /** Names work that does not end, for /readyz. Absent means that nobody watches. */
   stuck?(): readonly string[]
 }
 

@@ -17,7 +17,7 @@ const FILE_BYTES_MAX = 1_024 * 1_024
 export interface PolicyReport {
   file: string
   policy: SitePolicy
-  /** Why the file of now is not in force; null: it is. */
+  /** Why the file of now is not in force. Null means that it is. */
   problem: string | null
 }
 

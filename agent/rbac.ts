@@ -6,7 +6,7 @@ import { SOPS_KEYS_NAMESPACE } from './sops/site-keys.ts'
 export interface RbacWish {
   /** `apps/Deployment`, `v1/ConfigMap`, `example.com/Thing=things`, `example.com/Tenant=tenants/cluster`. */
   kinds: readonly string[]
-  /** In which the agent may write; null: in all. */
+  /** In which the agent may write. Null means in all. */
   namespaces: readonly string[] | null
   /** `namespace/name`: services act as these, and the agent itself writes nothing of the kinds. */
   serviceAccounts: readonly string[]

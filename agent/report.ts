@@ -13,7 +13,7 @@ export const linkReportSchema = z.object({
   state: z.string(),
   sinceMs: z.number(),
   lastContactMs: z.number().nullable(),
-  /** When the server last signed that this replica is at its head (PR7); null: not since the agent started. */
+  /** When the server last signed that this replica is at its head (PR7). Null means not since the agent started. */
   headSignedMs: z.number().nullable().catch(null),
   error: z.object({ code: z.string(), message: z.string(), remedy: z.string() }).nullable(),
   /** A page in parts; null without one. */
@@ -49,20 +49,20 @@ export const agentReportSchema = z.object({
   clusterId: z.string().nullable(),
   agentId: z.string().nullable(),
   incarnation: z.number().nullable(),
-  /** Fingerprint of the key to which rows are sealed; null: none was made. */
+  /** Fingerprint of the key to which rows are sealed. Null means none was made. */
   recipient: z.string().nullable().catch(null),
-  /** The server seals to this one instead; null: it does not. */
+  /** The server seals to this one instead. Null means that it does not. */
   foreignRecipient: z.string().nullable().catch(null),
   link: linkReportSchema.nullable(),
   enforcement: z.object({ state: z.string(), message: z.string() }),
   replica: z.object({ position: z.string().nullable(), epoch: z.number(), rows: z.number(), verified: z.boolean() }).nullable(),
-  /** Why nothing can be written; null: it can (RP4). */
+  /** Why nothing can be written. Null means that it can (RP4). */
   disk: z.string().nullable().catch(null),
   /** Results of comparing watched kinds with lists since the agent started (LS6). */
   resync: z.object({ compared: z.number(), differences: z.number() }).nullable().catch(null),
-  /** LX1; null: the site has none, or no agent runs. */
+  /** LX1. Null means that the site has none, or no agent runs. */
   policy: z.object({ file: z.string(), rules: z.string(), problem: z.string().nullable() }).nullable().catch(null),
-  /** Age keys of the site that open SOPS files, without the keys themselves; null: no row needed them yet. */
+  /** Age keys of the site that open SOPS files, without the keys themselves. Null means no row needed them yet. */
   ageKeys: z
     .object({ recipients: z.array(z.string()), problems: z.array(z.string()) })
     .nullable()

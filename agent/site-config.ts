@@ -66,7 +66,7 @@ export class SiteConfigKeeper {
     for (const { stop } of this.#watches.values()) stop.abort()
   }
 
-  /** By `namespace/name`. Null: the rows cannot be read now. */
+  /** By `namespace/name`. Null means that the rows cannot be read now. */
   #wanted(): Map<string, Wanted> | null {
     const rows = this.#deps.replica.siteConfigs()
     if (rows === null) return null

@@ -68,9 +68,9 @@ export interface Answer<T> {
 export interface ClientOptions {
   /** Sends parameters that are '', such as the namespace of an object that has none. */
   keepEmpty?: boolean
-  /** Origin and base path of the server, without a slash at its end. '' means that of the page. */
+  /** Origin and base path of the server, without a slash at its end. '' means of the page. */
   url: string
-  /** Value of the `authorization` header for each request; null: none, as with a session cookie. */
+  /** Value of the `authorization` header for each request. Null means none, as with a session cookie. */
   authorization?: () => Promise<string | null> | string | null
   fetch?: (url: string, init: RequestInit) => Promise<Response>
   /** Ends after so many ms, or with the signal. Default: a timer. */

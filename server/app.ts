@@ -115,7 +115,7 @@ export interface AppDeps
   /** Entries of the audit log beside those that the store writes with its changes. */
   trail: AuditTrail
   tokens: ApiTokens
-  /** Absent: people and pipelines cannot sign in. */
+  /** Absent means that people and pipelines cannot sign in. */
   signIn?: SignIn
   /** URL under which browsers know this server; default http://localhost. */
   url?(): string
@@ -123,7 +123,7 @@ export interface AppDeps
   /** Default: one of its own. */
   authorizer?: Authorizer
   readTimesOf: ReadTimesOf
-  /** Absent: no shard file is ever behind. */
+  /** Absent means that no shard file is ever behind. */
   behindOf?: BehindOf
   clock: Clock
   logger: Logger
@@ -135,9 +135,9 @@ export interface AppDeps
   https?: boolean
   /** Rate limit of each credential; 0: no limit; default REQUESTS_PER_SECOND. */
   requestsPerSecond?: number
-  /** Loops of the server that failed lately, by name; absent: none. /readyz names them. */
+  /** Loops of the server that failed lately, by name. Absent means none. /readyz names them. */
   failingLoops?(): readonly string[]
-  /** Names work that does not end, for /readyz; absent: none. */
+  /** Names work that does not end, for /readyz. Absent means none. */
   stuck?(): readonly string[]
   metrics: MetricsSource
   /** Gets everything below /webhooks/v1/ untouched. */

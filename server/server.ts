@@ -93,7 +93,7 @@ export interface ServerDeps {
   random: Random
   log: Logger
   guard?: NativeGuard
-  /** Absent: traces are off. */
+  /** Absent means that traces are off. */
   recordSpan?: RecordSpan
   /** Frees unused memory, in the background. */
   freeMemory?(): void

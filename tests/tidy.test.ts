@@ -192,6 +192,22 @@ test('no comment of the product opens with Of, What, Who or Null:', () => {
   expectNone(opened, 'begin with the subject: "The digest of the row.", not "Of the row."')
 })
 
+test('a comment says what null and absent mean in a sentence', () => {
+  const aside = /^\s*(?:\/\/|\*|\/\*\*).*(?:; |\(|^\s*(?:\/\/|\*|\/\*\*) )(?:[Nn]ull|[Aa]bsent|[Uu]ndefined)(?: or \w+)?: /
+  expectNone(
+    handWritten.filter(({ path }) => /\.tsx?$/.test(path)).flatMap((file) => linesMatching(file, aside)),
+    '"Null means that it never joined.", not "null: never joined"',
+  )
+})
+
+test('no comment is only a rule id', () => {
+  const bare = new RegExp(`^\\s*(?:/\\*\\*|//) ?${RULE_ID}(?:(?:, | and )${RULE_ID})*\\.? ?(?:\\*/)?$`)
+  expectNone(
+    handWritten.filter(({ path }) => /\.tsx?$/.test(path)).flatMap((file) => linesMatching(file, bare)),
+    'the id says where the rule is, not what it means here',
+  )
+})
+
 /** The ids that SPEC defines: at the head of a list item or table row. */
 function ruleIds(spec: string): string[] {
   return [...spec.matchAll(new RegExp(`^(?:[-*] |\\| )\\**(${RULE_ID})\\**[ |:]`, 'gm'))].map((match) => match[1] ?? '')

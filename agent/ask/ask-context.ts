@@ -12,7 +12,7 @@ import type { AskReads } from './ask-reads.ts'
 
 export interface SiteAnswererDeps {
   cluster: Cluster
-  /** Absent: this agent reads no logs. */
+  /** Absent means that this agent reads no logs. */
   logs?: LogStreams | undefined
   state: Pick<AgentState, 'ownerOf' | 'inventory' | 'facts'>
   replica(): Pick<Replica, 'read' | 'unlock' | 'open'> | null
@@ -31,7 +31,7 @@ export interface AnswerContext extends SiteAnswererDeps {
   isConfined: boolean
 }
 
-/** AK5: why the site tells nothing of an object; null: it may. */
+/** AK5: why the site tells nothing of an object. Null means that it may. */
 export function refusedNamespace(policy: SitePolicy | null, { namespace }: Pick<ObjectRef, 'namespace'>): string | null {
   const namespaces = policy?.ask?.namespaces
   if (namespaces === undefined) return null

@@ -31,7 +31,7 @@ export class AskReads {
     throw new AskRefused(ASK_REFUSALS.notFound, `the cluster serves no kind ${name}`, 'Check the kind and its API group.')
   }
 
-  /** The version that the server prefers; null: the kind is not served. */
+  /** The version that the server prefers. Null means that the kind is not served. */
   async find({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>): Promise<ApiResource | null> {
     const of = (discovery: Discovery | null) =>
       discovery?.resources.find((one) => one.group === group && one.kind === kind && one.verbs.includes('get')) ?? null

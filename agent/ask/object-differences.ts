@@ -10,7 +10,7 @@ import { maskOf } from './masked.ts'
 
 export interface FieldDifference {
   path: string
-  /** Absent: the object that is wanted has no such field. */
+  /** Absent means that the object that is wanted has no such field. */
   desired?: unknown
   live?: unknown
   managers: string[]

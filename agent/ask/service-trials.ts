@@ -21,7 +21,7 @@ type DiffQuestion = Extract<Question, { kind: 'diff' }>
 type DryRunQuestion = Extract<Question, { kind: 'dryRun' }>
 type Service = DiffQuestion['service']
 
-/** The ServiceAccount that a service acts as; absent: the agent itself. */
+/** The ServiceAccount that a service acts as. Absent means the agent itself. */
 export function actingFor({ replica }: AnswerContext, service: Service): { as?: string } {
   const read = replica()?.read(service)
   const row = read?.kind === 'complete' ? read.revision.row : null

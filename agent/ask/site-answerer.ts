@@ -80,7 +80,7 @@ function readQuestion({ question }: AskFrame): Question {
 
 const refOfQuestion = (question: Question): ObjectRef | null => ('ref' in question ? (question.ref ?? null) : null)
 
-/** AK5 */
+/** AK5: refuses a question that the options of the agent do not allow. */
 function refuseByOption({ restarts }: Pick<SiteAnswererDeps, 'restarts'>, { kind }: Question): void {
   if (kind === 'restart' && !restarts)
     throw new AskRefused(
@@ -90,7 +90,7 @@ function refuseByOption({ restarts }: Pick<SiteAnswererDeps, 'restarts'>, { kind
     )
 }
 
-/** AK5 */
+/** AK5: refuses a question that the policy of the site does not allow. */
 function refuseByPolicy(policy: SitePolicy | null, question: Question): void {
   const rules = policy?.ask
   if (rules === undefined) return

@@ -100,7 +100,7 @@ function policyLines({ file, rules, problem }: NonNullable<AgentReport['policy']
   return lines
 }
 
-/** SL15 */
+/** SL15: the lines about a server that seals to another recipient key. */
 const foreignLines = (other: string): Array<[string, string]> => [
   ['', `the server seals to ${other} instead, and keeps it; pages with Secrets are refused`],
   ['next step', 'Ask who changed the recipient in the fleet store of the server; the event RecipientChanged has both fingerprints.'],

@@ -20,7 +20,7 @@ export interface Discovery {
   resources: readonly ApiResource[]
   /** Groups whose backend did not answer (`freshness: Stale`). Their kinds are unknown, not gone. */
   staleGroups: readonly string[]
-  /** `group/version` of each that is listed, also of those that serve subresources alone. Absent: those of `resources`. */
+  /** `group/version` of each that is listed, also of those that serve subresources alone. Absent means those of `resources`. */
   versions?: readonly string[]
 }
 

@@ -157,7 +157,7 @@ class Watch {
   }
 
   /** KA40: a consistent read that asks for no object, so that an API server whose watch cache lags answers the
-   *  revision of etcd. Null: etcd has reached the position, or the server does not say. */
+   *  revision of etcd. Null means that etcd has reached the position, or the server does not say. */
   async #checkPosition(position: string): Promise<StreamEnd | null> {
     const { http } = this.#deps
     const { namespaced, plural } = this.#resource

@@ -36,7 +36,7 @@ export async function loadKubeCredentials(options: KubeconfigOptions, deps: { cl
   return credentials
 }
 
-/** KA9 */
+/** KA9: reads the files of the ServiceAccount again whenever it is called. */
 function inCluster({ env, context, serviceAccountFolder = SERVICE_ACCOUNT_FOLDER }: KubeconfigOptions): KubeCredentials {
   const host = env['KUBERNETES_SERVICE_HOST']
   const port = env['KUBERNETES_SERVICE_PORT']

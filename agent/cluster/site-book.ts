@@ -21,7 +21,7 @@ export class SiteBook {
     for (const place of this.#missingSince.keys()) if (!ids.has(place.split(' ')[0] ?? '')) this.#missingSince.delete(place)
   }
 
-  /** When to look again without a change; null: not. */
+  /** When to look again without a change. Null means not. */
   look(id: string, keys: readonly string[], found: SiteLook, nowMs: number): number | null {
     const before = this.#maps.get(id)
     if (found.kind === 'unreadable') {

@@ -10,7 +10,7 @@ import type { Reports, Site, Storage, Turns } from './ports.ts'
 import type { ServiceModel } from './snapshot/service-model.ts'
 
 const by = z.string().min(1).max(256)
-/** `project/service`; null: all of the cluster. */
+/** `project/service`. Null means all of the cluster. */
 const scope = z
   .string()
   .regex(/^[a-z0-9.-]+\/[a-z0-9.-]+$/)
@@ -23,7 +23,7 @@ export const edgeOrderSchema = z.discriminatedUnion('kind', [
     why: z.string().min(1).max(1_024),
     untilMs: z.number().int().positive().optional(),
   }),
-  /** CM7 */
+  /** CM7: the local agent enforces instead of the other one. */
   z.object({ kind: z.literal('take_over'), by, why: z.string().min(1).max(1_024) }),
   z.object({ kind: z.literal('unhold'), service: scope.nullable(), by }),
   /** `digest`: of the list that was shown. */
@@ -97,7 +97,7 @@ function releasedText(whole: string, service: string | null, held: readonly stri
 const stillHeld = (services: readonly ServiceId[], holds: Holds, nowMs: number): string[] =>
   services.filter((id) => holds.ofSite(id, nowMs) !== null).map(serviceKey)
 
-/** EC1. */
+/** EC1: confirms a prune at the site by its digest. */
 function confirm(
   { service, digest, by }: Extract<EdgeOrder, { kind: 'confirm' }>,
   model: ServiceModel | null,

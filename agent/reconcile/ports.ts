@@ -41,7 +41,7 @@ export interface Site extends Registrations {
     rulesRead(): Promise<void>
     follow(model: ServiceModel, deps: Pick<Site, 'kinds' | 'watches'> & Pick<Storage, 'state'>): Promise<void>
   }
-  /** LX1: the present policy of the site; null: none. */
+  /** LX1: the present policy of the site. Null means none. */
   policy(): SitePolicy | null
   /** SP4: opens SOPS documents with the age keys of the site. */
   sops: Decryption

@@ -59,30 +59,30 @@ export interface ReconcilerDeps {
   server?: string
   /** CM9: the server stated that this cluster was removed from it. */
   isRemoved?: boolean
-  /** CM5: the place of this process; absent: unknown. */
+  /** CM5: the place of this process. Absent means unknown. */
   place?: string | null
   clock: Clock
   random: Random
   log: Logger
-  /** LX1: the present policy of the site; absent: none. */
+  /** LX1: the present policy of the site. Absent means none. */
   policy?(): SitePolicy | null
   sops?: Decryption // SP4; absent: the site opens no SOPS documents
-  /** Windows of services; absent: none. */
+  /** Windows of services. Absent means none. */
   windowsOf?: WindowSource
-  /** PR7: the server confirmed the replica since this process started. Absent: the replica cannot be older. */
+  /** PR7: the server confirmed the replica since this process started. Absent means that the replica cannot be older. */
   isCurrent?(): boolean
   /** SU4: other services are suspended than before. */
   onSuspended?(): void
   /** Called for every change of the claim. */
   onClaim(claim: ClaimState): void
-  /** How often each watched kind is compared with a list of it (LS6); null or absent: never. */
+  /** How often each watched kind is compared with a list of it (LS6). Null or absent means never. */
   resyncMs?: number | null
   /** Null if discovery answers. Otherwise the reason why nothing can begin. */
   onUnreachable(message: string | null): void
   onDiscovery?(discovery: Discovery): void // called for each answer of discovery
-  /** Absent: no log is read (HE8). */
+  /** Absent means that no log is read (HE8). */
   podLogs?: PodLogs & { lines: number }
-  /** Kubernetes Events on users' objects; absent: none. */
+  /** Kubernetes Events on users' objects. Absent means none. */
   kubeEvents?: KubeEvents
   /** A reconciliation reported changes of this many objects. */
   onLargeTurn?(objects: number): void

@@ -21,7 +21,7 @@ export interface WorkQueueOptions {
    */
   reserved: number
   signal: AbortSignal
-  /** Told of each turn; undefined: nobody watches. */
+  /** Told of each turn. Undefined means that nobody watches. */
   watch?: Watch | undefined
   /** Must not throw: its failures are its own to report. */
   turn(key: string): Promise<void>
@@ -93,12 +93,12 @@ export class WorkQueue {
     })
   }
 
-  /** RC30 */
+  /** RC30: tells a long reconciliation to let a waiting service begin. */
   mustYield(key: string): boolean {
     return this.#running.get(key)?.yields === true
   }
 
-  /** RC30: the duration of this service's reconciliation, in milliseconds; null: none runs. */
+  /** RC30: the duration of this service's reconciliation, in milliseconds. Null means none runs. */
   lastedMs(key: string): number | null {
     const turn = this.#running.get(key)
     return turn === undefined ? null : this.#options.clock.monotonicMs() - turn.beganMs

@@ -56,7 +56,7 @@ export function readPage(frames: Uint8Array, clusterId: string, serverKeys: read
 
 /** The reason for refusing a page. Meanwhile the server may have a key that follows from the pinned ones (RP7). */
 export const NOT_SIGNED = 'not signed by a key of this server for this cluster'
-/** SL15 */
+/** SL15: the reason that ends the session, so that the agent announces its own key. */
 export const SEALED_FOR_OTHER = 'sealed to a recipient key that this agent does not have'
 
 class BadPage extends Error {}

@@ -37,9 +37,9 @@ export interface Replica {
   applyPage(frames: Uint8Array): ApplyPageResult
   services(): ServiceId[]
   read(service: ServiceId): ServiceRead
-  /** Must resolve before sealed rows of the service can be opened; null: it has none. */
+  /** Must resolve before sealed rows of the service can be opened. Null means that it has none. */
   unlock(service: ServiceId): Promise<void> | null
-  /** SL4: the document of a sealed row as it was rendered; null: it does not open. */
+  /** SL4: the document of a sealed row as it was rendered. Null means that it does not open. */
   open(rowId: string, doc: string): string | null
   /** RC34: it takes no object from other services, because its row is a removal order or is gone. */
   isLeaving(service: ServiceId): boolean

@@ -6,7 +6,7 @@ import type { Wrap } from './page-reader.ts'
 
 /** Recipient keys of this agent, by the fingerprints of their public keys. */
 export interface Recipients {
-  /** PKCS#8, base64url; null: this agent does not have it. */
+  /** PKCS#8, base64url. Null means that this agent does not have it. */
   privateKey(fingerprint: string): string | null
   /** Keys of rows are wrapped for this one now; it may differ from those that the replica holds. */
   isCurrent(fingerprint: string): boolean

@@ -16,12 +16,12 @@ import type { AgentState } from '../state/agent-state.ts'
 /** On a Secret in this namespace: its `*.agekey` entries are keys of the site. */
 export const SOPS_KEYS_LABEL = 'skerry.dev/sops-keys'
 export const SOPS_KEYS_NAMESPACE = CLAIM_NAMESPACE
-/** Projects that may use the keys of a Secret, with commas between them; absent: all. */
+/** Projects that may use the keys of a Secret, with commas between them. Absent means all. */
 export const SOPS_PROJECTS_ANNOTATION = 'skerry.dev/sops-projects'
 
 export interface SiteKeysDeps {
   cluster: Pick<Cluster, 'watch'>
-  /** Folder of `*.agekey` files; undefined: none. */
+  /** Folder of `*.agekey` files. Undefined means none. */
   folder: string | undefined
   state: Pick<AgentState, 'facts' | 'setFacts'>
   clock: Clock

@@ -22,9 +22,9 @@ export interface InventoryEntry {
   ownedHash: string | null
   /** Digest of the revision in which it was last applied. */
   digest: string | null
-  /** The commit that brought `appliedDoc` (RC24); null: not known. */
+  /** The commit that brought `appliedDoc` (RC24). Null means not known. */
   commit: string | null
-  /** Digest of the revision that brought it; null: not known, or an agent without this mark applied it. */
+  /** Digest of the revision that brought it. Null means not known, or an agent without this mark applied it. */
   revision: string | null
 }
 
@@ -48,7 +48,7 @@ export interface ServiceProgress {
   digest: string
   commit: string
   atMs: number
-  /** CO1 */
+  /** CO1: the correlation id of the change that brought it. */
   trace?: string
 }
 export interface ServiceState {
@@ -111,7 +111,7 @@ export interface AgentState {
   wantNextIncarnation(): void
   wantsNextIncarnation(): boolean
 
-  /** CM9: null: the server knows this cluster, as far as is known here. */
+  /** CM9: null means that the server knows this cluster, as far as is known here. */
   removal(): Removal | null
   setRemoval(removal: Removal | null): void
   /** Hashes of join tokens that belong to this registration. */
@@ -120,7 +120,7 @@ export interface AgentState {
   /** CM10: everything of this registration is deleted except the claim that this place wrote. */
   forgetRegistration(): void
 
-  /** CM5 */
+  /** CM5: the claim that this agent wrote last. */
   writtenClaim(): WrittenClaim | null
   setWrittenClaim(written: WrittenClaim): void
 
@@ -178,7 +178,7 @@ export interface AgentState {
   /** PU4: the server may hold rows that this agent does not know of. */
   inventoryDue(): boolean
   inventoryDone(): void
-  /** The last state of the keys above `after` (null: of all), sent or not, without events; in code unit order of `kind/key`, `limit` rows or `bytesMax` of JSON at
+  /** The last state of the keys above `after` (null means of all), sent or not, without events; in code unit order of `kind/key`, `limit` rows or `bytesMax` of JSON at
    *  most, but one at least. `upTo`: null when it reaches the end. */
   inventoryRange(after: string | null, limit: number, bytesMax: number): { rows: OutboxRow[]; upTo: string | null }
   /** Last reported document of a key, acknowledged or not. */

@@ -26,7 +26,7 @@ export class HeadCheck {
     this.#deps = deps
   }
 
-  /** When the server last signed its head; null: not since this process started. */
+  /** When the server last signed its head. Null means not since this process started. */
   get signed(): { readonly atMs: number } | null {
     return this.#signed
   }
@@ -35,7 +35,7 @@ export class HeadCheck {
     return this.#isAnswered
   }
 
-  /** For the next poll; null: none is due. */
+  /** For the next poll. Null means none is due. */
   nonce(): string | null {
     if (this.#signed !== null && this.#deps.clock.monotonicMs() - this.#signed.monotonicMs < HEAD_INTERVAL_MS) return null
     return Buffer.from(this.#deps.randomBytes(16)).toString('base64url')

@@ -44,7 +44,7 @@ export interface PartStage {
 }
 
 /** PL3: the server's description of a transfer must fit its parts: slices of equal length, the last one shorter.
- *  Null: it may fit. */
+ *  Null means that it may fit. */
 export function transferLie({ parts, bytes }: TransferHead, partBytes: number): string | null {
   if (partBytes < 1 || partBytes > PART_BYTES_MAX) return `a part of ${partBytes} bytes, more than ${PART_BYTES_MAX}`
   return Math.ceil(bytes / partBytes) === parts ? null : `${parts} parts of ${partBytes} bytes do not add up to ${bytes}`

@@ -60,7 +60,7 @@ export interface PullDeps {
   random: Random
   clusterId(): string
   head: HeadCheck
-  /** Absent: this agent takes no questions. */
+  /** Absent means that this agent takes no questions. */
   asks?: Pick<AskDesk, 'nonce' | 'take'> | undefined
   /** RP7: how its pinned keys follow from each other. */
   keyLinks?(): readonly KeyLink[]

@@ -23,7 +23,7 @@ export interface Pace {
   sinceMs: number
   /** Time of the last push; null before the first. */
   lastMs: number | null
-  /** The position of pushes at one each interval (`paidUntilMs`); absent: none yet. */
+  /** The position of pushes at one each interval (`paidUntilMs`). Absent means none yet. */
   paidMs?: number
   /** There are rows for a whole push: waiting would add nothing. */
   full?: boolean

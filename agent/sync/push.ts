@@ -92,7 +92,7 @@ function wasSetBack(had: number, state: Pick<AgentState, 'acknowledgedRev' | 're
 
 /**
  * PU4: sends all keys, range by range, so that the server drops the ones that this agent no longer has. Returns the key
- * with which the next push continues; null: the inventory is complete.
+ * with which the next push continues. Null means that the inventory is complete.
  */
 export async function pushInventory(
   session: SessionKeeper,

@@ -41,7 +41,7 @@ export interface SessionDeps {
   rotateRecipient?(): void
   /** SL10: the server took the recipient key of `keys` in place of another. */
   onSealedAnew?(): void
-  /** SL15: the fingerprint to which the server seals although this agent announced its own; null: it is this agent's. */
+  /** SL15: the fingerprint to which the server seals although this agent announced its own. Null means that it is this agent's. */
   onRecipient?(other: string | null): void
   state: Pick<AgentState, 'identity' | 'setIdentity' | 'wantNextIncarnation' | 'wantsNextIncarnation' | 'removal' | 'setRemoval'>
   clock: Clock
@@ -167,9 +167,9 @@ export const implausible = (own: number, granted: number): AppError =>
 const isTooFarAhead = (error: unknown): boolean => error instanceof AppError && error.data.extra?.['reason'] === INCARNATION_AHEAD
 
 export interface SessionAsk {
-  /** From a refusal; null: it is asked for. */
+  /** From a refusal. Null means that it is asked for. */
   nonce: string | null
-  /** SE8: null: no statement of removal is of use. */
+  /** SE8: null means that no statement of removal is of use. */
   challenge: string | null
   /** SL10: the server seals to another recipient key than that of this agent. */
   announce?: boolean

@@ -47,7 +47,7 @@ const BACKOFF = { baseMs: 500, capMs: 60_000 }
 const BACKOFF_METERED = { baseMs: 500, capMs: 300_000 }
 
 export interface SyncOptions {
-  /** Work that must end; absent: nobody watches. */
+  /** Work that must end. Absent means that nobody watches. */
   watch?: Watch | undefined
   serverUrl: string
   fetcher: Fetcher
@@ -77,7 +77,7 @@ export interface SyncOptions {
   /** Every byte of this link is paid for. */
   metered?: boolean
   traffic?: TrafficDay
-  /** Answers questions to this cluster; absent: it accepts none. */
+  /** Answers questions to this cluster. Absent means that it accepts none. */
   answerer?: AskAnswerer
   /** Where parts of a page wait; without it, in memory. */
   parts?: PartStage
@@ -90,7 +90,7 @@ export interface SyncStatus {
   epoch: number
   /** Last answer of the server, good or bad; null before the first. */
   lastContactMs: number | null
-  /** When the server last signed its head; null: not since this process started. */
+  /** When the server last signed its head. Null means not since this process started. */
   headSignedMs: number | null
   failure: SyncFailure | null
   /** The page in parts. */

@@ -14,7 +14,7 @@ export interface PollingAgentOptions {
   /** Every page that was checked, with the time of the machine's clock, ms. */
   onPage(atMs: number, rows: number): void
   onFailure(why: string): void
-  /** Absent: each poll waits for news. Else each poll is answered at once, and the next one follows after this time. */
+  /** Absent means that each poll waits for news. Else each poll is answered at once, and the next one follows after this time. */
   everyMs?: number
   /** An answer without news, so long after the request. */
   onEmpty?(tookMs: number): void

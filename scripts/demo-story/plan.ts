@@ -1,9 +1,9 @@
 // Plans what the demo will show, from its flags. Pure.
 export interface DemoPlan {
   once: boolean
-  /** A cluster of the user's; null: real clusters of our own. */
+  /** A cluster of the user's. Null means real clusters of our own. */
   context: { name: string; kubeconfig: string } | null
-  /** Manifests of the user's; null: our repository. */
+  /** Manifests of the user's. Null means our repository. */
   repository: { url: string; path: string; ref: string } | null
 }
 

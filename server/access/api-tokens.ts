@@ -17,7 +17,7 @@ import { type Principal, tokenPrincipal } from './principal.ts'
 export interface TokenOrder {
   name: string
   role: TokenRole
-  /** It has no right outside of these; null: no such limit. */
+  /** It has no right outside of these. Null means no such limit. */
   projects?: readonly string[] | null
   /** Time of expiry in ms since the epoch; null for a token that does not expire. */
   expiresMs: number | null

@@ -19,7 +19,7 @@ export interface Authorizer {
   allows(principal: Principal, ask: Ask): boolean
   /** The same for an act whose clusters are not known yet: each of them is asked about later. */
   allowsInSomeCluster(principal: Principal, ask: Ask): boolean
-  /** The grant that allows it; null: none does. */
+  /** The grant that allows it. Null means none does. */
   grantFor(principal: Principal, ask: Ask): Grant | null
   /** Where the caller has the right, for lists. */
   scope(principal: Principal, verb: Ask['verb'], kind: Ask['kind']): Scope
@@ -28,7 +28,7 @@ export interface Authorizer {
   grantsOfKeys(keys: readonly string[]): readonly Grant[]
   /** Subject keys with what bindings give to them. */
   subjects(): ReadonlyMap<string, readonly Grant[]>
-  /** Rules of a role; null: there is none of that name. */
+  /** Rules of a role. Null means that there is none of that name. */
   rulesOf(role: string): readonly AccessRule[] | null
   /** Resolves when all writes of roles and bindings that were told are known. Throws while they cannot be read: nothing is decided then. */
   loaded(): Promise<void>

@@ -7,7 +7,7 @@ import { actorOf, type Principal } from './principal.ts'
 
 export interface Callers {
   /**
-   * Null: no valid credential. Throws `cross_site` for a change that a browser sends from another site. `from`: address
+   * Null means no valid credential. Throws `cross_site` for a change that a browser sends from another site. `from`: address
    * of the caller.
    */
   authenticate(request: Request, from?: string | null): Promise<Principal | null>

@@ -27,7 +27,7 @@ export interface ConfigKeys {
   /** Id of the last rotation: what was sealed since then has it. '' before the first one. */
   rotation: string
   make(id: ConfigId): Promise<ValueKey>
-  /** `wrapped` null: values of a version before data keys. Null: the master key is not here. */
+  /** `wrapped` null: values of a version before data keys. Null means that the master key is not here. */
   open(id: ConfigId, wrapped: string | null): Promise<ValueKey | null>
   /** Whether the master key in use wrapped it, of whatever age. */
   isOfMaster(wrapped: string): boolean
@@ -46,7 +46,7 @@ const TAG_BYTES = 16
 const FORM = 3
 const OPENED_MAX = 10_000
 
-/** `service`: a key service that wraps new data keys (`isMaster`), or only unwraps those that it wrapped before. Null: the master key is in the data folder. */
+/** `service`: a key service that wraps new data keys (`isMaster`), or only unwraps those that it wrapped before. Null means that the master key is in the data folder. */
 export function createConfigKeys(box: SecretBox, service: { wrap: KeyWrap; isMaster: boolean } | null = null): ConfigKeys {
   const file = createFileWrap(box)
   const all = service === null ? [file] : [service.wrap, file]

@@ -19,9 +19,9 @@ interface KeptSpec extends HostBinding {
   data: ConfigData
   /** By name: `sealed:` the mark's digits `:` base64url. */
   secrets: Readonly<Record<string, string>>
-  /** The data key, wrapped. Absent: there is no secret, or a version before data keys sealed them. */
+  /** The data key, wrapped. Absent means that there is no secret, or a version before data keys sealed them. */
   key?: string
-  /** Id of the rotation after which the data key was made; absent: before the first one. */
+  /** Id of the rotation after which the data key was made. Absent means before the first one. */
   rotation?: string
   valueFrom?: readonly ValueSource[]
   refresh?: string
@@ -138,7 +138,7 @@ export interface FetchedValue {
 }
 
 /**
- * The spec with values that were read of its sources. `isChanged`: some value differs. Null: all of them, with their
+ * The spec with values that were read of its sources. `isChanged`: some value differs. Null means all of them, with their
  * versions, are there.
  */
 export async function keepFetched(

@@ -32,7 +32,7 @@ export const createFileWrap = (box: SecretBox): KeyWrap => ({
   forgetEarlier: async () => box.forgetEarlier(),
 })
 
-/** Text of a key that was wrapped by the master key of the data folder; null: by another one. */
+/** Text of a key that was wrapped by the master key of the data folder. Null means by another one. */
 export const fileWrapBytes = (wrapped: string): Uint8Array | null => (wrapped.startsWith(`${KIND}:`) ? bytesOf(wrapped) : null)
 
 const bytesOf = (wrapped: string): Buffer => Buffer.from(wrapped.slice(KIND.length + 1), 'base64url')

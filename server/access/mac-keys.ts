@@ -10,7 +10,7 @@ export type MacPurpose = 'session' | 'nonce' | 'webhook' | 'render'
 export interface MacKeys {
   /** 16 bytes; `purpose` keeps MACs of one kind from serving as another. */
   mac(purpose: MacPurpose, bytes: Uint8Array): Buffer
-  /** By the key before; null: there is none. */
+  /** By the key before. Null means that there is none. */
   earlierMac(purpose: 'webhook', bytes: Uint8Array): Buffer | null
   /** Durable when it returns. */
   rotate(): void
@@ -20,7 +20,7 @@ const MAC_BYTES = 16
 const KEY_BYTES = 32
 const newKey = () => randomBytes(KEY_BYTES).toString('base64url')
 
-/** How many keys the text holds; null: it is no file of them. */
+/** How many keys the text holds. Null means that it is no file of them. */
 export function macKeyCount(text: string): number | null {
   const keys = keysIn(text)
   return keys.length >= 1 && keys.length <= 2 && keys.every((key) => key.length === KEY_BYTES) ? keys.length : null

@@ -9,9 +9,9 @@ export interface Principal {
   readonly kind: 'token' | 'user' | 'workload'
   /** For people: events, orders, confirmations, audit. */
   readonly name: string
-  /** Identity provider that vouches for `subject`, `email` and `groups`; null: an API token. */
+  /** Identity provider that vouches for `subject`, `email` and `groups`. Null means an API token. */
   readonly provider: string | null
-  /** As the provider names the caller; null: an API token. */
+  /** As the provider names the caller. Null means an API token. */
   readonly subject: string | null
   /** Only an address that the provider has verified. */
   readonly email: string | null
@@ -19,7 +19,7 @@ export interface Principal {
   readonly groups: readonly string[]
   /** Role that an API token was made with. Of users and workloads the authorizer ignores it. */
   readonly role: TokenRole | null
-  /** The credential is worth nothing outside these projects; null: no such limit. */
+  /** The credential is worth nothing outside these projects. Null means no such limit. */
   readonly projects: readonly string[] | null
 }
 

@@ -22,11 +22,11 @@ const sealingFile = z.object({
     .array(z.object({ id: z.string().regex(/^[0-9a-f]{8}$/), key }))
     .min(1)
     .max(100),
-  /** Since when nothing on this server is in clear. Absent: not known. */
+  /** Since when nothing on this server is in clear. Absent means not known. */
   cleanMs: z.number().int().optional(),
 })
 
-/** The ids of its keys, the one that seals first, and since when nothing is in clear. Null: it is no such file. */
+/** The ids of its keys, the one that seals first, and since when nothing is in clear. Null means that it is no such file. */
 export function readSealingFile(text: string): { ids: string[]; cleanMs: number | null } | null {
   try {
     const { keys, cleanMs = null } = sealingFile.parse(JSON.parse(text))
@@ -37,7 +37,7 @@ export function readSealingFile(text: string): { ids: string[]; cleanMs: number 
 }
 
 export interface Sealing {
-  /** Id of the key that seals; null: rows are written in clear. */
+  /** Id of the key that seals. Null means that rows are written in clear. */
   current(): string | null
   /** Null means that rows are written in clear. */
   keysFor(service: ServiceId): SealingKeys | null
@@ -45,7 +45,7 @@ export interface Sealing {
   keysOf(id: string, service: ServiceId): SealingKeys | null
   /** Seals from now on, durably. `newKey`: under another key. False: nothing changed. */
   begin(newKey?: boolean): boolean
-  /** Since when nothing on this server is in clear; null: not known, or never. */
+  /** Since when nothing on this server is in clear. Null means not known, or never. */
   cleanMs(): number | null
   /** Nothing is in clear from now on. The first time counts. */
   isClean(atMs: number): void

@@ -45,7 +45,7 @@ const secretsFile = z.object({
 
 type SecretsFile = z.infer<typeof secretsFile>
 
-/** Ids of its keys, the one that seals first; null: it is no such file. */
+/** Ids of its keys, the one that seals first. Null means that it is no such file. */
 export function secretKeyIds(text: string): string[] | null {
   try {
     return secretsFile.parse(JSON.parse(text)).keys.map(({ id }) => id)

@@ -42,7 +42,7 @@ export interface ServerKeys extends Omit<MacKeys, 'rotate'> {
   sign(bytes: Uint8Array): string
   /** RP7: a new key signs from now on, vouched for by the one before, which is destroyed. Durable when it returns; a crash in between leaves one of the two. */
   rotate(nowMs: number): void
-  /** RP9: the keys before this one are trusted no more; null: before the one that signs. Throws `not_found` for a key that is not remembered, and `conflict`
+  /** RP9: the keys before this one are trusted no more. Null means before the one that signs. Throws `not_found` for a key that is not remembered, and `conflict`
    *  where the keys before it are revoked already. Durable when it returns. */
   revoke(before: string | null, nowMs: number): void
   /** Ends every session. Secrets of webhooks are other ones from now on; those before count until the next time. */

@@ -9,7 +9,7 @@ export interface ServerSopsKeys {
   /** Names the keys of a project; '' without any. */
   version(project: string): string
   recipients(project: string): string[]
-  /** `stanzas`: recipients with the data key as an age file. Null: no key of the project opens any. */
+  /** `stanzas`: recipients with the data key as an age file. Null means that no key of the project opens any. */
   dataKey(project: string, stanzas: ReadonlyArray<readonly [recipient: string, enc: string]>): Promise<Uint8Array | null>
 }
 

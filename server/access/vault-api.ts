@@ -13,14 +13,14 @@ export interface VaultPlace {
   url: string
   /** Enterprise and OpenBao namespaces. */
   namespace?: string | undefined
-  /** PEM of the authorities of its certificate; absent: those that this server trusts. */
+  /** PEM of the authorities of its certificate. Absent means those that this server trusts. */
   ca?: string | undefined
   auth: VaultAuth
 }
 
 export interface VaultAnswer {
   status: number
-  /** Member `data`; null: it has none. */
+  /** Member `data`. Null means that it has none. */
   data: Record<string, unknown> | null
 }
 

@@ -152,7 +152,7 @@ async function projectChanged({ store, ingest }: Pick<FleetActionsDeps, 'store' 
   for (const pass of await Promise.allSettled(passes)) if (pass.status === 'rejected') throw pass.reason
 }
 
-/** SC1 */
+/** SC1: clusters, services and projects that change give clusters other rows. */
 async function siteConfigsOf(ingest: FleetActionsDeps['ingest'], keys: readonly ResourceKey[]): Promise<void> {
   const clusters = keys.flatMap(({ kind, name }) => (kind === 'Cluster' ? [name] : []))
   const services = keys.flatMap(({ kind, project, name }) => (kind === 'Service' ? [{ project, service: name }] : []))
@@ -209,7 +209,7 @@ async function confirm(
   return confirmation
 }
 
-/** ST24 */
+/** ST24: keeps the objects; the confirmation is no longer listed. */
 async function refuse(
   { store, ingest, clock, log }: FleetActionsDeps,
   id: string,

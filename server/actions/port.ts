@@ -31,13 +31,13 @@ export interface FleetActions {
   deleteCluster(name: string, by: string, ifVersion?: number): Promise<boolean>
   /** Null if nothing of that id waits. `upTo`: as `Store.confirm` has it. */
   confirm(id: string, by: string, confirmed?: ConfirmedData, upTo?: number): Promise<Confirmation | null>
-  /** The objects stay. The deletion of a service is taken back. Null: nothing of that id waits. */
+  /** The objects stay. The deletion of a service is taken back. Null means that nothing of that id waits. */
   refuse(id: string, no: { by: string; why: string; upTo?: number | undefined }): Promise<Confirmation | null>
   /** The changes of a sync by hand in the wanted clusters. Null if there is no such service. */
   planSync(id: ServiceId, wanted: (cluster: ClusterRecord) => boolean): Promise<SyncPlanView | null>
-  /** Waves and phases of the objects of a service in a cluster. Null: the cluster does not have it. */
+  /** Waves and phases of the objects of a service in a cluster. Null means that the cluster does not have it. */
   objectOrder(id: ServiceId, clusterId: ClusterId): Promise<ObjectOrder[] | null>
-  /** Throws `conflict` for a digest that is not current. Null: there is no such service. */
+  /** Throws `conflict` for a digest that is not current. Null means that there is no such service. */
   allowSync(id: ServiceId, request: SyncRequest, by: string): Promise<SyncAnswer | null>
   /** Suspensions were ordered or lifted. Resolves when the rows of every cluster have them. */
   suspensionsChanged(): Promise<void>

@@ -18,7 +18,7 @@ import type { Store } from '../store/store.ts'
 import type { RestoreGate } from './restore-gate.ts'
 
 export interface RestoreActions {
-  /** Since when agents wait for a person; null: they do not. */
+  /** Since when agents wait for a person. Null means that they do not. */
   pendingSinceMs(): Promise<number | null>
   plan(): Promise<RestorePlanView>
   /**

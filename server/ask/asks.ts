@@ -69,7 +69,7 @@ export interface Asks {
 }
 
 export interface AskPoll {
-  /** Frames for the answer of this poll; null: there is nothing to ask. */
+  /** Frames for the answer of this poll. Null means that there is nothing to ask. */
   take(): Uint8Array<ArrayBuffer> | null
   end(): void
 }

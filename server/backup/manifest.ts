@@ -34,7 +34,7 @@ const manifestSchema = z.object({
   /** The schema of the fleet store. Null if the store is not in the backup. */
   schema: z.number().int().nullable(),
   createdMs: size.max(TIME_MS_MAX),
-  /** Fingerprint of the key that the server signed with; null: the keys were left out. */
+  /** Fingerprint of the key that the server signed with. Null means that the keys were left out. */
   fingerprint: printable.nullable(),
   counts: z.record(z.string().max(100), size),
   files: z.array(z.object({ path: z.enum([STORE, ...KEYS]), bytes: size, sha256 })).max(1 + KEYS.length),

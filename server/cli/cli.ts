@@ -35,7 +35,7 @@ export interface CommandLine {
 /** Every verb in place of one: documents and completion need them. */
 export const ALL = Symbol('all verbs')
 
-/** With the options and actions of one verb; null: names and descriptions of all. */
+/** With the options and actions of one verb. Null means that names and descriptions of all. */
 export async function createCommandLine(deps: CliDeps, typed: string | null | typeof ALL = ALL): Promise<CommandLine> {
   const { version, io } = deps
   let exitCode = 0

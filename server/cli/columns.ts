@@ -41,7 +41,7 @@ export interface TableStyle {
   /** Widths of an earlier print of the table: read and widened. */
   widths?: number[]
   wide: boolean
-  /** Columns of the terminal that a line has at most: what only `-o wide` shows is cut to that. Absent: nothing is cut. */
+  /** Columns of the terminal that a line has at most: what only `-o wide` shows is cut to that. Absent means that nothing is cut. */
   fit?: number
   headers: boolean
   colours: boolean

@@ -34,7 +34,7 @@ interface Field {
   /** The schema without optional, default and the like. */
   core: unknown
   isRequired: boolean
-  /** As JSON; null: none. */
+  /** As JSON. Null means none. */
   byDefault: string | null
   description: string
 }

@@ -76,7 +76,7 @@ export const deletedCount = (removals: readonly RemovalView[]): number =>
 export const dataNames = (removals: readonly RemovalView[]): string[] =>
   [...new Set(removals.flatMap(({ holding }) => holding.map(({ name }) => name)))].sort()
 
-/** Asks about the deed, and then about the data that no option names. Null: the person said no to the deed. */
+/** Asks about the deed, and then about the data that no option names. Null means that the person said no to the deed. */
 export async function askWithData(
   io: CliIo,
   question: string,

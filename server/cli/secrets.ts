@@ -156,7 +156,7 @@ export async function showRotation(context: Context, options: { output?: Output 
   printItems(context, [answer], { columns, nameOf: () => 'secrets/rotation', single: true, none: 'no rotation' }, options)
 }
 
-/** WH3 */
+/** WH3: shows the secret of a webhook once. */
 export async function createWebhookSecret(context: Context, name: string, project: string): Promise<void> {
   const address = path`/projects/${project}/repositories/${name}/webhook`
   const { url, secret } = await context.client().send('POST', address, webhookAnswerSchema)

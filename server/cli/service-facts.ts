@@ -18,7 +18,7 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   waitForAddress: false,
 }
 
-/** `maxPrunePercent=20 mode=manual`, in the order of their names; null: all are as by default. */
+/** `maxPrunePercent=20 mode=manual`, in the order of their names. Null means that all are as by default. */
 export function syncOptionsText(sync: ServiceSpec['sync']): string | null {
   const defaults: Record<string, unknown> = syncOptionsSchema.parse({})
   const changed = Object.entries(sync).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(defaults[name] ?? DEFAULTS[name]))

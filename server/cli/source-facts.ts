@@ -100,7 +100,7 @@ export function repositoryPlaceFacts({ spec, status }: RepositoryView, nowMs: nu
   ]
 }
 
-/** When it was last read, whether that failed, and when it is read next. Null: the server does not say. */
+/** When it was last read, whether that failed, and when it is read next. Null means that the server does not say. */
 export function readText({ ready, lastReadMs, nextReadMs }: RepositoryView['status'], nowMs: number): string | null {
   if (nextReadMs === null) return null
   const last = lastReadMs === null ? 'not since the server started' : `${ageText(lastReadMs, nowMs)} ago${ready ? '' : ', failed'}`

@@ -24,7 +24,7 @@ export interface PageSeal {
 
 export interface PageSealDeps {
   sealing: Pick<Sealing, 'keysOf'>
-  /** X25519 public key of the cluster's agent; null: the cluster has none. */
+  /** X25519 public key of the cluster's agent. Null means that the cluster has none. */
   recipientOf(clusterId: ClusterId): string | null
 }
 

@@ -20,7 +20,7 @@ export interface PageInput {
   siteId: string
   /** The rows that a re-base keeps (PL9). */
   keep?: string
-  /** Keys of its sealed rows; absent: it has none. */
+  /** Keys of its sealed rows. Absent means that it has none. */
   keys?: PageKeys
   body: RowBody
   /** The agent can read zstd. */

@@ -25,7 +25,7 @@ export interface PublishDeps {
 export interface Publication extends Omit<DesiredService, 'ordinal' | 'setSha'> {
   /** Row id → canonical JSON; empty for a tombstone or a removal order. Clusters that get the same set share one map: it is encoded and stored once. */
   objects: Objects
-  /** RV3: an earlier revision of the service was aborted, and no agent may still get that one. Absent: false. */
+  /** RV3: an earlier revision of the service was aborted, and no agent may still get that one. Absent means false. */
   withdraw?: boolean
 }
 type Objects = ReadonlyMap<string, string>
@@ -54,7 +54,7 @@ export async function publishRevisions(deps: PublishDeps, publications: readonly
 interface Prepared {
   setShas: Map<Objects, string | null>
   docs: Map<ServiceRow, string>
-  /** Sets that clusters had before; null: the content store has it no more. */
+  /** Sets that clusters had before. Null means that the content store has it no more. */
   before: Map<string, Objects | null>
   /** The order in which they came. */
   places: Map<Publication, number>

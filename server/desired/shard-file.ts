@@ -396,7 +396,7 @@ interface Head {
 interface Written {
   after: Position
   dvs: number[]
-  /** Row id → document; null: deleted. */
+  /** Row id → document. Null means deleted. */
   docs: Map<string, string | null>
   chars: number
 }

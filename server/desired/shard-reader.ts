@@ -9,7 +9,7 @@ import { assert } from '../../shared/runtime/assert.ts'
 import { type ReadBounds, type RowLines, UNBOUNDED, writeLines } from './row-lines.ts'
 
 /**
- * The question of an agent: the rows after its cursor (null: everything), or everything but the buckets whose sums are
+ * The question of an agent: the rows after its cursor (null means everything), or everything but the buckets whose sums are
  * equal (PL9).
  */
 export type Ask = { kind: 'pull'; cursor: Position | null; led?: KnownHead } | { kind: 'refetch'; sums: Uint8Array }

@@ -20,20 +20,20 @@ export interface ServiceRevision extends ServiceId {
    * need not read its rows.
    */
   before?: Pick<ServiceRevision, 'serviceDoc' | 'objects'>
-  /** RV3: an earlier revision of it was aborted, and no agent may still get that one. Absent: false. */
+  /** RV3: an earlier revision of it was aborted, and no agent may still get that one. Absent means false. */
   withdraw?: boolean
 }
 
 /** The encodings that the asking agent can read. */
 export interface Accept {
   zstd: boolean
-  /** It opens sealed rows. Absent: false. */
+  /** It opens sealed rows. Absent means false. */
   seal?: boolean
-  /** It keeps to the bounds of Projects (PJ14). Absent: false. */
+  /** It keeps to the bounds of Projects (PJ14). Absent means false. */
   projects?: boolean
-  /** It opens keys that are bound to their page (SL13). Absent: false. */
+  /** It opens keys that are bound to their page (SL13). Absent means false. */
   bound?: boolean
-  /** It opens SOPS documents (SP6). Absent: false. */
+  /** It opens SOPS documents (SP6). Absent means false. */
   sops?: boolean
   /** A page of more than this comes in parts of this size; default PART_BYTES_MAX. */
   sliceBytes?: number
@@ -62,7 +62,7 @@ export interface Shards {
   /** Forgets a removed cluster. */
   removeCluster(clusterId: ClusterId): void
   head(clusterId: ClusterId): Position
-  /** From the cursor (null: everything) to the head of one read transaction (PL1, PL2, PL7). What is small is read before this returns, what is large in a Worker. */
+  /** From the cursor (null means everything) to the head of one read transaction (PL1, PL2, PL7). What is small is read before this returns, what is large in a Worker. */
   pull(clusterId: ClusterId, cursor: Position | null, accept: Accept): Promise<PullResult>
   /** A page that becomes a new file, without the buckets that are equal (PL9); `sums`: 0, 1, 16 or 256 of 16 bytes. */
   refetch(clusterId: ClusterId, sums: Uint8Array, accept: Accept): Promise<PullResult>

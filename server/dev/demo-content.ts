@@ -33,7 +33,7 @@ export function demoSites(count: number): SiteChoice[] {
 interface DemoService {
   project: string
   name: string
-  /** Clusters with these labels; absent: all. */
+  /** Clusters with these labels. Absent means all. */
   labels?: Readonly<Record<string, string>>
   /** Revisions wait for a person. */
   isManual?: true

@@ -74,7 +74,7 @@ async function countFiles({ findings, references, dataDir, clock, progress }: Ch
   findings.fact('contentUnusedBytes', counts.unusedBytes)
 }
 
-/** SL9 */
+/** SL9: reports Secrets that are in clear. */
 function tellClear({ findings }: Pick<CheckContentDeps, 'findings'>, path: string, bytes: Uint8Array | null): void {
   if (bytes === null) return
   let rows: ReadonlyMap<string, string>

@@ -202,7 +202,7 @@ function hold({ services, objects, ofFleet }: HeldCluster, id: string, doc: stri
 }
 
 /**
- * Null: the file holds what the store wants. `setOf`: sets of the content store by their names; undefined for one that
+ * Null means that the file holds what the store wants. `setOf`: sets of the content store by their names; undefined for one that
  * cannot be read, which is reported elsewhere.
  */
 function judge(wanted: WantedCluster | undefined, held: HeldCluster, setOf: Sets): Verdict | null {
@@ -243,7 +243,7 @@ async function readFleetSets(dataDir: string, clock: Clock, wanted: Iterable<Wan
   return sets
 }
 
-/** RV1. */
+/** RV1: compares the stored row with the digest and count that it names. */
 function differs(wanted: string, held: string | undefined, objects: ReadonlyArray<[string, string]>): string | null {
   if (held === undefined) return 'its row is missing'
   if (wanted !== held && canonicalJson(serviceRowSchema.parse(JSON.parse(wanted))) !== held) return 'its row differs'

@@ -37,7 +37,7 @@ export interface ExamineOptions {
 
 export interface ExamineDeps {
   clock: Clock
-  /** Absent: the programs of renders are not checked. */
+  /** Absent means that the programs of renders are not checked. */
   render?: RenderPlace
   progress(what: string, done: number, of: number): void
 }

@@ -23,7 +23,7 @@ export interface Removals {
    * relabelled.
    */
   leftByNewTargets: number
-  /** Number of leaving clusters that the targets match but no destination of the project selects. Absent: none. */
+  /** Number of leaving clusters that the targets match but no destination of the project selects. Absent means none. */
   leftOut?: number
   /** Clusters that its targets match now. */
   targets: number

@@ -31,7 +31,7 @@ export function specIn({ overrides, ...spec }: ServiceSpec, clusters: readonly S
   }
 }
 
-/** A selector that selects the same of these clusters, without values that none of them has. Null: it selects none. */
+/** A selector that selects the same of these clusters, without values that none of them has. Null means that it selects none. */
 export function selectorIn(selector: LabelSelector, seen: readonly Labels[]): LabelSelector | null {
   if (!seen.some((labels) => matchesSelector(labels, selector))) return null
   const { matchLabels, matchExpressions } = selector

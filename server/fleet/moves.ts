@@ -134,7 +134,7 @@ export function leavingTally(
   }
 }
 
-/** Why a service leaves nothing until a person says yes; null: it leaves at once. `asked`: what is asked already of its leaving. */
+/** Why a service leaves nothing until a person says yes. Null means that it leaves at once. `asked`: what is asked already of its leaving. */
 export function whyLeavingWaits({ after }: Pick<MovingService, 'after'>, facts: LeavingFacts, asked: Confirmation | null): string | null {
   const { leaving } = facts
   const verdict = guardRemovals({ cause: 'left_targets', protect: after.protect, ...facts, leaving: leaving.length })

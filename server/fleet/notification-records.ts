@@ -11,9 +11,9 @@ export interface EventsDoc {
   severity: Severity
   project: string | null
   service: string | null
-  /** `apps@4be19d0`; null: not about a commit. */
+  /** `apps@4be19d0`. Null means not about a commit. */
   after: string | null
-  /** `fix the port (Ana Example)`; absent: not known. */
+  /** `fix the port (Ana Example)`. Absent means not known. */
   commit?: string
   /** Message of the newest event. */
   message: string
@@ -25,7 +25,7 @@ export interface EventsDoc {
   unnamed: number
   /** All that it was ever about. */
   total: number
-  /** Counts by `reason project/service` of a digest; absent: no digest. */
+  /** Counts by `reason project/service` of a digest. Absent means no digest. */
   digest?: Record<string, number>
   firstMs: number
   lastMs: number
@@ -59,7 +59,7 @@ export interface NotificationRecord {
   sentVersion: number
   /** Failed tries since the last delivery. */
   attempts: number
-  /** When to send; null: there is nothing to send. */
+  /** When to send. Null means that there is nothing to send. */
   nextMs: number | null
   createdMs: number
   updatedMs: number

@@ -14,7 +14,7 @@ interface Held {
   text: string
 }
 
-/** Owners of objects beside the service itself, by the key of the object: `project/service`. Null: none. */
+/** Owners of objects beside the service itself, by the key of the object: `project/service`. Null means none. */
 export interface OtherOwners {
   /** The service that takes over an object that the service loses. */
   taker(object: string): string | null
@@ -23,7 +23,7 @@ export interface OtherOwners {
 }
 const NOBODY: OtherOwners = { taker: () => null, holder: () => null }
 
-/** By row id; null: nothing is another. */
+/** By row id. Null means that nothing is another. */
 export function objectEffects(
   before: ReadonlyMap<string, string>,
   after: ReadonlyMap<string, string>,

@@ -8,13 +8,13 @@ import type { PlacementView, State } from '../../shared/model/views.ts'
 export interface PlacementsSummary {
   counts: ReadonlyArray<PlacementWords & { count: number }>
   /**
-   * The first of the worst by its place; null: none is bad, or none any more. `alike`: the number of equal ones;
-   * absent: all with its states.
+   * The first of the worst by its place. Null means none is bad, or none any more. `alike`: the number of equal ones;
+   * absent means all with its states.
    */
   worst: { place: string; state: State; alike?: number } | null
   /** Not online. `places`: at least the first of them. */
   away: { count: number; places: readonly string[] }
-  /** Time of the youngest state; null: unknown. */
+  /** Time of the youngest state. Null means unknown. */
   sinceMs: number | null
 }
 

@@ -19,9 +19,9 @@ import { isTarget, leftByNewTargets, placedByText, readPlacedBy, type TargetClus
 export interface PlannedRender {
   digest: string
   count: number
-  /** RL5: names the facts of the cluster at that time; absent: the render read none. */
+  /** RL5: names the facts of the cluster at that time. Absent means that the render read none. */
   factsKey?: string
-  /** RL6: names all that it was made of; absent: no program took part. */
+  /** RL6: names all that it was made of. Absent means no program took part. */
   renderedFrom?: string
 }
 
@@ -33,7 +33,7 @@ export interface PlanInput {
   /** The person, if still known. */
   deletedBy: string | null
   /**
-   * Null: there is no good render of the current content and spec. Then no cluster joins, changes or leaves (TG6); a
+   * Null means that there is no good render of the current content and spec. Then no cluster joins, changes or leaves (TG6); a
    * deletion continues.
    */
   render: (Origin & { in(clusterId: ClusterId): PlannedRender | null }) | null
@@ -47,7 +47,7 @@ export interface PlanInput {
   /** By subject; open ones and confirmed ones. */
   confirmations: ReadonlyMap<string, Confirmation>
   /**
-   * RM1: names that came with the change that removes the service, by cluster; absent: none. They count in this
+   * RM1: names that came with the change that removes the service, by cluster. Absent means none. They count in this
    * reconciliation only.
    */
   dataConfirmed?: ReadonlyMap<ClusterId, readonly string[]>
@@ -59,7 +59,7 @@ export interface PlanInput {
   /** RL5: whether its render lacks something that the row names. Asked only where that may be because of facts. */
   loses(row: DesiredService): boolean
   nowMs: number
-  /** Facts about clusters that are not among `clusters`. Absent: these are all clusters. */
+  /** Facts about clusters that are not among `clusters`. Absent means that these are all clusters. */
   elsewhere?: Elsewhere
 }
 
@@ -102,7 +102,7 @@ export interface ServicePlan {
 
 export const removeSubject = ({ project, service }: ServiceId): string => `remove_service/${project}/${service}`
 export const leaveSubject = ({ project, service }: ServiceId): string => `leave_targets/${project}/${service}`
-/** RL3 */
+/** RL3: the subject of the confirmation of another tool version. */
 export const releaseSubject = ({ project, service }: ServiceId): string => `release/${project}/${service}`
 export const pruneSubject = (clusterId: ClusterId, { project, service }: ServiceId): string => `prune/${clusterId}/${project}/${service}`
 
@@ -357,7 +357,7 @@ const withConfirmed = (doc: ServiceRow, names: readonly string[]): ServiceRow =>
 
 /** A person's confirmation of this digest in a cluster. */
 interface Yes {
-  /** The names that were shown (PR4); null: nothing. */
+  /** The names that were shown (PR4). Null means nothing. */
   prune: readonly string[] | null
   sync: boolean
 }

@@ -29,7 +29,7 @@ export interface NamedProject {
   spec: ProjectSpec
 }
 
-/** PJ2: null: it is allowed. */
+/** PJ2: null means that it is allowed. */
 export function refuseSource({ name, spec: { sources } }: NamedProject, url: string): string | null {
   if (sources.some((pattern) => coversSource(pattern, url))) return null
   return `refused by project ${name}, rule sources: ${url} is not allowed (allowed: ${listText(sources)})`

@@ -47,7 +47,7 @@ export interface StoredResource extends ResourceKey {
   updatedMs: number
   /** Set while a deleted service's removal orders are still being carried out. */
   deletingMs: number | null
-  /** The person who deleted it, while `deletingMs` is set; absent: unknown. */
+  /** The person who deleted it, while `deletingMs` is set. Absent means unknown. */
   deletingBy?: string
 }
 
@@ -72,7 +72,7 @@ export interface StoredError {
   message: string
   problems: Problem[]
   sinceMs: number
-  /** The remedy for this particular case. Absent: the remedy of its code. */
+  /** The remedy for this particular case. Absent means the remedy of its code. */
   remedy?: string
   /** For a render: the clusters for which it failed. */
   failing?: FailingClusters[]
@@ -80,11 +80,11 @@ export interface StoredError {
   at?: FailedRevision
 }
 
-/** Full revision of the first source, and its author; null: the source does not say. */
+/** Full revision of the first source, and its author. Null means that the source does not say. */
 export interface FailedRevision {
   commit: string
   author: string | null
-  /** Absent: not known, or a server of before wrote it. */
+  /** Absent means not known, or a server of before wrote it. */
   subject?: string
 }
 
@@ -112,7 +112,7 @@ export interface RenderState {
   objectCount: number
   renderedMs: number | null
   error: StoredError | null
-  /** Absent: it is the same in all clusters, no program took part, and nothing was to be warned of. */
+  /** Absent means that it is the same in all clusters, no program took part, and nothing was to be warned of. */
   release?: ReleaseNote
 }
 
@@ -175,7 +175,7 @@ export interface HistoryEntry {
   reason: string
   /** That was applied, or received if none was. */
   commit: string | null
-  /** The cause as it was known when its events expired; null: none was. Absent: the events tell. */
+  /** The cause as it was known when its events expired. Null means none was. Absent means that the events tell. */
   kept?: KeptCause | null
 }
 
@@ -198,7 +198,7 @@ export interface DesiredService extends ServiceId {
   /** Canonical JSON of the selector and excludes that placed it here: tells a changed selector from a changed cluster. */
   placedBy: string
   /**
-   * Names the cluster's facts for which its objects were made (RL5); absent: its render read none. With `factsOnly`
+   * Names the cluster's facts for which its objects were made (RL5). Absent means that its render read none. With `factsOnly`
    * those of before, absent: of several.
    */
   factsKey?: string
@@ -214,7 +214,7 @@ export interface ApiTokenRecord {
   /** Id of the token that ends with the first use of this one. */
   replaces: string | null
   role: TokenRole
-  /** It has no right outside of these; null: no such limit. */
+  /** It has no right outside of these. Null means no such limit. */
   projects: readonly string[] | null
   createdMs: number
   /** Name of the token that made it; null for the first admin token. */
@@ -253,7 +253,7 @@ export interface SessionRecord {
   /** Within a minute of the last use. */
   lastUsedMs: number
   lastUsedFrom: string | null
-  /** Tokens of the provider, sealed, in base64; null: it gave none. */
+  /** Tokens of the provider, sealed, in base64. Null means that it gave none. */
   sealed: string | null
 }
 export type SessionChange = Partial<Omit<SessionRecord, 'id' | 'kind' | 'provider' | 'subject' | 'createdMs' | 'expiresMs'>>
@@ -280,7 +280,7 @@ export interface AgentRecord {
   clusterName: string
   publicKey: string
   recipient: string
-  /** SL11: when another recipient key was asked for. Absent: it was not, or the agent has made it. */
+  /** SL11: when another recipient key was asked for. Absent means that it was not, or the agent has made it. */
   rotateMs?: number
   incarnation: number
   /** Grows with every rebuild, restore or re-join; signed into checkpoints (CU2a). */
@@ -356,7 +356,7 @@ export interface FleetEvent {
   project: string | null
   service: string | null
   object: string | null
-  /** CO1: of the change that it tells of; absent: of none. */
+  /** CO1: of the change that it tells of. Absent means of none. */
   trace?: string
 }
 /** Before it is in the stream. */
@@ -386,7 +386,7 @@ export interface Confirmation {
    * number of the last one (`confirm`).
    */
   clusters?: { count: number; first: string[]; upTo: number }
-  /** A person decided to keep the objects; a later confirmation is still possible. Absent: nobody refused. */
+  /** A person decided to keep the objects; a later confirmation is still possible. Absent means nobody refused. */
   refused?: { atMs: number; by: string; why: string }
 }
 

@@ -14,11 +14,11 @@ export type ConfirmedData = ReadonlyMap<string, ReadonlyMap<ClusterId, readonly 
 export interface HeldObjects {
   row: Pick<ServiceRow, 'namespace' | 'sync' | 'count'>
   policy: 'prune' | 'orphan'
-  /** By refKey; null: not stored any more. */
+  /** By refKey. Null means not stored any more. */
   sent: ReadonlyMap<string, { ref: ObjectRef; object: K8sObject }> | null
   /** The last report of the agent for each object; empty if it reported nothing of the service yet. */
   reported: ReadonlyArray<{ ref: ObjectRef; reason: string }>
-  /** PR8: the service that takes over the object of that key, `project/service`. Null: none. Undefined: none for any object. */
+  /** PR8: the service that takes over the object of that key, `project/service`. Null means none. Undefined: none for any object. */
   takenBy?: ((object: string) => string | null) | undefined
 }
 
@@ -78,7 +78,7 @@ function keptBy(annotations: K8sObject['metadata']['annotations']): string | nul
   return keepsFrom('removal', mark) ? `kept by ${mark}` : null
 }
 
-/** RM1, RM3. */
+/** RM1, RM3: the data that is lost with an object, or with others that go along. */
 function lossOf(ref: ObjectRef, object: K8sObject | undefined): Omit<RemovalView['holding'][number], 'name'> | null {
   const takes = object === undefined ? null : takesAlong(object)
   if (takes === 'claims') return { what: CLAIMS_LOST, kind: 'data' }

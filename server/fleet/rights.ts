@@ -4,14 +4,14 @@ import type { AccessKind, AccessVerb } from '../../shared/model/access-words.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import { type LabelSelector, type Labels, matchesSelector } from '../../shared/model/labels.ts'
 
-/** Where a role is given. Null: everywhere. */
+/** Where a role is given. Null means everywhere. */
 export interface Place {
   readonly projects: readonly string[] | null
   readonly services: readonly string[] | null
   readonly clusters: LabelSelector | null
 }
 
-/** By which role, and by which binding; null: the role that the token itself has. */
+/** By which role, and by which binding. Null means that the role that the token itself has. */
 export interface GrantSource {
   readonly role: string
   readonly binding: { project: string; name: string } | null
@@ -25,9 +25,9 @@ export interface Grant extends Place {
 export interface Ask {
   verb: AccessVerb
   kind: AccessKind
-  /** Absent: the object belongs to no project. Of a Project its name. */
+  /** Absent means that the object belongs to no project. Of a Project its name. */
   project?: string | undefined
-  /** Name of the object; absent: some object of the kind, which every restriction to services refuses. */
+  /** Name of the object. Absent means some object of the kind, which every restriction to services refuses. */
   name?: string | undefined
   /** One cluster that the act is confined to, or the Cluster itself. */
   cluster?: { name: string; labels: Labels } | undefined
@@ -75,7 +75,7 @@ function inPlace(grant: Grant, { verb, kind, project, name, cluster }: Ask): boo
   return cluster === undefined ? verb === 'read' : matchesSelector(cluster.labels, clusters)
 }
 
-/** The first grant that gives the right; null: none does. */
+/** The first grant that gives the right. Null means none does. */
 export const grantFor = (grants: readonly Grant[], ask: Ask): Grant | null =>
   grants.find((grant) => concerns(grant, ask.verb, ask.kind) && inPlace(grant, ask)) ?? null
 

@@ -27,7 +27,7 @@ export interface PlacementInput {
   status: ServiceStatus | null
   /** Open question about pruning this service in this cluster; null when it was answered, too. */
   confirmation: Confirmation | null
-  /** That concern it, the widest first. Absent: none. */
+  /** That concern it, the widest first. Absent means none. */
   suspensions?: readonly OrderedSuspension[]
 }
 
@@ -155,7 +155,7 @@ function suspendedState(
   }
 }
 
-/** RM1 */
+/** RM1: the next step while a deletion of data waits for a person. */
 const confirmationStep = (confirmation: Confirmation | null, away: Pick<State, 'message'> | null): string =>
   confirmation === null
     ? `The confirmation is being sent to the cluster${sentence(away?.message ?? '')}.`
@@ -173,13 +173,13 @@ export interface ServiceInput {
   placements: PlacementsSummary
   /** Clusters that still have a service which is being deleted. */
   remaining: readonly string[]
-  /** Targets of a service that is placed nowhere; `young`: those of them that joined just now and have not said what they serve (FA6). Absent: there are none. */
+  /** Targets of a service that is placed nowhere; `young`: those of them that joined just now and have not said what they serve (FA6). Absent means that there are none. */
   waiting?: { young: readonly string[]; others: readonly string[] }
-  /** PJ11: how many targets its project leaves out; absent: none, or not looked for. */
+  /** PJ11: how many targets its project leaves out. Absent means none, or not looked for. */
   leftOut?: number
   /** Open questions of this service. */
   confirmations: readonly Confirmation[]
-  /** That concern it somewhere, the widest first. Absent: none. */
+  /** That concern it somewhere, the widest first. Absent means none. */
   suspensions?: readonly OrderedSuspension[]
 }
 
@@ -355,7 +355,7 @@ function placedNowhere({ id, render, waiting, leftOut = 0 }: ServiceInput): Omit
   }
 }
 
-/** RD10 */
+/** RD10: the warnings of a service that was rendered for no cluster. */
 function doubtsText({ commit, release }: RenderState): string {
   const doubts = (release?.warnings ?? []).filter(mayNeedCluster)
   if (doubts.length > 0) return `, and without one it does not render${problemsText(doubts)}`
@@ -416,11 +416,11 @@ export interface ClusterInput {
   /** The ConfigMaps that it reports; null means none. */
   site?: ClusterView['status']['site']
   placements: PlacementsSummary
-  /** Since when the server, restored from a backup, waits for a person (RP2); null: it does not. */
+  /** Since when the server, restored from a backup, waits for a person (RP2). Null means that it does not. */
   restoreSinceMs: number | null
-  /** Why revisions cannot be written to its shard file; absent or null: they can. */
+  /** Why revisions cannot be written to its shard file. Absent or null means that they can. */
   behind?: { sinceMs: number; error: string } | null
-  /** That concern something in it, the widest first. Absent: none. */
+  /** That concern something in it, the widest first. Absent means none. */
   suspensions?: readonly OrderedSuspension[]
 }
 

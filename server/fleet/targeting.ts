@@ -20,14 +20,14 @@ export interface TargetCluster {
   siteConfig?: SiteConfig
 }
 export type Targets = ServiceSpec['targets'] & {
-  /** PJ3: of the project; absent: it has no boundary. */
+  /** PJ3: of the project. Absent means that it has no boundary. */
   destinations?: readonly LabelSelector[]
 }
 
 export const withDestinations = (targets: ServiceSpec['targets'], project: { spec: ProjectSpec } | null | undefined): Targets =>
   project == null ? targets : { ...targets, destinations: project.spec.destinations.map(({ clusters }) => clusters) }
 
-/** TG1 */
+/** TG1: the selector matches, and no exclude does. */
 export const isTarget = (labels: Labels, { selector, exclude, destinations }: Targets): boolean =>
   matchesSelector(labels, selector) &&
   !exclude.some((rule) => matchesSelector(labels, rule)) &&

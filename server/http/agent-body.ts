@@ -41,7 +41,7 @@ const NESTING_MAX = 64
 const MEMBERS_MAX = 100_000
 const [QUOTE, BACKSLASH, COLON, OPEN_LIST, OPEN_OBJECT, CLOSE_LIST, CLOSE_OBJECT] = [0x22, 0x5c, 0x3a, 0x5b, 0x7b, 0x5d, 0x7d]
 
-/** Before anything is parsed; null: nothing of the kind. */
+/** Before anything is parsed. Null means nothing of the kind. */
 function badShape(bytes: Uint8Array): string | null {
   let [depth, members] = [0, 0]
   for (let at = 0; at < bytes.length; at++) {

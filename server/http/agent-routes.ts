@@ -160,7 +160,7 @@ async function pushStatus(request: Request, deps: AgentRoutesDeps, { turns, read
 /** The backlog is counted in rows; this limit is for a few very large pushes. */
 const WAITING_RETRY_MS = 5_000
 
-/** PU9 */
+/** PU9: refuses a push while too many rows wait for the store. */
 function admitPush(store: Pick<Store, 'statusBacklog'>, { clusterId }: AgentRecord): void {
   const retryAfterMs = store.statusBacklog.retryAfterMs(clusterId)
   if (retryAfterMs !== null) throw behind(retryAfterMs)

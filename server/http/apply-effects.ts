@@ -65,7 +65,7 @@ export async function readEffectsInTime(
   }
 }
 
-/** `timeOver`: resolves when nothing more is looked at; null: everything within the limits is. */
+/** `timeOver`: resolves when nothing more is looked at. Null means that everything within the limits is. */
 async function lookAtAll(deps: EffectsDeps, planned: readonly Planned[], timeOver: Promise<null> | null): Promise<ApplyEffects> {
   const effects: ApplyEffectView[] = []
   const inTime = <T>(work: Promise<T>): Promise<T | null> => (timeOver === null ? work : Promise.race([work, timeOver]))

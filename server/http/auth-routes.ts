@@ -139,7 +139,7 @@ function userOf(text: string): Pick<Principal, 'provider' | 'subject' | 'email'>
 const inItsPlace = <Q extends z.infer<typeof question>>(query: Q): Q =>
   PROJECT_KINDS.some((kind) => kind === query.kind) ? query : { ...query, project: undefined }
 
-/** Project of the binding that gives it; undefined: the fleet. */
+/** Project of the binding that gives it. Undefined means the fleet. */
 const bindingPlace = ({ by }: Grant): string | undefined =>
   by.binding === null || by.binding.project === FLEET ? undefined : by.binding.project
 

@@ -2,7 +2,7 @@
 // the operator named: anybody else could write any address into it.
 import { type AddressRange, isNamed, parseIp } from '../sources/address/range.ts'
 
-/** `peer`: the address of the connection; `forwardedFor`: the value of `x-forwarded-for`. Null: not known. */
+/** `peer`: the address of the connection; `forwardedFor`: the value of `x-forwarded-for`. Null means not known. */
 type CallerAddress = (peer: string | null, forwardedFor: string | null) => string | null
 
 /** `trustsSocket`: a connection without an address, which is one of a Unix socket, is a trusted proxy's. The nearest address that is not a trusted proxy. What stands left of it in the header was written by the caller. */

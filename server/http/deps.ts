@@ -37,11 +37,11 @@ export interface AdminDeps {
   callers: Pick<Callers, 'ended' | 'hasExpired'>
   /** Seals secrets of Configs. */
   secrets: ConfigKeys
-  /** CG7 */
+  /** CG7: rotates the keys of secrets. */
   rotation: SecretRotation
-  /** CG14 */
+  /** CG14: limits dry runs of Configs with secrets. */
   probes: SecretProbes
-  /** SL9 */
+  /** SL9: begins sealing, and says what is left in clear. */
   seals: SealActions
   renders: RenderNow
   previews: Previews
@@ -50,7 +50,7 @@ export interface AdminDeps {
   notifier: Pick<Notifier, 'test' | 'retry'>
   checkPatches: CheckPatches
   restore: RestoreActions
-  /** Absent: questions to clusters are off. */
+  /** Absent means that questions to clusters are off. */
   asks?: Asks
   /** Told of each question to a cluster; `result`: `asked`, or the code of a refusal. */
   onQuestion?(kind: QuestionKind, result: string): void

@@ -36,7 +36,7 @@ export interface DesiredRoutesDeps {
   restoreGate: Pick<RestoreGate, 'pending' | 'offer'>
   /** `waitSeconds`: of a poll. */
   onSeen(clusterId: ClusterId, waitSeconds?: number): void
-  /** Absent: questions to clusters are off. */
+  /** Absent means that questions to clusters are off. */
   asks?: Asks
   clock: Clock
 }

@@ -68,7 +68,7 @@ type AnyView =
   | NotificationRouteView
 
 export interface FleetViews {
-  /** Omits resources that were deleted meanwhile. `seen`: services that may be named with a cluster; absent: all. */
+  /** Omits resources that were deleted meanwhile. `seen`: services that may be named with a cluster. Absent means all. */
   resources(resources: readonly StoredResource[], seen?: Scope): Promise<AnyView[]>
   /** The same for many: services with their counts and the first of the worst placements, in any fleet (RU7). */
   listed(resources: readonly StoredResource[], seen?: Scope): Promise<AnyView[]>
@@ -76,10 +76,10 @@ export interface FleetViews {
   placementsInCluster(cluster: ClusterRecord): Promise<PlacementView[]>
 }
 
-/** When a repository was last read; null: unknown. */
+/** When a repository was last read. Null means unknown. */
 export type ReadTimesOf = (project: string, name: string) => RepositoryReadTimes | null
 
-/** Why the shard file of a cluster lacks what the fleet store holds; null: it does not. */
+/** Why the shard file of a cluster lacks what the fleet store holds. Null means that it does not. */
 export type BehindOf = (clusterId: ClusterId) => Behind | null
 
 export function createFleetViews(

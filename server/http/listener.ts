@@ -25,7 +25,7 @@ const CHECK_EVERY_MS = 1_000
 
 export interface ListenerOptions {
   place: ListenPlace
-  /** Absent: plain HTTP. */
+  /** Absent means plain HTTP. */
   tls?: TlsPair | null
   trustedProxies: readonly AddressRange[]
   /** The peer of a Unix socket is a trusted proxy. */

@@ -5,7 +5,7 @@ import type { ResourceKey, StoredResource } from '../fleet/records.ts'
 import { versionConflict } from '../store/store-resources.ts'
 import { type HeaderParameter, takesHeaders } from './declared.ts'
 
-/** A number: exactly this version. Null: the resource must not exist. Undefined: any state. */
+/** A number: exactly this version. Null means that the resource must not exist. Undefined: any state. */
 export type IfVersion = number | null | undefined
 
 export const writeQuery = z.object({

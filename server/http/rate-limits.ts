@@ -12,7 +12,7 @@ export interface RateVerdict {
 }
 
 export interface RateLimits {
-  /** Takes one request of the caller. Null: there is no limit. */
+  /** Takes one request of the caller. Null means that there is no limit. */
   take(caller: string, nowMs: number): RateVerdict | null
 }
 

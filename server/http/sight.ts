@@ -144,7 +144,7 @@ export const mayFollow = (authorizer: Authorizer, principal: Principal): boolean
 export interface ChangedClusters {
   byId: ReadonlyMap<string, Labels>
   byName: ReadonlyMap<string, Labels>
-  /** By key; absent: it does not exist any more. */
+  /** By key. Absent means that it does not exist any more. */
   isShown: ReadonlyMap<string, boolean>
 }
 const NO_CLUSTERS: ChangedClusters = { byId: new Map(), byName: new Map(), isShown: new Map() }

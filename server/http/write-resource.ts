@@ -80,7 +80,7 @@ export async function refusal(
   return null
 }
 
-/** Whether the write revokes the agent of a cluster or lets it in again; null: neither. */
+/** Whether the write revokes the agent of a cluster or lets it in again. Null means neither. */
 function revocation(resource: Applicable, held: StoredResource | null): boolean | null {
   if (resource.kind !== 'Cluster' || held === null) return null
   const { revoked } = resource.spec
@@ -113,7 +113,7 @@ export async function plannedAction(deps: AdminDeps, resource: Applicable, held:
   return isSame ? 'unchanged' : 'configured'
 }
 
-/** `changed`: what the caller tells `actions.onChanged`, once it has written all that it has to write; null: nothing. */
+/** `changed`: what the caller tells `actions.onChanged`, once it has written all that it has to write. Null means nothing. */
 export async function writeResource(
   deps: AdminDeps,
   resource: Applicable,

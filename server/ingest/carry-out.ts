@@ -32,7 +32,7 @@ export interface CarryOutDeps extends CorrelationDeps {
   rules?: Pick<HealthRuleRows, 'coming'>
   clock: Clock
   log: Logger
-  /** With those of other reconciliations; absent: by itself. */
+  /** With those of other reconciliations. Absent means by itself. */
   publish?(publications: readonly Publication[], publisher: Publisher): Promise<boolean[]>
   /** After a service's revisions were written to that many clusters, whose agents fetch them now. */
   onPublished?(clusters: number): void
@@ -83,7 +83,7 @@ export async function carryOut(
 }
 
 const DEPENDENTS = '; its dependents stay unchanged and start no new revision without it: '
-/** DE4 */
+/** DE4: names the services that depend on the removed one. */
 const dependentsText = (services: readonly ServiceId[]): string =>
   services.length === 0 ? '' : `${DEPENDENTS}${nameList(services.map(serviceKey))}`
 

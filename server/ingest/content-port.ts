@@ -29,7 +29,7 @@ export interface OpenedContent {
 
 export interface ContentSource extends Pick<Source, 'head' | 'fetch' | 'tagOf' | 'has' | 'noteOf'> {
   open(revision: string, pick: SourcePick): Promise<OpenedContent>
-  /** SO55: it was verified since the start, and no commit of that ref was before. Absent: nothing is verified. */
+  /** SO55: it was verified since the start, and no commit of that ref was before. Absent means that nothing is verified. */
   isFirstVerified?(revision: string): boolean
 }
 
@@ -41,7 +41,7 @@ export interface ContentSources {
   removeOthers(key: SourceKey): Promise<void>
   /** Spares the folders of remote bases. */
   removeUnknown(uids: ReadonlySet<string>): Promise<void>
-  /** Removes the folders of all remote bases but those of these uids. Absent: there are none. */
+  /** Removes the folders of all remote bases but those of these uids. Absent means that there are none. */
   removeUnusedBases?(uids: ReadonlySet<string>): Promise<void>
   forget(uid: string): Promise<void>
 }
@@ -77,7 +77,7 @@ export interface RenderRequest {
   cluster: ClusterInputs | null
   settings: RenderSettings
   configs: ReadonlyMap<string, ConfigLayer>
-  /** Absent: there are no remote bases. */
+  /** Absent means that there are no remote bases. */
   base?: StateOfBase | undefined
 }
 
@@ -89,7 +89,7 @@ export interface RenderAnswer extends PipelineOutcome {
 export interface Renders {
   /** Renders one service for one cluster. Errors of its files and of this server are the result. */
   run(request: RenderRequest): Promise<RenderAnswer>
-  /** The Helm values of its charts, each with its level (CG9). Absent: it cannot tell. */
+  /** The Helm values of its charts, each with its level (CG9). Absent means that it cannot tell. */
   helmValues?(request: RenderRequest): Promise<ExplainedValue[]>
   /** Version of a program; null when it is missing. Throws AppError when it must not run here. */
   version(program: SandboxProgram): Promise<string | null>

@@ -7,7 +7,7 @@ import type { RenderState } from '../fleet/records.ts'
 import type { Rendering } from './render/rendering.ts'
 
 export interface CorrelationDeps {
-  /** Absent: traces are off. */
+  /** Absent means that traces are off. */
   recordSpan?: RecordSpan
   /** Names this server: two that follow the same repository have different ids. */
   traceSalt?: string

@@ -39,7 +39,7 @@ export async function findHandovers(
   id: ServiceId,
   current: readonly DesiredService[],
   clusters: ClustersToRead,
-  /** Its new content in a cluster; null: unchanged there. Null altogether: the service is being deleted. */
+  /** Its new content in a cluster. Null means unchanged there. Null altogether: the service is being deleted. */
   renderIn: ((clusterId: ClusterId) => HandoverRender | null) | null,
   targets: ReadonlySet<ClusterId>,
 ): Promise<HandoverOf> {

@@ -6,7 +6,7 @@ import type { DesiredService } from '../fleet/records.ts'
 import type { ContentStore } from '../store/content/content-store.ts'
 import type { GoodRender } from './render/rendering.ts'
 
-/** RL5 */
+/** RL5: losses that only other facts of the cluster explain prune nothing by themselves. */
 export async function findLosses(
   content: Pick<ContentStore, 'get'>,
   current: readonly DesiredService[],

@@ -57,7 +57,7 @@ export type IngestDeps = Omit<ServicePassDeps, 'renderer'> & {
   rendering: Omit<ServiceRendererDeps, 'store' | 'content' | 'sources' | 'facts' | 'site' | 'bases' | 'clock' | 'log' | 'signal'> &
     Pick<RemoteBasesDeps, 'configOf'>
   random: Random
-  /** Told of each reconciliation; absent: nobody watches. */
+  /** Told of each reconciliation. Absent means that nobody watches. */
   watch?: Watch
   stopping: AbortSignal
 }
@@ -302,7 +302,7 @@ class IngestLoop implements Ingest {
     })
   }
 
-  /** IN9a */
+  /** IN9a: spreads the first reads after a start. */
   private async firstLook(repository: StoredResource, index: number, count: number): Promise<number> {
     const { project, name, uid } = repository
     const spec = repositorySpecSchema.parse(JSON.parse(repository.spec))

@@ -23,7 +23,7 @@ export interface Ingest {
    */
   dataConfirmed(confirmed: ConfirmedData): Promise<void>
   /**
-   * These clusters joined or were written; absent: any of them. Resolves when reconciliations that began after this
+   * These clusters joined or were written. Absent means any of them. Resolves when reconciliations that began after this
    * call covered every service that one of them has or should have.
    */
   clustersChanged(changes?: readonly ClusterChange[]): Promise<void>
@@ -43,7 +43,7 @@ export interface Ingest {
   readonly render: ServiceRenderer['render']
   readonly renderBy: ServiceRenderer['renderBy']
   readonly rendersNaming: ServiceRenderer['rendersNaming']
-  /** CG9 */
+  /** CG9: explains the values of Helm charts. */
   readonly helmValues: ServiceRenderer['helmValues']
   /** Facts of clusters, for other renders. */
   readonly factsOf: KnownFacts['of']

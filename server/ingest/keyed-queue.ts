@@ -31,7 +31,7 @@ export interface QueueGroups<K extends string> {
 
 export interface QueueOptions<K extends string> {
   groups?: QueueGroups<K>
-  /** Absent: keys have their turns in the order in which they came. */
+  /** Absent means that keys have their turns in the order in which they came. */
   share?: { projectOf(key: K): string; clock: Pick<Clock, 'monotonicMs'> }
 }
 

@@ -34,7 +34,7 @@ export interface ObjectOwners {
   holdersOf(id: ServiceId, clusters: readonly TargetCluster[], gained: ReadonlySet<string>): Promise<HeldByOther[]>
 }
 
-/** Specs that a request is about to write; null: as they are stored. */
+/** Specs that a request is about to write. Null means as they are stored. */
 export type ProposedSpecs = (id: ServiceId) => ServiceSpec | null
 
 const AS_STORED: ProposedSpecs = () => null

@@ -33,13 +33,13 @@ export interface JudgedRelease {
 }
 
 export interface ReleaseVerdict {
-  /** Has to be asked before anything is published; null: it may be. */
+  /** Has to be asked before anything is published. Null means that it may be. */
   question: PlannedConfirmation | null
   /** As it may be written down. */
   noted: Rendering
 }
 
-/** RL3 */
+/** RL3: decides whether renders of another tool version are taken, or wait for a person. */
 export async function judgeRelease(deps: PendingReleaseDeps, release: JudgedRelease): Promise<ReleaseVerdict> {
   const { id, spec, generation, before, rendering, clusters, current, held } = release
   const accepted = { question: null, noted: rendering }

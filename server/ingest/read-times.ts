@@ -1,7 +1,7 @@
 // SO52: when each repository was read last, and when it will be read next. In memory only: a read without a change
 // writes nothing.
 export interface RepositoryReadTimes {
-  /** When the last look ended, well or not. Null: there was none since the start. */
+  /** When the last look ended, well or not. Null means that there was none since the start. */
   lastReadMs: number | null
   /** In the past: it is being read, or waits for its turn. */
   nextReadMs: number

@@ -60,7 +60,7 @@ export function renderEvents(
 export interface Published {
   /** Clusters that have another revision now. */
   revised: number
-  /** For the log; null: none has. */
+  /** For the log. Null means none has. */
   note: { service: string; commit: string; digest: string | null; objects: number; clusters: number; trace?: string } | null
   events: NewEvent[]
 }

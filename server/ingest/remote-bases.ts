@@ -32,7 +32,7 @@ const LATELY = 0.8
 export interface RemoteBasesDeps {
   sources: ContentSources
   store: Pick<Store, 'renderState' | 'getResource'>
-  /** SO56: the Config of the project whose secrets go to that URL; null: none. Absent: none ever. */
+  /** SO56: the Config of the project whose secrets go to that URL. Null means none. Absent means none ever. */
   configOf?: ((project: string, configs: readonly string[], url: string) => Promise<string | null>) | undefined
   clock: Pick<Clock, 'nowMs' | 'monotonicMs'>
   random: Random

@@ -92,7 +92,7 @@ function releaseNote(rendering: Extract<Rendering, { kind: 'good' }>, least: num
 const noteText = (note: ReleaseNote | undefined): string =>
   canonicalJson(note === undefined ? null : [note.variants, note.tools, note.warnings])
 
-/** RL1: of a service that renders for some of its clusters only. Null: it does for all of them. */
+/** RL1: of a service that renders for some of its clusters only. Null means that it does for all of them. */
 export function failingError(rendering: Rendering, nameOf: (clusterId: ClusterId) => string): RenderError | null {
   if (rendering.kind !== 'good') return null
   const failing: Array<{ name: string; error: RenderError }> = []

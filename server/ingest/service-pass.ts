@@ -38,7 +38,7 @@ import { clustersWithoutFacts, NOBODY_YOUNG, withoutClusters, type YoungClusters
 
 export interface ServicePassDeps extends CarryOutDeps {
   renderer: ServiceRenderer
-  /** Known facts of those clusters. Absent: nothing is waited for. */
+  /** Known facts of those clusters. Absent means that nothing is waited for. */
   factsOf?(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, unknown>>
   /** The server stops: what fails from now on says nothing about the service. */
   stopping?: AbortSignal
@@ -49,15 +49,15 @@ export interface ServicePassDeps extends CarryOutDeps {
 export interface ServicePassOptions {
   /** Gives its worker to another reconciliation, while it waits for the others of its group. */
   release?(): void
-  /** Only these changed since the last reconciliation; absent: unknown changes. */
+  /** Only these changed since the last reconciliation. Absent means unknown changes. */
   clusters?: ReadonlySet<ClusterId>
-  /** RM1: by cluster, names that a person confirmed with the change that caused this reconciliation; absent: none. */
+  /** RM1: by cluster, names that a person confirmed with the change that caused this reconciliation. Absent means none. */
   dataConfirmed?: ReadonlyMap<ClusterId, readonly string[]>
 }
 
 export interface ServicePass {
   /**
-   * It failed for a temporary reason (SO21); `afterMs`: the time that the other side asks for. Null: it did not fail
+   * It failed for a temporary reason (SO21); `afterMs`: the time that the other side asks for. Null means that it did not fail
    * so.
    */
   retry: { afterMs?: number } | null
@@ -148,7 +148,7 @@ async function passFleet(deps: ServicePassDeps, about: About, scope: PassScope):
 }
 
 /**
- * Only in the clusters that changed. Null: these clusters do not suffice, and the whole fleet must be reconciled: a
+ * Only in the clusters that changed. Null means that these clusters do not suffice, and the whole fleet must be reconciled: a
  * confirmation is open or would be, the service is being deleted, fails to render or has something new to render. A
  * reconciliation of the whole fleet after this one has no work left.
  */

@@ -6,10 +6,10 @@ import { type Rendering, renderOf } from './render/rendering.ts'
 /** A cluster that just joined says what it serves within seconds. */
 export const FACTS_AWAITED_MS = 60_000
 
-/** FA6 */
+/** FA6: the clusters that joined just now and have reported no facts. */
 export interface YoungClusters {
   clusters: ReadonlySet<ClusterId>
-  /** When the first of them gets it also without a word; null: there are none. */
+  /** When the first of them gets it also without a word. Null means that there are none. */
   untilMs: number | null
 }
 

@@ -23,11 +23,11 @@ const DIGEST = 'digest'
 
 /** Where the event comes from, as far as messages say it. */
 export interface EventFacts {
-  /** Labels of its cluster; null: none, or not needed. */
+  /** Labels of its cluster. Null means none, or not needed. */
   labels: Labels | null
   /** `apps@4be19d0`. */
   after: string | null
-  /** Subject and author of that commit; null: not known. */
+  /** Subject and author of that commit. Null means not known. */
   commit: string | null
 }
 

@@ -7,7 +7,7 @@ import { cut } from './sinks/http.ts'
 import type { Message } from './sinks/sink.ts'
 import { textOf, titleOf } from './texts.ts'
 
-/** Renders Liquid templates in a worker; null: a template fails, and why. */
+/** Renders Liquid templates in a worker. Null means a template fails, and why. */
 export type RenderTexts = (
   project: string,
   templates: Readonly<Record<string, string>>,

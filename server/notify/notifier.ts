@@ -49,7 +49,7 @@ export interface NotifierDeps extends MessageDeps {
   configs: Pick<Configs, 'read' | 'credentials'>
   addresses: AddressGuard
   clock: Clock
-  /** The clock of a part that runs beside the others; absent: all have `clock`. */
+  /** The clock of a part that runs beside the others. Absent means that all have `clock`. */
   clockOf?(part: string): Clock
   random: Random
   log: Logger

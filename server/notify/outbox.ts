@@ -33,7 +33,7 @@ export interface OutboxDeps {
   store: Pick<NotificationOutbox, 'settle'>
   /** Records that may be due, of all that is in memory. */
   records(): Iterable<GroupRecord>
-  /** The sink of a record; null: it does not exist. */
+  /** The sink of a record. Null means that it does not exist. */
   channel(record: GroupRecord): Channel | null
   /** When a later version of a delivered record goes out. */
   dueOf(record: GroupRecord): number

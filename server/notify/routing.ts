@@ -15,7 +15,7 @@ export interface Route {
 
 export interface Routing {
   routes: readonly Route[]
-  /** Routes that get it. `labels`: of its cluster; null: about no cluster, or one that is gone. */
+  /** Routes that get it. `labels`: of its cluster. Null means about no cluster, or one that is gone. */
   routesOf(event: FleetEvent, labels: Labels | null): readonly Route[]
   /** Whether labels of clusters matter. */
   readsLabels: boolean

@@ -25,11 +25,11 @@ export interface FleetGaugesDeps {
   /** `fleet`: no series for each service and cluster. */
   series: Series
   failingLoops(): readonly string[]
-  /** Number of pieces of work that do not end; absent: nobody watches. */
+  /** Number of pieces of work that do not end. Absent means that nobody watches. */
   stuckCount?(): number
-  /** Questions to clusters that are not answered yet; absent: none are sent. */
+  /** Questions to clusters that are not answered yet. Absent means none are sent. */
   openQuestions?(): number
-  /** Absent: none are scheduled. */
+  /** Absent means none are scheduled. */
   backups?(): BackupState
   clock: Clock
 }

@@ -37,7 +37,7 @@ export type InputRead = readonly string[]
 /** As the last name of a path: what there is was not looked into, only whether it is there, and whether it is an object, a list or something else. */
 export const KIND_ONLY = '\u0000kind'
 
-/** A read file of a source: content ids, so that equal ids are equal bytes; null: it did not exist. */
+/** A read file of a source: content ids, so that equal ids are equal bytes. Null means that it did not exist. */
 export interface FileRead {
   /** Index in the service's sources. */
   source: number

@@ -26,7 +26,7 @@ export interface Manifests {
 }
 
 /** RN6: in the order of their names. `named`: what a file is called in messages. `sops`: the files of SOPS that a
- *  program wrote anew; absent: the files themselves. */
+ *  program wrote anew. Absent means the files themselves. */
 export function readManifests(
   files: ReadonlyMap<string, Uint8Array>,
   named: (file: string) => string = (file) => file,
@@ -65,7 +65,7 @@ function readFile(file: string, bytes: Uint8Array, manifests: Manifests, given?:
 
 const SOPS_LIST = 'a List that SOPS encrypted cannot be opened as its objects; write each object as a document of its own'
 
-/** The objects in a `kind: List`, or in a typed list such as `ConfigMapList`, which are no objects themselves. Null: the value is no list. */
+/** The objects in a `kind: List`, or in a typed list such as `ConfigMapList`, which are no objects themselves. Null means that the value is no list. */
 function listItems(value: unknown): unknown[] | null {
   if (typeof value !== 'object' || value === null || !('kind' in value) || !('items' in value)) return null
   return typeof value.kind === 'string' && value.kind.endsWith('List') && Array.isArray(value.items) ? value.items : null

@@ -34,7 +34,7 @@ export function withMarks<Layer extends Pick<ConfigLayer, 'values' | 'secrets'>>
   return { ...layer, values: Object.fromEntries(marked) }
 }
 
-/** Helm values in a text: their names stay. Null: it holds no mapping. */
+/** Helm values in a text: their names stay. Null means that it holds no mapping. */
 export function markedMapping(text: string, mark: Mark): JsonMap | null {
   const [document] = parseYamlDocuments(text, { file: '' }).documents
   const { value } = document ?? {}

@@ -113,7 +113,7 @@ export function nameFaults({ apiVersion, kind, metadata }: K8sObject): NameFault
   return faults
 }
 
-/** RN10, of any kind; null: it can be one. `prefix`: something is put behind it. */
+/** RN10, of any kind. Null means that it can be one. `prefix`: something is put behind it. */
 export const wrongSegment = (name: string, prefix = false): string | null =>
   holds(prefix ? `${name}0` : name, SEGMENT) ? null : expectedOf(name, SEGMENT)
 /** The same of a namespace. */

@@ -45,9 +45,9 @@ export interface RowsOf extends ServiceId {
   commit: string
   /** RD10: for no cluster, and an error of a name may come from the missing cluster. */
   isDoubtful?: boolean
-  /** Absent: all objects are allowed. */
+  /** Absent means that all objects are allowed. */
   bounds?: RenderBounds | undefined
-  /** Absent: rows stay in clear. `all`: the render read a secret, which may be in any of its objects (SL1). */
+  /** Absent means that rows stay in clear. `all`: the render read a secret, which may be in any of its objects (SL1). */
   seal?: { keys: SealingKeys; all: boolean } | undefined
 }
 
@@ -133,7 +133,7 @@ function toRows(input: RowsOf, found: readonly Manifest[], scopes: DeclaredScope
 
 const digestOf = ({ seal }: RowsOf) => (seal === undefined ? undefined : (text: string) => keyedDigest(seal.keys, text))
 
-/** SL1 */
+/** SL1: seals Secrets, and every object of a render that read a secret. */
 function sealed(
   input: RowsOf,
   { keys, all }: NonNullable<RowsOf['seal']>,

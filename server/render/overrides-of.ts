@@ -31,7 +31,7 @@ export interface RenderSettings {
   patches: readonly PatchLayer[]
   /** Some of the service's overrides are for other clusters. */
   leavesOut?: boolean
-  /** Absent: the project has no boundary. */
+  /** Absent means that the project has no boundary. */
   bounds?: RenderBounds
 }
 

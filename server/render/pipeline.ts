@@ -43,7 +43,7 @@ export interface PipelineSource {
   /** For messages, where there are several: its name or that of its repository. */
   label: string
   opened: OpenedSource
-  /** Absent: that of the service. */
+  /** Absent means of the service. */
   render: RenderSpec | undefined
   /** Nothing is rendered of it. */
   filesOnly: boolean
@@ -60,9 +60,9 @@ export interface PipelineInput {
   settings: RenderSettings
   /** The project's Configs that the service names. */
   configs: ReadonlyMap<string, ConfigLayer>
-  /** Seals the rows that hold secrets; absent: rows stay in clear, as on somebody's desk. */
+  /** Seals the rows that hold secrets. Absent means that rows stay in clear, as on somebody's desk. */
   seal?: SealingKeys | undefined
-  /** Stands for secrets in texts and in renders for people. Absent: one mark for all. */
+  /** Stands for secrets in texts and in renders for people. Absent means one mark for all. */
   mark?: Mark | undefined
   /** The result is shown: it is rendered with marks in place of all secrets. */
   forPeople?: boolean | undefined
@@ -75,7 +75,7 @@ export interface PipelineDeps {
   once(parts: readonly string[], run: () => Promise<Uint8Array>, secret: () => boolean): Promise<Uint8Array>
   charts?: RenderJob['charts']
   bases?: RenderJob['bases']
-  /** Data key of a SOPS file. Absent: there are no keys here. */
+  /** Data key of a SOPS file. Absent means that there are no keys here. */
   openSops?: OpenSopsKey
   signal: AbortSignal
 }
@@ -231,7 +231,7 @@ function boundsOf({ settings: { bounds } }: PipelineInput, recorder: Recorder): 
   return bounds
 }
 
-/** RD5 */
+/** RD5: options that no source is rendered by are an error. */
 function unheard(
   { render, settings }: PipelineInput,
   chosen: ReadonlyArray<{ source: PipelineSource; index: number; renderer: ChosenRenderer }>,

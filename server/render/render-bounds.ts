@@ -45,14 +45,14 @@ export function setProblems(
   return bytes > renderedBytes ? of('quotas.renderedBytes', `${bytes} bytes of objects (allowed: ${renderedBytes})`) : []
 }
 
-/** PJ4: null: the object, placed in its namespace, is allowed. */
+/** PJ4: null means that the object, placed in its namespace, is allowed. */
 export function refusedObject({ project, bounds }: RenderBounds, object: K8sObject): string | null {
   const ref = rowRefOf(object)
   const refusal = bounds === null ? null : refuseObject(bounds, ref)
   return refusal === null ? null : refusalText(`project ${project}`, refusal, ref)
 }
 
-/** PJ6: null: the renderer is allowed. */
+/** PJ6: null means that the renderer is allowed. */
 export const refusedRenderer = ({ project, renderers }: RenderBounds, renderer: RendererName): string | null =>
   renderers === null || renderers.includes(renderer)
     ? null

@@ -13,14 +13,14 @@ export interface ChosenRenderer {
   renderer: RendererName
   /** The spec's choice of the renderer. Null if the folder decides. */
   said: string | null
-  /** The file of the folder that decides it; null: none. */
+  /** The file of the folder that decides it. Null means none. */
   file: string | null
   folder: string
   /** Why it may not render: code of the folder runs only for a spec that asks for it. */
   refusal?: string
 }
 
-/** RD1 */
+/** RD1: the given type, else one by what the folder holds. */
 export async function chooseRenderer({ type = 'auto', typescript, exec }: RenderSpec, { tree, root }: JobSource): Promise<ChosenRenderer> {
   const folder = root === '' ? '.' : root
   if (type !== 'auto') return { renderer: type, said: `type is ${type}`, file: null, folder }
@@ -68,7 +68,7 @@ function whyNot(name: WithOptions, chosen: readonly ChosenRenderer[], entry = 'm
 
 const NAMES_TOLD = 8
 
-/** RN3: what to say of a folder that is not there; null: it is. `at`: which commit or version. */
+/** RN3: what to say of a folder that is not there. Null means that it is. `at`: which commit or version. */
 export async function missingFolder({ tree, root }: JobSource, at: string): Promise<string | null> {
   const segments = pathSegments(root)
   if (segments.length === 0 || (await tree.list(root)) !== null) return null

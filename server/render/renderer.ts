@@ -44,7 +44,7 @@ export interface RenderJob {
   named: ReadonlyMap<string, JobSource>
   /** Every look is recorded: take no more of it than is needed, and never the whole. */
   inputs: RenderInputs
-  /** The meter that all templates of the source share. Absent: each template has its own. */
+  /** The meter that all templates of the source share. Absent means that each template has its own. */
   meter?: Meter | undefined
   /**
    * For reads in another process, which cannot be seen here: every place of `inputs` that it read, also missing ones.
@@ -56,17 +56,17 @@ export interface RenderJob {
   values: readonly HelmLayer[]
   /**
    * The value of a key of a Config of the project, for `helm.valuesFrom`: of `data` unchanged, of a secret as its text;
-   * recorded like any other read. Undefined: there is none. `isMapping`: it holds Helm values, as a mapping or as text.
+   * recorded like any other read. Undefined means that there is none. `isMapping`: it holds Helm values, as a mapping or as text.
    */
   configValue(name: string, key: string, isMapping?: boolean): unknown
-  /** SP7: opens a SOPS file that a program needs in clear, where the server has a key for it; recorded. Absent: none opens. */
+  /** SP7: opens a SOPS file that a program needs in clear, where the server has a key for it; recorded. Absent means none opens. */
   openSops?: (parcel: SopsParcel) => Promise<OpenedSops>
   /** How often a secret was read so far. */
   secretReads?: () => number
   /** Files of one version of a chart that another depends on, by path from that chart's folder. `repository`: as its Chart.lock has it (http, https or oci), of a Repository of the same project;
-   *  `version`: exactly. Throws `source_refused` and its like, with what to do. Absent: no charts but those of the tree. */
+   *  `version`: exactly. Throws `source_refused` and its like, with what to do. Absent means no charts but those of the tree. */
   charts?: (repository: string, name: string, version: string) => Promise<ReadonlyMap<string, Uint8Array>>
-  /** A remote base at the revision of this render, recorded as an input. Absent: nothing is fetched here. */
+  /** A remote base at the revision of this render, recorded as an input. Absent means that nothing is fetched here. */
   bases?: (base: RemoteBase) => Promise<OpenedBase>
   sandbox: Sandbox
   /**

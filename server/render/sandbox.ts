@@ -37,6 +37,6 @@ export const mayPassLater = ({ why }: Extract<SandboxOutcome, { kind: 'stopped' 
 export interface Sandbox {
   /** Throws `renderer_missing` when the program is not on this server, `sandbox_unavailable` when it must not run without isolation here. */
   run(run: SandboxRun, signal?: AbortSignal): Promise<SandboxOutcome>
-  /** As the programs say themselves, `helm 4.3.1`; part of what a render depends on. Null: it is not there. */
+  /** As the programs say themselves, `helm 4.3.1`; part of what a render depends on. Null means that it is not there. */
   version(program: SandboxProgram): Promise<string | null>
 }

@@ -10,7 +10,7 @@ const IN_CONFIG = /^Config [^,]+, /
 const NO_VALUES_FILE = /^values file not found/
 const NO_CHART = /^not a chart: Chart\.yaml is missing$/
 
-/** The field to correct; null: it is about a file. */
+/** The field to correct. Null means that it is about a file. */
 function specFieldOf({ path, message }: Problem): string | null {
   const [, field] = IN_SPEC.exec(path) ?? []
   if (field !== undefined) return field.startsWith('cluster ') ? 'spec.overrides of the cluster' : `spec.${field}`

@@ -52,10 +52,10 @@ function parseRange(text: string): ((version: SemVer) => boolean) | null {
   return tests.length < alternatives.length ? null : (version) => tests.some((test) => test(version))
 }
 
-/** SO42 */
+/** SO42: whether a text is a range of versions. */
 export const isRange = (text: string): boolean => parseRange(text) !== null
 
-/** The newest version in the range; absent: the newest that is no pre-release. A range that is one of the versions letter for letter is that one. Null: there is none. */
+/** The newest version in the range. Absent means that the newest that is no pre-release. A range that is one of the versions letter for letter is that one. Null means that there is none. */
 export function greatestVersion(texts: Iterable<string>, range: string | undefined): string | null {
   const all = [...texts]
   if (range !== undefined && all.includes(range)) return range

@@ -29,7 +29,7 @@ export interface SourceEntry {
 /** One revision of a source as files. Paths are relative to its root, forward slashes, `.` or '' is the root. Reads need no network. All of them throw `source_refused` for what
  *  is never read (links that lead out, LFS pointers, submodules) and past the limits above. */
 export interface SourceTree {
-  /** Names the content of a file or folder: equal ids, equal bytes. Null: there is none. */
+  /** Names the content of a file or folder: equal ids, equal bytes. Null means that there is none. */
   id(path: string): Promise<string | null>
   /** The entries of a folder, sorted by name. Null if it is not a folder. */
   list(path: string): Promise<SourceEntry[] | null>
@@ -44,7 +44,7 @@ export interface SourceTree {
 
 /**
  * The part of a repository that a service takes: a folder, or a chart of a Helm repository in the newest version of a
- * semver range (absent: the newest that is no pre-release).
+ * semver range (absent means the newest that is no pre-release).
  */
 export type SourcePick = { path: string } | { chart: string; version?: string | undefined }
 
@@ -83,7 +83,7 @@ export interface Source {
   has(revision: string): Promise<boolean>
   /** Throws `source_refused` (no such chart, no version in the range), `git_failed` and its like. */
   open(revision: string, pick: SourcePick): Promise<OpenedSource>
-  /** Exactly one version of a chart, for another chart that depends on it. `repository` is what that one's Chart.lock says. Absent: it has no charts for others. */
+  /** Exactly one version of a chart, for another chart that depends on it. `repository` is what that one's Chart.lock says. Absent means that it has no charts for others. */
   chart?(repository: string, name: string, version: string): Promise<OpenedSource>
 }
 

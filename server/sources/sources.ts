@@ -55,7 +55,7 @@ export interface SourceDeps {
   clock: Clock
   /** The server stops: programs that run are ended. */
   stopping: AbortSignal
-  /** Aborts when nobody waits for the running code any more: programs that it started are ended. Absent: somebody always does. */
+  /** Aborts when nobody waits for the running code any more: programs that it started are ended. Absent means that somebody always does. */
   cancelled?(): AbortSignal | undefined
   /** For the source that the running job fetches. */
   raiseWatermark: RaiseWatermark

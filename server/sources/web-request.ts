@@ -26,7 +26,7 @@ export interface WebRequest {
   what: string
   method?: 'GET' | 'HEAD'
   headers?: Readonly<Record<string, string>>
-  /** PEM of the authorities that the other side's certificate may be from. Absent: those that this server trusts. */
+  /** PEM of the authorities that the other side's certificate may be from. Absent means those that this server trusts. */
   ca?: string | string[] | undefined
   bytesMax: number
   /** Takes the bytes that came before the transfer broke off, so that it can resume. */

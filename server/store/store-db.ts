@@ -57,7 +57,7 @@ export interface Connections {
   writer: Kysely<Tables>
   /** The same as `writer` where there can be only one. */
   reader: Kysely<Tables>
-  /** Resolves when what is committed outlives a power loss; absent: a commit waits for that itself. */
+  /** Resolves when what is committed outlives a power loss. Absent means that a commit waits for that itself. */
   settled?(): Promise<void>
   /** Tells of commits of other processes too, perhaps; until the signal aborts. */
   listen?(onCommit: () => void, signal: AbortSignal): void

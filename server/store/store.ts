@@ -69,7 +69,7 @@ export interface Store {
   /** JSON of the rotation of the keys of secrets that is under way, or was last (CG7). */
   secretRotation(): Promise<string | null>
   setSecretRotation(value: string): Promise<void>
-  /** JSON of the state of the external sources of a Config; null: it has none yet. */
+  /** JSON of the state of the external sources of a Config. Null means that it has none yet. */
   configState(project: string, name: string): Promise<string | null>
   setConfigState(project: string, name: string, doc: string): Promise<void>
   /** How often the webhook of that repository got another secret. */
@@ -147,7 +147,7 @@ export interface Store {
   desiredOfService(id: ServiceId): Promise<DesiredService[]>
   /** Its rows in these clusters. */
   desiredOf(id: ServiceId, clusterIds: readonly ClusterId[]): Promise<DesiredService[]>
-  /** A row of the service with that digest; null: none has it. Looks at other rows until it finds one. */
+  /** A row of the service with that digest. Null means none has it. Looks at other rows until it finds one. */
   desiredWith(id: ServiceId, digest: string): Promise<DesiredService | null>
   /** Costs what its removal orders cost, whatever the size of the fleet. */
   placementTotals(id: ServiceId): Promise<PlacementTotals>
@@ -216,7 +216,7 @@ export interface Store {
     rows: readonly StatusWrite[],
     options: { complete: boolean | InventoryRange; olderThan?: number; nowMs: number },
   ): Promise<{ ack: number; had: number; changed: StatusWrite[]; tooMany?: string[] }>
-  /** PU9: null: a push has room; else when its agent shall come back, and `upsertStatus` throws `too_many_requests`. */
+  /** PU9: null means that a push has room; else when its agent shall come back, and `upsertStatus` throws `too_many_requests`. */
   readonly statusBacklog: { retryAfterMs(clusterId?: ClusterId): number | null }
   /** Ordered by key, then cluster id. */
   listStatus(query: { clusterId?: ClusterId; kind: StatusEntry['kind']; key?: string; keyPrefix?: string }): Promise<StatusEntry[]>
@@ -239,7 +239,7 @@ export interface Store {
     cluster?: string
     project?: string
     service?: string
-    /** CO1 */
+    /** CO1: the correlation id of the change that it records. */
     trace?: string
     /** By the times of events, both inclusive; with neither `cluster` nor `service` this reads the whole stream. */
     sinceMs?: number
@@ -325,7 +325,7 @@ export interface Store {
    * asking, under another id.
    */
   confirm(id: string, by: string, nowMs: number, upTo?: number): Promise<Confirmation | null>
-  /** The objects stay until somebody confirms after all, or the question changes. Null: it is gone, or was confirmed. */
+  /** The objects stay until somebody confirms after all, or the question changes. Null means that it is gone, or was confirmed. */
   refuse(id: string, no: { by: string; why: string; nowMs: number; upTo?: number | undefined }): Promise<Confirmation | null>
   closeConfirmation(subject: string): Promise<void>
 

@@ -34,7 +34,7 @@ export interface Tables {
     created_ms: number
     updated_ms: number
     deleting_ms: number | null
-    /** The person who deleted it; null: it is not being deleted, or was by a server of schema 7. */
+    /** The person who deleted it. Null means that it is not being deleted, or was by a server of schema 7. */
     deleting_by: string | null
   }
   repository_states: {
@@ -68,7 +68,7 @@ export interface Tables {
     object_count: number
     rendered_ms: number | null
     error: string | null
-    /** JSON of a ReleaseNote; null: there is nothing to note. */
+    /** JSON of a ReleaseNote. Null means that there is nothing to note. */
     release_note: string | null
   }
   /** `doc`: JSON of the state of the external sources of a Config. */
@@ -122,7 +122,7 @@ export interface Tables {
     status_rev: number
     /** Rev of the newest complete inventory: whatever is older and not in the table was removed by it. */
     status_floor: number
-    /** Inventory in ranges: where the next one has to begin (null: none is under way), and the floor when the last one has come. */
+    /** Inventory in ranges: where the next one has to begin (null means none is under way), and the floor when the last one has come. */
     sweep_from: string | null
     sweep_floor: number
     /** Greatest rev that went into the event stream. */
@@ -171,7 +171,7 @@ export interface Tables {
     health: HealthWord | ''
     reason: string
     message: string
-    /** JSON array, sorted; null: not a workload. */
+    /** JSON array, sorted. Null means not a workload. */
     images: string | null
     refs: number
   }
@@ -199,7 +199,7 @@ export interface Tables {
     cluster: string | null
     project: string | null
     name: string | null
-    /** JSON array; null: too many, or it has none. */
+    /** JSON array. Null means too many, or it has none. */
     keys: string | null
   }
   /** Renders of a service that brought another digest. */
@@ -237,7 +237,7 @@ export interface Tables {
     health: HealthWord
     reason: string
     commit_id: string | null
-    /** JSON of a KeptCause, or `null`. Null: the events tell. */
+    /** JSON of a KeptCause, or `null`. Null means that the events tell. */
     cause: Generated<string | null>
   }
   events: {
@@ -265,7 +265,7 @@ export interface Tables {
     created_ms: number
     confirmed_ms: number | null
     confirmed_by: string | null
-    /** Equal for equal questions of different clusters, which are then in `confirmation_clusters`; null: it is not asked of single clusters. */
+    /** Equal for equal questions of different clusters, which are then in `confirmation_clusters`. Null means that it is not asked of single clusters. */
     group_key: string | null
     /** How many clusters there are. */
     members: number
@@ -318,7 +318,7 @@ export interface Tables {
     /** 0: never. */
     last_used_ms: Generated<number>
     last_used_from: Generated<string | null>
-    /** JSON array; null: not limited to projects. */
+    /** JSON array. Null means not limited to projects. */
     projects: Generated<string | null>
   }
   /** The outbox of messages to sinks. */

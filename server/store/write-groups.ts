@@ -14,7 +14,7 @@ export interface WriteEngine<T> {
   begin<R>(works: (transaction: T) => Promise<R>): Promise<R>
   /** Runs a statement about a savepoint. */
   savepoint(transaction: T, statement: string): Promise<unknown>
-  /** Resolves when all commits before the call are durable; absent: they are durable at the commit. */
+  /** Resolves when all commits before the call are durable. Absent means that they are durable at the commit. */
   settled?(): Promise<void>
   clock: Pick<Clock, 'nowMs'>
 }

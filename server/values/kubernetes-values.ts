@@ -76,7 +76,7 @@ function valueIn({ metadata, data = {} }: Secret, { name, key }: NonNullable<Val
 
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount'
 
-/** Where a Pod finds its API. Null: this is none. */
+/** Where a Pod finds its API. Null means that this is none. */
 export function readKubernetesPlace(env: Readonly<Record<string, string | undefined>>, folder = SERVICE_ACCOUNT): KubernetesPlace | null {
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = '443' } = env
   if (host === undefined) return null

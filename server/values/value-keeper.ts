@@ -98,7 +98,7 @@ export function createValueKeeper(deps: ValueKeeperDeps): ValueKeeper {
   }
 }
 
-/** Milliseconds until the next read; null: the Config is gone, or has no sources. */
+/** Milliseconds until the next read. Null means that the Config is gone, or has no sources. */
 async function refreshConfig(deps: ValueKeeperDeps, id: ConfigId): Promise<number | null> {
   const { store, clock } = deps
   const key = { kind: 'Config', ...id } as const

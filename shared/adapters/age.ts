@@ -11,7 +11,7 @@ export interface AgeKey {
 const IDENTITY = /^AGE-SECRET-KEY-(?:1|PQ-1)[0-9A-Z]+$/
 const KEYS_MAX = 64
 
-/** Keys of a file of age-keygen. Null: it has a line that is neither a key nor a comment, no key, or too many. */
+/** Keys of a file of age-keygen. Null means that it has a line that is neither a key nor a comment, no key, or too many. */
 export async function readAgeKeys(text: string): Promise<AgeKey[] | null> {
   const lines = text.split(/\r?\n/).map((line) => line.trim())
   const identities = lines.filter((line) => line !== '' && !line.startsWith('#'))

@@ -9,7 +9,7 @@ export interface DataFolder {
   path: string
   /**
    * Different for each running machine and each lock file, so that no two living processes share it: a copy of the
-   * folder is at another place, and the folder itself admits one process. Null: the machine does not reveal it.
+   * folder is at another place, and the folder itself admits one process. Null means that the machine does not reveal it.
    */
   place: string | null
   /** Lets another process in. The lock also ends with the process, however it ends. */

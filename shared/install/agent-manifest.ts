@@ -7,7 +7,7 @@ export interface AgentSite {
   image: string
   namespace: string
   insecureHttp: boolean
-  /** PEM of the authority of the server; undefined: the public ones. */
+  /** PEM of the authority of the server. Undefined means the public ones. */
   ca: string | undefined
 }
 

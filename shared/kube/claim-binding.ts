@@ -3,7 +3,7 @@
 import { type Health, progressing, text } from './health-object.ts'
 import { groupOf, type K8sObject } from './object.ts'
 
-/** Whether a StorageClass (null: the default one of the cluster) binds when the first consumer is scheduled. Null: not known. */
+/** Whether a StorageClass (null means the default one of the cluster) binds when the first consumer is scheduled. Null means not known. */
 export type BindsAtFirstUse = (className: string | null) => boolean | null
 
 const SELECTED_NODE = 'volume.kubernetes.io/selected-node'
@@ -16,7 +16,7 @@ const NOT_BOUND = progressing('NotBound', 'phase is Pending')
 /** For the moment after a start in which StorageClasses are being read. */
 const BINDING_UNKNOWN = progressing('BindingUnknown', 'phase is Pending, and its StorageClass is being read')
 
-/** The class (null: the default one) that decides whether an unbound claim waits for a consumer. Undefined: no class decides that, because the object is no claim, is bound or going to be,
+/** The class (null means the default one) that decides whether an unbound claim waits for a consumer. Undefined means that no class decides that, because the object is no claim, is bound or going to be,
  *  names a volume itself, or has a consumer already (a node was selected). */
 export function decidingClass(object: K8sObject): string | null | undefined {
   if (object.kind !== 'PersistentVolumeClaim' || groupOf(object.apiVersion) !== '') return undefined

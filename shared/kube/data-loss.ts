@@ -30,7 +30,7 @@ const lossOf = ({ group, kind }: Kind) => LOSSES.get(`${group}/${kind}`)
 /** PR3: deleting one of these can destroy more than Git can bring back. */
 export const lossKind = (kind: Kind): LossKind | null => lossOf(kind)?.[0] ?? null
 
-/** For people; null: nothing is lost that Git could not bring back. */
+/** For people. Null means that nothing is lost that Git could not bring back. */
 export const lossText = (kind: Kind): string | null => lossOf(kind)?.[1] ?? null
 
 /** The exact name by which a person confirms a deletion: `PersistentVolumeClaim shop/data`, `Boat.sea.example harbour/skiff`. The group is left out where the kind is built in. */

@@ -28,7 +28,7 @@ const MESSAGE_CHARS_MAX = 500
 export const concerns = ({ group, kind, versions }: FleetRule, object: K8sObject): boolean =>
   kind === object.kind && group === groupOf(object.apiVersion) && (versions === null || versions.includes(versionOf(object.apiVersion)))
 
-/** HR1: the first verdict whose test is true, in the order of VERDICTS. Null: the next rule decides. */
+/** HR1: the first verdict whose test is true, in the order of VERDICTS. Null means that the next rule decides. */
 export function healthByFleetRule({ id, verdicts }: FleetRule, object: K8sObject): Health | null {
   const members = membersOf(object)
   for (const verdict of VERDICTS) {

@@ -76,7 +76,7 @@ export function otherOwner(metadata: Marked, ref: ObjectRef): string | null {
 
 /**
  * TK3: for the object after a takeover, which removes the mark with the fields that the tool applied: another writer
- * wrote a mark that stays. Null: it has no mark of another tool.
+ * wrote a mark that stays. Null means that it has no mark of another tool.
  */
 export function takeoverWarning(metadata: Marked, ref: ObjectRef): string | null {
   const found = markOf(metadata, ref)

@@ -240,7 +240,7 @@ const ERROR_FIELDS: ReadonlySet<string> = new Set([
 ])
 const ERROR_WORDS: ReadonlySet<string> = new Set(['err', 'error', 'errors', 'failure', 'failures', 'problem', 'problems'])
 
-/** HE15. */
+/** HE15: an error field that is not empty means Degraded. */
 function byErrors(status: Fields, words: Finding, where = 'status'): Finding {
   for (const key of Object.keys(status).slice(0, FIELDS_MAX)) {
     const value = status[key]

@@ -31,7 +31,7 @@ const isFalse =
   ({ type, status }: Condition): boolean =>
     status === 'False' && types.includes(type)
 
-/** A listener that is refused, whose references do not resolve, or that conflicts with another; null: none. */
+/** A listener that is refused, whose references do not resolve, or that conflicts with another. Null means none. */
 function wrongListener(reading: Reading): Condition | null {
   const all = conditionLists(reading, 'listeners').flat()
   return all.find(isFalse('Accepted', 'ResolvedRefs')) ?? all.find(({ type, status }) => type === 'Conflicted' && status === 'True') ?? null

@@ -53,9 +53,9 @@ export interface Reading {
   siblingsReport: boolean
   /** When it was created. */
   createdMs: number
-  /** When its status was last written, in whole seconds. Null: managedFields does not say. */
+  /** When its status was last written, in whole seconds. Null means that managedFields does not say. */
   statusMs: number | null
-  /** When anybody wrote anything of it last, in whole seconds. Null: managedFields does not say. */
+  /** When anybody wrote anything of it last, in whole seconds. Null means that managedFields does not say. */
   changedMs: number | null
 }
 export type Rule = (reading: Reading) => Health

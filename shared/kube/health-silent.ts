@@ -3,7 +3,7 @@
 import { generalHealth } from './health-general.ts'
 import { HEALTHY, type Rule } from './health-object.ts'
 
-/** HE19. */
+/** HE19: a controller that reports nothing while it works has not finished. */
 const silent: Rule = (reading) => {
   const health = generalHealth(reading)
   return health.reason === 'NotReported' || health.reason === 'NotUnderstood' ? HEALTHY : health

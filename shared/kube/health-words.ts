@@ -3,7 +3,7 @@
 
 const setOf = (words: string): ReadonlySet<string> => new Set(words.trim().split(/\s+/))
 
-/** The meaning of a phrase for its object. `unmet`: a bad state without a cause. Null: it has no known word. */
+/** The meaning of a phrase for its object. `unmet`: a bad state without a cause. Null means that it has no known word. */
 export type Sense = 'failing' | 'stopped' | 'moving' | 'unmet' | 'done' | null
 /** A phrase with words of several senses has the first of these. */
 const STRENGTH: Readonly<Record<Exclude<Sense, null>, number>> = { failing: 5, stopped: 4, moving: 3, unmet: 2, done: 1 }

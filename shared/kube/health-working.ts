@@ -63,7 +63,7 @@ export function isWorking(object: K8sObject): boolean {
 /** Kinds that wait once, after their creation, and never again. */
 const WAITS_FROM_BIRTH: ReadonlySet<string> = new Set(['/PersistentVolumeClaim', '/Pod', 'batch/Job'])
 
-/** When something about an object that is Progressing moved last, as it says itself: the newest transition of its conditions and the newest change by `manager`. Null: it does not say. */
+/** When something about an object that is Progressing moved last, as it says itself: the newest transition of its conditions and the newest change by `manager`. Null means that it does not say. */
 export function lastMovedMs(object: K8sObject, manager: string): number | null {
   const { creationTimestamp, managedFields = [] } = object.metadata
   const transitions = list(fields(object['status'])['conditions']).flatMap((entry) => [

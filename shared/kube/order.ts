@@ -47,7 +47,7 @@ export const isBuiltInGroup = (group: string): boolean => BUILT_IN_GROUPS.has(gr
 /** Custom kinds that each stand for the Namespace of their name: it comes with them and is deleted with them. */
 const NAMESPACE_KINDS: ReadonlySet<string> = new Set(['project.openshift.io/Project', 'hnc.x-k8s.io/SubnamespaceAnchor'])
 
-/** The Namespace that a deletion takes along; null: none. */
+/** The Namespace that a deletion takes along. Null means none. */
 export function namespaceOfObject({ group, kind, name }: Pick<ObjectRef, 'group' | 'kind' | 'name'>): string | null {
   const key = `${group}/${kind}`
   return key === '/Namespace' || NAMESPACE_KINDS.has(key) ? name : null

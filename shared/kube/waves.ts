@@ -91,7 +91,7 @@ const DEFAULT_POLICIES: readonly HookPolicy[] = ['before-hook-creation']
 
 type Annotations = Readonly<Record<string, string>> | undefined
 
-/** OR3, HK1. */
+/** OR3, HK1: the wave and the hook phases that the annotations name. */
 export function orderOf(annotations: Annotations): Order {
   if (annotations === undefined) return PLAIN
   const wave = waveOf(annotations)

@@ -14,7 +14,7 @@ const HOUR_MS = 3_600_000
 
 const zones = new Map<string, Zone>()
 
-/** Null if there is no such zone. Absent: the machine's own zone. */
+/** Null if there is no such zone. Absent means the machine's own zone. */
 export function createZone(timeZone: string | undefined): Zone | null {
   const known = zones.get(timeZone ?? '')
   if (known !== undefined) return known

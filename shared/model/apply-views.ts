@@ -15,7 +15,7 @@ const moveSchema = z.object({
   comes: z.object({ count: z.number(), first: z.array(placeSchema) }),
   /** Services among the leaving ones that leave no cluster until a person confirms, and the reason. */
   waits: z.array(z.object({ project: z.string(), service: z.string(), why: z.string() })),
-  /** Leaving services that are not looked at for `waits`, or not among them. Absent: none. */
+  /** Leaving services that are not looked at for `waits`, or not among them. Absent means none. */
   waitsLeft: z.number().exactOptional(),
   /** The deletions where services leave. Absent if nothing leaves, or if the server does not say. */
   removals: z.array(removalViewSchema).exactOptional(),
@@ -74,20 +74,20 @@ export type ApplyEffectView = z.infer<typeof applyEffectSchema>
 
 export const applyAnswerSchema = z.object({
   dryRun: z.boolean(),
-  /** Effects in a dry run, or of a write with `effects=true`. Absent: no object changes, or the server does not say. */
+  /** Effects in a dry run, or of a write with `effects=true`. Absent means no object changes, or the server does not say. */
   effects: z.array(applyEffectSchema).exactOptional(),
   /** Resources whose effects are not, or not all, among `effects`: they are beyond the limits of a request, or were not rendered in
-   *  time. Absent: none. */
+   *  time. Absent means none. */
   effectsLeft: z.number().exactOptional(),
-  /** Absent: overrides and namespaces stay as they are, or the server does not say. */
+  /** Absent means that overrides and namespaces stay as they are, or the server does not say. */
   changes: z.array(changeInPlaceSchema).exactOptional(),
-  /** Changes of this kind that are not among `changes`. Absent: none. */
+  /** Changes of this kind that are not among `changes`. Absent means none. */
   changesLeft: z.number().exactOptional(),
-  /** Resources that a Project of this apply refuses; what is applied of them stays. Absent: none. */
+  /** Resources that a Project of this apply refuses; what is applied of them stays. Absent means none. */
   violations: z.array(violationSchema).exactOptional(),
-  /** `resource`: `project/web`. Absent: none. */
+  /** `resource`: `project/web`. Absent means none. */
   warnings: z.array(z.object({ resource: z.string(), message: z.string() })).exactOptional(),
-  /** Absent: nothing leaves and nothing comes. */
+  /** Absent means that nothing leaves and nothing comes. */
   moves: z.array(moveSchema).exactOptional(),
   results: z.array(
     z.object({

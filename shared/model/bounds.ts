@@ -28,7 +28,7 @@ export const boundsSchema = z
   })
   .catch({ namespaces: [], clusterScopedKinds: [] })
 
-/** PJ3: of a project in a cluster with these labels; null: its services do not go there. */
+/** PJ3: of a project in a cluster with these labels. Null means that its services do not go there. */
 export function boundsIn(spec: ProjectSpec, labels: Readonly<Record<string, string>>): Bounds | null {
   const { destinations, kinds, clusterScopedKinds } = spec
   const serviceAccounts = accountRuleOf(spec)
@@ -73,7 +73,7 @@ export function coversKind(pattern: string, { group, kind }: Pick<ObjectRef, 'gr
 
 const isNamespaceKind = ({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>): boolean => group === '' && kind === 'Namespace'
 
-/** PJ4: why an object may not be applied; null: it may. An empty namespace means a kind outside namespaces. */
+/** PJ4: why an object may not be applied. Null means that it may. An empty namespace means a kind outside namespaces. */
 export function refuseObject(bounds: Bounds, ref: ObjectRef): Refusal | null {
   const { kinds, clusterScopedKinds, namespaces = [] } = bounds
   if (ref.namespace === '') {
@@ -96,7 +96,7 @@ export function refuseObject(bounds: Bounds, ref: ObjectRef): Refusal | null {
   }
 }
 
-/** PJ6: why the service may not give its namespace labels and annotations; null: it may. They decide what pods may do there, such as the pod security level. */
+/** PJ6: why the service may not give its namespace labels and annotations. Null means that it may. They decide what pods may do there, such as the pod security level. */
 export function refuseNamespaceMarks(
   bounds: Bounds,
   sync: { namespaceLabels?: object | undefined; namespaceAnnotations?: object | undefined },
@@ -113,11 +113,11 @@ export function refuseNamespaceMarks(
   return { rule: 'clusterScopedKinds', why }
 }
 
-/** PJ5: the account of a service that names none; undefined: the agent's own. */
+/** PJ5: the account of a service that names none. Undefined means the agent's own. */
 export const defaultAccount = ({ serviceAccounts }: Pick<Bounds, 'serviceAccounts'>): string | undefined =>
   typeof serviceAccounts === 'object' ? serviceAccounts.default : undefined
 
-/** PJ5: why a service may not be applied as this account, after the default was put in; null: it may. `namespace`: the service's. */
+/** PJ5: why a service may not be applied as this account, after the default was put in. Null means it may. `namespace`: the service's. */
 export function refuseAccount(bounds: Bounds, serviceAccount: string | undefined, namespace: string | undefined): Refusal | null {
   const { serviceAccounts: rule } = bounds
   if (rule === undefined && serviceAccount === undefined) return null

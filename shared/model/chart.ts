@@ -16,10 +16,10 @@ export const chartClusterSchema = z.object({
   /** As the change feed names it. */
   id: z.string(),
   name: z.string(),
-  /** Value of the label that was asked for; null: the cluster does not have it. */
+  /** Value of the label that was asked for. Null means that the cluster does not have it. */
   group: z.string().nullable(),
   liveness: livenessSchema,
-  /** Worst words of its services. Null: no service is placed there. */
+  /** Worst words of its services. Null means that no service is placed there. */
   sync: z.enum(SYNC_WORDS).catch('Unknown').nullable(),
   health: z.enum(HEALTH_WORDS).catch('Unknown').nullable(),
   services: count,

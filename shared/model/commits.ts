@@ -5,7 +5,7 @@ import { problemSchema } from '../protocol/error.ts'
 export const COMMIT_TEXT_MAX = 200
 
 export const commitNoteSchema = z.object({
-  /** Name of the person who wrote it; null: the source does not say. */
+  /** Name of the person who wrote it. Null means that the source does not say. */
   author: z.string().max(COMMIT_TEXT_MAX).nullable(),
   /** First line of its message. */
   subject: z.string().max(COMMIT_TEXT_MAX).nullable(),
@@ -13,7 +13,7 @@ export const commitNoteSchema = z.object({
 })
 export type CommitNote = z.infer<typeof commitNoteSchema>
 
-/** Members of a view beside a commit; absent: not known. */
+/** Members of a view beside a commit. Absent means not known. */
 export const writtenBy = { author: z.string().optional(), subject: z.string().optional() }
 export interface WrittenBy {
   author?: string | undefined
@@ -25,7 +25,7 @@ export function writtenByOf(note: CommitNote | undefined): WrittenBy {
   return { ...(author === null ? {} : { author }), ...(subject === null ? {} : { subject }) }
 }
 
-/** `fix the port (Ana Example)`; null: nothing is known. */
+/** `fix the port (Ana Example)`. Null means that nothing is known. */
 export function commitText({ author, subject }: WrittenBy): string | null {
   if (subject === undefined) return author === undefined ? null : `by ${author}`
   return author === undefined ? subject : `${subject} (${author})`
@@ -63,7 +63,7 @@ export const commitViewSchema = z.object({
   /** It is what the repository has now. */
   current: z.boolean(),
   /**
-   * Services that it gave a revision. `clusters`: how many were given it; null: not recorded. None: no service renders
+   * Services that it gave a revision. `clusters`: how many were given it. Null means not recorded. None: no service renders
    * to anything else than before.
    */
   changed: z.array(z.object({ service: z.string(), revision: count, objects: count, clusters: count.nullable() })),

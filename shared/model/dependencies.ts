@@ -7,7 +7,7 @@ export const dependencyKeys = (project: string, dependsOn: readonly Dependency[]
 
 export const dependencyKey = (project: string, dependency: Dependency): string => `${dependency.project ?? project}/${dependency.name}`
 
-/** The shortest way from `key` back to it, both ends named; null: there is none. */
+/** The shortest way from `key` back to it, both ends named. Null means that there is none. */
 export function cycleThrough(key: string, dependenciesOf: (key: string) => readonly string[]): string[] | null {
   const cameFrom = new Map<string, string>()
   let layer = [key]

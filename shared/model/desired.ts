@@ -83,7 +83,7 @@ const rowSyncSchema: z.ZodType<SyncOptions, unknown> = z.object({
 export const serviceRowSchema = z.object({
   /** The last commit that changed this revision's digest (RV2). */
   commit: z.string(),
-  /** CO1: correlation id of the change that made the digest. Absent: a server without them wrote it. */
+  /** CO1: correlation id of the change that made the digest. Absent means a server without them wrote it. */
   trace: traceIdSchema,
   /** Set digest of the object rows of this revision (RV1). */
   digest: z.string(),
@@ -91,7 +91,7 @@ export const serviceRowSchema = z.object({
   /** Where its namespaced objects go by default; created if `sync.createNamespace`. */
   namespace: z.string().optional(),
   sync: rowSyncSchema,
-  /** PJ9: of its Project, in this cluster. Absent: the project has no boundary, or the server knows none. */
+  /** PJ9: of its Project, in this cluster. Absent means that the project has no boundary, or the server knows none. */
   bounds: boundsSchema.optional(),
   protect: z.boolean().default(false),
   /** A person confirmed that this digest may prune past the guard. */

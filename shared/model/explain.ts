@@ -10,7 +10,7 @@ export interface LocatedProblem extends Problem {
   segments: PropertyKey[]
 }
 
-/** A boolean as written in YAML: `no`. Null: not known. */
+/** A boolean as written in YAML: `no`. Null means not known. */
 type WordAt = (path: readonly PropertyKey[]) => string | null
 
 /** All of them at once, in the order of the schema. */

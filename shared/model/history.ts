@@ -33,11 +33,11 @@ export const historyCauseSchema = z.object({
   /** `commit`: another revision was applied. `workload`: the objects themselves changed their state. */
   kind: z.enum(CAUSE_KINDS).catch('workload'),
   text: z.string(),
-  /** Person or field manager; null: not known, or none. */
+  /** Person or field manager. Null means not known, or none. */
   by: z.string().nullable(),
-  /** Time of the event that says so, by the clock of its sender; null: no event says so. */
+  /** Time of the event that says so, by the clock of its sender. Null means that no event says so. */
   atMs: ms.nullable(),
-  /** `Deployment shop/web`; null: no single object. */
+  /** `Deployment shop/web`. Null means no single object. */
   object: z.string().nullable(),
 })
 export type HistoryCause = z.infer<typeof historyCauseSchema>

@@ -31,7 +31,7 @@ export const notificationViewSchema = z.object({
   createdMs: ms,
   updatedMs: ms,
   sentMs: ms.nullable(),
-  /** When it is sent or tried again; null: nothing is left to send. */
+  /** When it is sent or tried again. Null means that nothing is left to send. */
   nextMs: ms.nullable(),
 })
 export type NotificationView = z.infer<typeof notificationViewSchema>

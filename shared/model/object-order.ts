@@ -9,7 +9,7 @@ export const objectOrderSchema = z.object({
   namespace: text,
   name: text,
   wave: z.number().int(),
-  /** The phases of a hook; absent: an ordinary object. */
+  /** The phases of a hook. Absent means an ordinary object. */
   phases: z.array(z.enum(PHASES)).exactOptional(),
 })
 export type ObjectOrder = z.infer<typeof objectOrderSchema>

@@ -16,7 +16,7 @@ export const removalViewSchema = z.object({
   /** Released, or never of the service. */
   stays: z.object({ count, first: z.array(z.object({ name: z.string(), why: z.string() })) }),
   /** Kept, and managed by the service `by` from then on: `project/service`, or `another service` for one that the caller may not
-   *  read. Absent: none, or the server does not say. */
+   *  read. Absent means none, or the server does not say. */
   takenOver: z.object({ count, first: z.array(z.object({ name: z.string(), by: z.string() })) }).exactOptional(),
 })
 export type RemovalView = z.infer<typeof removalViewSchema>

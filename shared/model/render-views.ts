@@ -17,7 +17,7 @@ export const explainedValueSchema = z.object({
   from: z.string(),
   /** Lower levels that set it, too. */
   over: z.array(z.string()),
-  /** A Helm value, of the chart of this source; absent: a variable of templates. */
+  /** A Helm value, of the chart of this source. Absent means a variable of templates. */
   helm: z.string().optional(),
 })
 export type ExplainedValue = z.infer<typeof explainedValueSchema>
@@ -27,7 +27,7 @@ export const renderViewSchema = z.object({
   service: z.string(),
   /** Null for no cluster in particular. */
   cluster: z.string().nullable(),
-  /** About the choice of the cluster; null: there is nothing to say. */
+  /** About the choice of the cluster. Null means that there is nothing to say. */
   note: z.string().nullable(),
   /** The version of the source: its commit, or version and digest. */
   version: z.string().nullable(),

@@ -274,7 +274,7 @@ export const valueStateSchema = z.object({
   state: z.enum(['pending', 'ready', 'failed']),
   /** Why it failed; the last value stays in use. */
   message: z.string().nullable(),
-  /** Since when it has this state; null: it is pending. */
+  /** Since when it has this state. Null means that it is pending. */
   sinceMs: atMs.nullable(),
   /** The mark of the value in use, its version at the source, and when it was read first. Null means that there is none yet. */
   value: z.object({ mark: z.string(), version: z.string(), atMs }).nullable(),

@@ -12,11 +12,11 @@ export const rotationViewSchema = z.object({
   state: z.enum(ROTATION_STATES),
   /** The master key that wraps the data keys. */
   masterKey: z.string(),
-  /** Why the master key itself was not replaced; null: it was. */
+  /** Why the master key itself was not replaced. Null means that it was. */
   note: z.string().nullable(),
   startedMs: z.number(),
   finishedMs: z.number().nullable(),
-  /** Configs to seal anew; null: not counted yet. */
+  /** Configs to seal anew. Null means not counted yet. */
   total: z.number().nullable(),
   /** Configs that are sealed anew. */
   configs: z.number(),

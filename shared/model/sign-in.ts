@@ -32,7 +32,7 @@ export type TokenAnswer = z.infer<typeof tokenAnswerSchema>
 export const exchangeRequestSchema = z.strictObject({ token: z.string().min(1).max(16_384) })
 export const exchangeAnswerSchema = z.object({ token: z.string(), expiresInMs: ms, name: z.string() })
 
-/** `redirect`: page that ends the session at the provider; null: it has none. */
+/** `redirect`: page that ends the session at the provider. Null means that it has none. */
 export const logoutAnswerSchema = z.object({ redirect: z.string().nullable() })
 
 /** A link that opens the dashboard once. */
@@ -65,7 +65,7 @@ export const agentCredentialSchema = z.object({
   cluster: z.string(),
   /** Fingerprint of the public key. */
   fingerprint: z.string(),
-  /** Fingerprint of the key to which rows are sealed; null: an earlier server does not say. */
+  /** Fingerprint of the key to which rows are sealed. Null means that an earlier server does not say. */
   recipient: z.string().nullable().default(null),
   /** The agent was asked for another recipient key and has not made it yet. */
   rotating: z.boolean().default(false),

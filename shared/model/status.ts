@@ -47,10 +47,10 @@ export const objectStatusSchema = z.object({
   reason,
   message,
   sinceMs: ms,
-  /** Image references of a workload, as its live pod template names them: sorted, each once. What was pulled for a tag is not known to the agent. Absent: the kind runs
+  /** Image references of a workload, as its live pod template names them: sorted, each once. What was pulled for a tag is not known to the agent. Absent means that the kind runs
    *  none, it is not there, or its sender does not say. */
   images: z.array(z.string().max(IMAGE_CHARS_MAX)).max(IMAGES_MAX).optional(),
-  /** Warnings of the API server about the last write of the object: a deprecated version, a violated security standard. Sorted, each once. Absent: there are none, or the
+  /** Warnings of the API server about the last write of the object: a deprecated version, a violated security standard. Sorted, each once. Absent means that there are none, or the
    *  sender does not report them. */
   warnings: z.array(z.string().max(1_024)).max(20).optional(),
 })
@@ -68,7 +68,7 @@ export const pruneRefusalSchema = z.object({
   why: message,
   /** The digest of the confirmation's digest and names: a confirmation at the site names it. */
   list: z.string().max(64).optional(),
-  /** Only the named objects wait; the other deletions continue. Absent: nothing of the revision is deleted. */
+  /** Only the named objects wait; the other deletions continue. Absent means that nothing of the revision is deleted. */
   only: z.boolean().optional(),
 })
 export type PruneRefusal = z.infer<typeof pruneRefusalSchema>
@@ -156,7 +156,7 @@ export const driftStatusSchema = z.object({
   paths: z.array(z.string().max(512)).max(50),
   /** The managers that own these paths now; '' if nobody does. */
   manager: z.string().max(256),
-  /** The object was deleted outside Git: no field has a path or a manager. Absent: it was not, or the sender does not say. */
+  /** The object was deleted outside Git: no field has a path or a manager. Absent means that it was not, or the sender does not say. */
   deleted: z.boolean().optional(),
   action: z.enum(['healed', 'reported', 'contested', 'failed']).catch('reported'),
   detectedMs: ms,

@@ -78,7 +78,7 @@ export const repositoryViewSchema = z.object({
     /** That a semver range chose. */
     tag: z.string().nullable(),
     fetchedMs: ms.nullable(),
-    /** When the last look ended, well or not. Null: there was none since the server started. */
+    /** When the last look ended, well or not. Null means that there was none since the server started. */
     lastReadMs: ms.nullable().default(null),
     /** In the past: it is being read, or waits for its turn. */
     nextReadMs: ms.nullable().default(null),
@@ -113,7 +113,7 @@ export const serviceViewSchema = z.object({
     /** Problems of the last render: `path` is `file:line:column` where there is a line. */
     problems: z.array(problemSchema),
     /**
-     * The revision at which the last render first failed with its present error, and its author. Null: it did not fail,
+     * The revision at which the last render first failed with its present error, and its author. Null means that it did not fail,
      * or nothing was read.
      */
     failedAt: z.object({ commit: z.string(), author: z.string().nullable(), subject: z.string().optional() }).nullable().default(null),
@@ -148,7 +148,7 @@ export const clusterViewSchema = z.object({
      * or in a list.
      */
     facts: factsStatusSchema.nullable().default(null),
-    /** Values that its agent reports of ConfigMaps (siteConfig), by `namespace/name`. Null: none, or in a list. */
+    /** Values that its agent reports of ConfigMaps (siteConfig), by `namespace/name`. Null means none, or in a list. */
     site: siteStatusSchema.nullable().default(null),
     nodeCount: ms.nullable(),
     services: counts,
@@ -194,7 +194,7 @@ export const projectViewSchema = z.object({
     services: ms,
     /** Repositories, services and configs that the Project does not allow. Null in lists: not looked for. */
     violations: z.array(violationSchema).nullable(),
-    /** Absent: none, or the server does not say. */
+    /** Absent means none, or the server does not say. */
     warnings: z.array(z.string()).exactOptional(),
   }),
 })
@@ -219,7 +219,7 @@ export const roleBindingViewSchema = z.object({
 })
 export type RoleBindingView = z.infer<typeof roleBindingViewSchema>
 
-/** Correlation id of the change; absent: the revision has none. */
+/** Correlation id of the change. Absent means that the revision has none. */
 const correlated = { trace: z.string().optional() }
 const point = z.object({ commit: z.string(), ...writtenBy, digest: z.string(), atMs: ms, ...correlated }).nullable()
 /** One service in one cluster. */
@@ -293,7 +293,7 @@ export const confirmationViewSchema = z.object({
   createdMs: ms,
   confirmedMs: ms.nullable(),
   confirmedBy: z.string().nullable(),
-  /** The person who decided to keep the objects, and why; absent: nobody did. It can still be confirmed. */
+  /** The person who decided to keep the objects, and why. Absent means that nobody did. It can still be confirmed. */
   refused: z.object({ atMs: ms, by: z.string(), why: z.string() }).exactOptional(),
   /** The deletions of its confirmation, for a removal; only in the answer for one id. */
   removals: z.array(removalViewSchema).exactOptional(),
@@ -319,7 +319,7 @@ export const apiTokenViewSchema = z.object({
   id: z.string(),
   name: z.string(),
   role: z.enum(TOKEN_ROLES),
-  /** It has no right outside of these; null: no such limit. */
+  /** It has no right outside of these. Null means no such limit. */
   projects: z.array(z.string()).nullable().default(null),
   state: z.string(),
   createdMs: ms,
@@ -421,7 +421,7 @@ export const whoamiAnswerSchema = z.object({
   subject: z.string().nullable(),
   email: z.string().nullable(),
   groups: z.array(z.string()),
-  /** Projects that the credential is limited to; null: no limit. */
+  /** Projects that the credential is limited to. Null means no limit. */
   projects: z.array(z.string()).nullable().default(null),
   /** Each role that the caller has, and the binding that gives it. */
   roles: z.array(rightSourceSchema).default([]),

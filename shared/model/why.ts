@@ -19,7 +19,7 @@ export const whyCauseSchema = z.object({
   cause: z.string(),
   /** One sentence. */
   summary: z.string(),
-  /** `Deployment shop/web`; null: it is no object's. */
+  /** `Deployment shop/web`. Null means that it is no object's. */
   object: z.string().nullable(),
   clusters: z.object({ count: ms, first: z.array(z.string()) }),
   evidence: z.array(whyEvidenceSchema),

@@ -45,7 +45,7 @@ export const joinAnswerSchema = z.object({
   /** Oldest first; absent while the first key is in use (RP7). */
   keyLinks: keyLinksSchema.optional(),
   protocol: z.object({ min: z.number().int().positive(), max: z.number().int().positive() }),
-  /** Removed registrations of the cluster with this kube-system UID, the newest first: the agent takes over what they marked (CM8). Absent: none is known. */
+  /** Removed registrations of the cluster with this kube-system UID, the newest first: the agent takes over what they marked (CM8). Absent means none is known. */
   former: z.object({ clusters: z.array(clusterIdSchema).min(1).max(16), signature: signatureSchema }).optional(),
   /** Ed25519 over `joinAnswerBytes` by the first of `serverKeys`: without it a proxy could add a key of its own. */
   signature: signatureSchema,

@@ -24,7 +24,7 @@ export const sealHeadSchema = z.object({
   to: z.string().regex(/^[0-9a-f]{32}$/),
   /** SHA-256 in hex of the line of wrapped keys after hello. */
   keys: z.string().regex(/^[0-9a-f]{64}$/),
-  /** The keys are bound to the page (`pageBinding`). Absent: an earlier server, or for an earlier agent. */
+  /** The keys are bound to the page (`pageBinding`). Absent means an earlier server, or for an earlier agent. */
   bound: z.literal(true).optional(),
 })
 export type SealHead = z.infer<typeof sealHeadSchema>

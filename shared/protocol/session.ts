@@ -28,7 +28,7 @@ export const sessionRequestSchema = z.object({
   nonce: nonceSchema.optional(),
   /** Ed25519 over `sessionProofBytes`; absent with the nonce. */
   signature: signatureSchema.optional(),
-  /** Drawn for each session request; a statement of removal is signed over it (SE8). Absent: an older agent. */
+  /** Drawn for each session request; a statement of removal is signed over it (SE8). Absent means an older agent. */
   challenge: challengeSchema.optional(),
   /** SL10: the recipient key of the agent, because the server stated another one. `signature`: Ed25519 over `recipientBytes`. */
   recipient: z.object({ key: publicKeySchema, signature: signatureSchema }).optional(),
@@ -49,9 +49,9 @@ export const sessionAnswerSchema = z.object({
   serverTimeMs: z.number().int(),
   /** Oldest first; absent while the server's first key is in use. The agent pins what follows from its keys before it checks `signature` (RP7). */
   keyLinks: keyLinksSchema.optional(),
-  /** Absent: no key is revoked. The agent drops what it takes back before it checks `signature` (RP9). */
+  /** Absent means that no key is revoked. The agent drops what it takes back before it checks `signature` (RP9). */
   keyRevocation: keyRevocationSchema.optional(),
-  /** SL10: the recipient key to which this server seals rows. Absent: an earlier server. */
+  /** SL10: the recipient key to which this server seals rows. Absent means an earlier server. */
   recipient: z
     .object({
       fingerprint: z.string().regex(/^[0-9a-f]{32}$/),

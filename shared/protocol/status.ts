@@ -27,7 +27,7 @@ export const statusRequestSchema = z.object({
   incarnation: z.number().int().positive().max(INCARNATION_MAX),
   rows: z.array(statusRowSchema).max(STATUS_ROWS_MAX),
   /** PU4: `rows` is everything there is, or everything of a range of `kind/key` (in code unit order; `after` exclusive, `upTo` inclusive, null: open): older rows of this
-   *  cluster in it that are not among them are removed. Absent: false. */
+   *  cluster in it that are not among them are removed. Absent means false. */
   complete: z.union([z.boolean(), inventoryRangeSchema]).optional(),
 })
 export type StatusRequest = z.infer<typeof statusRequestSchema>

@@ -17,7 +17,7 @@ export function editDistance(a: string, b: string): number {
 /** Longer words are held against no other: the work grows with both lengths. */
 const WORD_LENGTH_MAX = 200
 
-/** The first of the names with the least distance below `limit`; null: none is that near. `distanceTo` is asked about names of at most 200 letters, each once. */
+/** The first of the names with the least distance below `limit`. Null means none is that near. `distanceTo` is asked about names of at most 200 letters, each once. */
 export function nearestOf(names: Iterable<string>, limit: number, distanceTo: (name: string) => number): string | null {
   let [nearest, least]: [string | null, number] = [null, limit]
   for (const name of names) {

@@ -10,7 +10,7 @@ export interface FinishedSpan {
   /** It begins the trace; every other span is a child of that one. */
   isRoot?: boolean
   attributes: Readonly<Record<string, string | number>>
-  /** Absent: it succeeded. */
+  /** Absent means that it succeeded. */
   error?: string
 }
 

@@ -49,7 +49,7 @@ export function goFloat(value: number): string {
 const TIME =
   /^(\d{4})-(\d{1,2})-(\d{1,2})(?:(?:[Tt](\d{1,2}):(\d{1,2}):(\d{1,2})(?:[.,](\d+))?(Z|[-+]\d\d:\d\d))|(?: (\d{1,2}):(\d{1,2}):(\d{1,2})(?:[.,](\d+))?))?$/
 
-/** RFC 3339 with nanoseconds, as Go marshals a time; null: yaml.v3 reads no time. */
+/** RFC 3339 with nanoseconds, as Go marshals a time. Null means yaml.v3 reads no time. */
 function timeOf(text: string): string | null {
   const match = TIME.exec(text)
   if (match === null) return null

@@ -30,7 +30,7 @@ export function misplacedSops(object: K8sObject, { object: parcel }: SopsMember)
   return null
 }
 
-/** The object with the values of its documents. Null: a value is not among them. */
+/** The object with the values of its documents. Null means that a value is not among them. */
 export function withSopsValues(object: K8sObject, member: SopsMember, opened: (parcel: SopsParcel) => OpenSops | null): K8sObject | null {
   if (misplacedSops(object, member) !== null) return null
   const { [SOPS]: _, ...rest } = object as K8sObject & Record<string, unknown>

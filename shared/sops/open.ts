@@ -37,7 +37,7 @@ class Unreadable extends Error {}
 export function openSops(
   parcel: SopsParcel,
   dataKey: Uint8Array,
-  /** Stands in the documents for a value that was encrypted; absent: the value itself. */
+  /** Stands in the documents for a value that was encrypted. Absent means the value itself. */
   shown: (value: SopsScalar) => SopsScalar = (value) => value,
 ): SopsOpened {
   if (dataKey.length !== KEY_BYTES) return { kind: 'unreadable', why: 'its data key has not 32 bytes' }

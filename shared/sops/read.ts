@@ -30,14 +30,14 @@ export function readSops(text: string, format: SopsFormat, mac?: string): SopsRe
   return parcelOf(format, { get: (key) => plain[key] }, docs)
 }
 
-/** The `mac` of a document's metadata; null: it has none. */
+/** The `mac` of a document's metadata. Null means that it has none. */
 const macOf = (node: YamlNode): string | null => {
   const metadata = memberOf(node, 'sops')
   const mac = metadata === null ? null : memberOf(metadata, 'mac')
   return mac?.kind === 'scalar' ? mac.text : null
 }
 
-/** By content, for a file in a Secret, whose name may be anything; null: it is no SOPS file. */
+/** By content, for a file in a Secret, whose name may be anything. Null means that it is no SOPS file. */
 export function sopsFormatOf(text: string): SopsFormat | null {
   if (/^sops_mac=ENC\[AES256_GCM,/m.test(text)) return 'dotenv'
   if (!/\bmac"?: *"?ENC\[AES256_GCM,/.test(text)) return null

@@ -10,7 +10,7 @@ export const quoteName = (engine: SqlEngine, name: string): string =>
 
 const PER_UNIT: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
-/** `90m` in milliseconds; null: it is no duration. */
+/** `90m` in milliseconds. Null means that it is no duration. */
 export function durationMs(text: string): number | null {
   const found = /^(\d{1,6})([smhdw])$/.exec(text)
   return found === null ? null : Number(found[1]) * (PER_UNIT[found[2] ?? ''] ?? 0)
@@ -27,7 +27,7 @@ interface SqlFunction {
   aggregate?: true
   /** How many values it takes. */
   values: readonly [least: number, most: number]
-  /** `values` are SQL; null: not in this form. */
+  /** `values` are SQL. Null means not in this form. */
   write(engine: SqlEngine, values: readonly string[], distinct: string): string
 }
 

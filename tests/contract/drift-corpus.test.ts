@@ -26,7 +26,7 @@ const RUN_TIMEOUT_MS = 300_000
 
 let server: KubeCluster
 let agent: DriftAgent
-/** Null: its kind is not served here. */
+/** Null means that its kind is not served here. */
 const outcomes = new Map<string, Outcome | null>()
 
 beforeAll(async () => {

@@ -88,7 +88,7 @@ describe.each(STORES)('$name', (kind) => {
     const prod = await ask("select name from clusters where label(labels, 'env') = 'prod' order by name")
     expect((await ask('select name from clusters order by name', inProd)).rows).toEqual(prod.rows)
     expect((await ask('select distinct cluster from objects order by cluster', inProd)).rows).toEqual(prod.rows)
-    // AZ11
+    // AZ11: a service that is placed elsewhere does not exist for this caller.
     const placed = await ask(
       "select distinct project, service from placements where cluster in (select name from clusters where label(labels, 'env') = 'prod') order by 1, 2",
     )

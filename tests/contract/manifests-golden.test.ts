@@ -16,7 +16,7 @@ const there = kubectl !== null && existsSync(FOLDER)
 if (!there) process.stderr.write('SKIPPED: no kubectl or no manifests (scripts/setup --cluster makes them)\n')
 const MARK = 'skerry.test/mark'
 
-/** kubectl annotates what it reads without knowing its kinds; the mark is taken off again. Null: it refuses the file, or would not apply it, since configurations of tools
+/** kubectl annotates what it reads without knowing its kinds; the mark is taken off again. Null means that it refuses the file, or would not apply it, since configurations of tools
  *  have no name. */
 function byKubectl(file: string): string[] | null {
   const run = Bun.spawnSync([kubectl ?? '', 'annotate', '--local', '-f', file, `${MARK}=1`, '-o', 'json'], { env: { HOME: tempDir() } })

@@ -15,7 +15,7 @@ interface Seen {
   path: string
   range: string | null
   authorization: string | null
-  /** PEMs that its certificate is held against; null: those of this machine. */
+  /** PEMs that its certificate is held against. Null means those of this machine. */
   authorities: number | null
 }
 type Answer = (seen: Seen) => Response

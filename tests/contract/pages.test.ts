@@ -372,7 +372,7 @@ test('PL2 an agent fifty versions behind gets each row once, and merges to what 
   shards.close()
 })
 
-// PL9
+// PL9: pages that become a new file.
 
 /** What an agent that holds these rows would send. */
 function sumsOf(rows: ReadonlyArray<{ id: string; doc: string | null }>, count: (typeof BUCKET_COUNTS)[number]): Uint8Array {

@@ -20,7 +20,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** What kubectl makes of each object of a file; null: it refuses. */
+/** What kubectl makes of each object of a file. Null means that it refuses. */
 async function asked(objects: string, patch: unknown, type: PatchCase['type'], name: string): Promise<JsonMap[] | null> {
   const [file, patchFile] = [join(folder, `${name}.yaml`), join(folder, `${name}.json`)]
   writeFileSync(file, objects)

@@ -22,7 +22,7 @@ const HELM = { render: { helm: { values: { color: '{{ cluster.labels.region | de
 let kit: IngestKit
 let sandbox: Sandbox
 let build: string
-/** Of helm, as it says itself; null: its own. */
+/** Of helm, as it says itself. Null means its own. */
 let version: string | null
 let runs: number
 let clusters: ClusterId[]

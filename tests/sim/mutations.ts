@@ -9,7 +9,7 @@ export interface Mutation {
   to: string
   /** Within so many histories it must have been found. */
   histories: number
-  /** Of a rare one: near the first history that meets it. Absent: 1. */
+  /** Of a rare one: near the first history that meets it. Absent means 1. */
   firstSeed?: number
   options: Omit<SimOptions, 'seed' | 'dir'>
 }

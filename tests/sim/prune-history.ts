@@ -344,7 +344,7 @@ export class PruneHistory {
     for (const yes of this.#confirmedHere) if (isOf(key, yes) && yes !== `${key} ${digest}`) this.#confirmedHere.delete(yes)
   }
 
-  /** What is wrong with deleting it now; null: nothing. */
+  /** What is wrong with deleting it now. Null means nothing. */
   #judge(name: string, uid: string): string | null {
     this.report.deletes += 1
     const found = judgeDelete(name, uid, {

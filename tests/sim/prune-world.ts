@@ -54,7 +54,7 @@ export type Commit = ReadonlyMap<string, ReadonlyMap<string, string> | 'remove'>
 
 export interface LogEntry {
   id: ServiceId
-  /** Null: the row goes. */
+  /** Null means that the row goes. */
   revision: DesiredRevision | null
   /** Which commit it says. */
   commit: number
@@ -173,7 +173,7 @@ export interface Scene {
   deletedFor: Map<string, Set<string>>
 }
 
-/** Null: anybody would have wanted this delete. */
+/** Null means that anybody would have wanted this delete. */
 export function judgeDelete(name: string, uid: string, scene: Scene): string | null {
   const { world, replica, verified, current, confirmedHere, applied } = scene
   const object = scene.live(name)
@@ -207,7 +207,7 @@ export function judgeDelete(name: string, uid: string, scene: Scene): string | n
   return isRemoval ? judgeLoss(name, key, revision.row, scene) : judgeGuards(name, key, held, scene)
 }
 
-/** RM1, RM3, PR4: null: nothing is lost by it, or a person confirmed its very name. */
+/** RM1, RM3, PR4: null means that nothing is lost by it, or a person confirmed its very name. */
 function judgeLoss(name: string, key: string, row: ServiceRow, { confirmed, all }: Scene): string | null {
   const isRemoval = row.removal !== undefined
   if (!/^[vnk]/.test(name)) return null

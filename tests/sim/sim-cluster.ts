@@ -176,7 +176,7 @@ export function dataValue(object: K8sObject): string | null {
   return data?.['value'] ?? null
 }
 
-/** Rows of a replica as they lie on the disk, read by nothing of the agent. Null: it cannot be read. */
+/** Rows of a replica as they lie on the disk, read by nothing of the agent. Null means that it cannot be read. */
 export function rowsOnDisk(dataDir: string): Array<{ cluster: string; id: string; doc: string }> | null {
   try {
     const db = openSqlite(agentFiles(dataDir).replica, { readonly: true })

@@ -17,7 +17,7 @@ export interface SimOptions {
   dir: string
   agents?: number
   steps?: number
-  /** Weights of steps by name, in place of the usual ones; absent: 0. */
+  /** Weights of steps by name, in place of the usual ones. Absent means 0. */
   weights?: Readonly<Record<string, number>>
   /** In place of all network faults. */
   network?: readonly NetworkFault[]

@@ -3,7 +3,7 @@ import type { KubeCluster } from './kube-cluster.ts'
 
 export interface ApiProxy {
   url: string
-  /** Null: passed on. */
+  /** Null means passed on. */
   answer(rule: (method: string, url: URL) => Response | null): void
   /** Requests that it answered itself, by method. */
   answered(): number

@@ -25,7 +25,7 @@ export interface CatalogueAgent {
   desire(objects: readonly K8sObject[], options?: RowOptions): string
   removeService(policy: 'prune' | 'orphan'): void
   start(): void
-  /** Where its token lies; null: it is an admin. */
+  /** Where its token lies. Null means that it is an admin. */
   tokenFile: string | null
   /** Synced and Healthy; how long that took. */
   well(what?: string): Promise<number>
@@ -48,7 +48,7 @@ export interface CatalogueSite {
   agent(name: string, options?: { tokenOf?: string }): Promise<CatalogueAgent>
   apply(...objects: ReadonlyArray<K8sObject | Record<string, unknown>>): Promise<void>
   remove(kind: string, name: string, ...more: string[]): Promise<void>
-  /** As JSON; null: it is not there. */
+  /** As JSON. Null means that it is not there. */
   live(kind: string, name: string, namespace?: string): Promise<K8sObject | null>
   /** A token of this ServiceAccount of `default`, bound to a Secret of that name, so that deleting that ends it. */
   token(account: string, secret: string): Promise<string>

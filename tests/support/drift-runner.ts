@@ -85,7 +85,7 @@ export interface Outcome {
 }
 
 export interface DriftAgent {
-  /** Null: this Kubernetes does not serve what it needs. */
+  /** Null means that this Kubernetes does not serve what it needs. */
   run(one: DriftCase, ns: string): Promise<Outcome | null>
   /** Ends the agent and starts it anew on the same state; answers what it wrote by itself. */
   restart(services: readonly string[]): Promise<string[]>

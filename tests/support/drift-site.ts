@@ -49,7 +49,7 @@ export interface DriftCase {
   firstReason?: string
   /** What somebody does when all is applied. */
   deed(site: DriftSite): Promise<unknown>
-  /** Null: nothing of ours was changed. Members left out are not looked at. */
+  /** Null means that nothing of ours was changed. Members left out are not looked at. */
   drift: null | {
     target: string
     action?: 'healed' | 'reported' | 'contested' | 'failed'
@@ -60,7 +60,7 @@ export interface DriftCase {
   }
   /** Requests of the agent that change something, after the deed. */
   writes: number
-  /** Parts of live objects in the end, by target; undefined: the member is not there. Null: there is no such object. */
+  /** Parts of live objects in the end, by target. Undefined means that the member is not there. Null means that there is no such object. */
   live?: Record<string, object | null>
   /** False: what the API server holds in the end is not all that Git says (reported, yielded, refused). */
   same?: false

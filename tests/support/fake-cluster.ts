@@ -149,7 +149,7 @@ export class FakeCluster implements Cluster {
     let unknown = false
     while (!signal.aborted) {
       const epoch = this.#watchEpoch
-      // KA41
+      // KA41: a watch of one object starts over whenever it is renewed.
       if (fieldSelector?.startsWith('metadata.name=')) position = null
       const selected = fieldSelector === undefined ? {} : { fieldSelector }
       const request = { verb: 'watch', kind: resource.kind, ...selected, ...extent(metadataOnly) } as const

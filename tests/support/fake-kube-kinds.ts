@@ -207,7 +207,7 @@ interface Schema {
   'x-kubernetes-preserve-unknown-fields'?: boolean
 }
 
-/** The structural schema of a custom resource; undefined: there is none, and anything is taken. */
+/** The structural schema of a custom resource. Undefined means that there is none, and anything is taken. */
 export function schemaOf(objects: readonly K8sObject[], { group, version, kind: name }: ApiResource): Schema | undefined {
   const of = (crd: K8sObject) => valueAt(crd, ['spec', 'group']) === group && valueAt(crd, ['spec', 'names', 'kind']) === name
   const versions = valueAt(

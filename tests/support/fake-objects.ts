@@ -53,7 +53,7 @@ export interface ObjectsSnapshot {
 
 export class FakeObjects {
   revision = 1
-  /** Why a write that would leave this object is refused; null: it is not. */
+  /** Why a write that would leave this object is refused. Null means that it is not. */
   admission: (object: K8sObject) => string | null = () => null
   deleteAdmission: (object: K8sObject) => string | null = () => null
   readonly #byKey = new Map<string, K8sObject>()

@@ -37,6 +37,6 @@ function restrictedViolations(pod: unknown): string {
   ].join(', ')
 }
 
-/** The header that carries them; null: there are none. */
+/** The header that carries them. Null means that there are none. */
 export const warningHeader = (texts: readonly string[]): string | null =>
   texts.length === 0 ? null : texts.map((text) => `299 - "${text.replace(/[\\"]/g, '\\$&')}"`).join(', ')

@@ -80,7 +80,7 @@ export function gitDeps(requests: string[] = []): GitDeps {
 
 export const gitIn = (dir: string, ...args: string[]): string => gitAt(null, dir, ...args)
 
-/** With that date for what is committed, in seconds; null: now. */
+/** With that date for what is committed, in seconds. Null means now. */
 export function gitAt(seconds: number | null, dir: string, ...args: string[]): string {
   const env = {
     ...(seconds === null ? {} : { GIT_COMMITTER_DATE: `${seconds} +0000` }),

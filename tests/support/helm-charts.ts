@@ -58,7 +58,7 @@ export interface HelmRepository {
   editIndex(edit: (text: string) => string): void
   /** Nobody answers: 503 to everything, or a closed port. */
   mode: 'up' | 'error' | 'away'
-  /** Wanted of every request; null: nothing. */
+  /** Wanted of every request. Null means nothing. */
   authorization: string | null
   stop(): Promise<void>
 }

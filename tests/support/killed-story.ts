@@ -12,7 +12,7 @@ export interface KilledWorld {
   remove(ref: ObjectRef): Promise<void>
   /** As kubectl does without --server-side. */
   applyClientSide(object: K8sObject): Promise<void>
-  /** A hook of the second revision, which runs once; null: none. */
+  /** A hook of the second revision, which runs once. Null means none. */
   hook: K8sObject | null
   /** Lets time pass until it is so. */
   until(what: string, check: () => Promise<boolean>): Promise<void>

@@ -30,7 +30,7 @@ export interface Lie {
   name: string
   /** It holds an agent for minutes (a bad link is borne, a Retry-After kept to): one that is started again asks at once. */
   restart?: boolean
-  /** Null: this one is answered with the truth. */
+  /** Null means that this one is answered with the truth. */
   tell(asked: Asked): Promise<Response | null> | Response | null
 }
 

@@ -106,14 +106,14 @@ export interface KitOptions {
   isCurrent?: () => boolean
   windowsOf?: WindowSource
   resyncMs?: number
-  /** LX1; absent: the site has none. */
+  /** LX1. Absent means that the site has none. */
   policy?: () => SitePolicy | null
   log?: Logger
   /** Of a simulated history: requests, answers, events and writes to the disk go there. */
   trace?: Trace
   /** What the reconciler has for its state; the test keeps the state itself. */
   watched?: (state: AgentState) => AgentState
-  /** Opens SOPS documents; absent: nothing does. */
+  /** Opens SOPS documents. Absent means that nothing does. */
   decryption?: (state: AgentState) => Decryption
   /** Whether it writes Kubernetes Events and reads logs. */
   told?: Pick<ReconcilerDeps, 'kubeEvents' | 'podLogs'>

@@ -33,7 +33,7 @@ export const readCorpus = (file: string): CorpusEntry[] =>
     .split('\n')
     .map((line) => entrySchema.parse(JSON.parse(line)))
 
-/** By name; null: not one of the recorded cases. */
+/** By name. Null means not one of the recorded cases. */
 export const caseNamed = (name: string): RefusalCase | null => ALL_CASES.find((known) => known.name === name) ?? null
 export const ALL_CASES: readonly RefusalCase[] = [...REFUSAL_CASES, ...POLICY_CASES]
 

@@ -6,7 +6,7 @@ export interface RegistryFront {
   requests: Array<{ method: string; path: string; range: string | null; status: number }>
   /** Bytes of each blob's answer after which the connection is cut, one for each answer; then they are whole. */
   cuts: number[]
-  /** Answers instead of the registry; null: ask it. */
+  /** Answers instead of the registry. Null means that ask it. */
   instead: ((request: Request) => Response | null) | null
   away(isAway: boolean): Promise<void>
   stop(): Promise<void>

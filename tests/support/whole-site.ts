@@ -13,7 +13,7 @@ import type { createVirtualClock } from './virtual-clock.ts'
 export interface WholeSiteDeps {
   clock: ReturnType<typeof createVirtualClock>
   random: Random
-  /** The one that answers now; null: nobody does. */
+  /** The one that answers now. Null means that nobody does. */
   server(): SyncServer | null
   joinToken: string
   /** Of an earlier life of the same site; default new ones. */

@@ -15,7 +15,7 @@ const shaOf = (n: number) => sha256Hex(bytesOf(n))
 
 interface Actor {
   name: string
-  /** Lets its next step happen; null: it is between two steps, or done. */
+  /** Lets its next step happen. Null means that it is between two steps, or done. */
   next: (() => void) | null
   /** Stopped by its machine until then, unless nobody else runs. */
   untilTurn: number

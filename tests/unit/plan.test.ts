@@ -31,7 +31,7 @@ interface Facts {
   wanted?: string
   onlyIfAbsent?: boolean
   applied?: string | null
-  /** Null: absent. 'unknown': its watch has no picture. */
+  /** Null means absent. 'unknown': its watch has no picture. */
   live?: Partial<LiveObject> | null | 'unknown'
   problem?: Problem
   contact?: { kind: 'absent' } | { kind: 'present'; owner: LiveObject['owner']; deleting: string | null }

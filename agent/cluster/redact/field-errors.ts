@@ -14,7 +14,7 @@ const TYPE = new RegExp(`^(?:${TYPES})(?=:|$)`)
 const INCOMPLETE = 'some validation rules were not checked'
 
 /**
- * One error: its path and the text behind it. `kind` is that of the object, '' if unknown. Null: not useful to a
+ * One error: its path and the text behind it. `kind` is that of the object, '' if unknown. Null means not useful to a
  * reader.
  */
 export function fieldError(path: string, body: string, kind: string): Draft | null {

@@ -49,7 +49,7 @@ interface Cause {
   message?: string | undefined
 }
 
-/** A reason is a single word of the API; null: it is a text. */
+/** A reason is a single word of the API. Null means that it is a text. */
 export const safeReason = (reason: string): string | null => (/^[A-Za-z]{0,64}$/.test(reason) ? reason : null)
 
 /** A text of our own rules about an object, such as its health. Most of them quote nothing and cost next to nothing. */

@@ -19,7 +19,7 @@ const SECRET_KEY = new RegExp(`(?:${SECRET_KEYS})$`, 'i')
 export const isSecretKey = (word: string): boolean => SECRET_KEY.test(word)
 
 const ASSIGNED = new RegExp(`^(.*?(?:${SECRET_KEYS})["'\`]?[:=]+)(.+)$`, 'is')
-/** `--password=` of `--password=x`; null: no value of a secret is assigned. */
+/** `--password=` of `--password=x`. Null means that no value of a secret is assigned. */
 export const secretKeyOf = (token: string): string | null => (IMAGE.test(token) ? null : (ASSIGNED.exec(token)?.[1] ?? null))
 /** `example/external-secrets:v1.2.3`. */
 const IMAGE = /^[-\w./]+\/[-\w.]+:v?\d{1,4}(?:\.\d{1,5}){1,3}$/

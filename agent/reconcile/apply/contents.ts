@@ -19,7 +19,7 @@ export interface ContentsDeps extends Registrations {
   asking(who: { service: string }): Pick<Asking, 'get' | 'list'>
   kinds: Pick<ServedKinds, 'all' | 'find' | 'findAny' | 'unheard' | 'refresh' | 'servesPlural' | 'answers'>
   signal: AbortSignal
-  /** Another service of this cluster that has the object, or whose revision names it, by its key; null: none. */
+  /** Another service of this cluster that has the object, or whose revision names it, by its key. Null means none. */
   otherOf(model: ServiceModel, key: string): string | null
   /** A service of this cluster with a removal order. */
   isLeaving(serviceKey: string): boolean

@@ -10,7 +10,7 @@ import { endOf, jobEndIn } from '../snapshot/live-run.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
 import { remember } from './remember.ts'
 
-/** JB1, JB2 */
+/** JB1, JB2: settles the Jobs that a TTL deleted. */
 export async function settleJobs(model: ServiceModel, deps: Site & Requests & Storage): Promise<void> {
   for (const key of [...model.queue.dirty].filter(isJob)) {
     const entry = model.inventory.get(key)
@@ -33,7 +33,7 @@ function noteEnd(model: ServiceModel, deps: Storage, key: string, uid: string, e
   remember(model, deps, end === null ? null : model.finishedJobs.note(key, uid, end))
 }
 
-/** JB2, HK4: null: no Event tells it, or the agent may not list Events. */
+/** JB2, HK4: null means that no Event tells it, or the agent may not list Events. */
 export async function readJobEnd(
   { kinds, signal, asking }: Pick<Site & Requests, 'kinds' | 'signal' | 'asking'>,
   service: string,

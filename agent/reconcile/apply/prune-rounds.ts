@@ -170,7 +170,7 @@ const unservedAmong = ({ inventory }: ServiceModel, { kinds }: Site, keys: reado
       : []
   })
 
-/** OR5, HK10. */
+/** OR5, HK10: why the order of waves and hooks delays a deletion. */
 const orderHold = ({ hooks, row }: ServiceModel): string | null =>
   row?.removal === undefined ? pruneHold(hooks.position) : deletes(row.removal) ? hooks.removalWait : null
 
@@ -251,7 +251,7 @@ function ask(
   model.pruning.refused(refusal)
 }
 
-/** PR14 */
+/** PR14: the deletions that wait for the first contact with the server. */
 function heldDeletions({ problems, wanted, hooks }: ServiceModel): Array<{ ref: ObjectRef; what: string }> {
   const held = [...hooks.heldBack]
   for (const [key, problem] of problems) {

@@ -162,14 +162,14 @@ export function lastObject(model: ServiceModel, { state }: State, key: string): 
   return parsed.success ? parsed.data : null
 }
 
-/** AO5; null: it is not being recreated, or no longer. */
+/** AO5. Null means that it is not being recreated, or no longer. */
 export function keepRecreates(model: ServiceModel, deps: State, notes: ReadonlyMap<string, Recreate | null>): void {
   const news = new Map([...notes].filter(([key, note]) => note !== null || model.recreates.has(key)))
   remember(model, deps, recreateFacts(news))
   for (const [key, note] of news) model.objects.setRecreate(key, note)
 }
 
-/** RC25; null: no refusal is known. True: it is new. */
+/** RC25. Null means that no refusal is known. True: it is new. */
 export function keepRefusedNulls(model: ServiceModel, deps: State, key: string, document: string | null): boolean {
   if ((model.refusedNulls.get(key) ?? null) === document) return false
   remember(model, deps, refusedNullsFact(key, document))

@@ -47,7 +47,7 @@ function split(fields: FieldsNode): Split {
   return { taken: Object.keys(taken).length === 0 ? null : taken, left: Object.keys(left).length === 0 ? null : left }
 }
 
-/** AO3: null: all of it is ours, or it is not there. */
+/** AO3: null means that all of it is ours, or it is not there. */
 export const takeAll = (
   cluster: Pick<Cluster, 'get' | 'mergePatch'>,
   resource: ApiResource,

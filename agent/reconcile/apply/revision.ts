@@ -20,7 +20,7 @@ import { dropOutdatedConfirmation, remember, takeIn, writeProgress } from './rem
 export const RETRY_BACKOFF = { baseMs: 1_000, capMs: 300_000 }
 /** Objects that enter the inventory in one transaction, after which others on this thread may have a turn. */
 const TAKEN_AT_ONCE = 500
-/** KA60 */
+/** KA60: pauses between questions to discovery for kinds that are not served. */
 const [NEW_KIND_PAUSE_MS, RETRY_PAUSE_MS] = [500, 10_000]
 
 export async function readRevision(model: ServiceModel, deps: Site & Storage & Services & Turns): Promise<void> {
@@ -89,7 +89,7 @@ async function prepareUnread({ id, unread }: ServiceModel, context: Pick<WantedC
   for (const { ref, doc } of [...unread.values()]) await preparing(objectRowId(id, ref), doc, { ...context, service: id })
 }
 
-/** DE4 */
+/** DE4: notes the services that this one waits for, and wakes it when they change. */
 function dependsOn({ key }: ServiceModel, { dependents, wake }: Services & Turns, dependencies: readonly string[]): void {
   for (const free of dependents.set(key, dependencies)) wake(free)
 }

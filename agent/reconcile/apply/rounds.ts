@@ -38,7 +38,7 @@ export async function applyRounds(model: ServiceModel, deps: Site & Requests & S
   return sent
 }
 
-/** OR6: before hooks are sent. Other work stays to be planned. Null: there is nothing to heal. */
+/** OR6: before hooks are sent. Other work stays to be planned. Null means that there is nothing to heal. */
 export function healRound(model: ServiceModel, deps: Site & Requests & Storage & Services & Turns & Reports): Promise<void> | null {
   if (model.queue.dirty.size === 0 || isInterrupted(model, deps)) return null
   const plan = planApply(planView(model, deps), model.queue.dirty)

@@ -6,8 +6,8 @@ import { type Managed, type Take, takenManagedFields } from '../snapshot/fields/
 /** Others may write between the read and the patch, which changes the resourceVersion. */
 const ATTEMPTS_MAX = 3
 
-/** One read and one patch, guarded by the resourceVersion. Null: done, the object does not exist, or `next` returned
- *  null: there is nothing to do. */
+/** One read and one patch, guarded by the resourceVersion. Null means done, the object does not exist, or `next` returned
+ *  null means that there is nothing to do. */
 export async function patchManagedFields(
   cluster: Pick<Cluster, 'get' | 'mergePatch'>,
   resource: ApiResource,
@@ -27,7 +27,7 @@ export async function patchManagedFields(
   }
 }
 
-/** TK2 */
+/** TK2: takes over fields of other managers by one patch of managedFields. */
 export const takeOver = (
   cluster: Pick<Cluster, 'get' | 'mergePatch'>,
   resource: ApiResource,

@@ -19,19 +19,19 @@ export class TerminatingNamespaces {
     this.#wasRefused = wasRefused
   }
 
-  /** RC36: the namespace in which this object is tried alone first. Null: it is sent with all others. */
+  /** RC36: the namespace in which this object is tried alone first. Null means that it is sent with all others. */
   triedFirst(step: Step): string | null {
     return step.kind === 'apply' && this.#wasRefused(step.key) ? step.ref.namespace : null
   }
 
-  /** RC36: the expected answer of a request. Null: it has to be sent; an existing object can be changed. */
+  /** RC36: the expected answer of a request. Null means that it has to be sent; an existing object can be changed. */
   foresee(step: Step): StepResult | null {
     if (step.kind !== 'apply' || (step.why !== 'new' && !this.#wasRefused(step.key))) return null
     const failure = this.#refused.get(step.ref.namespace)
     return failure === undefined ? null : { kind: 'failed', step, failure }
   }
 
-  /** RC23 */
+  /** RC23: adds what keeps a namespace that is being deleted. */
   async explain(result: StepResult, cluster: Pick<Cluster, 'get'>): Promise<StepResult> {
     if (result.kind !== 'failed' || result.failure.kind !== 'namespace_terminating') return result
     const { namespace } = result.step.ref

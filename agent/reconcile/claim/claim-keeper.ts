@@ -51,7 +51,7 @@ export interface ClaimKeeperDeps {
   own: { agent: string; incarnation: number; cluster: string; server: string }
   /** Registrations of this cluster that the server knows to be former ones. */
   formerByServer: readonly string[]
-  /** The place of this process; null: unknown. */
+  /** The place of this process. Null means unknown. */
   place: string | null
   state: ClaimMemory
   clock: Clock

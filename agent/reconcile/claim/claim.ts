@@ -24,7 +24,7 @@ export interface Claim {
   cluster?: string
   /** For people: the server of that registration. */
   server?: string
-  /** UID of the Namespace kube-system; '' or absent: not known. Tells a claim that was copied from another cluster. */
+  /** UID of the Namespace kube-system. '' or absent means not known. Tells a claim that was copied from another cluster. */
   uid?: string
   /** Earlier registrations of this very cluster (CM8). */
   former?: readonly string[]

@@ -14,7 +14,7 @@ const LEFT_ALONE: Standing = {
   message: 'already exists; its annotation IfNotPresent only creates missing objects',
 }
 
-/** AO6: the report of an object that is not managed; null: it is. */
+/** AO6: the report of an object that is not managed. Null means that it is. */
 export function leftAlone(wanted: Wanted | undefined, entry: InventoryEntry | undefined, problem: Problem | undefined): Standing | null {
   const touch = wanted?.options?.touch
   if (touch === 'never') return IGNORED

@@ -31,7 +31,7 @@ function permitOf(view: PlanView, wanted: Wanted, live: LiveView, isOurs: IsOurs
   })
 }
 
-/** AO4; null: no recreation. A recreation waits for a gate like the change that it is. */
+/** AO4. Null means no recreation. A recreation waits for a gate like the change that it is. */
 export function judgeAgain(view: PlanView, wanted: Wanted, live: LiveView, resource: ApiResource, isOurs: IsOurs): Verdict | null {
   const { key, ref, sent } = wanted
   const refused = view.problems.get(key)

@@ -45,7 +45,7 @@ export interface PlanView extends Registrations {
   recreates?: ReadonlyMap<string, Recreate>
   /** Nothing of the service is deleted without a confirmation. */
   protect?: boolean
-  /** PR14: null: objects may be deleted. */
+  /** PR14: null means that objects may be deleted. */
   deletionHold: DeletionHold | null
   /** The confirmed names of this revision. */
   confirmed: ConfirmedNames

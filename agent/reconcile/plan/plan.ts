@@ -27,7 +27,7 @@ export interface ApplyPlan {
   steps: Step[]
   /** Keys that have a step in a later stage, or depend on one of `steps`: planned again after these. */
   later: string[]
-  /** The new problem of each evaluated key; null: none. */
+  /** The new problem of each evaluated key. Null means none. */
   problems: Map<string, Problem | null>
   contests: Map<string, Contest>
 }
@@ -104,7 +104,7 @@ function judge(view: PlanView, wanted: Wanted): Verdict {
     return problem({ kind: 'waiting', on: key, message: `${live.live.deleting}; recreated after that` })
   }
   if (live.kind === 'present' && touch === 'ifAbsent') return FINE
-  // JB1
+  // JB1: a Job that has ended is not created again.
   if (hasEnded(live) && isInForce(wanted, view.leave(wanted), null, entry.appliedDoc)) return FINE
   const gate = namespaceGate(view, wanted)
   if (gate !== null) return problem(gate)
@@ -230,7 +230,7 @@ function judgeDrift(view: PlanView, key: string, isGone: boolean, correct: Verdi
   return problem({ kind: 'drifted', drift: driftText(view.notes.get(key) ?? NO_NOTE, isGone), ...(isGone ? { deleted: true } : {}) })
 }
 
-/** DR4 */
+/** DR4: delays a correction that others undo again and again. */
 function judgePatience(view: PlanView, key: string, isGone: boolean, correct: Verdict): Verdict {
   // A failed correction was none: its own backoff holds it.
   if (view.problems.get(key)?.kind === 'failed') return correct

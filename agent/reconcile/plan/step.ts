@@ -19,7 +19,7 @@ export type Step =
       ref: ObjectRef
       resource: ApiResource
       doc: string
-      /** RC24: the values of the annotations; null: there is none. */
+      /** RC24: the values of the annotations. Null means that there is none. */
       commit: string | null
       revision: string | null
       why: ApplyReason
@@ -27,7 +27,7 @@ export type Step =
       /** RC19: the object itself was not read. */
       unseen?: true
       shaped?: Shaping
-      /** AO3 */
+      /** AO3: set if the object is replaced instead of applied. */
       replace?: Spared
     }
   /** AO4: deleted in order to be recreated. */

@@ -76,7 +76,7 @@ export function planView(model: ServiceSnapshot, deps: Site & Services & Turns, 
   }
 }
 
-/** RC15: the first object with another applied document than the wanted one; null: none. */
+/** RC15: the first object with another applied document than the wanted one. Null means none. */
 export function notInForce(model: ServiceSnapshot, deps: Site): string | null {
   for (const wanted of model.wanted.values()) {
     const applied = model.inventory.get(wanted.key)?.appliedDoc ?? null

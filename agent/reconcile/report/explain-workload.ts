@@ -27,7 +27,7 @@ const OPERATORS: Readonly<Record<string, (key: string, values: string) => string
   DoesNotExist: (key) => `!${key}`,
 }
 
-/** The form of a query to an API server; null: it selects nothing that could be requested. */
+/** The form of a query to an API server. Null means that it selects nothing that could be requested. */
 export function podSelector(workload: K8sObject): string | null {
   const selector = fields(fields(workload['spec'])['selector'])
   const parts = Object.entries(fields(selector['matchLabels'])).map(([key, value]) => `${key}=${text(value)}`)

@@ -31,7 +31,7 @@ interface Explained {
   text: string | null
   /** The former explanation. */
   before: string
-  /** Answers without a cause since a change was read; null: the last answer names one. */
+  /** Answers without a cause since a change was read. Null means that the last answer names one. */
   weakReads: number | null
   /** The object is Progressing again: nothing is reported about it, and it is not read again within the minute when
    *  it fails again. */

@@ -8,7 +8,7 @@ const MESSAGE_CHARS_MAX = 1_000
 interface HealthChange {
   /** It was Degraded and has not been well since. */
   wasDegraded: boolean
-  /** Its last report, also from before this start; null: none. */
+  /** Its last report, also from before this start. Null means none. */
   previous: ServiceStatus | null
   now: ServiceStatus
   objects: Iterable<SaidObject>

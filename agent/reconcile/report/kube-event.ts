@@ -23,7 +23,7 @@ export interface Subject {
   uid: string | null
 }
 
-/** KE2 */
+/** KE2: whether `--kube-events` includes this event. */
 export function isWritten(mode: KubeEvents, { type, reason }: Pick<EventStatus, 'type' | 'reason'>, { ref }: Subject): boolean {
   if (mode === 'none' || ref.kind === 'Event') return false
   return mode === 'all' || type === 'Warning' || reason === 'DriftHealed' || reason === 'Restored'
@@ -89,7 +89,7 @@ export function kubeEvent(
 /** Kubernetes writes whole seconds. */
 const timeOf = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`
 
-/** The count of an existing Event; null: it cannot be continued. */
+/** The count of an existing Event. Null means that it cannot be continued. */
 export function countIn(event: K8sObject): EventCount | null {
   const { count, firstTimestamp, lastTimestamp } = event as { count?: unknown; firstTimestamp?: unknown; lastTimestamp?: unknown }
   const [firstMs, lastMs] = [firstTimestamp, lastTimestamp].map((value) => (typeof value === 'string' ? Date.parse(value) : Number.NaN))

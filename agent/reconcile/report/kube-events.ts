@@ -51,7 +51,7 @@ export class KubeEventWriter {
     return this.#dropped
   }
 
-  /** KE1 */
+  /** KE1: writes events one at a time, at a bounded rate. */
   write(
     event: Pick<EventStatus, 'type' | 'reason' | 'message'>,
     subject: Subject,

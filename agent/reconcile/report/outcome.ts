@@ -100,7 +100,7 @@ function healthOfView(view: LiveView, sinceMs: number | null, deadlineMs: number
   return sinceMs === null ? health : pastDeadline(health, sinceMs, deadlineMs, nowMs)
 }
 
-/** JB1 */
+/** JB1: the health of a Job that ended and was deleted by its TTL. */
 function endedHealth({ outcome, message }: HookEnd): Health {
   if (outcome === 'succeeded') return { word: 'Healthy', reason: 'Finished', message: 'finished; removed by its TTL' }
   const why = message === '' ? 'failed' : `failed: ${message}`
@@ -118,7 +118,7 @@ export interface ServiceFacts {
     | { kind: 'incomplete'; why: string }
     | { kind: 'unclaimed' }
   objects: ReadonlyArray<{ ref: ObjectRef; status: ObjectStatus /** Named by the revision: counted. */; desired: boolean }>
-  /** The hook or wave that delays work; absent: none. */
+  /** The hook or wave that delays work. Absent means none. */
   phase?: PhaseWords | null
   /** Objects still to be pruned, in words, sorted; kept by `sync.prune: false` or waiting for health. */
   leaving: { count: number; why: string; overdue?: boolean } | null
@@ -225,7 +225,7 @@ export interface SaidObject {
   status: ObjectStatus
 }
 
-/** The message of the first of these objects, and the number of others; null: there is none. */
+/** The message of the first of these objects, and the number of others. Null means that there is none. */
 export function firstSaid(objects: Iterable<SaidObject>): { reason: string; message: string } | null {
   let count = 0
   let first: SaidObject | null = null

@@ -25,7 +25,7 @@ export interface BeginsToProgress {
   nowMs: number
 }
 
-/** HE21 */
+/** HE21: progress of a Job moves the begin of the deadline. */
 export function progressingSince(facts: BeginsToProgress): number {
   const { before, previous, isKnown, worksToAnEnd, reason, movedMs, deadlineMs, nowMs } = facts
   if (before !== null && !worksToAnEnd && before.wellMs <= nowMs && nowMs - before.wellMs < WELL_MS) return before.sinceMs

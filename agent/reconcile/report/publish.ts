@@ -139,7 +139,7 @@ function objectRows(model: ServiceModel, deps: Site & Storage & Turns & Reports,
   return [{ kind: 'object', key: statusKey, doc: status }]
 }
 
-/** LS1 */
+/** LS1: follows an object by name that the labelled watch does not show. */
 function followMissing({ inventory }: ServiceSnapshot, { kinds, watches }: Site, key: string): void {
   const entry = inventory.get(key)
   if (entry === undefined) return

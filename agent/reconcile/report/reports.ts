@@ -14,7 +14,7 @@ export interface ReportsDeps {
   state: Pick<AgentState, 'report'>
   /** Undefined if logs are never read. */
   podLogs: (PodLogs & { lines: number }) | undefined
-  /** CO1: of the revision of a service; undefined: unknown. */
+  /** CO1: of the revision of a service. Undefined means unknown. */
   traceOf(service: string): string | undefined
   /** Aborts with the run: nothing waits for other turns when it ends. */
   signal: AbortSignal

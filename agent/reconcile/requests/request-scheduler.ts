@@ -110,7 +110,7 @@ export class RequestScheduler {
     return this.#limit.value()
   }
 
-  /** RC30: for how long the API server asked to be left alone, in milliseconds from now; null: it did not. */
+  /** RC30: for how long the API server asked to be left alone, in milliseconds from now. Null means that it did not. */
   pausedForMs(): number | null {
     return this.#isPaused() ? Math.max(0, this.#pausedUntilMs - this.#clock.monotonicMs()) : null
   }
@@ -170,7 +170,7 @@ export class RequestScheduler {
     this.#wakeForHanging()
   }
 
-  /** RC27, RC28 */
+  /** RC27, RC28: services get places in turn, and healing keeps a reserve. */
   #next(): { queued: Queued; aside: boolean } | null {
     const { places, heals, others, aside, slowHeals } = this.#count()
     const reserve = Math.floor(places / RESERVE_PART)
@@ -276,7 +276,7 @@ export class RequestScheduler {
     if (this.#slowness.learn({ ...target, service: ticket.service }, tookMs >= SLOW_MS, cause, this.#clock.monotonicMs())) this.#sort()
   }
 
-  /** RC29 */
+  /** RC29: halves the limit of a cause whose request failed. */
   #cut(cause: string, request: number): void {
     const known = this.#causes.get(cause) ?? { limit: new Limit(REQUESTS_MAX), running: 0 }
     this.#causes.set(cause, known)

@@ -65,7 +65,7 @@ export class Slowness {
     if (namespace !== '') this.#note(ofNamespace(target), kind, nowMs)
   }
 
-  /** RC27 */
+  /** RC27: whether requests of this lane were slow lately. */
   isSlow(ticket: Ticket, lane: string, nowMs: number): boolean {
     const known = this.#lanes.get(lane)
     if (known?.slow === true) return true

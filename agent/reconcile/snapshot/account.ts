@@ -13,7 +13,7 @@ export type ActingAs = { kind: 'agent' } | { kind: 'account'; account: Account }
 
 const AGENT: ActingAs = { kind: 'agent' }
 
-/** IM1 */
+/** IM1: the account that makes the writes of a service. */
 export function actingAs({ serviceAccount }: Pick<SyncOptions, 'serviceAccount'>, namespace: string | undefined): ActingAs {
   if (serviceAccount === undefined) return AGENT
   const slash = serviceAccount.indexOf('/')
@@ -23,7 +23,7 @@ export function actingAs({ serviceAccount }: Pick<SyncOptions, 'serviceAccount'>
     : { kind: 'account', account: { namespace, name: serviceAccount } }
 }
 
-/** IM2; null: it is valid. */
+/** IM2. Null means that it is valid. */
 export function unplacedAccount(acting: ActingAs): Closed | null {
   if (acting.kind !== 'unplaced') return null
   const message = `sync.serviceAccount is ${acting.name}, and the service has no namespace; write namespace/${acting.name}, or set spec.namespace`
@@ -47,7 +47,7 @@ export function recallActing(facts: ReadonlyMap<string, unknown>): ActingAs {
   return parsed.success ? actingAs(parsed.data, parsed.data.namespace) : AGENT
 }
 
-/** The account that the row names, as a fact; null: it is kept already. */
+/** The account that the row names, as a fact. Null means that it is kept already. */
 export function actingFacts({ row, actedAs }: Acted): ReadonlyMap<string, unknown> | null {
   if (row === null || JSON.stringify(actingOf({ row, actedAs })) === JSON.stringify(actedAs)) return null
   const { serviceAccount } = row.sync

@@ -43,13 +43,13 @@ export class FinishedJobs {
     return true
   }
 
-  /** The fact to keep; null: it is kept already. */
+  /** The fact to keep. Null means that it is kept already. */
   note(key: string, uid: string, { outcome, message }: HookEnd): ReadonlyMap<string, unknown> | null {
     if (outcome === 'running' || this.endOf(key, uid) !== null) return null
     return this.#keep(key, { uid, outcome, message: message.slice(0, MESSAGE_CHARS_MAX) })
   }
 
-  /** The fact to keep about a Job that has a TTL although its manifest has none; null: it is kept already. */
+  /** The fact to keep about a Job that has a TTL although its manifest has none. Null means that it is kept already. */
   mayEnd(key: string, uid: string): ReadonlyMap<string, unknown> | null {
     return this.hasTtl(key, uid) ? null : this.#keep(key, { uid, outcome: 'running', message: '' })
   }
@@ -64,7 +64,7 @@ export class FinishedJobs {
     return new Map([[FACT + key, job]])
   }
 
-  /** The fact to drop; null: there is none. */
+  /** The fact to drop. Null means that there is none. */
   forget(key: string): ReadonlyMap<string, unknown> | null {
     return this.#byKey.delete(key) ? new Map([[FACT + key, null]]) : null
   }

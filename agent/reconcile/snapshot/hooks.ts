@@ -25,13 +25,13 @@ export class HookBook {
   skipped = new Set<string>()
   /** Hooks of the last complete revision that run when the service is removed. */
   readonly removalSpecs = new Map<string, HookSpec>()
-  /** The position of the revision; null: it has no order. */
+  /** The position of the revision. Null means that it has no order. */
   position: Position | null = null
   /** More than one wave. */
   hasWaves = false
   /** PR14: objects of former runs whose deletion a person is asked to confirm. */
   heldBack: ReadonlyArray<{ ref: ObjectRef; what: string }> = []
-  /** Why a removal waits; null: it does not. */
+  /** Why a removal waits. Null means that it does not. */
   removalWait: string | null = null
   /** Digest of the completed revision: from then on it is only healed. */
   finished: string | null = null

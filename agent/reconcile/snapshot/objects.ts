@@ -260,7 +260,7 @@ export class ObjectStates {
     this.#put(key, { wanted, unread: undefined })
   }
 
-  /** Its row cannot be read; null: the row is another object's, or gone. */
+  /** Its row cannot be read. Null means that the row is another object's, or gone. */
   setUnread(key: string, unread: Unread | null): void {
     this.#put(key, { unread: unread ?? undefined })
   }
@@ -296,7 +296,7 @@ export class ObjectStates {
     return true
   }
 
-  /** DR4 */
+  /** DR4: notes which objects others fight about. */
   contested(judged: ReadonlyMap<string, Contest>, nowMs: number): void {
     const all = {
       [Symbol.iterator]: () => this.#facets.contest[Symbol.iterator](),
@@ -316,7 +316,7 @@ export class ObjectStates {
     for (const [key, contest] of [...this.#facets.contest]) this.#put(key, { contest: movedContest(contest, setByMs) })
   }
 
-  /** DR2; null: it was corrected. */
+  /** DR2. Null means that it was corrected. */
   setNote(key: string, note: TimedNote | null): void {
     if (note === null && !this.#facets.note.has(key)) return
     this.#put(key, { note: note ?? undefined })
@@ -352,12 +352,12 @@ export class ObjectStates {
     this.#put(key, { progressed })
   }
 
-  /** AO5; null: it exists, or is no longer wanted. */
+  /** AO5. Null means that it exists, or is no longer wanted. */
   setRecreate(key: string, recreate: Recreate | null): void {
     this.#put(key, { recreate: recreate ?? undefined })
   }
 
-  /** RC25 */
+  /** RC25: notes the document whose nulls the API server refused. */
   refuseNulls(key: string, document: string | null): void {
     this.#put(key, { refusedNulls: document ?? undefined })
   }

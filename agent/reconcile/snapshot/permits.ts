@@ -74,7 +74,7 @@ export function refusedObject({ id, row, policy }: Permitted, ref: ObjectRef, is
   return ofProject === null ? null : { reason: PROJECT_REFUSED, message: refusalText(`project ${id.project}`, ofProject, ref) }
 }
 
-/** LX2, PJ12: why nothing of the service may be written at all; null: allowed. */
+/** LX2, PJ12: why nothing of the service may be written at all. Null means allowed. */
 export function refusedService({ id, row, policy }: Permitted): Closed | null {
   if (policy?.projects !== undefined && !policy.projects.some((name) => matchesGlob(name, id.project)))
     return closed(
@@ -91,7 +91,7 @@ export function refusedService({ id, row, policy }: Permitted): Closed | null {
   return ofProject === null ? null : closed(PROJECT_REFUSED, refusalText(`project ${id.project}`, ofProject))
 }
 
-/** LX3: why nothing may be deleted; null: allowed. `isPrune`: because no revision names it any more. */
+/** LX3: why nothing may be deleted. Null means allowed. `isPrune`: because no revision names it any more. */
 export function refusedDeletion({ policy }: Pick<Permitted, 'policy'>, isPrune: boolean): string | null {
   const denied = policy?.deny ?? []
   if (denied.includes('delete')) return `refused by ${LOCAL_POLICY}, rule deny: delete`

@@ -149,7 +149,7 @@ export class ServiceModel {
     return this.#revisionPending
   }
 
-  /** IM1 */
+  /** IM1: the account that makes the writes of this service. */
   get actedAs(): ActingAs {
     return this.#actedAs
   }
@@ -271,7 +271,7 @@ export class ServiceModel {
   }
 
   /** RC7: only changed rows are read, whatever the number of others. It stops before each row, with what to wait for
-   *  (null: nothing); until all are read, the former revision stays in force. */
+   *  (null means nothing); until all are read, the former revision stays in force. */
   *take(revision: DesiredRevision, context: Omit<WantedContext, 'service' | 'namespace'>): Generator<Promise<void> | null, void, void> {
     const { row, objects } = revision
     const full: WantedContext = { ...context, ...rowContext(this.id, row, this.policy) }
@@ -421,7 +421,7 @@ export class ServiceModel {
     named.wanted.set(wanted.key, wanted)
   }
 
-  /** RV5: the last applied one; null: there was none, and it is not created without its metadata. */
+  /** RV5: the last applied one. Null means that there was none, and it is not created without its metadata. */
   #namespaceAsItIs(name: string): Wanted | null {
     const entry = this.inventory.get(namespaceKey(name))
     const held = entry === undefined ? null : heldWanted(entry)

@@ -157,7 +157,7 @@ export class Gating {
     this.#begunBefore = begunBefore
   }
 
-  /** Digest of the revision that had begun before this process; null: none. */
+  /** Digest of the revision that had begun before this process. Null means none. */
   get begunBefore(): string | null {
     return this.#begunBefore
   }
@@ -172,7 +172,7 @@ export class Gating {
     return this.#held
   }
 
-  /** Digest of the revision that no gate holds as a whole any more; '': none had begun before this start; null: not
+  /** Digest of the revision that no gate holds as a whole any more; '': none had begun before this start. Null means not
    *  checked yet. */
   get begun(): string | null {
     return this.#begun
@@ -190,7 +190,7 @@ export class Gating {
     this.#begun = digest
   }
 
-  /** `digest` is in the file; null: none is. */
+  /** `digest` is in the file. Null means none is. */
   kept(digest: string | null): void {
     this.#begunBefore = digest
   }
@@ -223,7 +223,7 @@ export class PruneState {
     return this.#refusal
   }
 
-  /** Why leaving objects still exist; null: none leaves. */
+  /** Why leaving objects still exist. Null means none leaves. */
   get why(): string | null {
     return this.#why
   }
@@ -331,7 +331,7 @@ export class Told {
 const FACT = 'health/degraded'
 export const recallDegraded = (facts: ReadonlyMap<string, unknown>): boolean => facts.has(FACT)
 
-/** The fact to store or to delete; null: unchanged. */
+/** The fact to store or to delete. Null means unchanged. */
 export function degradedFacts({ told }: { told: Told }, isDegraded: boolean): ReadonlyMap<string, unknown> | null {
   if (told.degraded === isDegraded) return null
   told.isDegraded(isDegraded)

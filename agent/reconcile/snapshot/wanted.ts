@@ -29,7 +29,7 @@ export interface Wanted {
    * pruned.
    */
   onlyIfAbsent: boolean
-  /** AO1; absent: applied plainly, as almost every object is. */
+  /** AO1. Absent means applied plainly, as almost every object is. */
   options?: ApplyOptions
   /** Fields that may be left to others; set only if there are any. */
   leave?: LeaveFacts
@@ -66,7 +66,7 @@ export type WantedRead =
 export interface Decryption {
   /** Names the keys of the site. */
   version(): string
-  /** Must resolve before `open` of the same object; null: there is nothing to wait for. */
+  /** Must resolve before `open` of the same object. Null means that there is nothing to wait for. */
   prepare(service: ServiceId, object: K8sObject): Promise<void> | null
   /** The object as it is applied; without SOPS documents, as it is. */
   open(service: ServiceId, object: K8sObject): Decrypted
@@ -92,16 +92,16 @@ export interface WantedContext {
   namespaceMarks?: { labels?: Record<string, string> | undefined; annotations?: Record<string, string> | undefined }
   /** Rules of the service. */
   ignore?: readonly IgnoreRule[] | undefined
-  /** PJ12, LX1; absent: everything is allowed. */
+  /** PJ12, LX1. Absent means that everything is allowed. */
   permitted?: Permitted
   find(group: string, version: string, kind: string): KindLookup
-  /** SL4: opens a sealed row; null: it does not open. */
+  /** SL4: opens a sealed row. Null means that it does not open. */
   open?(rowId: string, doc: string): string | null
   /** Absent: NO_DECRYPTION. */
   sops?: Decryption
 }
 
-/** SP4: resolves when `readWanted` can read the row; null: at once. */
+/** SP4: resolves when `readWanted` can read the row. Null means at once. */
 export function preparing(
   rowId: string,
   doc: string,
@@ -211,7 +211,7 @@ export function isOutdated({ ref, apiVersion, openedBy }: Wanted, { find, sops }
   return lookup.kind === 'served' && lookup.resource.namespaced !== (ref.namespace !== '')
 }
 
-/** NS3; null: its namespace is allowed. Objects without a namespace always pass. */
+/** NS3. Null means that its namespace is allowed. Objects without a namespace always pass. */
 function whyElsewhere(named: string | undefined, { namespace, enforceNamespace }: WantedContext): string | null {
   if (enforceNamespace !== true) return null
   if (namespace === undefined) return 'sync.enforceNamespace needs spec.namespace of the service; set it'
@@ -282,7 +282,7 @@ export function heldWanted({ ref, apiVersion, appliedDoc }: InventoryEntry): Wan
 // the schema of another one refuses it. Only the API server knows which: the document is sent with its nulls, and
 // without them after a refusal. The refusal is remembered until the document changes.
 
-/** The same document without nulls; null: it has none. */
+/** The same document without nulls. Null means that it has none. */
 export function dropNulls(doc: string): string | null {
   if (!doc.includes('null')) return null
   const plain = canonicalJson(withoutNulls(JSON.parse(doc) as K8sObject))

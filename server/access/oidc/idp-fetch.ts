@@ -15,7 +15,7 @@ interface IdpRequest {
 /** As `fetch`. */
 export type IdpFetch = (url: string, options: IdpRequest) => Promise<Response>
 
-/** `ca`: PEM; null: the certificates of the system. */
+/** `ca`: PEM. Null means the certificates of the system. */
 export function createIdpFetch(ca: string | null): IdpFetch {
   const tls = ca === null ? {} : { tls: { ca } }
   return async (url, { signal, method = 'GET', headers = {}, body }) => {

@@ -24,7 +24,7 @@ export interface ProviderGrant {
 export interface DeviceLogin {
   userCode: string
   verificationUri: string
-  /** With the code in it; null: the provider has none. */
+  /** With the code in it. Null means that the provider has none. */
   verificationUriComplete: string | null
   expiresInMs: number
   intervalMs: number
@@ -34,7 +34,7 @@ export interface DeviceLogin {
 
 export interface IdentityProvider {
   readonly name: string
-  /** Why it cannot be used at the moment; null: nothing is known to be wrong. */
+  /** Why it cannot be used at the moment. Null means that nothing is known to be wrong. */
   problem(): string | null
   /** Throws `provider_unavailable`. */
   discover(): Promise<void>
@@ -46,7 +46,7 @@ export interface IdentityProvider {
   refresh(held: { refreshToken: string; idToken: string | null; subject: string }): Promise<ProviderGrant>
   /** Best effort: the provider forgets the grant. */
   revoke(refreshToken: string): Promise<void>
-  /** Page of the provider that ends its own session; null: it has none. */
+  /** Page of the provider that ends its own session. Null means that it has none. */
   endSessionUrl(idToken: string | null, back: string): string | null
 }
 

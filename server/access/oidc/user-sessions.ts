@@ -47,7 +47,7 @@ export interface UserSessions {
   openWorkload(jwt: VerifiedJwt, from: string | null): Promise<{ token: string; expiresInMs: number }>
   /** Throws `unauthorized` for a refresh token that is not good; one that was used before ends its session. */
   renewCli(refreshToken: string, from: string | null): Promise<CliTokens>
-  /** The caller with this secret; null: none. `from`: address of the caller. */
+  /** The caller with this secret. Null means none. `from`: address of the caller. */
   authenticate(kind: 'access' | 'cookie', secret: string, from: string | null): Promise<Principal | null>
   list(): Promise<SessionRecord[]>
   /** False if there is none with that id. Effective at once; `by`: the person who ended it. */
@@ -56,7 +56,7 @@ export interface UserSessions {
   replace(id: string): Promise<void>
   /**
    * Ends the session of a person who signs out, also at the provider. Returns the page that ends the provider's own
-   * session; null: there is none.
+   * session. Null means that there is none.
    */
   signOut(id: string, back: string): Promise<string | null>
   /** Aborts when the session ends. */
@@ -167,7 +167,7 @@ export function createUserSessions(deps: UserSessionsDeps): UserSessions {
   const isOver = (session: SessionRecord, nowMs: number) => session.expiresMs <= nowMs || session.lastUsedMs + idleMsOf(session) <= nowMs
   const isTrusted = ({ kind, provider }: SessionRecord) => (kind === 'workload' ? workloads.has(provider) : providers.has(provider))
 
-  /** The session with recent groups; null: it has ended, or the provider has not confirmed it for too long. */
+  /** The session with recent groups. Null means that it has ended, or the provider has not confirmed it for too long. */
   const check = async (session: SessionRecord): Promise<SessionRecord | null> => {
     const held = unseal(session)
     if (held === null) return endBecause(session, 'Normal', 'SignInEnded', 'the key for secrets was replaced')

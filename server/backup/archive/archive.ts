@@ -71,7 +71,7 @@ export async function peekArchive(stream: Bytes): Promise<Opened> {
 }
 
 /**
- * Reads all of a decrypted archive. `to`: an empty folder to write it into; null: it is only checked.
+ * Reads all of a decrypted archive. `to`: an empty folder to write it into. Null means that it is only checked.
  * Throws `backup_unusable` for what is damaged, cut off, or not an archive of a backup.
  */
 export async function readArchive(stream: Bytes, to: string | null): Promise<Manifest> {

@@ -25,7 +25,7 @@ export function parseSchedule(text: string): Schedule | null {
   return times === null || nextOpening({ zone: UTC, times }, 0) === null ? null : { times }
 }
 
-/** When the backup after the last complete one is due; null: no backups are scheduled. */
+/** When the backup after the last complete one is due. Null means that no backups are scheduled. */
 export function dueMs({ schedule, scheduledMs, last }: BackupState): number | null {
   const read = schedule === null ? null : parseSchedule(schedule)
   if (read === null) return null

@@ -9,14 +9,14 @@ const attemptSchema = z.object({ atMs: z.number(), error: z.string().nullable() 
 const stateSchema = z.object({
   /** Where archives go, without credentials. */
   into: z.string().nullable().default(null),
-  /** Schedule of the server that runs here, or ran last; null: it schedules none. */
+  /** Schedule of the server that runs here, or ran last. Null means that it schedules none. */
   schedule: z.string().nullable().default(null),
   /** When that schedule began. */
   scheduledMs: z.number().nullable().default(null),
   attempt: attemptSchema.nullable().default(null),
   /** Archives that were written, or begun, and never read back whole: they count for no retention. */
   unverified: z.array(z.object({ into: z.string(), name: z.string() })).default([]),
-  /** When the archives of the place were made, as of the newest one, the oldest first; null: not known. */
+  /** When the archives of the place were made, as of the newest one, the oldest first. Null means not known. */
   keptMs: z.array(z.number()).nullable().default(null),
   /** The newest that was read back whole. */
   last: z

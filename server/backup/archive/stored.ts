@@ -20,7 +20,7 @@ export interface BackupPlace {
 
 /** The names sort by time. */
 const ARCHIVE = /^skerry-\d{8}T\d{6}Z\.tar\.zst(\.age)?$/
-/** When it was made; null: it is no archive. */
+/** When it was made. Null means that it is no archive. */
 export function archiveMs(name: string): number | null {
   const [, year, month, day, hour, minute, second] = /^skerry-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\./.exec(name) ?? []
   return year === undefined ? null : Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`)

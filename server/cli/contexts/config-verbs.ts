@@ -14,7 +14,7 @@ interface NamedContext {
   server: string
   project: string | null
   user: string | null
-  /** How requests are authenticated; null: the context has no credential. */
+  /** How requests are authenticated. Null means that the context has no credential. */
   credential: 'token' | 'login' | null
 }
 

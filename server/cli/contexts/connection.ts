@@ -16,10 +16,10 @@ export interface ConnectionFlags {
 export interface Connection {
   server: string
   token: string | undefined
-  /** PEM; undefined: the public certificate authorities. */
+  /** PEM. Undefined means the public certificate authorities. */
   ca: string | undefined
   project: string | undefined
-  /** Context that gave the server; null: none did. */
+  /** Context that gave the server. Null means none did. */
   context: string | null
   /** The token is that of the context's login, which renews it. */
   isLogin?: true

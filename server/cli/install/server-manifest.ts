@@ -9,7 +9,7 @@ export interface ServerSite {
   url: string | undefined
   storageSize: string
   storageClass: string | undefined
-  /** Secret of type kubernetes.io/tls; undefined: the server speaks HTTP. */
+  /** Secret of type kubernetes.io/tls. Undefined means that the server speaks HTTP. */
   tlsSecret: string | undefined
   ingressClass: string | undefined
   serviceType: 'ClusterIP' | 'NodePort' | 'LoadBalancer'

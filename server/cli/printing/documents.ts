@@ -13,7 +13,7 @@ export function documentText(value: unknown, output: Output): string | null {
   return null
 }
 
-/** Columns of `custom-columns=`; null: another form. */
+/** Columns of `custom-columns=`. Null means another form. */
 export function customColumns<T>(output: Output): Column<T>[] | null {
   if (output?.startsWith('custom-columns=') !== true) return null
   return parseCustomColumns(output).map(({ title, path }) => ({

@@ -43,7 +43,7 @@ interface TraceSource {
   ref: string | null
   path: string | null
   chart: string | null
-  /** Read for the applied revision; null: not known. */
+  /** Read for the applied revision. Null means not known. */
   revision: string | null
 }
 
@@ -62,14 +62,14 @@ export interface Trace {
   commit: string | null
   digest: string | null
   appliedMs: number | null
-  /** Correlation id of the applied revision: logs, events and spans of the change have it. Null: its server or agent knew none. */
+  /** Correlation id of the applied revision: logs, events and spans of the change have it. Null means its server or agent knew none. */
   trace: string | null
   /** Null if the server does not know it. */
   author: string | null
   subject: string | null
   /** The revision in the history of the service. Null if it is too old, or was deleted with the service. */
   revision: { number: number; renderedMs: number; generation: number } | null
-  /** That the cluster shall have; null: the service leaves it. */
+  /** That the cluster shall have. Null means that the service leaves it. */
   desired: { commit: string; digest: string } | null
   sources: TraceSource[]
 }

@@ -20,7 +20,7 @@ export interface RemoteSourcesDeps {
   root: string
   /** Reads the secrets of a Config of that project, for that repository. */
   credentials(project: string, secretRef: string, use: CredentialUse): Promise<Readonly<Record<string, string>>>
-  /** SO55 */
+  /** SO55: keeps a ref from going back to an older signed commit. */
   raiseWatermark(ref: VerifiedRef, signed: SignedCommit): Promise<RaisedWatermark>
 }
 

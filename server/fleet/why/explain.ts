@@ -13,7 +13,7 @@ export interface WhyObject {
   reason: string
   message: string
   sinceMs: number | null
-  /** The field manager of its newest drift that is not corrected; null: there is none. */
+  /** The field manager of its newest drift that is not corrected. Null means that there is none. */
   driftBy: string | null
 }
 

@@ -7,9 +7,9 @@ export interface Sign {
   cause: string
   /** `$1` is the first group of `words`. */
   summary: string
-  /** Reasons of the object; absent: any. */
+  /** Reasons of the object. Absent means any. */
   reasons?: readonly string[]
-  /** In reason and message. Absent: the reason decides. */
+  /** In reason and message. Absent means that the reason decides. */
   words?: RegExp
   /** How near it is to the root: a failed quota is the reason why Pods are missing, and never the other way round. */
   depth: number

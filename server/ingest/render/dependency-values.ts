@@ -20,20 +20,20 @@ export interface DependedOn {
   configs: ReadonlyMap<string, ConfigLayer>
   /** The version of each source, at the revision that is rendered. */
   versions: readonly string[]
-  /** Content id; undefined: it cannot be read. */
+  /** Content id. Undefined means that it cannot be read. */
   fileId(source: number, path: string): Promise<string | null | undefined>
   /** Null if it is not there. */
   tools: Pick<ToolVersions, 'held' | 'now'>
   factsOf(clusterId: ClusterId): ClusterFacts
   /** Names of variables that a ConfigMap of a site may set (SC3). */
   siteNames?: ReadonlySet<string> | undefined
-  /** Names the age keys that this server has for the project; absent: none. */
+  /** Names the age keys that this server has for the project. Absent means none. */
   sopsVersion?: string
-  /** Revision of a remote base by its name. Absent: the service has none. */
+  /** Revision of a remote base by its name. Absent means that the service has none. */
   baseOf?: ((name: string) => Promise<string>) | undefined
 }
 
-/** FA3 */
+/** FA3: of a cluster that reported none, nothing is served. */
 export const NO_FACTS: ClusterFacts = { kubernetesVersion: '', apiVersions: {} }
 
 const OF_SETTINGS: readonly unknown[] = ['config', 'values', 'patches', 'bounds']
@@ -45,7 +45,7 @@ export class DependencyValues {
   readonly tools = new Map<string, string>()
   private readonly from: DependedOn
   private readonly pace: Pace
-  /** By the text of the look; undefined: it cannot be read. */
+  /** By the text of the look. Undefined means that it cannot be read. */
   private readonly common = new Map<string, string | undefined>()
   private readonly settled = new Map<string, Map<RenderSettings, string>>()
 
@@ -54,7 +54,7 @@ export class DependencyValues {
     this.pace = pace
   }
 
-  /** Which of the clusters have which value there; null: it cannot be read. */
+  /** Which of the clusters have which value there. Null means that it cannot be read. */
   async split({ dependency, text }: Step, clusters: readonly Wanted[]): Promise<ReadonlyMap<string, readonly Wanted[]> | null> {
     if (isCommon(dependency)) {
       if (!this.common.has(text)) this.common.set(text, await this.commonAt(dependency))
@@ -73,7 +73,7 @@ export class DependencyValues {
     return found
   }
 
-  /** For one of them; undefined: it cannot be read. */
+  /** For one of them. Undefined means that it cannot be read. */
   async at(step: Step, cluster: Wanted): Promise<string | undefined> {
     const [value] = (await this.split(step, [cluster]))?.keys() ?? []
     return value
@@ -89,7 +89,7 @@ export class DependencyValues {
     return found.sort(([a = ''], [b = '']) => (a < b ? -1 : 1))
   }
 
-  /** RL3: one of those that has changed since the first read of the reconciliation; null: none. */
+  /** RL3: one of those that has changed since the first read of the reconciliation. Null means none. */
   async changedTool(dependencies: readonly InputRead[]): Promise<string | null> {
     const { tools } = this.from
     for (const [first, tool = ''] of dependencies)

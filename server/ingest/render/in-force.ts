@@ -14,13 +14,13 @@ import type { Store } from '../../store/store.ts'
 
 export type SetInForce = Pick<RenderedObjects, 'objects' | 'digest' | 'count' | 'hooks'>
 
-/** By `renderedFrom`; null: nothing such is published, or its content is gone. `secret`: the render read a secret. */
+/** By `renderedFrom`. Null means that nothing such is published, or its content is gone. `secret`: the render read a secret. */
 export type InForce = (renderedFrom: string, secret: boolean) => Promise<SetInForce | null>
 
 export interface InForceDeps {
   store: Pick<Store, 'desiredOfService'>
   content: Pick<ContentStore, 'get'>
-  /** Absent: rows stay in clear. */
+  /** Absent means that rows stay in clear. */
   sealing?: Pick<Sealing, 'keysFor' | 'keysOf'> | undefined
 }
 

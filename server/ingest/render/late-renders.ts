@@ -14,7 +14,7 @@ export class LateRenders {
    */
   private readonly lates = new Map<string, Map<string, Late>>()
 
-  /** When the next one is due; null: never. */
+  /** When the next one is due. Null means never. */
   againMs(service: string): number | null {
     let next: number | null = null
     for (const { againMs } of this.lates.get(service)?.values() ?? []) next = Math.min(next ?? againMs, againMs)

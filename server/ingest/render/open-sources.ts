@@ -36,7 +36,7 @@ export type Opening =
       /** Null if the project has no boundary. */
       project: NamedProject | null
       release: Omit<Release, 'tools'>
-      /** The author of the revision of the first source; null: the source does not say. */
+      /** The author of the revision of the first source. Null means that the source does not say. */
       /** Author and subject of the revision of the first source. */
       writtenBy(): Promise<WrittenBy>
       /** Content was replaced by a fresh folder in the midst of reading: the repository's next revision is on its way. */

@@ -41,7 +41,7 @@ export interface ClusterOutcome {
   result: RenderResult | AppError
   /** The programs that took part. */
   tools: Readonly<Record<string, string>>
-  /** Names the values at all places where it looked, by whatever build; null: no program took part. */
+  /** Names the values at all places where it looked, by whatever build. Null means no program took part. */
   renderedFrom: string | null
   /** It failed, and a program had run out of time. */
   late: boolean
@@ -237,7 +237,7 @@ class ClusterRenders {
     return this.deps.cache.mac(canonicalJson(['made', this.run.lastingSpec, await this.values.all([...files, ...inputs], cluster)]))
   }
 
-  /** RL6 */
+  /** RL6: a render by another build that changes nothing keeps what is published. */
   private async orInForce(result: RenderResult | AppError, renderedFrom: string | null, secret: boolean): Promise<RenderResult | AppError> {
     if (result instanceof AppError || result.kind === 'failed' || renderedFrom === null) return result
     return { ...result, ...(await this.run.inForce(renderedFrom, secret)) }

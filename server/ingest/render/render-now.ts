@@ -45,7 +45,7 @@ const CACHE_BYTES = 16 * 1024 * 1024
 
 export interface RenderNow {
   /**
-   * Null cluster: for no cluster, or if that is not possible for the first of its targets. Null: there is no such
+   * Null cluster: for no cluster, or if that is not possible for the first of its targets. Null means that there is no such
    * service. Throws `not_found` for an unknown cluster.
    */
   render(id: ServiceId, cluster: string | null, explain?: boolean): Promise<RenderView | null>
@@ -64,7 +64,7 @@ export function createRenderNow(given: RenderNowDeps): RenderNow {
     const held = await store.getResource({ kind: 'Service', project, name: service })
     return held === null ? null : serviceSpecSchema.parse(JSON.parse(held.spec))
   }
-  /** PJ3 */
+  /** PJ3: only clusters that are destinations of the project. */
   const boundedTargets = async ({ project }: ServiceId, { targets }: ServiceSpec): Promise<Targets> =>
     withDestinations(targets, await readProject(store, project))
   return {

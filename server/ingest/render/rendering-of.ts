@@ -69,7 +69,7 @@ export function renderingOf({ release, outcomes, factsKey }: RenderedFor): Rende
 
 /**
  * RD10, for the render without a cluster: the errors that every cluster has, or else those that a cluster may solve.
- * Null: it renders, or all errors may come from the missing cluster.
+ * Null means that it renders, or all errors may come from the missing cluster.
  */
 function doubtsOf(
   nobody: ClusterOutcome | undefined,

@@ -12,9 +12,9 @@ export interface GoodRender {
   objects: ReadonlyMap<string, string>
   digest: string
   count: number
-  /** RL5: names all facts of the cluster at that time, whichever of them were read. Absent: none was. */
+  /** RL5: names all facts of the cluster at that time, whichever of them were read. Absent means none was. */
   factsKey?: string
-  /** RL6: names the values at all places where it looked, facts among them, by whatever build of the server; absent: no program took part. */
+  /** RL6: names the values at all places where it looked, facts among them, by whatever build of the server. Absent means no program took part. */
   renderedFrom?: string
   /** The part of `count` that is not objects of the revision: hooks, and skipped ones. */
   hooks: number
@@ -33,14 +33,14 @@ export interface Release {
   tools: Readonly<Record<string, string>>
 }
 
-/** `written`: of the revision of the first source, if a render of it failed. Absent: no render failed. */
+/** `written`: of the revision of the first source, if a render of it failed. Absent means that no render failed. */
 export type Rendering =
   | {
       kind: 'good'
       release: Release
       /** Every cluster that was asked for. At least one is `rendered`, or none was asked for. */
       clusters: ReadonlyMap<ClusterId, ClusterRender>
-      /** Without a cluster, when none was asked for: shows errors before anybody is hurt. Null: it does not render without one, and perhaps with one (RD10). */
+      /** Without a cluster, when none was asked for: shows errors before anybody is hurt. Null means that it does not render without one, and perhaps with one (RD10). */
       forNobody: GoodRender | null
       /** All that it would need a cluster for, where it is null; what may be wrong all the same is in `warnings`, too. */
       lacking?: readonly Problem[]
@@ -87,7 +87,7 @@ export function goodRenders(rendering: Rendering): GoodRender[] {
   return [...found]
 }
 
-/** The digest of a release: that of its only render, or one of all its renders together, whatever their order. Null: nothing was rendered. */
+/** The digest of a release: that of its only render, or one of all its renders together, whatever their order. Null means that nothing was rendered. */
 export function releaseDigest(renders: readonly Pick<GoodRender, 'digest'>[]): string | null {
   const digests = [...new Set(renders.map(({ digest }) => digest))].sort()
   const [only] = digests

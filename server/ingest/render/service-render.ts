@@ -42,15 +42,15 @@ export interface ServiceRendererDeps {
   renders: Renders
   config: ReadConfig
   facts(clusters: readonly ClusterId[]): Promise<ReadonlyMap<ClusterId, ClusterFacts>>
-  /** SC3; absent: no cluster reports a ConfigMap. */
+  /** SC3. Absent means that no cluster reports a ConfigMap. */
   site?: ((clusters: readonly ClusterId[]) => Promise<ReadonlyMap<ClusterId, SiteStatus>>) | undefined
   /** The build of this program: another build may render the same to something else. */
   build: string
-  /** Names the age keys that this server has for a project (SP7); absent: none. */
+  /** Names the age keys that this server has for a project (SP7). Absent means none. */
   sopsVersion?(project: string): string
-  /** Absent: rows stay in clear. */
+  /** Absent means that rows stay in clear. */
   sealing?: Pick<Sealing, 'current' | 'keysFor' | 'keysOf'> | undefined
-  /** Absent: remote bases are refused. */
+  /** Absent means that remote bases are refused. */
   bases?: RemoteBases | undefined
   /** Other content in place of that of Repositories, by name. */
   instead?: OpenSourcesDeps['instead']
@@ -86,7 +86,7 @@ export class ServiceRenderer {
     return this.inLane(id, () => this.renderNow(id, spec, clusters, at === undefined ? { kind: 'all' } : { kind: 'at', revisions: at }))
   }
 
-  /** For a few more clusters, at what its last render rendered. Null: something else would be rendered now, or is not known; then all of its clusters are to be rendered. */
+  /** For a few more clusters, at what its last render rendered. Null means something else would be rendered now, or is not known; then all of its clusters are to be rendered. */
   renderMore(id: ServiceId, spec: ServiceSpec, clusters: readonly RenderCluster[]): Promise<Rendering | null> {
     return this.inLane(id, () => this.renderNow(id, spec, clusters, { kind: 'more' }))
   }
@@ -107,7 +107,7 @@ export class ServiceRenderer {
     return rendering
   }
 
-  /** When to reconcile it again without a change; null: not by itself. */
+  /** When to reconcile it again without a change. Null means not by itself. */
   againMs(id: ServiceId): number | null {
     return this.lates.againMs(serviceKey(id))
   }
@@ -375,7 +375,7 @@ function factsKeyOf(facts: ClusterFacts): string {
   return known
 }
 
-/** Content ids, each read once; undefined: it cannot be read. */
+/** Content ids, each read once. Undefined means that it cannot be read. */
 type FileIds = (source: number, path: string) => Promise<string | null | undefined>
 function fileIds(sources: readonly ServiceSource[]): FileIds {
   const ids = new Map<string, Promise<string | null | undefined>>()

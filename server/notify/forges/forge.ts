@@ -22,7 +22,7 @@ interface Forge {
   pullNumbers(answer: Answer): number[]
   /** Oldest first; `page` counts from 1. */
   comments(to: Target, pull: number, page: number): HttpRequest
-  /** Comments of a full page; null: one answer has all of them. */
+  /** Comments of a full page. Null means that one answer has all of them. */
   commentsAPage: number | null
   newComment(to: Target, pull: number, body: string): HttpRequest
   editComment(to: Target, pull: number, id: number, body: string): HttpRequest

@@ -70,7 +70,7 @@ export const slack: Sink = async (message, sending) => {
 /** Somebody deleted the message, or it can no longer be changed: it is posted anew. */
 const NO_LONGER_THERE: readonly unknown[] = ['message_not_found', 'cant_update_message', 'edit_window_closed']
 
-/** Slack says what is wrong in a body with status 200. Null: one of the `allowed` errors. */
+/** Slack says what is wrong in a body with status 200. Null means one of the `allowed` errors. */
 async function slackCall(sending: Sending, url: string, body: object, allowed: readonly unknown[] = []): Promise<Sent | null> {
   const headers = { authorization: `Bearer ${secretOf(sending, 'token')}`, 'content-type': 'application/json; charset=utf-8' }
   const answer = await request(sending, { url, headers, body })

@@ -13,7 +13,7 @@ export const isForge = (type: SinkType): type is ForgeType => FORGE_TYPES.some((
 export const updatesMessages = (spec: NotificationSinkSpec): boolean =>
   spec.discord !== undefined || spec.pagerduty !== undefined || spec.opsgenie !== undefined || spec.slack?.channel !== undefined
 
-/** Where the secrets of a sink go; null: only to the address that is itself among them. */
+/** Where the secrets of a sink go. Null means that only to the address that is itself among them. */
 export function credentialUrl(spec: NotificationSinkSpec): string | null {
   const { slack: toSlack, webhook: toWebhook, email: toEmail, pagerduty: toPager, opsgenie: toOpsgenie } = spec
   if (toSlack !== undefined) return toSlack.channel === undefined ? null : (toSlack.url ?? 'https://slack.com/api')

@@ -31,7 +31,7 @@ export interface CacheFilesOptions {
   bytesMax: number
 }
 
-/** IC9 */
+/** IC9: the renders that were not used for the longest time are removed first. */
 export const CACHE_DISK_BYTES_MAX = 512 * 1024 * 1024
 const MAGIC = Buffer.from('SKR1')
 const PLAIN = 0
@@ -151,7 +151,7 @@ class FolderCache implements CacheFiles {
   }
 }
 
-/** Content of a kept render that is not sealed. Null: it is sealed, or none. */
+/** Content of a kept render that is not sealed. Null means that it is sealed, or none. */
 export function readPlainFile(path: string): Uint8Array | null {
   const file = readFileSync(path)
   const body = file.subarray(HEAD_BYTES)

@@ -85,7 +85,7 @@ export class DependencyPaths {
     return seen === '' ? from : this.macOf(from + seen)
   }
 
-  /** The place to read there; undefined: none known. */
+  /** The place to read there. Undefined means none known. */
   stepAt(spot: Spot): Step | undefined {
     const { run, index } = this.along(spot)
     return run?.steps[index]

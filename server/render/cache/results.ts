@@ -8,7 +8,7 @@ import type { RenderedObjects, RenderResult } from '../object-rows.ts'
 /** A render with its inputs; of a failed one they are never read. */
 export interface KeptRender {
   result: RenderResult
-  /** Names the values at all places where it looked, by whatever build; null: no program took part. */
+  /** Names the values at all places where it looked, by whatever build. Null means no program took part. */
   renderedFrom: string | null
 }
 

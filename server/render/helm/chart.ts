@@ -93,7 +93,7 @@ class ChartReader {
     return null
   }
 
-  /** Reads what the chart in `folder` says of itself and adds what it depends on and has not. `root`: where its folder is in the tree; null: it is not of the tree. */
+  /** Reads what the chart in `folder` says of itself and adds what it depends on and has not. `root`: where its folder is in the tree. Null means that it is not of the tree. */
   async complete(folder: string, root: string | null, depth: number): Promise<ChartNode | null> {
     this.charts += 1
     if (depth > CHART_DEPTH_MAX || this.charts > CHARTS_MAX) {
@@ -238,7 +238,7 @@ class ChartReader {
     return this.files.get(path)?.origin ?? path
   }
 
-  /** A YAML file of the chart as a mapping. Undefined: there is no such file. Null: it is no mapping, and a problem says so. */
+  /** A YAML file of the chart as a mapping. Undefined means that there is no such file. Null: it is no mapping, and a problem says so. */
   private read(path: string): Readonly<Record<string, unknown>> | null | undefined {
     const file = this.files.get(path)
     if (file === undefined) return undefined
@@ -271,7 +271,7 @@ function exactDependency(dependency: ChartDependency): ChartDependency | undefin
   return version === undefined ? undefined : { ...dependency, version }
 }
 
-/** As helm calls a file in messages (`podinfo/charts/redis/templates/x.yaml`) → its path in the files of the chart. Null: it is none of them. */
+/** As helm calls a file in messages (`podinfo/charts/redis/templates/x.yaml`) → its path in the files of the chart. Null means that it is none of them. */
 export function chartPath({ files, node }: Chart, named: string): string | null {
   const names = named.split('/')
   let chart: ChartNode = node

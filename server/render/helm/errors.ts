@@ -2,13 +2,13 @@
 // stay. Text that a function of the template language quotes may be a value, and values may be secrets: it is cut.
 
 export interface HelmError {
-  /** As helm names it: `podinfo/templates/deployment.yaml`. Null: the error is of the chart, or of its values. */
+  /** As helm names it: `podinfo/templates/deployment.yaml`. Null means that the error is of the chart, or of its values. */
   file: string | null
   line: number | null
   column: number | null
   message: string
   kind: 'execute' | 'parse' | 'yaml' | 'schema' | 'other'
-  /** The template that helm rendered when it failed: without it the others can be reported too. Null: no others can. */
+  /** The template that helm rendered when it failed: without it the others can be reported too. Null means that no others can. */
   template: string | null
   /** For `schema`: the chart's name, and the place in its values. */
   values?: { chart: string; at: readonly string[] }

@@ -103,7 +103,7 @@ function ruleOf(line: string): Rule[] {
 
 type GlobPart = 'star' | { matches(char: string): boolean; steps: number }
 
-/** Go's filepath.Match: a star and a question mark never match a slash, so each name between slashes is matched by itself. Null: it is no pattern. By hand, because a
+/** Go's filepath.Match: a star and a question mark never match a slash, so each name between slashes is matched by itself. Null means that it is no pattern. By hand, because a
  *  regular expression with many stars can take for ever. */
 function globNames(glob: string): Pattern[] | null {
   const names: GlobPart[][] = [[]]

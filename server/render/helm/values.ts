@@ -36,7 +36,7 @@ export function readValues(text: string, file: string): ReadValues {
   return found.length > 0 ? { kind: 'refused', problems: found } : { kind: 'values', values }
 }
 
-/** `ingress.host` → `{ ingress: { host: value } }`; a dot in a name is written `\.`. Null: it is no path. */
+/** `ingress.host` → `{ ingress: { host: value } }`; a dot in a name is written `\.`. Null means that it is no path. */
 export function valueAt(at: string, value: unknown): Values | null {
   const names = at.split(/(?<!\\)\./).map((name) => name.replaceAll('\\.', '.'))
   if (names.some((name) => name === '' || /[[\]]/.test(name))) return null

@@ -32,7 +32,7 @@ export const warningsOf = (stderr: string, built: Built): Problem[] =>
     .filter((line) => line !== '')
     .map((line) => ({ path: kustomizationOf(built.root, built.files), message: clean(line) }))
 
-/** The file that kustomize looked for, from the tree's root; null: it misses none. */
+/** The file that kustomize looked for, from the tree's root. Null means that it misses none. */
 export function missingFile(stderr: string): string | null {
   const end = stderr.indexOf(NO_FILE)
   const match =

@@ -36,7 +36,7 @@ export const renderKustomize: Renderer = async (job) => {
   return allOfInputs(remote.told(byTemplates(problems, templates)))
 }
 
-/** KU6 */
+/** KU6: writes options of the service as `kustomize edit` does. */
 function edited(built: Built, options: NonNullable<RenderJob['spec']['kustomize']>): Built {
   if (!hasAdditions(options)) return built
   const path = kustomizationOf(built.root, built.files)

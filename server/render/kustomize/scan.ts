@@ -238,7 +238,7 @@ class Scan {
     this.problem(at, `helmCharts: no chart in ${last}; renders download nothing: put the chart there, or make the chart a separate source`)
   }
 
-  /** As what it is rendered to, when it is a template. Null: there is none. */
+  /** As what it is rendered to, when it is a template. Null means that there is none. */
   private async readFile(path: string): Promise<Uint8Array | null> {
     const { tree, prefix, path: inTree } = this.remote.at(path)
     if (prefix !== '') {

@@ -10,7 +10,7 @@ export interface TemplatePlace {
   /** For the template of a notification, whose only variable is `message`. */
   message?: Readonly<Record<string, unknown>>
   file: string
-  /** The text's first line in that file, default 1. Null: the file has no lines, such as a value in a resource. */
+  /** The text's first line in that file, default 1. Null means that the file has no lines, such as a value in a resource. */
   line?: number | null
 }
 
@@ -117,7 +117,7 @@ export function inputNames(inputs: RenderInputs, message?: TemplatePlace['messag
 const memberPath = (path: string, name: string): string =>
   /^[A-Za-z_][-A-Za-z0-9_]*$/.test(name) ? `${path}.${name}` : `${path}['${name}']`
 
-/** `names`: what inputs have, as `inputNames` lists them. Null: none of them is like it. */
+/** `names`: what inputs have, as `inputNames` lists them. Null means none of them is like it. */
 export function misspelledMessage(text: string, names: readonly string[]): string | null {
   const nearest = nearestName(text, names)
   return nearest === null ? null : `unknown name ${text}; did you mean ${nearest}?`

@@ -8,7 +8,7 @@ export interface PatchField {
   merge: boolean
   /** A map is replaced. */
   replace: boolean
-  /** Absent: items are no objects. */
+  /** Absent means that items are no objects. */
   key: string | undefined
 }
 export type PatchType = ReadonlyMap<string, PatchField>

@@ -30,7 +30,7 @@ export interface StartCommand {
   env: Record<string, string>
   /** Null if it does not matter. */
   cwd: string | null
-  /** Open, with the system calls that are refused; the program's helper finds it as FILTER_FD. Null: none. */
+  /** Open, with the system calls that are refused; the program's helper finds it as FILTER_FD. Null means none. */
   filter: number | null
 }
 /** The file descriptor of the filter in a started process, the first after standard error. */

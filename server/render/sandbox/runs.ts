@@ -36,7 +36,7 @@ export interface SandboxOptions {
   slots: number
   /** As Node.js names it; default that of this machine. */
   architecture?: string
-  /** The project that asks now: projects share the time of programs. Absent: all callers are one project. */
+  /** The project that asks now: projects share the time of programs. Absent means that all callers are one project. */
   whose?(): string
 }
 
@@ -250,7 +250,7 @@ const unavailable = (detail: string, remedy: string): AppError =>
 const unknownCalls = (architecture: string): AppError =>
   unavailable(`the architecture ${architecture} is not supported`, 'Run the server on x86-64 or arm64')
 
-/** Whether any program can run, for callers that ask before they need one. Null: it can; else the reason. */
+/** Whether any program can run, for callers that ask before they need one. Null means that it can; else the reason. */
 export async function sandboxTrouble(sandbox: Sandbox): Promise<string | null> {
   try {
     const outcome = await sandbox.run({ program: 'bun', args: ['-e', ''], files: new Map() })

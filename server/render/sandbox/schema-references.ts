@@ -11,7 +11,7 @@ const KNOWN_DIALECT = /^https?:\/\/json-schema\.org\/(draft-0[467]|draft\/20(19-
 
 const isValuesSchema = (path: string): boolean => /(^|\/)values\.schema\.json$/.test(path)
 
-/** The first reference to a file or a host; null: there is none. Throws SyntaxError for what is no JSON. */
+/** The first reference to a file or a host. Null means that there is none. Throws SyntaxError for what is no JSON. */
 function foreignReference(text: string): string | null {
   const left: unknown[] = [JSON.parse(text)]
   for (let value = left.pop(); value !== undefined; value = left.pop()) {

@@ -2,7 +2,7 @@
 // do not delay those with few: waiting users take turns, in the order of arrival.
 
 export interface Slots {
-  /** `whose`: all requests with the same value take one turn, then others. Absent: no particular user. */
+  /** `whose`: all requests with the same value take one turn, then others. Absent means no particular user. */
   run<T>(work: () => Promise<T>, signal?: AbortSignal, whose?: string): Promise<T>
 }
 

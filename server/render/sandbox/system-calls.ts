@@ -65,7 +65,7 @@ const FAMILY_AT = 16
 /** Calls of 32-bit programs on a 64-bit machine of Intel's kind: the same calls by other numbers. */
 const X32 = 0x40000000
 
-/** `families`: of the sockets that a program may make. Null: no such machine is known here. */
+/** `families`: of the sockets that a program may make. Null means that no such machine is known here. */
 export function systemCallFilter(architecture: string, families: readonly number[] = FAMILIES): Uint8Array | null {
   const machine = Object.hasOwn(MACHINES, architecture) ? MACHINES[architecture] : undefined
   if (machine === undefined) return null

@@ -11,7 +11,7 @@ export interface IdleLimits {
   trees: number
   bytes: number
 }
-/** SB8 */
+/** SB8: limits of the folders that are kept although no run uses them. */
 export const IDLE_LIMITS: IdleLimits = { trees: 32, bytes: 128 * 1024 * 1024 }
 const WRITES_AT_ONCE = 32
 /** So little is written, and removed, without waiting: that takes less time than to wait for it. */
@@ -19,7 +19,7 @@ const FEW_FILES = 8
 const FEW_BYTES = 128 * 1024
 
 export interface PlacedFiles {
-  /** All that is not in a shared folder; each of those has an empty folder of its name here. Null: all is in shared folders. */
+  /** All that is not in a shared folder; each of those has an empty folder of its name here. Null means that all is in shared folders. */
   dir: string | null
   shared: ReadonlyArray<{ name: string; dir: string }>
   /** Gone are the run's own files then. */

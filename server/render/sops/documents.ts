@@ -33,7 +33,7 @@ export function sopsFilesOf(files: ReadonlyMap<string, Uint8Array>): SopsFiles {
 /** Operators of their own decrypt these in the cluster. */
 const isForOperator = (kind: unknown): boolean => kind === 'SopsSecret' || kind === 'GlobalSopsSecret'
 
-/** The MAC of a manifest that SOPS encrypted; null: it is none, or is to be applied as it is. */
+/** The MAC of a manifest that SOPS encrypted. Null means that it is none, or is to be applied as it is. */
 export function sopsMacOf(value: object): string | null {
   const { sops, kind, metadata } = value as {
     sops?: unknown

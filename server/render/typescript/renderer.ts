@@ -112,7 +112,7 @@ function firstPlace(stack: string): NonNullable<RunnerFault['position']> | null 
 const NOT_THE_SAME_TWICE =
   /\b(Date\.now\(|new Date\(\)|Math\.random\(|crypto\.(randomUUID|randomBytes|getRandomValues)\(|performance\.now\(|randomUUID\()/
 
-/** TS6 */
+/** TS6: warns of texts whose result differs from render to render. */
 function warningsOf(scripts: ReadonlyMap<string, string>): Problem[] {
   return [...scripts].flatMap(([path, text]) => {
     if (path.includes('node_modules/')) return []

@@ -17,7 +17,7 @@ export interface AddressGuard {
   namedOnly: WebFetcher
   /** For programs of others: the address to connect to instead of the name. */
   allowedAddress(host: string): Promise<string>
-  /** For programs of others: the outbound proxy to use for that URL, after the check that can be made then. Null: connect directly. */
+  /** For programs of others: the outbound proxy to use for that URL, after the check that can be made then. Null means connect directly. */
   proxyOf(url: string): string | null
 }
 
@@ -25,7 +25,7 @@ export interface AddressGuardDeps {
   allowed: readonly AddressRange[]
   resolve: Resolver
   fetcher: WebFetcher
-  /** The outbound proxy for that URL; null: none, connect directly. A proxy resolves names itself: then only addresses that are written as such can be checked. */
+  /** The outbound proxy for that URL. Null means none, connect directly. A proxy resolves names itself: then only addresses that are written as such can be checked. */
   proxyFor(url: URL): string | null
 }
 

@@ -1,6 +1,6 @@
 // Which outbound proxy the environment names for a URL, as curl and Bun read it: HTTP_PROXY, HTTPS_PROXY and NO_PROXY, small letters first.
 
-/** Which proxy the environment names for a URL; null: none. */
+/** Which proxy the environment names for a URL. Null means none. */
 export function outboundProxy(env: Readonly<Record<string, string | undefined>>): (url: URL) => string | null {
   const read = (name: string) => env[name.toLowerCase()] || env[name] || null
   const without = (read('NO_PROXY') ?? '').split(',').flatMap((part) => (part.trim() === '' ? [] : [part.trim().toLowerCase()]))

@@ -20,7 +20,7 @@ interface RefusedRange {
 
 const width = (family: 4 | 6): number => (family === 4 ? 32 : 128)
 
-/** Dotted decimals, or IPv6 without a zone. Null: it is neither, which octal, hexadecimal and short forms are not either. */
+/** Dotted decimals, or IPv6 without a zone. Null means that it is neither, which octal, hexadecimal and short forms are not either. */
 export function parseIp(text: string): Address | null {
   if (text.includes(':')) return parseIpv6(text)
   const parts = text.split('.')
@@ -46,7 +46,7 @@ function parseIpv6(text: string): Address | null {
   return { family: 6, value: groups.reduce((value, group) => value * 65_536n + BigInt(`0x${group}`), 0n) }
 }
 
-/** `10.0.0.0/8`, `fd00::/8`, or one address. Null: it is none, or has bits set behind its prefix. */
+/** `10.0.0.0/8`, `fd00::/8`, or one address. Null means that it is none, or has bits set behind its prefix. */
 export function parseRange(text: string): AddressRange | null {
   const [ip = '', prefix, ...more] = text.split('/')
   const address = parseIp(ip)

@@ -23,7 +23,7 @@ const REDIRECTS = [301, 302, 303, 307, 308]
 export interface GitWebOptions {
   url: string
   fetcher: WebFetcher
-  /** Read again for each request, so that a changed secret is used at once. Null: no credentials. */
+  /** Read again for each request, so that a changed secret is used at once. Null means no credentials. */
   access: (() => Promise<WebAccess>) | null
   clock: Clock
   /** The source's folder: what is large waits beside it. */

@@ -59,7 +59,7 @@ interface SentPack extends PackParts {
   bytes: Buffer
 }
 
-/** `own`: what is in it. Null: it needs no other. */
+/** `own`: what is in it. Null means that it needs no other. */
 async function wholePack(gitdir: string, { bytes: pack, bases, end }: SentPack, own: ReadonlySet<string>): Promise<Buffer | null> {
   const objects: WholeObject[] = []
   const cache = {}

@@ -37,7 +37,7 @@ export interface GitObjects {
   folders(oids: readonly string[]): Promise<readonly GitFolder[]>
   /** By content id. Throws `source_refused` for a file, or files together, past the limits of source.ts. */
   blobs(wanted: readonly BlobWanted[]): Promise<Map<string, Uint8Array>>
-  /** Brings those that are not here, in one go. Null: a commit that is here is whole. */
+  /** Brings those that are not here, in one go. Null means that a commit that is here is whole. */
   bring: ((oids: readonly string[]) => Promise<void>) | null
 }
 
@@ -55,7 +55,7 @@ export type GitWant = { refs: readonly string[] } | { commit: string }
 export interface GitBackend {
   /** Those whose names begin with one of these; one request. */
   refs(prefixes: readonly string[]): Promise<RemoteRef[]>
-  /** Makes it readable in that folder, which is made when it is missing; the id that the ref names, of an annotated tag the tag's. Null: there is no such ref. */
+  /** Makes it readable in that folder, which is made when it is missing; the id that the ref names, of an annotated tag the tag's. Null means that there is no such ref. */
   fetch(gitdir: string, want: GitWant): Promise<string | null>
   /** From now on the remote learns that this commit is stored. */
   keep(gitdir: string, commit: string): Promise<void>

@@ -19,18 +19,18 @@ import type { RaiseWatermark } from './watermark.ts'
 export interface GitDeps {
   fetcher: WebFetcher
   allowedAddress(host: string): Promise<string>
-  /** For http; null: connect directly. */
+  /** For http. Null means connect directly. */
   proxyOf(url: string): string | null
   clock: Clock
   stopping: AbortSignal | null
   /** SourceDeps.cancelled. */
   cancelled?: (() => AbortSignal | undefined) | undefined
-  /** SourceDeps.owner; absent: there is no other one. */
+  /** SourceDeps.owner. Absent means that there is no other one. */
   owner?: string
   tokens: GitTokens
   /** For verified commits of this source's ref. */
   raiseWatermark: RaiseWatermark
-  /** Paths; null: it is not on this server. */
+  /** Paths. Null means that it is not on this server. */
   programs: { git: string | null; ssh: string | null }
 }
 
@@ -46,7 +46,7 @@ export interface GitOpenOptions extends GitSpec {
   diskBytesMax?: number | undefined
 }
 
-/** Programs on PATH; null: it is not there. */
+/** Programs on PATH. Null means that it is not there. */
 export const findGitPrograms = (): GitDeps['programs'] => ({ git: Bun.which('git'), ssh: Bun.which('ssh') })
 
 /** A Git repository, kept in `options.dir`. Asks nothing yet: what the other side says comes with `head` and `fetch`. */

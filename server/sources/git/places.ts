@@ -5,7 +5,7 @@ import { AppError } from '../../../shared/protocol/error.ts'
 import { pathSegments, SOURCE_PATH_LENGTH_MAX, type SourceTree } from '../source.ts'
 import type { GitEntry, GitFolder, GitObjects } from './objects.ts'
 
-/** SO22 */
+/** SO22: the number of links that are followed for one path. */
 export const LINK_HOPS_MAX = 40
 /** Names of paths and entries of folders that one call looks at, all together. */
 export const TREE_STEPS_MAX = 5_000_000

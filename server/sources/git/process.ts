@@ -26,7 +26,7 @@ export interface GitDone {
   exitCode: number
   stdout: string
   stderr: string
-  /** Why it was stopped; null: it ended by itself. */
+  /** Why it was stopped. Null means that it ended by itself. */
   stopped: { why: 'time' | 'stopping' | 'limit'; message: string } | null
 }
 

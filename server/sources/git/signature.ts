@@ -48,7 +48,7 @@ export interface Candidate extends Pick<GitText, 'type'> {
   text: Uint8Array
 }
 
-/** `againMs`: from then on it may be good; null: never. */
+/** `againMs`: from then on it may be good. Null means never. */
 export class Unverified extends AppError {
   readonly againMs: number | null
 

@@ -26,7 +26,7 @@ export interface GitSourceOptions {
   /** Belongs to this source alone, with what is beside it under the same name and a dot; made when it is missing. */
   dir: string
   backend: GitBackend
-  /** Reads repositories that are too large for it, from a folder that is fetched again. Null: not allowed. */
+  /** Reads repositories that are too large for it, from a folder that is fetched again. Null means not allowed. */
   larger: (() => GitBackend) | null
   /** Public keys, one of which must have signed. */
   verifyKeys?: readonly string[] | undefined
@@ -426,7 +426,7 @@ export class GitSource implements Source {
 const NO_SUBMODULES: OpenSubmodule = async () => null
 const verifiedMark = (gitdir: string, commit: string): string => join(gitdir, 'skerry-verified', commit)
 
-/** When a commit that was verified was signed; of marks of earlier versions, which do not say it, by the commit. Null: it was not verified. */
+/** When a commit that was verified was signed; of marks of earlier versions, which do not say it, by the commit. Null means that it was not verified. */
 function signedMs(mark: string, commit: Uint8Array): number | null {
   if (!existsSync(mark)) return null
   const text = readFileSync(mark, 'utf8')

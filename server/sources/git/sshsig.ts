@@ -5,7 +5,7 @@ export interface SshKey {
   /** The public key as it stands in signatures, base64. */
   blob: string
   fingerprint: string
-  /** Options at the begin of the line; null: no such bound. */
+  /** Options at the begin of the line. Null means no such bound. */
   untilMs: number | null
   fromMs: number | null
 }

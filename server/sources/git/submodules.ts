@@ -5,7 +5,7 @@ export const SUBMODULES_MAX = 50
 /** A submodule of a submodule of a submodule. */
 export const SUBMODULE_DEPTH_MAX = 3
 
-/** Path → URL as written. Null: it cannot be read. */
+/** Path → URL as written. Null means that it cannot be read. */
 export function readGitmodules(text: string): ReadonlyMap<string, string> | null {
   const sections: Array<Map<string, string>> = []
   let isOurs = false

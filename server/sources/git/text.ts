@@ -11,7 +11,7 @@ export function kindOfMode(mode: string): SourceEntry['kind'] {
   return mode === '40000' || mode === '040000' ? 'folder' : 'file'
 }
 
-/** `mode name NUL id`, again and again. Null: it is no tree. */
+/** `mode name NUL id`, again and again. Null means that it is no tree. */
 export function readTree(bytes: Buffer): GitFolder | null {
   const folder = new Map<string, GitEntry>()
   for (let at = 0; at < bytes.length; ) {
@@ -52,7 +52,7 @@ export function commitNote(commit: Uint8Array): CommitNote {
 /** A signature is 1 to 4 KiB, and stands before the message. */
 const NOTE_WITHIN_BYTES = 16_384
 
-/** `author Ana Example <ana@example.com> 1700000000 +0000` gives the name, or the address of an author without a name. Null: there is no such line. */
+/** `author Ana Example <ana@example.com> 1700000000 +0000` gives the name, or the address of an author without a name. Null means that there is no such line. */
 export function authorName(commit: Uint8Array): string | null {
   const head = new TextDecoder().decode(commit.subarray(0, AUTHOR_WITHIN_BYTES)).split('\n\n')[0] ?? ''
   const [, name = '', address = ''] = /^author (.*?) ?<([^<>\n]*)>/m.exec(head) ?? []

@@ -18,7 +18,7 @@ export function olderThan({ commit, atMs }: SignedCommit, held: Watermark): Unve
   )
 }
 
-/** When the object says that it was made: a commit by its committer, a tag by its tagger. Null: it does not say. */
+/** When the object says that it was made: a commit by its committer, a tag by its tagger. Null means that it does not say. */
 export function madeMs(text: Uint8Array): number | null {
   const seconds = /^(?:committer|tagger) .*> (\d{1,12}) [+-]\d{4}$/m.exec(headOf(text))?.[1]
   return seconds === undefined ? null : Number(seconds) * 1_000

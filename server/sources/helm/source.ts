@@ -28,7 +28,7 @@ export interface HelmSourceOptions {
   credential: WebCredential
   unpacked: Unpacked
   indexes: IndexCache
-  /** For archives that an index has in a registry. Absent: they are refused. */
+  /** For archives that an index has in a registry. Absent means that they are refused. */
   pullChart?(url: string): Promise<Uint8Array>
 }
 

@@ -17,7 +17,7 @@ export function ociPlace(url: string): OciPlace {
   return { host: hub ? 'registry-1.docker.io' : host, repository: hub && path.length === 1 ? `library/${path[0]}` : path.join('/') }
 }
 
-/** `oci://host/path:tag` or `…@sha256:…`, as an index of a Helm repository has them. Null: it is none. */
+/** `oci://host/path:tag` or `…@sha256:…`, as an index of a Helm repository has them. Null means that it is none. */
 export function ociReference(url: string): { url: string; reference: string } | null {
   const match =
     /^(oci:\/\/[A-Za-z0-9][-A-Za-z0-9.]*(?::[0-9]{1,5})?(?:\/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)+)(?::([\w][\w.-]{0,127})|@(sha256:[0-9a-f]{64}))$/.exec(

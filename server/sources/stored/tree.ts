@@ -79,7 +79,7 @@ export function filesBelow(files: ArchiveFiles, folder: string): ArchiveFiles {
   )
 }
 
-/** `helm package` puts a chart into one folder of its name. Null: it is not that. */
+/** `helm package` puts a chart into one folder of its name. Null means that it is not that. */
 export function chartFiles(files: ArchiveFiles): ArchiveFiles | null {
   const tops = new Set([...files.keys()].map((path) => path.split('/')[0] ?? ''))
   const [top = ''] = tops

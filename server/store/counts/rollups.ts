@@ -48,9 +48,9 @@ export interface Rollups {
   ofKeys(dimension: RollupDimension, keys: readonly string[]): Promise<Map<string, Record<string, number>>>
   /** How many drifts there are, by action, that are at least so old. */
   driftsSince(untilMs: number): Promise<Record<string, number>>
-  /** The name of the first cluster by name that has the service in these words; `count`: about how many there are. Null: none. */
+  /** The name of the first cluster by name that has the service in these words; `count`: about how many there are. Null means none. */
   firstIn(id: ServiceId, words: PlacementWords & { count: number }): Promise<string | null>
-  /** Start of the newest state that agents reported of the service where it is placed; null: none did. */
+  /** Start of the newest state that agents reported of the service where it is placed. Null means none did. */
   youngestOf(id: ServiceId): Promise<number | null>
   liveness(nowMs: number, within: OnlineWithin): Promise<Record<LivenessWord, number>>
   /** By `project/service`; without those whose clusters are all online. Costs what clusters that are not online have. */

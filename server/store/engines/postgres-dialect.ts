@@ -60,7 +60,7 @@ export interface WriterOptions {
   onConnect: OnConnect
   /** The connection went, however it went. */
   onLost(): void
-  /** How long an answer may take; null: as long as it takes, because the schema is being changed. */
+  /** How long an answer may take. Null means as long as it takes, because the schema is being changed. */
   answerMs(): number | null
 }
 

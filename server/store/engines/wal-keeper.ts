@@ -9,7 +9,7 @@ import { startWorker } from '../../start-worker.ts'
 import { WorkerLine } from '../../worker-line.ts'
 import type { Tables } from '../tables.ts'
 
-/** The file whose log is restarted while there is no write; null: close it. */
+/** The file whose log is restarted while there is no write. Null means close it. */
 export type WalRequest = { path: string | null }
 export interface WalAnswer {
   /** False: a reader used a state older than the log's end. */

@@ -6,7 +6,7 @@ import type { NewNotification, NotificationRecord, NotificationState } from '../
 export const NOTIFICATIONS_KEPT_MAX = 10_000
 
 export interface PlanWrite {
-  /** Over the event stream; absent: the messages are of no event. `from`: the cursor that the plan began with, another one by now writes nothing. */
+  /** Over the event stream. Absent means that the messages are of no event. `from`: the cursor that the plan began with, another one by now writes nothing. */
   cursor?: { from: number; to: number }
   created: readonly NewNotification[]
   changed: readonly NotificationRecord[]
@@ -34,7 +34,7 @@ export interface SinkCounts {
 export interface NotificationOutbox {
   /** Number of the last event that is planned. The first call begins at the newest event: history is not news. */
   cursor(): Promise<number>
-  /** Writes a plan; null: another process planned meanwhile. Ids of `created`, in order. */
+  /** Writes a plan. Null means another process planned meanwhile. Ids of `created`, in order. */
   plan(write: PlanWrite): Promise<number[] | null>
   /** Moves a cursor that there is to the newest event: nobody wanted what came before. */
   skipToNewest(): Promise<void>
@@ -47,7 +47,7 @@ export interface NotificationOutbox {
   list(query: NotificationQuery): Promise<NotificationRecord[]>
   countsOf(project: string, sink: string): Promise<SinkCounts>
   openOf(project: string, route: string): Promise<number>
-  /** Over all sinks. `failingSinceMs`: the first failed attempt of any of `failed`; null: none fails. */
+  /** Over all sinks. `failingSinceMs`: the first failed attempt of any of `failed`. Null means none fails. */
   totals(): Promise<{ waiting: number; failed: number; dead: number; failingSinceMs: number | null }>
   /** NO8: removes what is beyond NOTIFICATIONS_KEPT_MAX. How many went. */
   prune(): Promise<number>

@@ -124,7 +124,7 @@ async function clusterFacts(source: Omit<Source, 'costs'>, page: readonly Cluste
   })
 }
 
-/** The first by its key of those that are as bad; null: all are well. */
+/** The first by its key of those that are as bad. Null means that all are well. */
 function worstOf(placed: readonly Placed[]): Placed | null {
   const bad = placed.filter((row) => !isFine(row))
   const [worst] = bad.sort((a, b) => severity(a) - severity(b) || byText(serviceKey(a), serviceKey(b)))

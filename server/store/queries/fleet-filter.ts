@@ -34,7 +34,7 @@ export class ObjectMasks {
   /** Whether only the state of a row says if it belongs to the answer: it is asked for, or words occur in states. */
   readonly needsState: boolean
   readonly asksState: boolean
-  /** Rows that are left by each side, as the counts say; null: nothing is asked of it. */
+  /** Rows that are left by each side, as the counts say. Null means that nothing is asked of it. */
   readonly counts: Pick<PlanInput, 'clusters' | 'names' | 'states' | 'words' | 'split'>
   /** Nothing can match. */
   readonly isEmpty: boolean
@@ -177,7 +177,7 @@ const isNameInScope = (scope: Scope, { project, service }: Pick<NameEntry, 'proj
     ({ projects, services }) => (projects === null || projects.includes(project)) && (services === null || matchesName(services, service)),
   )
 
-/** Whether a service in a cluster is in scope, where names and clusters alone do not say it; null: they do. */
+/** Whether a service in a cluster is in scope, where names and clusters alone do not say it. Null means that they do. */
 export function pairTest(scope: Scope | undefined): ((name: NameEntry, cluster: ClusterEntry) => boolean) | null {
   const limited = limiting(scope)
   if (limited === null || limited.length < 2 || limited.every(({ clusters }) => clusters === null)) return null

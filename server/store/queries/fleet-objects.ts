@@ -32,7 +32,7 @@ export class ObjectReader {
   readonly #rows: StatusRows
   readonly #query: ObjectQuery
   readonly #masks: ObjectMasks
-  /** Objects with an open drift, by their pairs; null: not requested, or so many that each object's own is read. */
+  /** Objects with an open drift, by their pairs. Null means not requested, or so many that each object's own is read. */
   #drifting: Map<number, RowKey> | null = null
   /** States of open drifts. */
   readonly #driftStates: ReadonlyMap<number, StateEntry>
@@ -114,7 +114,7 @@ export class ObjectReader {
     return drifting.size
   }
 
-  /** Each row once; null: more than the counts said. */
+  /** Each row once. Null means that more than the counts said. */
   async #collect(driver: Driver): Promise<StatusRow[] | null> {
     const parts: StatusRow[][] = []
     const { passingNames, passingStates, clusters } = this.#masks
@@ -437,7 +437,7 @@ export class ObjectReader {
   }
 }
 
-/** `doc`: an object's status as its agent wrote it; undefined: the columns hold all of it. */
+/** `doc`: an object's status as its agent wrote it. Undefined means that the columns hold all of it. */
 function warningsIn(doc: string | undefined): string[] {
   const status = doc === undefined ? null : objectStatusSchema.safeParse(JSON.parse(doc))
   return status?.data?.warnings ?? []

@@ -176,7 +176,7 @@ export class PlacementReader {
     return asked
   }
 
-  /** All of a small answer, in no order; null: it is large, or what leads to it is. */
+  /** All of a small answer, in no order. Null means that it is large, or what leads to it is. */
   async #collect(): Promise<Placed[] | null> {
     const { project, service, sync, health, revision } = this.#query
     const columns = ['cluster_id', 'project', 'service', 'sync', 'health'] as const

@@ -26,7 +26,7 @@ interface Paged {
 export interface ClusterFilter {
   cluster?: string | undefined
   labels?: LabelSelector | undefined
-  /** Only services in it; absent: all. */
+  /** Only services in it. Absent means all. */
   scope?: Scope | undefined
 }
 
@@ -57,7 +57,7 @@ export interface ObjectFacts {
   id: ServiceId
   ref: ObjectRef
   status: ObjectStatus
-  /** Parsed document of its newest drift; null: none. */
+  /** Parsed document of its newest drift. Null means none. */
   drift: unknown
 }
 
@@ -82,7 +82,7 @@ export interface Placed extends ServiceId {
 export interface PlacementFacts {
   cluster: SeenCluster
   desired: DesiredService
-  /** Parsed document of the agent's report; null: none. */
+  /** Parsed document of the agent's report. Null means none. */
   status: unknown
   /** It keeps its last good revision, because it cannot be rendered any more. */
   failed?: FailedNote
@@ -103,9 +103,9 @@ export interface ClusterQuery extends Pick<ClusterFilter, 'labels'>, Paged {
   /** Beginning of the version of its agent or of Kubernetes. */
   version?: string | undefined
   words?: readonly string[] | undefined
-  /** Only these clusters; absent: all. */
+  /** Only these clusters. Absent means all. */
   visible?: Scope | undefined
-  /** Only these services are counted and named; absent: all. */
+  /** Only these services are counted and named. Absent means all. */
   services?: Scope | undefined
   sort: ClusterSort
   /** Liveness is a function of time. */
@@ -115,12 +115,12 @@ export interface ClusterQuery extends Pick<ClusterFilter, 'labels'>, Paged {
 export interface ClusterFacts {
   resource: StoredResource
   cluster: ClusterRecord
-  /** Parsed document of what its agent said last of itself; null: nothing. */
+  /** Parsed document of what its agent said last of itself. Null means nothing. */
   report: unknown
   /** Keys of its services, in order. */
   services: string[]
   counts: Array<PlacementWords & { count: number }>
-  /** The worst of them; null: none is bad. */
+  /** The worst of them. Null means none is bad. */
   worst: PlacementFacts | null
   /** Time of the youngest report. */
   sinceMs: number | null
@@ -129,11 +129,11 @@ export interface ClusterFacts {
 export interface ChartQuery extends Pick<ClusterFilter, 'labels'> {
   /** Label by whose values the clusters are grouped; `*`: a usual one that makes some groups. */
   by?: string | undefined
-  /** Only these; absent: all. */
+  /** Only these. Absent means all. */
   clusters?: readonly ClusterId[] | undefined
-  /** Clusters with any of these labels; absent: all. */
+  /** Clusters with any of these labels. Absent means all. */
   visible?: readonly LabelSelector[] | undefined
-  /** Only services of these projects are counted; absent: all. */
+  /** Only services of these projects are counted. Absent means all. */
   projects?: readonly string[] | undefined
   /** Strictly after this name. */
   after?: string | undefined
@@ -144,7 +144,7 @@ export interface ChartQuery extends Pick<ClusterFilter, 'labels'> {
   nowMs: number
 }
 export interface FleetChart {
-  /** The label of the groups; null: none. */
+  /** The label of the groups. Null means none. */
   by: string | null
   labels: Array<{ key: string; clusters: number; values: number }>
   /** JSON of an array of ChartCluster: thousands of rows cost their reader nothing until they are sent. */
@@ -154,7 +154,7 @@ export interface FleetChart {
 }
 
 export interface AttentionQuery {
-  /** Only these services; absent: all. */
+  /** Only these services. Absent means all. */
   scope?: Scope | undefined
 }
 /** Services in one answer; those that wait longest. */
@@ -165,7 +165,7 @@ export interface WaitingService extends ServiceId {
   /** Status rows: drifted objects, or clusters. */
   objects: number
   clusters: { count: number; first: string[] }
-  /** The oldest; null: not known. */
+  /** The oldest. Null means not known. */
   sinceMs: number | null
 }
 

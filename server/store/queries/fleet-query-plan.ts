@@ -14,7 +14,7 @@ export interface PlanInput {
   limit: number
   /** All objects. */
   total: number
-  /** Rows that are left by what is asked of clusters, names, states and drifts alone; null: nothing is asked. */
+  /** Rows that are left by what is asked of clusters, names, states and drifts alone. Null means that nothing is asked. */
   clusters: number | null
   names: number | null
   states: number | null

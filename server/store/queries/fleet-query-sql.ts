@@ -5,7 +5,7 @@ import type { ReadDb } from '../store-db.ts'
 import type { Tables } from '../tables.ts'
 import type { Position } from './fleet-queries.ts'
 
-/** A row of status. Null: a statement that is led by names does not have it, or its agent removed it. */
+/** A row of status. Null means that a statement that is led by names does not have it, or its agent removed it. */
 export interface StatusRow {
   cluster_no: number
   name_id: number
@@ -134,7 +134,7 @@ export class StatusRows {
     )
   }
 
-  /** The first (newest: last) time of these states; null: they have no rows. */
+  /** The first (newest: last) time of these states. Null means that they have no rows. */
   async endOfStates(ids: readonly number[], end: 'newest' | 'oldest'): Promise<number | null> {
     const most = end === 'newest' ? sql`max` : sql`min`
     const from = this.#engine === 'sqlite' ? sql`json_each(${JSON.stringify(ids)}) as one` : sql`unnest(${ids}::bigint[]) as one(value)`

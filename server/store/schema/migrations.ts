@@ -277,9 +277,9 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 10, up: createAuditLog },
   { version: 11, up: createSessions },
   { version: 12, up: createJoinUses },
-  // API tokens may be limited to projects; null: no limit.
+  // API tokens may be limited to projects. Null means no limit.
   { version: 13, up: (ddl) => addTexts(ddl, 'api_tokens', ['projects']) },
-  // CO1; null: the event tells of no change, or an earlier version wrote it.
+  // CO1. Null means that the event tells of no change, or an earlier version wrote it.
   {
     version: 14,
     async up(ddl) {
@@ -294,7 +294,7 @@ export const MIGRATIONS: readonly Migration[] = [
   // Also keeps earlier versions out: they cannot open secrets that are sealed under data keys.
   { version: 19, up: createSecretStates },
   { version: 20, up: createWatermarks },
-  // NO4: 0: no attempt failed since the last delivery, or a server of before noted no time. HI9: null: the events tell.
+  // NO4: 0: no attempt failed since the last delivery, or a server of before noted no time. HI9: null means that the events tell.
   {
     version: 21,
     async up(ddl) {

@@ -36,7 +36,7 @@ export class Backlog {
   #busySinceMs = 0
   #done = 0
   #writeMs = WRITE_MS
-  /** The return time of each refused caller; null: it was here since. */
+  /** The return time of each refused caller. Null means that it was here since. */
   readonly #turns = new RecentMap<number | null>(TURNS_MAX)
   /** The latest promised return time. */
   #promisedMs = 0
@@ -63,7 +63,7 @@ export class Backlog {
   }
 
   /**
-   * Null: there is room. Otherwise the return time: behind the waiting work and all callers refused before. A caller
+   * Null means that there is room. Otherwise the return time: behind the waiting work and all callers refused before. A caller
    * that returns by then has its turn, and one that returns earlier has none: otherwise callers that do not wait would
    * take every place of those that do.
    */

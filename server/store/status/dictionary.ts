@@ -75,7 +75,7 @@ export class Dictionary {
 
 const isShort = ({ message, images }: StateParts): boolean => message.length + (images?.length ?? 0) <= REMEMBERED_CHARS_MAX
 
-/** A row whose name gets its number; null: not known. */
+/** A row whose name gets its number. Null means not known. */
 export interface Numbered {
   readonly row: { readonly kind: RowKind; readonly key: string }
   nameId: number | null

@@ -24,7 +24,7 @@ interface Leaving {
   reject(error: unknown): void
 }
 
-/** `step` answers where the next step begins; null: it was the last one. */
+/** `step` answers where the next step begins. Null means that it was the last one. */
 export function createForgetting(step: (work: Forget) => Promise<number | null>): (clusterId: ClusterId, id: ServiceId) => Promise<void> {
   const leaving = new Map<ClusterId, Leaving[]>()
 
@@ -58,7 +58,7 @@ const CLEANED: Bulk = {
   types: ['text', 'text'],
 }
 
-/** Where the next step begins; null: no status row of these services is left. */
+/** Where the next step begins. Null means that no status row of these services is left. */
 export async function forgetServices(status: StatusTx, { clusterId, services, after }: Forget): Promise<number | null> {
   const { sql: trx, engine } = status.tx
   const cluster = await trx.selectFrom('clusters').select(['no', 'row_count']).where('cluster_id', '=', clusterId).executeTakeFirst()

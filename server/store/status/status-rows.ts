@@ -131,10 +131,10 @@ function commitIn(doc: string): unknown {
   return (applied ?? received)?.commit
 }
 
-/** PU2 */
+/** PU2: only a greater rev counts. */
 const isNewer = ({ row }: NewRow, held: Held | undefined): boolean => held === undefined || row.rev > held.rev
 
-/** PU8 */
+/** PU8: whether a new key fits below the limit of its cluster. */
 function hasRoom({ of, row }: NewRow, held: Held | undefined): boolean {
   if (held !== undefined) return true
   if (of.rowCount < STATUS_ROWS_PER_CLUSTER_MAX) {

@@ -62,7 +62,7 @@ export async function removeOthersOfRange(
 export interface Sweep {
   /** `status_floor`. */
   floor: number
-  /** Where the next range has to begin; null: none is under way. */
+  /** Where the next range has to begin. Null means none is under way. */
   from: string | null
   /** The floor when the last range has come. */
   pending: number

@@ -40,7 +40,7 @@ export type UpkeepTask = (typeof UPKEEP_TASKS)[number]
 
 export interface UpkeepSlice {
   removed: number
-  /** The place to continue; null: everything was read. */
+  /** The place to continue. Null means that everything was read. */
   next: string | null
   /** It wrote something else than it removed. */
   pauses?: boolean

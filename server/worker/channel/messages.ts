@@ -95,7 +95,7 @@ export interface RenderOrder {
   cluster: { name: string; labels: Labels; facts: { kubernetesVersion: string; apiVersions: Readonly<Record<string, true>> } } | null
   settings: { config: Layer; helmValues: readonly HelmLayer[]; patches: readonly PatchLayer[]; leavesOut: boolean; bounds?: RenderBounds }
   configs: ReadonlyArray<readonly [string, Layer]>
-  /** Keys of this service, base64url. Absent: rows stay in clear. */
+  /** Keys of this service, base64url. Absent means that rows stay in clear. */
   seal?: { id: string; mac: string; box: string }
   /** Key of the marks that stand for secrets in texts for people, hex. */
   mark: string
@@ -206,7 +206,7 @@ export interface AskedAnswers {
   credentials: Readonly<Record<string, string>>
   chart: SourceKey
   base: BaseAnswer
-  /** Base64; null: no key of the server opens it. `recipients`: of those keys. */
+  /** Base64. Null means that no key of the server opens it. `recipients`: of those keys. */
   'sops.key': { key: string | null; recipients: string[] }
   verified: { newer: Watermark | null }
   'answer.get': { found: boolean }

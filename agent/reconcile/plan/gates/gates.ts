@@ -34,7 +34,7 @@ export function allOf(gates: readonly Gate[]): Gate {
 
 export const MANUAL_SYNC = 'ManualSync'
 
-/** SM1. */
+/** SM1: a revision that is synced by hand waits for its digest. */
 export function manualGate({ project, service }: ServiceId, { sync, synced, digest, commit }: ServiceRow): Closed | null {
   if (sync.mode !== 'manual' || synced === digest) return null
   const revision = `revision ${digest.slice(0, 12)} of commit ${commit.slice(0, 12)}`

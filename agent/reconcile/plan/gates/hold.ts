@@ -13,7 +13,7 @@ export const holdSchema = z.object({
   by: z.string().max(256),
   why: z.string().max(1_024),
   sinceMs: z.number().int(),
-  /** Absent: until a person lifts it. */
+  /** Absent means until a person lifts it. */
   untilMs: z.number().int().optional(),
 })
 export type Hold = z.infer<typeof holdSchema>
@@ -86,7 +86,7 @@ export class Holds {
     return hold === null ? null : { ...hold, scope: hold === own ? serviceKey(id) : '--all' }
   }
 
-  /** It was written down. Null: lifted. */
+  /** It was written down. Null means lifted. */
   set(owner: ServiceId, hold: Hold | null): void {
     if (hold === null) this.#holds.delete(serviceKey(owner))
     else this.#holds.set(serviceKey(owner), hold)

@@ -18,7 +18,7 @@ type OtherServices = Pick<Services, 'dependents' | 'modelOf'>
 export interface RevisionJudgement {
   /** DE3, SM1: null if it may begin, or it has begun already. */
   shut: Closed | null
-  /** Services that it waits for; null: there was nothing to check. */
+  /** Services that it waits for. Null means that there was nothing to check. */
   on: readonly string[] | null
   /** Another revision had begun before this start. */
   isAnother: boolean
@@ -45,7 +45,7 @@ export const recallBegun = (facts: ReadonlyMap<string, unknown>): string | null 
   return typeof digest === 'string' ? digest : null
 }
 
-/** DE3: a restart does not check again. Null: there is nothing to store, or it is stored already. */
+/** DE3: a restart does not check again. Null means that there is nothing to store, or it is stored already. */
 export const begunFacts = ({ gating }: ServiceSnapshot, { digest, dependsOn = [] }: ServiceRow): ReadonlyMap<string, unknown> | null =>
   dependsOn.length === 0 || gating.begunBefore === digest ? null : new Map([[FACT, digest]])
 

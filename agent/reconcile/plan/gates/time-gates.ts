@@ -61,7 +61,7 @@ export class TimeGates {
     return (_, deed) => (deed !== 'change' && drift[deed] ? null : shut)
   }
 
-  /** When the gate may open by itself; null: it is open, or only a person opens it. */
+  /** When the gate may open by itself. Null means that it is open, or only a person opens it. */
   opensAtMs(id: ServiceId, nowMs: number): number | null {
     const hold = this.#holds.of(id, nowMs)
     if (hold !== null) return hold.untilMs ?? null

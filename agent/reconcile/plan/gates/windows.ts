@@ -12,7 +12,7 @@ export interface ChangeWindow {
   schedule: string
   /** As `90m`, `8h`, `2d`. */
   duration: string
-  /** IANA name; absent: of the machine that the agent runs on. */
+  /** IANA name. Absent means of the machine that the agent runs on. */
   timeZone?: string
 }
 
@@ -21,7 +21,7 @@ export interface WindowVerdict {
    * The reason, for people, why changes are not allowed; the same text while nothing changes. Null if they are allowed.
    */
   closed: string | null
-  /** When that changes; null: never, as far as a year can tell. */
+  /** When that changes. Null means never, as far as a year can tell. */
   changesAtMs: number | null
   /** It changes later than this, and has to be asked again then. */
   checkedAgainAtMs?: number
@@ -88,7 +88,7 @@ const isOpen = (one: Omit<ReadWindow, 'window'>, atMs: number): boolean => {
   return openedMs !== null && atMs < openedMs + one.durationMs
 }
 
-/** From edge to edge: overlapping windows hide each other's. Null: none. */
+/** From edge to edge: overlapping windows hide each other's. Null means none. */
 function nextChange(windows: readonly ReadWindow[], nowMs: number, isClosed: boolean): { kind: 'at' | 'later'; atMs: number } | null {
   let atMs = nowMs
   for (let edge = 0; edge < EDGES_MAX; edge += 1) {

@@ -76,7 +76,7 @@ export function isOfHook(live: LiveObject, isOurs: boolean, recorded: ReadonlyAr
 
 const wait = (why: string): RunStep => ({ kind: 'wait', why })
 
-/** HK2, HK4, HK6. */
+/** HK2, HK4, HK6: decides the next step of one hook: create, wait, delete or finish. */
 export function judgeRun(facts: RunFacts): RunStep {
   const { spec, runId, record, live, former, seen, wasAsked, isOverdue } = facts
   const begun = record?.run === runId ? record : null
@@ -117,7 +117,7 @@ function judgeFormer({ spec, record, live, former, isOfHook }: RunFacts): RunSte
     const permit = permitHook(ref, found.live)
     const what = refText(ref)
     if (deleting !== null) return wait(`${what} of the previous run: ${deleting}`)
-    // HK5.
+    // HK5: only the run of an older revision is replaced before it has ended.
     if (run?.ended === 'no' && !replaces) return wait(`${what} of the previous run has not ended`)
     const isKept = keep !== null || permit === null
     if (found === live && spec.generateName === null) {

@@ -13,7 +13,7 @@ export interface Wait {
   ref: ObjectRef
   lacks: 'applied' | 'healthy' | 'finished'
   sinceMs: number
-  /** Why it will not get there by itself; null: it may. */
+  /** Why it will not get there by itself. Null means that it may. */
   failed: string | null
   /** For the service's own row: further facts; '' after a failure that explains itself. */
   detail: string
@@ -61,7 +61,7 @@ export interface Position {
   last?: true
 }
 
-/** OR3, HK2. */
+/** OR3, HK2: the phase and wave at which the revision is. */
 export function positionOf(facts: PhaseFacts): Position {
   const position = standOf(facts)
   const failed = position.hookFailed || [...facts.waves].some(([wave, { failed: found }]) => found !== null && isBegun(position, wave))
@@ -112,7 +112,7 @@ interface HookWave {
 
 const standing = ({ wave, open, wait }: HookWave) => ({ wave, hooks: open, waitsFor: wait, hookFailed: wait.failed !== null })
 
-/** The first wave of hooks of the phase (or that very wave) in which not all succeeded; null: all have. */
+/** The first wave of hooks of the phase (or that very wave) in which not all succeeded. Null means that all have. */
 export function hookWave({ specs, stateOf }: Pick<PhaseFacts, 'specs' | 'stateOf'>, phase: Phase, only?: number): HookWave | null {
   const open = specs
     .filter((spec) => spec.phases.includes(phase) && (only === undefined || spec.wave === only))
@@ -222,7 +222,7 @@ export const finishedPosition = (digest: string): Position => ({
   hookFailed: false,
 })
 
-/** Why nothing is pruned yet; null: order delays nothing. */
+/** Why nothing is pruned yet. Null means that order delays nothing. */
 export function pruneHold(position: Position | null): string | null {
   if (position === null || position.applied) return null
   const words = phaseWords(position)

@@ -263,6 +263,6 @@ function lostWith(ref: ObjectRef, live: Pick<LiveObject, 'takes'>): string | nul
   return live.takes === 'nothing' || (kind !== 'data' && kind !== 'contents') ? null : lossText(ref)
 }
 
-/** HK6: null: the object of a hook holds data or other objects, and is never deleted by a policy. */
+/** HK6: null means that the object of a hook holds data or other objects, and is never deleted by a policy. */
 export const permitHook = (ref: ObjectRef, live: Pick<LiveObject, 'takes'>): Permit | null =>
   lossKind(ref) === null && live.takes === undefined ? permitFor('hook') : null

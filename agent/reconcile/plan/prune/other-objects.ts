@@ -35,7 +35,7 @@ export interface Item {
   ref: ObjectRef
   uid: string
   owners: readonly OwnerRef[]
-  /** `own`: of the service itself. Null: no mark, or another tool's. */
+  /** `own`: of the service itself. Null means no mark, or another tool's. */
   of: 'own' | { service: string; isLeaving: boolean } | null
 }
 

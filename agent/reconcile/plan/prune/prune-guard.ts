@@ -74,12 +74,12 @@ export interface DeletionHold {
 export const MAYBE_OLDER =
   'at the first contact with the server since this agent started: until then, the data folder could be an older copy'
 
-/** PR7; null: the replica is not older than the cluster, or a person has seen at the site what this agent would
+/** PR7. Null means that the replica is not older than the cluster, or a person has seen at the site what this agent would
  *  delete. */
 export const olderHold = (model: ServiceSnapshot, { isCurrent }: { isCurrent(): boolean }): string | null =>
   isCurrent() || isConfirmedHere(model) ? null : MAYBE_OLDER
 
-/** PR14 */
+/** PR14: holds deletions until the server confirmed the replica. */
 export function deletionHold(model: ServiceSnapshot, deps: { isCurrent(): boolean }): DeletionHold | null {
   const { row } = model
   const refused = refusedDeletion(model, false)

@@ -250,7 +250,7 @@ const NAMESPACE_STAYS = 'namespace/stays'
 
 /**
  * NS2: an object in the namespace is released because it must stay (IV4): it would be deleted with the namespace. The
- * fact outlives a restart; null: there is no such step.
+ * fact outlives a restart. Null means that there is no such step.
  */
 export function keptFacts(row: ServiceRow, steps: ReadonlyArray<{ kind: string; ref: ObjectRef }>): ReadonlyMap<string, unknown> | null {
   const isInside = ({ kind, ref }: { kind: string; ref: ObjectRef }) => kind === 'orphan' && ref.namespace === row.namespace

@@ -9,14 +9,14 @@ import { shapeDoc } from './shape.ts'
 
 export interface LeftFacts {
   wanted: string
-  /** The applied document; null: there is none. */
+  /** The applied document. Null means that there is none. */
   applied: string | null
   autoscalers: readonly Autoscaler[]
   /** Null if additions are not asked for. */
   additions: { others: readonly OtherFields[] | null } | null
 }
 
-/** DR10, DR11. */
+/** DR10, DR11: names the fields that are left to autoscalers and other owners. */
 export function leftText({ wanted, applied, autoscalers, additions }: LeftFacts): string {
   if (applied === null || (autoscalers.length === 0 && additions === null)) return ''
   const said = autoscalers.flatMap(({ part, name }) =>

@@ -139,7 +139,7 @@ function appliedItem(applied: unknown, key: string, item: unknown, index: number
 }
 
 /** DR9: others took fields that a rule leaves to them, and nothing else happened: then the applied document already
- *  is the shaped one, without a request. The proof puts those fields back: the hash is the former one. Null: it
+ *  is the shaped one, without a request. The proof puts those fields back: the hash is the former one. Null means it
  *  cannot be shown. */
 export function settleShape(
   entry: { appliedDoc: string; ownedHash: string | null },

@@ -15,7 +15,7 @@ export interface AutoscalersDeps {
   find(group: string, version: string, kind: string): KindLookup
   log: Logger
   signal: AbortSignal
-  /** The autoscalers of these objects (keys) may have changed; null: of any. */
+  /** The autoscalers of these objects (keys) may have changed. Null means of any. */
   changed(targets: readonly string[] | null): void
 }
 

@@ -33,7 +33,7 @@ export interface Ending {
   ends(lacking: Lacking): boolean
 }
 
-/** RC22; null: nothing waits for objects of this kind. `isHealthy`: it exists and is healthy. */
+/** RC22. Null means that nothing waits for objects of this kind. `isHealthy`: it exists and is healthy. */
 export function endedBy(key: string, isHealthy: boolean): Ending | null {
   const cause = parseRefKey(key)
   if (cause === null) return null

@@ -5,7 +5,7 @@ import type { ApiResource, Cluster } from '../../../cluster/cluster.ts'
 import { isNewer } from '../../../cluster/resource-version.ts'
 
 export interface AnswerCheck {
-  /** The resourceVersion that is known of an object; null: it is not known. */
+  /** The resourceVersion that is known of an object. Null means that it is not known. */
   versionOf(resource: ApiResource, key: string): string | null
   /**
    * Called before a delete is sent. The returned function takes whether the API server answered that the object is

@@ -58,7 +58,7 @@ export class EventRouter implements WatchSink {
     this.lacking.forget(key)
   }
 
-  /** DR10: an autoscaler appeared, disappeared, or targets another object; null: any may have. */
+  /** DR10: an autoscaler appeared, disappeared, or targets another object. Null means that any may have. */
   rescaled(targets: readonly string[] | null): void {
     const { registry } = this.#deps
     const autoscalers = this.#deps.autoscalers()
@@ -199,7 +199,7 @@ export class EventRouter implements WatchSink {
     return model
   }
 
-  /** RC22 */
+  /** RC22: retries failed objects whose cause may be gone. */
   causeChanged(key: string, isHealthy: boolean): void {
     const ending = endedBy(key, isHealthy)
     if (ending === null) return

@@ -55,7 +55,7 @@ export interface FollowUp {
 export class FollowUps {
   readonly #deps: FollowUpsDeps
   readonly #byId = new Map<string, FollowUp>()
-  /** The wait for the next read in turn; null: there is none. */
+  /** The wait for the next read in turn. Null means that there is none. */
   #wait: { gapMs: number; isShortened: AbortController } | null = null
 
   constructor(deps: FollowUpsDeps) {

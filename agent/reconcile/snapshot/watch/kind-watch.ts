@@ -91,7 +91,7 @@ export class KindWatch {
   #synced = false
   /** The first list is complete. */
   #listed = false
-  /** Why it is not synced; null: it is, or was not answered yet. */
+  /** Why it is not synced. Null means that it is, or was not answered yet. */
   #failure: ApiFailure | null = null
   /** Since the last `reset`; null outside a list. `answered`: objects from requests of the agent meanwhile. */
   #list: { shown: Set<string>; answered: Set<string> } | null = null
@@ -200,7 +200,7 @@ export class KindWatch {
     }
   }
 
-  /** LS6: of the labelled watch; null: its list is not complete. */
+  /** LS6: of the labelled watch. Null means that its list is not complete. */
   versions(): Map<string, Version> | null {
     if (!this.isComplete()) return null
     const versions = new Map<string, Version>()
@@ -302,7 +302,7 @@ export class KindWatch {
     if (this.#synced) this.#deps.sink.changed(key, judged, null)
   }
 
-  /** LS1 */
+  /** LS1: how certain the watch is of an object that it may not show. */
   standing(key: string): 'present' | 'absent' | 'settled' {
     const { owned } = this.#deps
     if (!owned.expects(key)) return 'settled'

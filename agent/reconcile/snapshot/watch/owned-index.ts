@@ -70,7 +70,7 @@ export class OwnedIndex implements OwnedLookup {
     return leave !== null || takeFor(wanted, leave, others ?? null, 'keep', model.sync()) !== null
   }
 
-  /** The fields of a live object that are left to others; null: none. */
+  /** The fields of a live object that are left to others. Null means none. */
   leaveOf(wanted: Wanted, others: readonly OtherFields[] | null): Leave | null {
     const scaled = (wanted.leave?.scaled.length ?? 0) === 0 ? [] : this.#deps.autoscalers().of(wanted.key, others)
     return leaveOf(

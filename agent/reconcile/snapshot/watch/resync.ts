@@ -85,7 +85,7 @@ export class Resync {
     if (suspects.length > READS_MAX) watch.relist()
   }
 
-  /** Keys of the objects that a list shows otherwise than the watch does, before it, after it and a while later. Null: there is no list, or the watch failed. */
+  /** Keys of the objects that a list shows otherwise than the watch does, before it, after it and a while later. Null means that there is no list, or the watch failed. */
   async #suspects(watch: KindWatch, source: { fromCache: boolean }): Promise<string[] | null> {
     const { clock, log, signal } = this.#deps
     const { kind, group } = watch.resource

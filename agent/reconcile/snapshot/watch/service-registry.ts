@@ -111,7 +111,7 @@ export class ServiceRegistry {
     return [...this.#index.naming(key)].filter((other) => other !== model && wants(other))
   }
 
-  /** Another service that has the object, or whose revision names it; null: none. */
+  /** Another service that has the object, or whose revision names it. Null means none. */
   otherOf(model: ServiceModel, key: string): string | null {
     const owner = this.ownerOf(key)
     return owner !== null && owner !== model ? owner.key : (this.othersWanting(model, key)[0]?.key ?? null)

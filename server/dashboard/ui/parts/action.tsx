@@ -45,11 +45,11 @@ export function ReasonField() {
 }
 
 interface ActionProps<P> {
-  /** That the server asks for; null: none. It is asked before anything is typed: a refused request would be an entry of the audit log. */
+  /** The right that the server asks for, or null. It is asked before anything is typed: a refused request would be an entry of the audit log. */
   right: Right | null
   title: string
   label: string
-  /** Reads what would happen; absent: nothing has to be read. */
+  /** Reads what would happen. Absent means that nothing has to be read. */
   plan?(): Promise<P>
   describe(plan: P): ComponentChildren
   /** False: there is nothing to do. */

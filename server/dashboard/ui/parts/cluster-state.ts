@@ -7,7 +7,7 @@ import { text } from '../words/first.ts'
 
 export const clusterSeen = ({ status }: ClusterView): Seen => seenOf(status)
 
-/** `offline since Tue 14:02, last known: in sync`; null: the agent of the cluster is in contact. */
+/** `offline since Tue 14:02, last known: in sync`. Null means that the agent of the cluster is in contact. */
 export function awayWord({ liveness }: { liveness: ClusterView['status']['liveness'] }, { mark, was }: Seen): string | null {
   if (liveness.word === 'Revoked') return text.clusters.revoked
   if (liveness.word === 'NeverSeen') return text.clusters.neverSeen

@@ -14,7 +14,7 @@ import { Moment } from './time.tsx'
 
 export interface HistoryOf {
   cluster: string
-  /** Absent: all services of the cluster. */
+  /** Absent means all services of the cluster. */
   service?: { project: string; name: string }
 }
 type Entry = HistoryView & Partial<Pick<TimelineView, 'project' | 'service'>>
@@ -39,7 +39,7 @@ function useEntries({ cluster, service }: HistoryOf, shown: number) {
   )
 }
 
-/** `most`: a part of another page; absent: as many as people ask for. */
+/** `most`: a part of another page. Absent means as many as people ask for. */
 export function HistoryList({ of, most }: { of: HistoryOf; most?: number }) {
   const [shown, setShown] = useState(most ?? PAGE)
   const entries = useEntries(of, shown)

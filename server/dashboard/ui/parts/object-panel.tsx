@@ -27,7 +27,7 @@ interface PanelProps {
   object: ObjectView | null
   tab: string
   onTab(tab: ObjectTab): void
-  /** Since when the agent cannot answer; null: it can. */
+  /** Since when the agent cannot answer. Null means that it can. */
   away: string | null
 }
 

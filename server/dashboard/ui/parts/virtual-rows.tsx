@@ -8,7 +8,7 @@ import { text } from '../words/first.ts'
 export interface Column<T> {
   key: string
   head: string
-  /** Key of the order that a click on its head chooses; absent: no order. */
+  /** Key of the order that a click on its head chooses. Absent means no order. */
   sort?: string
   /** Shown only if a person chose it. */
   isExtra?: boolean
@@ -32,7 +32,7 @@ interface RowsProps<T> {
   onRange?(range: Range): void
   sort?: SortBy
   onSort?(sort: SortBy): void
-  /** Heads of groups that follow each other, with the number of their items; absent: no groups. */
+  /** Heads of groups that follow each other, with the number of their items. Absent means no groups. */
   groupOf?(item: T): string
 }
 

@@ -17,11 +17,11 @@ const words = more.why
 interface WhyProps {
   project: string
   service: string
-  /** Absent: over all clusters of the service. */
+  /** Absent means over all clusters of the service. */
   cluster?: string
   /** Next step if no cause is found. */
   otherwise: string
-  /** Address of an object by its text, such as `Deployment shop/web`; null: it is not on this page. */
+  /** Address of an object by its text, such as `Deployment shop/web`. Null means that it is not on this page. */
   linkOf?(object: string): string | null
 }
 

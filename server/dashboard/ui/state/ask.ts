@@ -48,7 +48,7 @@ export const within = ({ project, service }: At) => ({ project, service })
 
 const NOTHING: Answer = { lines: [], isDone: false, refusal: null, isCut: false }
 
-/** Asks when it is first shown, and again when the request changes or `again` is called. Null: asks nothing. */
+/** Asks when it is first shown, and again when the request changes or `again` is called. Null means asks nothing. */
 export function useAnswer(cluster: string, request: AskRequest | null): Answer & { again(): void } {
   const [answer, setAnswer] = useState(NOTHING)
   const [turn, setTurn] = useState(0)

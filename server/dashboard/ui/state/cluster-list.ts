@@ -6,7 +6,7 @@ import { type Mark, markOfCluster } from './mark-of.ts'
 export interface ClusterFilter {
   q: string
   state: string
-  /** Ids that a label selector chose; null: it chose nothing out. */
+  /** Ids that a label selector chose. Null means that it chose nothing out. */
   ids: ReadonlySet<string> | null
 }
 

@@ -20,7 +20,7 @@ type Connection = { state: 'connecting' | 'live' | 'lost'; sinceMs: number; trie
 
 export const connection = signal<Connection>({ state: 'connecting', sinceMs: Date.now(), tries: 0 })
 
-/** Since when the connection is lost, once that lasts; null: it is there, or was cut a moment ago. */
+/** Since when the connection is lost, once that lasts. Null means that it is there, or was cut a moment ago. */
 export const lostSinceMs = signal<number | null>(null)
 /** A stream that is resumed at once is nothing to know about. */
 const QUIET_MS = 4_000
@@ -126,7 +126,7 @@ async function follow(stopped: AbortSignal): Promise<void> {
 /** An answer under way that will name the position which it was read at. */
 let awaited: Promise<number> | null = null
 
-/** The stream starts where that answer ends; null: nothing is under way. */
+/** The stream starts where that answer ends. Null means that nothing is under way. */
 export function awaitPosition(answer: Promise<number> | null): void {
   awaited = answer
 }

@@ -8,7 +8,7 @@ import { createPauser } from './pause.ts'
 import { browserTimer, refusalOf, retryAfterMs, type Timer } from './resource.ts'
 
 interface Held<T> {
-  /** Where the page begins; null: at the first row. */
+  /** Where the page begins. Null means at the first row. */
   start: string | null
   items: T[]
   next: string | null
@@ -22,7 +22,7 @@ export interface PagedState<T> {
   isFirst: boolean
   loading: boolean
   refusal: Refusal | null
-  /** When the last page was read; null: never. */
+  /** When the last page was read. Null means never. */
   atMs: number | null
 }
 

@@ -38,7 +38,7 @@ const topics =
   ({ topic }: Change) =>
     of.includes(topic)
 
-/** How many services there are; undefined: not known yet. */
+/** How many services there are. Undefined means not known yet. */
 export function useServiceCount(): number | undefined {
   const { value } = useResource(
     'service count',
@@ -219,7 +219,7 @@ export function concernsService(project: string, service: string): (change: Chan
 /** Keys of a report are `KIND/PROJECT/SERVICE`, with the object behind it. */
 const isOfKey = (one: string, key: string): boolean => `${one}/`.includes(`/${key}/`)
 
-/** Changes that concern a list of services in clusters; null: a list of all services. */
+/** Changes that concern a list of services in clusters. Null means a list of all services. */
 export function concernsPlacements(of: { project: string; service: string } | null): (change: Change) => boolean {
   if (of !== null) return concernsService(of.project, of.service)
   return (change) => ['status', 'desired', 'confirmation', 'resource', 'cluster'].includes(change.topic) || isOfCluster(change)

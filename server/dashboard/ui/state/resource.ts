@@ -7,7 +7,7 @@ import { type Change, onChanges, onReturn } from './live.ts'
 
 export interface Loaded<T> {
   value: T | null
-  /** When the value was read; null: never. */
+  /** When the value was read. Null means never. */
   atMs: number | null
   refusal: Refusal | null
   loading: boolean

@@ -35,7 +35,7 @@ const PROJECTS_ASKED = 10
 export const canI = (query: Query, signal?: AbortSignal): Promise<CanI> =>
   call<CanI>('GET', '/auth/can-i', { query, ...(signal === undefined ? {} : { signal }) })
 
-/** Whether the caller has the right in the whole fleet, or in one of the projects in which a role is given. Null: not known yet. */
+/** Whether the caller has the right in the whole fleet, or in one of the projects in which a role is given. Null means not known yet. */
 export function useMay(verb: AccessVerb, kind: AccessKind, where: 'fleet' | 'some' = 'fleet'): CanI | null {
   const now = session.value
   const projects = now.state === 'in' && where === 'some' ? [...new Set((now.person.roles ?? []).flatMap((one) => one.projects ?? []))] : []
