@@ -20,6 +20,7 @@ export const WITH_SERVER: readonly string[] = [
   'full-disk',
   'idle',
   'large-page',
+  'node',
   'notify',
   'offline',
   'projects',
