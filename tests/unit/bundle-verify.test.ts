@@ -71,6 +71,11 @@ test.each<[what: string, entries: () => TarEntry[], problem: RegExp]>([
   ],
   ['a file that is missing', () => without(DOCS), /docs.* is missing/],
   ['a file that nobody signed', () => [...entriesOf(), fileEntry('extra.sh', bytes('rm'))], /extra\.sh is not in SHA256SUMS/],
+  [
+    'a file that is named like the bundle',
+    () => [...entriesOf(), fileEntry('skerry-airgap_0.1.0.sh', bytes('rm'))],
+    /airgap_0\.1\.0\.sh is not in/,
+  ],
   ['another key', () => entriesOf(FILES, openSigner(undefined, undefined)), /not a signature of this key/],
   ['no signature', () => without('SHA256SUMS.sig'), /SHA256SUMS\.sig is missing/],
   ['no checksums', () => without('SHA256SUMS'), /no bundle of Skerry/],

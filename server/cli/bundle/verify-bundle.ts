@@ -11,7 +11,7 @@ export interface BundleCheck {
 
 const [SUMS, SIGNATURE, KEY] = ['SHA256SUMS', 'SHA256SUMS.sig', 'skerry.pub']
 /** Files that the checksums cannot name: the checksums themselves, and what is made after them. */
-const WITHOUT_SUM = /^(SHA256SUMS(\.sig|\.sigstore\.json)?|skerry\.pub|skerry-airgap_.*)$/
+const WITHOUT_SUM = /^(SHA256SUMS(\.sig|\.sigstore\.json)?|skerry\.pub|skerry-airgap_\d[\w.+-]*\.tar(\.sha256|\.sig)?)$/
 const TEXT_MAX = 1_048_576
 
 /** `key`: null compares the checksums alone, which shows damage and no forgery. */
