@@ -9,7 +9,8 @@ import { type Part, runParts, type Say } from './parts.ts'
 import { EARLIER, earlierBuild, startUpgradeRun, THIS_BUILD, until } from './upgrade-run.ts'
 
 const ROOT = join(import.meta.dir, '..', '..')
-const AGENTS = 5
+/** Each has an API server of its own, of 280 MB: 50 need 18 GB. */
+const AGENTS = Number(process.env['SKERRY_UPGRADE_AGENTS'] ?? 5)
 const OBJECTS = 4_000
 const LIMIT_MB = 128
 const REPOSITORY = 'apps'
@@ -194,7 +195,7 @@ const upgrade: Part = async (say) => {
     await run.replace('skerry-agent', THIS_BUILD)
     const ofAgents = run.writes()
     say(`${AGENTS} clusters: new server ${ofServer} writes, a commit ${ofChange}, new agents ${ofAgents}`)
-    return { upgrade_api_writes: ofServer + ofAgents + ofChange - AGENTS }
+    return { upgrade_agents: AGENTS, upgrade_api_writes: ofServer + ofAgents + ofChange - AGENTS }
   } finally {
     await run.stop()
   }

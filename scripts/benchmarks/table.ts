@@ -133,7 +133,8 @@ export const TABLE = {
     upgrade: {
       seconds: 60,
       figures: {
-        upgrade_api_writes: 'writes of 5 agents while server and agents are replaced by a newer build, but those of one commit in between',
+        upgrade_agents: 'agents that are upgraded, each with a real API server; SKERRY_UPGRADE_AGENTS=50 needs 18 GB of memory',
+        upgrade_api_writes: 'their writes while server and agents are replaced by a newer build, but those of one commit in between',
       },
     },
   },

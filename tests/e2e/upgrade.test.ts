@@ -42,6 +42,6 @@ for (const [what, agents, commit, halves] of VARIANTS) {
         await run.stop()
       }
     },
-    540_000,
+    300_000 + agents * 24_000,
   )
 }
