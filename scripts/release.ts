@@ -28,7 +28,10 @@ const CLIENTS: Readonly<Record<ClientPlatform, string>> = {
 }
 /** Entry points of each program; the workers of the server are programs of their own. */
 const SOURCES = {
-  skerry: ['server/main.ts', 'server/desired/page-worker.ts', 'server/store/queries/query-worker.ts'],
+  skerry: [
+    ...['server/main.ts', 'server/desired/page-worker.ts', 'server/desired/check-worker.ts'],
+    ...['server/store/queries/query-worker.ts', 'server/store/engines/wal-worker.ts'],
+  ],
   'skerry-agent': ['agent/main.ts'],
   'skerry-cli': ['server/client-main.ts'],
 } as const
@@ -40,17 +43,33 @@ const git = (...args: string[]): string =>
     .trim()
 const say = (text: string) => process.stdout.write(`release: ${text}\n`)
 
-/** Reasons for which this clone is no release. */
-function obstacles(version: string): string[] {
-  const changelog = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8')
+export interface CloneFacts {
+  /** Output of `git status --porcelain`. */
+  changes: string
+  /** At HEAD. */
+  tags: readonly string[]
+  changelog: string
+  env: Readonly<Record<string, string | undefined>>
+}
+
+/** Reasons for which a clone is no release. */
+export function obstacles(version: string, { changes, tags, changelog, env }: CloneFacts): string[] {
   return [
-    ...(git('status', '--porcelain') === '' ? [] : ['the clone has changes that are not committed']),
-    ...(git('tag', '--points-at', 'HEAD').split('\n').includes(`v${version}`) ? [] : [`HEAD has no tag v${version}`]),
-    ...(changelog.includes(`## ${version} (`) ? [] : [`CHANGELOG.md has no section "## ${version} (DATE)"`]),
-    ...(process.env['SKERRY_SIGNING_KEY'] === undefined ? ['SKERRY_SIGNING_KEY is not set'] : []),
-    ...(process.env['SKERRY_RELEASE_URL'] === undefined ? ['SKERRY_RELEASE_URL is not set'] : []),
+    ...(changes === '' ? [] : ['the clone has changes that are not committed']),
+    ...(tags.includes(`v${version}`) ? [] : [`HEAD has no tag v${version}`]),
+    ...(new RegExp(`^## ${version.replaceAll('.', '\\.')} \\(\\d{4}-\\d{2}-\\d{2}\\)$`, 'm').test(changelog)
+      ? []
+      : [`CHANGELOG.md has no section "## ${version} (DATE)"`]),
+    ...['SKERRY_SIGNING_KEY', 'SKERRY_RELEASE_URL'].filter((name) => (env[name] ?? '') === '').map((name) => `${name} is not set`),
   ]
 }
+
+const cloneFacts = (): CloneFacts => ({
+  changes: git('status', '--porcelain'),
+  tags: git('tag', '--points-at', 'HEAD').split('\n'),
+  changelog: readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8'),
+  env: process.env,
+})
 
 interface Release {
   folder: string
@@ -238,14 +257,16 @@ async function partsOf(program: Program): Promise<Part[]> {
 if (import.meta.main) {
   const args = process.argv.slice(2)
   const to = args.includes('--to') ? args[args.indexOf('--to') + 1] : 'dist/release'
-  const unknown = args.find((arg, n) => !['--dry-run', '--no-build', '--to'].includes(arg) && args[n - 1] !== '--to')
+  const isKnown = (arg: string) => ['--dry-run', '--check', '--no-build', '--to'].includes(arg)
+  const unknown = args.find((arg, n) => !isKnown(arg) && args[n - 1] !== '--to')
   if (unknown !== undefined || to === undefined) throw new Error(`unknown argument ${unknown ?? '--to'}; see the head of scripts/release`)
   const version = packageVersion()
-  const found = obstacles(version)
+  const found = obstacles(version, cloneFacts())
   if (found.length > 0 && !args.includes('--dry-run')) {
     process.stderr.write(`${found.map((one) => `release: ${one}\n`).join('')}release: use --dry-run to make the folder all the same\n`)
     process.exit(1)
   }
+  if (args.includes('--check')) process.exit(0)
   for (const one of found) say(`not a release: ${one}`)
   const folder = resolve(ROOT, to)
   rmSync(folder, { recursive: true, force: true })

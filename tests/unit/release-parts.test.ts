@@ -4,6 +4,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileEntry } from '../../scripts/images/tar.ts'
+import { type CloneFacts, obstacles } from '../../scripts/release.ts'
 import { writeTarGz, writeZip } from '../../scripts/release-parts/archives.ts'
 import { type ClientDownloads, homebrewFormula, krewManifest, scoopManifest } from '../../scripts/release-parts/manifests.ts'
 import { licenseOfText, type Part } from '../../scripts/release-parts/part.ts'
@@ -160,4 +161,20 @@ test('IR1 manifests of package managers name each download with its checksum', (
   expect(scoopManifest('0.1.0', downloads)).toMatchObject({
     architecture: { '64bit': { url: 'https://x/windows_amd64', hash: 'sum-windows_amd64' } },
   })
+})
+
+const CLONE: CloneFacts = {
+  ...{ changes: '', tags: ['latest', 'v0.1.0'], changelog: '# Changelog\n\n## 0.1.0 (2026-12-01)\n' },
+  env: { SKERRY_SIGNING_KEY: 'release.key', SKERRY_RELEASE_URL: 'https://x' },
+}
+test.each<[what: string, change: Partial<CloneFacts>, named: RegExp[]]>([
+  ['with all that it needs', {}, []],
+  ['with changes', { changes: ' M README.md' }, [/changes/]],
+  ['without the tag', { tags: ['v0.1.00', 'v0.2.0'] }, [/no tag v0\.1\.0$/]],
+  ['whose changelog has no date', { changelog: '## 0.1.0 (unreleased)\n' }, [/"## 0\.1\.0 \(DATE\)"/]],
+  ['whose changelog has another version', { changelog: '## 0.1.01 (2026-12-01)\n' }, [/CHANGELOG/]],
+  ['without key and URL', { env: { SKERRY_SIGNING_KEY: '' } }, [/SKERRY_SIGNING_KEY/, /SKERRY_RELEASE_URL/]],
+])('IR1 a clone %s', (_, change, named) => {
+  const found = obstacles('0.1.0', { ...CLONE, ...change })
+  expect([found.length, named.filter((pattern, n) => !pattern.test(found[n] ?? ''))]).toEqual([named.length, []])
 })
