@@ -57,7 +57,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
       tree: 'show the children of a live object down to Pods, each with its health and reason',
       restart: 'restart the Pods of a deployment, statefulset or daemonset',
     },
-    load: async () => (await import('./ask/commands.ts')).addAskCommands,
+    load: async () => (await import('./ask/ask-commands.ts')).addAskCommands,
   },
   {
     topic: 'Change the fleet',
@@ -102,7 +102,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
       whoami: 'show the caller as the server identifies it',
       session: 'manage sessions of people and pipelines',
     },
-    load: async () => (await import('./sign-in/commands.ts')).addSignInCommands,
+    load: async () => (await import('./sign-in/sign-in-commands.ts')).addSignInCommands,
   },
   {
     topic: 'Access',
@@ -115,7 +115,7 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
   {
     topic: 'Change the fleet',
     verbs: { notify: 'send a test message to a notification sink, or send a dead notification again' },
-    load: async () => (await import('./notify/commands.ts')).addNotifyCommands,
+    load: async () => (await import('./notify/notify-commands.ts')).addNotifyCommands,
   },
   {
     topic: 'Access',
@@ -135,12 +135,12 @@ export const VERB_GROUPS: readonly VerbGroup[] = [
   {
     topic: 'Access',
     verbs: { auth: 'check the rights of a caller, and the role bindings that grant them' },
-    load: async () => (await import('./rights/commands.ts')).addAuthCommands,
+    load: async () => (await import('./rights/rights-commands.ts')).addAuthCommands,
   },
   {
     topic: 'Client settings',
     verbs: { config: 'manage contexts: named servers with their credentials' },
-    load: async () => (await import('./contexts/commands.ts')).addConfigCommands,
+    load: async () => (await import('./contexts/context-commands.ts')).addConfigCommands,
   },
   {
     topic: 'Client settings',

@@ -1,7 +1,7 @@
 // OciSource against a real registry, with charts that the real helm pushed and artifacts of all forms that are read.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { createOciSource } from '../../server/sources/oci/oci-source.ts'
 import { openRegistry } from '../../server/sources/oci/pull.ts'
-import { createOciSource } from '../../server/sources/oci/source.ts'
 import type { OpenedSource, Source } from '../../server/sources/source.ts'
 import { createUnpacked } from '../../server/sources/stored/unpacked.ts'
 import type { OciSpec } from '../../shared/model/sources.ts'

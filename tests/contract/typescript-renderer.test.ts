@@ -1,7 +1,7 @@
 // TypeScript manifests by the real runner in the real sandbox.
 import { expect, test } from 'bun:test'
 import type { RendererResult } from '../../server/render/renderer.ts'
-import { renderTypescript } from '../../server/render/typescript/renderer.ts'
+import { renderTypescript } from '../../server/render/typescript/typescript-renderer.ts'
 import { realSandbox } from '../support/real-sandbox.ts'
 import { INPUTS, renderJob } from '../support/render-job.ts'
 

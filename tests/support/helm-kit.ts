@@ -1,7 +1,7 @@
 // Renders a chart from files in memory, and the same by helm alone in a folder: what the two give must be the same objects.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { createHelmRenderer } from '../../server/render/helm/renderer.ts'
+import { createHelmRenderer } from '../../server/render/helm/helm-renderer.ts'
 import type { ClusterFacts, ClusterInputs, InputRead, RenderInputs } from '../../server/render/inputs.ts'
 import { recordedInputs } from '../../server/render/record/inputs.ts'
 import type { JobSource, Renderer, RendererResult, RenderJob } from '../../server/render/renderer.ts'

@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { InputRead, RenderInputs } from '../../server/render/inputs.ts'
-import { renderKustomize } from '../../server/render/kustomize/renderer.ts'
+import { renderKustomize } from '../../server/render/kustomize/kustomize-renderer.ts'
 import { recordedInputs } from '../../server/render/record/inputs.ts'
 import { recordedTree } from '../../server/render/record/tree.ts'
 import type { RendererResult, RenderJob } from '../../server/render/renderer.ts'

@@ -1,7 +1,7 @@
 // What a Git source remembers between two reads: never a failure of the other side.
 import { expect, test } from 'bun:test'
+import { GitSource } from '../../server/sources/git/git-source.ts'
 import type { GitBackend, GitEntry } from '../../server/sources/git/objects.ts'
-import { GitSource } from '../../server/sources/git/source.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { failureOf } from '../support/git-source-kit.ts'
 

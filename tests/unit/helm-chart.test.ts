@@ -1,8 +1,8 @@
 // HM3 HM10: what helm gets of a tree, and the limits of a chart and of its values, at their edges.
 import { describe, expect, test } from 'bun:test'
 import { chartPath, readChart } from '../../server/render/helm/chart.ts'
+import { createHelmRenderer } from '../../server/render/helm/helm-renderer.ts'
 import { gatherValues, HELM_VALUES_BYTES_MAX } from '../../server/render/helm/layers.ts'
-import { createHelmRenderer } from '../../server/render/helm/renderer.ts'
 import type { RenderInputs } from '../../server/render/inputs.ts'
 import type { RenderJob } from '../../server/render/renderer.ts'
 import type { SandboxOutcome } from '../../server/render/sandbox.ts'

@@ -4,9 +4,9 @@ import { AppError } from '../../../shared/protocol/error.ts'
 import type { AddressGuard } from '../address/guard.ts'
 import type { WebCredential } from '../web-request.ts'
 import { readManifest } from './layers.ts'
+import type { OciSourceOptions, OciWanted } from './oci-source.ts'
 import { isDigest, ociPlace, ociReference } from './reference.ts'
 import { createRegistry, type Registry } from './registry.ts'
-import type { OciSourceOptions, OciWanted } from './source.ts'
 
 /** SO5: plain HTTP goes to addresses only that the operator named. */
 export function openRegistry(
