@@ -1,7 +1,11 @@
 // How much of an object the site shows: nothing of kinds that its policy hides (AK5), and no contents of objects that
 // came sealed or that such an object owns (AK10): the Pods of a sealed Deployment have its arguments.
+
+import { parseTracking, TRACKING_ANNOTATION } from '../../shared/kube/marks.ts'
 import { groupOf, type K8sObject, type ObjectRef, refKey } from '../../shared/kube/object.ts'
+import { isSealed } from '../../shared/kube/sealed-object.ts'
 import { coversKind } from '../../shared/model/bounds.ts'
+import { parseRowId } from '../../shared/model/desired.ts'
 import type { ServiceId } from '../../shared/model/ids.ts'
 import type { SitePolicy } from '../reconcile/snapshot/permits.ts'
 import { isSealedKey, SEALED_FACTS, sealedKeys } from '../reconcile/snapshot/sealed-objects.ts'
@@ -31,7 +35,7 @@ export async function hidingOf(context: Site & Pick<AnswerContext, 'reads'>, liv
     const service = serviceOf(context, one)
     return service !== null && hidingInService(context, service)(one) === 'sealed'
   }
-  if (isSealedHere(ref)) return 'sealed'
+  if (isSealedHere(ref) || mayBeSealed(context, live, ref)) return 'sealed'
   let owners = ownersOf(live, ref)
   for (let level = 0; level < OWNERS_MAX && owners.length > 0; level++) {
     if (owners.some(isSealedHere)) return 'sealed'
@@ -41,11 +45,26 @@ export async function hidingOf(context: Site & Pick<AnswerContext, 'reads'>, liv
       if (serviceOf(context, owner) !== null) continue
       const found = await context.reads.objectIfReadable(owner, { metadataOnly: true })
       if (found === 'unreadable') return 'sealed'
+      if (found !== null && mayBeSealed(context, found, owner)) return 'sealed'
       if (found !== null) next.push(...ownersOf(found, owner))
     }
     owners = next.slice(0, OWNERS_MAX)
   }
   return 'nothing'
+}
+
+/** An object with our marks that no inventory has, as after a lost disk: whether it came sealed is not remembered. */
+function mayBeSealed(context: Site, live: K8sObject, ref: ObjectRef): boolean {
+  const tracking = parseTracking(live.metadata.annotations?.[TRACKING_ANNOTATION])
+  const keys = [refKey(ref), refKey({ ...ref, namespace: '' })]
+  if (tracking === null || !keys.includes(tracking.key) || serviceOf(context, ref) !== null) return false
+  const { project, service } = tracking
+  const read = context.replica()?.read({ project, service })
+  const rows = read?.kind === 'complete' ? [...read.revision.objects] : []
+  return !rows.some(([rowId, doc]) => {
+    const row = isSealed(doc) ? null : parseRowId(rowId)
+    return row?.kind === 'object' && keys.includes(refKey(row.ref))
+  })
 }
 
 /** An owner may be outside namespaces, which its references do not say. */

@@ -14,7 +14,7 @@ import { systemClock } from '../../shared/runtime/clock.ts'
 import type { LogFields, Logger } from '../../shared/runtime/logger.ts'
 import type { FakeCluster } from '../support/fake-cluster.ts'
 import { setup, stopAll } from '../support/reconcile-fixtures.ts'
-import { type ReconcileKit, SHOP } from '../support/reconcile-kit.ts'
+import { createReconcileKit, type ReconcileKit, SHOP } from '../support/reconcile-kit.ts'
 
 afterEach(stopAll)
 
@@ -126,6 +126,29 @@ test('AK10 an object that came sealed, and what it owns, is answered without con
   kit.desire([derived('green'), sealedWeb('green')], { commit: 'once more' })
   await settle()
   expect((await answersTo(questions, cluster, kit)).join('\n')).toMatch(/canary green/)
+})
+
+test('AK10 an agent that lost its disk shows no contents of objects that it knows by their marks only', async () => {
+  const { cluster, kit, run } = setup()
+  kit.desire([derived('red'), sealedWeb('red')], { sealed: true })
+  await run()
+  const owner = {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    name: 'web',
+    uid: cluster.object(ref('apps', 'Deployment', 'web'))?.metadata.uid,
+  }
+  cluster.editAs('kcm', pod, (live) => {
+    live.metadata.ownerReferences = [owner as NonNullable<K8sObject['metadata']['ownerReferences']>[number]]
+    Object.assign(live, { spec: sealedWeb('red')['spec'] })
+  })
+  const questions = [ref('', 'ConfigMap', 'derived'), ref('apps', 'Deployment', 'web'), pod].map(
+    (one): Question => ({ kind: 'object', ref: one }),
+  )
+  const fresh = createReconcileKit({ cluster, clock: systemClock })
+  expect((await answersTo(questions, cluster, fresh)).join('\n')).not.toMatch(CONTENT)
+  fresh.desire([derived('red'), sealedWeb('red')])
+  expect((await answersTo(questions, cluster, fresh)).join('\n')).toMatch(CONTENT)
 })
 
 test('AK5 a kind that the local policy hides is answered without contents and without texts', async () => {
