@@ -6,7 +6,6 @@ import { type ClusterId, type ServiceId, serviceKey } from '../../shared/model/i
 import type { NotificationRouteView, NotificationSinkView } from '../../shared/model/notification-views.ts'
 import { readWords } from '../../shared/model/placement-words.ts'
 import { API_VERSION, clusterSpecSchema, FLEET, repositorySpecSchema, type ServiceSpec, sourcesOf } from '../../shared/model/resources.ts'
-import { siteStatusSchema } from '../../shared/model/site-config.ts'
 import { clusterStatusSchema, factsStatusSchema, serviceStatusSchema } from '../../shared/model/status.ts'
 import { isSuspendedBy } from '../../shared/model/suspension.ts'
 import type {
@@ -50,6 +49,7 @@ import { listSuspensions } from '../ingest/suspension-rows.ts'
 import { FACTS_AWAITED_MS } from '../ingest/young-clusters.ts'
 import type { AwayOfService } from '../store/counts/rollups.ts'
 import type { Store } from '../store/store.ts'
+import { seenSite } from './cluster-site.ts'
 import { configView, listedConfig } from './config-view.ts'
 import { failingService, readFailing } from './failing-services.ts'
 import { notificationView } from './notification-view.ts'
@@ -196,10 +196,9 @@ class FleetReading {
     const [entry] = await this.store.listStatus({ clusterId: cluster.clusterId, kind: 'cluster' })
     const [served] = await this.store.listStatus({ clusterId: cluster.clusterId, kind: 'facts' })
     const facts = factsStatusSchema.safeParse(served?.doc).data ?? null
-    const [ofSite] = await this.store.listStatus({ clusterId: cluster.clusterId, kind: 'site' })
-    const site = siteStatusSchema.safeParse(ofSite?.doc).data ?? null
     const all = await this.placementsInCluster(cluster)
     const shown = seen === undefined ? all : all.filter((placement) => serviceInScope(seen, placement, cluster.labels))
+    const site = await seenSite(this.store, cluster, shown, seen)
     const placements = summarise(shown, serviceKey)
     const report = clusterStatusSchema.safeParse(entry?.doc).data ?? null
     const restoreSinceMs = await this.once('restore', () => this.restore.pendingSinceMs())

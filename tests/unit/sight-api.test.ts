@@ -43,6 +43,9 @@ beforeAll(async () => {
         spec: { rules: [{ verbs: ['read', 'write', 'cluster:label'], kinds: ['Cluster'] }] },
       },
       bind('labeler', { role: 'labeler', projects: ['*'] }),
+      { ...meta, kind: 'Role', metadata: { name: 'clusters' }, spec: { rules: [{ verbs: ['read'], kinds: ['Cluster'] }] } },
+      bind('shipper', { role: 'clusters', projects: ['*'] }),
+      { ...bind('shipper', { role: 'viewer', projects: ['shop'] }), metadata: { name: 'shipper-shop' } },
       bind('owner', { role: 'project-admin', projects: ['shop'] }),
       bind('prod', { role: 'operator', projects: ['*'], clusters: { matchLabels: { env: 'prod' } } }),
     ],
@@ -88,7 +91,7 @@ beforeAll(async () => {
   }
   await admin.call('POST', `${API}/suspend`, { project: 'hidden', services: ['hidden-web'], reason: 'r' })
   await admin.call('POST', `${API}/suspend`, { clusters: ['cluster-b'], reason: 'storm' })
-  for (const name of ['shop', 'prefix', 'prod', 'labeler', 'owner']) {
+  for (const name of ['shop', 'prefix', 'prod', 'labeler', 'owner', 'shipper']) {
     const { body } = await admin.call('POST', `${API}/tokens`, { name, role: 'none' })
     as[name] = { authorization: `Bearer ${(body as { token: string }).token}` }
   }
@@ -318,6 +321,33 @@ test('AZ4 a binding for clusters lists events of services in these clusters', as
     ])
   }
   expect((await get('prod', '/events?cluster=cluster-b')).body.items).toEqual([])
+})
+
+test('AZ4 SC2 values of a site are shown with the services that name their keys', async () => {
+  const [site, hiddenSite] = [{ keys: ['color', 'size'] }, { keys: ['hidden-key'] }].map((one) => ({
+    namespace: 'infra',
+    name: 'site',
+    ...one,
+  }))
+  const of = async (project: string, name: string, siteConfig: object) => {
+    const key = { kind: 'Service', project, name } as const
+    const held = await admin.store.getResource(key)
+    const spec = JSON.stringify({ ...JSON.parse(held?.spec ?? '{}'), siteConfig })
+    await admin.store.applyResource(key, { labels: {}, spec, nowMs: 5 })
+  }
+  await of('shop', 'web', site ?? {})
+  await of('hidden', 'hidden-web', hiddenSite ?? {})
+  const map = { values: { color: 'green', 'hidden-key': 'hidden' }, absent: ['size'], refused: {}, problem: null }
+  const maps = { 'infra/site': map, 'hidden/other': { ...map, values: { a: 'hidden' } } }
+  const clusterA = (await admin.store.clusterByName('cluster-a'))?.clusterId
+  if (clusterA === undefined) throw new Error('no cluster')
+  await admin.store.upsertStatus(clusterA, [{ kind: 'site', key: 'cluster', rev: 90, doc: { maps } }], { complete: false, nowMs: 6 })
+  const shown = async (who?: string) => {
+    const { body } = await admin.call('GET', `${API}/clusters/cluster-a`, undefined, who === undefined ? undefined : as[who])
+    return (body as unknown as { status: { site: unknown } }).status.site
+  }
+  expect([await shown(), await shown('labeler')]).toEqual([{ maps }, { maps: {} }])
+  expect(await shown('shipper')).toEqual({ maps: { 'infra/site': { ...map, values: { color: 'green' } } } })
 })
 
 test('AZ4 the answer to a write names no service that the caller may not read', async () => {
