@@ -51,7 +51,7 @@ async function chosenAgents(context: Context, clusters: readonly string[], selec
   const wanted = new Set(
     selector === undefined
       ? clusters
-      : (await client.list(`/clusters?labelSelector=${encodeURIComponent(selector)}`, named)).map(({ name }) => name),
+      : (await client.list('/clusters', named, { labelSelector: selector })).map(({ metadata }) => metadata.name),
   )
   const missing = clusters.filter((name) => !agents.some(({ cluster }) => cluster === name))
   const chosen = selector === undefined && clusters.length === 0 ? agents : agents.filter(({ cluster }) => wanted.has(cluster))
@@ -62,7 +62,7 @@ async function chosenAgents(context: Context, clusters: readonly string[], selec
     })
   return chosen.sort((a, b) => (a.cluster < b.cluster ? -1 : 1))
 }
-const named = z.object({ name: z.string() })
+const named = z.object({ metadata: z.object({ name: z.string() }) })
 
 interface SealOptions {
   all?: true | undefined

@@ -20,3 +20,27 @@ test('SI15 agents are listed with last contact and state, page by page, and revo
   expect(out).toMatch(new RegExp(`^${id} +cluster-2 +revoked `, 'm'))
   expect(await runTestCli(admin, ['token', 'revoke', 'a-ffffffffffffffff', '--yes'])).toMatchObject({ code: 1 })
 })
+
+test('SL11 another recipient key is asked for by names, by labels or of all, and never of an unknown cluster', async () => {
+  const admin = await createTestAdmin()
+  for (const n of ['1', '2', '3']) await joinCluster(admin.store, n)
+  const north = { apiVersion: 'skerry.dev/v1', kind: 'Cluster', metadata: { name: 'cluster-2', labels: { region: 'north' } }, spec: {} }
+  expect((await admin.call('POST', '/api/v1/apply', { resources: [north] })).status).toBe(200)
+  const asked = async () => {
+    const { items } = (await admin.call('GET', '/api/v1/agents')).body as { items: { cluster: string; rotating: boolean }[] }
+    return items.filter(({ rotating }) => rotating).map(({ cluster }) => cluster)
+  }
+  const rotate = (...args: string[]) => runTestCli(admin, ['secrets', 'rotate-recipient', ...args])
+  expect(await rotate('--yes')).toMatchObject({ code: 2 })
+  expect(await rotate('cluster-1', '--all', '--yes')).toMatchObject({ code: 2 })
+  expect(await rotate('cluster-1', 'cluster-9', '--yes')).toMatchObject({ code: 1, err: expect.stringContaining('cluster-9') })
+  expect(await rotate('-l', 'region=south', '--yes')).toMatchObject({ code: 1 })
+  expect(await rotate('cluster-1')).toMatchObject({ code: 2 }) // nobody can be asked
+  expect(await asked()).toEqual([])
+  expect(await rotate('-l', 'region=north', '--yes')).toMatchObject({ code: 0 })
+  expect(await asked()).toEqual(['cluster-2'])
+  expect(await rotate('cluster-3', '--yes')).toMatchObject({ code: 0 })
+  expect(await asked()).toEqual(['cluster-2', 'cluster-3'])
+  expect(await rotate('--all', '--yes')).toMatchObject({ code: 0 })
+  expect(await asked()).toEqual(['cluster-1', 'cluster-2', 'cluster-3'])
+})
