@@ -150,8 +150,12 @@ const BASE_REMEDY =
   'Correct the address of the remote base in the kustomization, or name a Config that is bound to its host in render.kustomize.remoteBaseSecretRefs.'
 const PENDING = { detail: 'a remote base is being fetched', remedy: 'No action needed: it is rendered again when the base is available.' }
 
-/** Values of each chart of a service, for people (CG9). What is wrong with them, the render tells. */
-export async function explainCharts(deps: PipelineDeps, unplaced: PipelineInput): Promise<ExplainedValue[]> {
+/**
+ * Values of each chart of a service, for people (CG9): read with marks in place of secrets, so that not even the name of
+ * a values file shows one. What is wrong with them, the render tells.
+ */
+export async function explainCharts(deps: PipelineDeps, given: PipelineInput): Promise<ExplainedValue[]> {
+  const unplaced = marked({ ...given, forPeople: true })
   const recorder = createRecorder()
   const place = placeSources(unplaced.sources, (index) => inputsOf(unplaced, index))
   if (place.kind === 'refused') return []

@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadSopsKeys, NO_SOPS_KEYS, type ServerSopsKeys } from '../../server/access/sops-keys.ts'
 import { markBy } from '../../server/render/for-people.ts'
-import { runPipeline } from '../../server/render/pipeline.ts'
+import { explainCharts, type PipelineDeps, type PipelineInput, runPipeline } from '../../server/render/pipeline.ts'
 import { createRenderers } from '../../server/render/renderers.ts'
 import { isSealed, sealingKeysOf } from '../../shared/kube/sealed-object.ts'
 import type { RenderSpec } from '../../shared/model/render.ts'
@@ -38,8 +38,8 @@ interface Asked {
   forPeople?: boolean
 }
 
-async function rendered({ files, render = {}, keys = NO_SOPS_KEYS, forPeople = false }: Asked) {
-  const outcome = await runPipeline(
+function pipelineOf({ files, render = {}, keys = NO_SOPS_KEYS, forPeople = false }: Asked): [PipelineDeps, PipelineInput] {
+  return [
     {
       ...{ renderers, sandbox, signal: new AbortController().signal },
       once: (_, run) => run(),
@@ -58,7 +58,11 @@ async function rendered({ files, render = {}, keys = NO_SOPS_KEYS, forPeople = f
       ],
       settings: { config: { values: {}, secrets: new Set<string>() }, helmValues: [], patches: [] },
     },
-  )
+  ]
+}
+
+async function rendered(asked: Asked) {
+  const outcome = await runPipeline(...pipelineOf(asked))
   const { result } = outcome
   if (result instanceof AppError) throw result
   return { ...outcome, result }
@@ -118,6 +122,17 @@ test('SP7 with the key of its project it renders, every object of the render is 
   const [text = ''] = result.objects.values()
   expect(text).not.toMatch(/hunter2/i)
   expect(JSON.parse(text).data).toMatchObject({ url: expect.stringMatching(/^x:HMAC:[0-9A-F]{16}@db$/), color: 'red' })
+})
+
+test('CG9 SP7 Helm values of a SOPS file are explained by their names, without what is in them', async () => {
+  const keys = await loadSopsKeys(keyFolder(['default/site.agekey', keyFile(key)]))
+  const explained = await explainCharts(...pipelineOf({ files: chart, render: helm, keys }))
+  expect(explained.map(({ path, value, secret, from }) => [path, value, secret, from])).toEqual([
+    ['.Values.auth.count', '[secret]', true, 'app/secrets.yaml'],
+    ['.Values.auth.password', '[secret]', true, 'app/secrets.yaml'],
+    ['.Values.color', 'red', false, 'chart values.yaml'],
+  ])
+  expect(await explainCharts(...pipelineOf({ files: chart, render: helm }))).toEqual([])
 })
 
 test('SP7 a changed file is refused, and so is one that helm or a ConfigMap would read by itself', async () => {

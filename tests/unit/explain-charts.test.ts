@@ -94,3 +94,22 @@ test('CG9 whatever was made of a secret is masked: a slice, an encoding, a list 
   expect(shown('host')).toMatchObject({ secret: false, value: 'none' })
   for (const form of [SECRET, SECRET.toUpperCase(), btoa(SECRET), 'hun']) expect(JSON.stringify([...values])).not.toContain(form)
 })
+
+test('CG9 a value that is committed in clear is masked by its name; names of Secrets, switches and empty texts are shown', async () => {
+  const auth = { rootPassword: 'in-clear', apiKeys: ['a'], pin: 1234, token: 7, existingSecret: 'db', password: '', createToken: true }
+  const env = [{ name: 'DB_PASSWORD', value: 'in-clear' }]
+  const named = [{ name: 'TOKEN', valueFrom: { secretKeyRef: { name: 'db', key: 'token' } } }]
+  const lists = { env, named, users: [{ name: 'a', password: 'in-clear' }], imagePullSecrets: [{ name: 'registry' }] }
+  const values = await explained({ values: { auth, ...lists, secret: {} } })
+  const masked = [...values].filter(([, { secret }]) => secret).map(([path]) => path)
+  const ofAuth = ['.Values.auth.apiKeys', '.Values.auth.rootPassword', '.Values.auth.token']
+  expect(masked).toEqual([...ofAuth, '.Values.env', '.Values.users'])
+  expect(JSON.stringify([...values])).not.toContain('in-clear')
+  expect(values.get('.Values.auth.existingSecret')?.value).toBe('db')
+})
+
+test('CG9 the name of a values file that a template made of a secret is made of its mark', async () => {
+  const values = await explained({ valuesFiles: ['prod.yaml', '{{ config.password }}.yaml?'] })
+  expect(JSON.stringify([...values])).not.toContain(SECRET)
+  expect(values.get('.Values.image.tag')).toMatchObject({ value: 'b' })
+})
