@@ -64,16 +64,22 @@ function readLabels(text: string): Labels {
   throw new AppError('bad_options', { doing: 'read --cluster-labels', detail: 'expected key=value,key=value' })
 }
 
-/** The Configs of the service's project. A mark in the place of a secret is shown as it is: a text. */
+/**
+ * The Configs of the service's project. A mark in the place of a secret is shown as it is: a text. A value from outside is
+ * not read here; like other secrets it is shown as a mark.
+ */
 export function configLayers(resources: readonly Applicable[], project: string): ReadonlyMap<string, ConfigLayer> {
   const configs = resources.filter((one) => one.kind === 'Config').filter((one) => projectOf(one) === project)
-  return new Map(
-    configs.map(({ metadata, spec }) => [
-      metadata.name,
-      { values: { ...spec.data, ...spec.secrets }, secrets: new Set(Object.keys(spec.secrets)) },
-    ]),
-  )
+  return new Map(configs.map(({ metadata, spec }) => [metadata.name, secretLayer(spec.data, { ...outsideOf(spec), ...spec.secrets })]))
 }
+
+const outsideOf = ({ valueFrom = [] }: { valueFrom?: readonly { name: string }[] | undefined }): Record<string, string> =>
+  Object.fromEntries(valueFrom.map(({ name }) => [name, `valueFrom ${name}`]))
+
+const secretLayer = (data: ConfigLayer['values'], secrets: Readonly<Record<string, string>>): ConfigLayer => ({
+  values: { ...data, ...secrets },
+  secrets: new Set(Object.keys(secrets)),
+})
 
 /** `PATH`, or `REPOSITORY=PATH,…`: where the content of each repository is. */
 export function folderOf(dirs: string, repository: string): string | null {

@@ -34,6 +34,7 @@ const FILES = {
   'kust/a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: "y"}\n',
   'broken/a.yaml.liquid': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ config.nmae }}}\n',
   'secret/a.yaml.liquid': 'apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: {{ config.password | json }}, other: literal}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: url}\ndata: {url: "https://x:{{ config.password }}@db", sum: {{ config.password | sha256sum }}, cut: {{ config.password | slice: 0, 3 | json }}}\n',
+  'outside/a.yaml.liquid': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: outside}\ndata: {url: "https://x:{{ config.license }}@db", upper: {{ config.license | upcase }}}\n',
   'coded/a.yaml.liquid': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: coded}\ndata: {a: {{ config.coded | b64dec | json }}}\n',
   'sites/ship/a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: of-ship}\n',
   'sites/shore/a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: of-shore}\n',
@@ -46,6 +47,7 @@ const PATCH = { target: { kind: 'Deployment' }, patch: { spec: { template: { spe
 const RESOURCES = [
   head('Repository', 'apps', { git: { url: 'https://git.example/apps.git' }, poll: '1h' }),
   head('Config', 'vars', { data: { color: 'blue' }, secrets: { password: 'hunter2' } }),
+  head('Config', 'outside', { valueFrom: [{ name: 'license', file: 'license.txt' }] }),
   head('Config', 'coded', { secrets: { coded: btoa('hunter2') } }),
   service('raw', { render: { patches: [PATCH], commonLabels: { team: 'a' } } }),
   service('liquid', {
@@ -57,6 +59,7 @@ const RESOURCES = [
   service('sites', { source: { repository: 'apps', path: 'sites/{{ cluster.name }}' } }),
   service('broken'),
   service('secret', { configFrom: [{ name: 'vars' }] }),
+  service('outside', { configFrom: [{ name: 'outside' }] }),
   service('coded', { configFrom: [{ name: 'coded' }] }),
   service('nowhere', { source: { repository: 'apps', path: 'liquid' }, targets: { selector: { matchLabels: { env: 'none' } } } }),
 ]
@@ -67,6 +70,8 @@ let resources: string
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'skerry-by-hand-'))
   mkdirSync(join(folder, 'data'))
+  mkdirSync(join(folder, 'values/default'), { recursive: true })
+  writeFileSync(join(folder, 'values/default/license.txt'), 'hunter3')
   git = await createGitServer({ dir: join(folder, 'remote') })
   await git.commit(FILES, 'all')
   const { url } = git
@@ -76,6 +81,7 @@ beforeAll(async () => {
     port: 0,
     sourceAddresses: '127.0.0.0/8',
     rendering: readRenderPlace(FLAGS, process.env),
+    valueFiles: join(folder, 'values'),
   }
   server = await startServer(options, { clock: systemClock, random: seededRandom(3), log: silentLogger })
   resources = join(folder, 'fleet.yaml')
@@ -202,6 +208,24 @@ test.skipIf(!hasPrograms)(
     }
   },
 )
+
+test('RH2 CG9 CG13 DF3 a value from outside is a mark in a render, an explanation and a comparison, and a placeholder here', async () => {
+  await eventually('the value is read', async () => {
+    const { out, err } = await onServer('outside', '--cluster', 'ship')
+    if (!out.includes('url:')) throw new Error(err)
+    return true
+  })
+  const explained = await onServer('outside', '--cluster', 'ship', '--explain')
+  expect(explained.out).toMatch(/^license +"hmac:[0-9a-f]{16}" +Config\/outside\n$/)
+  const dir = changed({ 'outside/a.yaml.liquid': FILES['outside/a.yaml.liquid'].replace('x:', 'y:') })
+  const compared = await typed('diff', 'outside', '--dir', dir)
+  expect([compared.code, compared.err]).toEqual([1, ''])
+  for (const { out } of [await onServer('outside', '--cluster', 'ship'), await here('outside', SHIP), compared]) {
+    expect(out).toMatch(/https:\/\/[xy]:hmac:[0-9a-f]{16}@db/)
+    expect(out).toMatch(/upper: HMAC:[0-9A-F]{16}/)
+    expect(out).not.toMatch(/hunter3/i)
+  }
+})
 
 test.skipIf(!hasPrograms)('RH2 what does not render with marks in place of secrets is shown without contents', async () => {
   for (const said of [await onServer('coded', '--cluster', 'ship'), await here('coded', SHIP)]) {

@@ -129,6 +129,7 @@ test('SC1 SC3 a service takes variables from a ConfigMap of its site, again when
   expect(await scenario.fleet.run(['render', 'colored', '--cluster', 'harbour', '--explain'])).toMatch(
     /^color +"green" +site ConfigMap kube-public\/site-values\n/,
   )
+  expect(await scenario.fleet.run(['diff', 'colored', '--ref', 'main'])).toBe('no differences in 1 cluster\n')
   await kubectl('patch', 'configmap', 'site-values', '-n', 'kube-public', '--type=merge', '-p', '{"data":{"color":"red"}}')
   await eventually('the other value is applied', async () => (await dataOf('colored', 'colored')) === 'red')
   const described = await scenario.fleet.run(['describe', 'cluster', 'harbour'])
