@@ -22,6 +22,8 @@ export interface GitServerOptions {
   dir: string
   /** Called after a push from outside, not after `commit`. */
   onPush?: () => void
+  /** Requests without it are refused with 401. Default: anybody. */
+  login?: { username: string; password: string }
 }
 
 // No personal configuration (signing, hooks, templates) may change what these commits are.
@@ -44,7 +46,7 @@ async function git(dir: string, ...args: string[]): Promise<string> {
   return output.trim()
 }
 
-export async function createGitServer({ dir, onPush }: GitServerOptions): Promise<GitServer> {
+export async function createGitServer({ dir, onPush, login }: GitServerOptions): Promise<GitServer> {
   const bare = join(dir, 'fleet.git')
   const work = join(dir, 'work')
   mkdirSync(bare, { recursive: true })
@@ -54,12 +56,15 @@ export async function createGitServer({ dir, onPush }: GitServerOptions): Promis
   await git(dir, 'init', '--quiet', '--initial-branch=main', work)
   await git(work, 'remote', 'add', 'origin', bare)
 
+  const wanted = login === undefined ? null : `Basic ${btoa(`${login.username}:${login.password}`)}`
+  const mayRead = ({ headers }: Request) => wanted === null || headers.get('authorization') === wanted
+  const refused = () => new Response(null, { status: 401, headers: { 'www-authenticate': 'Basic realm="git"' } })
   let port = 0
   const listen = () => {
     const started = Bun.serve({
       hostname: '127.0.0.1',
       port,
-      fetch: (request) => runBackend(dir, request, onPush),
+      fetch: (request) => (mayRead(request) ? runBackend(dir, request, onPush) : refused()),
       maxRequestBodySize: 2 ** 30,
     })
     port = started.port ?? 0

@@ -5,7 +5,7 @@ import { runDoctor } from '../../server/doctor/doctor-verb.ts'
 import { doctorReportSchema } from '../../server/doctor/findings.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
 import { fillDataFolder } from '../support/data-folder-kit.ts'
-import { renderProgram, searchPath } from '../support/real-sandbox.ts'
+import { renderProgram, searchPath } from '../support/render-programs.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 const programs = { helm: renderProgram('helm'), helm3: renderProgram('helm3'), kustomize: renderProgram('kustomize') }

@@ -19,7 +19,8 @@ import { createSandbox, sandboxTrouble } from '../../server/render/sandbox/runs.
 import { SANDBOX_LIMITS } from '../../server/render/sandbox.ts'
 import { AppError } from '../../shared/protocol/error.ts'
 import { systemClock } from '../../shared/runtime/clock.ts'
-import { realSandbox, renderProgram, searchPath } from '../support/real-sandbox.ts'
+import { realSandbox } from '../support/real-sandbox.ts'
+import { renderProgram, searchPath } from '../support/render-programs.ts'
 import { gzipped, tarOf } from '../support/tar-writer.ts'
 import { tempDir } from '../support/temp-dir.ts'
 

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { packageVersion, parseVersion, plantTraps, runInSandbox } from '../../scripts/binary-sandbox.ts'
 import { doctorReportSchema } from '../../server/doctor/findings.ts'
 import { fillDataFolder } from '../support/data-folder-kit.ts'
-import { renderProgram, searchPath } from '../support/real-sandbox.ts'
+import { renderProgram, searchPath } from '../support/render-programs.ts'
 import { tempDir } from '../support/temp-dir.ts'
 
 const ROOT = join(import.meta.dir, '..', '..')

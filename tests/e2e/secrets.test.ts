@@ -2,8 +2,10 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createSearch, filesIn } from '../support/canaries.ts'
 import { CLUSTER_START_TIMEOUT_MS, eventually } from '../support/kube-cluster.ts'
-import { searchPath } from '../support/real-sandbox.ts'
+import { textsInMemory } from '../support/process-memory.ts'
+import { searchPath } from '../support/render-programs.ts'
 import { configMapYaml, deploymentYaml, type Scenario, serviceYaml, startScenario } from '../support/scenario.ts'
 import { keyFile, newAgeKey, sopsEncrypt } from '../support/sops-kit.ts'
 import { ROOT } from '../support/source-files.ts'
@@ -12,6 +14,16 @@ import { tempDir } from '../support/temp-dir.ts'
 setDefaultTimeout(90_000)
 const [key, operatorKey] = await Promise.all([newAgeKey(), newAgeKey()])
 const labels = { env: 'prod' }
+/** By the way on which it comes to the site. */
+const SEEN = {
+  raw: 'canary-of-raw-81d5c3f0',
+  clear: 'canary-of-clear-6e2f90ab',
+  kust: 'canary-of-kust-07bc4d1e',
+  env: 'canary-of-env-d93a5f62',
+  bin: 'canary-of-bin-5b08e7c4',
+  chart: 'canary-of-chart-f24c6a9d',
+  values: 'canary-of-values-3a7e1d85',
+}
 let scenario: Scenario
 
 beforeAll(async () => {
@@ -48,17 +60,18 @@ describe('SOPS', () => {
   test('SP1 SP4 SP5 plain manifests, a kustomization and a chart wait for the key of the site, and arrive with it', async () => {
     const generated = 'secretGenerator:\n  - name: files\n    files: [app.env, "bin=key.bin"]\n    options: {disableNameSuffixHash: true}\n'
     await scenario.push({
-      'raw/secret.yaml': sopsEncrypt('secret.yaml', secret('plain', 'of-raw'), { to: [key], rule }),
+      'raw/secret.yaml': sopsEncrypt('secret.yaml', secret('plain', SEEN.raw), { to: [key], rule }),
       'raw/map.yaml': configMapYaml('beside', { a: 'b' }),
+      'raw/clear.yaml': secret('clear', SEEN.clear),
       'kust/kustomization.yaml': `namePrefix: pre-\nlabels: [{pairs: {team: a}}]\nresources: [secret.yaml]\n${generated}`,
-      'kust/secret.yaml': sopsEncrypt('secret.yaml', secret('patched', 'of-kust'), { to: [key], rule }),
-      'kust/app.env': sopsEncrypt('app.env', 'A=of-env\n', { to: [key] }),
-      'kust/key.bin': sopsEncrypt('key.bin', 'of-bin', { to: [key] }),
+      'kust/secret.yaml': sopsEncrypt('secret.yaml', secret('patched', SEEN.kust), { to: [key], rule }),
+      'kust/app.env': sopsEncrypt('app.env', `A=${SEEN.env}\n`, { to: [key] }),
+      'kust/key.bin': sopsEncrypt('key.bin', SEEN.bin, { to: [key] }),
       'chart/Chart.yaml': 'apiVersion: v2\nname: chart\nversion: 1.0.0\n',
-      'chart/files/s.yaml': sopsEncrypt('s.yaml', secret('of-chart', 'of-chart'), { to: [key], rule }),
+      'chart/files/s.yaml': sopsEncrypt('s.yaml', secret('of-chart', SEEN.chart), { to: [key], rule }),
       'chart/templates/s.yaml':
         '{{ .Files.Get "files/s.yaml" }}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: values}\nstringData: {password: {{ .Values.password | quote }}}\n',
-      'chart/secrets.yaml': sopsEncrypt('secrets.yaml', 'password: of-values\n', { to: [operatorKey] }),
+      'chart/secrets.yaml': sopsEncrypt('secrets.yaml', `password: ${SEEN.values}\n`, { to: [operatorKey] }),
     })
     await apply(
       serviceYaml({ name: 'raw', labels }),
@@ -71,18 +84,18 @@ describe('SOPS', () => {
     })
     expect(told).toContain(key.recipient)
     expect(await kubectl(['get', 'configmap', 'beside', '-n', 'raw', '-o', 'name'])).toContain('beside')
-    await becomes('chart', 'values', 'password', 'of-values')
+    await becomes('chart', 'values', 'password', SEEN.values)
     expect(await secretValue('raw', 'plain', 'password')).toBeNull()
     const metadata = { name: 'sops-keys', namespace: 'skerry-system', labels: { 'skerry.dev/sops-keys': 'true' } }
     await kubeApply({ apiVersion: 'v1', kind: 'Secret', metadata, stringData: { 'site.agekey': keyFile(key) } })
-    await becomes('raw', 'plain', 'password', 'of-raw')
-    await becomes('kust', 'pre-patched', 'password', 'of-kust')
-    await becomes('kust', 'pre-files', 'app\\.env', 'A=of-env\n')
-    await becomes('kust', 'pre-files', 'bin', 'of-bin')
-    await becomes('chart', 'of-chart', 'password', 'of-chart')
+    await becomes('raw', 'plain', 'password', SEEN.raw)
+    await becomes('kust', 'pre-patched', 'password', SEEN.kust)
+    await becomes('kust', 'pre-files', 'app\\.env', `A=${SEEN.env}\n`)
+    await becomes('kust', 'pre-files', 'bin', SEEN.bin)
+    await becomes('chart', 'of-chart', 'password', SEEN.chart)
     await scenario.settled('harbour', ['raw', 'kust', 'chart'])
     const shown = await scenario.fleet.run(['render', 'raw', '--cluster', 'harbour'])
-    expect(shown).not.toMatch(/of-raw|\$sops|ENC\[/)
+    expect(shown).not.toMatch(/canary|\$sops|ENC\[/)
     const status = JSON.stringify(await scenario.sites['harbour']?.agent.command(['status']))
     expect(status).toContain(key.recipient)
   })
@@ -94,10 +107,30 @@ describe('SOPS', () => {
       const text = await scenario.fleet.run(['describe', 'service', 'raw'])
       return text.includes('SopsKeyMissing') && text.includes(other.recipient)
     })
-    expect(await secretValue('raw', 'plain', 'password')).toBe('of-raw')
+    expect(await secretValue('raw', 'plain', 'password')).toBe(SEEN.raw)
     await scenario.push({ 'raw/secret.yaml': sopsEncrypt('secret.yaml', secret('plain', 'third'), { to: [other, key], rule }) })
     await becomes('raw', 'plain', 'password', 'third')
   })
+})
+
+test('SL7 SP1 SP7 the control process has no secret of a repository in its memory, and no file or log has one', async () => {
+  const { fleet, sites } = scenario
+  const { agent, cluster } = sites['harbour'] ?? {}
+  if (agent === undefined || cluster === undefined) throw new Error('no site')
+  for (const service of ['raw', 'kust', 'chart']) {
+    await fleet.run(['render', service, '--cluster', 'harbour', '--explain'])
+    await fleet.skerry(['diff', service, '--ref', 'main'])
+  }
+  const secrets = [...Object.values(SEEN), key.identity]
+  // What is certainly there shows that the search finds something.
+  expect(textsInMemory(fleet.serverPid(), [...secrets, fleet.dataDir])).toEqual([fleet.dataDir])
+  const [, token = ''] = /token: *"?([^"\s]+)/.exec(readFileSync(cluster.kubeconfigPath, 'utf8')) ?? []
+  expect(token.length).toBeGreaterThan(8)
+  const search = createSearch([...secrets, operatorKey.identity, token])
+  const clones = join(fleet.dataDir, 'git')
+  const files = [...filesIn(fleet.dataDir), ...filesIn(agent.dataDir)].filter(({ path }) => !path.startsWith(clones))
+  const found = files.flatMap(({ path, bytes }) => search(path, bytes))
+  expect([...found, ...search('server log', Buffer.from(fleet.serverLog())), ...search('agent log', Buffer.from(agent.log()))]).toEqual([])
 })
 
 const crd = (name: string) => readFileSync(join(ROOT, 'build/install/crds', `${name}.yaml`), 'utf8')

@@ -1,7 +1,7 @@
 // Charts packed by the real helm, and a Helm repository of them as a plain web server gives it: files with ETags.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { renderProgram } from './real-sandbox.ts'
+import { renderProgram } from './render-programs.ts'
 import { tempDir } from './temp-dir.ts'
 
 export interface ChartText {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort, startChild, waitUntil } from '../../scripts/local-cluster/child-process.ts'
-import { renderProgram } from './real-sandbox.ts'
+import { renderProgram } from './render-programs.ts'
 import { tempDir } from './temp-dir.ts'
 
 export interface RegistryProcess {

@@ -1,10 +1,10 @@
 // Files that the real sops encrypts for tests, and the keys that open them.
-import { writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { generateX25519Identity, identityToRecipient } from 'age-encryption'
 import type { AgeKey } from '../../shared/adapters/age.ts'
-import { renderProgram } from './real-sandbox.ts'
-import { tempDir } from './temp-dir.ts'
+import { renderProgram } from './render-programs.ts'
 
 export async function newAgeKey(): Promise<AgeKey> {
   const identity = await generateX25519Identity()
@@ -22,25 +22,34 @@ export interface SopsRules {
 }
 
 /** `name` decides the format, as for sops: `.yaml`, `.json`, `.env`, anything else is binary. */
-export function sopsEncrypt(name: string, content: string | Uint8Array, { to, rule = {} }: SopsRules): string {
-  const folder = tempDir()
-  writeFileSync(join(folder, name), content)
-  const config = join(folder, 'rules.yaml')
-  writeFileSync(config, JSON.stringify({ creation_rules: [{ age: to.map(({ recipient }) => recipient).join(','), ...rule }] }))
-  return sops(['--config', config, 'encrypt', join(folder, name)])
-}
+export const sopsEncrypt = (name: string, content: string | Uint8Array, { to, rule = {} }: SopsRules): string =>
+  inFolder((folder) => {
+    writeFileSync(join(folder, name), content)
+    const config = join(folder, 'rules.yaml')
+    writeFileSync(config, JSON.stringify({ creation_rules: [{ age: to.map(({ recipient }) => recipient).join(','), ...rule }] }))
+    return sops(folder, ['--config', config, 'encrypt', join(folder, name)]).toString('utf8')
+  })
 
 /** With the program, for comparison. Throws with what it says. */
-export function sopsDecrypt(name: string, encrypted: string, key: AgeKey): Buffer {
-  const path = join(tempDir(), name)
-  writeFileSync(path, encrypted)
-  return sopsBytes(['decrypt', path], { SOPS_AGE_KEY: key.identity })
+export const sopsDecrypt = (name: string, encrypted: string, key: AgeKey): Buffer =>
+  inFolder((folder) => {
+    const path = join(folder, name)
+    writeFileSync(path, encrypted)
+    return sops(folder, ['decrypt', path], { SOPS_AGE_KEY: key.identity })
+  })
+
+/** Also outside of the test runner. */
+function inFolder<T>(work: (folder: string) => T): T {
+  const folder = mkdtempSync(join(tmpdir(), 'skerry-sops-'))
+  try {
+    return work(folder)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 }
 
-const sops = (args: readonly string[]): string => sopsBytes(args).toString('utf8')
-
-function sopsBytes(args: readonly string[], env: Record<string, string> = {}): Buffer {
-  const run = Bun.spawnSync([renderProgram('sops'), ...args], { env: { HOME: tempDir(), ...env }, stdout: 'pipe', stderr: 'pipe' })
+function sops(home: string, args: readonly string[], env: Record<string, string> = {}): Buffer {
+  const run = Bun.spawnSync([renderProgram('sops'), ...args], { env: { HOME: home, ...env }, stdout: 'pipe', stderr: 'pipe' })
   if (run.exitCode !== 0) throw new Error(`sops: ${run.stderr.toString('utf8')}`)
   return run.stdout
 }
