@@ -5,8 +5,9 @@ import { parseServiceKey, type ServiceId, serviceKey } from '../../shared/model/
 import type { PruneRefusal } from '../../shared/model/status.ts'
 import { keepConfirmation, remember } from './apply/remember.ts'
 import { joinConfirmations } from './plan/gates/confirmation.ts'
-import { type Hold, type Holds, holdFacts, holdText, LAST_UNTIL_MS } from './plan/gates/hold.ts'
+import { type Holds, holdFacts, holdText, LAST_UNTIL_MS } from './plan/gates/hold.ts'
 import type { Reports, Site, Storage, Turns } from './ports.ts'
+import type { Hold } from './snapshot/kept-notes.ts'
 import type { ServiceModel } from './snapshot/service-model.ts'
 
 const by = z.string().min(1).max(256)

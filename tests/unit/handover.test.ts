@@ -1,6 +1,7 @@
 // What is handed over from one service to another: what the server writes, and what the agent makes of it.
 import { describe, expect, test } from 'bun:test'
-import { judgeHandover, type Taker, waitsForTakers } from '../../agent/reconcile/plan/prune/handover.ts'
+import { judgeHandover, waitsForTakers } from '../../agent/reconcile/plan/prune/handover.ts'
+import type { Taker } from '../../agent/reconcile/snapshot/watch/service-registry.ts'
 import { type Gainer, handoversTo } from '../../server/fleet/handover.ts'
 import { objectNames } from '../../server/fleet/named-objects.ts'
 import type { ClusterId } from '../../shared/model/ids.ts'

@@ -1,16 +1,8 @@
 // The sequencing machine and the life of one run, by tables.
 import { describe, expect, test } from 'bun:test'
 import { isOfHook, judgeRun, type RunFacts } from '../../agent/reconcile/plan/order/hook-run.ts'
-import {
-  type HookState,
-  orderGate,
-  phaseWords,
-  positionOf,
-  type Wait,
-  type WaveState,
-  waitText,
-} from '../../agent/reconcile/plan/order/phases.ts'
-import type { HookRun, HookSpec } from '../../agent/reconcile/snapshot/hook-spec.ts'
+import { type HookState, orderGate, phaseWords, positionOf, type WaveState, waitText } from '../../agent/reconcile/plan/order/phases.ts'
+import type { HookRun, HookSpec, Wait } from '../../agent/reconcile/snapshot/hook-spec.ts'
 import type { LiveRun } from '../../agent/reconcile/snapshot/live-run.ts'
 import type { Wanted } from '../../agent/reconcile/snapshot/wanted.ts'
 import type { LiveObject, LiveView, Owner } from '../../agent/reconcile/snapshot/watch/live-object.ts'

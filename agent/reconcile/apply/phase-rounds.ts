@@ -7,21 +7,12 @@ import type { Phase } from '../../../shared/kube/waves.ts'
 import { isWell } from '../../../shared/model/status.ts'
 import { isKeptAsMade } from '../plan/left-alone.ts'
 import { runIdOf } from '../plan/order/hook-run.ts'
-import {
-  finishedPosition,
-  type HookState,
-  hookWave,
-  type Position,
-  positionOf,
-  type Wait,
-  type WaveState,
-  waitText,
-} from '../plan/order/phases.ts'
+import { finishedPosition, type HookState, hookWave, positionOf, type WaveState, waitText } from '../plan/order/phases.ts'
 import { type PlanView, viewIn } from '../plan/plan-view.ts'
 import { describeProblem } from '../plan/problem-text.ts'
 import { planView } from '../plan/turn-view.ts'
 import type { Reports, Requests, Services, Site, Storage, Turns } from '../ports.ts'
-import type { HookSpec } from '../snapshot/hook-spec.ts'
+import type { HookSpec, Position, Wait } from '../snapshot/hook-spec.ts'
 import { isHealthOverdue } from '../snapshot/overdue.ts'
 import type { ServiceModel } from '../snapshot/service-model.ts'
 import { isOrderReason, isRefusedForGood } from '../snapshot/situation.ts'

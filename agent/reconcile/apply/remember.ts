@@ -6,15 +6,22 @@ import { confirmationToken, type ServiceRow } from '../../../shared/model/desire
 import { type ServiceId, serviceKey } from '../../../shared/model/ids.ts'
 import { type ObjectStatus, objectStatusSchema, serviceStatusSchema } from '../../../shared/model/status.ts'
 import { type AgentState, entryOnPaper, type InventoryEntry, type ServiceState } from '../../state/agent-state.ts'
-import { confirmationFact, isOutdated, recallConfirmation, type SiteConfirmation } from '../plan/gates/confirmation.ts'
+import { isOutdated } from '../plan/gates/confirmation.ts'
 import { recallBegun } from '../plan/gates/revision-gate.ts'
 import { recallKept } from '../plan/prune/prune-plan.ts'
-import { type Recreate, readRecreates, recreateFacts } from '../plan/recreate.ts'
 import type { StepOf } from '../plan/step.ts'
 import type { Services, Site, Storage, Turns } from '../ports.ts'
 import { recallActing } from '../snapshot/account.ts'
 import { FinishedJobs } from '../snapshot/finished-jobs.ts'
 import { HookBook } from '../snapshot/hooks.ts'
+import {
+  confirmationFact,
+  type Recreate,
+  readRecreates,
+  recallConfirmation,
+  recreateFacts,
+  type SiteConfirmation,
+} from '../snapshot/kept-notes.ts'
 import { type Recalled, ServiceModel } from '../snapshot/service-model.ts'
 import { recallDegraded } from '../snapshot/service-state.ts'
 import { readRefusedNulls, refusedNullsFact } from '../snapshot/wanted.ts'

@@ -3,7 +3,7 @@
 // claim's volume) and all ownership that shows drift.
 import type { ManagedFieldsEntry, ObjectRef } from '../../../shared/kube/object.ts'
 import type { ApiFailure, ApiResource, Cluster } from '../../cluster/cluster.ts'
-import { type Managed, splitRuled, type Take, union, withTaken } from '../snapshot/fields/client-side.ts'
+import { type Managed, type Spared, splitRuled, union, withTaken } from '../snapshot/fields/client-side.ts'
 import type { Split } from '../snapshot/fields/common-fields.ts'
 import type { Leave } from '../snapshot/fields/ignore.ts'
 import { childNode, type FieldsNode } from '../snapshot/fields/owned-fields.ts'
@@ -11,9 +11,6 @@ import { patchManagedFields } from './take-over.ts'
 
 /** AO3: of other writers: removing another's finalizer or owner would leave remnants, or delete the object. */
 const OTHERS_METADATA = ['f:finalizers', 'f:ownerReferences'] as const
-
-/** The fields that a rule leaves to others, and the manifest of its indices (canonical JSON). */
-export type Spared = Pick<Take, 'leave' | 'wanted'>
 
 /** Null means nothing to take. Status, finalizers, owner references, changes by a subresource (an autoscaler's
  *  replicas) and fields that a rule leaves to others keep their owners. */

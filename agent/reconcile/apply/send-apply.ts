@@ -29,7 +29,7 @@ export async function sendApply(cluster: Writes, step: StepOf<'apply'>, force: b
 }
 
 /** An apply removes owned fields that are no longer named, and a null removes nothing: so ownership of the member is
- *  taken first. Null. That failed. */
+ *  taken first. Null means that this failed. */
 async function applyWithoutMember(
   cluster: Writes,
   { resource, ref }: StepOf<'apply'>,

@@ -1,32 +1,19 @@
 // Decides when an object may be deleted in order to recreate it, because the API server refuses to change a field of
 // it. Pure, except for the stored note: written before the delete, so that no restart recreates it twice, and removed
 // when the new object exists.
-import { z } from 'zod'
 import type { ApplyOptions } from '../../../shared/kube/apply-options.ts'
 import { sha256Hex } from '../../../shared/kube/canonical.ts'
 import { allowsPrune } from '../../../shared/kube/keep-marks.ts'
 import type { K8sObject, ObjectRef } from '../../../shared/kube/object.ts'
+import type { Recreate } from '../snapshot/kept-notes.ts'
 import type { NotAgain } from '../snapshot/situation.ts'
 import type { LiveObject } from '../snapshot/watch/live-object.ts'
 import { type ConfirmedNames, type Permit, permitRecreate } from './prune/deletion.ts'
 import type { DeletionHold } from './prune/prune-guard.ts'
 
-const recreateSchema = z.object({
-  /** Which document it is deleted for. */
-  sent: z.string(),
-  /** UID of the deleted object; a repeated request is the same attempt. */
-  uid: z.string(),
-  /** Objects of this name that were deleted for this document. */
-  count: z.number().int(),
-  /** The answer of the API server to the new one, if it can never take it. */
-  refused: z.string().optional(),
-})
-export type Recreate = z.infer<typeof recreateSchema>
-
 /** More deletions do not help against a program that always creates the object first. */
 export const RECREATES_MAX = 3
 const REFUSED_CHARS_MAX = 300
-const FACT = 'recreate/'
 
 export const documentId = (sent: string): string => sha256Hex(sent).slice(0, 16)
 
@@ -70,18 +57,6 @@ export function nextRecreate(before: Recreate | undefined, sent: string, uid: st
   return { sent: documentId(sent), uid, count: same === undefined ? 1 : same.count + (same.uid === uid ? 0 : 1) }
 }
 
-export function readRecreates(facts: ReadonlyMap<string, unknown>): Map<string, Recreate> {
-  const notes = new Map<string, Recreate>()
-  for (const [key, fact] of facts) {
-    const parsed = key.startsWith(FACT) ? recreateSchema.safeParse(fact) : null
-    if (parsed?.success) notes.set(key.slice(FACT.length), parsed.data)
-  }
-  return notes
-}
-
-export const recreateFacts = (notes: ReadonlyMap<string, Recreate | null>): ReadonlyMap<string, unknown> =>
-  new Map([...notes].map(([key, note]) => [FACT + key, note]))
-
 /** Kinds whose Pods must be gone before the next one: they hold host ports, volumes and names. */
 const OWN_PODS: ReadonlySet<string> = new Set(['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'Job', 'ReplicationController'])
 export const takesPodsAlong = ({ group, kind }: ObjectRef): boolean => ['', 'apps', 'batch'].includes(group) && OWN_PODS.has(kind)
@@ -104,7 +79,7 @@ export function noteRecreates(
   return notes
 }
 
-/** The API server can never take the successor: no further object is deleted for it. Null. That is known already. */
+/** The API server can never take the successor: no further object is deleted for it. Null means that this is known already. */
 export function refusedRecreate({ recreates }: Pick<Noted, 'recreates'>, key: string, message: string): Recreate | null {
   const before = recreates.get(key)
   return before === undefined || before.refused !== undefined ? null : { ...before, refused: message.slice(0, REFUSED_CHARS_MAX) }

@@ -1,8 +1,7 @@
 // The steps of a plan and their results: data, each kind with its executor (execute.ts).
 import type { K8sObject, ObjectRef } from '../../../shared/kube/object.ts'
 import type { ApiFailure, ApiResource } from '../../cluster/cluster.ts'
-import type { Spared } from '../apply/replace.ts'
-import type { Take } from '../snapshot/fields/client-side.ts'
+import type { Spared, Take } from '../snapshot/fields/client-side.ts'
 import type { Contact } from '../snapshot/situation.ts'
 import type { Permit } from './prune/deletion.ts'
 

@@ -16,10 +16,10 @@ import {
   worstOf,
 } from '../../../shared/model/status.ts'
 import type { ServiceProgress, ServiceState } from '../../state/agent-state.ts'
-import type { Hold } from '../plan/gates/hold.ts'
 import type { PhaseWords } from '../plan/order/phases.ts'
 import { describeProblem, unknownText } from '../plan/problem-text.ts'
 import type { HookEnd } from '../snapshot/hook-spec.ts'
+import type { Hold } from '../snapshot/kept-notes.ts'
 import type { Problem } from '../snapshot/situation.ts'
 import type { LiveView } from '../snapshot/watch/live-object.ts'
 

@@ -71,3 +71,34 @@ export const runsToAnEnd = ({ group, kind }: Pick<ObjectRef, 'group' | 'kind'>):
 /** HK13: an object of its name that another service gives up is applied over, and stays until then. */
 export const isAppliedOver = ({ ref, generateName, phases }: HookSpec): boolean =>
   generateName === null && !runsToAnEnd(ref) && phases.some((phase) => ['pre-sync', 'sync', 'post-sync'].includes(phase))
+
+/** The obstacle to the end of a wave or phase. */
+export interface Wait {
+  ref: ObjectRef
+  lacks: 'applied' | 'healthy' | 'finished'
+  sinceMs: number
+  /** Why it will not get there by itself. Null means that it may. */
+  failed: string | null
+  /** For the service's own row: further facts; '' after a failure that explains itself. */
+  detail: string
+}
+
+type Stand = 'pre-sync' | 'sync' | 'post-sync' | 'done'
+/** The phase and wave at which a revision is. */
+export interface Position {
+  digest: string
+  phase: Stand
+  wave: number
+  /** Due and running hooks; none that failed. */
+  hooks: readonly HookSpec[]
+  /** Those of sync-fail, when something failed. */
+  failHooks: readonly HookSpec[]
+  /** Null at the end: there is nothing left to wait for. */
+  waitsFor: Wait | null
+  /** Everything of the sync phase is applied, its hooks have ended. */
+  applied: boolean
+  /** A hook failed: this revision gets no further. */
+  hookFailed: boolean
+  /** This is the last wave. */
+  last?: true
+}

@@ -4,8 +4,7 @@
 import { type ObjectRef, refKey } from '../../../shared/kube/object.ts'
 import type { Phase } from '../../../shared/kube/waves.ts'
 import type { RemovalOrder } from '../../../shared/model/desired.ts'
-import type { Position } from '../plan/order/phases.ts'
-import { type HookEnd, type HookRun, type HookSpec, runSchema, specSchema } from './hook-spec.ts'
+import { type HookEnd, type HookRun, type HookSpec, type Position, runSchema, specSchema } from './hook-spec.ts'
 
 const RUN = 'hook/run/'
 const REMOVAL_HOOKS = 'hook/delete/'

@@ -4,10 +4,10 @@
 import { keyInNamespace, keyOutsideNamespaces, namesObject, refKey } from '../../../shared/kube/object.ts'
 import type { ObjectStatus } from '../../../shared/model/status.ts'
 import type { InventoryEntry } from '../../state/agent-state.ts'
-import type { Recreate } from '../plan/recreate.ts'
 import { type Contest, movedContest, noteContests } from './fields/contest.ts'
 import type { DriftNote } from './fields/drift.ts'
 import type { HookSpec } from './hook-spec.ts'
+import type { Recreate } from './kept-notes.ts'
 import { type Contact, movedProblem, type Problem } from './situation.ts'
 import type { Unread, Wanted } from './wanted.ts'
 

@@ -2,8 +2,7 @@
 // here; all other code only reads.
 import type { PruneRefusal, ServiceStatus } from '../../../shared/model/status.ts'
 import type { ServiceState } from '../../state/agent-state.ts'
-import type { SiteConfirmation } from '../plan/gates/confirmation.ts'
-import type { ActiveHold } from '../plan/gates/hold.ts'
+import type { ActiveHold, SiteConfirmation } from './kept-notes.ts'
 import type { Closed } from './situation.ts'
 
 /** The work that the next round plans, and the facts that the report at the end uses. */

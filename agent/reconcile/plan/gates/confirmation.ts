@@ -1,18 +1,9 @@
 // The confirmation of a service's deletions: on the server, whose answer comes with the row, or at the site, without a
 // network. A confirmation is for one revision or removal order, and for the names that were shown.
-import { z } from 'zod'
 import { confirmationToken, type ServiceRow } from '../../../../shared/model/desired.ts'
+import type { SiteConfirmation } from '../../snapshot/kept-notes.ts'
 import type { ServiceSnapshot } from '../../snapshot/service-model.ts'
 import type { ConfirmedNames } from '../prune/deletion.ts'
-
-/** `names` absent: written by an agent that confirmed whole revisions. */
-const confirmSchema = z.object({ digest: z.string(), by: z.string(), atMs: z.number(), names: z.array(z.string()).optional() })
-export type SiteConfirmation = z.infer<typeof confirmSchema>
-const FACT = 'confirm/prune'
-
-/** The confirmation given at the site, also before a restart. */
-export const recallConfirmation = (facts: ReadonlyMap<string, unknown>): SiteConfirmation | null =>
-  confirmSchema.safeParse(facts.get(FACT)).data ?? null
 
 /** Names of earlier confirmations of the same revision or order stay confirmed. */
 export function joinConfirmations(
@@ -22,8 +13,6 @@ export function joinConfirmations(
   const kept = before?.digest === confirmation.digest ? (before.names ?? []) : []
   return { ...confirmation, names: [...new Set([...kept, ...names])].sort() }
 }
-
-export const confirmationFact = (confirmation: SiteConfirmation | null): ReadonlyMap<string, unknown> => new Map([[FACT, confirmation]])
 
 /** EC1: of the shown list. The same revision may return later with another list. */
 export const isOutdated = (confirmation: SiteConfirmation | null, row: ServiceRow): boolean =>

@@ -2,23 +2,12 @@
 // state, so that it outlives a restart, and works without a network. It closes the same gates as a window: new
 // documents, prunes and the correction of manual changes; deleted objects are restored. A suspension is such an order
 // on the server, and closes all gates.
-import { z } from 'zod'
 import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
-import { type SuspendedScope, suspendedText } from '../../../../shared/model/suspension.ts'
+import { suspendedText } from '../../../../shared/model/suspension.ts'
 import type { AgentState } from '../../../state/agent-state.ts'
+import { type ActiveHold, type Hold, holdSchema } from '../../snapshot/kept-notes.ts'
 import { type Closed, closed } from '../../snapshot/situation.ts'
 import { type ActiveSuspension, keptSuspensions, SUSPENSIONS_FACT, type SuspensionRows, Suspensions } from './suspensions.ts'
-
-export const holdSchema = z.object({
-  by: z.string().max(256),
-  why: z.string().max(1_024),
-  sinceMs: z.number().int(),
-  /** Absent means until a person lifts it. */
-  untilMs: z.number().int().optional(),
-})
-export type Hold = z.infer<typeof holdSchema>
-/** `scope`: the argument of `skerry-agent unhold` that lifts it. `suspended`: ordered on the server, for those. */
-export type ActiveHold = Hold & { scope: string; suspended?: SuspendedScope }
 
 /** Names have no star: facts that belong to all services. */
 const WHOLE_CLUSTER: ServiceId = { project: '*', service: '*' }

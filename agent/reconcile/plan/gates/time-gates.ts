@@ -1,8 +1,9 @@
 // Holds and windows as gates of a service: what they close now, and when that ends by itself.
 import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
+import type { ActiveHold } from '../../snapshot/kept-notes.ts'
 import { type Closed, closed } from '../../snapshot/situation.ts'
 import type { Gate } from './gates.ts'
-import { type ActiveHold, type Holds, heldGate } from './hold.ts'
+import { type Holds, heldGate } from './hold.ts'
 import { type ChangeWindow, judgeWindows, type WindowVerdict } from './windows.ts'
 
 /** Corrections while changes are closed: missing objects are restored, manual changes stay. */

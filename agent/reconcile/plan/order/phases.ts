@@ -1,23 +1,12 @@
 // The position in a revision: pre-sync hooks, then the waves of the sync phase, then post-sync hooks. Pure: the missing
 // parts of each wave and the state of each hook are inputs.
-import { type ObjectRef, refText } from '../../../../shared/kube/object.ts'
+import { refText } from '../../../../shared/kube/object.ts'
 import { compareRefs } from '../../../../shared/kube/order.ts'
 import type { Phase } from '../../../../shared/kube/waves.ts'
 import type { InventoryEntry } from '../../../state/agent-state.ts'
-import type { HookRun, HookSpec } from '../../snapshot/hook-spec.ts'
+import type { HookRun, HookSpec, Position, Wait } from '../../snapshot/hook-spec.ts'
 import { type Closed, closed, WAITING_FOR_HOOK, WAITING_FOR_WAVE } from '../../snapshot/situation.ts'
 import type { Gate } from '../gates/gates.ts'
-
-/** The obstacle to the end of a wave or phase. */
-export interface Wait {
-  ref: ObjectRef
-  lacks: 'applied' | 'healthy' | 'finished'
-  sinceMs: number
-  /** Why it will not get there by itself. Null means that it may. */
-  failed: string | null
-  /** For the service's own row: further facts; '' after a failure that explains itself. */
-  detail: string
-}
 
 export interface WaveState {
   unapplied: Wait | null
@@ -40,25 +29,6 @@ export interface PhaseFacts {
   /** The waves of ordinary objects. */
   waves: ReadonlyMap<number, WaveState>
   waitForHealth: boolean
-}
-
-type Stand = 'pre-sync' | 'sync' | 'post-sync' | 'done'
-export interface Position {
-  digest: string
-  phase: Stand
-  wave: number
-  /** Due and running hooks; none that failed. */
-  hooks: readonly HookSpec[]
-  /** Those of sync-fail, when something failed. */
-  failHooks: readonly HookSpec[]
-  /** Null at the end: there is nothing left to wait for. */
-  waitsFor: Wait | null
-  /** Everything of the sync phase is applied, its hooks have ended. */
-  applied: boolean
-  /** A hook failed: this revision gets no further. */
-  hookFailed: boolean
-  /** This is the last wave. */
-  last?: true
 }
 
 /** OR3, HK2: the phase and wave at which the revision is. */

@@ -2,17 +2,8 @@
 // giver's row. Until the taker's revision is read, the object has no other owner, and it must not be deleted in
 // between. Pure.
 import { keyOutsideNamespaces, namesObject } from '../../../../shared/kube/object.ts'
-import type { ServiceRow } from '../../../../shared/model/desired.ts'
 import { type ServiceId, serviceKey, serviceText } from '../../../../shared/model/ids.ts'
-
-export type Handover = NonNullable<ServiceRow['handover']>[number]
-
-/** The known state of the service that takes it. */
-export type Taker =
-  /** No row, or none that was read: unknown. */
-  | { kind: 'unread' }
-  /** Its complete revision does not name the object, or it is being removed. */
-  | { kind: 'read'; digest: string; handover: readonly Handover[] }
+import type { Handover, Taker } from '../../snapshot/watch/service-registry.ts'
 
 /** The keys that the objects of handovers may have in this cluster (`namesObject`). */
 export const handedOver = (handovers: readonly Handover[]): ReadonlySet<string> =>

@@ -57,7 +57,7 @@ export function waitText({ ref, until, why }: PruneWait, names: string, pruneWhe
   return `${refText(ref)} is not ${until} ${overdueAfter} after its revision arrived (${why}); kept until then: ${names}; ${next}`
 }
 
-/** When waiting becomes news. Null. That time has passed. */
+/** When waiting becomes news. Null means that the time has passed. */
 export function overdueAtMs({ received }: ServiceSnapshot, healthDeadline: string, nowMs: number): number | null {
   const atMs = (received?.atMs ?? nowMs) + durationMs(healthDeadline)
   return atMs > nowMs ? atMs : null

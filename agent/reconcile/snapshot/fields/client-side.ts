@@ -66,6 +66,8 @@ export interface Take {
   leave: Leave | null
   wanted: string
 }
+/** The fields that a rule leaves to others, and the manifest of its indices (canonical JSON). */
+export type Spared = Pick<Take, 'leave' | 'wanted'>
 
 /** TK1: the managers whose fields are to become ours before the next apply; empty for almost every object. */
 export function toTake(others: readonly OtherFields[] | null, { moment, leave, wanted }: Take): string[] {

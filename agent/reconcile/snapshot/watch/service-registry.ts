@@ -2,13 +2,22 @@
 // each other. It reads the agent's state when a service is first used. It must not read live objects and never sends
 // requests.
 import { refKey } from '../../../../shared/kube/object.ts'
+import type { ServiceRow } from '../../../../shared/model/desired.ts'
 import { type ServiceId, serviceKey } from '../../../../shared/model/ids.ts'
 import type { InventoryEntry } from '../../../state/agent-state.ts'
-import type { Taker } from '../../plan/prune/handover.ts'
 import { isAppliedOver } from '../hook-spec.ts'
 import { mayName } from '../objects.ts'
 import type { ServiceModel } from '../service-model.ts'
 import { ObjectIndex, Owners } from './object-index.ts'
+
+export type Handover = NonNullable<ServiceRow['handover']>[number]
+
+/** The known state of the service that takes it. */
+export type Taker =
+  /** No row, or none that was read: unknown. */
+  | { kind: 'unread' }
+  /** Its complete revision does not name the object, or it is being removed. */
+  | { kind: 'read'; digest: string; handover: readonly Handover[] }
 
 export interface ServiceRegistryDeps {
   /** As a former process left it. */
