@@ -1,7 +1,8 @@
 // scripts/bench NAME [--only PART] [--json]: one JSON object of named figures. Never a test: figures are read by people and go into docs/reference/figures.md with the machine's description.
 import { cpus, totalmem } from 'node:os'
+import { helpText, readOrder } from './benchmarks/order.ts'
 import type { Say } from './benchmarks/parts.ts'
-import { type BenchmarkName, helpText, readOrder } from './benchmarks/table.ts'
+import type { BenchmarkName } from './benchmarks/table.ts'
 
 type Benchmark = (say: Say, only: string | null, corpus: string) => Promise<Record<string, number>>
 /** Loaded late, because wrong arguments and `--help` are answered before anything is set up. */

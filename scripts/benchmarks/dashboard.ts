@@ -2,6 +2,7 @@
 // over the real server.
 import { existsSync } from 'node:fs'
 import { type Browser, type CDPSession, chromium, type Page } from 'playwright-core'
+import { measureDemo } from './dashboard-demo.ts'
 import { type LargeFleet, startLargeFleet } from './dashboard-fleet.ts'
 import { percentile, rounded } from './figures.ts'
 import { runParts, type Say } from './parts.ts'
@@ -14,14 +15,20 @@ const EVENTS = 20
 const FRAMES_MS = 12_000
 const HEAP_MS = 75_000
 const HEAP_SAMPLES = 10
+const HOUR_MS = 3_600_000
+const HOUR_SAMPLES = 60
 /** Code and caches that come with the first updates are no growth. */
 const HEAP_WARM_MS = 10_000
 const CHROMIUM = process.env['SKERRY_CHROMIUM'] ?? '/usr/bin/chromium'
 
-async function benchPages(say: Say): Promise<Record<string, number>> {
+function launch(): Promise<Browser> {
   if (!existsSync(CHROMIUM)) throw new Error(`${CHROMIUM} is missing: apt-get install chromium, or set SKERRY_CHROMIUM`)
+  return chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--enable-precise-memory-info'] })
+}
+
+async function benchPages(say: Say): Promise<Record<string, number>> {
   const large = await startLargeFleet(CLUSTERS, AGENTS)
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--enable-precise-memory-info'] })
+  const browser = await launch()
   try {
     const [firstLists, sizes] = await measureOpenings(browser, large, say)
     const page = await openPage(browser, large, 'clusters')
@@ -35,7 +42,7 @@ async function benchPages(say: Say): Promise<Record<string, number>> {
     await page.waitForTimeout(2_000)
     const fps = await measureFrames(page)
     const longest = await longestTask(page, say)
-    const growth = await measureHeap(page, say)
+    const growth = slope(await measureHeap(page, say, HEAP_MS, HEAP_SAMPLES)) * HOUR_MS
     const told = await updates.stop()
     say(`${rounded(told / ((performance.now() - startMs) / 1_000), 0)} rows a second were told`)
     return {
@@ -50,6 +57,34 @@ async function benchPages(say: Say): Promise<Record<string, number>> {
   } finally {
     await browser.close()
     await large.stop()
+  }
+}
+
+/** The list of clusters stays open for an hour while rows come in. */
+async function benchHour(say: Say): Promise<Record<string, number>> {
+  const large = await startLargeFleet(CLUSTERS, AGENTS)
+  const browser = await launch()
+  try {
+    const page = await openPage(browser, large, 'clusters')
+    await rowsShown(page)
+    const updates = large.tellRows(ROWS_PER_S)
+    const samples = await measureHeap(page, say, HOUR_MS, HOUR_SAMPLES)
+    await updates.stop()
+    return { heap_hour_growth_mb: rounded(slope(samples) * HOUR_MS), heap_hour_end_mb: rounded(samples.at(-1)?.mb ?? Number.NaN) }
+  } finally {
+    await browser.close()
+    await large.stop()
+  }
+}
+
+async function benchDemo(say: Say): Promise<Record<string, number>> {
+  const browser = await launch()
+  try {
+    const { linkMs, chartMs } = await measureDemo(browser)
+    say(`link after ${rounded(linkMs, 0)} ms`)
+    return { demo_link_ms: rounded(linkMs, 0), demo_chart_ms: rounded(chartMs, 0) }
+  } finally {
+    await browser.close()
   }
 }
 
@@ -199,18 +234,23 @@ async function longestTask(page: Page, say: Say): Promise<number> {
   return Math.max(0, ...tasks)
 }
 
-/** The slope of a line through samples, each after a collection of garbage. */
-async function measureHeap(page: Page, say: Say): Promise<number> {
+interface HeapSample {
+  atMs: number
+  mb: number
+}
+
+/** Samples at equal intervals, each after a collection of garbage. */
+async function measureHeap(page: Page, say: Say, forMs: number, count: number): Promise<HeapSample[]> {
   const cdp = await page.context().newCDPSession(page)
   await page.evaluate(() => window.scrollTo(0, 0))
   await page.waitForTimeout(HEAP_WARM_MS)
-  const samples: Array<{ atMs: number; mb: number }> = []
-  for (let n = 0; n < HEAP_SAMPLES; n++) {
+  const samples: HeapSample[] = []
+  for (let n = 0; n < count; n++) {
     samples.push({ atMs: performance.now(), mb: await heapMb(cdp) })
-    await page.waitForTimeout((HEAP_MS - HEAP_WARM_MS) / HEAP_SAMPLES)
+    await page.waitForTimeout((forMs - HEAP_WARM_MS) / count)
   }
   say(`heap: ${samples.map(({ mb }) => rounded(mb, 2)).join(', ')} MB`)
-  return slope(samples) * 3_600_000
+  return samples
 }
 
 async function heapMb(cdp: CDPSession): Promise<number> {
@@ -220,13 +260,13 @@ async function heapMb(cdp: CDPSession): Promise<number> {
 }
 
 /** MB a millisecond, by least squares. */
-function slope(samples: ReadonlyArray<{ atMs: number; mb: number }>): number {
+function slope(samples: readonly HeapSample[]): number {
   const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
   const [x, y] = [mean(samples.map(({ atMs }) => atMs)), mean(samples.map(({ mb }) => mb))]
-  const sum = (of: (sample: { atMs: number; mb: number }) => number) => samples.reduce((all, sample) => all + of(sample), 0)
+  const sum = (of: (sample: HeapSample) => number) => samples.reduce((all, sample) => all + of(sample), 0)
   return sum(({ atMs, mb }) => (atMs - x) * (mb - y)) / sum(({ atMs }) => (atMs - x) ** 2)
 }
 
-const PARTS = { pages: benchPages }
+const PARTS = { pages: benchPages, demo: benchDemo, hour: benchHour }
 
 export const benchDashboard = (say: Say, only: string | null): Promise<Record<string, number>> => runParts('dashboard', PARTS, say, only)

@@ -2,7 +2,8 @@
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { helpText, type PartEntry, readOrder, TABLE } from '../../scripts/benchmarks/table.ts'
+import { helpText, readOrder } from '../../scripts/benchmarks/order.ts'
+import { type PartEntry, TABLE } from '../../scripts/benchmarks/table.ts'
 
 const parts: PartEntry[] = Object.values(TABLE).flatMap((benchmark) => Object.values<PartEntry>(benchmark))
 const figures = parts.flatMap((part) => Object.keys(part.figures))
