@@ -104,6 +104,24 @@ test('an action names exactly what it reaches', () => {
   expect(blast.blastOf([], { cluster: 'a' })).toEqual({ names: [], services: 0, clusters: 0, placements: 0, offline: 0 })
 })
 
+test.each([
+  ['as many placements as it reads', 20, false],
+  ['more of them', 21, true],
+])('an action on %s says whether its numbers are those of all', async (_, pages, isCut) => {
+  const before = globalThis.fetch
+  const row = { project: 'p', service: 'web', liveness: { word: 'Online', lastSeenMs: 1 } }
+  globalThis.fetch = (async (url: string) => {
+    const at = Number(new URL(url, 'http://localhost').searchParams.get('continue') ?? '0') + 1
+    const items = Array.from({ length: 500 }, (_one, index) => ({ ...row, cluster: `c-${at}-${index}` }))
+    return Response.json({ items, continue: at === pages ? null : String(at) })
+  }) as never
+  try {
+    expect(await blast.readBlast({ service: { project: 'p', name: 'web' } })).toMatchObject({ clusters: blast.BLAST_MAX, isCut })
+  } finally {
+    globalThis.fetch = before
+  }
+})
+
 test('order and columns are read from the address, and a saved view is the address without the open row', () => {
   expect(views.readSort('-seen', 'state')).toEqual({ key: 'seen', isDown: true })
   expect(views.readSort(undefined, 'state')).toEqual({ key: 'state', isDown: false })

@@ -8,6 +8,7 @@ import { age } from './format.ts'
 import { FleetPage } from './pages/fleet.tsx'
 import { NotFound } from './pages/not-found.tsx'
 import { NoSession, SignIn } from './pages/sign-in.tsx'
+import { FullText } from './parts/full-text.tsx'
 import { LegendDialog } from './parts/legend-dialog.tsx'
 import { Palette } from './parts/palette.tsx'
 import { Rail } from './parts/rail.tsx'
@@ -105,6 +106,7 @@ function Frame() {
       <LegendDialog />
       <Actions />
       <Lost />
+      <FullText />
     </div>
   )
 }

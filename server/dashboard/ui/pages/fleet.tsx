@@ -1,5 +1,5 @@
 // The first page: the fleet at one glance. Five numbers, the chart of marks, what needs a person, what just happened.
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { number } from '../format.ts'
 import { Chart } from '../parts/chart.tsx'
 import { EventFeed } from '../parts/feed.tsx'
@@ -14,6 +14,7 @@ import { useEvents } from '../state/reads.ts'
 import { text } from '../words/first.ts'
 
 const FEED_SHOWN = 8
+const NEEDS_SHOWN = 4
 
 export function FleetPage() {
   useEffect(() => fleet.use(), [])
@@ -105,12 +106,11 @@ function NoClusters() {
 
 function NeedsYou() {
   const needs = useNeeds()
-  const [shown] = useState(4)
   return (
     <section>
       <div class="section-head">
         <h2>{text.fleet.needs}</h2>
-        {needs.total > shown && <a href={pages.needs()}>{text.needs.waits(needs.total)}</a>}
+        {needs.total > NEEDS_SHOWN && <a href={pages.needs()}>{text.needs.waits(needs.total)}</a>}
       </div>
       <div class="panel">
         {!needs.isKnown && needs.total === 0 ? (
@@ -122,7 +122,7 @@ function NeedsYou() {
         ) : needs.total === 0 ? (
           <p class="padded muted">{text.fleet.needsNothing}</p>
         ) : (
-          <NeedsList items={needs.items.slice(0, shown)} />
+          <NeedsList items={needs.items.slice(0, NEEDS_SHOWN)} />
         )}
       </div>
     </section>

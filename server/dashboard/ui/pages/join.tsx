@@ -387,6 +387,7 @@ function Arrival({ name }: { name: string }) {
     <p class="row" role="status">
       <MarkShape mark="ok" />
       <span>{words.arrived(name)}</span>
+      <span class="muted">{words.selected(here.services)}</span>
       <a class="button" href={pages.cluster(name)}>
         {words.open}
       </a>

@@ -4,14 +4,13 @@ import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import type { CommitView } from '../../../../shared/model/commits.ts'
 import { shortCommit, writtenBy } from '../format.ts'
-import { ActionButton } from '../parts/action.tsx'
 import { Head } from '../parts/head.tsx'
 import { MarkShape } from '../parts/mark.tsx'
 import { ProblemList } from '../parts/problems.tsx'
+import { RefreshButton } from '../parts/service-actions.tsx'
 import { StateNote } from '../parts/state-note.tsx'
 import { Empty, ListFoot, PagedShown, Section, Shown, Table } from '../parts/states.tsx'
 import { Age } from '../parts/time.tsx'
-import { askAction } from '../state/actions.ts'
 import { call, type Page } from '../state/api.ts'
 import { serviceSeen } from '../state/mark-of.ts'
 import { usePaged } from '../state/paged-list.ts'
@@ -47,11 +46,7 @@ export function RepositoryPage() {
                     word={view.status.ready ? text.repositories.read : text.repositories.unread}
                     state={{ sync: '', health: '', ...view.status }}
                   >
-                    <ActionButton
-                      right={{ verb: 'sync', kind: 'Repository', project, name }}
-                      label={text.actions.refresh}
-                      onClick={() => askAction({ kind: 'refresh', project, name })}
-                    />
+                    <RefreshButton project={project} name={name} />
                   </StateNote>
                   <ProblemList title={text.repositories.errors} problems={view.status.problems} />
                 </>

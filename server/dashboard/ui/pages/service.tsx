@@ -6,7 +6,7 @@ import { number, shortCommit, writtenBy } from '../format.ts'
 import { Head } from '../parts/head.tsx'
 import { PlacementRows } from '../parts/placement-rows.tsx'
 import { ProblemList } from '../parts/problems.tsx'
-import { ScopeActions } from '../parts/service-actions.tsx'
+import { RefreshButton, ScopeActions } from '../parts/service-actions.tsx'
 import { StateNote } from '../parts/state-note.tsx'
 import { Shown } from '../parts/states.tsx'
 import { Age } from '../parts/time.tsx'
@@ -20,6 +20,10 @@ import { more } from '../words/later.ts'
 
 const SYNCS = ['OutOfSync', 'Synced']
 const HEALTHS = ['Degraded', 'Missing', 'Progressing', 'Unknown', 'Suspended', 'Healthy']
+
+/** A read of its repository ends these states. */
+const OF_REPOSITORY: ReadonlySet<string> = new Set(['RenderFailed', 'RepositoryUnreadable', 'RepositoryNotRead'])
+const repositoryOf = ({ spec }: ServiceView): string => (spec.source ?? spec.sources?.[0])?.repository ?? ''
 
 export function ServicePage() {
   const { params } = useRoute()
@@ -42,6 +46,7 @@ export function ServicePage() {
                       isSuspended={view.status.suspensions.some(({ cluster, service: one }) => cluster === null && one !== null)}
                       isManual={view.spec.sync?.mode === 'manual'}
                     />
+                    {OF_REPOSITORY.has(view.status.reason) && <RefreshButton project={project} name={repositoryOf(view)} />}
                     <a class="button" href={pages.render(project, name)}>
                       {more.render.open}
                     </a>

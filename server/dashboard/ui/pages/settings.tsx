@@ -31,7 +31,7 @@ export function SettingsPage() {
           <Legend />
         </section>
         <section class="panel padded stack">
-          <h2>{settings.density}</h2>
+          <h2>{settings.keyboard}</h2>
           <Keys />
         </section>
         <section class="panel padded stack">

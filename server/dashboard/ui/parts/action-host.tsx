@@ -6,7 +6,7 @@ import { shortCommit } from '../format.ts'
 import { type ActionAsked, actionAsked, type Scope } from '../state/actions.ts'
 import { call } from '../state/api.ts'
 import { type AnswerLineOf, askOnce, linesOf } from '../state/ask.ts'
-import { type Blast, readBlast } from '../state/blast.ts'
+import { BLAST_MAX, type Blast, readBlast } from '../state/blast.ts'
 import { part } from '../state/place.ts'
 import { refreshAll } from '../state/resource.ts'
 import { text } from '../words/first.ts'
@@ -73,6 +73,7 @@ function Suspend({ scope: { service, cluster }, verb }: { scope: Scope; verb: 's
             {verb === 'resume' ? text.actions.resumeEffect(blastWords(scope, blast)) : text.actions.suspendEffect(blastWords(scope, blast))}
           </p>
           <NameList names={blast.names} />
+          {blast.isCut && <p>{text.actions.blastCut(BLAST_MAX)}</p>}
           {blast.offline > 0 && <p class="muted small">{text.actions.offline(blast.offline)}</p>}
           {results.every((one) => one.action === 'unchanged') && <p>{text.actions.nothing}</p>}
           {remaining.length > 0 && <p class="muted">{text.actions.remaining(remaining.length)}</p>}

@@ -7,7 +7,7 @@ import { lastKnownMark, type Mark, markOfCluster } from '../state/mark-of.ts'
 import { pages } from '../state/place.ts'
 import { text } from '../words/first.ts'
 import { awayWord } from './cluster-state.ts'
-import { Legend, MarkWord } from './mark.tsx'
+import { Legend, MarkWord, seenWord } from './mark.tsx'
 
 interface Group {
   name: string
@@ -107,7 +107,7 @@ class GroupField extends Component<{ group: Group; first: boolean; named: boolea
                 href={pages.cluster(cluster.name)}
                 data-id={cluster.id}
                 tabIndex={first && index === 0 ? 0 : -1}
-                aria-label={`${cluster.name}, ${text.marks[mark]}`}
+                aria-label={`${cluster.name}, ${wordOf(cluster)}`}
               >
                 <span class={`m m-${mark}`} />
               </a>
@@ -119,11 +119,16 @@ class GroupField extends Component<{ group: Group; first: boolean; named: boolea
   }
 }
 
+const wordOf = (cluster: ChartCluster): string => {
+  const mark = markOfCluster(cluster)
+  return seenWord({ mark, was: mark === 'offline' ? lastKnownMark(cluster) : null })
+}
+
 const signatures = new WeakMap<Group, string>()
 function signature(group: Group): string {
   const held = signatures.get(group)
   if (held !== undefined) return held
-  const made = group.clusters.map((cluster) => `${cluster.id}${markOfCluster(cluster)}`).join()
+  const made = group.clusters.map((cluster) => `${cluster.id}${wordOf(cluster)}`).join()
   signatures.set(group, made)
   return made
 }

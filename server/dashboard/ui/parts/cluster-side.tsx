@@ -42,13 +42,10 @@ export function ClusterSide({ name, onClose }: { name: string; onClose(): void }
       </Shown>
       <Shown of={services}>
         {({ items }) => {
-          const worst = items
-            .map((one) => ({ one, seen: seenOf(one) }))
-            .filter(({ seen }) => (seen.was ?? seen.mark) !== 'ok')
-            .slice(0, SERVICES_SHOWN)
+          const worst = items.map((one) => ({ one, seen: seenOf(one) })).filter(({ seen }) => (seen.was ?? seen.mark) !== 'ok')
           return (
             <ul class="stack">
-              {worst.map(({ one, seen }) => (
+              {worst.slice(0, SERVICES_SHOWN).map(({ one, seen }) => (
                 <li key={`${one.project}/${one.service}`}>
                   <a class="mark" href={pages.placement(name, one.project, one.service)}>
                     <MarkShape {...seen} />
@@ -57,6 +54,13 @@ export function ClusterSide({ name, onClose }: { name: string; onClose(): void }
                   </a>
                 </li>
               ))}
+              {worst.length > SERVICES_SHOWN && (
+                <li>
+                  <a class="small muted" href={pages.cluster(name)}>
+                    {text.actions.more(worst.length - SERVICES_SHOWN)}
+                  </a>
+                </li>
+              )}
             </ul>
           )
         }}

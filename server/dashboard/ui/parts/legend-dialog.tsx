@@ -25,7 +25,7 @@ function OpenLegend({ onClose }: { onClose(): void }) {
       <div class="body">
         <h2>{text.fleet.legend}</h2>
         <Legend />
-        <h2>{text.settings.density}</h2>
+        <h2>{text.settings.keyboard}</h2>
         <Keys />
         <div class="ends">
           <button type="button" onClick={() => dialog.current?.close()}>

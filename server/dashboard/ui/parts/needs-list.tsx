@@ -4,7 +4,7 @@ import type { Need } from '../state/needs.ts'
 import { text } from '../words/first.ts'
 import { ActionButton } from './action.tsx'
 import { MarkShape } from './mark.tsx'
-import { syncRight } from './service-actions.tsx'
+import { RefreshButton, syncRight } from './service-actions.tsx'
 import { agedClass } from './states.tsx'
 import { Age } from './time.tsx'
 
@@ -48,14 +48,5 @@ function NeedAction({ need: { action, title } }: { need: Need }) {
         onClick={() => askAction(action)}
       />
     )
-  if (action?.kind !== 'refresh') return null
-  const { project, name } = action
-  return (
-    <ActionButton
-      right={{ verb: 'sync', kind: 'Repository', project, name }}
-      label={text.actions.refresh}
-      about={`${text.actions.refresh}: ${title}`}
-      onClick={() => askAction(action)}
-    />
-  )
+  return action?.kind === 'refresh' ? <RefreshButton project={action.project} name={action.name} about={title} /> : null
 }

@@ -7,11 +7,12 @@ interface Problem {
   excerpt?: string | undefined
 }
 
+/** `title` '': what is above says what they are. */
 export function ProblemList({ title, problems, tone = '' }: { title: string; problems: readonly Problem[]; tone?: string }) {
   if (problems.length === 0) return null
   return (
     <div class="problems">
-      <h3>{title}</h3>
+      {title !== '' && <h3>{title}</h3>}
       <ul class="stack">
         {problems.map(({ path, message, excerpt }) => (
           <li key={`${path}${message}`} class={`note ${tone}`}>

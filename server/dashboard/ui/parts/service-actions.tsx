@@ -14,6 +14,18 @@ export const syncRight = ({ service, cluster }: Scope): Right => ({
   kind: 'Service',
 })
 
+/** `about`: where the label alone is one of many. */
+export function RefreshButton({ project, name, about }: { project: string; name: string; about?: string }) {
+  return (
+    <ActionButton
+      right={{ verb: 'sync', kind: 'Repository', project, name }}
+      label={text.actions.refresh}
+      {...(about === undefined ? {} : { about: `${text.actions.refresh}: ${about}` })}
+      onClick={() => askAction({ kind: 'refresh', project, name })}
+    />
+  )
+}
+
 export function ScopeActions({ isSuspended, isManual = false, ...scope }: Scope & { isSuspended: boolean; isManual?: boolean }) {
   const { service, cluster } = scope
   return (

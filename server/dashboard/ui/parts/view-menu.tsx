@@ -72,7 +72,7 @@ function SavedViews({ list }: { list: string }) {
   const views = viewsOf(list)
   return (
     <div class="stack">
-      <h3>{words.saved}</h3>
+      <h2>{words.saved}</h2>
       {views.length === 0 && <p class="small muted">{words.none}</p>}
       <ul>
         {views.map((view) => (

@@ -13,11 +13,14 @@ export interface Blast {
   placements: number
   /** Clusters of which nothing is known now: they follow when they are back. */
   offline: number
+  /** There are more than were read: numbers and names are those of the first. */
+  isCut: boolean
 }
 
 const PAGE = 500
 /** 10,000 rows: every cluster of a fleet with one service. */
 const PAGES_MAX = 20
+export const BLAST_MAX = PAGE * PAGES_MAX
 
 export async function readBlast({ service, cluster }: Scope): Promise<Blast> {
   const query = { cluster, project: service?.project, service: service?.name, sort: 'cluster', limit: PAGE }
@@ -29,13 +32,14 @@ export async function readBlast({ service, cluster }: Scope): Promise<Blast> {
     next = read.continue
     if (next === null) break
   }
-  return blastOf(rows, { ...(service === undefined ? {} : { service }), ...(cluster === undefined ? {} : { cluster }) })
+  const scope: Scope = { ...(service === undefined ? {} : { service }), ...(cluster === undefined ? {} : { cluster }) }
+  return { ...blastOf(rows, scope), isCut: next !== null }
 }
 
 export function blastOf(
   rows: readonly Pick<PlacementView, 'project' | 'service' | 'cluster' | 'liveness'>[],
   { service, cluster }: Scope,
-): Blast {
+): Omit<Blast, 'isCut'> {
   const services = new Set(rows.map((row) => `${row.project}/${row.service}`))
   const clusters = new Set(rows.map((row) => row.cluster))
   const names =

@@ -145,10 +145,11 @@ export const useRevisions = (project: string, name: string) =>
 export const useCluster = (name: string) =>
   useResource(`cluster ${name}`, get<ClusterView>(`/clusters/${part(name)}`), topics('cluster', 'resource', 'status', 'desired', 'event'))
 
+/** Worst first, so that what is wrong is among the first however many there are. */
 export const useClusterServices = (name: string) =>
   useResource(
     `cluster services ${name}`,
-    get<Page<PlacementView>>(`/clusters/${part(name)}/services`, { limit: 500 }),
+    get<Page<PlacementView>>('/placements', { cluster: name, sort: 'health', limit: 500 }),
     concernsPlacements(null),
   )
 

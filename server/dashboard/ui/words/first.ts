@@ -6,9 +6,7 @@ export const text = {
   product: 'Skerry',
   n: {
     clusters: (n: number) => count(n, 'cluster'),
-    services: (n: number) => count(n, 'service'),
     objects: (n: number) => count(n, 'object'),
-    names: (n: number) => count(n, 'name'),
     events: (n: number) => count(n, 'event'),
   },
   list: (first: string, more: number) => namesAndMore(first, more),
@@ -29,7 +27,6 @@ export const text = {
     join: 'Join a cluster',
     settings: 'Settings',
     skip: 'Skip to content',
-    more: 'More',
   },
   rail: { token: 'API token', provider: (name: string) => `through ${name}` },
   search: {
@@ -79,7 +76,6 @@ export const text = {
     changing: 'changing',
     bad: 'degraded',
     drift: 'drift reported',
-    offline: 'offline, last known good',
     offlineMixed: 'offline, last known',
   },
   fleet: {
@@ -97,7 +93,6 @@ export const text = {
     all: 'All activity',
     empty: 'No cluster has joined yet.',
     emptyNext: 'Create a join token and run one command in a cluster. The cluster then appears here.',
-    since: (when: string) => `since ${when}`,
     servicesOf: (bad: number, total: number) =>
       total === 0
         ? 'no services'
@@ -108,7 +103,6 @@ export const text = {
   },
   clusters: {
     title: 'Clusters',
-    one: 'Cluster',
     open: 'Open the cluster',
     filter: 'Filter by name',
     none: 'No cluster matches this filter.',
@@ -122,11 +116,8 @@ export const text = {
       drifts: 'Drifts',
       labels: 'Labels',
     },
-    liveness: 'Liveness',
     label: 'Label selector',
     labelPlaceholder: 'region=eu-north, env=prod',
-    any: 'any',
-    online: 'online',
     offlineSince: (when: string) => `offline since ${when}, last known`,
     offlineWas: (when: string, last: string) => `offline since ${when}, last known: ${last}`,
     neverSeen: 'joined, no contact yet',
@@ -135,14 +126,10 @@ export const text = {
     problems: 'Agent problems',
     services: 'Services in this cluster',
     noServices: 'No service selects this cluster. Change the targets of a service, or create a service.',
-    facts: 'Facts',
     joined: 'joined',
-    labels: 'Labels',
-    suspended: 'Suspensions',
   },
   services: {
     title: 'Services',
-    one: 'Service',
     filter: 'Filter by name',
     none: 'No service matches this filter.',
     empty: 'No service yet.',
@@ -168,7 +155,6 @@ export const text = {
     revisions: 'Revisions',
     problems: 'Render errors',
     source: 'Source',
-    targets: 'Targets',
     project: 'Project',
   },
   placement: {
@@ -201,7 +187,6 @@ export const text = {
     },
     images: 'Images',
     warnings: 'API server warnings',
-    next: 'Next step',
   },
   views: {
     title: 'View',
@@ -228,12 +213,10 @@ export const text = {
     columns: { name: 'Repository', commit: 'Commit', state: 'State', looked: 'Last read', source: 'Source' },
     commits: 'Commits',
     errors: 'Render errors',
-    services: 'Services from this repository',
     whole: 'the whole service',
     read: 'read',
     unread: 'cannot be read',
     never: 'not read since the server started',
-    file: (path: string) => `in ${path}`,
   },
   needs: {
     title: 'Needs attention',
@@ -259,10 +242,9 @@ export const text = {
     confirm: (n: number) => (n === 1 ? 'Confirm 1 name' : `Confirm ${number(n)} names`),
     keep: 'Keep the objects',
     keepHow:
-      'Keeping is recorded with your reason, and this entry goes away. To end the difference, restore the manifests in Git or the targets of the service.',
-    keepEffect: (n: number) =>
-      `${count(n, 'name')} will be kept. Nothing is deleted until somebody confirms after all, or the revision changes:`,
-    keepService: (service: string) => `The deletion of ${service} is taken back: the service stays, and nothing is deleted.`,
+      'Your reason is recorded and this entry is closed. To resolve the difference, restore the manifests in Git or the targets of the service.',
+    keepEffect: (n: number) => `${count(n, 'name')} will be kept. Nothing is deleted until somebody confirms, or the revision changes:`,
+    keepService: (service: string) => `The deletion of ${service} is cancelled: the service stays, and nothing is deleted.`,
     kept: 'Kept. The reason is recorded and shown with the service.',
     keptBy: (who: string, why: string) => `Kept by ${who}: ${why}. A confirmation is still possible.`,
     open: 'Open',
@@ -279,7 +261,6 @@ export const text = {
       `A new revision arrived in ${count(clusters, 'cluster')} (${first}). It is applied when somebody approves it.`,
     inManyClusters: (n: number) => `in ${count(n, 'cluster')}`,
     inCluster: (name: string) => `in ${name}`,
-    problem: (path: string, message: string) => (path === '' ? message : `${path}: ${message}`),
     confirmedBy: (who: string) => `Confirmed by ${who}. The agents delete the objects.`,
     confirmed: 'Confirmed. The page of the service shows the progress.',
     gone: 'This confirmation is no longer pending: it was completed, withdrawn or changed.',
@@ -405,7 +386,7 @@ export const text = {
     title: 'Settings',
     theme: 'Theme',
     themes: { system: 'system', light: 'light', dark: 'dark' },
-    density: 'Keyboard',
+    keyboard: 'Keyboard',
     server: 'Server',
     version: 'Version',
     signOut: 'Sign out',
@@ -452,7 +433,6 @@ export const text = {
     notFound: 'Not found',
     notFoundNext: 'The object may have been deleted or renamed. Press / to search.',
     failed: 'Loading failed',
-    more: 'Loading more',
     rows: (n: number, more: boolean) => (more ? `${number(n)} shown, more available` : `${number(n)} in all`),
     older: 'Show more',
   },
@@ -482,12 +462,12 @@ export const text = {
     blastOfBoth: 'this service in this cluster',
     blastOfAll: (services: number, clusters: number) => `${count(services, 'service')} in ${count(clusters, 'cluster')}`,
     blastNone: 'no cluster',
+    blastCut: (n: number) => `The numbers are those of the first ${number(n)} placements. There are more.`,
     offline: (n: number) => `${count(n, 'cluster')} ${n === 1 ? 'is' : 'are'} offline and will follow when in contact again.`,
     syncEffect: (create: number, change: number, prune: number, clusters: string) =>
       `creates ${count(create, 'object')}, changes ${number(change)}, deletes ${number(prune)} in ${clusters}:`,
     more: (n: number) => `and ${number(n)} more`,
     nothingToSync: 'Nothing to sync: all revisions are approved.',
-    done: 'Accepted. The page shows when the agents have received it.',
     nothing: 'No change needed.',
   },
   errors: {
