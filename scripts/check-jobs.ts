@@ -42,7 +42,7 @@ const LONG_FUZZ_SECONDS = 600
  * Files whose tests wait for real time (watches that expire, tokens that end) and use less than half of a processor
  * meanwhile.
  */
-const MOSTLY_WAIT: readonly string[] = ['idle', 'cluster-real', 'cluster-older', 'catalogue-access', 'catalogue-held']
+const MOSTLY_WAIT: readonly string[] = ['idle', 'dashboard', 'cluster-real', 'cluster-older', 'catalogue-access', 'catalogue-held']
 
 export const nameOf = (file: string): string => file.slice(file.lastIndexOf('/') + 1, -'.test.ts'.length)
 

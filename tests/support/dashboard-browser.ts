@@ -7,28 +7,27 @@ import { type Browser, type BrowserContext, type BrowserContextOptions, chromium
 const CHROMIUM = process.env['SKERRY_CHROMIUM'] ?? '/usr/bin/chromium'
 
 export interface WatchedBrowser {
-  /** What was wrong in any page of any context, but for what a test expects. */
+  /** Everything that was wrong in any page of any context, but for what the context expects. */
   readonly wrong: string[]
-  /** A test cuts a connection or asks for something that is refused. */
-  isExpected: boolean
-  context(options?: BrowserContextOptions & { token?: string }): Promise<BrowserContext>
+  /** `expected`: what a test causes on purpose in this context. A request that is cut fails at any time after, so a context has it as a whole. */
+  context(options?: BrowserContextOptions & { token?: string; expected?: RegExp }): Promise<BrowserContext>
   stop(): Promise<void>
 }
 
 export async function startWatchedBrowser(): Promise<WatchedBrowser> {
   if (!existsSync(CHROMIUM)) throw new Error(`${CHROMIUM} is missing: apt-get install chromium, or set SKERRY_CHROMIUM`)
-  const browser: Browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+  // /dev/shm has 64 MB in a container, and a page that finds it full is gone.
+  const browser: Browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
   const wrong: string[] = []
-  const watched: WatchedBrowser = {
+  return {
     wrong,
-    isExpected: false,
-    context: async ({ token, ...options } = {}) => {
+    context: async ({ token, expected, ...options } = {}) => {
       const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options })
       const note = (what: string) => {
-        if (!watched.isExpected) wrong.push(what)
+        if (expected?.test(what) !== true) wrong.push(what)
       }
       context.on('console', (message) => {
-        if (message.type() === 'error') note(`console: ${message.text()} (${message.page()?.url()})`)
+        if (message.type() === 'error') note(`console: ${message.text()} ${message.location().url} (${message.page()?.url()})`)
       })
       context.on('weberror', (error) => note(`error: ${error.error().message}`))
       context.on('response', (response) => {
@@ -42,7 +41,6 @@ export async function startWatchedBrowser(): Promise<WatchedBrowser> {
     },
     stop: () => browser.close(),
   }
-  return watched
 }
 
 /** When the page has what it reads. */
@@ -54,11 +52,11 @@ export async function settledPage(page: Page): Promise<void> {
 /** Findings of axe on what is to be seen: all rules in the light theme, and the contrast in the dark one. */
 export async function findings(page: Page): Promise<string[]> {
   const found: string[] = []
+  await page.evaluate(axe.source)
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme })
     // A colour that fades is none yet.
     await page.evaluate(() => Promise.all(document.getAnimations().map((one) => one.finished.catch(() => undefined))).then(() => undefined))
-    await page.evaluate(axe.source)
     const { violations } = await page.evaluate(
       (only) =>
         (window as never as { axe: typeof axe }).axe.run({
@@ -76,35 +74,45 @@ export async function findings(page: Page): Promise<string[]> {
   return found
 }
 
-/** How many pixels of the page lie beside its window, and the widest of the elements that do. */
+/** How many pixels of the page lie beside its window, and the innermost element without which it would fit. */
 export const overflow = (page: Page): Promise<string | null> =>
   page.evaluate(() => {
-    const { scrollWidth, clientWidth } = document.documentElement
-    if (scrollWidth <= clientWidth) return null
-    const widest = [...document.querySelectorAll('body *')].toSorted(
-      (a, b) => b.getBoundingClientRect().right - a.getBoundingClientRect().right,
-    )[0]
-    return `${scrollWidth - clientWidth} px: ${widest?.tagName}.${widest?.className}`
+    const beside = () => document.documentElement.scrollWidth - document.documentElement.clientWidth
+    const pixels = beside()
+    if (pixels <= 0) return null
+    const causes = [...document.querySelectorAll<HTMLElement>('body *')].filter((one) => {
+      const before = one.style.display
+      one.style.display = 'none'
+      const fits = beside() <= 0
+      one.style.display = before
+      return fits
+    })
+    const cause = causes.at(-1)
+    return `${pixels} px: ${cause?.tagName}.${cause?.className} ${cause?.textContent?.slice(0, 80)}`
   })
 
 export interface Focused {
   name: string
   isVisible: boolean
+  /** Where it is, and how it is outlined. */
+  look: string
 }
 
 /** What has the focus: its name as a screen reader says it, roughly, and whether its ring is drawn. */
 export const focused = (page: Page): Promise<Focused> =>
   page.evaluate(() => {
     const at = document.activeElement
-    if (at === null || at === document.body) return { name: '', isVisible: false }
+    if (at === null || at === document.body) return { name: '', isVisible: false, look: '' }
     const label = at instanceof HTMLInputElement || at instanceof HTMLTextAreaElement || at instanceof HTMLSelectElement ? at.labels : null
     const name = at.getAttribute('aria-label') ?? label?.[0]?.textContent ?? at.getAttribute('placeholder') ?? at.textContent ?? ''
-    const { outlineStyle, outlineWidth } = getComputedStyle(at)
-    const box = at.getBoundingClientRect()
-    const isSeen = box.width > 0 && box.bottom > 0 && box.top < innerHeight
+    // The ring of a row is around all of it.
+    const rings = [getComputedStyle(at), getComputedStyle(at, '::after')].map((one) => `${one.outlineStyle} ${one.outlineWidth}`)
+    const hasRing = rings.some((ring) => !ring.startsWith('none') && !ring.endsWith(' 0px'))
+    const { width, top, bottom } = at.getBoundingClientRect()
     return {
       name: name.trim().replace(/\s+/g, ' '),
-      isVisible: isSeen && at.matches(':focus-visible') && outlineStyle !== 'none' && outlineWidth !== '0px',
+      isVisible: width > 0 && bottom > 0 && top < innerHeight && at.matches(':focus-visible') && hasRing,
+      look: `${Math.round(top)}–${Math.round(bottom)} of ${innerHeight} px, outline ${rings.join(', ')}`,
     }
   })
 
@@ -113,11 +121,10 @@ const TABS_MAX = 120
 export async function tabTo(page: Page, wanted: string | RegExp): Promise<void> {
   const passed: string[] = []
   for (let step = 0; step < TABS_MAX; step++) {
-    const { name, isVisible } = await focused(page)
+    const { name, isVisible, look } = await focused(page)
     const isThere = typeof wanted === 'string' ? name === wanted : wanted.test(name)
-    if (isThere && !isVisible) throw new Error(`the focus on ${name} cannot be seen`)
+    if (!isVisible && (isThere || (step > 0 && name !== ''))) throw new Error(`the focus on ${name} cannot be seen: ${look}`)
     if (isThere) return
-    if (step > 0 && name !== '' && !isVisible) throw new Error(`the focus on ${name} cannot be seen`)
     passed.push(name)
     await page.keyboard.press('Tab')
   }
