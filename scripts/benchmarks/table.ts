@@ -20,7 +20,7 @@ export const TABLE = {
       },
     },
     start: { seconds: 5, figures: { cli_start_ms: 'start → end of skerry version, median of 40' } },
-    authorize: { seconds: 2, figures: { authorize_us: 'one decision for a user with 200 role bindings, µs' } },
+    authorize: { seconds: 2, figures: { authorize_us: 'one decision for a user with 50 of 1,000 role bindings, µs' } },
     audit: { seconds: 10, figures: { audit_append_per_s: 'audit entries a second, each with a change of its own, on SQLite' } },
     login: { seconds: 15, figures: { oidc_login_ms: 'sign-in by a browser at a real Dex: first request → session, median of 50' } },
   },
